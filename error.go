@@ -1,0 +1,216 @@
+package lockkeeper
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Code classes errors for whoever has to translate them: the CLI into exit
+// codes, the HTTP API into statuses.
+type Code string
+
+// The codes.
+const (
+	CodeInput     Code = "input"     // the request itself is wrong
+	CodeBlocked   Code = "blocked"   // somebody else holds it, or waits for it earlier
+	CodeTimeout   Code = "timeout"   // waited, and still blocked
+	CodeViolation Code = "violation" // refused by the gate
+	CodeOverLock  Code = "over_lock" // a directory asked for writing
+	CodeNotHeld   Code = "not_held"  // the grant is gone, or was never ours
+	CodeRefused   Code = "refused"   // the policy or the actor does not permit it
+	CodeStore     Code = "store"     // the store cannot be used safely
+	CodeFailed    Code = "failed"    // anything else
+)
+
+// CodeOf finds the code of an error, CodeFailed when it carries none.
+func CodeOf(err error) Code {
+	var coded interface{ Code() Code }
+	if errors.As(err, &coded) {
+		return coded.Code()
+	}
+	return CodeFailed
+}
+
+// ConflictKind says what stands in the way.
+type ConflictKind string
+
+// The kinds of conflict.
+const (
+	Held    ConflictKind = "held"    // a live grant
+	Waiting ConflictKind = "waiting" // a request that came earlier
+)
+
+// ConflictInfo is one reason why a request is not granted.
+type ConflictInfo struct {
+	Path         string       `json:"path"`
+	Mode         Mode         `json:"mode"`
+	BlockingPath string       `json:"blocking_path"`
+	BlockingMode Mode         `json:"blocking_mode"`
+	Kind         ConflictKind `json:"kind"`
+	Holder       string       `json:"holder"`
+	GrantID      string       `json:"grant_id"`
+	AcquiredAt   time.Time    `json:"acquired_at"` // of a waiter: since when it waits
+	ExpiresAt    *time.Time   `json:"expires_at"`  // null: never
+}
+
+func (c ConflictInfo) String() string {
+	verb := "held by"
+	if c.Kind == Waiting {
+		verb = "awaited earlier by"
+	}
+	s := fmt.Sprintf("%s %s: %s %s (%s %s) since %s", c.Mode, c.Path, verb, c.Holder,
+		c.BlockingMode, c.BlockingPath, c.AcquiredAt.UTC().Format(time.RFC3339))
+	if c.ExpiresAt != nil {
+		s += ", until " + c.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return s + ", grant " + c.GrantID
+}
+
+func joinConflicts(cs []ConflictInfo) string {
+	lines := make([]string, len(cs))
+	for i, c := range cs {
+		lines[i] = c.String()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// BlockedError is the answer to a request that cannot be granted now.
+type BlockedError struct {
+	Holder    string
+	Conflicts []ConflictInfo
+	Truncated bool // more conflicts exist than are listed
+}
+
+func (e *BlockedError) Error() string { return "blocked: " + joinConflicts(e.Conflicts) }
+
+// Code implements the classing of CodeOf.
+func (e *BlockedError) Code() Code { return CodeBlocked }
+
+// LockTimeoutError is the answer to a request that waited as long as it might.
+type LockTimeoutError struct {
+	Holder    string
+	Waited    time.Duration
+	Attempts  int // how often the request was examined
+	Conflicts []ConflictInfo
+}
+
+func (e *LockTimeoutError) Error() string {
+	return fmt.Sprintf("timed out after %s: %s", e.Waited.Round(time.Millisecond), joinConflicts(e.Conflicts))
+}
+
+// Code implements the classing of CodeOf.
+func (e *LockTimeoutError) Code() Code { return CodeTimeout }
+
+// OverLockError refuses to lock a directory or subtree for writing.
+type OverLockError struct {
+	Holder string
+	Path   string
+	Policy string
+}
+
+func (e *OverLockError) Error() string {
+	return withNext(fmt.Sprintf("over-lock: %s is a directory (it exists as one, or was written with a trailing slash), and policy %q writes single files only",
+		e.Path, e.Policy), "name the files you will change")
+}
+
+// Code implements the classing of CodeOf.
+func (e *OverLockError) Code() Code { return CodeOverLock }
+
+// LockViolationError refuses a write that no live grant covers.
+type LockViolationError struct {
+	Check   string // which check failed: "allowlist", "grant", "coverage"
+	Path    string
+	GrantID string
+	HeldBy  *ConflictInfo // who holds the path now, if anybody does
+	Reason  string
+	Next    string
+}
+
+func (e *LockViolationError) Error() string {
+	s := fmt.Sprintf("write refused (%s): %s: %s", e.Check, e.Path, e.Reason)
+	if e.HeldBy != nil {
+		s += "; now " + e.HeldBy.String()
+	}
+	return withNext(s, e.Next)
+}
+
+// Code implements the classing of CodeOf.
+func (e *LockViolationError) Code() Code { return CodeViolation }
+
+// NotHeldError says that a grant cannot be used by this caller.
+type NotHeldError struct {
+	GrantID string
+	Reason  string // "unknown", "expired", "released", "wrong token", …
+	Next    string
+}
+
+func (e *NotHeldError) Error() string {
+	return withNext(fmt.Sprintf("grant %s is not held: %s", e.GrantID, e.Reason), e.Next)
+}
+
+// Code implements the classing of CodeOf.
+func (e *NotHeldError) Code() Code { return CodeNotHeld }
+
+// InputError says which input is wrong and why.
+type InputError struct {
+	Field  string
+	Value  string
+	Reason string
+	Next   string
+}
+
+func (e *InputError) Error() string {
+	value := e.Value
+	if len(value) > 200 {
+		value = value[:200] + "…"
+	}
+	return withNext(fmt.Sprintf("%s %q: %s", e.Field, value, e.Reason), e.Next)
+}
+
+// Code implements the classing of CodeOf.
+func (e *InputError) Code() Code { return CodeInput }
+
+// RefusedError says that an act is not permitted to its actor or policy.
+type RefusedError struct {
+	Act        string
+	Reason     string
+	Conditions []Condition // what was checked, where conditions decide
+	Next       string
+}
+
+func (e *RefusedError) Error() string {
+	return withNext(fmt.Sprintf("%s refused: %s", e.Act, e.Reason), e.Next)
+}
+
+// Code implements the classing of CodeOf.
+func (e *RefusedError) Code() Code { return CodeRefused }
+
+// StoreError says why a store cannot be used, and what a person can do.
+type StoreError struct {
+	Store  string // which: a path, or a host and database, never a password
+	Reason string
+	Next   string
+	Err    error
+}
+
+func (e *StoreError) Error() string {
+	s := fmt.Sprintf("store %s: %s", e.Store, e.Reason)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return withNext(s, e.Next)
+}
+
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// Code implements the classing of CodeOf.
+func (e *StoreError) Code() Code { return CodeStore }
+
+func withNext(s, next string) string {
+	if next == "" {
+		return s
+	}
+	return s + "; next: " + next
+}

@@ -1,0 +1,347 @@
+package lockkeeper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Mode says what a holder may do with a target.
+type Mode uint8
+
+// The modes. Read is shared; Write is exclusive; Upgradeable reads beside other
+// readers and can become Write without a moment in which nothing is held, so
+// only one holder at a time may have it.
+const (
+	Read Mode = iota + 1
+	Upgradeable
+	Write
+)
+
+// Modes lists every mode, weakest first.
+var modeNames = [...]string{Read: "read", Upgradeable: "upgradeable", Write: "write"}
+
+func (m Mode) String() string {
+	if int(m) < len(modeNames) && m != 0 {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}
+
+// ParseMode is the inverse of Mode.String.
+func ParseMode(s string) (Mode, error) {
+	for m := Read; m <= Write; m++ {
+		if modeNames[m] == s {
+			return m, nil
+		}
+	}
+	return 0, &InputError{Field: "mode", Value: s, Reason: "unknown mode", Next: "use read, upgradeable or write"}
+}
+
+// MarshalText spells the mode by its name.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(b []byte) (err error) {
+	*m, err = ParseMode(string(b))
+	return err
+}
+
+// Conflicts reports whether two modes exclude each other on overlapping
+// targets. It is symmetric:
+//
+//	             read  upgradeable  write
+//	read           -        -         x
+//	upgradeable    -        x         x
+//	write          x        x         x
+func Conflicts(held, asked Mode) bool {
+	return held == Write || asked == Write || held == Upgradeable && asked == Upgradeable
+}
+
+// ConflictMask is the set of held modes that exclude m, as bits 1<<mode. Stores
+// that decide in the database are handed this instead of knowing the matrix.
+func ConflictMask(m Mode) (mask uint8) {
+	for held := Read; held <= Write; held++ {
+		if Conflicts(held, m) {
+			mask |= 1 << held
+		}
+	}
+	return mask
+}
+
+// Kind says what a target's path names.
+type Kind uint8
+
+// The kinds. File and Dir are places in a codebase, Node and Tree places in a
+// tree of resources such as project/p1/map/m2.
+const (
+	File Kind = iota + 1
+	Dir
+	Node
+	Tree
+)
+
+var kindNames = [...]string{File: "file", Dir: "dir", Node: "node", Tree: "tree"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && k != 0 {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// MarshalText spells the kind by its name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a kind's name.
+func (k *Kind) UnmarshalText(b []byte) error {
+	for i := File; i <= Tree; i++ {
+		if kindNames[i] == string(b) {
+			*k = i
+			return nil
+		}
+	}
+	return &InputError{Field: "kind", Value: string(b), Reason: "unknown kind", Next: "use file, dir, node or tree"}
+}
+
+// Below reports whether a target of this kind covers everything below its path.
+// Only a Node does not. A File does, so that app/new and app/new/x.rb exclude
+// each other while neither exists.
+func (k Kind) Below() bool { return k != Node }
+
+// IsTree reports whether the target names a whole subtree on purpose, which
+// some policies refuse to lock for writing.
+func (k Kind) IsTree() bool { return k == Dir || k == Tree }
+
+// Root is the path of a target that covers a whole space.
+const Root = "."
+
+// GitTarget is the reserved target for acts that rewrite git's shared state.
+// It is always lockable as a whole and never in part.
+const GitTarget = ".git"
+
+// Target is one place to lock: a normalised, slash-separated path relative to
+// the space's root, and what it names. Package tree makes targets of spellings.
+type Target struct {
+	Path string `json:"path"`
+	Kind Kind   `json:"kind"`
+}
+
+// Overlaps reports whether two targets share a place. It is symmetric.
+func (t Target) Overlaps(u Target) bool {
+	return t.Path == u.Path ||
+		t.Kind.Below() && IsAncestor(t.Path, u.Path) ||
+		u.Kind.Below() && IsAncestor(u.Path, t.Path)
+}
+
+// IsAncestor reports whether path lies strictly below dir, segment by segment:
+// app/views is an ancestor of app/views/a/b.erb and not of app/views_old/x.
+func IsAncestor(dir, path string) bool {
+	if dir == Root {
+		return path != Root
+	}
+	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
+}
+
+// Parent is the path directly above path; the parent of a top-level path is
+// Root, and Root has none.
+func Parent(path string) (string, bool) {
+	if path == Root {
+		return "", false
+	}
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], true
+	}
+	return Root, true
+}
+
+// Compare orders targets in the global order in which stepwise acquisition must
+// proceed: places in a codebase by path; then resources by level (projects,
+// maps, sketches), by their own id and by path.
+func (t Target) Compare(u Target) int {
+	tr, ur := t.rank(), u.rank()
+	if c := cmp.Compare(tr, ur); c != 0 {
+		return c
+	}
+	if tr > 0 {
+		if c := cmp.Compare(lastSegment(t.Path), lastSegment(u.Path)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(t.Path, u.Path)
+}
+
+// rank is 0 in a codebase and the level in a resource tree, whose paths
+// alternate names of levels and ids: project/p1 is 1, project/p1/map/m2 is 2.
+func (t Target) rank() int {
+	if t.Kind == File || t.Kind == Dir {
+		return 0
+	}
+	return (strings.Count(t.Path, "/") + 2) / 2
+}
+
+func lastSegment(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// Limits on a single request.
+const (
+	MaxTargets  = 20_000
+	MaxPathSize = 4_096
+)
+
+// Validate refuses a target that no resolver would have made: the engine's last
+// line against callers that skip package tree.
+func (t Target) Validate() error {
+	bad := func(reason string) error {
+		return &InputError{Field: "path", Value: t.Path, Reason: reason, Next: "give a path inside the space, relative to its root"}
+	}
+	switch p := t.Path; {
+	case t.Kind < File || t.Kind > Tree:
+		return bad("unknown kind of target")
+	case p == Root:
+		return nil
+	case p == "":
+		return bad("empty path")
+	case len(p) > MaxPathSize:
+		return bad(fmt.Sprintf("path of %d bytes, over the limit of %d", len(p), MaxPathSize))
+	case p[0] == '/':
+		return bad("absolute path")
+	case strings.HasPrefix(p, noncharacter):
+		return bad("path begins with a Unicode noncharacter")
+	}
+	return t.validateSegments(bad)
+}
+
+// noncharacter sorts after every path a space may hold; stores use it as the
+// open end of "everything below the root".
+const noncharacter = "\U0010FFFF"
+
+func (t Target) validateSegments(bad func(string) error) error {
+	ascii, start := true, 0
+	for i := 0; i <= len(t.Path); i++ {
+		if i < len(t.Path) && t.Path[i] != '/' {
+			if t.Path[i] == 0 {
+				return bad("NUL byte in path")
+			}
+			ascii = ascii && t.Path[i] < utf8.RuneSelf
+			continue
+		}
+		switch t.Path[start:i] {
+		case "", ".":
+			return bad("path is not normalised")
+		case "..":
+			return bad("path with ..")
+		}
+		start = i + 1
+	}
+	if !ascii && !utf8.ValidString(t.Path) {
+		return bad("path is not valid UTF-8")
+	}
+	return nil
+}
+
+// Range bounds the paths strictly below path in byte order: lo < p < hi.
+func Range(path string) (lo, hi string) {
+	if path == Root {
+		return "", noncharacter
+	}
+	return path + "/", path + "0" // '0' follows '/'
+}
+
+// Lock is one target in one mode: what is asked for and what is held.
+type Lock struct {
+	Target
+	Mode Mode `json:"mode"`
+}
+
+// Conflicts reports whether two locks exclude each other.
+func (l Lock) Conflicts(m Lock) bool { return Conflicts(l.Mode, m.Mode) && l.Overlaps(m.Target) }
+
+func (l Lock) String() string { return l.Mode.String() + " " + l.Path }
+
+// Request is what a holder asks for: all of it, or nothing.
+type Request struct {
+	Holder   string            `json:"holder"`
+	Locks    []Lock            `json:"locks"`
+	Policy   string            `json:"policy,omitempty"`   // default "agent"
+	TTL      time.Duration     `json:"ttl,omitempty"`      // default: the policy's
+	Process  *Process          `json:"process,omitempty"`  // recorded for holders that outlive the call
+	Metadata map[string]string `json:"metadata,omitempty"` // the caller's own context
+}
+
+// Normalize sorts locks by path and folds repeated paths into their strongest
+// mode and widest kind, so that one path has one lock in a grant. It returns
+// locks itself when it is in that form already.
+func Normalize(locks []Lock) []Lock {
+	sorted := true
+	for i := 1; i < len(locks) && sorted; i++ {
+		sorted = locks[i-1].Path < locks[i].Path
+	}
+	if sorted {
+		return locks
+	}
+	out := slices.Clone(locks)
+	slices.SortStableFunc(out, func(a, b Lock) int { return strings.Compare(a.Path, b.Path) })
+	kept := out[:1]
+	for _, l := range out[1:] {
+		last := &kept[len(kept)-1]
+		if l.Path != last.Path {
+			kept = append(kept, l)
+			continue
+		}
+		last.Mode = max(last.Mode, l.Mode)
+		if last.Kind == Node || last.Kind == File && l.Kind == Dir {
+			last.Kind = l.Kind
+		}
+	}
+	return kept
+}
+
+// Grant is a request given as a whole.
+type Grant struct {
+	ID          string
+	Token       string // secret; known only to whoever was given the grant
+	Space       string
+	Holder      string
+	Policy      string
+	Locks       []Lock // sorted by path, one per path
+	Fence       uint64
+	AcquiredAt  time.Time
+	ExpiresAt   time.Time // zero: never
+	HeartbeatAt time.Time
+	Released    bool
+	Process     *Process
+	Metadata    map[string]string
+}
+
+// Paths lists the paths held in one mode.
+func (g *Grant) Paths(m Mode) []string { return pathsIn(g.Locks, m) }
+
+func pathsIn(locks []Lock, m Mode) []string {
+	paths := []string{}
+	for _, l := range locks {
+		if l.Mode == m {
+			paths = append(paths, l.Path)
+		}
+	}
+	return paths
+}
+
+// Covers reports whether the grant holds exactly path for writing.
+func (g *Grant) Covers(path string) bool {
+	i, ok := slices.BinarySearchFunc(g.Locks, path, func(l Lock, p string) int { return strings.Compare(l.Path, p) })
+	return ok && g.Locks[i].Mode == Write
+}
+
+// Process identifies a process so that its liveness can be judged without
+// mistaking a later process with the same number for it.
+type Process struct {
+	Host  string `json:"host"`
+	Boot  string `json:"boot"`  // boot id of the host
+	PIDNS string `json:"pidns"` // PID namespace: only inside it does PID mean anything
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`           // start time in clock ticks since boot
+	Group int    `json:"group,omitempty"` // process group of the work it supervises
+}

@@ -1,0 +1,131 @@
+package lock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+)
+
+// TryAcquire grants the whole request now or answers with a *BlockedError that
+// lists every conflict. It frees what has lapsed and what dead holders left,
+// but never waits for the living.
+func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Grant, error) {
+	rec, token, err := m.prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		found, more, err := m.try(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			return m.handle(rec, token), nil
+		}
+		freed, err := m.recoverGone(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		if !freed {
+			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: conflicts(found), Truncated: more}
+		}
+	}
+}
+
+// try attempts a grant in one transaction; what it found in the way is nil when
+// the record is held.
+func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (found []lockkeeper.Overlap, more bool, err error) {
+	if m.express != nil {
+		granted, err := m.express.Admit(ctx, rec, &lockkeeper.Event{
+			Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+			GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
+		})
+		if err != nil || granted {
+			return nil, false, err
+		}
+	}
+	err = m.update(ctx, func(s *step) error {
+		fresh := *rec
+		found, more, err = s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return s.deny(rec, found)
+		}
+		if err := s.grant(&fresh, lockkeeper.StateHeld); err != nil {
+			return err
+		}
+		*rec = fresh
+		return nil
+	})
+	return found, more, err
+}
+
+// deny records a refusal, unless the same request was refused before because of
+// the same blockers.
+func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
+	key, sum := denialKey(rec), digest(found)
+	told, err := s.tx.Denial(key)
+	if err != nil || told == sum {
+		return err
+	}
+	if err := s.tx.SetDenial(key, sum); err != nil {
+		return err
+	}
+	return s.append(&lockkeeper.Event{
+		Kind: lockkeeper.EventDenied, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+		Holder: rec.Holder, Locks: rec.Locks, Conflicts: conflicts(found),
+	})
+}
+
+// denialKey is the same for equal requests of one holder.
+func denialKey(rec *lockkeeper.Record) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00", rec.Holder)
+	for _, l := range rec.Locks {
+		fmt.Fprintf(h, "%d%d%s\x00", l.Kind, l.Mode, l.Path)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// CheckConflicts lists what would block these locks now, and takes nothing.
+func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
+	for _, l := range locks {
+		if err := l.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if len(locks) > lockkeeper.MaxTargets {
+		return nil, &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets)}
+	}
+	var out []lockkeeper.ConflictInfo
+	err := m.store.View(ctx, func(r lockkeeper.Reader) error {
+		found, _, err := r.Overlapping(lockkeeper.Query{
+			Locks: lockkeeper.Normalize(locks), Before: lockkeeper.AnyTicket, Limit: maxConflicts})
+		if err != nil {
+			return err
+		}
+		now := r.Now().Lease
+		live := found[:0]
+		for _, o := range found {
+			if !m.lapsed(o.Record, now) {
+				live = append(live, o)
+			}
+		}
+		out = conflicts(live)
+		return nil
+	})
+	return out, err
+}
+
+// IsBlocked reports whether err is the answer to a request that may be granted
+// later.
+func IsBlocked(err error) bool {
+	var b *lockkeeper.BlockedError
+	return errors.As(err, &b)
+}

@@ -1,0 +1,122 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Upgrade turns upgradeable locks of a live grant into write locks, all of the
+// named paths or none, without a moment in which they are not held. It never
+// waits: other readers or writers there refuse it, and the hold stays.
+func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string) (lockkeeper.Grant, error) {
+	return m.grow(ctx, id, token, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied,
+		func(policy lockkeeper.Policy, rec *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error) {
+			if !policy.Upgrade {
+				return nil, nil, &lockkeeper.RefusedError{Act: "upgrade", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+					Next: "release, and acquire with write"}
+			}
+			whole = slices.Clone(rec.Locks)
+			for _, path := range paths {
+				i, ok := find(whole, path)
+				switch {
+				case !ok || whole[i].Mode == lockkeeper.Read:
+					return nil, nil, &lockkeeper.RefusedError{Act: "upgrade " + path, Reason: "the grant does not hold it as upgradeable",
+						Next: "ask for it as upgradeable when acquiring"}
+				case whole[i].Mode == lockkeeper.Upgradeable:
+					whole[i].Mode = lockkeeper.Write
+					asked = append(asked, whole[i])
+				}
+			}
+			return asked, whole, nil
+		})
+}
+
+// Extend adds locks to a live grant, all of them or none, where its policy lets
+// a grant grow. It never waits.
+func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkeeper.Lock) (lockkeeper.Grant, error) {
+	return m.grow(ctx, id, token, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
+		func(policy lockkeeper.Policy, rec *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error) {
+			if policy.Extend == lockkeeper.ExtendNever {
+				return nil, nil, &lockkeeper.RefusedError{Act: "extend", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+					Next: "record the missing path as a gap and declare it next time"}
+			}
+			if len(rec.Locks)+len(locks) > lockkeeper.MaxTargets {
+				return nil, nil, &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(rec.Locks) + len(locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets)}
+			}
+			if err := checkLocks(rec.Holder, policy, locks); err != nil {
+				return nil, nil, err
+			}
+			for _, l := range lockkeeper.Normalize(locks) {
+				if i, ok := find(rec.Locks, l.Path); ok {
+					if rec.Locks[i].Mode >= l.Mode && (rec.Locks[i].Kind == l.Kind || rec.Locks[i].Kind.Below()) {
+						continue // held already
+					}
+					return nil, nil, &lockkeeper.RefusedError{Act: "extend " + l.Path, Reason: fmt.Sprintf("it is held already, as %s", rec.Locks[i].Mode), Next: "upgrade it"}
+				}
+				if policy.Extend == lockkeeper.ExtendInOrder {
+					if err := afterAll(rec.Locks, l); err != nil {
+						return nil, nil, err
+					}
+				}
+				asked = append(asked, l)
+			}
+			return asked, lockkeeper.Normalize(slices.Concat(rec.Locks, asked)), nil
+		})
+}
+
+// grow replaces the locks of a live grant by whole, when no other live grant
+// conflicts with what plan newly asks for. Waiters do not count: a holder that
+// waited for one could wait for ever.
+func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockkeeper.EventKind,
+	plan func(lockkeeper.Policy, *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
+	var blocked error
+	g, err := m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
+		asked, whole, err := plan(m.opt.Policies[rec.Policy], rec)
+		if err != nil || len(asked) == 0 {
+			return err
+		}
+		found, more, err := s.blockers(lockkeeper.Query{Locks: asked, Before: lockkeeper.HeldOnly, Except: rec.Ticket})
+		if err != nil {
+			return err
+		}
+		ev := &lockkeeper.Event{Kind: done, GrantID: rec.ID, Holder: rec.Holder, Locks: asked,
+			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}}
+		if len(found) > 0 {
+			ev.Kind, ev.Conflicts = denied, conflicts(found)
+			blocked = &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: ev.Conflicts, Truncated: more}
+			return s.append(ev)
+		}
+		if err := s.append(ev); err != nil {
+			return err
+		}
+		if err := s.tx.SetLocks(rec, whole); err != nil {
+			return err
+		}
+		rec.Locks = whole
+		return nil
+	})
+	if err == nil {
+		err = blocked
+	}
+	return g, err
+}
+
+func find(locks []lockkeeper.Lock, path string) (int, bool) {
+	return slices.BinarySearchFunc(locks, path, func(l lockkeeper.Lock, p string) int { return strings.Compare(l.Path, p) })
+}
+
+// afterAll refuses a lock that comes before one already held in the global
+// order: holders that grow in one order cannot meet head-on.
+func afterAll(held []lockkeeper.Lock, l lockkeeper.Lock) error {
+	for _, h := range held {
+		if l.Target.Compare(h.Target) < 0 {
+			return &lockkeeper.RefusedError{Act: "extend " + l.Path, Reason: fmt.Sprintf("it comes before %s in the global order, which the grant holds already", h.Path),
+				Next: "release, and acquire all of them at once"}
+		}
+	}
+	return nil
+}

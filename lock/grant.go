@@ -1,0 +1,185 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"lockkeeper"
+)
+
+// Grant is a held grant in the hands of its holder.
+type Grant struct {
+	lockkeeper.Grant
+	m     *Manager
+	began time.Time // when the lease was last asked for: its trust counts from there
+
+	mu       sync.Mutex
+	ctx      context.Context // nil until somebody asks for it
+	end      context.CancelCauseFunc
+	renew    chan struct{} // closed by Keep
+	kept     bool
+	released bool
+}
+
+// ErrReleased is the cause of a grant's context that ended by Release.
+var ErrReleased = errors.New("the grant was released")
+
+func (m *Manager) handle(rec *lockkeeper.Record, token string) *Grant {
+	g := &Grant{Grant: rec.Grant, m: m, began: time.Now()}
+	g.Token = token
+	return g
+}
+
+// Adopt makes a handle for a grant that was acquired elsewhere, after checking
+// that it is live and the token its own. It gives the grant a new lease.
+func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
+	began := time.Now()
+	rec, err := m.Renew(ctx, id, token)
+	if err != nil {
+		return nil, err
+	}
+	g := &Grant{Grant: rec, m: m, began: began}
+	g.Token = token
+	return g, nil
+}
+
+// Release gives the grant back and ends its context. It is idempotent.
+func (g *Grant) Release(ctx context.Context) error {
+	_, err := g.m.Release(ctx, g.ID, g.Token)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.released = true
+	if g.end != nil {
+		g.end(ErrReleased)
+	}
+	return nil
+}
+
+// Context ends when the grant does: released, expired, recovered, taken away,
+// or no longer provably held because the store could not be reached for a whole
+// lease. Its cause says which.
+func (g *Grant) Context() context.Context {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.start()
+	return g.ctx
+}
+
+// Keep renews the grant at its policy's heartbeat until its context ends.
+func (g *Grant) Keep() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.start()
+	if !g.kept {
+		g.kept = true
+		close(g.renew)
+	}
+}
+
+// start makes the context, and the keeper that ends it. The caller has g.mu.
+func (g *Grant) start() {
+	if g.ctx != nil {
+		return
+	}
+	g.ctx, g.end = context.WithCancelCause(g.m.ctx)
+	g.renew = make(chan struct{})
+	if g.released {
+		g.end(ErrReleased)
+		return
+	}
+	g.m.owned.Go(g.mind)
+}
+
+// mind watches over the grant until its context ends.
+func (g *Grant) mind() {
+	bell, err := g.m.store.Bell(g.ctx, g.ID)
+	if err != nil {
+		g.end(err)
+		return
+	}
+	defer bell.Close()
+	policy := g.m.opt.Policies[g.Policy]
+	lease := time.Duration(0)
+	if !g.ExpiresAt.IsZero() {
+		lease = g.ExpiresAt.Sub(g.HeartbeatAt)
+	}
+	trusted := g.began
+	renewing, asked := false, g.renew
+	for {
+		wake, stop := g.nextLook(policy, renewing, trusted, lease)
+		select {
+		case <-g.ctx.Done():
+			stop()
+			return
+		case <-asked:
+			renewing, asked = true, nil
+		case <-bell.Ring():
+		case <-wake:
+		}
+		stop()
+		began := time.Now()
+		held, err := g.look(renewing)
+		switch {
+		case err == nil:
+			trusted, lease = began, held
+		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
+			g.end(err)
+			return
+		case lease > 0 && time.Since(trusted) >= lease:
+			g.end(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
+			return
+		}
+	}
+}
+
+// nextLook is when the grant should be looked at without being told to.
+func (g *Grant) nextLook(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
+	wait := 30 * time.Second // the slow poll behind the bell
+	if lease > 0 {
+		wait = min(wait, max(time.Until(trusted.Add(lease)), 10*time.Millisecond))
+		if renewing {
+			beat := lease / 3
+			if policy.Heartbeat > 0 {
+				beat = min(beat, policy.Heartbeat)
+			}
+			wait = min(wait, beat)
+		}
+	}
+	t := time.NewTimer(wait)
+	return t.C, t.Stop
+}
+
+// look renews the grant, or just looks whether it is still there, and returns
+// how long it is good for.
+func (g *Grant) look(renew bool) (lease time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
+	defer cancel()
+	if renew {
+		rec, err := g.m.Renew(ctx, g.ID, g.Token)
+		if err != nil || rec.ExpiresAt.IsZero() {
+			return 0, err
+		}
+		return rec.ExpiresAt.Sub(rec.HeartbeatAt), nil
+	}
+	err = g.m.store.View(ctx, func(r lockkeeper.Reader) error {
+		rec, err := r.Get(g.ID)
+		switch now := r.Now().Lease; {
+		case err != nil:
+			return err
+		case rec == nil:
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was released, recovered or taken away"}
+		case g.m.lapsed(rec, now):
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease ran out"}
+		case rec.Expires != 0:
+			lease = rec.Expires.Until(now)
+		}
+		return nil
+	})
+	return lease, err
+}

@@ -1,0 +1,110 @@
+package lock
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+
+	"lockkeeper"
+)
+
+// Release gives a grant back. It is idempotent: an id that is unknown or was
+// released before is harmless and answers released == false. A wrong token is
+// an error and changes nothing.
+func (m *Manager) Release(ctx context.Context, id, token string) (released bool, err error) {
+	if err := validID(id); err != nil {
+		return false, err
+	}
+	hash := hashToken(token)
+	if m.express != nil {
+		done, err := m.express.Dismiss(ctx, id, hash, &lockkeeper.Event{Kind: lockkeeper.EventReleased, GrantID: id,
+			Actor: lockkeeper.Actor{Kind: lockkeeper.ActorHolder}})
+		if err != nil || done {
+			return done, err
+		}
+	}
+	err = m.update(ctx, func(s *step) error {
+		rec, err := s.tx.Get(id)
+		if err != nil || rec == nil {
+			return err
+		}
+		if err := checkToken(rec, hash); err != nil {
+			return err
+		}
+		released = true
+		return s.free(rec, &lockkeeper.Event{Kind: lockkeeper.EventReleased,
+			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}})
+	})
+	return released && err == nil, err
+}
+
+// Renew gives a live grant a whole new lease. A grant that is gone, or whose
+// policy freed it by time, answers *NotHeldError, and the failure is recorded.
+func (m *Manager) Renew(ctx context.Context, id, token string) (lockkeeper.Grant, error) {
+	return m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
+		s.lease(rec)
+		return s.tx.Save(rec)
+	})
+}
+
+// SetProcess records which process stands behind a live grant, and with it the
+// process group of the work it supervises.
+func (m *Manager) SetProcess(ctx context.Context, id, token string, p lockkeeper.Process) (lockkeeper.Grant, error) {
+	return m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
+		rec.Process = &p
+		return s.tx.Save(rec)
+	})
+}
+
+// change runs fn on a copy of a live grant that the caller has the token of.
+func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *lockkeeper.Record) error) (lockkeeper.Grant, error) {
+	var out lockkeeper.Record
+	var refusal error
+	if err := validID(id); err != nil {
+		return lockkeeper.Grant{}, err
+	}
+	err := m.update(ctx, func(s *step) error {
+		rec, err := s.live(id, hashToken(token))
+		if err != nil {
+			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
+				refusal = err
+				return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
+					Actor: lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorHolder}})
+			}
+			return err
+		}
+		out = *rec
+		return fn(s, &out)
+	})
+	if err == nil {
+		err = refusal
+	}
+	return out.Grant, err
+}
+
+// live finds a grant that is held, has not lapsed and belongs to the token. A
+// lapsed one is not revived: whoever comes first, heartbeat or reaper, decides.
+func (s *step) live(id string, hash [32]byte) (*lockkeeper.Record, error) {
+	rec, err := s.tx.Get(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec == nil || rec.State == lockkeeper.StateWaiting:
+		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "acquire again"}
+	}
+	if err := checkToken(rec, hash); err != nil {
+		return nil, err
+	}
+	if s.m.lapsed(rec, s.now.Lease) {
+		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease ran out at %s", rec.ExpiresAt.UTC().Format("15:04:05Z")), Next: "acquire again"}
+	}
+	return rec, nil
+}
+
+func checkToken(rec *lockkeeper.Record, hash [32]byte) error {
+	if subtle.ConstantTimeCompare(rec.TokenHash[:], hash[:]) != 1 {
+		return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "the token is not its own; it belongs to " + rec.Holder,
+			Next: "use it as the user, and on the machine, that acquired it"}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"lockkeeper"
+)
+
+// Processes judges and ends processes. Without one, only leases count.
+type Processes interface {
+	Life(lockkeeper.Process) lockkeeper.Life
+	// Exited is closed when the process is gone. Where that cannot be watched it
+	// stays open.
+	Exited(context.Context, lockkeeper.Process) <-chan struct{}
+	// EndLeftovers ends what a dead holder left running and returns once it is
+	// gone.
+	EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID string) error
+}
+
+// Options of a Manager; the zero value is ready to use.
+type Options struct {
+	Policies  map[string]lockkeeper.Policy // default: the built-in ones
+	Processes Processes                    // default: none, leases alone count
+
+	// WaitLease is how long a place in the line outlives its waiter. A waiter
+	// renews it three times as often, which is also its slow poll. Default 15 s.
+	WaitLease time.Duration
+
+	// Keep bounds the event log. Defaults: 30 days, 1,000,000 events.
+	KeepFor    time.Duration
+	KeepEvents int
+}
+
+// Manager takes, keeps and gives back the locks of one space.
+type Manager struct {
+	store   lockkeeper.Store
+	express lockkeeper.Express // nil when the store has none
+	opt     Options
+
+	ctx   context.Context // ends with Close
+	close context.CancelCauseFunc
+	owned sync.WaitGroup // keepers and reaper
+}
+
+// New makes a manager on a store, which stays the caller's to close, after the
+// manager.
+func New(store lockkeeper.Store, opt Options) *Manager {
+	if opt.Policies == nil {
+		opt.Policies = lockkeeper.Policies()
+	}
+	if opt.WaitLease <= 0 {
+		opt.WaitLease = 15 * time.Second
+	}
+	if opt.KeepFor <= 0 {
+		opt.KeepFor = 30 * 24 * time.Hour
+	}
+	if opt.KeepEvents <= 0 {
+		opt.KeepEvents = 1_000_000
+	}
+	m := &Manager{store: store, opt: opt}
+	m.express, _ = store.(lockkeeper.Express)
+	m.ctx, m.close = context.WithCancelCause(context.Background())
+	return m
+}
+
+// Close stops the keepers and the reaper and waits for them. Grants stay held:
+// their leases run on, and whoever has id and token can release them.
+func (m *Manager) Close() error {
+	m.close(fmt.Errorf("lock manager closed"))
+	m.owned.Wait()
+	return nil
+}
+
+// prepare checks a request and makes the record it would become.
+func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, error) {
+	policy, err := m.policy(req.Policy)
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case strings.TrimSpace(req.Holder) == "" || len(req.Holder) > 200 || strings.ContainsFunc(req.Holder, isControl):
+		return nil, "", &lockkeeper.InputError{Field: "holder", Value: req.Holder, Reason: "empty, too long or with control characters", Next: "name the holder in up to 200 printable characters"}
+	case req.TTL < 0:
+		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "negative", Next: "give a positive duration, or none for the policy's own"}
+	case len(req.Locks) > lockkeeper.MaxTargets:
+		return nil, "", &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(req.Locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
+	}
+	if err := checkLocks(req.Holder, policy, req.Locks); err != nil {
+		return nil, "", err
+	}
+	token := rand.Text()
+	rec := &lockkeeper.Record{
+		Grant: lockkeeper.Grant{
+			ID: newID(), Space: m.store.Space(), Holder: req.Holder, Policy: policy.Name,
+			Locks: lockkeeper.Normalize(req.Locks), Process: req.Process, Metadata: req.Metadata,
+		},
+		TokenHash: hashToken(token),
+		TTL:       req.TTL,
+	}
+	if rec.TTL == 0 {
+		rec.TTL = policy.TTL
+	}
+	return rec, token, nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
+
+func (m *Manager) policy(name string) (lockkeeper.Policy, error) {
+	if name == "" {
+		name = lockkeeper.DefaultPolicy
+	}
+	p, ok := m.opt.Policies[name]
+	if !ok {
+		return p, &lockkeeper.InputError{Field: "policy", Value: name, Reason: "unknown policy", Next: "use one of " + lockkeeper.PolicyNames(m.opt.Policies)}
+	}
+	return p, nil
+}
+
+func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock) error {
+	for _, l := range locks {
+		if err := l.Validate(); err != nil {
+			return err
+		}
+		if l.Mode < lockkeeper.Read || l.Mode > lockkeeper.Write {
+			return &lockkeeper.InputError{Field: "mode", Value: l.Mode.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
+		}
+		if l.Mode == lockkeeper.Read {
+			continue
+		}
+		if l.Kind.IsTree() && !policy.TreeWrites {
+			return &lockkeeper.OverLockError{Holder: holder, Path: l.Path, Policy: policy.Name}
+		}
+		if l.Mode == lockkeeper.Upgradeable && !policy.Upgrade {
+			return &lockkeeper.RefusedError{Act: "upgradeable " + l.Path, Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+				Next: "ask for write, or use policy dal"}
+		}
+	}
+	return nil
+}
+
+// newID makes a random UUID (version 4).
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	var s [36]byte
+	hex.Encode(s[:8], b[:4])
+	hex.Encode(s[9:13], b[4:6])
+	hex.Encode(s[14:18], b[6:8])
+	hex.Encode(s[19:23], b[8:10])
+	hex.Encode(s[24:], b[10:])
+	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
+	return string(s[:])
+}
+
+// validID refuses what newID cannot have made, so that hostile ids never reach
+// a store or a file name.
+func validID(id string) error {
+	ok := len(id) == 36
+	for i := 0; ok && i < len(id); i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			ok = id[i] == '-'
+		} else {
+			ok = '0' <= id[i] && id[i] <= '9' || 'a' <= id[i] && id[i] <= 'f'
+		}
+	}
+	if !ok {
+		return &lockkeeper.InputError{Field: "grant", Value: id, Reason: "not a grant id", Next: "copy the id from `lockkeeper status`"}
+	}
+	return nil
+}
+
+func hashToken(token string) [32]byte { return sha256.Sum256([]byte(token)) }

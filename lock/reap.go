@@ -1,0 +1,79 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"lockkeeper"
+)
+
+// page is how many records one transaction lists.
+const page = 1_000
+
+// Recover makes one pass over all records and frees what its policy lets be
+// freed without asking anybody. It returns how many that were, and prunes the
+// event log. Nothing depends on it for correctness: a request that meets such a
+// record frees it by itself.
+func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
+	for after := uint64(0); ; {
+		var recs []*lockkeeper.Record
+		err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+			recs, err = r.List(after, page)
+			return err
+		})
+		if err != nil {
+			return freed, err
+		}
+		for _, rec := range recs {
+			after = rec.Ticket
+			ok, err := m.recoverOne(ctx, rec)
+			if err != nil {
+				return freed, err
+			}
+			if ok {
+				freed++
+			}
+		}
+		if len(recs) < page {
+			break
+		}
+	}
+	err = m.store.Update(ctx, func(tx lockkeeper.Tx) error {
+		return tx.Prune(tx.Now().Wall.Add(-m.opt.KeepFor), m.opt.KeepEvents)
+	})
+	return freed, err
+}
+
+// StartReaper runs Recover every interval until the manager closes. A failed
+// pass is handed to failed and tried again at the next interval.
+func (m *Manager) StartReaper(interval time.Duration, failed func(error)) {
+	m.owned.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-m.ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := m.Recover(m.ctx); err != nil && !errors.Is(err, context.Canceled) {
+				failed(err)
+			}
+		}
+	})
+}
+
+// PutClaim registers, or renews for another ttl, that something alive stands
+// behind the grants of a holder.
+func (m *Manager) PutClaim(ctx context.Context, c lockkeeper.Claim, ttl time.Duration) error {
+	return m.store.Update(ctx, func(tx lockkeeper.Tx) error {
+		c.Expires = tx.Now().Lease.Add(ttl)
+		return tx.PutClaim(c)
+	})
+}
+
+// DropClaim takes a claim back; an unknown id is harmless.
+func (m *Manager) DropClaim(ctx context.Context, id string) error {
+	return m.store.Update(ctx, func(tx lockkeeper.Tx) error { return tx.DeleteClaim(id) })
+}

@@ -1,0 +1,255 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper"
+)
+
+// finding is the judgement, made outside of a transaction, that a record may be
+// freed. The freeing transaction checks that the record is still the one that
+// was judged.
+type finding struct {
+	rec        *lockkeeper.Record
+	claims     []lockkeeper.Claim
+	kind       lockkeeper.EventKind
+	reason     string
+	conditions []lockkeeper.Condition
+	dead       bool // its process is gone, so leftovers must be ended first
+}
+
+// recoverGone frees those of the blockers that are gone: expired ones with a
+// process, dead ones where the policy frees the dead, unclaimed stale ones.
+func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap) (freed bool, err error) {
+	last := uint64(0)
+	for _, o := range found {
+		if o.Record.Ticket == last {
+			continue
+		}
+		last = o.Record.Ticket
+		ok, err := m.recoverOne(ctx, o.Record)
+		if err != nil {
+			return freed, err
+		}
+		freed = freed || ok
+	}
+	return freed, nil
+}
+
+// recoverOne judges a record and frees it if its policy says so.
+func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record) (bool, error) {
+	f, err := m.judge(ctx, rec)
+	if err != nil || f == nil {
+		return false, err
+	}
+	return m.carryOut(ctx, f, system)
+}
+
+// judge decides whether a record may be freed without asking anybody; nil when
+// it may not.
+func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record) (*finding, error) {
+	policy := m.opt.Policies[rec.Policy]
+	life := m.life(rec.Process)
+	dead := life == lockkeeper.LifeDead
+	f := &finding{rec: rec, dead: dead}
+	deadFact := lockkeeper.Condition{Name: "process gone", Held: dead, Fact: processFact(rec.Process, life)}
+	switch {
+	case rec.State != lockkeeper.StateHeld && dead:
+		f.kind, f.reason = lockkeeper.EventRecovered, "the waiting process is gone"
+		f.conditions = []lockkeeper.Condition{deadFact}
+		return f, nil
+	case dead && policy.Dead == lockkeeper.DeadFrees:
+		f.kind, f.reason = lockkeeper.EventRecovered, "the holder's process is gone"
+		f.conditions = []lockkeeper.Condition{deadFact}
+		return f, nil
+	}
+	var now lockkeeper.Moment
+	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		now = r.Now()
+		f.claims, err = r.Claims(rec.Holder)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.lapsed(rec, now.Lease) {
+		f.kind, f.reason = lockkeeper.EventExpired, stateWord(rec.State)+" lease ran out"
+		f.conditions = []lockkeeper.Condition{leasePast(rec, now), deadFact}
+		return f, nil
+	}
+	if rec.State == lockkeeper.StateHeld && policy.Stale == lockkeeper.RecoverUnclaimed {
+		f.kind, f.reason = lockkeeper.EventRecovered, "stale and unclaimed"
+		f.conditions = m.fourConditions(f, policy, now)
+		if allHeld(f.conditions) {
+			return f, nil
+		}
+	}
+	return nil, nil
+}
+
+// fourConditions are what must hold before a stale grant may be recovered. The
+// fourth, the audit record, holds by being written in the freeing transaction.
+func (m *Manager) fourConditions(f *finding, policy lockkeeper.Policy, now lockkeeper.Moment) []lockkeeper.Condition {
+	quiet := now.Lease.Until(f.rec.Heartbeat)
+	claimed, fact := m.claimed(f, now)
+	return []lockkeeper.Condition{
+		leasePast(f.rec, now),
+		{Name: "heartbeat older than grace", Held: quiet > policy.Grace, Fact: fmt.Sprintf("%s ago, grace %s", quiet.Round(time.Millisecond), policy.Grace)},
+		{Name: "no live holder claims it", Held: !claimed, Fact: fact},
+		{Name: "recorded in the audit trail", Held: true},
+	}
+}
+
+func leasePast(rec *lockkeeper.Record, now lockkeeper.Moment) lockkeeper.Condition {
+	over := now.Lease.Until(rec.Expires)
+	return lockkeeper.Condition{Name: "lease past", Held: rec.Expires != 0 && over >= 0, Fact: "by " + over.Round(time.Millisecond).String()}
+}
+
+// claimed reports whether something alive stands behind a grant: its own
+// process, or a claim of its holder.
+func (m *Manager) claimed(f *finding, now lockkeeper.Moment) (bool, string) {
+	if life := m.life(f.rec.Process); life == lockkeeper.LifeAlive {
+		return true, processFact(f.rec.Process, life)
+	}
+	for _, c := range f.claims {
+		switch life := m.life(c.Process); {
+		case life == lockkeeper.LifeAlive:
+			return true, "claim " + c.ID + ", " + processFact(c.Process, life)
+		case life == lockkeeper.LifeUnknown && c.Expires > now.Lease:
+			return true, fmt.Sprintf("claim %s, alive for another %s", c.ID, c.Expires.Until(now.Lease).Round(time.Second))
+		}
+	}
+	return false, fmt.Sprintf("%d claims, none alive", len(f.claims))
+}
+
+func (m *Manager) life(p *lockkeeper.Process) lockkeeper.Life {
+	if p == nil || m.opt.Processes == nil {
+		return lockkeeper.LifeUnknown
+	}
+	return m.opt.Processes.Life(*p)
+}
+
+func processFact(p *lockkeeper.Process, life lockkeeper.Life) string {
+	if p == nil {
+		return "no process recorded"
+	}
+	return fmt.Sprintf("pid %d on %s is %s", p.PID, p.Host, life)
+}
+
+func allHeld(cs []lockkeeper.Condition) bool {
+	return !slices.ContainsFunc(cs, func(c lockkeeper.Condition) bool { return !c.Held })
+}
+
+// carryOut frees what was judged, unless it changed since: of a heartbeat and a
+// reaper exactly one wins. What a dead holder left running is ended and seen
+// gone first; if it will not go, the grant stays.
+func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
+	if f.dead && f.rec.State == lockkeeper.StateHeld {
+		if err := m.opt.Processes.EndLeftovers(ctx, *f.rec.Process, f.rec.ID); err != nil {
+			return false, m.noteFailure(ctx, f, err)
+		}
+	}
+	err = m.update(ctx, func(s *step) error {
+		cur, err := s.tx.Get(f.rec.ID)
+		if err != nil || cur == nil || !unchanged(cur, f.rec) {
+			return err
+		}
+		if f.claims != nil {
+			claims, err := s.tx.Claims(cur.Holder)
+			if err != nil || !slices.Equal(claims, f.claims) {
+				return err
+			}
+		}
+		freed = true
+		return s.free(cur, &lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions})
+	})
+	return freed && err == nil, err
+}
+
+// unchanged reports whether a record is still the one that was judged.
+func unchanged(cur, judged *lockkeeper.Record) bool {
+	same := cur.Ticket == judged.Ticket && cur.State == judged.State &&
+		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires
+	if cur.Process == nil || judged.Process == nil {
+		return same && cur.Process == judged.Process
+	}
+	return same && *cur.Process == *judged.Process
+}
+
+// noteFailure records, once, that a dead holder's remains would not go.
+func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) error {
+	return m.update(ctx, func(s *step) error {
+		key := "recovery of " + f.rec.ID
+		if told, err := s.tx.Denial(key); err != nil || told != 0 {
+			return err
+		}
+		if err := s.tx.SetDenial(key, 1); err != nil {
+			return err
+		}
+		return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
+			Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
+	})
+}
+
+// ForceRelease frees a grant against its holder's will. Only a person or an
+// administrator may, with a reason; never an agent. Where the policy asks for
+// the four conditions, they must hold even then.
+func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Actor, reason string) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	if reason == "" {
+		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
+	}
+	if by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin {
+		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("a %s may not force anything", by.Kind),
+			Next: "ask a person to look at `lockkeeper why " + id + "`"})
+	}
+	f := &finding{kind: lockkeeper.EventForceReleased, reason: reason}
+	var now lockkeeper.Moment
+	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		now = r.Now()
+		if f.rec, err = r.Get(id); err != nil || f.rec == nil {
+			return err
+		}
+		f.claims, err = r.Claims(f.rec.Holder)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case f.rec == nil:
+		return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
+	}
+	policy := m.opt.Policies[f.rec.Policy]
+	life := m.life(f.rec.Process)
+	f.dead = life == lockkeeper.LifeDead
+	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: f.dead, Fact: processFact(f.rec.Process, life)}}
+	if policy.Stale == lockkeeper.RecoverUnclaimed {
+		f.conditions = m.fourConditions(f, policy, now)
+		if !allHeld(f.conditions) {
+			return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
+				Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
+				Next: "wait for the lease and its grace to pass, or end the holder"})
+		}
+	}
+	freed, err := m.carryOut(ctx, f, by)
+	if err == nil && !freed {
+		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at, or its holder's remains would not end", Next: "look again: lockkeeper why " + id}
+	}
+	return err
+}
+
+// refuse records a refused act and returns it.
+func (m *Manager) refuse(ctx context.Context, id string, by lockkeeper.Actor, refusal *lockkeeper.RefusedError) error {
+	err := m.update(ctx, func(s *step) error {
+		return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}

@@ -1,0 +1,210 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"lockkeeper"
+)
+
+// maxConflicts bounds how many blockers of one request are read and told;
+// maxEventConflicts how many an event lists.
+const (
+	maxConflicts      = 1_000
+	maxEventConflicts = 50
+)
+
+var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
+
+// step is one transaction of the engine in progress. It remembers which tickets
+// left, so that finish can examine who was parked on them.
+type step struct {
+	m        *Manager
+	tx       lockkeeper.Tx
+	now      lockkeeper.Moment
+	departed []uint64
+}
+
+// update runs fn as one transaction and promotes whom it made way for.
+func (m *Manager) update(ctx context.Context, fn func(*step) error) error {
+	return m.store.Update(ctx, func(tx lockkeeper.Tx) error {
+		s := step{m: m, tx: tx, now: tx.Now()}
+		if err := fn(&s); err != nil {
+			return err
+		}
+		return s.promote()
+	})
+}
+
+// lapsed reports whether a record's time is up by itself: nothing but the clock
+// has to be asked.
+func (m *Manager) lapsed(rec *lockkeeper.Record, now lockkeeper.Instant) bool {
+	at, ok := m.lapsesAt(rec)
+	return ok && at <= now
+}
+
+// lapsesAt is when a record's time is up by itself, if it ever is.
+func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
+	if rec.Expires == 0 {
+		return 0, false
+	}
+	if rec.State != lockkeeper.StateHeld {
+		return rec.Expires, true // the waiter's own lease, under any policy
+	}
+	switch p := m.opt.Policies[rec.Policy]; p.Stale {
+	case lockkeeper.Reap:
+		return rec.Expires, true
+	case lockkeeper.Break:
+		return rec.Expires.Add(p.Grace), true
+	}
+	return 0, false
+}
+
+// blockers lists what stands in the way of locks for a request with the given
+// ticket, after freeing what has lapsed. Lapsed grants with a process stay in
+// the list: they are freed by recovery, outside of a transaction.
+func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) {
+	q.Limit = maxConflicts
+	for {
+		found, more, err := s.tx.Overlapping(q)
+		if err != nil || len(found) == 0 {
+			return nil, false, err
+		}
+		freed := map[uint64]bool{}
+		for _, o := range found {
+			r := o.Record
+			if freed[r.Ticket] || !s.mayExpire(r) {
+				continue
+			}
+			if err := s.expire(r); err != nil {
+				return nil, false, err
+			}
+			freed[r.Ticket] = true
+		}
+		if len(freed) == 0 {
+			return found, more, nil
+		}
+	}
+}
+
+// mayExpire reports whether a record can be freed right here: its time is up,
+// and no process can have been started under it.
+func (s *step) mayExpire(r *lockkeeper.Record) bool {
+	return s.m.lapsed(r, s.now.Lease) && (r.Process == nil || r.State != lockkeeper.StateHeld)
+}
+
+// expire frees a lapsed record.
+func (s *step) expire(r *lockkeeper.Record) error {
+	over := s.now.Lease.Until(r.Expires)
+	return s.free(r, &lockkeeper.Event{
+		Kind: lockkeeper.EventExpired, Actor: system,
+		Reason:     fmt.Sprintf("%s lease ran out", stateWord(r.State)),
+		Conditions: []lockkeeper.Condition{{Name: "lease past", Held: true, Fact: "by " + over.Round(time.Millisecond).String()}},
+	})
+}
+
+func stateWord(s lockkeeper.State) string {
+	switch s {
+	case lockkeeper.StateWaiting:
+		return "waiting"
+	case lockkeeper.StatePromoted:
+		return "unconfirmed"
+	}
+	return "held"
+}
+
+// free removes a record with the event that says why.
+func (s *step) free(r *lockkeeper.Record, ev *lockkeeper.Event) error {
+	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
+	if err := s.append(ev); err != nil {
+		return err
+	}
+	if err := s.tx.Delete(r); err != nil {
+		return err
+	}
+	s.departed = append(s.departed, r.Ticket)
+	s.tx.Wake(r.ID)
+	return nil
+}
+
+func (s *step) append(ev *lockkeeper.Event) error {
+	ev.At = s.now.Wall
+	if len(ev.Conflicts) > maxEventConflicts {
+		ev.Conflicts = ev.Conflicts[:maxEventConflicts]
+	}
+	_, err := s.tx.Append(ev)
+	return err
+}
+
+// grant makes a record held, or promoted, with a new fence. A record without a
+// ticket is new and gets its fence as ticket.
+func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
+	ev := &lockkeeper.Event{
+		Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
+	}
+	if err := s.append(ev); err != nil {
+		return err
+	}
+	rec.State, rec.Fence = state, ev.Seq
+	rec.AcquiredAt, rec.ParkedOn, rec.Blockers = s.now.Wall, 0, 0
+	if state == lockkeeper.StateHeld {
+		s.lease(rec)
+	}
+	if rec.Ticket != 0 {
+		return s.tx.Save(rec)
+	}
+	rec.Ticket = ev.Seq
+	return s.tx.Insert(rec)
+}
+
+// lease gives a record its whole lease from now on.
+func (s *step) lease(rec *lockkeeper.Record) { s.leaseFor(rec, rec.TTL) }
+
+func (s *step) leaseFor(rec *lockkeeper.Record, ttl time.Duration) {
+	rec.Heartbeat, rec.HeartbeatAt = s.now.Lease, s.now.Wall
+	rec.Expires, rec.ExpiresAt = 0, time.Time{}
+	if ttl > 0 {
+		rec.Expires, rec.ExpiresAt = s.now.Lease.Add(ttl), s.now.Wall.Add(ttl)
+	}
+}
+
+// conflicts renders overlaps as facts.
+func conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo {
+	out := make([]lockkeeper.ConflictInfo, len(found))
+	for i, o := range found {
+		r := o.Record
+		out[i] = lockkeeper.ConflictInfo{
+			Path: o.Asked.Path, Mode: o.Asked.Mode,
+			BlockingPath: o.Lock.Path, BlockingMode: o.Lock.Mode,
+			Kind: lockkeeper.Held, Holder: r.Holder, GrantID: r.ID, AcquiredAt: r.AcquiredAt,
+		}
+		if r.State == lockkeeper.StateWaiting {
+			out[i].Kind = lockkeeper.Waiting
+		}
+		if r.Expires != 0 {
+			at := r.ExpiresAt
+			out[i].ExpiresAt = &at
+		}
+	}
+	return out
+}
+
+// digest identifies a set of blockers: it changes when one comes, goes or turns
+// from waiting into held.
+func digest(found []lockkeeper.Overlap) uint64 {
+	var sum uint64
+	last := uint64(0)
+	for _, o := range found { // latest ticket first, so repeats are neighbours
+		if o.Record.Ticket == last {
+			continue
+		}
+		last = o.Record.Ticket
+		h := fnv.New64a()
+		fmt.Fprint(h, o.Record.Ticket, o.Record.State == lockkeeper.StateWaiting)
+		sum ^= h.Sum64()
+	}
+	return sum | 1 // never 0, which means "none told"
+}

@@ -1,0 +1,42 @@
+package lockkeeper
+
+import "time"
+
+// GrantSnapshot is a grant as it is shown: the fields of the documents, plus
+// what people and tools ask for next. It never carries the token.
+type GrantSnapshot struct {
+	ID               string            `json:"id"`
+	Holder           string            `json:"holder"`
+	ReadPaths        []string          `json:"read_paths"`
+	WritePaths       []string          `json:"write_paths"`
+	UpgradeablePaths []string          `json:"upgradeable_paths,omitempty"`
+	AcquiredAt       time.Time         `json:"acquired_at"`
+	ExpiresAt        *time.Time        `json:"expires_at"` // null: never
+	HeartbeatAt      time.Time         `json:"heartbeat_at"`
+	Released         bool              `json:"released"`
+	Fence            uint64            `json:"fence"`
+	Policy           string            `json:"policy"`
+	Space            string            `json:"space"`
+	Age              float64           `json:"age_seconds"`
+	Process          *Process          `json:"process,omitempty"`
+	Metadata         map[string]string `json:"metadata,omitempty"`
+}
+
+// Snapshot is the grant as it is shown at now.
+func (g *Grant) Snapshot(now time.Time) GrantSnapshot {
+	s := GrantSnapshot{
+		ID: g.ID, Holder: g.Holder, Space: g.Space, Policy: g.Policy, Fence: g.Fence,
+		ReadPaths: g.Paths(Read), WritePaths: g.Paths(Write),
+		AcquiredAt: g.AcquiredAt.UTC(), HeartbeatAt: g.HeartbeatAt.UTC(),
+		Released: g.Released, Process: g.Process, Metadata: g.Metadata,
+		Age: max(0, now.Sub(g.AcquiredAt).Seconds()),
+	}
+	if up := g.Paths(Upgradeable); len(up) > 0 {
+		s.UpgradeablePaths = up
+	}
+	if !g.ExpiresAt.IsZero() {
+		at := g.ExpiresAt.UTC()
+		s.ExpiresAt = &at
+	}
+	return s
+}

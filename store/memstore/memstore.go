@@ -1,0 +1,189 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"lockkeeper"
+)
+
+// Options of a store; the zero value is ready to use.
+type Options struct {
+	// Now reads the clocks; default: the process's own.
+	Now func() lockkeeper.Moment
+	// KeepEvents bounds the event log. Default 100,000.
+	KeepEvents int
+}
+
+// Store keeps one space in memory.
+type Store struct {
+	space string
+	opt   Options
+
+	mu      sync.Mutex
+	closed  bool
+	trie    trie
+	byID    map[string]*slot
+	line    []*slot // by rising ticket; slots that left stay until compacted
+	left    int     // how many of line have left
+	parked  map[uint64][]*slot
+	log     eventLog
+	denials map[string]denial
+	claims  map[string]lockkeeper.Claim
+	tx      tx // reused: transactions are serial
+
+	bellMu sync.Mutex
+	bells  map[string][]*bell
+}
+
+// slot is the place of a record. The record in it is replaced, never changed.
+type slot struct {
+	rec  *lockkeeper.Record
+	left bool
+}
+
+type denial struct {
+	digest uint64
+	at     time.Time
+}
+
+// New makes an empty space.
+func New(space string, opt Options) *Store {
+	if opt.Now == nil {
+		origin := time.Now()
+		opt.Now = func() lockkeeper.Moment {
+			now := time.Now()
+			return lockkeeper.Moment{Lease: lockkeeper.Instant(now.Sub(origin)) + 1, Wall: now}
+		}
+	}
+	if opt.KeepEvents <= 0 {
+		opt.KeepEvents = 100_000
+	}
+	return &Store{
+		space: space, opt: opt,
+		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
+		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, bells: map[string][]*bell{},
+	}
+}
+
+// Space implements lockkeeper.Store.
+func (s *Store) Space() string { return s.space }
+
+// Close implements lockkeeper.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// Update implements lockkeeper.Store.
+func (s *Store) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	woken, err := s.update(ctx, fn)
+	s.ring(woken)
+	return err
+}
+
+func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	t := &s.tx
+	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0]}
+	done := false
+	defer func() {
+		if !done || err != nil {
+			t.rollback()
+			woken = nil
+		}
+		clear(t.undo)
+		s.compact()
+	}()
+	err = fn(t)
+	done = true
+	return t.woken, err
+}
+
+// compact forgets slots that left once they are the larger part of the line.
+func (s *Store) compact() {
+	if s.left < 64 || s.left < len(s.line)/2 {
+		return
+	}
+	s.line = slices.DeleteFunc(s.line, func(o *slot) bool { return o.left })
+	s.left = 0
+}
+
+// View implements lockkeeper.Store.
+func (s *Store) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return fn(&tx{Store: s, now: s.opt.Now()})
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if s.closed {
+		return &lockkeeper.StoreError{Store: "memory", Reason: "closed"}
+	}
+	return nil
+}
+
+// Bell implements lockkeeper.Store.
+func (s *Store) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
+	b := &bell{store: s, id: id, ring: make(chan struct{}, 1)}
+	s.bellMu.Lock()
+	defer s.bellMu.Unlock()
+	s.bells[id] = append(s.bells[id], b)
+	return b, nil
+}
+
+func (s *Store) ring(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	s.bellMu.Lock()
+	defer s.bellMu.Unlock()
+	for _, id := range ids {
+		for _, b := range s.bells[id] {
+			select {
+			case b.ring <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+type bell struct {
+	store *Store
+	id    string
+	ring  chan struct{}
+}
+
+func (b *bell) Ring() <-chan struct{} { return b.ring }
+
+func (b *bell) Close() error {
+	s := b.store
+	s.bellMu.Lock()
+	defer s.bellMu.Unlock()
+	kept := s.bells[b.id][:0]
+	for _, other := range s.bells[b.id] {
+		if other != b {
+			kept = append(kept, other)
+		}
+	}
+	if len(kept) == 0 {
+		delete(s.bells, b.id)
+	} else {
+		s.bells[b.id] = kept
+	}
+	return nil
+}

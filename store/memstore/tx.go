@@ -1,0 +1,283 @@
+package memstore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper"
+)
+
+// tx is a transaction; the store's mutex is held for as long as it lives.
+type tx struct {
+	*Store
+	now   lockkeeper.Moment
+	undo  []undo
+	woken []string
+}
+
+// undo is how to take one change back.
+type undo struct {
+	kind  undoKind
+	slot  *slot
+	rec   *lockkeeper.Record // what was in the slot
+	key   string
+	old   denial
+	claim *lockkeeper.Claim
+}
+
+type undoKind uint8
+
+const (
+	undoInsert undoKind = iota
+	undoReplace
+	undoDelete
+	undoAppend
+	undoDenial
+	undoClaim
+)
+
+func (t *tx) rollback() {
+	for _, u := range slices.Backward(t.undo) {
+		switch u.kind {
+		case undoInsert:
+			t.take(u.slot)
+			t.line = t.line[:len(t.line)-1] // the newest there is: later ones were undone
+			t.left--
+		case undoReplace:
+			t.replace(u.slot, u.rec)
+		case undoDelete:
+			t.put(u.slot)
+		case undoAppend:
+			t.log.pop()
+		case undoDenial:
+			restore(t.denials, u.key, u.old, u.old != denial{})
+		case undoClaim:
+			if u.claim == nil {
+				delete(t.claims, u.key)
+			} else {
+				t.claims[u.key] = *u.claim
+			}
+		}
+	}
+}
+
+func restore[V any](m map[string]V, key string, old V, had bool) {
+	if had {
+		m[key] = old
+	} else {
+		delete(m, key)
+	}
+}
+
+func (t *tx) Now() lockkeeper.Moment { return t.now }
+
+func (t *tx) Get(id string) (*lockkeeper.Record, error) {
+	if s := t.byID[id]; s != nil {
+		return s.rec, nil
+	}
+	return nil, nil
+}
+
+func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
+	for _, asked := range q.Locks {
+		t.trie.conflicting(asked, func(path string, e entry) {
+			r := e.slot.rec
+			if r.Ticket == q.Except || r.State == lockkeeper.StateWaiting && r.Ticket >= q.Before {
+				return
+			}
+			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
+			found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: r})
+		})
+	}
+	if len(found) > 1 {
+		slices.SortStableFunc(found, func(a, b lockkeeper.Overlap) int { return cmp.Compare(b.Record.Ticket, a.Record.Ticket) })
+	}
+	if q.Limit > 0 && len(found) > q.Limit {
+		return found[:q.Limit], true, nil
+	}
+	return found, false, nil
+}
+
+func (t *tx) List(after uint64, limit int) ([]*lockkeeper.Record, error) {
+	i, _ := slices.BinarySearchFunc(t.line, after+1, func(s *slot, ticket uint64) int { return cmp.Compare(s.rec.Ticket, ticket) })
+	var out []*lockkeeper.Record
+	for ; i < len(t.line) && len(out) < limit; i++ {
+		if !t.line[i].left {
+			out = append(out, t.line[i].rec)
+		}
+	}
+	return out, nil
+}
+
+func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) { return t.log.page(q), nil }
+
+func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
+	out := []lockkeeper.Claim{}
+	for _, c := range t.claims {
+		if c.Holder == holder {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b lockkeeper.Claim) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func (t *tx) Append(ev *lockkeeper.Event) (uint64, error) {
+	ev.Space = t.space
+	ev.Seq = t.log.push(*ev, t.opt.KeepEvents)
+	t.undo = append(t.undo, undo{kind: undoAppend})
+	return ev.Seq, nil
+}
+
+func (t *tx) Insert(rec *lockkeeper.Record) error {
+	if last := len(t.line) - 1; t.byID[rec.ID] != nil || last >= 0 && t.line[last].rec.Ticket >= rec.Ticket {
+		return fmt.Errorf("record %s with ticket %d is not new", rec.ID, rec.Ticket)
+	}
+	s := &slot{rec: rec}
+	t.line = append(t.line, s)
+	t.put(s)
+	t.undo = append(t.undo, undo{kind: undoInsert, slot: s})
+	return nil
+}
+
+func (t *tx) Save(rec *lockkeeper.Record) error {
+	next := *rec
+	return t.exchange(rec, &next)
+}
+
+func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
+	next := *rec
+	next.Locks = locks
+	return t.exchange(rec, &next)
+}
+
+func (t *tx) exchange(rec, next *lockkeeper.Record) error {
+	s := t.byID[rec.ID]
+	if s == nil {
+		return fmt.Errorf("record %s is not stored", rec.ID)
+	}
+	t.undo = append(t.undo, undo{kind: undoReplace, slot: s, rec: s.rec})
+	t.replace(s, next)
+	return nil
+}
+
+func (t *tx) Delete(rec *lockkeeper.Record) error {
+	s := t.byID[rec.ID]
+	if s == nil {
+		return fmt.Errorf("record %s is not stored", rec.ID)
+	}
+	t.take(s)
+	t.undo = append(t.undo, undo{kind: undoDelete, slot: s})
+	return nil
+}
+
+// put makes a slot of the line count.
+func (t *tx) put(s *slot) {
+	if s.left {
+		s.left = false
+		t.left--
+	}
+	t.byID[s.rec.ID] = s
+	for _, l := range s.rec.Locks {
+		t.trie.add(l, s)
+	}
+	t.park(s)
+}
+
+// take makes it count no more.
+func (t *tx) take(s *slot) {
+	delete(t.byID, s.rec.ID)
+	for _, l := range s.rec.Locks {
+		t.trie.remove(l.Path, s)
+	}
+	t.unpark(s)
+	s.left = true
+	t.left++
+}
+
+// replace changes what is in a slot.
+func (t *tx) replace(s *slot, next *lockkeeper.Record) {
+	if !slices.Equal(s.rec.Locks, next.Locks) {
+		for _, l := range s.rec.Locks {
+			t.trie.remove(l.Path, s)
+		}
+		for _, l := range next.Locks {
+			t.trie.add(l, s)
+		}
+	}
+	t.unpark(s)
+	s.rec = next
+	t.park(s)
+}
+
+func (t *tx) park(s *slot) {
+	if on := s.rec.ParkedOn; on != 0 {
+		t.parked[on] = append(t.parked[on], s)
+	}
+}
+
+func (t *tx) unpark(s *slot) {
+	on := s.rec.ParkedOn
+	if on == 0 {
+		return
+	}
+	rest := slices.DeleteFunc(t.parked[on], func(o *slot) bool { return o == s })
+	if len(rest) == 0 {
+		delete(t.parked, on)
+	} else {
+		t.parked[on] = rest
+	}
+}
+
+func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
+	parked := t.parked[on]
+	out := make([]*lockkeeper.Record, len(parked))
+	for i, s := range parked {
+		out[i] = s.rec
+	}
+	slices.SortFunc(out, func(a, b *lockkeeper.Record) int { return cmp.Compare(a.Ticket, b.Ticket) })
+	return out, nil
+}
+
+func (t *tx) Denial(key string) (uint64, error) { return t.denials[key].digest, nil }
+
+func (t *tx) SetDenial(key string, digest uint64) error {
+	t.undo = append(t.undo, undo{kind: undoDenial, key: key, old: t.denials[key]})
+	t.denials[key] = denial{digest: digest, at: t.now.Wall}
+	return nil
+}
+
+func (t *tx) PutClaim(c lockkeeper.Claim) error {
+	t.rememberClaim(c.ID)
+	t.claims[c.ID] = c
+	return nil
+}
+
+func (t *tx) DeleteClaim(id string) error {
+	t.rememberClaim(id)
+	delete(t.claims, id)
+	return nil
+}
+
+func (t *tx) rememberClaim(id string) {
+	u := undo{kind: undoClaim, key: id}
+	if old, ok := t.claims[id]; ok {
+		u.claim = &old
+	}
+	t.undo = append(t.undo, u)
+}
+
+// Prune forgets; forgetting is not undone when the transaction fails.
+func (t *tx) Prune(before time.Time, keep int) error {
+	t.log.prune(before, keep)
+	for key, d := range t.denials {
+		if t.now.Wall.Sub(d.at) > time.Hour {
+			delete(t.denials, key)
+		}
+	}
+	return nil
+}
+
+func (t *tx) Wake(id string) { t.woken = append(t.woken, id) }
