@@ -1,0 +1,110 @@
+package sqlstore
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// places are where locks that overlap the asked ones can be found: at exactly
+// these paths, which are the asked ones and all above them, and strictly within
+// these ranges, which are what lies below the asked ones.
+type places struct {
+	at    []string
+	below []span
+}
+
+type span struct{ lo, hi string }
+
+// placesOf needs locks sorted by path.
+func placesOf(locks []lockkeeper.Lock) places {
+	var p places
+	seen := make(map[string]struct{}, 2*len(locks))
+	covered := ""
+	for _, l := range locks {
+		for path, ok := l.Path, true; ok; path, ok = lockkeeper.Parent(path) {
+			if _, dup := seen[path]; dup {
+				break // its parents are in, too
+			}
+			seen[path] = struct{}{}
+			p.at = append(p.at, path)
+		}
+		if !l.Kind.Below() || covered != "" && lockkeeper.IsAncestor(covered, l.Path) {
+			continue
+		}
+		covered = l.Path
+		lo, hi := lockkeeper.Range(l.Path)
+		p.below = append(p.below, span{lo, hi})
+	}
+	return p
+}
+
+// collector turns rows of targets into overlaps.
+type collector struct {
+	query lockkeeper.Query
+	seen  map[seenRow]struct{}
+	found []lockkeeper.Overlap
+}
+
+type seenRow struct {
+	path   string
+	ticket uint64
+}
+
+func newCollector(q lockkeeper.Query) *collector { return &collector{query: q} }
+
+// row considers one target of a record. A row can come twice, once from each
+// kind of place.
+func (c *collector) row(held lockkeeper.Lock, rec *lockkeeper.Record) {
+	q := c.query
+	if rec.Ticket == q.Except || rec.State == lockkeeper.StateWaiting && rec.Ticket >= q.Before {
+		return
+	}
+	key := seenRow{held.Path, rec.Ticket}
+	if _, dup := c.seen[key]; dup {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[seenRow]struct{}{}
+	}
+	c.seen[key] = struct{}{}
+	c.match(held, func(asked lockkeeper.Lock) {
+		if asked.Conflicts(held) {
+			c.found = append(c.found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: rec})
+		}
+	})
+}
+
+// match visits the asked locks at, below and above a held one. Asked locks are
+// sorted by path, but what is below a path need not follow it directly: a-b
+// sorts between a and a/b.
+func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
+	asked := c.query.Locks
+	at := func(path string) (int, bool) {
+		return slices.BinarySearchFunc(asked, path, func(l lockkeeper.Lock, p string) int { return strings.Compare(l.Path, p) })
+	}
+	for path, ok := held.Path, true; ok; path, ok = lockkeeper.Parent(path) {
+		if i, found := at(path); found {
+			visit(asked[i])
+		}
+	}
+	lo, hi := lockkeeper.Range(held.Path)
+	for i, _ := at(lo); i < len(asked) && asked[i].Path < hi; i++ {
+		if asked[i].Path != held.Path {
+			visit(asked[i])
+		}
+	}
+}
+
+// answer is what was found, latest ticket first.
+func (c *collector) answer() (found []lockkeeper.Overlap, more bool) {
+	slices.SortStableFunc(c.found, func(a, b lockkeeper.Overlap) int {
+		return cmp.Or(cmp.Compare(b.Record.Ticket, a.Record.Ticket), strings.Compare(a.Asked.Path, b.Asked.Path), strings.Compare(a.Lock.Path, b.Lock.Path))
+	})
+	if n := c.query.Limit; n > 0 && len(c.found) > n {
+		return c.found[:n], true
+	}
+	return c.found, false
+}

@@ -1,0 +1,123 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"lockkeeper"
+)
+
+// recordColumns are the columns of a request in the order of recordRow.
+const recordColumns = `r.ticket, r.id, r.holder, r.policy, r.token, r.state, r.fence, r.ttl, r.expires, r.heartbeat,
+ r.acquired_at, r.expires_at, r.heartbeat_at, r.parked_on, r.blockers, r.process, r.metadata, r.locks`
+
+// recordRow is a request as its row holds it.
+type recordRow struct {
+	ticket                             int64
+	id, holder, policy                 string
+	token                              []byte
+	state, fence, ttl                  int64
+	expires, heartbeat                 int64
+	acquiredAt, expiresAt, heartbeatAt int64
+	parkedOn, blockers                 int64
+	process, metadata, locks           string
+}
+
+func (r *recordRow) dest() []any {
+	return []any{&r.ticket, &r.id, &r.holder, &r.policy, &r.token, &r.state, &r.fence, &r.ttl, &r.expires, &r.heartbeat,
+		&r.acquiredAt, &r.expiresAt, &r.heartbeatAt, &r.parkedOn, &r.blockers, &r.process, &r.metadata, &r.locks}
+}
+
+func (r *recordRow) record(space string) (*lockkeeper.Record, error) {
+	rec := &lockkeeper.Record{
+		Grant: lockkeeper.Grant{
+			ID: r.id, Space: space, Holder: r.holder, Policy: r.policy, Fence: uint64(r.fence),
+			AcquiredAt: wall(r.acquiredAt), ExpiresAt: wall(r.expiresAt), HeartbeatAt: wall(r.heartbeatAt),
+		},
+		Ticket: uint64(r.ticket), State: lockkeeper.State(r.state), TTL: time.Duration(r.ttl),
+		Expires: lockkeeper.Instant(r.expires), Heartbeat: lockkeeper.Instant(r.heartbeat),
+		ParkedOn: uint64(r.parkedOn), Blockers: uint64(r.blockers),
+	}
+	copy(rec.TokenHash[:], r.token)
+	if err := decode(r.process, &rec.Process); err != nil {
+		return nil, fmt.Errorf("process of %s: %w", r.id, err)
+	}
+	if err := decode(r.metadata, &rec.Metadata); err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", r.id, err)
+	}
+	if err := decode(r.locks, &rec.Locks); err != nil {
+		return nil, fmt.Errorf("locks of %s: %w", r.id, err)
+	}
+	return rec, nil
+}
+
+// wall turns a stored time into a time; 0 stands for none.
+func wall(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}
+
+func unwall(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func decode(text string, into any) error {
+	if text == "" || text == "null" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+func encode(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// bodies encodes the parts of a record that are stored as JSON.
+func bodies(rec *lockkeeper.Record) (process, metadata, locks string, err error) {
+	if process, err = encode(rec.Process); err != nil {
+		return "", "", "", err
+	}
+	if metadata, err = encode(rec.Metadata); err != nil {
+		return "", "", "", err
+	}
+	return process, metadata, encodeLocks(rec.Locks), nil
+}
+
+// encodeLocks writes locks as encoding/json would; they are in every grant and
+// event, and reflection would cost as much as the rest of a transaction's Go.
+func encodeLocks(locks []lockkeeper.Lock) string {
+	b := make([]byte, 0, 64*len(locks)+2)
+	b = append(b, '[')
+	for i, l := range locks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"path":`...)
+		b = appendString(b, l.Path)
+		b = append(b, `,"kind":"`...)
+		b = append(b, l.Kind.String()...)
+		b = append(b, `","mode":"`...)
+		b = append(b, l.Mode.String()...)
+		b = append(b, `"}`...)
+	}
+	return string(append(b, ']'))
+}
+
+func appendString(b []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

@@ -1,0 +1,338 @@
+package sqlstore
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"lockkeeper"
+)
+
+//go:embed schema
+var schemas embed.FS
+
+// Options of a store; the zero value is ready to use.
+type Options struct {
+	// Clock replaces the store's own clock, in tests.
+	Clock func() lockkeeper.Moment
+	// Boot replaces the host's boot id, in tests. Only SQLite uses it.
+	Boot string
+	// Busy bounds how long a transaction waits for its turn. Default 10 s.
+	Busy time.Duration
+}
+
+// applicationID marks our database files ("LKpr").
+const applicationID = 0x4c4b7072
+
+// SQLite keeps one space in one database file.
+type SQLite struct {
+	path  string
+	space string
+	opt   Options
+	file  *os.File // the database as it was opened: path must still lead to it
+	turn  *turn
+
+	writing sync.Mutex
+	writer  *sqliteSession
+	key     int64
+
+	reading sync.Mutex
+	reader  *sqliteSession // opened when first needed
+}
+
+// CreateSQLite makes a new database with one empty space. It refuses a path
+// where something exists.
+func CreateSQLite(ctx context.Context, path, space string) error {
+	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove what is there if no holder is running"}
+	}
+	defer f.Close()
+	s := &SQLite{path: path, space: space, file: f}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.conn.Close()
+	id, err := incarnation(f)
+	if err != nil {
+		return err
+	}
+	err = conn.conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
+	if err == nil {
+		err = migrateSQLite(conn)
+	}
+	if err == nil {
+		err = conn.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`,
+			space, id, time.Now().UnixNano())
+	}
+	return s.explain(err)
+}
+
+// OpenSQLite opens the database of a space. It makes nothing: what is missing,
+// foreign, damaged or newer is refused.
+func OpenSQLite(ctx context.Context, path, space string, opt Options) (*SQLite, error) {
+	return openSQLite(ctx, path, space, opt, false)
+}
+
+func openSQLite(ctx context.Context, path, space string, opt Options, restored bool) (*SQLite, error) {
+	if opt.Clock == nil {
+		opt.Clock = monotonic
+	}
+	if opt.Busy <= 0 {
+		opt.Busy = 10 * time.Second
+	}
+	if opt.Boot == "" {
+		boot, err := bootID()
+		if err != nil {
+			return nil, err
+		}
+		opt.Boot = boot
+	}
+	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, openProblem(path, err)
+	}
+	s := &SQLite{path: path, space: space, opt: opt, file: f}
+	if err := s.open(ctx, restored); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func openProblem(path string, err error) error {
+	p := &lockkeeper.StoreError{Store: path, Reason: "cannot be opened", Err: err, Next: "check the path and its permissions"}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.Reason, p.Next = "the lock database is missing", "stop what is still running here, then `lockkeeper init`"
+	case errors.Is(err, fs.ErrPermission):
+		p.Reason = "you may not read and write it"
+	case isReadOnlyDisk(err):
+		p.Reason, p.Next = "its disk is read-only", "make it writable, or keep the database elsewhere with --store"
+	}
+	return p
+}
+
+func (s *SQLite) open(ctx context.Context, restored bool) (err error) {
+	if s.turn, err = openTurn(s.path + "-turn"); err != nil {
+		return openProblem(s.path+"-turn", err)
+	}
+	if s.writer, err = s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.checkVersion(); err != nil {
+		return err
+	}
+	if err := s.unreplaced(); err != nil {
+		return err
+	}
+	var was string
+	err = s.writer.query(`SELECT key, incarnation FROM spaces WHERE id = $1`, []any{s.space},
+		func(scan func(...any) error) error { return scan(&s.key, &was) })
+	if err != nil {
+		return s.explain(err)
+	}
+	if s.key == 0 {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to another space than " + s.space,
+			Next: "put the database back that was here, or stop all holders and run `lockkeeper init --new-world`"}
+	}
+	now, err := incarnation(s.file)
+	if err == nil && now != was && !restored {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
+			Next: "stop every holder here, then `lockkeeper init --restored`"}
+	}
+	return err
+}
+
+// RestoreSQLite accepts a database that was copied or restored from a backup.
+// Numbers go on in a new epoch, above every one that was ever given.
+func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
+	s, err := openSQLite(ctx, path, space, opt, true)
+	if err != nil {
+		return err
+	}
+	now, err := incarnation(s.file)
+	if err == nil {
+		err = s.Update(ctx, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now) })
+	}
+	return errors.Join(err, s.Close())
+}
+
+// connect opens one more connection.
+func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path)}).String()
+	conn, err := sqlite3.OpenContext(ctx, name)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	conn.SetInterrupt(context.Background())
+	sess := newSQLiteSession(conn)
+	if err := conn.BusyTimeout(s.opt.Busy); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	// The last connection of a short-lived command would checkpoint on closing.
+	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if err := conn.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF`); err != nil {
+		return nil, errors.Join(s.explain(err), conn.Close())
+	}
+	return sess, nil
+}
+
+// Space implements lockkeeper.Store.
+func (s *SQLite) Space() string { return s.space }
+
+// Close implements lockkeeper.Store.
+func (s *SQLite) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	var errs []error
+	for _, sess := range []*sqliteSession{s.writer, s.reader} {
+		if sess != nil {
+			errs = append(errs, sess.close())
+		}
+	}
+	s.writer, s.reader = nil, nil
+	if s.turn != nil {
+		errs = append(errs, s.turn.close())
+	}
+	return errors.Join(append(errs, s.file.Close())...)
+}
+
+func (s *sqliteSession) close() error {
+	for _, st := range s.stmts {
+		st.Close()
+	}
+	for _, st := range s.listed {
+		st.Close()
+	}
+	return s.conn.Close()
+}
+
+// Update implements lockkeeper.Store.
+func (s *SQLite) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	woken, err := s.update(ctx, fn)
+	if err != nil {
+		return err
+	}
+	for _, id := range woken {
+		ring(s.bells(), id)
+	}
+	return nil
+}
+
+func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken []string, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.writer == nil {
+		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
+	}
+	if err := s.turn.take(ctx, s.opt.Busy); err != nil {
+		return nil, s.explain(err)
+	}
+	defer s.turn.giveBack()
+	if err := s.unreplaced(); err != nil {
+		return nil, err
+	}
+	if err := s.writer.exec(`BEGIN IMMEDIATE`); err != nil {
+		return nil, s.explain(err)
+	}
+	done := false
+	defer func() {
+		if !done { // failed or panicking
+			if rb := s.writer.exec(`ROLLBACK`); rb != nil && !s.writer.conn.GetAutocommit() {
+				err = errors.Join(err, rb)
+			}
+		}
+	}()
+	t, err := s.begin()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if err := fn(t); err != nil {
+		return nil, s.explain(err)
+	}
+	if t.seq != t.began {
+		if err := t.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, s.key, int64(t.seq)); err != nil {
+			return nil, s.explain(err)
+		}
+	}
+	if err := s.writer.exec(`COMMIT`); err != nil {
+		return nil, s.explain(err)
+	}
+	done = true
+	return t.woken, s.unreplaced()
+}
+
+// begin reads the space's row, and restarts the leases after a restart of the
+// host: whoever waited is gone, and whoever holds gets the whole lease again,
+// because nobody knows how long the host was away.
+func (s *SQLite) begin() (*tx, error) {
+	t := &tx{session: s.writer, key: s.key, space: s.space, now: s.opt.Clock()}
+	var seq int64
+	var boot string
+	err := t.query(`SELECT seq, boot FROM spaces WHERE key = $1`, []any{s.key}, func(scan func(...any) error) error { return scan(&seq, &boot) })
+	t.seq, t.began = uint64(seq), uint64(seq)
+	if err != nil || boot == s.opt.Boot {
+		return t, err
+	}
+	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $1 + ttl ELSE $1 END`,
+		int64(t.now.Lease), int64(lockkeeper.StateHeld))
+	if err == nil {
+		err = t.exec(`UPDATE claims SET expires = $1`, int64(t.now.Lease))
+	}
+	if err == nil {
+		err = t.exec(`UPDATE spaces SET boot = $2 WHERE key = $1`, s.key, s.opt.Boot)
+	}
+	return t, err
+}
+
+// View implements lockkeeper.Store.
+func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (err error) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.key == 0 || s.writer == nil {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
+	}
+	if err := s.unreplaced(); err != nil {
+		return err
+	}
+	if s.reader == nil {
+		if s.reader, err = s.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.reader.exec(`BEGIN`); err != nil {
+		return s.explain(err)
+	}
+	defer func() {
+		if rb := s.reader.exec(`ROLLBACK`); rb != nil && err == nil {
+			err = s.explain(rb)
+		}
+	}()
+	return s.explain(fn(&tx{session: s.reader, key: s.key, space: s.space, now: s.opt.Clock()}))
+}

@@ -1,0 +1,155 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"lockkeeper"
+)
+
+// incarnation identifies the physical file.
+func incarnation(f *os.File) (string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.ErrUnsupported
+	}
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
+}
+
+// unreplaced refuses to go on when the path no longer leads to the file that
+// was opened: somebody removed or replaced the database under its users, and a
+// lock taken in one of the two files would not be seen in the other.
+func (s *SQLite) unreplaced() error {
+	opened, err := s.file.Stat()
+	if err != nil {
+		return s.explain(err)
+	}
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(opened, now) {
+		return nil
+	}
+	reason := "the lock database was replaced by another file"
+	if errors.Is(err, fs.ErrNotExist) {
+		reason = "the lock database was removed"
+	} else if err != nil {
+		return openProblem(s.path, err)
+	}
+	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
+		Next: "stop every holder here, put the database back or run `lockkeeper init` again"}
+}
+
+// checkVersion refuses what is not ours or newer than we know, and migrates
+// what is older.
+func (s *SQLite) checkVersion() error {
+	var app, version int64
+	read := func(sql string, into *int64) error {
+		return s.writer.query(sql, nil, func(scan func(...any) error) error { return scan(into) })
+	}
+	if err := errors.Join(read(`PRAGMA application_id`, &app), read(`PRAGMA user_version`, &version)); err != nil {
+		return s.explain(err)
+	}
+	if app != applicationID {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "this is not a Lockkeeper database", Next: "check the path given as store"}
+	}
+	known, err := migrations("sqlite")
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > int64(len(known)):
+		return &lockkeeper.StoreError{Store: s.path, Reason: fmt.Sprintf("its format %d is newer than this program knows (%d)", version, len(known)),
+			Next: "use the newer lockkeeper everywhere"}
+	case version < int64(len(known)):
+		return s.explain(migrateSQLite(s.writer))
+	}
+	return nil
+}
+
+// migrations lists the schema steps of a dialect, oldest first.
+func migrations(dialect string) ([]string, error) {
+	entries, err := schemas.ReadDir("schema/" + dialect)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]string, len(entries))
+	for i, e := range entries {
+		if n, _ := strconv.Atoi(strings.TrimSuffix(e.Name(), ".sql")); n != i+1 {
+			return nil, fmt.Errorf("schema step %s is out of order", e.Name())
+		}
+		text, err := schemas.ReadFile("schema/" + dialect + "/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		steps[i] = string(text)
+	}
+	return steps, nil
+}
+
+// migrateSQLite brings a database forward, each step in its own transaction
+// that also records it.
+func migrateSQLite(s *sqliteSession) error {
+	steps, err := migrations("sqlite")
+	if err != nil {
+		return err
+	}
+	for i := range steps {
+		if err := s.migrate(i+1, steps[i]); err != nil {
+			return fmt.Errorf("migrating to format %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (s *sqliteSession) migrate(version int, step string) (err error) {
+	tx, err := s.conn.BeginExclusive()
+	if err != nil {
+		return err
+	}
+	defer tx.End(&err)
+	var current int64
+	err = s.query(`PRAGMA user_version`, nil, func(scan func(...any) error) error { return scan(&current) })
+	if err != nil || current >= int64(version) { // another process was first
+		return err
+	}
+	return s.conn.Exec(step + fmt.Sprintf(";\nPRAGMA user_version = %d", version))
+}
+
+// explain turns what SQLite and the operating system say into facts for a
+// person. Errors of our own pass through.
+func (s *SQLite) explain(err error) error {
+	var ours interface{ Code() lockkeeper.Code }
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	p := &lockkeeper.StoreError{Store: s.path, Err: err}
+	switch {
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
+		p.Reason, p.Next = "the lock database is damaged", "stop every holder, move the file aside, and run `lockkeeper init`; the file holds the audit trail"
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, errNoTurn):
+		p.Reason, p.Next = "the lock database is busy: "+s.turn.holder(), "look at that process; it should write for milliseconds only"
+	case errors.Is(err, sqlite3.READONLY), isReadOnlyDisk(err):
+		p.Reason, p.Next = "the lock database cannot be written", "check the permissions and whether the disk is read-only"
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC):
+		p.Reason, p.Next = "the disk is full", "free space; no lock was changed"
+	case errors.Is(err, sqlite3.CANTOPEN):
+		p.Reason, p.Next = "the lock database cannot be opened", "check the path and its permissions"
+	case errors.Is(err, sqlite3.IOERR):
+		p.Reason, p.Next = "the disk reported an error", "check the disk; no lock was changed unless the audit trail says so"
+	default:
+		return err
+	}
+	return p
+}
+
+func isReadOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }

@@ -1,0 +1,252 @@
+package sqlstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"lockkeeper"
+)
+
+// sqliteSession is one SQLite connection with its prepared statements. It
+// belongs to one goroutine at a time.
+type sqliteSession struct {
+	conn   *sqlite3.Conn
+	stmts  map[string]*sqlite3.Stmt
+	listed map[listKey]*sqlite3.Stmt
+}
+
+// listKey names a statement that lists n values.
+type listKey struct {
+	kind listKind
+	n    int
+}
+
+type listKind uint8
+
+const (
+	insertList listKind = iota
+	deleteList
+	atList
+	belowList
+)
+
+// listLimit bounds how many values one statement lists.
+const listLimit = 1024
+
+func newSQLiteSession(conn *sqlite3.Conn) *sqliteSession {
+	return &sqliteSession{conn: conn, stmts: map[string]*sqlite3.Stmt{}, listed: map[listKey]*sqlite3.Stmt{}}
+}
+
+func (s *sqliteSession) exec(sql string, args ...any) error {
+	st, err := s.prepare(sql)
+	if err != nil {
+		return err
+	}
+	if err := bind(st, args); err != nil {
+		return err
+	}
+	return st.Exec()
+}
+
+func (s *sqliteSession) query(sql string, args []any, each func(func(...any) error) error) error {
+	st, err := s.prepare(sql)
+	if err != nil {
+		return err
+	}
+	return run(st, args, each)
+}
+
+func (s *sqliteSession) prepare(sql string) (*sqlite3.Stmt, error) {
+	if st := s.stmts[sql]; st != nil {
+		return st, nil
+	}
+	// SQLite numbers ?1 by its number, and $1 by where it first stands.
+	st, _, err := s.conn.PrepareFlags(strings.ReplaceAll(sql, "$", "?"), sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	s.stmts[sql] = st
+	return st, nil
+}
+
+func bind(st *sqlite3.Stmt, args []any) error {
+	for i, arg := range args {
+		var err error
+		switch v := arg.(type) {
+		case int64:
+			err = st.BindInt64(i+1, v)
+		case string:
+			err = st.BindText(i+1, v)
+		case []byte:
+			err = st.BindBlob(i+1, v)
+		case nil:
+			err = st.BindNull(i + 1)
+		default:
+			err = fmt.Errorf("argument %d is a %T", i+1, arg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run steps through a statement and leaves it reset, so that it holds no
+// snapshot open.
+func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err error) {
+	if err := bind(st, args); err != nil {
+		return err
+	}
+	defer func() {
+		if reset := st.Reset(); err == nil {
+			err = reset
+		}
+	}()
+	scan := func(dest ...any) error {
+		for i, d := range dest {
+			switch d := d.(type) {
+			case *int64:
+				*d = st.ColumnInt64(i)
+			case *string:
+				*d = st.ColumnText(i)
+			case *[]byte:
+				*d = st.ColumnBlob(i, nil)
+			default:
+				return fmt.Errorf("column %d into a %T", i, d)
+			}
+		}
+		return nil
+	}
+	for st.Step() {
+		if err := each(scan); err != nil {
+			return err
+		}
+	}
+	return st.Err()
+}
+
+// list returns the statement of a kind for n values, and prepares it once.
+func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
+	key := listKey{kind, n}
+	if st := s.listed[key]; st != nil {
+		return st, nil
+	}
+	var sql string
+	switch kind {
+	case insertList:
+		sql = `INSERT INTO targets (space, ticket, path, mode, kind) VALUES ` + repeat("(?1,?2,?,?,?)", n)
+	case deleteList:
+		sql = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN (` + repeat("?", n) + `)`
+	case atList:
+		sql = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM targets t JOIN requests r ON r.ticket = t.ticket
+ WHERE t.space = ?1 AND t.path IN (` + repeat("?", n) + `)`
+	case belowList:
+		sql = `WITH span(lo, hi) AS (VALUES ` + repeat("(?,?)", n) + `)
+ SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM span CROSS JOIN targets t CROSS JOIN requests r
+ WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi AND r.ticket = t.ticket`
+	}
+	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	s.listed[key] = st
+	return st, nil
+}
+
+func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) + group }
+
+// parts calls fn with parts of a list and a power of two to which each is to
+// be padded, so that few statements serve lists of any length.
+func parts[T any](list []T, fn func(part []T, size int) error) error {
+	for len(list) > 0 {
+		n, size := min(len(list), listLimit), 1
+		for size < n {
+			size *= 2
+		}
+		if err := fn(list[:n], size); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// pad fills args with NULLs, which match nothing, for size-n groups of width.
+func pad(args []any, size, n, width int) []any {
+	return append(args, make([]any, (size-n)*width)...)
+}
+
+func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
+	for len(locks) > 0 { // rows cannot be padded: sizes are powers of two, largest first
+		n := listLimit
+		for n > len(locks) {
+			n /= 2
+		}
+		st, err := s.list(insertList, n)
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, 2+3*n)
+		args = append(args, space, int64(ticket))
+		for _, l := range locks[:n] {
+			args = append(args, l.Path, int64(l.Mode), int64(l.Kind))
+		}
+		if err := bind(st, args); err != nil {
+			return err
+		}
+		if err := st.Exec(); err != nil {
+			return err
+		}
+		locks = locks[n:]
+	}
+	return nil
+}
+
+func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
+	return parts(locks, func(part []lockkeeper.Lock, size int) error {
+		st, err := s.list(deleteList, size)
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, 2+size)
+		args = append(args, space, int64(ticket))
+		for _, l := range part {
+			args = append(args, l.Path)
+		}
+		if err := bind(st, pad(args, size, len(part), 1)); err != nil {
+			return err
+		}
+		return st.Exec()
+	})
+}
+
+func (s *sqliteSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
+	return parts(paths, func(part []string, size int) error {
+		st, err := s.list(atList, size)
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, 1+size)
+		args = append(args, space)
+		for _, p := range part {
+			args = append(args, p)
+		}
+		return run(st, pad(args, size, len(part), 1), each)
+	})
+}
+
+func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(...any) error) error) error {
+	return parts(spans, func(part []span, size int) error {
+		st, err := s.list(belowList, size)
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, 2*size+1)
+		for _, sp := range part {
+			args = append(args, sp.lo, sp.hi)
+		}
+		return run(st, append(pad(args, size, len(part), 2), space), each)
+	})
+}

@@ -1,0 +1,149 @@
+package sqlstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// errNoTurn says that the turn did not come in time.
+var errNoTurn = errors.New("the turn to write did not come")
+
+// turn lines up the writing processes of one database. SQLite alone lets them
+// race and sleep, so one may be passed over again and again; the kernel serves
+// waiters for a file lock in order. It is about fairness only: BEGIN IMMEDIATE
+// excludes.
+type turn struct {
+	mu      sync.Mutex
+	file    *os.File
+	pending chan error // a wait that was abandoned but has not ended; nil if none
+	wanted  bool       // somebody waits for pending
+	closed  bool
+}
+
+func openTurn(path string) (*turn, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &turn{file: f}, nil
+}
+
+// take waits for the turn, for limit at most. The caller serialises calls.
+func (t *turn) take(ctx context.Context, limit time.Duration) error {
+	t.mu.Lock()
+	if t.pending == nil {
+		err := flock(t.file, syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.mu.Unlock()
+			return err
+		}
+		t.pending = make(chan error, 1)
+		go t.wait(t.pending)
+	}
+	t.wanted = true
+	pending := t.pending
+	t.mu.Unlock()
+
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var why error
+	select {
+	case err := <-pending:
+		return err
+	case <-timer.C:
+		why = errNoTurn
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wanted = false
+	select {
+	case err := <-pending: // it came just now
+		if err == nil {
+			err = flock(t.file, syscall.LOCK_UN)
+		}
+		return errors.Join(why, err)
+	default:
+		return why
+	}
+}
+
+// wait blocks in the kernel, which cannot be called off; when nobody wants the
+// turn any more by the time it comes, it is given back at once.
+func (t *turn) wait(pending chan error) {
+	err := flock(t.file, syscall.LOCK_EX)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = nil
+	if t.wanted {
+		t.wanted = false
+		pending <- err
+		return
+	}
+	if err == nil {
+		flock(t.file, syscall.LOCK_UN)
+	}
+	if t.closed {
+		t.file.Close()
+	}
+}
+
+func (t *turn) giveBack() { flock(t.file, syscall.LOCK_UN) }
+
+func (t *turn) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.pending != nil {
+		return nil // wait closes it
+	}
+	return t.file.Close()
+}
+
+// flock retries when a signal interrupts it.
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// holder says who has the turn now.
+func (t *turn) holder() string {
+	unknown := "another process is writing"
+	if t == nil {
+		return unknown
+	}
+	info, err := t.file.Stat()
+	if err != nil {
+		return unknown
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return unknown
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return unknown
+	}
+	defer locks.Close()
+	inode := fmt.Sprintf(":%d", st.Ino)
+	for sc := bufio.NewScanner(locks); sc.Scan(); {
+		f := strings.Fields(sc.Text()) // 1: FLOCK ADVISORY WRITE 708 08:01:1234 0 EOF
+		if len(f) >= 6 && f[1] == "FLOCK" && strings.HasSuffix(f[5], inode) {
+			name, _ := os.ReadFile("/proc/" + f[4] + "/comm")
+			return strings.TrimSpace(fmt.Sprintf("pid %s is writing %s", f[4], strings.TrimSpace(string(name))))
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,273 @@
+package sqlstore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper"
+)
+
+// session runs statements inside one transaction. Their parameters are written
+// $1, $2, … by number.
+type session interface {
+	exec(sql string, args ...any) error
+	// query hands each row to each, which scans it.
+	query(sql string, args []any, each func(scan func(dest ...any) error) error) error
+
+	// What the dialects say differently:
+
+	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
+	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
+	// targetsAt and targetsBelow select path, kind and mode of targets followed by
+	// recordColumns of their request.
+	targetsAt(space int64, paths []string, each func(scan func(dest ...any) error) error) error
+	targetsBelow(space int64, spans []span, each func(scan func(dest ...any) error) error) error
+}
+
+// tx is a transaction on one space.
+type tx struct {
+	session
+	key   int64 // of the space in the database
+	space string
+	now   lockkeeper.Moment
+	seq   uint64 // the last event number given
+	began uint64 // seq at the beginning
+	woken []string
+}
+
+func (t *tx) Now() lockkeeper.Moment { return t.now }
+
+func (t *tx) Get(id string) (*lockkeeper.Record, error) {
+	recs, err := t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.id = $2`, t.key, id)
+	if err != nil || len(recs) == 0 {
+		return nil, err
+	}
+	return recs[0], nil
+}
+
+func (t *tx) List(after uint64, limit int) ([]*lockkeeper.Record, error) {
+	return t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.ticket > $2 ORDER BY r.ticket LIMIT $3`,
+		t.key, int64(after), int64(limit))
+}
+
+func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
+	return t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0 ORDER BY r.ticket`,
+		t.key, int64(on))
+}
+
+func (t *tx) records(sql string, args ...any) (out []*lockkeeper.Record, err error) {
+	err = t.query(sql, args, func(scan func(...any) error) error {
+		var row recordRow
+		if err := scan(row.dest()...); err != nil {
+			return err
+		}
+		rec, err := row.record(t.space)
+		out = append(out, rec)
+		return err
+	})
+	return out, err
+}
+
+func (t *tx) Overlapping(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) {
+	if len(q.Locks) == 0 {
+		return nil, false, nil
+	}
+	c := newCollector(q)
+	recs := map[uint64]*lockkeeper.Record{}
+	each := func(scan func(...any) error) error {
+		var path string
+		var kind, mode int64
+		var row recordRow
+		if err := scan(append([]any{&path, &kind, &mode}, row.dest()...)...); err != nil {
+			return err
+		}
+		rec := recs[uint64(row.ticket)]
+		if rec == nil {
+			var err error
+			if rec, err = row.record(t.space); err != nil {
+				return err
+			}
+			recs[rec.Ticket] = rec
+		}
+		c.row(lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.Kind(kind)}, Mode: lockkeeper.Mode(mode)}, rec)
+		return nil
+	}
+	p := placesOf(q.Locks)
+	if err := t.targetsAt(t.key, p.at, each); err != nil {
+		return nil, false, err
+	}
+	if err := t.targetsBelow(t.key, p.below, each); err != nil {
+		return nil, false, err
+	}
+	found, more := c.answer()
+	return found, more, nil
+}
+
+func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {
+	before := int64(lockkeeper.AnyTicket)
+	if q.Before > 0 {
+		before = int64(q.Before)
+	}
+	order := `ASC`
+	if q.Latest {
+		order = `DESC`
+	}
+	var out []lockkeeper.Event
+	err := t.query(`SELECT seq, at, body FROM events WHERE space = $1 AND seq > $2 AND seq < $3 ORDER BY seq `+order+` LIMIT $4`,
+		[]any{t.key, int64(q.After), before, int64(q.Limit)}, func(scan func(...any) error) error {
+			var seq, at int64
+			var body string
+			if err := scan(&seq, &at, &body); err != nil {
+				return err
+			}
+			ev := lockkeeper.Event{}
+			if err := decode(body, &ev); err != nil {
+				return fmt.Errorf("event %d: %w", seq, err)
+			}
+			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, wall(at)
+			out = append(out, ev)
+			return nil
+		})
+	return out, err
+}
+
+func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
+	out := []lockkeeper.Claim{}
+	err := t.query(`SELECT id, process, expires FROM claims WHERE space = $1 AND holder = $2 ORDER BY id`,
+		[]any{t.key, holder}, func(scan func(...any) error) error {
+			c := lockkeeper.Claim{Holder: holder}
+			var process string
+			var expires int64
+			if err := scan(&c.ID, &process, &expires); err != nil {
+				return err
+			}
+			c.Expires = lockkeeper.Instant(expires)
+			err := decode(process, &c.Process)
+			out = append(out, c)
+			return err
+		})
+	return out, err
+}
+
+func (t *tx) Append(ev *lockkeeper.Event) (uint64, error) {
+	body, err := encodeEvent(ev)
+	if err != nil {
+		return 0, err
+	}
+	t.seq++
+	ev.Seq, ev.Space = t.seq, t.space
+	return t.seq, t.exec(`INSERT INTO events (space, seq, at, body) VALUES ($1, $2, $3, $4)`,
+		t.key, int64(t.seq), unwall(ev.At), body)
+}
+
+// encodeEvent leaves out what the row has in columns of its own.
+func encodeEvent(ev *lockkeeper.Event) (string, error) {
+	body := *ev
+	body.Seq, body.Space, body.At = 0, "", time.Time{}
+	return encode(body)
+}
+
+func (t *tx) Insert(rec *lockkeeper.Record) error {
+	process, metadata, locks, err := bodies(rec)
+	if err != nil {
+		return err
+	}
+	err = t.exec(`INSERT INTO requests (space, ticket, id, holder, policy, token, state, fence, ttl, expires, heartbeat,
+ acquired_at, expires_at, heartbeat_at, parked_on, blockers, process, metadata, locks)
+ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
+		t.key, int64(rec.Ticket), rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.State), int64(rec.Fence),
+		int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat), unwall(rec.AcquiredAt), unwall(rec.ExpiresAt),
+		unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata, locks)
+	if err != nil {
+		return err
+	}
+	return t.insertTargets(t.key, rec.Ticket, rec.Locks)
+}
+
+func (t *tx) Save(rec *lockkeeper.Record) error {
+	process, metadata, _, err := bodies(rec)
+	if err != nil {
+		return err
+	}
+	return t.exec(`UPDATE requests SET state = $3, fence = $4, ttl = $5, expires = $6, heartbeat = $7, acquired_at = $8,
+ expires_at = $9, heartbeat_at = $10, parked_on = $11, blockers = $12, process = $13, metadata = $14 WHERE space = $1 AND ticket = $2`,
+		t.key, int64(rec.Ticket), int64(rec.State), int64(rec.Fence), int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat),
+		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata)
+}
+
+func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
+	if err := t.deleteTargets(t.key, rec.Ticket, rec.Locks); err != nil {
+		return err
+	}
+	if err := t.exec(`UPDATE requests SET locks = $3 WHERE space = $1 AND ticket = $2`, t.key, int64(rec.Ticket), encodeLocks(locks)); err != nil {
+		return err
+	}
+	return t.insertTargets(t.key, rec.Ticket, locks)
+}
+
+func (t *tx) Delete(rec *lockkeeper.Record) error {
+	if err := t.deleteTargets(t.key, rec.Ticket, rec.Locks); err != nil {
+		return err
+	}
+	return t.exec(`DELETE FROM requests WHERE space = $1 AND ticket = $2`, t.key, int64(rec.Ticket))
+}
+
+func (t *tx) Denial(key string) (uint64, error) {
+	var digest int64
+	err := t.query(`SELECT digest FROM denials WHERE space = $1 AND key = $2`, []any{t.key, key},
+		func(scan func(...any) error) error { return scan(&digest) })
+	return uint64(digest), err
+}
+
+func (t *tx) SetDenial(key string, digest uint64) error {
+	return t.exec(`INSERT INTO denials (space, key, digest, at) VALUES ($1, $2, $3, $4)
+ ON CONFLICT (space, key) DO UPDATE SET digest = excluded.digest, at = excluded.at`, t.key, key, int64(digest), unwall(t.now.Wall))
+}
+
+func (t *tx) PutClaim(c lockkeeper.Claim) error {
+	process, err := encode(c.Process)
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO claims (space, id, holder, process, expires) VALUES ($1, $2, $3, $4, $5)
+ ON CONFLICT (space, id) DO UPDATE SET holder = excluded.holder, process = excluded.process, expires = excluded.expires`,
+		t.key, c.ID, c.Holder, process, int64(c.Expires))
+}
+
+func (t *tx) DeleteClaim(id string) error {
+	return t.exec(`DELETE FROM claims WHERE space = $1 AND id = $2`, t.key, id)
+}
+
+// pruneAtOnce bounds what one transaction deletes.
+const pruneAtOnce = 10_000
+
+func (t *tx) Prune(before time.Time, keep int) error {
+	var oldest, due int64
+	err := t.query(`SELECT seq FROM events WHERE space = $1 ORDER BY seq LIMIT 1`, []any{t.key},
+		func(scan func(...any) error) error { return scan(&oldest) })
+	if err != nil {
+		return err
+	}
+	// Event times need not rise with their numbers when the wall clock is set
+	// back, so the bound is the newest of a bounded page that is old enough.
+	err = t.query(`SELECT seq FROM (SELECT seq, at FROM events WHERE space = $1 ORDER BY seq LIMIT $2) AS page WHERE at < $3 ORDER BY seq DESC LIMIT 1`,
+		[]any{t.key, int64(pruneAtOnce), unwall(before)}, func(scan func(...any) error) error { return scan(&due) })
+	if err != nil {
+		return err
+	}
+	if over := int64(t.seq) - int64(keep); over > due {
+		due = over
+	}
+	due = min(due, oldest+pruneAtOnce)
+	if err := t.exec(`DELETE FROM events WHERE space = $1 AND seq <= $2`, t.key, due); err != nil {
+		return err
+	}
+	return t.exec(`DELETE FROM denials WHERE space = $1 AND at < $2`, t.key, unwall(t.now.Wall.Add(-time.Hour)))
+}
+
+func (t *tx) Wake(id string) {
+	if !slices.Contains(t.woken, id) {
+		t.woken = append(t.woken, id)
+	}
+}

@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+var bellTests = []test{
+	{"rings after commit", testBellRings},
+	{"is silent after rollback", testBellSilent},
+	{"of a closed listener", testBellClosed},
+}
+
+// ringWithin is how long a ring may take to arrive; long, because only a
+// missing ring should fail.
+const ringWithin = 10 * time.Second
+
+func heard(b lockkeeper.Bell, within time.Duration) bool {
+	select {
+	case <-b.Ring():
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// pairs lists the ways from a ringer to a listener: within a handle, and
+// between two.
+func pairs(t *testing.T, f Fixture) map[string][2]lockkeeper.Store {
+	clock := NewClock()
+	s := open(t, f, clock)
+	p := map[string][2]lockkeeper.Store{"one handle": {s, s}}
+	if f.Second != nil {
+		o := second(t, f, s, clock)
+		p["there"], p["back"] = [2]lockkeeper.Store{s, o}, [2]lockkeeper.Store{o, s}
+	}
+	return p
+}
+
+// shows: GP-14
+func testBellRings(t *testing.T, f Fixture) {
+	for name, p := range pairs(t, f) {
+		bell, err := p[1].Bell(t.Context(), ident(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		update(t, p[0], func(tx lockkeeper.Tx) error {
+			tx.Wake(ident(1))
+			tx.Wake(ident(1))
+			tx.Wake(ident(2))
+			return nil
+		})
+		if !heard(bell, ringWithin) {
+			t.Errorf("%s: no ring", name)
+		}
+		update(t, p[0], func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+		if !heard(bell, ringWithin) {
+			t.Errorf("%s: no second ring", name)
+		}
+		if err := bell.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A spurious ring is allowed by the contract but not by this suite: a waiter
+// that is woken for nothing costs a transaction. A later ring marks the time by
+// which an earlier one would have been heard.
+func testBellSilent(t *testing.T, f Fixture) {
+	for name, p := range pairs(t, f) {
+		undone, err := p[1].Bell(t.Context(), ident(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := p[1].Bell(t.Context(), ident(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p[0].Update(t.Context(), func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return errUndo })
+		update(t, p[0], func(tx lockkeeper.Tx) error { tx.Wake(ident(2)); return nil })
+		if !heard(kept, ringWithin) {
+			t.Errorf("%s: no ring", name)
+		}
+		if heard(undone, 0) {
+			t.Errorf("%s: a ring for a transaction that was undone", name)
+		}
+		if err := errors.Join(undone.Close(), kept.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func testBellClosed(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	one, err := s.Bell(t.Context(), ident(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := s.Bell(t.Context(), ident(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Close(); err != nil {
+		t.Error(err)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+	if !heard(two, ringWithin) {
+		t.Error("closing one listener silenced another of the same id")
+	}
+	if err := two.Close(); err != nil {
+		t.Error(err)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+}

@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+)
+
+// Check verifies what must hold of a space between any two transactions of the
+// engine, and reports everything that does not:
+//
+//  1. No two grants conflict, whether confirmed or not, unless one of them has
+//     run out and waits to be freed by whoever meets it.
+//  2. A waiting request is parked on a record that is there, that came before it
+//     or is granted, and that really stands in its way.
+//  3. Only waiting requests are parked, and nothing is an orphan: each record
+//     has its policy, its id, its ticket.
+//  4. No two grants have one fence, and no two records one ticket.
+func Check(r lockkeeper.Reader, policies map[string]lockkeeper.Policy) error {
+	recs, err := all(r)
+	if err != nil {
+		return err
+	}
+	return checkRecords(recs, r.Now().Lease, policies)
+}
+
+func all(r lockkeeper.Reader) (recs []*lockkeeper.Record, err error) {
+	const page = 500
+	for after := uint64(0); ; {
+		some, err := r.List(after, page)
+		if err != nil {
+			return nil, err
+		}
+		recs = append(recs, some...)
+		if len(some) < page {
+			return recs, nil
+		}
+		after = some[len(some)-1].Ticket
+	}
+}
+
+func checkRecords(recs []*lockkeeper.Record, now lockkeeper.Instant, policies map[string]lockkeeper.Policy) error {
+	var wrong []error
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	byTicket := map[uint64]*lockkeeper.Record{}
+	byFence := map[uint64]*lockkeeper.Record{}
+	last := uint64(0)
+	for _, rec := range recs {
+		if rec.Ticket <= last {
+			report("ticket %d of %s does not come after %d", rec.Ticket, name(rec), last)
+		}
+		last = rec.Ticket
+		byTicket[rec.Ticket] = rec
+		if _, ok := policies[rec.Policy]; !ok || rec.ID == "" {
+			report("%s has policy %q", name(rec), rec.Policy)
+		}
+		if rec.State == lockkeeper.StateWaiting {
+			continue
+		}
+		if other := byFence[rec.Fence]; other != nil || rec.Fence == 0 {
+			report("fence %d of %s belongs to %v too", rec.Fence, name(rec), other)
+		}
+		byFence[rec.Fence] = rec
+		if rec.ParkedOn != 0 {
+			report("%s is granted and parked on %d", name(rec), rec.ParkedOn)
+		}
+		for _, other := range recs {
+			if other == rec {
+				break
+			}
+			if other.State != lockkeeper.StateWaiting && conflict(rec.Locks, other.Locks) &&
+				!lapsed(rec, now, policies) && !lapsed(other, now, policies) {
+				report("%s and %s both hold: %v, %v", name(rec), name(other), rec.Locks, other.Locks)
+			}
+		}
+	}
+	for _, rec := range recs {
+		if rec.State != lockkeeper.StateWaiting {
+			continue
+		}
+		if on := byTicket[rec.ParkedOn]; on == nil {
+			report("%s waits for %d, which is not there", name(rec), rec.ParkedOn)
+		} else if on.State == lockkeeper.StateWaiting && on.Ticket >= rec.Ticket {
+			report("%s waits for %s, which came later", name(rec), name(on))
+		} else if !conflict(rec.Locks, on.Locks) {
+			report("%s waits for %s, which is not in its way", name(rec), name(on))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func name(r *lockkeeper.Record) string {
+	return fmt.Sprintf("%s (ticket %d, state %d)", r.Holder, r.Ticket, r.State)
+}
+
+// conflict is the rule in its plainest form.
+func conflict(a, b []lockkeeper.Lock) bool {
+	for _, l := range a {
+		for _, m := range b {
+			if l.Conflicts(m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lapsed reports whether a record blocks nobody any more, by time alone.
+func lapsed(r *lockkeeper.Record, now lockkeeper.Instant, policies map[string]lockkeeper.Policy) bool {
+	p := policies[r.Policy]
+	switch {
+	case r.Expires == 0:
+		return false
+	case r.State != lockkeeper.StateHeld || p.Stale == lockkeeper.Reap:
+		return r.Expires <= now
+	case p.Stale == lockkeeper.Break:
+		return r.Expires.Add(p.Grace) <= now
+	}
+	return false
+}

@@ -1,0 +1,282 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"lockkeeper"
+)
+
+var overlapTests = []test{
+	{"names beside each other", testNeighbours},
+	{"root", testRoot},
+	{"against the plain rule", testOverlapOracle},
+	{"many asked at once", testOverlapMany},
+}
+
+// names are chosen to sort between a path and what is below it, to mean
+// something to SQL, or to look alike.
+var names = []string{
+	"a", "a.b", "a-b", "a0", "a!", "a b", "A", "ä", "a\u0308", "b", "%", "_", "a%", "a_", "'", `"`, `\`, `a\`, "*", "名", "😀", "..a", ".git", "~", "a\u00a0",
+}
+
+func randomPath(r *rand.Rand) string {
+	if r.IntN(25) == 0 {
+		return lockkeeper.Root
+	}
+	depth := 1 + r.IntN(4)
+	if r.IntN(20) == 0 {
+		depth = 30
+	}
+	path := ""
+	for i := range depth {
+		if i > 0 {
+			path += "/"
+		}
+		n := len(names)
+		if i > 0 || r.IntN(3) > 0 {
+			n = 4 // deep paths meet each other
+		}
+		path += names[r.IntN(n)]
+	}
+	return path
+}
+
+func randomLock(r *rand.Rand) lockkeeper.Lock {
+	return lockkeeper.Lock{
+		Target: lockkeeper.Target{Path: randomPath(r), Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
+		Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3)),
+	}
+}
+
+func randomLocks(r *rand.Rand, most int) []lockkeeper.Lock {
+	var ls []lockkeeper.Lock
+	for range 1 + r.IntN(most) {
+		ls = append(ls, randomLock(r))
+	}
+	return lockkeeper.Normalize(ls)
+}
+
+// row is an Overlap in a form that compares.
+type row struct {
+	asked, lock lockkeeper.Lock
+	ticket      uint64
+}
+
+// plainly answers a query by looking at every record.
+func plainly(recs []*lockkeeper.Record, q lockkeeper.Query) (rows []row) {
+	for _, rec := range recs {
+		if rec.Ticket == q.Except || rec.State == lockkeeper.StateWaiting && rec.Ticket >= q.Before {
+			continue
+		}
+		for _, asked := range q.Locks {
+			for _, l := range rec.Locks {
+				if asked.Conflicts(l) {
+					rows = append(rows, row{asked, l, rec.Ticket})
+				}
+			}
+		}
+	}
+	sortRows(rows)
+	return rows
+}
+
+func sortRows(rows []row) {
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.ticket, a.ticket), cmp.Compare(a.asked.Path, b.asked.Path), cmp.Compare(a.lock.Path, b.lock.Path))
+	})
+}
+
+// compare asks the store and the plain rule, and says how the answers differ.
+func compare(r lockkeeper.Reader, recs []*lockkeeper.Record, q lockkeeper.Query) error {
+	found, more, err := r.Overlapping(q)
+	if err != nil {
+		return err
+	}
+	want := plainly(recs, q)
+	var got []row
+	for i, o := range found {
+		if i > 0 && found[i-1].Record.Ticket < o.Record.Ticket {
+			return fmt.Errorf("%+v: ticket %d after %d", q, o.Record.Ticket, found[i-1].Record.Ticket)
+		}
+		j, ok := slices.BinarySearchFunc(recs, o.Record.Ticket, func(r *lockkeeper.Record, n uint64) int { return cmp.Compare(r.Ticket, n) })
+		if !ok {
+			return fmt.Errorf("%+v: found ticket %d, which is not there", q, o.Record.Ticket)
+		}
+		if d := differ(o.Record, recs[j]); d != "" {
+			return fmt.Errorf("%+v: found a record that is not the stored one: %s", q, d)
+		}
+		got = append(got, row{o.Asked, o.Lock, o.Record.Ticket})
+	}
+	sortRows(got)
+	if q.Limit > 0 && len(want) > q.Limit {
+		if !more || len(got) != q.Limit {
+			return fmt.Errorf("%+v: %d found, more=%v, want %d of %d", q, len(got), more, q.Limit, len(want))
+		}
+		for _, g := range got { // which of one ticket's locks come first is the store's choice
+			if !slices.Contains(want, g) || g.ticket < want[q.Limit-1].ticket {
+				return fmt.Errorf("%+v: %v is not among the latest %d of %v", q, g, q.Limit, want)
+			}
+		}
+		return nil
+	}
+	if more || !slices.Equal(got, want) {
+		return fmt.Errorf("%+v:\ngot  %v (more=%v)\nwant %v", q, got, more, want)
+	}
+	return nil
+}
+
+// shows: SW-17 SW-18 PL-40 GP-1
+func testNeighbours(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	kinds := []lockkeeper.Kind{lockkeeper.File, lockkeeper.Dir, lockkeeper.Node, lockkeeper.Tree}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		i := 0
+		for _, n := range names {
+			for _, path := range []string{n, n + "/a", n + "/a/b", "a/" + n} {
+				i++
+				if _, err := draft(tx, ident(i), lockkeeper.StateHeld, locks(lockkeeper.Write, kinds[i%4], []string{path})); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		recs, err := all(r)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			for _, path := range []string{n, n + "/a", n + "/" + n, "a/" + n} {
+				for _, k := range kinds {
+					q := lockkeeper.Query{Locks: locks(lockkeeper.Read, k, []string{path}), Before: lockkeeper.AnyTicket}
+					if err := compare(r, recs, q); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func testRoot(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for i, l := range []struct {
+			kind lockkeeper.Kind
+			path string
+		}{{lockkeeper.Node, "."}, {lockkeeper.Tree, "."}, {lockkeeper.File, "\u007f"}, {lockkeeper.File, "!"}, {lockkeeper.Node, "😀/x"}} {
+			if _, err := draft(tx, ident(i), lockkeeper.StateHeld, locks(lockkeeper.Write, l.kind, []string{l.path})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		recs, err := all(r)
+		if err != nil {
+			return err
+		}
+		for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
+			for _, path := range []string{".", "x", "😀", "!/y"} {
+				if err := compare(r, recs, lockkeeper.Query{Locks: locks(lockkeeper.Read, k, []string{path})}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// shows: SW-16 SW-17 DL-11 DL-12 PL-39
+func testOverlapOracle(t *testing.T, f Fixture) {
+	seed := seedOf(t)
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := open(t, f, NewClock())
+	var live []string
+	next := 0
+	for range 12 {
+		update(t, s, func(tx lockkeeper.Tx) error {
+			for range 15 {
+				next++
+				state := lockkeeper.StateWaiting + lockkeeper.State(r.IntN(3))
+				if _, err := draft(tx, ident(next), state, randomLocks(r, 4)); err != nil {
+					return err
+				}
+				live = append(live, ident(next))
+			}
+			for range 10 {
+				i := r.IntN(len(live))
+				rec, err := tx.Get(live[i])
+				if err != nil {
+					return err
+				}
+				if r.IntN(3) == 0 {
+					if err := tx.SetLocks(rec, randomLocks(r, 5)); err != nil {
+						return err
+					}
+					continue
+				}
+				if err := tx.Delete(rec); err != nil {
+					return err
+				}
+				live = slices.Delete(live, i, i+1)
+			}
+			return nil
+		})
+		view(t, s, func(rd lockkeeper.Reader) error {
+			recs, err := all(rd)
+			if err != nil {
+				return err
+			}
+			for range 40 {
+				q := lockkeeper.Query{Locks: randomLocks(r, 4), Before: lockkeeper.AnyTicket, Limit: r.IntN(4) * r.IntN(6)}
+				one := recs[r.IntN(len(recs))]
+				switch r.IntN(4) {
+				case 0:
+					q.Before = lockkeeper.HeldOnly
+				case 1:
+					q.Before = one.Ticket
+				}
+				if r.IntN(2) == 0 {
+					q.Except = one.Ticket
+				}
+				if err := compare(rd, recs, q); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func testOverlapMany(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	var asked []lockkeeper.Lock
+	for i := range 3_000 {
+		asked = append(asked, write(fmt.Sprintf("deep/er/and/deep/er/f%04d", i))...)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		_, err := draft(tx, ident(1), lockkeeper.StateHeld, asked)
+		return err
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		recs, err := all(r)
+		if err != nil {
+			return err
+		}
+		if err := compare(r, recs, lockkeeper.Query{Locks: asked, Limit: 1_000}); err != nil {
+			return err
+		}
+		found, more, err := r.Overlapping(lockkeeper.Query{Locks: asked})
+		if len(found) != len(asked) || more {
+			t.Errorf("%d of %d found, more=%v", len(found), len(asked), more)
+		}
+		return err
+	})
+}

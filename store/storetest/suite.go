@@ -1,0 +1,278 @@
+package storetest
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Fixture says how to make the store under test.
+type Fixture struct {
+	// Open makes a store on a fresh, empty space that reads its clocks from
+	// clock. The suite closes it.
+	Open func(t *testing.T, clock *Clock) lockkeeper.Store
+
+	// Second opens another handle on the space of first, as another process
+	// would; nil for a store that lives in one process. The suite closes it.
+	Second func(t *testing.T, first lockkeeper.Store, clock *Clock) lockkeeper.Store
+
+	// Random is how many random operations are compared with the model.
+	Random int
+
+	// Rounds is how often each race is run. Default 100.
+	Rounds int
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, f Fixture) {
+	if f.Rounds == 0 {
+		f.Rounds = 100
+	}
+	groups := []struct {
+		name  string
+		tests []test
+	}{
+		{"Tx", txTests}, {"Log", logTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
+		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Audit", auditTests},
+		{"Races", raceTests}, {"Input", inputTests},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.tests {
+				t.Run(c.name, func(t *testing.T) { c.run(t, f) })
+			}
+		})
+	}
+	t.Run("Random", func(t *testing.T) { random(t, f) })
+	t.Run("Linearizable", func(t *testing.T) {
+		store := open(t, f, NewClock())
+		Linearizable(t, 6, 40, func(int) lockkeeper.Store { return store })
+	})
+}
+
+type test struct {
+	name string
+	run  func(*testing.T, Fixture)
+}
+
+// Clock is a pair of clocks that only tests move.
+type Clock struct {
+	mu  sync.Mutex
+	now lockkeeper.Moment
+}
+
+// NewClock makes a clock at some moment of an ordinary day.
+func NewClock() *Clock {
+	return &Clock{now: lockkeeper.Moment{
+		Lease: lockkeeper.Instant(time.Hour),
+		Wall:  time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+	}}
+}
+
+// Now reads both clocks.
+func (c *Clock) Now() lockkeeper.Moment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance lets time pass.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Lease = c.now.Lease.Add(d)
+	c.now.Wall = c.now.Wall.Add(d)
+}
+
+// JumpWall sets the wall clock, and it alone, forward or back.
+func (c *Clock) JumpWall(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Wall = c.now.Wall.Add(d)
+}
+
+// Torture is how many times longer than usual random tests should run.
+func Torture() int {
+	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
+	return max(1, n*btoi(err == nil))
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func open(t *testing.T, f Fixture, clock *Clock) lockkeeper.Store {
+	t.Helper()
+	s := f.Open(t, clock)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func second(t *testing.T, f Fixture, first lockkeeper.Store, clock *Clock) lockkeeper.Store {
+	t.Helper()
+	s := f.Second(t, first, clock)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// bench is a store with an engine on it, for tests of the engine's rules.
+type bench struct {
+	*testing.T
+	ctx   context.Context
+	clock *Clock
+	store lockkeeper.Store
+	m     *lock.Manager
+}
+
+func newBench(t *testing.T, f Fixture, opt lock.Options) *bench {
+	t.Helper()
+	clock := NewClock()
+	b := &bench{T: t, ctx: t.Context(), clock: clock, store: open(t, f, clock)}
+	b.m = b.manager(b.store, opt)
+	return b
+}
+
+// manager makes an engine that waits long before it looks without being told.
+func (b *bench) manager(s lockkeeper.Store, opt lock.Options) *lock.Manager {
+	if opt.WaitLease == 0 {
+		opt.WaitLease = time.Minute
+	}
+	m := lock.New(s, opt)
+	b.Cleanup(func() { m.Close() })
+	return m
+}
+
+// read, write and upgradeable make locks of kind File.
+func read(paths ...string) []lockkeeper.Lock  { return locks(lockkeeper.Read, lockkeeper.File, paths) }
+func write(paths ...string) []lockkeeper.Lock { return locks(lockkeeper.Write, lockkeeper.File, paths) }
+func upgradeable(paths ...string) []lockkeeper.Lock {
+	return locks(lockkeeper.Upgradeable, lockkeeper.File, paths)
+}
+
+func locks(m lockkeeper.Mode, k lockkeeper.Kind, paths []string) []lockkeeper.Lock {
+	var out []lockkeeper.Lock
+	for _, p := range paths {
+		out = append(out, lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: k}, Mode: m})
+	}
+	return out
+}
+
+// asks makes a request under a policy.
+func asks(holder, policy string, locks ...[]lockkeeper.Lock) lockkeeper.Request {
+	r := lockkeeper.Request{Holder: holder, Policy: policy}
+	for _, l := range locks {
+		r.Locks = append(r.Locks, l...)
+	}
+	return r
+}
+
+// takes must be granted.
+func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
+	b.Helper()
+	g, err := b.m.TryAcquire(b.ctx, r)
+	if err != nil {
+		b.Fatalf("%s %v: %v", r.Holder, r.Locks, err)
+	}
+	return g
+}
+
+// blocked must be refused; it returns why.
+func (b *bench) blocked(r lockkeeper.Request) *lockkeeper.BlockedError {
+	b.Helper()
+	g, err := b.m.TryAcquire(b.ctx, r)
+	e, ok := err.(*lockkeeper.BlockedError)
+	if !ok {
+		b.Fatalf("%s %v: got %+v, %v, want blocked", r.Holder, r.Locks, g, err)
+	}
+	return e
+}
+
+// waits must enter the line.
+func (b *bench) waits(r lockkeeper.Request) *lock.Place {
+	b.Helper()
+	p, err := b.m.Place(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.stillWaits(p)
+	return p
+}
+
+func (b *bench) stillWaits(p *lock.Place) {
+	b.Helper()
+	switch g, err := p.Attend(b.ctx); {
+	case err != nil:
+		b.Fatal(err)
+	case g != nil:
+		b.Fatalf("%s was granted %v, want it to wait", g.Holder, g.Locks)
+	}
+}
+
+// isServed must find its grant when it looks.
+func (b *bench) isServed(p *lock.Place) *lock.Grant {
+	b.Helper()
+	g, err := p.Attend(b.ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if g == nil {
+		b.Fatalf("still waits for %v", p.Conflicts())
+	}
+	return g
+}
+
+func (b *bench) release(g *lock.Grant) {
+	b.Helper()
+	if err := g.Release(b.ctx); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// get is the record of an id as it is stored; nil when there is none.
+func (b *bench) get(id string) (rec *lockkeeper.Record) {
+	b.Helper()
+	b.view(func(r lockkeeper.Reader) (err error) {
+		rec, err = r.Get(id)
+		return err
+	})
+	return rec
+}
+
+func (b *bench) view(fn func(lockkeeper.Reader) error) {
+	b.Helper()
+	if err := b.store.View(b.ctx, fn); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// events lists the events of some kinds, oldest first.
+func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
+	b.Helper()
+	b.view(func(r lockkeeper.Reader) error {
+		all, err := r.Events(lockkeeper.EventQuery{Limit: 10_000})
+		for _, e := range all {
+			for _, k := range kinds {
+				if e.Kind == k {
+					out = append(out, e)
+				}
+			}
+		}
+		return err
+	})
+	return out
+}
+
+// sound checks the invariants of the space.
+func (b *bench) sound() {
+	b.Helper()
+	b.view(func(r lockkeeper.Reader) error { return Check(r, lockkeeper.Policies()) })
+}

@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"lockkeeper"
+)
+
+// turmoil changes one of everything.
+func turmoil(tx lockkeeper.Tx) error {
+	kept, err := tx.Get(ident(1))
+	if err != nil {
+		return err
+	}
+	gone, err := tx.Get(ident(2))
+	if err != nil {
+		return err
+	}
+	changed := *kept
+	changed.Holder, changed.Expires, changed.ParkedOn = "somebody else", 99, 98
+	fresh, err := draft(tx, ident(3), lockkeeper.StateHeld, write("new/file"))
+	if err != nil {
+		return err
+	}
+	if err := tx.SetLocks(kept, write("elsewhere")); err != nil {
+		return err
+	}
+	changed.Locks = write("elsewhere")
+	tx.Wake(ident(1))
+	if err := errors.Join(tx.Save(&changed), tx.Delete(gone), tx.Delete(fresh),
+		tx.SetDenial("k", 2), tx.SetDenial("new", 2),
+		tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 2}), tx.DeleteClaim("d"),
+		tx.PutClaim(lockkeeper.Claim{ID: "e", Holder: "h", Expires: 2})); err != nil {
+		return err
+	}
+	_, err = draft(tx, ident(2), lockkeeper.StateWaiting, write("a"))
+	return err
+}
+
+// testUndone runs turmoil in a transaction that fails in some way, and looks
+// for traces of it.
+func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(lockkeeper.Tx) error)) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx lockkeeper.Tx) error {
+		_, err1 := draft(tx, ident(1), lockkeeper.StateHeld, write("a"))
+		_, err2 := draft(tx, ident(2), lockkeeper.StateHeld, read("b", "c/d"))
+		return errors.Join(err1, err2, tx.SetDenial("k", 1),
+			tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 1}), tx.PutClaim(lockkeeper.Claim{ID: "d", Holder: "h", Expires: 1}))
+	})
+	before := dump(t, s)
+	bell, err := s.Bell(t.Context(), ident(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bell.Close()
+	fail(s, turmoil)
+	if after := dump(t, s); after != before {
+		t.Errorf("left behind:\n%s\nwant:\n%s", after, before)
+	}
+	select {
+	case <-bell.Ring():
+		t.Error("the bell rang for a transaction that was undone")
+	default:
+	}
+	update(t, s, turmoil) // the same once more, kept this time: the space still works
+	view(t, s, func(r lockkeeper.Reader) error {
+		evs, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+		for i := 1; i < len(evs); i++ {
+			if evs[i].Seq <= evs[i-1].Seq {
+				t.Errorf("event %d after %d", evs[i].Seq, evs[i-1].Seq)
+			}
+		}
+		if len(evs) != 4 {
+			t.Errorf("%d events, want 4", len(evs))
+		}
+		return err
+	})
+}
+
+// dump is everything that can be seen of a space through a transaction.
+func dump(t *testing.T, s lockkeeper.Store) (out string) {
+	t.Helper()
+	update(t, s, func(tx lockkeeper.Tx) error {
+		recs, err := all(tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range recs {
+			c := *r
+			c.AcquiredAt, c.ExpiresAt, c.HeartbeatAt, c.Process = c.AcquiredAt.UTC(), c.ExpiresAt.UTC(), c.HeartbeatAt.UTC(), nil
+			out += fmt.Sprintf("%+v\n", c)
+		}
+		evs, err := tx.Events(lockkeeper.EventQuery{Limit: 1000})
+		for _, e := range evs {
+			out += fmt.Sprintf("%d %s %s\n", e.Seq, e.Kind, e.GrantID)
+		}
+		for _, path := range []string{"a", "b", "c/d", "new/file", "elsewhere"} {
+			found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write(path), Before: lockkeeper.AnyTicket})
+			if err != nil {
+				return err
+			}
+			for _, o := range found {
+				out += fmt.Sprintf("%s in the way of %s: %s %d\n", o.Lock, path, o.Record.ID, o.Record.Ticket)
+			}
+		}
+		claims, err2 := tx.Claims("h")
+		for _, c := range claims {
+			out += fmt.Sprintf("claim %s %d\n", c.ID, c.Expires)
+		}
+		for _, key := range []string{"k", "new"} {
+			d, err := tx.Denial(key)
+			if err != nil {
+				return err
+			}
+			out += fmt.Sprintf("denial %s %d\n", key, d)
+		}
+		for _, on := range []uint64{98} {
+			parked, err := tx.Parked(on)
+			if err != nil {
+				return err
+			}
+			out += fmt.Sprintf("parked on %d: %d\n", on, len(parked))
+		}
+		return errors.Join(err, err2)
+	})
+	return out
+}
+
+// shows: DL-3
+func testRollbackOnError(t *testing.T, f Fixture) {
+	testUndone(t, f, func(s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
+		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			if err := fn(tx); err != nil {
+				t.Error(err)
+			}
+			return errUndo
+		})
+		if !errors.Is(err, errUndo) {
+			t.Errorf("got %v, want the transaction's own error", err)
+		}
+	})
+}
+
+// shows: DL-3
+func testRollbackOnPanic(t *testing.T, f Fixture) {
+	testUndone(t, f, func(s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
+		defer func() {
+			if r := recover(); r != errUndo {
+				t.Errorf("recovered %v, want the panic of the transaction", r)
+			}
+		}()
+		s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			if err := fn(tx); err != nil {
+				t.Error(err)
+			}
+			panic(errUndo)
+		})
+	})
+}
+
