@@ -1,0 +1,31 @@
+# Lockkeeper. `make help` lists the targets.
+
+# How many times longer than in `make test` the randomised tests run.
+TORTURE ?= 20
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint torture bench build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## all checks and tests, with a throwaway PostgreSQL
+	@scripts/test
+
+lint: ## go vet and staticcheck alone
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+
+# Every test runs; those that draw random operations read LOCKKEEPER_TORTURE as
+# a multiplier of their iterations.
+torture: ## the randomised tests, TORTURE times longer
+	LOCKKEEPER_TORTURE=$(TORTURE) scripts/postgres run -- go test -race -count=1 -timeout 60m ./...
+
+bench: ## measure against peers
+	cd bench && ../scripts/postgres run -- go run .
+
+build: ## bin/lockkeeper
+	CGO_ENABLED=0 go build -trimpath -o bin/lockkeeper ./cmd/lockkeeper
+
+clean: ## remove what build made
+	rm -rf bin

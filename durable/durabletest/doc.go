@@ -1,0 +1,14 @@
+// Package durabletest makes file operations fail on purpose, for tests of
+// whatever writes through package durable.
+//
+// Invariants:
+//
+//  1. A failed operation does not touch the disk, except that a failed write
+//     leaves half of its data, as a full disk does, and a failed close still
+//     gives the descriptor back.
+//  2. After a crash nothing touches the disk any more: it stays as a process
+//     killed at that operation would leave it.
+//  3. Every attempt is in the trace, failed or not.
+//
+// The package has no goroutines; Faults may be used by several at once.
+package durabletest

@@ -1,0 +1,75 @@
+//go:build unix
+
+package durable_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"lockkeeper/durable"
+)
+
+type lease struct {
+	Owner string         `json:"owner"`
+	Data  map[string]any `json:"data"`
+}
+
+// shows: LE-27
+func TestWriteJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lease.json")
+	value := lease{"a <b> & c", map[string]any{"z": 1.0, "a": []any{"x"}}}
+	if err := durable.WriteJSON(t.Context(), path, value, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "{\n  \"owner\": \"a <b> & c\",\n  \"data\": {\n    \"a\": [\n      \"x\"\n    ],\n    \"z\": 1\n  }\n}\n"
+	if got := string(read(t, path)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	back, err := durable.ReadJSON[lease](path)
+	if err != nil || !reflect.DeepEqual(back, value) {
+		t.Errorf("read back %v, %v", back, err)
+	}
+	if err := durable.WriteJSON(t.Context(), path, math.NaN(), 0o600); err == nil {
+		t.Error("NaN was written")
+	}
+	if got := string(read(t, path)); got != want {
+		t.Error("a value that is not JSON changed the file")
+	}
+}
+
+// shows: LE-28
+func TestReadJSONOr(t *testing.T) {
+	dir := t.TempDir()
+	fallback := lease{Owner: "nobody"}
+	for name, content := range map[string]string{
+		"empty": "", "part": `{"owner": "x", "da`, "two": `{"owner":"x"} {}`, "type": `{"owner": 7}`, "binary": "\x00\xff",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"empty", "part", "two", "type", "binary", "fifo", "absent", "."} {
+		path := filepath.Join(dir, name)
+		if got := durable.ReadJSONOr(path, fallback); !reflect.DeepEqual(got, fallback) {
+			t.Errorf("%s: got %v, want the fallback", name, got)
+		}
+		if _, err := durable.ReadJSON[lease](path); err == nil {
+			t.Errorf("%s: ReadJSON has no error", name)
+		}
+	}
+	path := filepath.Join(dir, "good")
+	if err := os.WriteFile(path, []byte(`{"owner": "x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := durable.ReadJSONOr(path, fallback); got.Owner != "x" {
+		t.Errorf("got %v", got)
+	}
+}

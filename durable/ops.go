@@ -1,0 +1,66 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Ops are the operations on files that this package uses, one method each, so
+// that tests can let any single one fail.
+type Ops interface {
+	Lstat(path string) (fs.FileInfo, error)
+	CreateTemp(dir, pattern string) (*os.File, error)
+	Write(f *os.File, data []byte) error
+	Chmod(f *os.File, perm fs.FileMode) error
+	Sync(f *os.File) error
+	Close(f *os.File) error
+	Rename(from, to string) error
+	Remove(path string) error
+	SyncDir(dir string) error
+}
+
+// OS is the operating system's Ops.
+type OS struct{}
+
+// Lstat implements Ops.
+func (OS) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+
+// CreateTemp implements Ops.
+func (OS) CreateTemp(dir, pattern string) (*os.File, error) { return os.CreateTemp(dir, pattern) }
+
+// Write implements Ops.
+func (OS) Write(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	return err
+}
+
+// Chmod implements Ops.
+func (OS) Chmod(f *os.File, perm fs.FileMode) error { return f.Chmod(perm) }
+
+// Sync implements Ops.
+func (OS) Sync(f *os.File) error { return f.Sync() }
+
+// Close implements Ops.
+func (OS) Close(f *os.File) error { return f.Close() }
+
+// Rename implements Ops.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove implements Ops.
+func (OS) Remove(path string) error { return os.Remove(path) }
+
+// SyncDir makes the names in a directory durable. A file system on which
+// directories cannot be fsynced at all has its own way, or none.
+func (OS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}

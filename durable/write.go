@@ -1,0 +1,138 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+)
+
+// TempPrefix begins the name of every temporary file. A crash may leave one.
+const TempPrefix = ".lockkeeper-tmp-"
+
+// replaceWait is the wait after the first failed rename; the n-th is n times
+// as long.
+const (
+	replaceWait    = 100 * time.Millisecond
+	replaceRetries = 3
+)
+
+// Error says which operation failed and what it left.
+type Error struct {
+	Op       string // "write", "sync", "rename", …
+	Path     string // the file that was to be replaced
+	Replaced bool   // the new content is in place, but may not survive a crash
+	Err      error
+}
+
+func (e *Error) Error() string {
+	left := "the old file is unchanged"
+	if e.Replaced {
+		left = "the new content is in place but may not survive a crash"
+	}
+	return fmt.Sprintf("replace %s: %s: %v; %s", e.Path, e.Op, e.Err, left)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Writer replaces files. Its zero value uses the operating system.
+type Writer struct {
+	Ops Ops // default OS{}
+}
+
+// WriteFile replaces the content of path, or creates it. An existing file keeps
+// its permission bits; a new one gets exactly perm. Ending ctx stops it before
+// the replacement, never half-way.
+func WriteFile(ctx context.Context, path string, data []byte, perm fs.FileMode) error {
+	return Writer{}.WriteFile(ctx, path, data, perm)
+}
+
+// WriteFile is the package's WriteFile with this writer's operations.
+func (w Writer) WriteFile(ctx context.Context, path string, data []byte, perm fs.FileMode) error {
+	ops := w.ops()
+	perm, err := permFor(ops, path, perm)
+	if err != nil {
+		return err
+	}
+	failed := func(op string, err error) error { return &Error{Op: op, Path: path, Err: err} }
+	dir := filepath.Dir(path)
+	temp, err := ops.CreateTemp(dir, TempPrefix+"*")
+	if err != nil {
+		return failed("create", err)
+	}
+	if op, err := fill(ops, temp, data, perm); err != nil {
+		return failed(op, errors.Join(err, ops.Remove(temp.Name())))
+	}
+	if err := replace(ctx, ops, temp.Name(), path); err != nil {
+		return failed("rename", errors.Join(err, ops.Remove(temp.Name())))
+	}
+	if err := ops.SyncDir(dir); err != nil {
+		return &Error{Op: "sync directory", Path: path, Replaced: true, Err: err}
+	}
+	return nil
+}
+
+func (w Writer) ops() Ops {
+	if w.Ops == nil {
+		return OS{}
+	}
+	return w.Ops
+}
+
+// permFor is the permission the new content gets; it refuses a path at which
+// nothing may be replaced.
+func permFor(ops Ops, path string, perm fs.FileMode) (fs.FileMode, error) {
+	info, err := ops.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return perm.Perm(), nil
+	case err != nil:
+		return 0, &Error{Op: "look", Path: path, Err: err}
+	case info.Mode()&fs.ModeSymlink != 0:
+		return 0, &lockkeeper.InputError{Field: "path", Value: path, Reason: "a symlink, which is not written through",
+			Next: "give the path of the file it points to"}
+	case !info.Mode().IsRegular():
+		return 0, &lockkeeper.InputError{Field: "path", Value: path, Reason: "not a regular file", Next: "give the path of a file"}
+	}
+	return info.Mode().Perm(), nil
+}
+
+// fill makes the temporary file complete and durable, and closes it in any case.
+func fill(ops Ops, temp *os.File, data []byte, perm fs.FileMode) (op string, err error) {
+	steps := []struct {
+		op string
+		do func() error
+	}{
+		{"write", func() error { return ops.Write(temp, data) }},
+		{"chmod", func() error { return ops.Chmod(temp, perm) }},
+		{"sync", func() error { return ops.Sync(temp) }},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			return step.op, errors.Join(err, ops.Close(temp))
+		}
+	}
+	return "close", ops.Close(temp)
+}
+
+func replace(ctx context.Context, ops Ops, from, to string) error {
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := ops.Rename(from, to)
+		if err == nil || try > replaceRetries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(time.Duration(try) * replaceWait):
+		}
+	}
+}

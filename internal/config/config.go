@@ -1,0 +1,123 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// FileName is the name of the configuration file at the root of a codebase.
+const FileName = "lockkeeper.yaml"
+
+// The values of Config.Deployment; empty means not declared.
+const (
+	SingleNode = "single-node"
+	MultiNode  = "multi-node"
+)
+
+// Config is the whole configuration. A field with a key tag is a value of the
+// file; doc becomes the comment in the sample and the description in the
+// schema. Variables that the source documents name keep those names, the
+// others begin with LOCKKEEPER_.
+type Config struct {
+	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are kept: the path of an SQLite file, or postgres://user:password@host/database."`
+	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Left empty, whatever depends on it is refused."`
+
+	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Agent processes at once."`
+	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Model API calls at once, apart from the agent processes."`
+	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing tests are given back to an agent."`
+	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing CI checks are given back to an agent."`
+	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before that counts as one retry."`
+	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Retries after which blocked work goes to the error state."`
+	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often leases that ran out are looked for. A safety net: acquiring does not wait for it."`
+
+	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" doc:"Submitted jobs running at once."`
+	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Submitted jobs running at once in one project."`
+	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Submitted map jobs running at once in one project."`
+
+	Events Events `key:"events" doc:"How much of the event record is kept: whichever limit is reached first."`
+
+	// Leases has an entry for every policy whose grants expire. Policies lays
+	// them over the built-in ones.
+	Leases map[string]*Lease `key:"policies" doc:"The times of each policy's leases. A lease can be tuned, never switched off."`
+
+	sources map[string]string // key to where its value came from; none: default
+}
+
+// Events says how long events are kept.
+type Events struct {
+	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" doc:"Events older than this are dropped."`
+	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" doc:"The oldest events beyond this number are dropped."`
+}
+
+// Lease holds the times of one policy.
+type Lease struct {
+	TTL       time.Duration `key:"ttl" min:"1s" max:"1d" doc:"How long a grant lives without a sign of life."`
+	Grace     time.Duration `key:"grace" min:"0s" max:"1h" doc:"How long after that it is still left alone."`
+	Heartbeat time.Duration `key:"heartbeat" min:"100ms" max:"12h" doc:"How often its holder gives a sign of life; less than ttl."`
+}
+
+// Default is the configuration of somebody who set nothing.
+func Default() *Config {
+	c := &Config{
+		Store:                          ".lockkeeper/state.db",
+		MaxClaudeConcurrency:           12,
+		MaxAPIConcurrency:              20,
+		MaxFixAttempts:                 2,
+		MaxCIFixAttempts:               2,
+		LockTimeout:                    300 * time.Second,
+		MaxLockRetries:                 11,
+		ReaperInterval:                 30 * time.Second,
+		MaxGlobalJobs:                  16,
+		MaxJobsPerProject:              8,
+		MaxConcurrentMapJobsPerProject: 2,
+		Events:                         Events{Retention: 30 * 24 * time.Hour, MaxRows: 1_000_000},
+		Leases:                         map[string]*Lease{},
+		sources:                        map[string]string{},
+	}
+	for name, p := range lockkeeper.Policies() {
+		if p.TTL > 0 {
+			c.Leases[name] = &Lease{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat}
+		}
+	}
+	return c
+}
+
+// Policies is the built-in policies with the configured times. The map is the
+// caller's.
+func (c *Config) Policies() map[string]lockkeeper.Policy {
+	set := lockkeeper.Policies()
+	for name, l := range c.Leases {
+		p := set[name]
+		p.TTL, p.Grace, p.Heartbeat = l.TTL, l.Grace, l.Heartbeat
+		set[name] = p
+	}
+	return set
+}
+
+// Value is one configured value as it is shown to people.
+type Value struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
+}
+
+// Values lists every value by key, passwords hidden.
+func (c *Config) Values() []Value {
+	fields := fieldsOf(c)
+	list := make([]Value, len(fields))
+	for i, f := range fields {
+		list[i] = Value{Key: f.key, Value: f.shown(), Source: c.source(f.key)}
+	}
+	slices.SortFunc(list, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
+	return list
+}
+
+func (c *Config) source(key string) string {
+	if s, ok := c.sources[key]; ok {
+		return s
+	}
+	return "default"
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// field is one value of a Config: where it is kept and what it may be.
+type field struct {
+	key   string // dotted, as in events.retention
+	env   string
+	doc   string
+	enum  []string
+	min   int64 // of numbers and durations, both ends included
+	max   int64
+	value reflect.Value // settable, in the Config the field was made from
+}
+
+// fieldsOf lists the values of c in the order of the struct, entries of maps by
+// name.
+func fieldsOf(c *Config) []field {
+	fields := make([]field, 0, 32)
+	walk(reflect.ValueOf(c).Elem(), "", func(f field) { fields = append(fields, f) })
+	return fields
+}
+
+func walk(v reflect.Value, prefix string, visit func(field)) {
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		name, ok := tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		key, value := prefix+name, v.Field(i)
+		switch value.Kind() {
+		case reflect.Struct:
+			walk(value, key+".", visit)
+		case reflect.Map:
+			entries := value.Interface().(map[string]*Lease)
+			for _, entry := range slices.Sorted(maps.Keys(entries)) {
+				walk(reflect.ValueOf(entries[entry]).Elem(), key+"."+entry+".", visit)
+			}
+		default:
+			visit(newField(key, value, tag))
+		}
+	}
+}
+
+// groupDoc is the doc of a group at the top of the file.
+func groupDoc(name string) string {
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if tag := reflect.TypeFor[Config]().Field(i).Tag; tag.Get("key") == name {
+			return tag.Get("doc")
+		}
+	}
+	return ""
+}
+
+func newField(key string, value reflect.Value, tag reflect.StructTag) field {
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), value: value, min: math.MinInt64, max: math.MaxInt64}
+	if enum := tag.Get("enum"); enum != "" {
+		f.enum = strings.Fields(enum)
+	}
+	limit := func(text string, into *int64) {
+		n, err := f.number(text)
+		if err != nil {
+			panic(fmt.Sprintf("config: limit %q of %s: %v", text, key, err))
+		}
+		*into = n
+	}
+	if f.value.Kind() != reflect.String {
+		limit(tag.Get("min"), &f.min)
+		limit(tag.Get("max"), &f.max)
+	}
+	return f
+}
+
+func (f field) isDuration() bool { return f.value.Type() == reflect.TypeFor[time.Duration]() }
+
+// flag is the name of the flag that sets the field.
+func (f field) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(f.key) }
+
+// number reads the text of a number or duration.
+func (f field) number(text string) (int64, error) {
+	if f.isDuration() {
+		d, err := parseDuration(text)
+		return int64(d), err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("not a whole number")
+	}
+	return n, nil
+}
+
+// set gives the field the value that text spells, or says why it cannot.
+func (f field) set(text string) error {
+	if f.value.Kind() == reflect.String {
+		if err := f.checkText(text); err != nil {
+			return err
+		}
+		f.value.SetString(text)
+		return nil
+	}
+	n, err := f.number(text)
+	if err != nil {
+		return err
+	}
+	if n < f.min || n > f.max {
+		return fmt.Errorf("out of range, must be %s to %s", f.format(f.min), f.format(f.max))
+	}
+	f.value.SetInt(n)
+	return nil
+}
+
+func (f field) checkText(text string) error {
+	if f.enum != nil && !slices.Contains(f.enum, text) {
+		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
+	}
+	if f.key == "store" {
+		return checkStore(text)
+	}
+	return nil
+}
+
+func (f field) format(n int64) string {
+	if f.isDuration() {
+		return formatDuration(time.Duration(n))
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// shown is the value for people and for the sample file, passwords hidden.
+func (f field) shown() string {
+	if f.value.Kind() == reflect.String {
+		return f.hide(f.value.String())
+	}
+	return f.format(f.value.Int())
+}
+
+// hide makes a value that was meant for this field fit to be printed.
+func (f field) hide(text string) string {
+	if f.key == "store" {
+		return Redact(text)
+	}
+	return text
+}

@@ -1,0 +1,171 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// maxFileSize is far above any sensible file and far below what would hurt.
+const maxFileSize = 64 << 10
+
+// Load reads the configuration. path may be empty or name a file that does not
+// exist: then nothing comes from a file. env looks a variable up, as
+// os.LookupEnv does; an empty variable counts as not set. flags holds the flags
+// that were given, by name: that of a key, with dashes for dots and
+// underscores. The error is one or several *lockkeeper.InputError, joined.
+func Load(path string, env func(string) (string, bool), flags map[string]string) (*Config, error) {
+	c := Default()
+	l := &loader{config: c, fields: fieldsOf(c), path: path}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	l.file(text)
+	l.environment(env)
+	l.flags(flags)
+	if len(l.problems) == 0 {
+		l.checkTogether()
+	}
+	if len(l.problems) > 0 {
+		return nil, errors.Join(l.problems...)
+	}
+	return c, nil
+}
+
+// loader fills one Config and gathers what is wrong with its sources.
+type loader struct {
+	config   *Config
+	fields   []field
+	path     string
+	problems []error
+}
+
+func (l *loader) refuse(where, value, reason, next string) {
+	l.problems = append(l.problems, &lockkeeper.InputError{Field: where, Value: value, Reason: reason, Next: next})
+}
+
+// apply sets one field from text found at where, which source names in short.
+func (l *loader) apply(f field, text, where, source string) {
+	if err := f.set(text); err != nil {
+		l.refuse(where, f.hide(text), err.Error(), "")
+		return
+	}
+	l.config.sources[f.key] = source
+}
+
+func (l *loader) environment(env func(string) (string, bool)) {
+	if env == nil {
+		return
+	}
+	for _, f := range l.fields {
+		if f.env == "" {
+			continue
+		}
+		if text, ok := env(f.env); ok && text != "" {
+			source := "env " + f.env
+			l.apply(f, text, source, source)
+		}
+	}
+}
+
+func (l *loader) flags(flags map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		source := "flag --" + name
+		i := slices.IndexFunc(l.fields, func(f field) bool { return f.flag() == name })
+		if i < 0 {
+			l.refuse("flag", "--"+name, "sets nothing that can be configured", "")
+			continue
+		}
+		l.apply(l.fields[i], flags[name], source, source)
+	}
+}
+
+// checkTogether refuses values that are right alone and wrong together.
+func (l *loader) checkTogether() {
+	c := l.config
+	for _, name := range slices.Sorted(maps.Keys(c.Leases)) {
+		lease := c.Leases[name]
+		if lease.Heartbeat < lease.TTL {
+			continue
+		}
+		ttl, beat := "policies."+name+".ttl", "policies."+name+".heartbeat"
+		l.refuse(beat, formatDuration(lease.Heartbeat),
+			fmt.Sprintf("comes from %s and is not shorter than ttl %s from %s, so the lease would end between two heartbeats",
+				c.source(beat), formatDuration(lease.TTL), c.source(ttl)),
+			"set "+beat+" to a third of the ttl or less")
+	}
+	if c.Deployment == MultiNode && !IsPostgres(c.Store) {
+		l.refuse("store", Redact(c.Store),
+			fmt.Sprintf("comes from %s and is a file of one machine, while deployment multi-node comes from %s",
+				c.source("store"), c.source("deployment")),
+			"set store to postgres://user:password@host/database")
+	}
+}
+
+// readFile reads a regular file; a missing one is empty. Anything else is
+// refused before it is opened, because opening a pipe would wait for a writer.
+func readFile(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	refuse := func(reason, next string) ([]byte, error) {
+		return nil, &lockkeeper.InputError{Field: "configuration file", Value: path, Reason: reason, Next: next}
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return refuse(reasonOf(err), "")
+	}
+	if !info.Mode().IsRegular() {
+		return refuse("not a regular file", "move it away or name another file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return refuse(reasonOf(err), "make it readable for this user")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return refuse(reasonOf(err), "")
+	}
+	if len(text) > maxFileSize {
+		return refuse(fmt.Sprintf("larger than %d bytes", maxFileSize), "")
+	}
+	return text, nil
+}
+
+// reasonOf drops the path from a file error, which is shown beside it.
+func reasonOf(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}
+
+// source names a line of the file in short.
+func (l *loader) source(line int) string { return fmt.Sprintf("%s:%d", filepath.Base(l.path), line) }
+
+// keysBelow lists the names directly below a prefix, sorted.
+func (l *loader) keysBelow(prefix string) []string {
+	var names []string
+	for _, f := range l.fields {
+		if rest, ok := strings.CutPrefix(f.key, prefix); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

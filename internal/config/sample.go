@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Sample is a lockkeeper.yaml that sets nothing: every value stands in it as a
+// comment with its default, ready to be uncommented.
+func Sample() string {
+	var b strings.Builder
+	b.WriteString(`# Configuration of Lockkeeper. Every line that begins with #key shows a default;
+# remove the # to change it. Durations: 30m, 45s, 1h30m, 7d, or whole seconds.
+# "lockkeeper config" prints every value in force and where it came from.
+`)
+	var open []string         // the headings above the current line
+	said := map[string]bool{} // what one lease explains the others need not
+	for _, f := range fieldsOf(Default()) {
+		path := strings.Split(f.key, ".")
+		name, groups := path[len(path)-1], path[:len(path)-1]
+		same := 0
+		for same < min(len(groups), len(open)) && groups[same] == open[same] {
+			same++
+		}
+		for depth := same; depth < len(groups); depth++ {
+			if depth == 0 {
+				fmt.Fprintf(&b, "\n# %s\n", groupDoc(groups[0]))
+			}
+			fmt.Fprintf(&b, "%s%s:\n", indent(depth), groups[depth])
+		}
+		open = groups
+		if len(groups) == 0 {
+			b.WriteByte('\n')
+		}
+		if !said[f.doc] {
+			said[f.doc] = true
+			fmt.Fprintf(&b, "%s# %s\n", indent(len(groups)), f.doc)
+		}
+		value := f.shown()
+		if value == "" { // not declared, which cannot be written
+			value = f.enum[0]
+		}
+		fmt.Fprintf(&b, "%s#%s: %s\n", indent(len(groups)), name, value)
+	}
+	return b.String()
+}
+
+func indent(depth int) string { return strings.Repeat("  ", depth) }

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// IsPostgres reports whether a store is a PostgreSQL address; if not, it is
+// the path of an SQLite file.
+func IsPostgres(store string) bool {
+	scheme, _, ok := strings.Cut(store, "://")
+	return ok && (scheme == "postgres" || scheme == "postgresql")
+}
+
+func checkStore(store string) error {
+	switch {
+	case store == "":
+		return errors.New("empty")
+	case strings.ContainsAny(store, "\x00\r\n"):
+		return errors.New("contains a line break or NUL")
+	case IsPostgres(store):
+		u, err := url.Parse(store)
+		if err != nil {
+			return errors.New("not a URL; special characters in a password are written like %40")
+		}
+		if u.Hostname() == "" && u.Query().Get("host") == "" {
+			return errors.New("names no host")
+		}
+		return nil
+	case strings.Contains(store, "://"):
+		return errors.New("unknown kind of store, use the path of an SQLite file or postgres://user:password@host/database")
+	case strings.Contains(store, "password=") || strings.Contains(store, "host="):
+		return errors.New("looks like connection keywords, write it as postgres://user:password@host/database")
+	}
+	return nil
+}
+
+// Redact makes a store fit to be shown: it hides the password, and where it
+// cannot tell the password from the rest it hides everything.
+func Redact(store string) string {
+	scheme, _, ok := strings.Cut(store, "://")
+	if !ok {
+		if strings.Contains(store, "password=") {
+			return "***"
+		}
+		return store
+	}
+	u, err := url.Parse(store)
+	ambiguous := strings.Count(store, "@") > 1 || u != nil && u.User == nil && strings.Contains(store, "@")
+	if err != nil || ambiguous {
+		return scheme + "://***"
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), "***")
+	}
+	if q := u.Query(); len(q) > 0 {
+		for key := range q {
+			if strings.Contains(strings.ToLower(key), "pass") {
+				q.Set(key, "***")
+			}
+		}
+		u.RawQuery = q.Encode()
+	}
+	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***")
+}

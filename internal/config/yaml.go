@@ -1,0 +1,208 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// file sets what the text of the file sets. It walks the syntax tree instead
+// of decoding into the struct, because every value has to remember its line.
+func (l *loader) file(text []byte) {
+	if !utf8.Valid(text) {
+		l.refuse("configuration file", l.path, "not UTF-8 text", "")
+		return
+	}
+	tokens := lexer.Tokenize(string(text))
+	if t := tooNested(tokens); t != nil {
+		l.refuse("configuration file", l.at(t), fmt.Sprintf("more than %d brackets and list signs", maxNesting), "")
+		return
+	}
+	tree, err := parser.Parse(tokens, 0)
+	if err != nil {
+		l.refuseSyntax(err)
+		return
+	}
+	var body ast.Node
+	for _, doc := range tree.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			l.refuseAt(doc.Body, "document", "---", "a second document in one file", "keep one document and remove the line ---")
+			return
+		}
+		body = doc.Body
+	}
+	if body != nil {
+		l.group(body, "")
+	}
+}
+
+// maxNesting bounds the signs that open a nested value. The parser's time
+// grows with the cube of the depth, so a small file of brackets would keep it
+// busy for minutes; the configuration itself is three levels deep.
+const maxNesting = 500
+
+// tooNested returns the token that passes maxNesting.
+func tooNested(tokens token.Tokens) *token.Token {
+	n := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType, token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			if n++; n > maxNesting {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// group sets the keys of a mapping. No value at all is an empty mapping, so
+// that every line below a heading may be commented out.
+func (l *loader) group(node ast.Node, prefix string) {
+	var pairs []*ast.MappingValueNode
+	switch n := node.(type) {
+	case *ast.NullNode:
+	case *ast.MappingNode:
+		pairs = n.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{n}
+	default:
+		what := "the file"
+		if prefix != "" {
+			what = strings.TrimSuffix(prefix, ".")
+		}
+		l.refuseAt(node, what, outline(node), "must hold keys and values, not "+kindOf(node), "")
+	}
+	for _, pair := range pairs {
+		l.pair(pair, prefix)
+	}
+}
+
+func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
+	name, ok := pair.Key.(*ast.StringNode)
+	if !ok {
+		l.refuseAt(pair.Key, "key", outline(pair.Key), "not a plain word", "")
+		return
+	}
+	key := prefix + name.Value
+	if i := slices.IndexFunc(l.fields, func(f field) bool { return f.key == key }); i >= 0 {
+		l.scalar(l.fields[i], pair.Value)
+		return
+	}
+	known := l.keysBelow(prefix)
+	if slices.Contains(known, name.Value) {
+		l.group(pair.Value, key+".")
+		return
+	}
+	next := "use one of " + strings.Join(known, ", ")
+	if near, ok := nearest(name.Value, known); ok {
+		next = "did you mean " + near + "?"
+	}
+	l.refuseAt(pair.Key, "key", Redact(key), "unknown key", next)
+}
+
+func (l *loader) scalar(f field, node ast.Node) {
+	var text string
+	switch n := node.(type) {
+	case *ast.IntegerNode:
+		if f.value.Kind() == reflect.String {
+			l.refuseAt(node, f.key, f.hide(n.Token.Value), "must be text, not a number", "put it in quotes")
+			return
+		}
+		text = fmt.Sprint(n.Value)
+	case *ast.StringNode:
+		if f.value.Kind() != reflect.String && !f.isDuration() {
+			l.refuseAt(node, f.key, n.Value, "must be a whole number, not text", "")
+			return
+		}
+		text = n.Value
+	default:
+		l.refuseAt(node, f.key, outline(node), "must be "+f.wanted()+", not "+kindOf(node), "")
+		return
+	}
+	l.apply(f, text, l.at(node.GetToken())+": "+f.key, l.source(node.GetToken().Position.Line))
+}
+
+func (f field) wanted() string {
+	switch {
+	case f.isDuration():
+		return "a duration like 30m"
+	case f.value.Kind() == reflect.String:
+		return "text"
+	}
+	return "a whole number"
+}
+
+// kindOf names what a node is.
+func kindOf(node ast.Node) string {
+	switch node.(type) {
+	case *ast.NullNode:
+		return "nothing"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "keys"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.BoolNode:
+		return "true or false"
+	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "a fraction"
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return "an anchor or alias"
+	case *ast.TagNode:
+		return "a tagged value"
+	case *ast.LiteralNode:
+		return "a block of text"
+	case *ast.IntegerNode:
+		return "a number"
+	}
+	return "a single value"
+}
+
+// outline shows a node that is not what was wanted: in full only where it
+// cannot hold a password.
+func outline(node ast.Node) string {
+	switch node.(type) {
+	case *ast.NullNode, *ast.BoolNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode, *ast.IntegerNode, *ast.MergeKeyNode:
+		return node.GetToken().Value
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "{…}"
+	case *ast.SequenceNode:
+		return "[…]"
+	}
+	return "…"
+}
+
+func (l *loader) refuseAt(node ast.Node, what, value, reason, next string) {
+	l.refuse(l.at(node.GetToken())+": "+what, value, reason, next)
+}
+
+// refuseSyntax keeps the parser's first line alone: the rest quotes the file,
+// which may hold a password.
+func (l *loader) refuseSyntax(err error) {
+	where, reason := l.path, "not valid YAML"
+	var yamlErr yaml.Error
+	if errors.As(err, &yamlErr) {
+		reason, _, _ = strings.Cut(yamlErr.GetMessage(), "\n")
+		where = l.at(yamlErr.GetToken())
+	}
+	l.refuse("configuration file", where, reason, "")
+}
+
+// at is the place of a token as editors understand it.
+func (l *loader) at(t *token.Token) string {
+	if t == nil || t.Position == nil {
+		return l.path
+	}
+	return fmt.Sprintf("%s:%d:%d", l.path, t.Position.Line, t.Position.Column)
+}

@@ -1,0 +1,123 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// household is this process's children while commands run. It makes the process
+// the reaper of orphans below it, so that nothing of a command's tree escapes to
+// process 1, and tells adopted children from those that were started here.
+//
+// Starting and reaping exclude each other: a command that exits at once must be
+// known as a command before anybody looks for zombies.
+type household struct {
+	mu   sync.Mutex
+	runs int
+	was  int32          // the attribute as the first run found it
+	own  map[int]uint64 // children not adopted: commands, and all that was here before; pid to start time
+}
+
+// home is the one household: the kernel keeps the attribute per process.
+var home household
+
+func (h *household) enter() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.runs == 0 {
+		t, err := readTable()
+		if err != nil {
+			return err
+		}
+		h.own = map[int]uint64{}
+		for pid, s := range t {
+			if s.parent == os.Getpid() {
+				h.own[pid] = s.start
+			}
+		}
+		if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&h.was)), 0, 0, 0); err != nil {
+			return fmt.Errorf("ask who reaps orphans: %w", err)
+		}
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("become the reaper of orphans: %w", err)
+		}
+	}
+	h.runs++
+	return nil
+}
+
+func (h *household) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.runs--; h.runs == 0 {
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(h.was), 0, 0, 0)
+		h.own = nil
+	}
+}
+
+// start starts a command and returns its identity; its entry stays until forget.
+func (h *household) start(cmd *exec.Cmd) (stat, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return stat{}, err
+	}
+	s, err := readStat(cmd.Process.Pid)
+	if err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		return stat{}, err
+	}
+	h.own[s.pid] = s.start
+	return s, nil
+}
+
+func (h *household) forget(pid int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.own, pid)
+}
+
+// strays are adopted children: ours by parent, in a foreign process group, and
+// not started here.
+func (h *household) strays(t table) (list []stat) {
+	for _, s := range t {
+		if s.parent == os.Getpid() && s.group != unix.Getpgrp() && h.own[s.pid] != s.start {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// straysOfOnlyRun adds the adopted children to set when a single command runs:
+// then they can only be its own.
+func (h *household) straysOfOnlyRun(t table, set map[int]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.runs != 1 {
+		return
+	}
+	for _, s := range h.strays(t) {
+		set[s.pid] = true
+	}
+}
+
+// reap takes the exit status of adopted children, which nobody else waits for.
+func (h *household) reap() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, err := readTable()
+	if err != nil {
+		return // they stay zombies until the next look
+	}
+	for _, s := range h.strays(t) {
+		if s.dead() {
+			unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// GrantVariable is the environment variable that marks everything which runs
+// under a grant with the grant's id.
+const GrantVariable = "LOCKKEEPER_GRANT"
+
+// Exit codes of a command that could not be run, as shells give them.
+const (
+	ExitNotExecutable = 126
+	ExitNotFound      = 127
+)
+
+// DefaultKillAfter is how long a command may take to end when asked to.
+const DefaultKillAfter = 5 * time.Second
+
+// Command is a command to be run under a grant.
+type Command struct {
+	Argv []string // the program, looked up in PATH, and its arguments
+	Dir  string   // working directory; empty: the caller's
+	Env  []string // environment; nil: the caller's. The grant's mark is added
+
+	Stdin, Stdout, Stderr *os.File // nil: the null device
+
+	// Grant is the id that marks the tree. One command at a time may run under
+	// one grant in one process: the end of a command ends all that is marked
+	// below this process.
+	Grant string
+
+	// KillAfter is the time between SIGTERM and SIGKILL when the context ends;
+	// 0: DefaultKillAfter.
+	KillAfter time.Duration
+
+	// Foreground says that the command stands for this process: signals sent to
+	// this process are passed on to it, the terminal is handed to it, and when
+	// it is stopped from the terminal this process stops too. The program must
+	// then not turn these signals into the end of the context itself.
+	Foreground bool
+
+	// Started is called once with this process's identity and the command's
+	// process group, right after the start, so that both are recorded. If it
+	// fails the command is killed and Run returns its error.
+	Started func(lockkeeper.Process) error
+}
+
+func (c *Command) check() error {
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return &lockkeeper.InputError{Field: "command", Reason: "empty", Next: "name the program to run after --"}
+	case c.Grant == "":
+		return &lockkeeper.InputError{Field: "grant", Reason: "a command runs only under a grant"}
+	case c.KillAfter < 0:
+		return &lockkeeper.InputError{Field: "kill after", Value: c.KillAfter.String(), Reason: "negative"}
+	}
+	return nil
+}
+
+// environment is the command's environment with exactly one mark in it.
+func (c *Command) environment() []string {
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, GrantVariable+"=")
+	})
+	return append(env, GrantVariable+"="+c.Grant)
+}
+
+// Leftover is one process of a grant that could not be ended.
+type Leftover struct {
+	PID    int
+	Name   string
+	Reason string
+}
+
+// LeftoversError says which processes of a grant still run. While they do, the
+// grant must not be handed on.
+type LeftoversError struct {
+	GrantID string
+	Left    []Leftover
+}
+
+func (e *LeftoversError) Error() string {
+	each := make([]string, len(e.Left))
+	for i, l := range e.Left {
+		each[i] = fmt.Sprintf("pid %d (%q): %s", l.PID, l.Name, l.Reason)
+	}
+	return fmt.Sprintf("grant %s still has running processes: %s; next: end them by hand, then try again",
+		e.GrantID, strings.Join(each, "; "))
+}
+
+// Code implements the classing of lockkeeper.CodeOf.
+func (e *LeftoversError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }

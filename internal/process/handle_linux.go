@@ -1,0 +1,94 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// handle holds on to one process, so that neither waiting nor signalling can
+// meet a later process with the same number. It serves one wait.
+type handle struct{ file *os.File }
+
+// openHandle opens the process with this number and start time; errGone if it
+// is dead. The identity is checked after opening: if that process still lives
+// then, it is the one that was opened.
+func openHandle(pid int, start uint64) (*handle, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, errGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	h := &handle{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
+	s, err := readStat(pid)
+	if err == nil && (s.start != start || s.dead()) {
+		err = errGone
+	}
+	if err == nil {
+		// Fails when the runtime's poller did not take the descriptor; waiting
+		// would then block a thread that nobody could wake.
+		err = h.file.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *handle) close() { h.file.Close() }
+
+// signal fails with errGone when the process is already gone.
+func (h *handle) signal(sig unix.Signal) error {
+	conn, err := h.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
+		return err
+	}
+	if errors.Is(sent, unix.ESRCH) {
+		return errGone
+	}
+	return sent
+}
+
+// wait returns nil once the process has exited, reaped or not, and the cause of
+// the context's end if that comes first.
+func (h *handle) wait(ctx context.Context) error {
+	conn, err := h.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { h.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	exited := false
+	err = conn.Read(func(fd uintptr) bool {
+		exited = readable(int(fd))
+		return exited
+	})
+	switch {
+	case exited:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return err
+	}
+}
+
+func readable(fd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package process
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"lockkeeper"
+)
+
+// Self identifies this process.
+func Self() (lockkeeper.Process, error) {
+	seen, err := os.Readlink("/proc/self")
+	if err != nil {
+		return lockkeeper.Process{}, fmt.Errorf("identify this process: %w", err)
+	}
+	pid := os.Getpid()
+	if seen != strconv.Itoa(pid) {
+		return lockkeeper.Process{}, fmt.Errorf(
+			"identify this process: /proc calls it %s but its pid is %d: that /proc belongs to another PID namespace; next: mount /proc anew", seen, pid)
+	}
+	return Identify(pid)
+}
+
+// Identify identifies a running process of this PID namespace.
+func Identify(pid int) (lockkeeper.Process, error) {
+	bad := func(reason string) error {
+		return &lockkeeper.InputError{Field: "pid", Value: strconv.Itoa(pid), Reason: reason,
+			Next: "name a process that runs on this machine, in this PID namespace"}
+	}
+	if pid <= 0 {
+		return lockkeeper.Process{}, bad("not a process number")
+	}
+	s, err := readStat(pid)
+	switch {
+	case errors.Is(err, errGone):
+		return lockkeeper.Process{}, bad("no such process")
+	case err != nil:
+		return lockkeeper.Process{}, fmt.Errorf("identify process %d: %w", pid, err)
+	case s.dead():
+		return lockkeeper.Process{}, bad(fmt.Sprintf("%q has exited and waits for its parent %d", s.name, s.parent))
+	}
+	host, err := hostName()
+	if err != nil {
+		return lockkeeper.Process{}, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return lockkeeper.Process{}, fmt.Errorf("identify this boot: %w", err)
+	}
+	// The caller's own namespace: it is the one in which pid was looked up.
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return lockkeeper.Process{}, fmt.Errorf("identify this PID namespace: %w", err)
+	}
+	return lockkeeper.Process{Host: host, Boot: string(bytes.TrimSpace(boot)), PIDNS: ns, PID: pid, Start: s.start}, nil
+}
+
+// hostName is the machine's name and, where it has one, a digest of its machine
+// id. The name alone is not enough: "same host, other boot" means that all its
+// processes died, and two machines may both be called localhost.
+func hostName() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("identify this host: %w", err)
+	}
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil && len(bytes.TrimSpace(id)) > 0 {
+		name += fmt.Sprintf("/%.4x", sha256.Sum256(append([]byte("lockkeeper host "), bytes.TrimSpace(id)...)))
+	}
+	return name, nil
+}

@@ -1,0 +1,99 @@
+package process
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"lockkeeper"
+)
+
+// shows: SW-71
+func TestKilledSupervisorLeavesNothing(t *testing.T) {
+	h := newHost(t)
+	c := launch(t, nil, helperArgv("supervise", append([]string{"g-killed"}, helperArgv("tree")...)...)...)
+	supervisor := identify(t, c.cmd.Process.Pid)
+	near, barenear := identify(t, c.next("near")), identify(t, c.next("barenear"))
+	far, barefar := identify(t, c.next("far")), identify(t, c.next("barefar"))
+	command := identify(t, c.next("ready"))
+	supervisor.Group = command.PID
+
+	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Fatalf("ended the tree of a living holder: %v", err)
+	}
+	c.cmd.Process.Kill()
+	wantGone(t, h, supervisor, command) // the command by the death signal
+	for _, p := range []lockkeeper.Process{near, barenear, far} {
+		wantLife(t, h, p, lockkeeper.LifeAlive)
+	}
+	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []lockkeeper.Process{near, barenear, far} {
+		wantLife(t, h, p, lockkeeper.LifeDead)
+	}
+	// Nothing ties this one to the grant any more, as the package says.
+	wantLife(t, h, barefar, lockkeeper.LifeAlive)
+	if hd, err := kill(stat{pid: barefar.PID, start: barefar.Start}); err == nil {
+		hd.close()
+	}
+	wantGone(t, h, barefar)
+	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
+		t.Errorf("second time: %v", err)
+	}
+}
+
+func dead(t *testing.T, h *Host) lockkeeper.Process {
+	t.Helper()
+	c := launch(t, nil, helperArgv("sleep")...)
+	p := identify(t, c.next("ready"))
+	c.cmd.Process.Kill()
+	wantGone(t, h, p)
+	return p
+}
+
+func TestReusedGroupIsSpared(t *testing.T) {
+	h := newHost(t)
+	p := dead(t, h)
+	stranger := launch(t, nil, helperArgv("sleep")...)
+	other := launch(t, []string{GrantVariable + "=g-10"}, helperArgv("sleep")...)
+	p.Group = stranger.next("ready")
+	otherID := identify(t, other.next("ready"))
+	if err := h.EndLeftovers(t.Context(), p, "g-1"); err != nil {
+		t.Fatal(err)
+	}
+	wantLife(t, h, identify(t, p.Group), lockkeeper.LifeAlive)
+	wantLife(t, h, otherID, lockkeeper.LifeAlive) // a longer id that begins the same
+}
+
+func TestCallerIsSpared(t *testing.T) {
+	h := newHost(t)
+	p := dead(t, h)
+	c := launch(t, []string{GrantVariable + "=g-self"},
+		helperArgv("recover", strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10), "g-self")...)
+	c.expect("spared itself")
+	if err := c.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEndLeftoversRefusesWhatItCannotSee(t *testing.T) {
+	h := newHost(t)
+	p := dead(t, h)
+	elsewhere := p
+	elsewhere.PIDNS = "pid:[1]"
+	var refused *lockkeeper.RefusedError
+	if err := h.EndLeftovers(t.Context(), elsewhere, "g"); !errors.As(err, &refused) {
+		t.Errorf("other namespace: %v", err)
+	}
+	if err := h.EndLeftovers(t.Context(), p, ""); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("no grant: %v", err)
+	}
+	restarted := p
+	restarted.Boot = "other"
+	marked := launch(t, []string{GrantVariable + "=g"}, helperArgv("sleep")...)
+	marked.next("ready")
+	if err := h.EndLeftovers(t.Context(), restarted, "g"); err != nil {
+		t.Errorf("machine started again: %v", err)
+	}
+}

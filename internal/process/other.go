@@ -1,0 +1,108 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"lockkeeper"
+)
+
+// Self identifies this process as far as this system allows: enough to show,
+// not enough to judge.
+func Self() (lockkeeper.Process, error) { return Identify(os.Getpid()) }
+
+// Identify names a process without being able to tell it from a later one.
+func Identify(pid int) (lockkeeper.Process, error) {
+	if pid <= 0 {
+		return lockkeeper.Process{}, &lockkeeper.InputError{Field: "pid", Value: strconv.Itoa(pid), Reason: "not a process number"}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return lockkeeper.Process{}, fmt.Errorf("identify this host: %w", err)
+	}
+	return lockkeeper.Process{Host: host, PID: pid}, nil
+}
+
+// Host cannot judge processes on this system; leases alone decide.
+type Host struct{}
+
+// NewHost never fails here.
+func NewHost() (*Host, error) { return &Host{}, nil }
+
+// Life is always unknown here.
+func (*Host) Life(lockkeeper.Process) lockkeeper.Life { return lockkeeper.LifeUnknown }
+
+// Exited returns a channel that never closes.
+func (*Host) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return make(chan struct{}) }
+
+// EndLeftovers refuses: what is left cannot be seen here.
+func (*Host) EndLeftovers(_ context.Context, p lockkeeper.Process, grantID string) error {
+	return &lockkeeper.RefusedError{Act: "ending the processes of grant " + grantID,
+		Reason: fmt.Sprintf("the processes of pid %d on %s cannot be found on %s", p.PID, p.Host, runtime.GOOS),
+		Next:   "let the lease run out"}
+}
+
+// Run runs a command and kills it when ctx ends. It knows nothing of the
+// command's descendants.
+func Run(ctx context.Context, c Command) (int, error) {
+	if err := c.check(); err != nil {
+		return -1, err
+	}
+	if ctx.Err() != nil {
+		return -1, context.Cause(ctx)
+	}
+	self, err := Self()
+	if err != nil {
+		return -1, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, c.environment()
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
+	cmd.WaitDelay = max(c.KillAfter, time.Second)
+	if err := cmd.Start(); err != nil {
+		code := ExitNotExecutable
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			code = ExitNotFound
+		}
+		return code, fmt.Errorf("run %q: %w", c.Argv[0], err)
+	}
+	if c.Started != nil {
+		if err := c.Started(self); err != nil {
+			cancel(err)
+		}
+	}
+	cmd.Wait()
+	return cmd.ProcessState.ExitCode(), context.Cause(ctx)
+}
+
+// Terminal is not known here.
+func Terminal() string { return "" }
+
+// Holder is the callsign for whoever calls without giving a name: one for all
+// that the same parent process runs.
+func Holder() (string, error) {
+	self, err := Self()
+	if err != nil {
+		return "", err
+	}
+	return Callsign(fmt.Sprintf("%s parent %d", self.Host, os.Getppid())), nil
+}

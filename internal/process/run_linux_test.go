@@ -1,0 +1,191 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+)
+
+func TestExitCodes(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sh := func(script string) Command { return Command{Argv: []string{"sh", "-c", script}, Grant: "g-codes"} }
+	for name, test := range map[string]struct {
+		c    Command
+		code int
+		fail bool
+	}{
+		"own code":       {sh("exit 7"), 7, false},
+		"success":        {sh("exit 0"), 0, false},
+		"signal":         {sh("kill -KILL $$"), 137, false},
+		"marked":         {sh(`test "$LOCKKEEPER_GRANT" = g-codes`), 0, false},
+		"not found":      {Command{Argv: []string{"no-such-program-here"}, Grant: "g"}, 127, true},
+		"no such file":   {Command{Argv: []string{plain + ".no"}, Grant: "g"}, 127, true},
+		"not executable": {Command{Argv: []string{plain}, Grant: "g"}, 126, true},
+		"no such folder": {Command{Argv: []string{"sh"}, Dir: plain + ".no", Grant: "g"}, -1, true},
+		"no command":     {Command{Grant: "g"}, -1, true},
+		"no grant":       {Command{Argv: []string{"true"}}, -1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, err := Run(t.Context(), test.c)
+			if code != test.code || (err != nil) != test.fail {
+				t.Errorf("code %d, error %v; want code %d, error %t", code, err, test.code, test.fail)
+			}
+		})
+	}
+}
+
+// pipe gives a command's output line by line.
+func pipe(t *testing.T) (*os.File, *bufio.Scanner) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return w, bufio.NewScanner(r)
+}
+
+// shows: SW-71
+func TestNothingOutlivesRun(t *testing.T) {
+	h := newHost(t)
+	out, lines := pipe(t)
+	code, err := Run(t.Context(), Command{Argv: helperArgv("tree", "3"), Grant: "g-tree", Stdout: out, Stderr: os.Stderr})
+	if code != 3 || err != nil {
+		t.Fatalf("code %d, %v", code, err)
+	}
+	for _, label := range []string{"near", "barenear", "far", "barefar", "ready"} {
+		// Not even a zombie: adopted children are reaped.
+		if s, err := readStat(nextNumber(t, lines, label)); !errors.Is(err, errGone) {
+			t.Errorf("%s is left: %+v, %v", label, s, err)
+			unix.Kill(s.pid, unix.SIGKILL)
+		}
+	}
+	wantLife(t, h, h.self, lockkeeper.LifeAlive)
+	var reaper int32
+	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&reaper)), 0, 0, 0); err != nil || reaper != 0 {
+		t.Errorf("still the reaper of orphans: %d, %v", reaper, err)
+	}
+}
+
+// Of two commands in one process, the end of one leaves the other alone.
+func TestRunsDoNotMeet(t *testing.T) {
+	h := newHost(t)
+	out, lines := pipe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan int, 1)
+	go func() {
+		code, _ := Run(ctx, Command{Argv: helperArgv("leaver"), Grant: "g-long", Stdout: out})
+		done <- code
+	}()
+	lost, command := identify(t, nextNumber(t, lines, "lost")), identify(t, nextNumber(t, lines, "ready"))
+	if s, err := readStat(lost.PID); err != nil || s.parent != os.Getpid() {
+		t.Fatalf("the orphan was not adopted: %+v, %v", s, err)
+	}
+	ps := []lockkeeper.Process{lost, command}
+	if code, err := Run(t.Context(), Command{Argv: []string{"true"}, Grant: "g-short"}); code != 0 || err != nil {
+		t.Fatalf("code %d, %v", code, err)
+	}
+	for _, p := range ps {
+		wantLife(t, h, p, lockkeeper.LifeAlive)
+	}
+	cancel()
+	if code := <-done; code != 128+int(unix.SIGTERM) {
+		t.Errorf("code %d", code)
+	}
+	for _, p := range ps {
+		wantLife(t, h, p, lockkeeper.LifeDead)
+	}
+}
+
+// shows: GP-15
+func TestLostContextEndsTheStubborn(t *testing.T) {
+	lost := errors.New("the grant is lost")
+	out, lines := pipe(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		if lines.Scan() {
+			cancel(lost)
+		}
+	}()
+	code, err := Run(ctx, Command{Argv: helperArgv("stubborn"), Grant: "g-lost", Stdout: out, KillAfter: 20 * time.Millisecond})
+	if code != 137 || !errors.Is(err, lost) {
+		t.Errorf("code %d, %v", code, err)
+	}
+	if code, err := Run(ctx, Command{Argv: []string{"true"}, Grant: "g-lost"}); code != -1 || !errors.Is(err, lost) {
+		t.Errorf("started after the loss: code %d, %v", code, err)
+	}
+}
+
+// shows: GP-15
+func TestLostContextLetsTheObedientFinish(t *testing.T) {
+	out, lines := pipe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		if lines.Scan() {
+			cancel()
+		}
+	}()
+	code, err := Run(ctx, Command{Argv: helperArgv("report"), Grant: "g-lost", Stdout: out})
+	if code != 42 || !errors.Is(err, context.Canceled) {
+		t.Errorf("code %d, %v", code, err)
+	}
+}
+
+func TestStartedLearnsTheGroup(t *testing.T) {
+	h := newHost(t)
+	var got lockkeeper.Process
+	out, lines := pipe(t)
+	code, err := Run(t.Context(), Command{Argv: []string{"sh", "-c", "echo ready $$"}, Grant: "g-started", Stdout: out,
+		Started: func(p lockkeeper.Process) error { got = p; return nil }})
+	if code != 0 || err != nil {
+		t.Fatalf("code %d, %v", code, err)
+	}
+	want := h.self
+	want.Group = nextNumber(t, lines, "ready")
+	if got != want {
+		t.Errorf("told %+v, want %+v", got, want)
+	}
+}
+
+func TestFailedRecordEndsTheCommand(t *testing.T) {
+	h := newHost(t)
+	unrecorded := errors.New("the store is gone")
+	var p lockkeeper.Process
+	code, err := Run(t.Context(), Command{Argv: helperArgv("stubborn"), Grant: "g-unrecorded",
+		Started: func(self lockkeeper.Process) (err error) {
+			p = identify(t, self.Group)
+			return unrecorded
+		}})
+	if code != 137 || !errors.Is(err, unrecorded) {
+		t.Errorf("code %d, %v", code, err)
+	}
+	wantLife(t, h, p, lockkeeper.LifeDead)
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	c := launch(t, nil, helperArgv("supervise", append([]string{"g-signals"}, helperArgv("report")...)...)...)
+	c.next("ready")
+	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGTERM} {
+		c.cmd.Process.Signal(s)
+		c.expect("got " + unix.SignalName(s))
+	}
+	c.cmd.Wait()
+	if code := c.cmd.ProcessState.ExitCode(); code != 42 {
+		t.Errorf("code %d", code)
+	}
+}

@@ -1,0 +1,139 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// stat is what /proc/<pid>/stat says of a process, as far as it is used.
+type stat struct {
+	pid, parent, group, session int
+	tty                         uint64
+	threads                     int
+	state                       byte
+	start                       uint64 // clock ticks since boot
+	name                        string
+}
+
+// dead reports whether nothing of the process can run any more. A leader that
+// exited before its other threads shows as a zombie too, and is not dead.
+func (s stat) dead() bool {
+	return s.state == 'X' || s.state == 'x' || s.state == 'Z' && s.threads <= 1
+}
+
+// errGone says that there is no such process.
+var errGone = errors.New("no such process")
+
+// readStat fails with errGone when the process does not exist.
+func readStat(pid int) (stat, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return stat{}, errGone
+	case err != nil:
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+// parseStat splits at the last closing parenthesis: the name before it is
+// chosen by the process and may hold spaces, parentheses and newlines, while
+// after it come only numbers and the state.
+func parseStat(b []byte) (stat, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open {
+		return stat{}, fmt.Errorf("process state %q is not understood", b)
+	}
+	// f[i] is the field that proc(5) numbers i+3.
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 || len(f[0]) != 1 {
+		return stat{}, fmt.Errorf("process state %q is not understood", b)
+	}
+	s := stat{state: f[0][0], name: string(b[open+1 : end])}
+	var bad error
+	num := func(text []byte) int64 {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		bad = errors.Join(bad, err)
+		return n
+	}
+	s.pid = int(num(bytes.TrimSpace(b[:open])))
+	s.parent, s.group, s.session = int(num(f[1])), int(num(f[2])), int(num(f[3]))
+	s.tty = uint64(uint32(num(f[4])))
+	s.threads = int(num(f[17]))
+	s.start = uint64(num(f[19]))
+	if bad != nil {
+		return stat{}, fmt.Errorf("process state %q is not understood: %w", b, bad)
+	}
+	return s, nil
+}
+
+// table is the processes seen in one walk over /proc. It is not one instant:
+// whoever acts on it checks identity again and walks again afterwards.
+type table map[int]stat
+
+func readTable() (table, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	t := make(table, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		s, err := readStat(pid)
+		if errors.Is(err, errGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t[pid] = s
+	}
+	return t, nil
+}
+
+// ancestors is pid itself and every process above it.
+func (t table) ancestors(pid int) map[int]bool {
+	set := map[int]bool{}
+	for pid > 0 && !set[pid] {
+		set[pid] = true
+		pid = t[pid].parent
+	}
+	return set
+}
+
+// below adds to set every descendant of its members.
+func (t table) below(set map[int]bool) {
+	for grown := true; grown; {
+		grown = false
+		for pid, s := range t {
+			if !set[pid] && set[s.parent] {
+				set[pid], grown = true, true
+			}
+		}
+	}
+}
+
+// marked reports whether the environment a process was started with carries the
+// mark of a grant. An environment that may not be read belongs to another user.
+func marked(pid int, grantID string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil || len(env) == 0 {
+		return false
+	}
+	env = append(append([]byte{0}, env...), 0)
+	return bytes.Contains(env, []byte("\x00"+GrantVariable+"="+grantID+"\x00"))
+}

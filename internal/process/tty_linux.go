@@ -1,0 +1,52 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Terminal is the name of this process's controlling terminal, such as pts/3,
+// or empty when it has none.
+func Terminal() string {
+	s, err := readStat(os.Getpid())
+	if err != nil || s.tty == 0 {
+		return ""
+	}
+	return terminalName(s.tty)
+}
+
+func terminalName(device uint64) string {
+	major, minor := device>>8&0xfff, device&0xff|device>>12&0xfff00
+	if major >= 136 && major <= 143 { // pseudo-terminals, which sysfs does not list
+		return fmt.Sprintf("pts/%d", minor)
+	}
+	if link, err := os.Readlink(fmt.Sprintf("/sys/dev/char/%d:%d", major, minor)); err == nil {
+		return filepath.Base(link)
+	}
+	return fmt.Sprintf("tty-%d:%d", major, minor)
+}
+
+// Holder is the callsign for whoever calls without giving a name: one for all
+// that runs in a terminal for as long as its session lives, otherwise one for
+// all that the same parent process runs.
+func Holder() (string, error) {
+	self, err := Self()
+	if err != nil {
+		return "", err
+	}
+	s, err := readStat(self.PID)
+	if err != nil {
+		return "", err
+	}
+	kind, anchor := "parent", s.parent
+	if s.tty != 0 {
+		kind, anchor = "terminal "+terminalName(s.tty), s.session
+	}
+	a, err := readStat(anchor)
+	if err != nil && !errors.Is(err, errGone) {
+		return "", err
+	}
+	return Callsign(fmt.Sprintf("%s %s %s %d %d", self.Boot, self.PIDNS, kind, anchor, a.start)), nil
+}

@@ -1,0 +1,196 @@
+//go:build unix
+
+package tree
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"lockkeeper"
+)
+
+// Root is the root directory of a space, held open: it stays the same
+// directory when its path is renamed or replaced.
+type Root struct {
+	path string // real and absolute
+	file *os.File
+	info fs.FileInfo // of file, to recognise the root from outside
+	self entry       // of file, to recognise its device
+
+	// folds says whether names in the open directory fd fold case.
+	folds func(fd int) (bool, error)
+}
+
+// Open opens the root directory of a space. dir itself may be spelled in any
+// way, also through symlinks.
+func Open(dir string) (*Root, error) {
+	refused := func(err error) error {
+		return &lockkeeper.InputError{Field: "root", Value: dir, Reason: reasonOf(err),
+			Next: "give a directory that exists and that you may read"}
+	}
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, refused(err)
+	}
+	r := &Root{path: path, file: file}
+	if err := r.identify(); err != nil {
+		file.Close()
+		return nil, refused(err)
+	}
+	return r, nil
+}
+
+func (r *Root) identify() (err error) {
+	if r.info, err = r.file.Stat(); err != nil {
+		return err
+	}
+	if !r.info.IsDir() {
+		return fmt.Errorf("not a directory")
+	}
+	return r.withFD(func(fd int) error {
+		if r.self, err = statFD(fd); err != nil {
+			return err
+		}
+		whole, err := diskFolds(fd)
+		if err != nil {
+			return err
+		}
+		r.folds = func(fd int) (bool, error) {
+			if whole {
+				return true, nil
+			}
+			return dirFolds(fd)
+		}
+		return nil
+	})
+}
+
+// withFD lends the root's descriptor, which Close cannot close meanwhile.
+func (r *Root) withFD(do func(fd int) error) error {
+	conn, err := r.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := conn.Control(func(fd uintptr) { result = do(int(fd)) }); err != nil {
+		return fmt.Errorf("root %s: %w", r.path, os.ErrClosed)
+	}
+	return result
+}
+
+// Dir is the real absolute path the root had when it was opened.
+func (r *Root) Dir() string { return r.path }
+
+// Close closes the root directory.
+func (r *Root) Close() error { return r.file.Close() }
+
+// Resolve makes the lock for a spelling. A relative spelling is relative to
+// base, an absolute path, when that lies in the root; when base is empty or lies
+// elsewhere it is relative to the root itself, which is what a command means
+// that was started elsewhere and told which root to use.
+func (r *Root) Resolve(base, spelling string, mode lockkeeper.Mode) (lockkeeper.Lock, error) {
+	if _, err := lockkeeper.ParseMode(mode.String()); err != nil {
+		return lockkeeper.Lock{}, err
+	}
+	if err := checkSpelling(spelling); err != nil {
+		return lockkeeper.Lock{}, err
+	}
+	segs, mustDir := segments(spelling)
+	if filepath.IsAbs(spelling) {
+		below, inside, err := r.locate(spelling)
+		if err != nil {
+			return lockkeeper.Lock{}, explain(spelling, err)
+		}
+		if !inside {
+			return lockkeeper.Lock{}, refuse(spelling, "absolute path outside the root "+r.path,
+				"give a path inside the root, relative to it")
+		}
+		segs = below
+	} else if base != "" {
+		above, err := r.base(base)
+		if err != nil {
+			return lockkeeper.Lock{}, err
+		}
+		segs = slices.Concat(above, segs)
+	}
+	w := walk{root: r, spelling: spelling, mode: mode, segs: segs, mustDir: mustDir}
+	var target lockkeeper.Target
+	err := r.withFD(func(fd int) (err error) {
+		target, err = w.run(fd)
+		return err
+	})
+	if err == nil {
+		err = target.Validate()
+	}
+	if err != nil {
+		return lockkeeper.Lock{}, err
+	}
+	return lockkeeper.Lock{Target: target, Mode: mode}, nil
+}
+
+// base finds the segments from the root to base, none when it lies elsewhere.
+func (r *Root) base(base string) ([]string, error) {
+	if !filepath.IsAbs(base) {
+		return nil, &lockkeeper.InputError{Field: "base", Value: base, Reason: "not an absolute path",
+			Next: "give the absolute path of the working directory"}
+	}
+	segs, inside, err := r.locate(base)
+	if err != nil {
+		return nil, fmt.Errorf("working directory: %w", explain(base, err))
+	}
+	if !inside {
+		return nil, nil
+	}
+	return segs, nil
+}
+
+func refuse(spelling, reason, next string) error {
+	return &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: next}
+}
+
+// checkSpelling refuses what is wrong whatever the disk holds.
+func checkSpelling(s string) error {
+	switch {
+	case s == "":
+		return refuse(s, "empty path", `name a file; "." is the whole root`)
+	case len(s) > lockkeeper.MaxPathSize:
+		return refuse(s, fmt.Sprintf("path of %d bytes, over the limit of %d", len(s), lockkeeper.MaxPathSize), "give a shorter path")
+	case strings.IndexByte(s, 0) >= 0:
+		return refuse(s, "NUL byte in path", "remove it")
+	case !utf8.ValidString(s):
+		return refuse(s, "path is not valid UTF-8", "rename the file")
+	}
+	for seg := range strings.SplitSeq(s, "/") {
+		if seg == ".." {
+			// Even where it would stay inside: behind a symlink a/.. is not what it
+			// looks like, and whoever spelled it may have meant either.
+			return refuse(s, "path with ..", "spell the path out, relative to the root or absolute")
+		}
+	}
+	return nil
+}
+
+// segments splits a path into its names, without empty ones and dots. mustDir
+// says that the path is spelled so that only a directory can be meant.
+func segments(path string) (segs []string, mustDir bool) {
+	segs = make([]string, 0, strings.Count(path, "/")+1)
+	last := ""
+	for seg := range strings.SplitSeq(path, "/") {
+		if last = seg; seg != "" && seg != "." {
+			segs = append(segs, seg)
+		}
+	}
+	return segs, last == "" || last == "."
+}
