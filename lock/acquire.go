@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"lockkeeper"
 )
@@ -19,12 +20,13 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 		return nil, err
 	}
 	for {
+		began := time.Now()
 		found, more, err := m.try(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
 		if found == nil {
-			return m.handle(rec, token), nil
+			return m.handle(rec, token, began), nil
 		}
 		freed, err := m.recoverGone(ctx, found)
 		if err != nil {
@@ -39,14 +41,8 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 // try attempts a grant in one transaction; what it found in the way is nil when
 // the record is held.
 func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (found []lockkeeper.Overlap, more bool, err error) {
-	if m.express != nil {
-		granted, err := m.express.Admit(ctx, rec, &lockkeeper.Event{
-			Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-			GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
-		})
-		if err != nil || granted {
-			return nil, false, err
-		}
+	if granted, err := m.admit(ctx, rec); err != nil || granted {
+		return nil, false, err
 	}
 	err = m.update(ctx, func(s *step) error {
 		fresh := *rec
@@ -64,6 +60,23 @@ func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (found []lock
 		return nil
 	})
 	return found, more, err
+}
+
+// admit takes the store's short way to a grant, where it has one.
+func (m *Manager) admit(ctx context.Context, rec *lockkeeper.Record) (granted bool, err error) {
+	if m.express == nil {
+		return false, nil
+	}
+	fresh := *rec
+	fresh.State = lockkeeper.StateHeld
+	granted, err = m.express.Admit(ctx, &fresh, &lockkeeper.Event{
+		Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
+	})
+	if granted && err == nil {
+		*rec = fresh
+	}
+	return granted && err == nil, err
 }
 
 // deny records a refusal, unless the same request was refused before because of
@@ -97,6 +110,9 @@ func denialKey(rec *lockkeeper.Record) string {
 func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
 	for _, l := range locks {
 		if err := l.Validate(); err != nil {
+			return nil, err
+		}
+		if err := checkMode(l.Mode); err != nil {
 			return nil, err
 		}
 	}

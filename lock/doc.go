@@ -31,6 +31,9 @@
 //     once per change of blockers. What cannot be recorded does not happen.
 //  8. No file, network or process work happens inside a transaction.
 //
+// A Place is the line without the waiting, for callers with a loop of their own;
+// Acquire is a Place that is attended until it is served.
+//
 // Goroutines: a Manager owns its reaper and one keeper per Grant whose Context
 // is used or which keeps itself alive. Close stops them all and waits.
 package lock

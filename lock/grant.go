@@ -27,8 +27,9 @@ type Grant struct {
 // ErrReleased is the cause of a grant's context that ended by Release.
 var ErrReleased = errors.New("the grant was released")
 
-func (m *Manager) handle(rec *lockkeeper.Record, token string) *Grant {
-	g := &Grant{Grant: rec.Grant, m: m, began: time.Now()}
+// handle makes the handle of a grant that was asked for at began.
+func (m *Manager) handle(rec *lockkeeper.Record, token string, began time.Time) *Grant {
+	g := &Grant{Grant: rec.Grant, m: m, began: began}
 	g.Token = token
 	return g
 }
@@ -48,17 +49,25 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 
 // Release gives the grant back and ends its context. It is idempotent.
 func (g *Grant) Release(ctx context.Context) error {
-	_, err := g.m.Release(ctx, g.ID, g.Token)
-	if err != nil {
-		return err
-	}
+	// Held throughout, so that the keeper, which the release wakes, cannot call
+	// the grant lost before its context has ended as released.
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if _, err := g.m.Release(ctx, g.ID, g.Token); err != nil {
+		return err
+	}
 	g.released = true
 	if g.end != nil {
 		g.end(ErrReleased)
 	}
 	return nil
+}
+
+// lost ends the context of a grant that is not held any more.
+func (g *Grant) lost(why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.end(why)
 }
 
 // Context ends when the grant does: released, expired, recovered, taken away,
@@ -100,7 +109,7 @@ func (g *Grant) start() {
 func (g *Grant) mind() {
 	bell, err := g.m.store.Bell(g.ctx, g.ID)
 	if err != nil {
-		g.end(err)
+		g.lost(err)
 		return
 	}
 	defer bell.Close()
@@ -111,30 +120,34 @@ func (g *Grant) mind() {
 	}
 	trusted := g.began
 	renewing, asked := false, g.renew
-	for {
+	// The first look finds what rang before the bell was there. One that the bell
+	// asks for does not renew: it most often finds the grant released.
+	for due := false; ; {
+		began := time.Now()
+		held, err := g.look(due)
+		switch {
+		case err == nil:
+			trusted, lease = began, held
+		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
+			g.lost(err)
+			return
+		case lease > 0 && time.Since(trusted) >= lease:
+			g.lost(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
+			return
+		}
 		wake, stop := g.nextLook(policy, renewing, trusted, lease)
 		select {
 		case <-g.ctx.Done():
 			stop()
 			return
 		case <-asked:
-			renewing, asked = true, nil
+			renewing, asked, due = true, nil, true
 		case <-bell.Ring():
+			due = false
 		case <-wake:
+			due = renewing
 		}
 		stop()
-		began := time.Now()
-		held, err := g.look(renewing)
-		switch {
-		case err == nil:
-			trusted, lease = began, held
-		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
-			g.end(err)
-			return
-		case lease > 0 && time.Since(trusted) >= lease:
-			g.end(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
-			return
-		}
 	}
 }
 

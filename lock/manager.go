@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,17 +91,23 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 		return nil, "", &lockkeeper.InputError{Field: "holder", Value: req.Holder, Reason: "empty, too long or with control characters", Next: "name the holder in up to 200 printable characters"}
 	case req.TTL < 0:
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "negative", Next: "give a positive duration, or none for the policy's own"}
+	case req.TTL > maxTTL:
+		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "over ten years", Next: "give a shorter duration, or use a policy that never expires"}
 	case len(req.Locks) > lockkeeper.MaxTargets:
 		return nil, "", &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(req.Locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
 	}
-	if err := checkLocks(req.Holder, policy, req.Locks); err != nil {
+	// A copy, because the caller may reuse its slice while the locks are held;
+	// checked as folded, because folding can make a wide write of two harmless
+	// locks.
+	locks := lockkeeper.Normalize(slices.Clone(req.Locks))
+	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err
 	}
 	token := rand.Text()
 	rec := &lockkeeper.Record{
 		Grant: lockkeeper.Grant{
 			ID: newID(), Space: m.store.Space(), Holder: req.Holder, Policy: policy.Name,
-			Locks: lockkeeper.Normalize(req.Locks), Process: req.Process, Metadata: req.Metadata,
+			Locks: locks, Process: clone(req.Process), Metadata: maps.Clone(req.Metadata),
 		},
 		TokenHash: hashToken(token),
 		TTL:       req.TTL,
@@ -108,6 +116,18 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 		rec.TTL = policy.TTL
 	}
 	return rec, token, nil
+}
+
+// maxTTL keeps sums of instants far from overflow; longer means for ever, which
+// is a policy's to say.
+const maxTTL = 10 * 365 * 24 * time.Hour
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
@@ -128,8 +148,8 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 		if err := l.Validate(); err != nil {
 			return err
 		}
-		if l.Mode < lockkeeper.Read || l.Mode > lockkeeper.Write {
-			return &lockkeeper.InputError{Field: "mode", Value: l.Mode.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
+		if err := checkMode(l.Mode); err != nil {
+			return err
 		}
 		if l.Mode == lockkeeper.Read {
 			continue
@@ -141,6 +161,13 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 			return &lockkeeper.RefusedError{Act: "upgradeable " + l.Path, Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
 				Next: "ask for write, or use policy dal"}
 		}
+	}
+	return nil
+}
+
+func checkMode(m lockkeeper.Mode) error {
+	if m < lockkeeper.Read || m > lockkeeper.Write {
+		return &lockkeeper.InputError{Field: "mode", Value: m.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 type finding struct {
 	rec        *lockkeeper.Record
 	claims     []lockkeeper.Claim
+	unclaimed  bool // it is judged by the holder's claims, which must not have changed either
 	kind       lockkeeper.EventKind
 	reason     string
 	conditions []lockkeeper.Condition
@@ -82,6 +83,7 @@ func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record) (*finding, 
 	}
 	if rec.State == lockkeeper.StateHeld && policy.Stale == lockkeeper.RecoverUnclaimed {
 		f.kind, f.reason = lockkeeper.EventRecovered, "stale and unclaimed"
+		f.unclaimed = true
 		f.conditions = m.fourConditions(f, policy, now)
 		if allHeld(f.conditions) {
 			return f, nil
@@ -104,8 +106,11 @@ func (m *Manager) fourConditions(f *finding, policy lockkeeper.Policy, now lockk
 }
 
 func leasePast(rec *lockkeeper.Record, now lockkeeper.Moment) lockkeeper.Condition {
+	if rec.Expires == 0 {
+		return lockkeeper.Condition{Name: "lease past", Fact: "it never expires"}
+	}
 	over := now.Lease.Until(rec.Expires)
-	return lockkeeper.Condition{Name: "lease past", Held: rec.Expires != 0 && over >= 0, Fact: "by " + over.Round(time.Millisecond).String()}
+	return lockkeeper.Condition{Name: "lease past", Held: over >= 0, Fact: "by " + over.Round(time.Millisecond).String()}
 }
 
 // claimed reports whether something alive stands behind a grant: its own
@@ -157,9 +162,9 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 		if err != nil || cur == nil || !unchanged(cur, f.rec) {
 			return err
 		}
-		if f.claims != nil {
+		if f.unclaimed {
 			claims, err := s.tx.Claims(cur.Holder)
-			if err != nil || !slices.Equal(claims, f.claims) {
+			if err != nil || !slices.EqualFunc(claims, f.claims, sameClaim) {
 				return err
 			}
 		}
@@ -171,12 +176,22 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 
 // unchanged reports whether a record is still the one that was judged.
 func unchanged(cur, judged *lockkeeper.Record) bool {
-	same := cur.Ticket == judged.Ticket && cur.State == judged.State &&
-		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires
-	if cur.Process == nil || judged.Process == nil {
-		return same && cur.Process == judged.Process
+	return cur.Ticket == judged.Ticket && cur.State == judged.State &&
+		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires &&
+		sameProcess(cur.Process, judged.Process)
+}
+
+func sameClaim(a, b lockkeeper.Claim) bool {
+	return a.ID == b.ID && a.Holder == b.Holder && a.Expires == b.Expires && sameProcess(a.Process, b.Process)
+}
+
+// sameProcess compares what is pointed at: a store may hand out a new copy with
+// each reading.
+func sameProcess(a, b *lockkeeper.Process) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return same && *cur.Process == *judged.Process
+	return *a == *b
 }
 
 // noteFailure records, once, that a dead holder's remains would not go.
@@ -229,6 +244,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 	f.dead = life == lockkeeper.LifeDead
 	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: f.dead, Fact: processFact(f.rec.Process, life)}}
 	if policy.Stale == lockkeeper.RecoverUnclaimed {
+		f.unclaimed = true
 		f.conditions = m.fourConditions(f, policy, now)
 		if !allHeld(f.conditions) {
 			return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,

@@ -16,85 +16,122 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	if wait < 0 {
 		return nil, &lockkeeper.InputError{Field: "wait", Value: wait.String(), Reason: "negative", Next: "give a positive duration"}
 	}
+	p, err := m.Place(req)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	for {
+		g, err := p.Attend(ctx)
+		if err == nil && g == nil {
+			err = p.sleep(ctx, deadline.C)
+		}
+		switch {
+		case err != nil:
+			return p.leave(ctx, err)
+		case g != nil:
+			return g, nil
+		}
+	}
+}
+
+// Place is one request on its way through the line, for a caller that waits in
+// its own way. It is in the line from the first Attend on, and has to be
+// attended again within Options.WaitLease, until a grant comes or Leave. It is
+// not for several goroutines at once.
+type Place struct {
+	m        *Manager
+	rec      *lockkeeper.Record
+	token    string
+	bell     lockkeeper.Bell // nil before the first visit
+	entered  time.Time
+	visited  time.Time
+	attempts int
+	found    []lockkeeper.Overlap // what stood in the way at the last visit
+	lapse    time.Duration        // from the last visit to the earliest lapse among found; 0: none
+}
+
+// Place checks a request and makes a place for it, without entering the line.
+func (m *Manager) Place(req lockkeeper.Request) (*Place, error) {
 	rec, token, err := m.prepare(req)
 	if err != nil {
 		return nil, err
 	}
-	if m.express != nil {
-		found, _, err := m.try(ctx, rec)
-		if err != nil {
+	return &Place{m: m, rec: rec, token: token, entered: time.Now()}, nil
+}
+
+// ID is the id that the grant will have.
+func (p *Place) ID() string { return p.rec.ID }
+
+// Ring tells that Attend is worth calling now. It is nil before the first call.
+func (p *Place) Ring() <-chan struct{} {
+	if p.bell == nil {
+		return nil
+	}
+	return p.bell.Ring()
+}
+
+// Conflicts is what stood in the way when the place was last attended.
+func (p *Place) Conflicts() []lockkeeper.ConflictInfo { return conflicts(p.found) }
+
+// Attend enters the line, keeps the place in it, or takes the grant. It answers
+// nil while something stands in the way, and never waits. After an error the
+// place may or may not be in the line: call Attend again, or Leave.
+func (p *Place) Attend(ctx context.Context) (*Grant, error) {
+	for {
+		if err := p.visit(ctx); err != nil {
 			return nil, err
 		}
-		if found == nil {
-			return m.handle(rec, token), nil
+		if p.rec.State == lockkeeper.StateHeld {
+			p.close()
+			return p.m.handle(p.rec, p.token, p.visited), nil
 		}
-	}
-	bell, err := m.store.Bell(ctx, rec.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer bell.Close()
-	w := waiter{m: m, rec: rec, bell: bell, began: time.Now(), limit: wait}
-	if err := w.line(ctx); err != nil {
-		return nil, err
-	}
-	return m.handle(w.rec, token), nil
-}
-
-// waiter is one request on its way through the line. It belongs to one call of
-// Acquire.
-type waiter struct {
-	m        *Manager
-	rec      *lockkeeper.Record
-	bell     lockkeeper.Bell
-	began    time.Time
-	limit    time.Duration
-	attempts int
-	found    []lockkeeper.Overlap // what stood in the way at the last attempt
-	lapse    time.Duration        // from the last attempt to the earliest lapse among found; 0: none
-}
-
-// line enters the line and stays until the request is held or given up.
-func (w *waiter) line(ctx context.Context) error {
-	deadline := time.NewTimer(w.limit)
-	defer deadline.Stop()
-	for {
-		if err := w.attend(ctx); err != nil {
-			return w.leave(ctx, err)
-		}
-		if w.rec.State == lockkeeper.StateHeld {
-			return nil
-		}
-		freed, err := w.m.recoverGone(ctx, w.found)
-		if err != nil {
-			return w.leave(ctx, err)
-		}
-		if freed {
-			continue
-		}
-		if err := w.sleep(ctx, deadline.C); err != nil {
-			return w.leave(ctx, err)
+		freed, err := p.m.recoverGone(ctx, p.found)
+		if err != nil || !freed {
+			return nil, err
 		}
 	}
 }
 
-var errWaitedLongEnough = errors.New("waited long enough")
+// Leave takes the request out of the line. A grant that came meanwhile, and was
+// not yet answered by Attend, is given back.
+func (p *Place) Leave(ctx context.Context) error {
+	defer p.close()
+	_, err := p.leave(ctx, errLeft)
+	if err == errLeft { // and not joined with the reason why it could not
+		return nil
+	}
+	return err
+}
+
+func (p *Place) close() {
+	if p.bell != nil {
+		p.bell.Close()
+	}
+}
+
+var (
+	errWaitedLongEnough = errors.New("waited long enough")
+	errLeft             = errors.New("left the line")
+)
 
 // sleep returns nil when the state is worth another look: the bell rang, a
 // blocker's lease or process ended, or the own lease wants renewing.
-func (w *waiter) sleep(ctx context.Context, deadline <-chan time.Time) error {
-	look := w.m.opt.WaitLease / 3
-	if w.lapse > 0 {
-		look = min(look, w.lapse)
+func (p *Place) sleep(ctx context.Context, deadline <-chan time.Time) error {
+	look := p.m.opt.WaitLease / 3
+	if p.lapse > 0 {
+		look = min(look, p.lapse)
 	}
 	again := time.NewTimer(look)
 	defer again.Stop()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	select {
-	case <-w.bell.Ring():
+	case <-p.bell.Ring():
 	case <-again.C:
-	case <-w.m.anyExited(watching, w.found):
+	case <-p.m.anyExited(watching, p.found):
 	case <-deadline:
 		return errWaitedLongEnough
 	case <-ctx.Done():
@@ -103,13 +140,27 @@ func (w *waiter) sleep(ctx context.Context, deadline <-chan time.Time) error {
 	return nil
 }
 
-// attend is one visit to the line: enter it, renew the place in it, or take and
+// visit is one look at the line: enter it, renew the place in it, or take and
 // confirm the grant. A place that lapsed while this process slept is lost, and
-// entering again is at the end of the line.
-func (w *waiter) attend(ctx context.Context) error {
-	w.attempts++
-	return w.m.update(ctx, func(s *step) error {
-		cur, err := s.tx.Get(w.rec.ID)
+// entering again is at the end of the line. What is believed of the request
+// changes only once the transaction has committed.
+func (p *Place) visit(ctx context.Context) error {
+	p.attempts++
+	p.visited = time.Now()
+	if p.bell == nil {
+		granted, err := p.m.admit(ctx, p.rec)
+		if err != nil || granted {
+			return err
+		}
+		if p.bell, err = p.m.store.Bell(ctx, p.rec.ID); err != nil {
+			return err
+		}
+	}
+	var next *lockkeeper.Record
+	var found []lockkeeper.Overlap
+	var lapse time.Duration
+	err := p.m.update(ctx, func(s *step) error {
+		cur, err := s.tx.Get(p.rec.ID)
 		if err != nil {
 			return err
 		}
@@ -119,18 +170,21 @@ func (w *waiter) attend(ctx context.Context) error {
 			}
 			cur = nil
 		}
-		var next lockkeeper.Record
 		if cur == nil {
-			next = *w.rec
+			next = clone(p.rec)
 			next.Ticket = 0
-			w.found, err = s.enter(&next)
+			found, err = s.enter(next)
 		} else {
-			next = *cur
-			w.found, err = s.proceed(&next)
+			next = clone(cur)
+			found, err = s.proceed(next)
 		}
-		w.rec, w.lapse = &next, s.earliestLapse(w.found)
+		lapse = s.earliestLapse(found)
 		return err
 	})
+	if err == nil {
+		p.rec, p.found, p.lapse = next, found, lapse
+	}
+	return err
 }
 
 // enter grants a new request or puts it at the end of the line.
@@ -181,10 +235,12 @@ func (s *step) proceed(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
 
 // earliestLapse is the time until the first of the blockers lapses by itself,
 // a little later, so that it has lapsed when it is looked at; 0 when none will.
+// One that has lapsed and is still there cannot be freed at the moment: looking
+// at it again at once would be spinning.
 func (s *step) earliestLapse(found []lockkeeper.Overlap) (soonest time.Duration) {
 	for _, o := range found {
-		if at, ok := s.m.lapsesAt(o.Record); ok {
-			d := max(at.Until(s.now.Lease), 0) + time.Millisecond
+		if at, ok := s.m.lapsesAt(o.Record); ok && at > s.now.Lease {
+			d := at.Until(s.now.Lease) + time.Millisecond
 			if soonest == 0 || d < soonest {
 				soonest = d
 			}
@@ -195,38 +251,40 @@ func (s *step) earliestLapse(found []lockkeeper.Overlap) (soonest time.Duration)
 
 // leave takes the request out of the line. When it was granted meanwhile, a
 // waiter whose time is up keeps it and one that was cancelled gives it back.
-func (w *waiter) leave(ctx context.Context, why error) error {
+func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 	timedOut := errors.Is(why, errWaitedLongEnough)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	err := w.m.update(ctx, func(s *step) error {
-		cur, err := s.tx.Get(w.rec.ID)
+	began := time.Now()
+	var kept *lockkeeper.Record
+	err := p.m.update(ctx, func(s *step) error {
+		kept = nil
+		cur, err := s.tx.Get(p.rec.ID)
 		if err != nil || cur == nil {
 			return err
 		}
 		if timedOut && cur.State != lockkeeper.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
-			next := *cur
-			_, err := s.proceed(&next)
-			w.rec = &next
+			kept = clone(cur)
+			_, err := s.proceed(kept)
 			return err
 		}
 		ev := &lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Reason: why.Error(),
-			Actor: lockkeeper.Actor{Name: w.rec.Holder, Kind: lockkeeper.ActorHolder}}
+			Actor: lockkeeper.Actor{Name: p.rec.Holder, Kind: lockkeeper.ActorHolder}}
 		if timedOut {
-			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, conflicts(w.found)
+			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, conflicts(p.found)
 		}
 		return s.free(cur, ev)
 	})
 	switch {
 	case err != nil:
-		return errors.Join(why, err)
-	case w.rec.State == lockkeeper.StateHeld:
-		return nil
+		return nil, errors.Join(why, err)
+	case kept != nil:
+		return p.m.handle(kept, p.token, began), nil
 	case timedOut:
-		return &lockkeeper.LockTimeoutError{Holder: w.rec.Holder, Waited: time.Since(w.began),
-			Attempts: w.attempts, Conflicts: conflicts(w.found)}
+		return nil, &lockkeeper.LockTimeoutError{Holder: p.rec.Holder, Waited: time.Since(p.entered),
+			Attempts: p.attempts, Conflicts: conflicts(p.found)}
 	}
-	return why
+	return nil, why
 }
 
 // anyExited is closed when one of the blockers' processes is gone.

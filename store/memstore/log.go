@@ -25,7 +25,6 @@ func (l *eventLog) push(ev lockkeeper.Event, keep int) uint64 {
 			l.first = ev.Seq
 		}
 		l.chunks = append(l.chunks, make([]lockkeeper.Event, 0, chunk))
-		last++
 		l.drop(func() bool { return l.len() > keep })
 		last = len(l.chunks) - 1
 	}

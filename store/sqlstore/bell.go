@@ -19,6 +19,7 @@ import (
 // whose listener died is noticed by the first who rings it.
 type fifoBell struct {
 	file *os.File
+	path string
 	ring chan struct{}
 	done sync.WaitGroup
 }
@@ -30,32 +31,44 @@ func (s *SQLite) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
 	if id == "" || strings.ContainsAny(id, "/\x00") || id[0] == '.' {
 		return nil, &lockkeeper.InputError{Field: "id", Value: id, Reason: "cannot name a bell"}
 	}
-	f, err := makeFIFO(filepath.Join(s.bells(), id))
+	f, path, err := makeFIFO(s.bells(), id)
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	b := &fifoBell{file: f, ring: make(chan struct{}, 1)}
+	b := &fifoBell{file: f, path: path, ring: make(chan struct{}, 1)}
 	b.done.Go(b.listen)
 	return b, nil
 }
 
 // makeFIFO makes a pipe of its own for one listener in the directory of its id,
-// open for reading and writing so that it never reports an end. Until it is
-// open a ringer may take it for abandoned and remove it, and its directory.
-func makeFIFO(dir string) (f *os.File, err error) {
+// open for reading and writing so that it never reports an end. It gets there
+// open: one that nobody has open is abandoned, and ringers remove it.
+func makeFIFO(bells, id string) (f *os.File, path string, err error) {
+	if err := os.MkdirAll(bells, 0o700); err != nil {
+		return nil, "", err
+	}
+	name := rand.Text()
+	draft := filepath.Join(bells, "."+name)
+	if err := syscall.Mkfifo(draft, 0o600); err != nil {
+		return nil, "", err
+	}
+	defer os.Remove(draft)
+	if f, err = os.OpenFile(draft, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
+		return nil, "", err
+	}
+	path = filepath.Join(bells, id, name)
 	for range 100 {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = os.Rename(draft, path)
 		}
-		path := filepath.Join(dir, rand.Text())
-		if err = syscall.Mkfifo(path, 0o600); err == nil {
-			f, err = os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) { // the last of other listeners took the directory with it
 			break
 		}
 	}
-	return f, err
+	if err != nil {
+		f.Close()
+	}
+	return f, path, err
 }
 
 func (b *fifoBell) listen() {
@@ -76,7 +89,7 @@ func (b *fifoBell) Ring() <-chan struct{} { return b.ring }
 func (b *fifoBell) Close() error {
 	err := b.file.Close()
 	b.done.Wait()
-	discard(b.file.Name())
+	discard(b.path)
 	return err
 }
 

@@ -17,16 +17,19 @@ func nextEpoch(last uint64, now time.Time) uint64 {
 	return max(last/epochSize+1, uint64(max(minutes, 0))) * epochSize
 }
 
+// epochOf is the first number of the epoch that a number belongs to.
+func epochOf(seq uint64) uint64 { return seq / epochSize * epochSize }
+
 // newEpoch makes this physical database the one that gives the numbers, unless
-// it is already.
-func (t *tx) newEpoch(incarnation string) error {
+// it is already and has given all up to above.
+func (t *tx) newEpoch(incarnation string, above uint64) error {
 	var was string
 	err := t.query(`SELECT incarnation FROM spaces WHERE key = $1`, []any{t.key},
 		func(scan func(...any) error) error { return scan(&was) })
-	if err != nil || was == incarnation {
+	if err != nil || was == incarnation && above <= t.seq {
 		return err
 	}
-	t.seq = nextEpoch(t.seq, t.now.Wall)
+	t.seq = nextEpoch(max(t.seq, above), t.now.Wall)
 	if err := t.exec(`UPDATE spaces SET incarnation = $2 WHERE key = $1`, t.key, incarnation); err != nil {
 		return err
 	}

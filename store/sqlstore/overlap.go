@@ -18,7 +18,7 @@ type places struct {
 
 type span struct{ lo, hi string }
 
-// placesOf needs locks sorted by path.
+// placesOf needs locks in the form of lockkeeper.Normalize, as do collectors.
 func placesOf(locks []lockkeeper.Lock) places {
 	var p places
 	seen := make(map[string]struct{}, 2*len(locks))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -45,72 +44,39 @@ type SQLite struct {
 	writer  *sqliteSession
 	key     int64
 
+	restoring bool // accept what lost numbers, to give it a new epoch
+
 	reading sync.Mutex
 	reader  *sqliteSession // opened when first needed
-}
-
-// CreateSQLite makes a new database with one empty space. It refuses a path
-// where something exists.
-func CreateSQLite(ctx context.Context, path, space string) error {
-	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove what is there if no holder is running"}
-	}
-	defer f.Close()
-	s := &SQLite{path: path, space: space, file: f}
-	conn, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.conn.Close()
-	id, err := incarnation(f)
-	if err != nil {
-		return err
-	}
-	err = conn.conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
-	if err == nil {
-		err = migrateSQLite(conn)
-	}
-	if err == nil {
-		err = conn.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`,
-			space, id, time.Now().UnixNano())
-	}
-	return s.explain(err)
 }
 
 // OpenSQLite opens the database of a space. It makes nothing: what is missing,
 // foreign, damaged or newer is refused.
 func OpenSQLite(ctx context.Context, path, space string, opt Options) (*SQLite, error) {
-	return openSQLite(ctx, path, space, opt, false)
+	return openSQLite(ctx, &SQLite{path: path, space: space, opt: opt})
 }
 
-func openSQLite(ctx context.Context, path, space string, opt Options, restored bool) (*SQLite, error) {
-	if opt.Clock == nil {
-		opt.Clock = monotonic
+func openSQLite(ctx context.Context, s *SQLite) (_ *SQLite, err error) {
+	if s.opt.Clock == nil {
+		s.opt.Clock = monotonic
 	}
-	if opt.Busy <= 0 {
-		opt.Busy = 10 * time.Second
+	if s.opt.Busy <= 0 {
+		s.opt.Busy = 10 * time.Second
 	}
-	if opt.Boot == "" {
-		boot, err := bootID()
-		if err != nil {
+	if s.opt.Boot == "" {
+		if s.opt.Boot, err = bootID(); err != nil {
 			return nil, err
 		}
-		opt.Boot = boot
 	}
-	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
+	if err := refuseNetworkDisk(filepath.Dir(s.path)); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, openProblem(path, err)
+	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
+		return nil, openProblem(s.path, err)
 	}
-	s := &SQLite{path: path, space: space, opt: opt, file: f}
-	if err := s.open(ctx, restored); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
@@ -128,22 +94,22 @@ func openProblem(path string, err error) error {
 	return p
 }
 
-func (s *SQLite) open(ctx context.Context, restored bool) (err error) {
-	if s.turn, err = openTurn(s.path + "-turn"); err != nil {
-		return openProblem(s.path+"-turn", err)
-	}
+func (s *SQLite) open(ctx context.Context) (err error) {
 	if s.writer, err = s.connect(ctx); err != nil {
 		return err
 	}
 	if err := s.checkVersion(); err != nil {
 		return err
 	}
+	if s.turn, err = openTurn(s.path + "-turn"); err != nil {
+		return openProblem(s.path+"-turn", err)
+	}
 	if err := s.unreplaced(); err != nil {
 		return err
 	}
-	var was string
-	err = s.writer.query(`SELECT key, incarnation FROM spaces WHERE id = $1`, []any{s.space},
-		func(scan func(...any) error) error { return scan(&s.key, &was) })
+	var was, boot string
+	err = s.writer.query(`SELECT key, incarnation, boot FROM spaces WHERE id = $1`, []any{s.space},
+		func(scan func(...any) error) error { return scan(&s.key, &was, &boot) })
 	if err != nil {
 		return s.explain(err)
 	}
@@ -152,30 +118,23 @@ func (s *SQLite) open(ctx context.Context, restored bool) (err error) {
 			Next: "put the database back that was here, or stop all holders and run `lockkeeper init --new-world`"}
 	}
 	now, err := incarnation(s.file)
-	if err == nil && now != was && !restored {
-		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
-			Next: "stop every holder here, then `lockkeeper init --restored`"}
-	}
-	return err
-}
-
-// RestoreSQLite accepts a database that was copied or restored from a backup.
-// Numbers go on in a new epoch, above every one that was ever given.
-func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
-	s, err := openSQLite(ctx, path, space, opt, true)
-	if err != nil {
+	if err != nil || s.restoring {
 		return err
 	}
-	now, err := incarnation(s.file)
-	if err == nil {
-		err = s.Update(ctx, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now) })
+	if now != was {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
+			Next: restoredNext}
 	}
-	return errors.Join(err, s.Close())
+	if boot != s.opt.Boot { // so that who only looks sees leases of this boot, too
+		return s.Update(ctx, func(lockkeeper.Tx) error { return nil })
+	}
+	return nil
 }
 
-// connect opens one more connection.
+// connect opens one more connection. It never makes a file, and does nothing to
+// one that may not be ours.
 func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
-	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path)}).String()
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw"}).String()
 	conn, err := sqlite3.OpenContext(ctx, name)
 	if err != nil {
 		return nil, s.explain(err)
@@ -189,7 +148,7 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	if err := conn.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF`); err != nil {
+	if err := conn.Exec(`PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF`); err != nil {
 		return nil, errors.Join(s.explain(err), conn.Close())
 	}
 	return sess, nil
@@ -214,7 +173,10 @@ func (s *SQLite) Close() error {
 	if s.turn != nil {
 		errs = append(errs, s.turn.close())
 	}
-	return errors.Join(append(errs, s.file.Close())...)
+	if err := s.file.Close(); !errors.Is(err, fs.ErrClosed) { // closing twice is harmless
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func (s *sqliteSession) close() error {
@@ -282,6 +244,11 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 		return nil, s.explain(err)
 	}
 	done = true
+	if t.seq != t.began {
+		if err := s.turn.note(t.seq); err != nil {
+			return nil, s.explain(err)
+		}
+	}
 	return t.woken, s.unreplaced()
 }
 
@@ -290,15 +257,21 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, now: s.opt.Clock()}
-	var seq int64
-	var boot string
+	seq, boot := int64(-1), ""
 	err := t.query(`SELECT seq, boot FROM spaces WHERE key = $1`, []any{s.key}, func(scan func(...any) error) error { return scan(&seq, &boot) })
+	if err != nil {
+		return nil, err
+	}
+	if seq < 0 {
+		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "its space " + s.space + " is gone", Next: restoredNext}
+	}
 	t.seq, t.began = uint64(seq), uint64(seq)
-	if err != nil || boot == s.opt.Boot {
+	if err := s.keptAll(t.seq); err != nil || boot == s.opt.Boot {
 		return t, err
 	}
-	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $1 + ttl ELSE $1 END`,
-		int64(t.now.Lease), int64(lockkeeper.StateHeld))
+	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $1 + ttl ELSE $1 END,
+ expires_at = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $3 + ttl ELSE $3 END`,
+		int64(t.now.Lease), int64(lockkeeper.StateHeld), unwall(t.now.Wall))
 	if err == nil {
 		err = t.exec(`UPDATE claims SET expires = $1`, int64(t.now.Lease))
 	}

@@ -14,19 +14,6 @@ import (
 	"lockkeeper"
 )
 
-// incarnation identifies the physical file.
-func incarnation(f *os.File) (string, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "", errors.ErrUnsupported
-	}
-	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
-}
-
 // unreplaced refuses to go on when the path no longer leads to the file that
 // was opened: somebody removed or replaced the database under its users, and a
 // lock taken in one of the two files would not be seen in the other.
@@ -47,6 +34,19 @@ func (s *SQLite) unreplaced() error {
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
 		Next: "stop every holder here, put the database back or run `lockkeeper init` again"}
+}
+
+const restoredNext = "stop every holder here, then `lockkeeper init --restored`"
+
+// keptAll refuses a database that went back behind a number it has given: it
+// was overwritten with a backup, or its log of writes was lost.
+func (s *SQLite) keptAll(seq uint64) error {
+	given, err := s.turn.mark()
+	if err != nil || given <= seq || s.restoring {
+		return err
+	}
+	return &lockkeeper.StoreError{Store: s.path, Next: restoredNext,
+		Reason: fmt.Sprintf("it knows its changes up to number %d only, and %d were made: it was overwritten with a backup, or its -wal file was lost", seq, given)}
 }
 
 // checkVersion refuses what is not ours or newer than we know, and migrates

@@ -29,6 +29,20 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
+// incarnation identifies the physical file: by its number and the time it was
+// born, which no copy shares. The number of its device would change with the
+// order in which disks are mounted.
+func incarnation(f *os.File) (string, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return "", &os.PathError{Op: "statx", Path: f.Name(), Err: err}
+	}
+	if st.Mask&unix.STATX_BTIME == 0 {
+		return fmt.Sprint(st.Ino), nil
+	}
+	return fmt.Sprintf("%d:%d.%09d", st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
+}
+
 // networkDisks are file systems on which several machines may open one file
 // while its locks and shared memory work on one machine only.
 func networkDisks() map[int64]string {

@@ -3,9 +3,12 @@ package sqlstore
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +21,8 @@ var errNoTurn = errors.New("the turn to write did not come")
 // turn lines up the writing processes of one database. SQLite alone lets them
 // race and sleep, so one may be passed over again and again; the kernel serves
 // waiters for a file lock in order. It is about fairness only: BEGIN IMMEDIATE
-// excludes.
+// excludes. Its file also remembers the last number given, for a database that
+// went back in time in its place: a backup copied over it, a lost log of writes.
 type turn struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -96,15 +100,36 @@ func (t *turn) wait(pending chan error) {
 	}
 }
 
+// mark is the last number that was noted; 0 when none was.
+func (t *turn) mark() (uint64, error) {
+	var b [8]byte
+	n, err := t.file.ReadAt(b[:], 0)
+	if n < len(b) {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(b[:]), nil
+}
+
+// note remembers a number that was committed. It lags after a loss of power and
+// is never ahead.
+func (t *turn) note(seq uint64) error {
+	_, err := t.file.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0)
+	return err
+}
+
 func (t *turn) giveBack() { flock(t.file, syscall.LOCK_UN) }
 
 func (t *turn) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
-	if t.pending != nil {
+	if t.closed || t.pending != nil {
+		t.closed = true
 		return nil // wait closes it
 	}
+	t.closed = true
 	return t.file.Close()
 }
 
@@ -118,7 +143,8 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// holder says who has the turn now.
+// holder says who has the turn now. Whoever has it and still finds the database
+// busy met a program that does not take turns.
 func (t *turn) holder() string {
 	unknown := "another process is writing"
 	if t == nil {
@@ -141,8 +167,11 @@ func (t *turn) holder() string {
 	for sc := bufio.NewScanner(locks); sc.Scan(); {
 		f := strings.Fields(sc.Text()) // 1: FLOCK ADVISORY WRITE 708 08:01:1234 0 EOF
 		if len(f) >= 6 && f[1] == "FLOCK" && strings.HasSuffix(f[5], inode) {
+			if f[4] == strconv.Itoa(os.Getpid()) {
+				return "a program other than Lockkeeper keeps it locked"
+			}
 			name, _ := os.ReadFile("/proc/" + f[4] + "/comm")
-			return strings.TrimSpace(fmt.Sprintf("pid %s is writing %s", f[4], strings.TrimSpace(string(name))))
+			return fmt.Sprintf("pid %s (%s) is writing", f[4], strings.TrimSpace(string(name)))
 		}
 	}
 	return unknown

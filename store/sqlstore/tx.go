@@ -73,6 +73,7 @@ func (t *tx) Overlapping(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error)
 	if len(q.Locks) == 0 {
 		return nil, false, nil
 	}
+	q.Locks = lockkeeper.Normalize(q.Locks) // what follows searches in them
 	c := newCollector(q)
 	recs := map[uint64]*lockkeeper.Record{}
 	each := func(scan func(...any) error) error {
@@ -191,9 +192,11 @@ func (t *tx) Save(rec *lockkeeper.Record) error {
 		return err
 	}
 	return t.exec(`UPDATE requests SET state = $3, fence = $4, ttl = $5, expires = $6, heartbeat = $7, acquired_at = $8,
- expires_at = $9, heartbeat_at = $10, parked_on = $11, blockers = $12, process = $13, metadata = $14 WHERE space = $1 AND ticket = $2`,
+ expires_at = $9, heartbeat_at = $10, parked_on = $11, blockers = $12, process = $13, metadata = $14, holder = $15, policy = $16,
+ token = $17 WHERE space = $1 AND ticket = $2`,
 		t.key, int64(rec.Ticket), int64(rec.State), int64(rec.Fence), int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat),
-		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata)
+		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata,
+		rec.Holder, rec.Policy, rec.TokenHash[:])
 }
 
 func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
@@ -256,7 +259,9 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	if err != nil {
 		return err
 	}
-	if over := int64(t.seq) - int64(keep); over > due {
+	// Numbers leave a gap between epochs, so only inside the current one do they
+	// count events; those of earlier epochs go when it alone has enough.
+	if over := int64(t.seq) - int64(keep); over > due && over >= int64(epochOf(t.seq)) {
 		due = over
 	}
 	due = min(due, oldest+pruneAtOnce)

@@ -10,19 +10,18 @@ import (
 // Check verifies what must hold of a space between any two transactions of the
 // engine, and reports everything that does not:
 //
-//  1. No two grants conflict, whether confirmed or not, unless one of them has
-//     run out and waits to be freed by whoever meets it.
+//  1. No two grants conflict, confirmed or not. One that has run out and was not
+//     met by anybody yet is no exception: whoever meets it frees it first.
 //  2. A waiting request is parked on a record that is there, that came before it
 //     or is granted, and that really stands in its way.
-//  3. Only waiting requests are parked, and nothing is an orphan: each record
-//     has its policy, its id, its ticket.
+//  3. Only waiting requests are parked, and only grants have a fence.
 //  4. No two grants have one fence, and no two records one ticket.
-func Check(r lockkeeper.Reader, policies map[string]lockkeeper.Policy) error {
+func Check(r lockkeeper.Reader) error {
 	recs, err := all(r)
 	if err != nil {
 		return err
 	}
-	return checkRecords(recs, r.Now().Lease, policies)
+	return checkRecords(recs)
 }
 
 func all(r lockkeeper.Reader) (recs []*lockkeeper.Record, err error) {
@@ -40,7 +39,7 @@ func all(r lockkeeper.Reader) (recs []*lockkeeper.Record, err error) {
 	}
 }
 
-func checkRecords(recs []*lockkeeper.Record, now lockkeeper.Instant, policies map[string]lockkeeper.Policy) error {
+func checkRecords(recs []*lockkeeper.Record) error {
 	var wrong []error
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	byTicket := map[uint64]*lockkeeper.Record{}
@@ -52,10 +51,10 @@ func checkRecords(recs []*lockkeeper.Record, now lockkeeper.Instant, policies ma
 		}
 		last = rec.Ticket
 		byTicket[rec.Ticket] = rec
-		if _, ok := policies[rec.Policy]; !ok || rec.ID == "" {
-			report("%s has policy %q", name(rec), rec.Policy)
-		}
 		if rec.State == lockkeeper.StateWaiting {
+			if rec.Fence != 0 {
+				report("%s waits and has fence %d", name(rec), rec.Fence)
+			}
 			continue
 		}
 		if other := byFence[rec.Fence]; other != nil || rec.Fence == 0 {
@@ -69,8 +68,7 @@ func checkRecords(recs []*lockkeeper.Record, now lockkeeper.Instant, policies ma
 			if other == rec {
 				break
 			}
-			if other.State != lockkeeper.StateWaiting && conflict(rec.Locks, other.Locks) &&
-				!lapsed(rec, now, policies) && !lapsed(other, now, policies) {
+			if other.State != lockkeeper.StateWaiting && conflict(rec.Locks, other.Locks) {
 				report("%s and %s both hold: %v, %v", name(rec), name(other), rec.Locks, other.Locks)
 			}
 		}
@@ -102,20 +100,6 @@ func conflict(a, b []lockkeeper.Lock) bool {
 				return true
 			}
 		}
-	}
-	return false
-}
-
-// lapsed reports whether a record blocks nobody any more, by time alone.
-func lapsed(r *lockkeeper.Record, now lockkeeper.Instant, policies map[string]lockkeeper.Policy) bool {
-	p := policies[r.Policy]
-	switch {
-	case r.Expires == 0:
-		return false
-	case r.State != lockkeeper.StateHeld || p.Stale == lockkeeper.Reap:
-		return r.Expires <= now
-	case p.Stale == lockkeeper.Break:
-		return r.Expires.Add(p.Grace) <= now
 	}
 	return false
 }

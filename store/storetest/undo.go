@@ -8,6 +8,8 @@ import (
 	"lockkeeper"
 )
 
+var errUndo = errors.New("undo this")
+
 // turmoil changes one of everything.
 func turmoil(tx lockkeeper.Tx) error {
 	kept, err := tx.Get(ident(1))
@@ -159,4 +161,3 @@ func testRollbackOnPanic(t *testing.T, f Fixture) {
 		})
 	})
 }
-

@@ -1,0 +1,19 @@
+// Command bench measures Lockkeeper against its peers and prints one line per
+// comparison: ours, theirs, the ratio, the target, and whether it is met.
+//
+//	cd bench && ../scripts/postgres run -- go run . [-run REGEXP] [-rounds N] [-json] [-write]
+//
+// Invariants:
+//
+//  1. Both sides of a comparison are measured in the same run, in short slices
+//     that take turns, so that a busy machine is busy for both.
+//  2. A figure is the median over rounds; a ratio is the median of the ratios of
+//     the rounds, not the ratio of the best ones.
+//  3. Both sides write to the same disk with the same durability.
+//  4. A missed target is printed as missed. The exit code does not depend on it.
+//  5. What could not be measured says why.
+//
+// The bench is a module of its own, so that peers' libraries never become
+// dependencies of the product. It starts processes of its own executable (the
+// first argument is then "as") and waits for all of them.
+package main

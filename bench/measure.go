@@ -1,0 +1,88 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// side does the work of one side of a comparison n times.
+type side func(n int) error
+
+// slicesPerRound is how often the sides take turns within a round.
+const slicesPerRound = 7
+
+// race measures several sides in turns and returns the time of one piece of
+// work, in nanoseconds, by side and round. A slice of one side lasts about
+// slice, at least one piece. The figure of a round is its median slice: one in
+// which something else had the processor does not count.
+func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
+	pieces := make([]int, len(sides))
+	for i, do := range sides {
+		n, err := calibrate(slice, do)
+		if err != nil {
+			return nil, err
+		}
+		pieces[i] = n
+	}
+	out := make([][]float64, len(sides))
+	for round := range b.rounds {
+		took := make([][]float64, len(sides))
+		for turn := range slicesPerRound {
+			for k := range sides {
+				i := (k + turn + round) % len(sides) // nobody always goes first
+				began := time.Now()
+				if err := sides[i](pieces[i]); err != nil {
+					return nil, err
+				}
+				took[i] = append(took[i], float64(time.Since(began))/float64(pieces[i]))
+			}
+		}
+		for i := range sides {
+			out[i] = append(out[i], median(took[i]))
+		}
+	}
+	return out, nil
+}
+
+// calibrate finds how many pieces fill a slice, and warms the side up. The
+// fastest of a few tries tells: the others were interrupted.
+func calibrate(slice time.Duration, do side) (int, error) {
+	const tries = 3
+	for n := 1; ; n *= 2 {
+		fastest := time.Duration(0)
+		for range tries {
+			began := time.Now()
+			if err := do(n); err != nil {
+				return 0, err
+			}
+			took := time.Since(began)
+			if fastest == 0 || took < fastest {
+				fastest = took
+			}
+			if took < slice/8 {
+				break // too few pieces to tell
+			}
+		}
+		if fastest >= slice/4 {
+			return max(1, int(float64(n)*float64(slice)/float64(fastest))), nil
+		}
+	}
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	if len(sorted) == 0 {
+		return 0
+	}
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// ratios divides round by round, so that a slow round counts as one round and
+// not as the figure of one side.
+func ratios(over, under []float64) []float64 {
+	out := make([]float64, len(over))
+	for i := range over {
+		out[i] = over[i] / under[i]
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// row is one line of the table.
+type row struct {
+	Name    string  `json:"name"`
+	What    string  `json:"what"`
+	Ours    string  `json:"ours"`
+	Peer    string  `json:"peer"`
+	Value   float64 `json:"value"` // what the target is about
+	Ratio   string  `json:"ratio"` // Value as it is read
+	Target  string  `json:"target"`
+	Met     bool    `json:"met"`
+	How     string  `json:"how"`
+	Skipped string  `json:"skipped,omitempty"`
+}
+
+// atMost and atLeast judge a value that is printed with format, as is its limit.
+func (r row) atMost(value, limit float64, format string) row {
+	r.Value, r.Ratio, r.Target, r.Met = value, fmt.Sprintf(format, value), "≤ "+fmt.Sprintf(format, limit), value <= limit
+	return r
+}
+
+func (r row) atLeast(value, limit float64, format string) row {
+	r.Value, r.Ratio, r.Target, r.Met = value, fmt.Sprintf(format, value), "≥ "+fmt.Sprintf(format, limit), value >= limit
+	return r
+}
+
+func (r row) met() string {
+	switch {
+	case r.Skipped != "":
+		return "not measured"
+	case r.Met:
+		return "yes"
+	}
+	return "no"
+}
+
+// report is everything that one run found out.
+type report struct {
+	Machine machine       `json:"machine"`
+	Began   time.Time     `json:"began"`
+	Took    time.Duration `json:"took_ns"`
+	Rounds  int           `json:"rounds"`
+	Rows    []row         `json:"rows"`
+}
+
+// machine is what figures depend on besides the code.
+type machine struct {
+	Cores      int    `json:"cores"`
+	Kernel     string `json:"kernel"`
+	Go         string `json:"go"`
+	FileSystem string `json:"file_system"`
+	LoadBefore string `json:"load_before"`
+	LoadAfter  string `json:"load_after"`
+}
+
+func inspectMachine(dir string) machine {
+	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH, FileSystem: fileSystem(dir), LoadBefore: loadAverage()}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	}
+	return m
+}
+
+func fileSystem(dir string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "unknown"
+	}
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.BTRFS_SUPER_MAGIC:
+		return "btrfs"
+	case unix.XFS_SUPER_MAGIC:
+		return "xfs"
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlayfs"
+	}
+	return fmt.Sprintf("type %#x", st.Type)
+}
+
+// loadAverage is the load of the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
+}
+
+func (m machine) String() string {
+	return fmt.Sprintf("%d cores, %s, %s, %s; load average %s before and %s after", m.Cores, m.Kernel, m.Go, m.FileSystem, m.LoadBefore, m.LoadAfter)
+}
+
+func (r report) text() string {
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "what\tours\tpeer\tratio\ttarget\tmet")
+	for _, l := range r.Rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.What, l.Ours, l.Peer, l.Ratio, l.Target, l.met())
+	}
+	w.Flush()
+	for _, l := range r.Rows {
+		if l.Skipped != "" {
+			fmt.Fprintf(&out, "%s was not measured: %s\n", l.What, l.Skipped)
+		}
+	}
+	fmt.Fprintf(&out, "\n%s; medians of %d rounds, %.0f s in all\n", r.Machine, r.Rounds, r.Took.Seconds())
+	return out.String()
+}
+
+func (r report) markdown() []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, `# Benchmarks
+
+Measured by `+"`make bench`"+` (to renew this page: `+"`make bench BENCH=-write`"+`) on %s: %s.
+
+Both sides of a line are measured in the same run, in short slices that take turns. A figure is the median of %d rounds, a ratio the median
+of the rounds' ratios. Both sides write to the same disk with the same durability.
+
+| what | ours | peer | ratio | target | met |
+|---|---|---|---|---|---|
+`, r.Began.UTC().Format("2006-01-02"), r.Machine, r.Rounds)
+	for _, l := range r.Rows {
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", l.What, l.Ours, l.Peer, l.Ratio, l.Target, l.met())
+	}
+	out.WriteString("\n## What is compared, and how\n\n")
+	for _, l := range r.Rows {
+		fmt.Fprintf(&out, "- **%s.** %s\n", l.What, l.How)
+	}
+	return out.Bytes()
+}
+
+// ns prints nanoseconds in the unit people read them in.
+func ns(v float64) string {
+	switch {
+	case v < 1e3:
+		return fmt.Sprintf("%.0f ns", v)
+	case v < 1e6:
+		return fmt.Sprintf("%.3g µs", v/1e3)
+	case v < 1e9:
+		return fmt.Sprintf("%.3g ms", v/1e6)
+	}
+	return fmt.Sprintf("%.3g s", v/1e9)
+}

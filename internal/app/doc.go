@@ -1,0 +1,30 @@
+// Package app puts the parts together: it finds the root of a codebase, reads
+// its configuration, opens its store and hands out a lock manager. It is the
+// only place that knows all of them.
+//
+// What it keeps on disk:
+//
+//	<root>/lockkeeper.yaml           the configuration
+//	<root>/.lockkeeper/space.json    the marker: which space this root is
+//	<root>/.lockkeeper/state.db      the locks, unless the store is elsewhere
+//	<state>/tokens/<space>/<grant>   secret tokens of this user's grants
+//	<state>/worlds/<root>.json       the witness: which space this root was
+//	<state>/worlds/<root>.alive      everybody who uses it has a shared lock on it
+//
+// where <state> is the user's own directory, $XDG_STATE_HOME/lockkeeper.
+//
+// Invariants:
+//
+//  1. One root has one lock world. The witness survives the removal of
+//     .lockkeeper, and while one process of this user still uses the old world,
+//     nothing makes a new one.
+//  2. A root is made whole or not at all: .lockkeeper appears by one rename,
+//     with the marker and the database in it.
+//  3. Nobody opens a root whose marker and witness disagree.
+//  4. A token is in a file of mode 0600 before its grant is shown to anybody,
+//     and never leaves that file except to the lock manager.
+//  5. No password is written to a file.
+//
+// The package starts no goroutines of its own; those of the manager and the
+// store end with Close.
+package app

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Acquire takes a grant, waiting for it when wait is positive, and keeps its
+// token for this user. When the token cannot be kept the grant is given back:
+// nobody could release it later.
+func (a *App) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+	g, err := a.acquire(ctx, req, wait)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Tokens.Put(ctx, g.ID, g.Token); err != nil {
+		return nil, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
+	}
+	return g, nil
+}
+
+func (a *App) acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+	if wait == 0 {
+		return a.Locks.TryAcquire(ctx, req)
+	}
+	return a.Locks.Acquire(ctx, req, wait)
+}
+
+// Release gives a grant of this user back. An id that is unknown, or was
+// released before, is harmless and answers false.
+func (a *App) Release(ctx context.Context, id string) (bool, error) {
+	token, err := a.Tokens.Get(id)
+	if err != nil {
+		return false, err
+	}
+	released, err := a.Locks.Release(ctx, id, token)
+	if err != nil {
+		return false, err
+	}
+	return released, a.Tokens.Drop(id)
+}

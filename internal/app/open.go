@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/process"
+	"lockkeeper/lock"
+	"lockkeeper/store/sqlstore"
+	"lockkeeper/tree"
+)
+
+// Settings is what a command was told about where to work.
+type Settings struct {
+	Dir   string                      // the directory to work in, absolute
+	Store string                      // --store; empty: environment or file
+	Env   func(string) (string, bool) // as os.LookupEnv
+}
+
+func (s Settings) flags() map[string]string {
+	if s.Store == "" {
+		return nil
+	}
+	return map[string]string{"store": s.Store}
+}
+
+// App is one open codebase.
+type App struct {
+	Root   *tree.Root
+	Space  string
+	Config *config.Config
+	Locks  *lock.Manager
+	Host   *process.Host
+	Tokens Tokens
+
+	base  string
+	store lockkeeper.Store
+	alive *os.File
+}
+
+// Open finds the root and opens everything that belongs to it.
+func Open(ctx context.Context, s Settings) (_ *App, err error) {
+	base, err := realDir(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	root, marked, err := findRoot(base)
+	if err != nil {
+		return nil, lostRoot(s.Env, base, err)
+	}
+	a := &App{Space: marked.Space, base: base}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.Config, err = config.Load(filepath.Join(root, config.FileName), s.Env, s.flags()); err != nil {
+		return nil, err
+	}
+	state, err := stateDir(s.Env)
+	if err != nil {
+		return nil, err
+	}
+	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space)}
+	if err := a.enter(ctx, state, root); err != nil {
+		return nil, err
+	}
+	if a.Root, err = tree.Open(root); err != nil {
+		return nil, err
+	}
+	if a.Host, err = process.NewHost(); err != nil {
+		return nil, err
+	}
+	if a.store, err = openStore(ctx, a.Config.Store, root, a.Space); err != nil {
+		return nil, err
+	}
+	a.Locks = lock.New(a.store, lock.Options{
+		Policies: a.Config.Policies(), Processes: a.Host,
+		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,
+	})
+	return a, nil
+}
+
+// enter joins the users of the root's world, once marker and witness agree.
+func (a *App) enter(ctx context.Context, state, root string) error {
+	w := worldOf(state, root)
+	alive, err := w.enter()
+	if err != nil {
+		return err
+	}
+	a.alive = alive
+	seen, err := w.recall()
+	switch {
+	case err != nil:
+		return err
+	case seen == nil:
+		return w.remember(ctx, a.Space, config.Redact(a.Config.Store))
+	case seen.Space != a.Space:
+		return otherWorld(root, seen, a.Space)
+	}
+	return nil
+}
+
+func otherWorld(root string, seen *witness, space string) error {
+	return &lockkeeper.StoreError{Store: root, Reason: "you have used the locks of space " + seen.Space + " here, and now the root says it is space " + space +
+		": whoever still works under the old locks is not seen",
+		Next: "put " + dirName + " back as it was; if nobody works here any more, `lockkeeper init --new-world`"}
+}
+
+// Close gives everything back, in the reverse order of opening. It may be
+// called on an App that is only partly open.
+func (a *App) Close() error {
+	var errs []error
+	if a.Locks != nil {
+		errs = append(errs, a.Locks.Close())
+	}
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
+	}
+	if a.Root != nil {
+		errs = append(errs, a.Root.Close())
+	}
+	if a.alive != nil {
+		errs = append(errs, a.alive.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// storePath makes the path of an SQLite file absolute: it is relative to the
+// root.
+func storePath(store, root string) string {
+	if filepath.IsAbs(store) {
+		return filepath.Clean(store)
+	}
+	return filepath.Join(root, store)
+}
+
+func openStore(ctx context.Context, store, root, space string) (lockkeeper.Store, error) {
+	if config.IsPostgres(store) {
+		s, err := sqlstore.OpenPostgres(ctx, store, space, sqlstore.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s, err := sqlstore.OpenSQLite(ctx, storePath(store, root), space, sqlstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Resolve makes the lock for a path as it was typed.
+func (a *App) Resolve(mode lockkeeper.Mode, path string) (lockkeeper.Lock, error) {
+	return a.Root.Resolve(a.base, path, mode)
+}
+
+// LoadConfig reads the configuration alone, for showing it.
+func LoadConfig(s Settings) (*config.Config, error) {
+	base, err := realDir(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	root, _, err := findRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(filepath.Join(root, config.FileName), s.Env, s.flags())
+}

@@ -1,0 +1,99 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+const (
+	dirName    = ".lockkeeper"
+	markerName = "space.json"
+)
+
+// marker says which space a root is.
+type marker struct {
+	Space     string    `json:"space"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func markerPath(root string) string { return filepath.Join(root, dirName, markerName) }
+
+// readMarker finds the marker of a root; nil when there is none.
+func readMarker(root string) (*marker, error) {
+	path := markerPath(root)
+	m, err := durable.ReadJSON[marker](path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && !isUUID(m.Space):
+		err = errors.New("it names no space")
+	}
+	if err != nil {
+		return nil, &lockkeeper.StoreError{Store: path, Reason: "the marker of this root cannot be read", Err: err,
+			Next: "put the file back as it was; the space's id is also in the witness that `lockkeeper init` names"}
+	}
+	return &m, nil
+}
+
+// findRoot walks up from dir to the directory that carries a marker.
+func findRoot(dir string) (root string, m *marker, err error) {
+	for here := dir; ; here = filepath.Dir(here) {
+		m, err := readMarker(here)
+		if err != nil || m != nil {
+			return here, m, err
+		}
+		if here == filepath.Dir(here) {
+			return "", nil, &lockkeeper.InputError{Field: "directory", Value: dir,
+				Reason: "no root found: neither it nor a directory above it has " + dirName + "/" + markerName,
+				Next:   "lockkeeper init, in the root of the codebase"}
+		}
+	}
+}
+
+// realDir is the one name of an existing directory.
+func realDir(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a directory")
+	}
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return "", &lockkeeper.InputError{Field: "directory", Value: dir, Reason: err.Error(), Next: "give a directory that exists and that you may read"}
+	}
+	return path, nil
+}
+
+// isUUID reports whether s is spelled as ids are here, so that it may become a
+// file name.
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case !('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
+			return false
+		}
+	}
+	return true
+}

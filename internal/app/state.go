@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+// stateDir is the user's own directory.
+func stateDir(env func(string) (string, bool)) (string, error) {
+	base, _ := env("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) { // also when empty; relative ones do not count
+		home, _ := env("HOME")
+		if !filepath.IsAbs(home) {
+			return "", &lockkeeper.InputError{Field: "HOME", Value: home,
+				Reason: "no home directory, so there is no place for the secret tokens of grants",
+				Next:   "set HOME or XDG_STATE_HOME to a directory of your own"}
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "lockkeeper"), nil
+}
+
+// makeDir makes a directory for this user alone, with all above it.
+func makeDir(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o700)
+	} else if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is not a directory")}
+	}
+	if err != nil {
+		return &lockkeeper.StoreError{Store: dir, Reason: "your state directory cannot be made", Err: err,
+			Next: "set XDG_STATE_HOME to a directory you may write"}
+	}
+	return nil
+}
+
+// Tokens keeps the secret tokens of the grants that this user acquired in one
+// space.
+type Tokens struct{ dir string }
+
+func (t Tokens) path(grant string) (string, error) {
+	if !isUUID(grant) {
+		return "", &lockkeeper.InputError{Field: "grant", Value: grant, Reason: "not a grant id", Next: "copy the id from `lockkeeper status`"}
+	}
+	return filepath.Join(t.dir, grant), nil
+}
+
+// Put keeps a token.
+func (t Tokens) Put(ctx context.Context, grant, token string) error {
+	path, err := t.path(grant)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(t.dir); err != nil {
+		return err
+	}
+	return durable.WriteFile(ctx, path, []byte(token), 0o600)
+}
+
+// Get finds a token; it is empty when this user has none for the grant.
+func (t Tokens) Get(grant string) (string, error) {
+	path, err := t.path(grant)
+	if err != nil {
+		return "", err
+	}
+	token, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(token), err
+}
+
+// Drop forgets a token.
+func (t Tokens) Drop(grant string) error {
+	path, err := t.path(grant)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

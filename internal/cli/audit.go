@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+)
+
+// pageSize is how many events one look at the store reads at most.
+const pageSize = 1_000
+
+type auditOptions struct {
+	since, holder, path string
+	limit               int
+}
+
+func (p *program) auditCommand() *cobra.Command {
+	var o auditOptions
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "What happened, newest last",
+		Long: `Show what happened, newest last: every acquire, refusal, release, recovery and
+forced act, with who, when and why. With --json one JSON object a line. Without
+--since and --limit, the last 100 events.`,
+		Example: `  lockkeeper audit --since 1h
+  lockkeeper audit --holder otter --path app/user.rb
+  lockkeeper audit --since 2026-01-31T09:00:00Z --json | jq -r .kind`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			since, err := parseSince(o.since, p.Now())
+			if err != nil {
+				return err
+			}
+			if o.limit < 0 {
+				return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+			}
+			if o.since != "" && !cmd.Flags().Changed("limit") {
+				o.limit = 0
+			}
+			return p.with(cmd.Context(), func(a *app.App) error { return p.audit(cmd.Context(), a, o, since) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
+	f.StringVar(&o.holder, "holder", "", "only what this `holder` did or had done to it")
+	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
+	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
+	return cmd
+}
+
+// parseSince reads a length of time before now, or a point in time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := parseDuration(text); err == nil {
+		return now.Add(-d), nil
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &lockkeeper.InputError{Field: "since", Value: text, Reason: "neither a duration nor a time", Next: "write it like 90s, 1h, 7d, 2026-01-31 or 2026-01-31T09:00:00Z"}
+}
+
+func (p *program) audit(ctx context.Context, a *app.App, o auditOptions, since time.Time) error {
+	want, err := o.filter(a)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(p.Out)
+	enc.SetEscapeHTML(false)
+	show := func(ev lockkeeper.Event) error {
+		if p.json {
+			return enc.Encode(ev)
+		}
+		_, err := fmt.Fprintln(p.Out, eventLine(ev))
+		return err
+	}
+	if o.limit == 0 {
+		return eachEvent(ctx, a, since, func(ev lockkeeper.Event) error {
+			if !want(ev) {
+				return nil
+			}
+			return show(ev)
+		})
+	}
+	found, err := latestEvents(ctx, a, since, o.limit, want)
+	if err != nil {
+		return err
+	}
+	for _, ev := range slices.Backward(found) {
+		if err := show(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filter makes the question whether an event is asked for.
+func (o auditOptions) filter(a *app.App) (func(lockkeeper.Event) bool, error) {
+	concerns := func(lockkeeper.Event) bool { return true }
+	if o.path != "" {
+		l, err := a.Resolve(lockkeeper.Read, o.path)
+		if err != nil {
+			return nil, err
+		}
+		concerns = func(ev lockkeeper.Event) bool { return touches(ev, l.Target) }
+	}
+	return func(ev lockkeeper.Event) bool {
+		return (o.holder == "" || ev.Holder == o.holder || ev.Actor.Name == o.holder) && concerns(ev)
+	}, nil
+}
+
+func touches(ev lockkeeper.Event, t lockkeeper.Target) bool {
+	return slices.ContainsFunc(ev.Locks, func(l lockkeeper.Lock) bool { return l.Overlaps(t) })
+}
+
+// latestEvents gathers the newest events that are wanted, newest first, going
+// back a page at a time.
+func latestEvents(ctx context.Context, a *app.App, since time.Time, limit int, want func(lockkeeper.Event) bool) (found []lockkeeper.Event, err error) {
+	for before := uint64(0); ; {
+		page, err := a.Locks.Events(ctx, lockkeeper.EventQuery{Before: before, Limit: pageSize, Latest: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page {
+			if ev.At.Before(since) {
+				return found, nil
+			}
+			if want(ev) {
+				if found = append(found, ev); len(found) == limit {
+					return found, nil
+				}
+			}
+			before = ev.Seq
+		}
+		if len(page) < pageSize {
+			return found, nil
+		}
+	}
+}
+
+// eachEvent visits all events since then, oldest first: back by pages to where
+// they begin, and forward again, so that no more than a page is in memory.
+func eachEvent(ctx context.Context, a *app.App, since time.Time, visit func(lockkeeper.Event) error) error {
+	after := uint64(0)
+	if !since.IsZero() {
+		_, err := latestEvents(ctx, a, time.Time{}, 1, func(ev lockkeeper.Event) bool {
+			if ev.At.Before(since) {
+				after = ev.Seq
+				return true
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		page, err := a.Locks.Events(ctx, lockkeeper.EventQuery{After: after, Limit: pageSize})
+		if err != nil {
+			return err
+		}
+		for _, ev := range page {
+			after = ev.Seq
+			if err := visit(ev); err != nil {
+				return err
+			}
+		}
+		if len(page) < pageSize {
+			return nil
+		}
+	}
+}
+
+func words(k lockkeeper.EventKind) string { return strings.ReplaceAll(string(k), "_", " ") }
+
+// eventLine is an event in one short line.
+func eventLine(ev lockkeeper.Event) string {
+	who := ev.Holder
+	if who == "" {
+		who = ev.Actor.Name
+	}
+	line := fmt.Sprintf("%s  %-14s %s", stamp(ev.At), words(ev.Kind), clean(who))
+	for i, l := range ev.Locks {
+		if i == 3 && len(ev.Locks) > 4 {
+			line += fmt.Sprintf(", … %d more", len(ev.Locks)-i)
+			break
+		}
+		sep := ", "
+		if i == 0 {
+			sep = "  "
+		}
+		line += sep + l.Mode.String() + " " + clean(l.Path)
+	}
+	if len(ev.Conflicts) > 0 {
+		line += "  because of " + waitsFor(ev.Conflicts)
+	}
+	if ev.Actor.Kind != lockkeeper.ActorHolder {
+		line += fmt.Sprintf("  by %s (%s)", clean(ev.Actor.Name), ev.Actor.Kind)
+	}
+	if ev.Reason != "" {
+		line += "  " + clean(ev.Reason)
+	}
+	if ev.GrantID != "" {
+		line += "  " + ev.GrantID
+	}
+	return line
+}

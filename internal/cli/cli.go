@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+)
+
+// program is one call of the program: its IO and the flags of every command.
+type program struct {
+	*IO
+	dir, store string
+	json       bool
+}
+
+// Main runs the command line and returns the exit code.
+func Main(ctx context.Context, io *IO, args []string) int {
+	p := &program{IO: io}
+	root := p.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	p.report(err)
+	return exitCode(err)
+}
+
+func (p *program) root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lockkeeper",
+		Short: "Let many agents and people change one codebase at the same time",
+		Long: `Lockkeeper lets many agents and people change one codebase at the same time
+without writing over each other: each declares the files it reads and writes,
+and gets all of them at once, or waits its turn.`,
+		Example: `  lockkeeper demo
+  lockkeeper init
+  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
+  lockkeeper status`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(p.In)
+	cmd.SetOut(p.Out)
+	cmd.SetErr(p.Err)
+	cmd.SetVersionTemplate("lockkeeper {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err.Error()) })
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	f := cmd.PersistentFlags()
+	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
+	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
+	f.BoolVar(&p.json, "json", false, "answer with JSON")
+	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.auditCommand(), p.configCommand(), p.demoCommand())
+	return cmd
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "of unknown version"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && v == "(devel)" {
+			v += " " + s.Value
+		}
+	}
+	return v + ", " + info.GoVersion
+}
+
+// usage is an error in what was typed.
+func usage(cmd *cobra.Command, reason string) error {
+	return &lockkeeper.InputError{Field: "command", Value: cmd.CommandPath(), Reason: reason, Next: cmd.CommandPath() + " --help"}
+}
+
+// subcommand refuses words that are no command of a group, and says which one
+// may have been meant.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	e := &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "unknown command of " + cmd.CommandPath(), Next: cmd.CommandPath() + " --help"}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		e.Next = "did you mean " + cmd.CommandPath() + " " + strings.Join(near, " or ") + "?"
+	}
+	return e
+}
+
+// exactly takes so many arguments, which what names.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return usage(cmd, fmt.Sprintf("needs %s, got %d arguments", what, len(args)))
+	}
+}
+
+// base is the directory that the program works in.
+func (p *program) base() string {
+	if p.dir == "" || filepath.IsAbs(p.dir) {
+		return cmp.Or(p.dir, p.Dir)
+	}
+	return filepath.Join(p.Dir, p.dir)
+}
+
+func (p *program) settings() app.Settings {
+	return app.Settings{Dir: p.base(), Store: p.store, Env: p.lookup}
+}
+
+// with runs a command on the open codebase.
+func (p *program) with(ctx context.Context, run func(*app.App) error) (err error) {
+	a, err := app.Open(ctx, p.settings())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := a.Close(); err == nil {
+			err = closing
+		}
+	}()
+	return run(a)
+}
+
+// printJSON writes one value to standard output.
+func (p *program) printJSON(value any) error {
+	enc := json.NewEncoder(p.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}

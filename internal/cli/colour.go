@@ -1,0 +1,20 @@
+package cli
+
+import "os"
+
+// The few colours in use, as escape sequences.
+const (
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	plain  = "\x1b[0m"
+)
+
+// painter colours text for f, or leaves it as it is.
+func (io *IO) painter(f *os.File) func(colour, text string) string {
+	if !io.colours(f) {
+		return func(_, text string) string { return text }
+	}
+	return func(colour, text string) string { return colour + text + plain }
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/process"
+)
+
+// mayForce refuses acts that need a person: without a terminal to answer on,
+// and inside an agent's environment.
+func (p *program) mayForce(act string) error {
+	if agent, inside := process.AgentEnvironment(p.Env); inside {
+		return &lockkeeper.RefusedError{Act: act, Reason: "this runs inside an agent's environment (" + agent + "), and only a person may do it",
+			Next: "ask a person to run it in a terminal of their own"}
+	}
+	if !isTerminal(p.In) || !isTerminal(p.Err) {
+		return &lockkeeper.RefusedError{Act: act, Reason: "it needs a typed answer and this is not a terminal", Next: "run it in a terminal"}
+	}
+	return nil
+}
+
+// confirm shows facts and has a person type an answer.
+func (p *program) confirm(act, facts, answer string) error {
+	if err := p.mayForce(act); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Err, "%s\nType %q to go on, anything else to leave it: ", facts, clean(answer))
+	line, err := bufio.NewReader(p.In).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if strings.TrimSpace(line) != answer {
+		return &lockkeeper.RefusedError{Act: act, Reason: "cancelled; nothing changed"}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+	"lockkeeper/lock"
+)
+
+func (p *program) execCommand() *cobra.Command {
+	var r request
+	cmd := &cobra.Command{
+		Use:   "exec -- COMMAND…",
+		Short: "Run a command under locks",
+		Long: `Take locks, run a command, and give the locks back however it ends. While it
+runs the grant is kept alive; signals are passed on to it; its exit code is the
+exit code. When the grant is lost, the command is ended and the exit code is
+125. Nothing the command started outlives the locks. LOCKKEEPER_GRANT in its
+environment is the id of the grant.
+
+Exit codes 3, 4 and 6 mean blocked, timed out and over-lock only when a line of
+lockkeeper itself says so: then the command was never started.`,
+		Example: `  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
+  lockkeeper lock exec --holder ci --read . -- make test`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "needs a command to run, after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error { return p.exec(cmd.Context(), a, r, argv) })
+		},
+	}
+	r.flags(cmd.Flags())
+	cmd.Flags().SetInterspersed(false) // what follows the command's name is its own
+	return cmd
+}
+
+func (p *program) exec(ctx context.Context, a *app.App, r request, argv []string) error {
+	req, err := r.build(p, a)
+	if err != nil {
+		return err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	req.Process = &self
+	// Signals end the waiting. Once the command runs it is the one that gets
+	// them, while this listening keeps them from ending us before the release.
+	waiting, stop := interruptible(ctx)
+	defer stop()
+	p.announce(waiting, a, req, time.Duration(r.wait))
+	g, err := a.Acquire(waiting, req, time.Duration(r.wait))
+	if err != nil {
+		return err
+	}
+	g.Keep()
+	code, err := process.Run(g.Context(), process.Command{
+		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out, Stderr: p.Err,
+		Grant: g.ID, Foreground: true,
+		Started: func(group lockkeeper.Process) error {
+			if waiting.Err() != nil { // it came too late for the wait and too early for the command
+				return context.Cause(waiting)
+			}
+			_, err := a.Locks.SetProcess(ctx, g.ID, g.Token, group)
+			return err
+		},
+	})
+	return p.finish(ctx, a, g, code, err)
+}
+
+// finish gives the grant back and says how the command ended.
+func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code int, err error) error {
+	lost := context.Cause(g.Context())
+	var left *process.LeftoversError
+	if errors.As(err, &left) {
+		// The grant stays until recovery, once we are gone, has seen them gone.
+		return &codedError{exit: exitFailed, err: err}
+	}
+	released := errors.Join(g.Release(ctx), a.Tokens.Drop(g.ID))
+	switch {
+	case lost != nil:
+		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, lost)}
+	case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
+		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, err)}
+	case err != nil && code < 0:
+		return err
+	case err != nil:
+		return &codedError{exit: code, err: err}
+	case released != nil:
+		p.say("the command ended, but its grant could not be given back: " + released.Error())
+	}
+	if code == 0 {
+		return nil
+	}
+	return &codedError{exit: code}
+}
+
+// whyLost adds to the loss of a grant who took it, as far as the record tells.
+func (p *program) whyLost(ctx context.Context, a *app.App, g *lock.Grant, cause error) error {
+	message := fmt.Sprintf("the grant of %s was lost while the command ran, so the command was ended: %v", g.Holder, cause)
+	events, err := a.Locks.Events(ctx, lockkeeper.EventQuery{Latest: true, Limit: pageSize})
+	if err != nil {
+		return errors.New(message)
+	}
+	for _, ev := range events {
+		switch ev.Kind {
+		case lockkeeper.EventForceReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventReleased:
+			if ev.GrantID == g.ID {
+				return fmt.Errorf("%s; it was %s by %s at %s: %s; next: lockkeeper why %s", message,
+					words(ev.Kind), ev.Actor.Name, stamp(ev.At), ev.Reason, g.ID)
+			}
+		}
+	}
+	return errors.New(message)
+}
+
+// announce tells a person on a terminal whom the wait is for.
+func (p *program) announce(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration) {
+	if wait <= 0 || p.json || !isTerminal(p.Err) {
+		return
+	}
+	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
+	if err != nil || len(found) == 0 {
+		return // the request itself will say more
+	}
+	fmt.Fprintf(p.Err, "waiting up to %s:\n", span(wait))
+	p.conflicts(found, false)
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/app"
+)
+
+func (p *program) initCommand() *cobra.Command {
+	var o app.InitOptions
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make this directory the root of a space",
+		Long: `Make this directory, or the one given with --dir, the root of a space: paths
+below it can be locked. It makes .lockkeeper, which git ignores, and
+lockkeeper.yaml. Running it again is harmless.
+
+Where locks were before and are gone, as after git clean -fdx, it refuses: who
+still works under the old locks would not see the new ones.`,
+		Example: `  lockkeeper init
+  lockkeeper init --store postgres://lock@db.example/locks            # several machines
+  lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
+  lockkeeper init --restored                                          # after restoring a backup`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Confirm = func(facts string) error { return p.confirm("init --new-world", facts, "new world") }
+			done, err := app.Init(cmd.Context(), p.settings(), o)
+			if err != nil {
+				return err
+			}
+			return p.showInit(done)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Space, "space", "", "join the space with this `id`")
+	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
+	f.BoolVar(&o.NewWorld, "new-world", false, "make new locks although the old ones are gone; asks on a terminal")
+	return cmd
+}
+
+func (p *program) showInit(done *app.InitResult) error {
+	if p.json {
+		return p.printJSON(done)
+	}
+	if done.Already && len(done.Made) == 0 {
+		fmt.Fprintf(p.Out, "%s is already a root (space %s); nothing changed\n", clean(done.Root), done.Space)
+		return nil
+	}
+	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", clean(done.Root), done.Space, strings.Join(done.Made, " and "))
+	_, err := fmt.Fprintln(p.Out, "next: lockkeeper lock exec --write PATH -- COMMAND")
+	return err
+}

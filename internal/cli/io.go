@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// IO is everything a command shares with the world outside.
+type IO struct {
+	In, Out, Err *os.File
+	Dir          string   // working directory
+	Env          []string // as os.Environ
+	Now          func() time.Time
+}
+
+// System is the IO of this process.
+func System() (*IO, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: dir, Env: os.Environ(), Now: time.Now}, nil
+}
+
+func (io *IO) lookup(name string) (string, bool) {
+	for _, entry := range slices.Backward(io.Env) { // the last one counts
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// colours reports whether text for f may be coloured.
+func (io *IO) colours(f *os.File) bool {
+	if never, _ := io.lookup("NO_COLOR"); never != "" {
+		return false
+	}
+	if kind, _ := io.lookup("TERM"); kind == "dumb" {
+		return false
+	}
+	return isTerminal(f)
+}
+
+// width is how many columns f shows; 0 when it is no terminal.
+func width(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/app"
+)
+
+func (p *program) releaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release GRANT",
+		Short: "Give locks back",
+		Long: `Give a grant back. Whoever waits for it is served at once. Releasing an id that
+is unknown, or was released before, is harmless: exit code 0 and a note.`,
+		Example: `  lockkeeper lock release 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
+		Args:    exactly(1, "the id of a grant"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error {
+				released, err := a.Release(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if !released {
+					fmt.Fprintf(p.Err, "note: grant %s is not held here: it was released, it expired, or it never was\n", args[0])
+				}
+				if p.json {
+					return p.printJSON(map[string]any{"id": args[0], "released": released})
+				}
+				return nil
+			})
+		},
+	}
+}

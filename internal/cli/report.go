@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"lockkeeper"
+)
+
+// report shows an error once, on the way out.
+func (p *program) report(err error) {
+	if err == nil || err.Error() == "" {
+		return
+	}
+	if p.json {
+		p.printJSON(facts(err))
+		return
+	}
+	var blocked *lockkeeper.BlockedError
+	var timeout *lockkeeper.LockTimeoutError
+	switch {
+	case errors.As(err, &blocked):
+		p.say("blocked; nothing was taken")
+		p.conflicts(blocked.Conflicts, blocked.Truncated)
+		p.next(blocked.Conflicts)
+	case errors.As(err, &timeout):
+		p.say(fmt.Sprintf("timed out after waiting %s (looked %d times); nothing was taken", span(timeout.Waited), timeout.Attempts))
+		p.conflicts(timeout.Conflicts, false)
+		p.next(timeout.Conflicts)
+	case errors.Is(err, context.Canceled):
+		p.say("interrupted; nothing was taken: " + err.Error())
+	default:
+		p.say(err.Error())
+	}
+	var refused *lockkeeper.RefusedError
+	if errors.As(err, &refused) {
+		p.conditions(refused.Conditions)
+	}
+}
+
+// say writes a message to standard error, its next step on a line of its own.
+func (p *program) say(message string) {
+	paint := p.painter(p.Err)
+	for i, line := range strings.Split(message, "\n") {
+		what, next, found := cutLast(line, "; next: ")
+		if i == 0 {
+			what = paint(red, "lockkeeper:") + " " + clean(what)
+		} else {
+			what = "  " + clean(what)
+		}
+		fmt.Fprintln(p.Err, what)
+		if found {
+			fmt.Fprintln(p.Err, paint(bold, "next:")+" "+clean(next))
+		}
+	}
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// conflicts lists who stands in the way.
+func (p *program) conflicts(list []lockkeeper.ConflictInfo, more bool) {
+	now := p.Now()
+	for _, c := range list {
+		how := "held by"
+		if c.Kind == lockkeeper.Waiting {
+			how = "awaited earlier by"
+		}
+		line := fmt.Sprintf("  %s %s: %s %s (%s %s) for %s, since %s", c.Mode, clean(c.Path), how, clean(c.Holder),
+			c.BlockingMode, clean(c.BlockingPath), span(now.Sub(c.AcquiredAt)), stamp(c.AcquiredAt))
+		if c.ExpiresAt == nil {
+			line += ", until released"
+		} else {
+			line += fmt.Sprintf(", expires %s at %s", until(c.ExpiresAt, now), stamp(*c.ExpiresAt))
+		}
+		fmt.Fprintf(p.Err, "%s, grant %s [%s]\n", line, c.GrantID, c.Kind)
+	}
+	if more {
+		fmt.Fprintln(p.Err, "  … and more")
+	}
+}
+
+func (p *program) next(list []lockkeeper.ConflictInfo) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(p.Err, "%s lockkeeper why %s, or stand in line with --wait 5m\n", p.painter(p.Err)(bold, "next:"), list[0].GrantID)
+}
+
+func (p *program) conditions(list []lockkeeper.Condition) {
+	for _, c := range list {
+		holds := "does not hold"
+		if c.Held {
+			holds = "holds"
+		}
+		line := fmt.Sprintf("  condition %q %s", c.Name, holds)
+		if c.Fact != "" {
+			line += ": " + clean(c.Fact)
+		}
+		fmt.Fprintln(p.Err, line)
+	}
+}
+
+// facts is an error as JSON: its class, its message and what is known.
+func facts(err error) map[string]any {
+	out := map[string]any{"error": lockkeeper.CodeOf(err), "message": err.Error()}
+	var (
+		blocked   *lockkeeper.BlockedError
+		timeout   *lockkeeper.LockTimeoutError
+		over      *lockkeeper.OverLockError
+		violation *lockkeeper.LockViolationError
+		notHeld   *lockkeeper.NotHeldError
+		input     *lockkeeper.InputError
+		refused   *lockkeeper.RefusedError
+		store     *lockkeeper.StoreError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, blocked.Conflicts, blocked.Truncated
+	case errors.As(err, &timeout):
+		out["holder"], out["conflicts"] = timeout.Holder, timeout.Conflicts
+		out["waited_seconds"], out["attempts"] = timeout.Waited.Seconds(), timeout.Attempts
+	case errors.As(err, &over):
+		out["holder"], out["path"], out["policy"] = over.Holder, over.Path, over.Policy
+	case errors.As(err, &violation):
+		out["check"], out["path"], out["grant_id"], out["held_by"] = violation.Check, violation.Path, violation.GrantID, violation.HeldBy
+		out["next"] = violation.Next
+	case errors.As(err, &notHeld):
+		out["grant_id"], out["reason"], out["next"] = notHeld.GrantID, notHeld.Reason, notHeld.Next
+	case errors.As(err, &input):
+		out["field"], out["value"], out["reason"], out["next"] = input.Field, input.Value, input.Reason, input.Next
+	case errors.As(err, &refused):
+		out["act"], out["reason"], out["next"] = refused.Act, refused.Reason, refused.Next
+		if len(refused.Conditions) > 0 {
+			out["conditions"] = refused.Conditions
+		}
+	case errors.As(err, &store):
+		out["store"], out["reason"], out["next"] = store.Store, store.Reason, store.Next
+	}
+	return out
+}

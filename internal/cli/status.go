@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/lock"
+)
+
+// pathsShown is how many paths of one grant status lists for people.
+const pathsShown = 8
+
+func (p *program) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Who holds what, and who waits for whom",
+		Long: `Show who holds what since when and until when, and who waits for whom. Grants
+whose time is past, and which wait for a person to decide, are a group of their
+own, marked (STALE).`,
+		Example: `  lockkeeper status
+  lockkeeper status --json | jq '.held[].write_paths'`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error {
+				s, err := gather(cmd.Context(), a)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.printJSON(s)
+				}
+				return p.showStatus(s)
+			})
+		},
+	}
+}
+
+// standing is one grant or waiting request with what is known of its process.
+type standing struct {
+	lock.Entry
+	Life string `json:"process_state,omitempty"`
+}
+
+// status is everything in a space, in ticket order.
+type status struct {
+	Root    string     `json:"root"`
+	Space   string     `json:"space"`
+	Held    []standing `json:"held"`
+	Stale   []standing `json:"stale"`
+	Waiting []standing `json:"waiting"`
+}
+
+func gather(ctx context.Context, a *app.App) (*status, error) {
+	entries, err := a.Locks.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{}}
+	for _, e := range entries {
+		switch {
+		case e.State == waiting:
+			if whole, err := a.Locks.Entry(ctx, e.ID); err != nil {
+				return nil, err
+			} else if whole != nil {
+				s.Waiting = append(s.Waiting, stand(a, *whole))
+			}
+		case e.Stale:
+			s.Stale = append(s.Stale, stand(a, e))
+		default:
+			s.Held = append(s.Held, stand(a, e))
+		}
+	}
+	return s, nil
+}
+
+// waiting is the state of an entry that stands in line.
+const waiting = "waiting"
+
+func stand(a *app.App, e lock.Entry) standing {
+	s := standing{Entry: e}
+	if e.Process != nil {
+		s.Life = a.Host.Life(*e.Process).String()
+	}
+	return s
+}
+
+// note is what a person should notice about an entry.
+func (s *standing) note() string {
+	switch {
+	case s.Stale:
+		return "(STALE)"
+	case s.Life == lockkeeper.LifeDead.String():
+		return "(process gone)"
+	case s.State != "held" && s.State != waiting:
+		return "(" + s.State + ")"
+	}
+	return ""
+}
+
+// locks lists the paths of an entry with their modes, strongest first.
+func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
+	add := func(mode lockkeeper.Mode, paths []string) {
+		for _, path := range paths {
+			list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: path}, Mode: mode})
+		}
+	}
+	add(lockkeeper.Write, e.WritePaths)
+	add(lockkeeper.Upgradeable, e.UpgradeablePaths)
+	add(lockkeeper.Read, e.ReadPaths)
+	return list
+}
+
+func (p *program) showStatus(s *status) error {
+	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
+		_, err := fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\nnext: lockkeeper lock exec --write PATH -- COMMAND\n", clean(s.Root))
+		return err
+	}
+	paint := p.painter(p.Out)
+	now := p.Now()
+	if len(s.Held) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("held: %s", counted(len(s.Held), "grant"))))
+		holdings(s.Held, now).print(p.Out, paint)
+	}
+	if len(s.Stale) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
+		holdings(s.Stale, now).print(p.Out, paint)
+		fmt.Fprintln(p.Out, "next: lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear")
+	}
+	if len(s.Waiting) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
+		waits(s.Waiting, now).print(p.Out, paint)
+	}
+	return nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// holdings is a table with a row to a path; what belongs to the grant stands in
+// its first row.
+func holdings(list []standing, now time.Time) *table {
+	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, wide: 2}
+	for _, s := range list {
+		locks := locksOf(s.Entry)
+		rows := rowsOf(locks)
+		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), until(s.ExpiresAt, now), s.ID, s.note())
+		for _, row := range rows[1:] {
+			t.add("", row[0], row[1], "", "", "", "")
+		}
+	}
+	return t
+}
+
+func waits(list []standing, now time.Time) *table {
+	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, wide: 2}
+	for _, s := range list {
+		rows := rowsOf(locksOf(s.Entry))
+		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), waitsFor(s.Conflicts), s.ID, s.note())
+		for _, row := range rows[1:] {
+			t.add("", row[0], row[1], "", "", "", "")
+		}
+	}
+	return t
+}
+
+// rowsOf is mode and path of each lock, cut where it gets long; never empty.
+func rowsOf(locks []lockkeeper.Lock) (rows [][2]string) {
+	if len(locks) == 0 {
+		return [][2]string{{"-", "(no paths)"}}
+	}
+	for i, l := range locks {
+		if i == pathsShown && len(locks) > pathsShown+1 {
+			return append(rows, [2]string{"", fmt.Sprintf("… and %d more", len(locks)-i)})
+		}
+		rows = append(rows, [2]string{l.Mode.String(), clean(l.Path)})
+	}
+	return rows
+}
+
+// waitsFor names the holders in the way, each once.
+func waitsFor(conflicts []lockkeeper.ConflictInfo) string {
+	var names []string
+	seen := map[string]bool{}
+	for _, c := range conflicts {
+		if !seen[c.Holder] {
+			seen[c.Holder] = true
+			names = append(names, clean(c.Holder))
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "being served"
+	case len(names) > 3:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}

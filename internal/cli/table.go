@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// table shows rows in aligned columns. On a terminal the column wide is
+// shortened in its middle until a row fits.
+type table struct {
+	heads []string
+	rows  [][]string
+	wide  int
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(f *os.File, paint func(colour, text string) string) {
+	widths := make([]int, len(t.heads))
+	for _, row := range append([][]string{t.heads}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if columns := width(f); columns > 0 {
+		total := 2
+		for _, w := range widths {
+			total += w + 2
+		}
+		widths[t.wide] = max(12, widths[t.wide]-max(0, total-2-columns))
+	}
+	line := func(cells []string) string {
+		var b strings.Builder
+		for i, cell := range cells {
+			cell = shorten(cell, widths[i])
+			b.WriteString("  " + cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	fmt.Fprintln(f, paint(dim, line(t.heads)))
+	for _, row := range t.rows {
+		fmt.Fprintln(f, line(row))
+	}
+}
+
+// shorten cuts the middle out of a text that is too wide: the ends of a path
+// say most.
+func shorten(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	head := (width - 1) / 3
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/lock"
+)
+
+// eventsShown is how many recent events why shows.
+const eventsShown = 8
+
+func (p *program) whyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why PATH | HOLDER | GRANT",
+		Short: "Why something is locked, or somebody waits",
+		Long: `Say why: of a path, who holds it and who waits for it in which order; of a
+holder, what it holds, what it waits for and on whom; of a grant, all that is
+known. Then the latest events about it. An id is a grant; the name of somebody
+who holds or waits is a holder; anything else is a path.`,
+		Example: `  lockkeeper why app/user.rb
+  lockkeeper why otter
+  lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
+		Args: exactly(1, "one path, holder or grant"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error {
+				answer, err := p.why(cmd.Context(), a, args[0])
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.printJSON(answer)
+				}
+				p.showReasons(answer)
+				return nil
+			})
+		},
+	}
+}
+
+// reasons is the answer to why.
+type reasons struct {
+	About   string             `json:"about"` // "path", "holder" or "grant"
+	Name    string             `json:"name"`
+	Held    []standing         `json:"held"`
+	Waiting []standing         `json:"waiting"` // in the order they will be served
+	Events  []lockkeeper.Event `json:"events"`  // newest last
+}
+
+func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, error) {
+	if looksLikeGrant(name) {
+		e, err := a.Locks.Entry(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r := &reasons{About: "grant", Name: name}
+		if e != nil {
+			r.add(stand(a, *e))
+		}
+		return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.GrantID == name })
+	}
+	s, err := gather(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	r := &reasons{About: "holder", Name: name}
+	for _, e := range slices.Concat(s.Held, s.Stale, s.Waiting) {
+		if e.Holder == name {
+			r.add(e)
+		}
+	}
+	mine := func(ev lockkeeper.Event) bool { return ev.Holder == name }
+	if len(r.Held)+len(r.Waiting) == 0 && !p.looksLikePath(name) {
+		if err := r.recall(ctx, a, mine); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Held)+len(r.Waiting)+len(r.Events) > 0 {
+		return r, r.recall(ctx, a, mine)
+	}
+	return p.whyPath(ctx, a, name)
+}
+
+// looksLikeGrant is generous: what is nearly an id is answered as a wrong id.
+func looksLikeGrant(name string) bool {
+	return len(name) == 36 && strings.Count(name, "-") == 4 && !strings.ContainsAny(name, "/.")
+}
+
+// looksLikePath says that a name is surely no holder of the past.
+func (p *program) looksLikePath(name string) bool {
+	if strings.ContainsAny(name, "/.") {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(p.base(), name))
+	return err == nil
+}
+
+func (p *program) whyPath(ctx context.Context, a *app.App, path string) (*reasons, error) {
+	l, err := a.Resolve(lockkeeper.Read, path)
+	if err != nil {
+		return nil, err
+	}
+	r := &reasons{About: "path", Name: l.Path}
+	// Writing meets everybody who is there.
+	l.Mode = lockkeeper.Write
+	found, err := a.Locks.CheckConflicts(ctx, []lockkeeper.Lock{l})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(found) // the earliest first
+	seen := map[string]bool{}
+	for _, c := range found {
+		if seen[c.GrantID] {
+			continue
+		}
+		seen[c.GrantID] = true
+		e, err := a.Locks.Entry(ctx, c.GrantID)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			r.add(stand(a, *e))
+		}
+	}
+	return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return touches(ev, l.Target) })
+}
+
+func (r *reasons) add(s standing) {
+	if s.State == waiting {
+		r.Waiting = append(r.Waiting, s)
+	} else {
+		r.Held = append(r.Held, s)
+	}
+}
+
+// recall adds the latest events, looking back over the last page only.
+func (r *reasons) recall(ctx context.Context, a *app.App, want func(lockkeeper.Event) bool) error {
+	page, err := a.Locks.Events(ctx, lockkeeper.EventQuery{Limit: pageSize, Latest: true})
+	if err != nil {
+		return err
+	}
+	r.Events = r.Events[:0]
+	for _, ev := range page {
+		if want(ev) && len(r.Events) < eventsShown {
+			r.Events = append(r.Events, ev)
+		}
+	}
+	slices.Reverse(r.Events)
+	return nil
+}
+
+func (p *program) showReasons(r *reasons) {
+	name := clean(r.Name)
+	switch {
+	case len(r.Held)+len(r.Waiting) > 0:
+	case r.About == "path":
+		fmt.Fprintf(p.Out, "%s is free: nobody holds it or waits for it\n", name)
+	case r.About == "holder":
+		fmt.Fprintf(p.Out, "%s holds nothing and waits for nothing\n", name)
+	default:
+		fmt.Fprintf(p.Out, "grant %s is not held here: it was released, it expired, or it never was\n", name)
+	}
+	for _, s := range r.Held {
+		p.showEntry(p.Out, s)
+	}
+	for i, s := range r.Waiting {
+		if r.About == "path" {
+			fmt.Fprintf(p.Out, "%d. in line: ", i+1)
+		}
+		p.showEntry(p.Out, s)
+	}
+	if len(r.Events) > 0 {
+		fmt.Fprintln(p.Out, p.painter(p.Out)(bold, "recently:"))
+		for _, ev := range r.Events {
+			fmt.Fprintln(p.Out, "  "+eventLine(ev))
+		}
+	}
+}
+
+// showEntry tells all that is known of a grant or a waiting request.
+func (p *program) showEntry(f *os.File, s standing) {
+	now := p.Now()
+	verb := "holds"
+	if s.State == waiting {
+		verb = "waits for"
+	}
+	fmt.Fprintf(f, "%s %s %s", p.painter(f)(bold, clean(s.Holder)), verb, brief(s.Entry))
+	if note := s.note(); note != "" {
+		fmt.Fprint(f, " ", p.painter(f)(yellow, note))
+	}
+	fmt.Fprintf(f, "\n  for %s, since %s; expires %s", span(now.Sub(s.AcquiredAt)), stamp(s.AcquiredAt), until(s.ExpiresAt, now))
+	fmt.Fprintf(f, "; last heartbeat %s ago\n", span(now.Sub(s.HeartbeatAt)))
+	fmt.Fprintf(f, "  grant %s, policy %s", s.ID, clean(s.Policy))
+	if s.State != waiting {
+		fmt.Fprintf(f, ", fence %d", s.Fence)
+	}
+	if s.Process != nil {
+		fmt.Fprintf(f, ", process %d on %s is %s", s.Process.PID, clean(s.Process.Host), s.Life)
+	} else {
+		fmt.Fprint(f, ", no process recorded")
+	}
+	fmt.Fprintln(f)
+	if reason := s.Metadata["reason"]; reason != "" {
+		fmt.Fprintf(f, "  reason: %s\n", clean(reason))
+	}
+	for _, c := range s.Conflicts {
+		how := "holds"
+		if c.Kind == lockkeeper.Waiting {
+			how = "waits earlier for"
+		}
+		fmt.Fprintf(f, "  blocked: %s %s %s for %s, grant %s\n", clean(c.Holder), how,
+			lockkeeper.Lock{Target: lockkeeper.Target{Path: clean(c.BlockingPath)}, Mode: c.BlockingMode}, span(now.Sub(c.AcquiredAt)), c.GrantID)
+	}
+}
+
+// brief lists the locks of an entry in one line.
+func brief(e lock.Entry) string {
+	rows := rowsOf(locksOf(e))
+	parts := make([]string, len(rows))
+	for i, row := range rows {
+		parts[i] = strings.TrimSpace(row[0] + " " + row[1])
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,196 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+	"lockkeeper/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ada = lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}
+
+// alone runs a test with a grant on a file in a bubble of fake time.
+func alone(t *testing.T, policy string, test func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreachable{Store: memstore.New("test", memstore.Options{})}
+		m := lock.New(s, lock.Options{})
+		g, err := m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "h", Policy: policy, Locks: []lockkeeper.Lock{file(lockkeeper.Write, "x")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, m, s, g)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// unreachable is a store that can be cut off.
+type unreachable struct {
+	lockkeeper.Store
+	cut atomic.Bool
+}
+
+var errCut = errors.New("no route to host")
+
+func (u *unreachable) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	if u.cut.Load() {
+		return errCut
+	}
+	return u.Store.Update(ctx, fn)
+}
+
+func (u *unreachable) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+	if u.cut.Load() {
+		return errCut
+	}
+	return u.Store.View(ctx, fn)
+}
+
+func ended(t *testing.T, ctx context.Context, code lockkeeper.Code) {
+	t.Helper()
+	synctest.Wait()
+	if err := context.Cause(ctx); ctx.Err() == nil || lockkeeper.CodeOf(err) != code {
+		t.Errorf("the context ended with %v, want code %s", err, code)
+	}
+}
+
+// A grant that is taken away ends its context at once, not at the next look,
+// and that is no failed renewal.
+func TestContextEndsWhenTakenAway(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+			ctx := g.Context()
+			if keep {
+				g.Keep()
+			}
+			synctest.Wait()
+			began := time.Now()
+			if err := m.ForceRelease(t.Context(), g.ID, ada, "now"); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, ctx, lockkeeper.CodeNotHeld)
+			if d := time.Since(began); d != 0 {
+				t.Errorf("it took %v", d)
+			}
+			events, err := m.Events(t.Context(), lockkeeper.EventQuery{Limit: 10})
+			if err != nil || len(events) != 2 {
+				t.Errorf("events %+v, %v; want acquired and force_released", events, err)
+			}
+		})
+	}
+}
+
+// Without Keep the context ends with the lease; with it the grant lasts.
+//
+// shows: SW-72 CF-10 GP-15
+func TestContextEndsWithLease(t *testing.T) {
+	alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+		ctx := g.Context()
+		time.Sleep(30*time.Minute - time.Second)
+		if err := context.Cause(ctx); err != nil {
+			t.Errorf("ended early: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		ended(t, ctx, lockkeeper.CodeNotHeld)
+	})
+	alone(t, "dal", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+		g.Keep()
+		time.Sleep(24 * time.Hour)
+		if err := context.Cause(g.Context()); err != nil {
+			t.Errorf("a grant that is kept ended: %v", err)
+		}
+		if n, err := m.Recover(t.Context()); n != 0 || err != nil {
+			t.Errorf("recovered %d, %v", n, err)
+		}
+	})
+}
+
+// A holder that cannot reach the store trusts its grant for one lease, counted
+// from the last renewal it asked for, and no longer.
+//
+// shows: CF-11
+func TestContextEndsWhenCutOff(t *testing.T) {
+	alone(t, "dal", func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant) {
+		g.Keep()
+		ctx := g.Context()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.cut.Store(true)
+		time.Sleep(34 * time.Second)
+		if ctx.Err() != nil {
+			t.Errorf("ended although its lease still runs: %v", context.Cause(ctx))
+		}
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if err := context.Cause(ctx); !errors.Is(err, errCut) {
+			t.Errorf("45 s without the store: %v", err)
+		}
+	})
+}
+
+func TestContextOfReleased(t *testing.T) {
+	alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+		early := g.Context()
+		g.Keep()
+		synctest.Wait()
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late := g.Context()
+		for _, ctx := range []context.Context{early, late} {
+			if err := context.Cause(ctx); err != lock.ErrReleased {
+				t.Errorf("cause %v", err)
+			}
+		}
+	})
+}
+
+// shows: CF-7
+func TestAdopt(t *testing.T) {
+	alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+		time.Sleep(20 * time.Minute)
+		again, err := m.Adopt(t.Context(), g.ID, g.Token)
+		if err != nil || again.Fence != g.Fence || again.Token != g.Token {
+			t.Fatalf("adopted %+v, %v", again, err)
+		}
+		time.Sleep(20 * time.Minute) // the lease is new
+		if err := again.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Adopt(t.Context(), g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+			t.Errorf("after release: %v", err)
+		}
+	})
+}
+
+func TestReaper(t *testing.T) {
+	alone(t, "agent", func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant) {
+		var failures atomic.Int32
+		m.StartReaper(30*time.Second, func(error) { failures.Add(1) })
+		synctest.Wait()
+		s.cut.Store(true)
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		s.cut.Store(false)
+		if failures.Load() != 2 {
+			t.Errorf("%d failures told, want 2", failures.Load())
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		events, err := m.Events(t.Context(), lockkeeper.EventQuery{Limit: 1, Latest: true})
+		if err != nil || len(events) != 1 || events[0].Kind != lockkeeper.EventExpired || events[0].GrantID != g.ID {
+			t.Errorf("last event %+v, %v; want the expiry", events, err)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package memstore_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"lockkeeper"
+	"lockkeeper/store/memstore"
+	"lockkeeper/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, storetest.Fixture{
+		Open: func(_ *testing.T, clock *storetest.Clock) lockkeeper.Store {
+			return memstore.New("test", memstore.Options{Now: clock.Now})
+		},
+		Random: 100_000,
+		Rounds: 200,
+	})
+}

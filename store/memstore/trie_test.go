@@ -1,0 +1,123 @@
+package memstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"lockkeeper"
+)
+
+// counted recomputes what a node should count, visiting everything below it.
+func counted(n *node) (own, wide, below counts) {
+	for _, e := range n.entries {
+		own[e.mode]++
+		if e.kind.Below() {
+			wide[e.mode]++
+		}
+	}
+	n.eachKid(func(k *node) {
+		o, _, b := counted(k)
+		for m := range below {
+			below[m] += o[m] + b[m]
+		}
+	})
+	return own, wide, below
+}
+
+// consistent checks invariant 2 of the package for a node and all below it.
+func consistent(t *testing.T, n *node) {
+	t.Helper()
+	own, wide, below := counted(n)
+	if own != n.own || wide != n.wide || below != n.below {
+		t.Fatalf("%s counts %v %v %v, has %v %v %v", n.path(), n.own, n.wide, n.below, own, wide, below)
+	}
+	if n.parent != nil && len(n.entries) == 0 && below.zero() {
+		t.Fatalf("%s has nothing at or below it and exists", n.path())
+	}
+	if n.many != nil && n.few != nil {
+		t.Fatalf("%s keeps its children twice", n.path())
+	}
+	n.eachKid(func(k *node) {
+		if k.parent != n || n.kid(k.name) != k {
+			t.Fatalf("%s does not find its child %s", n.path(), k.name)
+		}
+		consistent(t, k)
+	})
+}
+
+func TestTrieCounts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	r := rand.New(rand.NewPCG(seed, 0))
+	type held struct {
+		lock lockkeeper.Lock
+		slot *slot
+	}
+	var tr trie
+	var locks []held
+	for i := range 4_000 {
+		// Wide enough to pass fewKids and come back; the size swings so that nodes
+		// are recycled and named anew.
+		grow := 60
+		if i/500%2 == 1 {
+			grow = 35
+		}
+		if len(locks) == 0 || r.IntN(100) < grow {
+			segments := []string{}
+			for range r.IntN(4) {
+				segments = append(segments, fmt.Sprint(r.IntN(40)))
+			}
+			path := strings.Join(segments, "/")
+			if path == "" {
+				path = lockkeeper.Root
+			}
+			h := held{slot: &slot{}, lock: lockkeeper.Lock{
+				Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
+				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}}
+			locks = append(locks, h)
+			tr.add(h.lock, h.slot)
+		} else {
+			j := r.IntN(len(locks))
+			tr.remove(locks[j].lock.Path, locks[j].slot)
+			locks[j] = locks[len(locks)-1]
+			locks = locks[:len(locks)-1]
+		}
+		if i%20 == 0 {
+			consistent(t, &tr.root)
+		}
+	}
+	for _, h := range locks {
+		tr.remove(h.lock.Path, h.slot)
+	}
+	consistent(t, &tr.root)
+	if !tr.root.below.zero() || !tr.root.own.zero() || len(tr.root.few)+len(tr.root.many) > 0 {
+		t.Error("an emptied trie is not empty")
+	}
+}
+
+func TestLogForgetsAndTakesBack(t *testing.T) {
+	var l eventLog
+	for i := range 5 * chunk {
+		if seq := l.push(lockkeeper.Event{}, 2*chunk); seq != uint64(i+1) {
+			t.Fatalf("numbered %d, want %d", seq, i+1)
+		}
+		if i%7 == 0 { // undone, and appended again under the same number
+			l.pop()
+			l.push(lockkeeper.Event{Reason: "again"}, 2*chunk)
+		}
+	}
+	if n := l.len(); n < 2*chunk-chunk || n > 3*chunk {
+		t.Errorf("keeps %d events, told to keep %d", n, 2*chunk)
+	}
+	for _, e := range l.page(lockkeeper.EventQuery{Limit: 5 * chunk}) {
+		if again := (e.Seq-1)%7 == 0; again != (e.Reason == "again") {
+			t.Fatalf("event %d: %q", e.Seq, e.Reason)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"lockkeeper"
+	"lockkeeper/store/storetest"
+)
+
+// helperArg makes the test binary one of the processes of the tests.
+const helperArg = "sqlstore-helper"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == helperArg {
+		os.Exit(helper(os.Args[2], os.Args[3:]))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		dropDatabase()
+		os.Exit(code)
+	}))
+}
+
+const needPostgres = "LOCKKEEPER_TEST_POSTGRES is not set: run make test, or scripts/postgres run -- go test ./…"
+
+// database makes one database for the whole run, so that the schema of an
+// earlier or parallel run is never met, and returns its URL.
+var database = sync.OnceValues(func() (string, error) {
+	base := os.Getenv("LOCKKEEPER_TEST_POSTGRES")
+	if base == "" {
+		return "", fmt.Errorf("%s", needPostgres)
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	name := "sqlstore_" + strings.ToLower(rand.Text())
+	if err := administer("CREATE DATABASE " + name); err != nil {
+		return "", err
+	}
+	madeDatabase = name
+	u.Path = "/" + name
+	return u.String(), nil
+})
+
+var madeDatabase string
+
+func dropDatabase() {
+	if madeDatabase == "" {
+		return
+	}
+	if err := administer("DROP DATABASE " + madeDatabase + " WITH (FORCE)"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+func administer(sql string) error {
+	conn, err := pgx.Connect(context.Background(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), sql)
+	return err
+}
+
+func postgresURL(t testing.TB) string {
+	t.Helper()
+	u, err := database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// site is a space that several stores, of several processes, can be opened on.
+type site struct {
+	kind  string // sqlite or postgres
+	where string // path or URL
+	space string
+}
+
+func sqliteSite(t testing.TB) site {
+	t.Helper()
+	s := site{kind: "sqlite", where: filepath.Join(t.TempDir(), "state.db"), space: "space-" + rand.Text()}
+	if err := CreateSQLite(t.Context(), s.where, s.space); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func postgresSite(t testing.TB) site {
+	t.Helper()
+	s := site{kind: "postgres", where: postgresURL(t), space: "space-" + rand.Text()}
+	if err := CreateSpace(t.Context(), s.where, s.space); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sites makes a site of each kind.
+func sites(t *testing.T, fn func(t *testing.T, s site)) {
+	t.Run("SQLite", func(t *testing.T) { fn(t, sqliteSite(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { fn(t, postgresSite(t)) })
+}
+
+func (s site) open(ctx context.Context, opt Options) (lockkeeper.Store, error) {
+	if s.kind == "postgres" {
+		return OpenPostgres(ctx, s.where, s.space, opt)
+	}
+	return OpenSQLite(ctx, s.where, s.space, opt)
+}
+
+// store opens the site until the test ends.
+func (s site) store(t testing.TB, opt Options) lockkeeper.Store {
+	t.Helper()
+	st, err := s.open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+func (s site) sqlite(t testing.TB, opt Options) *SQLite {
+	t.Helper()
+	return s.store(t, opt).(*SQLite)
+}
+
+func (s site) postgres(t testing.TB, opt Options) *Postgres {
+	t.Helper()
+	return s.store(t, opt).(*Postgres)
+}
+
+// conforms opens stores for the conformance suite; closing is the suite's.
+func conforms(t *testing.T, make func(testing.TB) site, fix storetest.Fixture) {
+	var mu sync.Mutex
+	where := map[string]site{}
+	fix.Open = func(t *testing.T, clock *storetest.Clock) lockkeeper.Store {
+		s := make(t)
+		mu.Lock()
+		where[s.space] = s
+		mu.Unlock()
+		return opened(t, s, clock)
+	}
+	fix.Second = func(t *testing.T, first lockkeeper.Store, clock *storetest.Clock) lockkeeper.Store {
+		mu.Lock()
+		s := where[first.Space()]
+		mu.Unlock()
+		return opened(t, s, clock)
+	}
+	storetest.Run(t, fix)
+}
+
+func opened(t *testing.T, s site, clock *storetest.Clock) lockkeeper.Store {
+	t.Helper()
+	st, err := s.open(t.Context(), Options{Clock: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// shows: DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
+func TestSQLiteConforms(t *testing.T) {
+	conforms(t, sqliteSite, storetest.Fixture{Random: 2_000, Rounds: 40})
+}
+
+// shows: DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
+func TestPostgresConforms(t *testing.T) {
+	conforms(t, postgresSite, storetest.Fixture{Random: 1_000, Rounds: 40})
+}

@@ -1,0 +1,252 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"lockkeeper"
+)
+
+// Postgres keeps one space in a PostgreSQL database that other spaces, and
+// other machines, may share.
+type Postgres struct {
+	name   string // for messages: no password
+	space  string
+	opt    Options
+	pool   *pgxpool.Pool
+	key    int64
+	listen *listener
+}
+
+// schemaName is the PostgreSQL schema that holds all our tables.
+const schemaName = "lockkeeper"
+
+// CreateSpace makes a space in a PostgreSQL database, and our tables if they
+// are missing. A space that exists is left as it is.
+func CreateSpace(ctx context.Context, url, space string) error {
+	p, err := dial(ctx, url, space, Options{})
+	if err != nil {
+		return err
+	}
+	defer p.pool.Close()
+	if err := p.migrate(ctx); err != nil {
+		return p.explain(ctx, err)
+	}
+	_, err = p.pool.Exec(ctx, `INSERT INTO spaces (id, seq, incarnation, created_at) VALUES ($1, 0, `+incarnationSQL+`, $2) ON CONFLICT (id) DO NOTHING`,
+		space, time.Now().UnixNano())
+	return p.explain(ctx, err)
+}
+
+// OpenPostgres opens a space. It makes nothing: a missing or newer schema and
+// an unknown space are refused.
+func OpenPostgres(ctx context.Context, url, space string, opt Options) (*Postgres, error) {
+	p, err := dial(ctx, url, space, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.open(ctx); err != nil {
+		p.pool.Close()
+		return nil, p.explain(ctx, err)
+	}
+	p.listen = newListener(p.pool.Config().ConnConfig, p.channel())
+	return p, nil
+}
+
+func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil { // its message leaves passwords out
+		return nil, &lockkeeper.InputError{Field: "store", Value: "postgres://…", Reason: err.Error(), Next: "write it as postgres://user@host:port/database, with the password in PGPASSFILE"}
+	}
+	if opt.Busy <= 0 {
+		opt.Busy = 10 * time.Second
+	}
+	c := cfg.ConnConfig
+	params := map[string]string{
+		"search_path":      schemaName,
+		"application_name": "lockkeeper",
+		// A session that stops must not keep the space locked.
+		"lock_timeout":                        fmt.Sprint(opt.Busy.Milliseconds()),
+		"statement_timeout":                   "30000",
+		"idle_in_transaction_session_timeout": "30000",
+		"tcp_keepalives_idle":                 "15",
+		"tcp_keepalives_interval":             "5",
+		"tcp_keepalives_count":                "3",
+		"default_transaction_isolation":       "read committed",
+		"synchronous_commit":                  "on",
+		// Plans are cached while tables are empty and must suit full ones, too.
+		"plan_cache_mode":   "force_generic_plan",
+		"enable_seqscan":    "off",
+		"enable_hashjoin":   "off",
+		"enable_mergejoin":  "off",
+		"enable_bitmapscan": "off",
+		"jit":               "off",
+	}
+	for k, v := range params {
+		c.RuntimeParams[k] = v
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = opt.Busy
+	}
+	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt}
+	cfg.AfterConnect = p.greet
+	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// greet looks whether a new connection leads to the database that the last one
+// led to: a standby that took over, or a server restored under its users, may
+// not have seen the latest numbers.
+func (p *Postgres) greet(ctx context.Context, conn *pgx.Conn) error {
+	if p.key == 0 {
+		return nil // being opened
+	}
+	var was, now string
+	err := conn.QueryRow(ctx, `SELECT incarnation, `+incarnationSQL+` FROM spaces WHERE key = $1`, p.key).Scan(&was, &now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p.spaceGone()
+	}
+	if err != nil || was == now {
+		return err
+	}
+	_, err = p.update(ctx, conn, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now, 0) }, &commit{})
+	return err
+}
+
+func (p *Postgres) spaceGone() error {
+	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it, or stop every holder and run `lockkeeper init`"}
+}
+
+// incarnationSQL identifies the physical database: it differs after a restore
+// into another cluster, database or table, and after a recovery to a point in
+// time.
+const incarnationSQL = `(SELECT concat_ws(':', (SELECT system_identifier FROM pg_control_system()),
+ (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT oid FROM pg_database WHERE datname = current_database()), 'spaces'::regclass::oid))`
+
+func (p *Postgres) open(ctx context.Context) error {
+	known, err := migrations("postgres")
+	if err != nil {
+		return err
+	}
+	version, err := p.version(ctx, p.pool)
+	switch {
+	case err != nil:
+		return err
+	case version == 0:
+		return &lockkeeper.StoreError{Store: p.name, Reason: "there is no Lockkeeper schema in this database", Next: "lockkeeper init --store postgres://…"}
+	case version > len(known):
+		return &lockkeeper.StoreError{Store: p.name, Reason: fmt.Sprintf("its format %d is newer than this program knows (%d)", version, len(known)), Next: "use the newer lockkeeper everywhere"}
+	case version < len(known):
+		if err := p.migrate(ctx); err != nil {
+			return err
+		}
+	}
+	var was, now string
+	err = p.pool.QueryRow(ctx, `SELECT key, incarnation, `+incarnationSQL+` FROM spaces WHERE id = $1`, p.space).Scan(&p.key, &was, &now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return &lockkeeper.StoreError{Store: p.name, Reason: "it has no space " + p.space, Next: "lockkeeper init --store postgres://…"}
+	}
+	if err != nil || was == now {
+		return err
+	}
+	return p.Update(ctx, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now, 0) })
+}
+
+// querier is a pool or a connection.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// version is how many schema steps the database has had.
+func (p *Postgres) version(ctx context.Context, q querier) (version int, err error) {
+	err = q.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // no such table, or never filled
+		return 0, nil
+	}
+	return version, err
+}
+
+// migrate brings the schema forward, in one transaction and one process at a
+// time.
+func (p *Postgres) migrate(ctx context.Context) error {
+	steps, err := migrations("postgres")
+	if err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, p.pool, func(t pgx.Tx) error {
+		if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('lockkeeper schema'))`); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
+			return err
+		}
+		version := 0
+		err := t.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
+		if errors.Is(err, pgx.ErrNoRows) {
+			_, err = t.Exec(ctx, `INSERT INTO schema_version VALUES (0)`)
+		}
+		if err != nil {
+			return err
+		}
+		for i := version; i < len(steps); i++ {
+			if _, err := t.Exec(ctx, steps[i]); err != nil {
+				return fmt.Errorf("migrating to format %d: %w", i+1, err)
+			}
+		}
+		_, err = t.Exec(ctx, `UPDATE schema_version SET version = $1 WHERE version < $1`, len(steps))
+		return err
+	})
+}
+
+// Space implements lockkeeper.Store.
+func (p *Postgres) Space() string { return p.space }
+
+// Close implements lockkeeper.Store.
+func (p *Postgres) Close() error {
+	p.listen.close()
+	p.pool.Close()
+	return nil
+}
+
+// explain turns what PostgreSQL and the network say into facts for a person.
+func (p *Postgres) explain(ctx context.Context, err error) error {
+	var ours interface{ Code() lockkeeper.Code }
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e := &lockkeeper.StoreError{Store: p.name, Err: err, Reason: "PostgreSQL is not to be reached", Next: "check that the server runs and is reachable from here; no lock was changed"}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return e
+	}
+	switch {
+	case pg.Code == "55P03":
+		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "look at pg_stat_activity for application lockkeeper; such sessions are ended after 30 s"
+	case pg.Code == "LK404":
+		return p.spaceGone()
+	case strings.HasPrefix(pg.Code, "28"):
+		e.Reason, e.Next = "PostgreSQL does not let this user in", "check user, PGPASSFILE and pg_hba.conf"
+	case strings.HasPrefix(pg.Code, "57P"), strings.HasPrefix(pg.Code, "08"):
+		e.Reason = "PostgreSQL is shutting down or starting"
+	case pg.Code == "25006":
+		e.Reason, e.Next = "this PostgreSQL server is read-only", "connect to the primary"
+	default:
+		e.Reason, e.Next = "PostgreSQL refused a statement", "see the server's log"
+	}
+	return e
+}

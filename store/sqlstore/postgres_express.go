@@ -1,0 +1,150 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockkeeper"
+)
+
+// Admit implements lockkeeper.Express.
+func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev *lockkeeper.Event) (granted bool, err error) {
+	process, metadata, locks, err := bodies(rec)
+	if err != nil {
+		return false, err
+	}
+	event, err := encodeEvent(ev)
+	if err != nil {
+		return false, err
+	}
+	at, exact, above, lo, hi, below := masks(rec.Locks)
+	paths, modes, kinds := columns(rec.Locks)
+	var seq, now int64
+	lease, wall := p.injected()
+	broken := false
+	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
+		err := conn.QueryRow(ctx, `SELECT given, at_ns FROM admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21)`,
+			p.key, lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event,
+			at, exact, above, lo, hi, below, paths, modes, kinds).Scan(&seq, &now)
+		broken = lost(err, conn)
+		return broken, err
+	})
+	if broken {
+		seq, now, err = p.lookUp(ctx, rec.ID, err)
+	}
+	if err != nil || seq == 0 {
+		return false, p.explain(ctx, err)
+	}
+	m := lockkeeper.Moment{Lease: lockkeeper.Instant(now), Wall: time.Unix(0, now).UTC()}
+	if wall != nil {
+		m.Wall = time.Unix(0, *wall).UTC()
+	}
+	ev.Seq, ev.Space, ev.At = uint64(seq), p.space, m.Wall
+	rec.Ticket, rec.Fence, rec.State = uint64(seq), uint64(seq), lockkeeper.StateHeld
+	rec.AcquiredAt, rec.HeartbeatAt, rec.Heartbeat = m.Wall, m.Wall, m.Lease
+	if rec.TTL > 0 {
+		rec.Expires, rec.ExpiresAt = m.Lease.Add(rec.TTL), m.Wall.Add(rec.TTL)
+	}
+	return true, nil
+}
+
+// injected is the test clock's time, or NULL for the server's own.
+func (p *Postgres) injected() (lease, wall *int64) {
+	if p.opt.Clock == nil {
+		return nil, nil
+	}
+	m := p.opt.Clock()
+	l, w := int64(m.Lease), unwall(m.Wall)
+	return &l, &w
+}
+
+// lookUp finds out whether a grant came into being although the answer got
+// lost. The server may not even have begun to work on the request, so a grant
+// that is not there is called off: admit finds the note and does nothing.
+func (p *Postgres) lookUp(caller context.Context, id string, cause error) (seq, now int64, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), p.opt.Busy)
+	defer cancel()
+	for {
+		err = pgx.BeginFunc(ctx, p.pool, func(t pgx.Tx) error {
+			if _, err := t.Exec(ctx, `SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key); err != nil {
+				return err
+			}
+			err := t.QueryRow(ctx, `SELECT ticket, heartbeat FROM requests WHERE space = $1 AND id = $2`, p.key, id).Scan(&seq, &now)
+			if errors.Is(err, pgx.ErrNoRows) {
+				_, err = t.Exec(ctx, `INSERT INTO denials (space, key, digest, at) VALUES ($1, 'called off ' || $2, 1, `+nowSQL+`) ON CONFLICT DO NOTHING`, p.key, id)
+			}
+			return err
+		})
+		if err == nil && seq != 0 {
+			return seq, now, nil
+		}
+		if err == nil {
+			return 0, 0, p.unchanged(caller, cause)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, 0, &lockkeeper.StoreError{Store: p.name, Reason: fmt.Sprintf("the connection broke, and whether grant %s exists could not be found out", id),
+				Next: "look with `lockkeeper status` when the server is back; the grant expires with its lease", Err: errors.Join(cause, err)}
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Dismiss implements lockkeeper.Express.
+func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte, ev *lockkeeper.Event) (done bool, err error) {
+	event, err := encodeEvent(ev)
+	if err != nil {
+		return false, err
+	}
+	var seq int64
+	_, wall := p.injected()
+	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
+		err := conn.QueryRow(ctx, `SELECT dismiss($1,$2,$3,$4,$5)`, p.key, wall, id, tokenHash[:], event).Scan(&seq)
+		if lost(err, conn) {
+			return true, nil // not done, as far as is known: the engine's own transaction looks
+		}
+		return false, err
+	})
+	if err != nil || seq == 0 {
+		return false, p.explain(ctx, err)
+	}
+	ev.Seq = uint64(seq)
+	p.listen.ring([]string{id}) // other processes see it at their next heartbeat
+	return true, nil
+}
+
+// masks lists where a lock that excludes one of these could be, with the modes
+// that would exclude it there: at the asked paths and above them, and below.
+func masks(locks []lockkeeper.Lock) (at []string, exact, above []int64, lo, hi []string, below []int64) {
+	index := make(map[string]int, 2*len(locks))
+	place := func(path string) int {
+		i, ok := index[path]
+		if !ok {
+			i = len(at)
+			index[path] = i
+			at, exact, above = append(at, path), append(exact, 0), append(above, 0)
+		}
+		return i
+	}
+	for _, l := range locks {
+		mask := int64(lockkeeper.ConflictMask(l.Mode))
+		i := place(l.Path)
+		exact[i] |= mask
+		for path, ok := lockkeeper.Parent(l.Path); ok; path, ok = lockkeeper.Parent(path) {
+			i := place(path)
+			if above[i]&mask == mask {
+				break // and so is everything above it
+			}
+			above[i] |= mask
+		}
+		if l.Kind.Below() {
+			from, to := lockkeeper.Range(l.Path)
+			lo, hi, below = append(lo, from), append(hi, to), append(below, mask)
+		}
+	}
+	return at, exact, above, lo, hi, below
+}

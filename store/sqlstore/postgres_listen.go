@@ -1,0 +1,220 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockkeeper"
+)
+
+// channel is where the bells of a space are rung.
+func (p *Postgres) channel() string { return fmt.Sprintf("lockkeeper_%d", p.key) }
+
+// notify rings bells after the commit: a NOTIFY inside the transaction would
+// serialise the commits of all spaces. It does not end with the caller, because
+// the change is made; nor can it fail in a way that matters, because listeners
+// also look by themselves from time to time.
+func (p *Postgres) notify(ctx context.Context, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	p.listen.ring(ids) // whoever listens in this process need not wait for the server
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	p.pool.Exec(ctx, `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, p.channel(), ids)
+}
+
+// Bell implements lockkeeper.Store.
+func (p *Postgres) Bell(ctx context.Context, id string) (lockkeeper.Bell, error) {
+	b := &pgBell{listener: p.listen, id: id, ringing: make(chan struct{}, 1)}
+	if err := p.listen.add(ctx, b); err != nil {
+		return nil, p.explain(ctx, err)
+	}
+	return b, nil
+}
+
+type pgBell struct {
+	listener *listener
+	id       string
+	ringing  chan struct{}
+}
+
+func (b *pgBell) Ring() <-chan struct{} { return b.ringing }
+
+func (b *pgBell) Close() error {
+	b.listener.remove(b)
+	return nil
+}
+
+func (b *pgBell) strike() {
+	select {
+	case b.ringing <- struct{}{}:
+	default:
+	}
+}
+
+// listener has a connection of its own from the first bell on. After it lost
+// and regained it, it rings every bell, because rings may have been missed.
+type listener struct {
+	cfg     *pgx.ConnConfig
+	channel string
+
+	mu     sync.Mutex
+	bells  map[string][]*pgBell
+	ready  chan struct{} // closed once listening; nil while nobody listens
+	failed error         // why listening never began
+	closed bool
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func newListener(cfg *pgx.ConnConfig, channel string) *listener {
+	return &listener{cfg: cfg, channel: channel, bells: map[string][]*pgBell{}}
+}
+
+var errClosed = errors.New("the store is closed")
+
+// add returns once the bell can be heard.
+func (l *listener) add(ctx context.Context, b *pgBell) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return errClosed
+	}
+	l.bells[b.id] = append(l.bells[b.id], b)
+	if l.ready == nil {
+		run, stop := context.WithCancel(context.Background())
+		l.ready, l.stop, l.failed = make(chan struct{}), stop, nil
+		ready := l.ready
+		l.done.Go(func() { l.run(run, ready) })
+	}
+	ready := l.ready
+	l.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		l.remove(b)
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	err := l.failed
+	l.mu.Unlock()
+	if err != nil {
+		l.remove(b)
+	}
+	return err
+}
+
+func (l *listener) remove(b *pgBell) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := l.bells[b.id][:0]
+	for _, o := range l.bells[b.id] {
+		if o != b {
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) > 0 {
+		l.bells[b.id] = kept
+	} else {
+		delete(l.bells, b.id)
+	}
+}
+
+func (l *listener) ring(ids []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		for _, b := range l.bells[id] {
+			b.strike()
+		}
+	}
+}
+
+func (l *listener) ringAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, bells := range l.bells {
+		for _, b := range bells {
+			b.strike()
+		}
+	}
+}
+
+// run listens until stopped. Only the first attempt may give up.
+func (l *listener) run(ctx context.Context, ready chan struct{}) {
+	first := true
+	for ctx.Err() == nil {
+		err := l.session(ctx, func() {
+			if first {
+				close(ready)
+				first = false
+			} else {
+				l.ringAll()
+			}
+		})
+		if first {
+			l.giveUp(ready, cmp.Or(err, errClosed))
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	if first {
+		l.giveUp(ready, errClosed)
+	}
+}
+
+// giveUp tells who waits for the first connection that there is none.
+func (l *listener) giveUp(ready chan struct{}, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed, l.ready = why, nil
+	close(ready)
+}
+
+// session is one connection's worth of listening.
+func (l *listener) session(ctx context.Context, listening func()) error {
+	conn, err := pgx.ConnectConfig(ctx, l.cfg.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.channel}.Sanitize()); err != nil {
+		return err
+	}
+	listening()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		l.ring([]string{n.Payload})
+	}
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	l.closed = true
+	stop := l.stop
+	l.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	l.done.Wait()
+}

@@ -1,0 +1,106 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockkeeper"
+)
+
+// pgSession runs statements on one connection. Statements that return nothing
+// are kept back and sent together with the next one that does, or with the
+// commit: a round trip costs more than most statements.
+type pgSession struct {
+	ctx    context.Context
+	conn   *pgx.Conn
+	queued *pgx.Batch
+	failed bool // a statement did, or the connection
+}
+
+func newPgSession(ctx context.Context, conn *pgx.Conn) *pgSession {
+	return &pgSession{ctx: ctx, conn: conn, queued: &pgx.Batch{}}
+}
+
+func (s *pgSession) exec(sql string, args ...any) error {
+	s.queued.Queue(sql, args...)
+	return nil
+}
+
+func (s *pgSession) query(sql string, args []any, each func(func(...any) error) error) error {
+	return s.send(sql, args, each)
+}
+
+// send sends what was kept back and then one statement, in one round trip.
+func (s *pgSession) send(sql string, args []any, each func(func(...any) error) error) (err error) {
+	kept := s.queued.Len()
+	s.queued.Queue(sql, args...)
+	results := s.conn.SendBatch(s.ctx, s.queued)
+	s.queued = &pgx.Batch{}
+	defer func() {
+		if closing := results.Close(); closing != nil {
+			s.failed, err = true, cmp.Or(err, closing)
+		}
+	}()
+	for range kept {
+		if _, err := results.Exec(); err != nil {
+			s.failed = true
+			return err
+		}
+	}
+	rows, err := results.Query()
+	for err == nil && rows.Next() {
+		if each != nil {
+			if err := each(rows.Scan); err != nil {
+				rows.Close()
+				return err
+			}
+		}
+	}
+	rows.Close()
+	if err == nil {
+		err = rows.Err()
+	}
+	s.failed = s.failed || err != nil
+	return err
+}
+
+func (s *pgSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
+	paths, modes, kinds := columns(locks)
+	return s.exec(`INSERT INTO targets (space, ticket, path, mode, kind)
+ SELECT $1, $2, l.path, l.mode, l.kind FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS l (path, mode, kind)`,
+		space, int64(ticket), paths, modes, kinds)
+}
+
+func columns(locks []lockkeeper.Lock) (paths []string, modes, kinds []int64) {
+	paths, modes, kinds = make([]string, len(locks)), make([]int64, len(locks)), make([]int64, len(locks))
+	for i, l := range locks {
+		paths[i], modes[i], kinds[i] = l.Path, int64(l.Mode), int64(l.Kind)
+	}
+	return paths, modes, kinds
+}
+
+func (s *pgSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
+	paths, _, _ := columns(locks)
+	return s.exec(`DELETE FROM targets WHERE space = $1 AND ticket = $2 AND path = ANY($3)`, space, int64(ticket), paths)
+}
+
+func (s *pgSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
+	return s.query(`SELECT t.path, t.kind, t.mode, `+recordColumns+` FROM unnest($2::text[]) AS a (path)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t
+ JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`, []any{space, paths}, each)
+}
+
+func (s *pgSession) targetsBelow(space int64, spans []span, each func(func(...any) error) error) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	lo, hi := make([]string, len(spans)), make([]string, len(spans))
+	for i, sp := range spans {
+		lo[i], hi[i] = sp.lo, sp.hi
+	}
+	return s.query(`SELECT t.path, t.kind, t.mode, `+recordColumns+` FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t
+ JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`, []any{space, lo, hi}, each)
+}

@@ -1,0 +1,208 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"lockkeeper"
+)
+
+const nowSQL = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000`
+
+// commit is what became of a transaction.
+type commit struct {
+	woken   []string
+	refused bool   // the caller's function returned an error of its own
+	lost    string // its number, when the connection broke while it was committed
+}
+
+// Update implements lockkeeper.Store.
+func (p *Postgres) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	var c commit
+	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
+	if c.lost != "" { // asked here, where the broken connection is given back: others may need it
+		err = p.outcome(ctx, c.lost, err)
+	}
+	switch {
+	case c.refused:
+		return err
+	case err != nil:
+		return p.explain(ctx, err)
+	}
+	p.notify(ctx, c.woken)
+	return nil
+}
+
+// with runs fn on a connection of the pool, and again on another when the first
+// turned out to be dead before anything was sent on it. fn says whether it went
+// so far that it must not be run again.
+func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (ran bool, err error)) error {
+	for tries := 0; ; tries++ {
+		ran, err := p.once(ctx, fn)
+		if err == nil || ran || tries == 3 || !pgconn.SafeToRetry(err) {
+			return err
+		}
+	}
+}
+
+func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (bool, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Release()
+	return fn(conn.Conn())
+}
+
+func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Tx) error, c *commit) (ran bool, err error) {
+	s := newPgSession(ctx, conn)
+	t := &tx{session: s, key: p.key, space: p.space}
+	finished := false
+	defer func() {
+		if !finished && !conn.IsClosed() { // failed or panicking
+			rollback(ctx, conn)
+		}
+	}()
+	xid, err := p.begin(s, t)
+	if err != nil {
+		return false, err
+	}
+	if err := fn(t); err != nil {
+		c.refused = !s.failed
+		return true, err
+	}
+	if t.seq != t.began {
+		if err := s.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, p.key, int64(t.seq)); err != nil {
+			return true, err
+		}
+	}
+	err = s.send(`COMMIT`, nil, nil)
+	if lost(err, conn) {
+		c.lost = xid
+	}
+	finished, c.woken = err == nil, t.woken
+	return true, err
+}
+
+// rollback ends a transaction, or the connection if that fails.
+func rollback(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, `ROLLBACK`)
+	if err != nil {
+		conn.Close(ctx)
+	}
+	return err
+}
+
+// begin starts a transaction: the space's row is locked first, and the clock
+// read when the lock is there.
+func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
+	if err := errors.Join(s.exec(`BEGIN`), s.exec(`SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key)); err != nil {
+		return "", err
+	}
+	found := false
+	var seq, now int64
+	err = s.query(`SELECT seq, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
+		found = true
+		return scan(&seq, &now, &xid)
+	})
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", p.spaceGone()
+	}
+	t.seq, t.began, t.now = uint64(seq), uint64(seq), p.moment(now)
+	return xid, nil
+}
+
+func (p *Postgres) moment(ns int64) lockkeeper.Moment {
+	if p.opt.Clock != nil {
+		return p.opt.Clock()
+	}
+	return lockkeeper.Moment{Lease: lockkeeper.Instant(ns), Wall: time.Unix(0, ns).UTC()}
+}
+
+// lost reports whether an error leaves open whether the server did it. A server
+// that says that it ends the session may have done it, too.
+func lost(err error, conn *pgx.Conn) bool {
+	return err != nil && conn.IsClosed() && !pgconn.SafeToRetry(err)
+}
+
+// outcome asks the server what became of a transaction whose connection broke.
+func (p *Postgres) outcome(caller context.Context, xid string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), p.opt.Busy)
+	defer cancel()
+	unknown := func(err error) error {
+		return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke during a commit, and whether it took effect could not be found out",
+			Next: "look with `lockkeeper status` when the server is back; what was granted expires with its lease", Err: errors.Join(cause, err)}
+	}
+	for {
+		var status *string
+		err := p.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			// The server may be restarting.
+		case err != nil:
+			return unknown(err)
+		case status == nil:
+			return unknown(errors.New("the server no longer knows transaction " + xid))
+		case *status == "committed":
+			return nil
+		case *status == "aborted":
+			return p.unchanged(caller, cause)
+		}
+		// In progress: the server has not noticed yet that the connection is gone.
+		select {
+		case <-ctx.Done():
+			return unknown(ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// unchanged is the answer when the connection broke and nothing came of it.
+func (p *Postgres) unchanged(caller context.Context, cause error) error {
+	if caller.Err() != nil { // it was broken off from here
+		return context.Cause(caller)
+	}
+	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}
+}
+
+// View implements lockkeeper.Store.
+func (p *Postgres) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+	refused := false
+	err := p.with(ctx, func(conn *pgx.Conn) (ran bool, err error) { return p.view(ctx, conn, fn, &refused) })
+	if refused {
+		return err
+	}
+	return p.explain(ctx, err)
+}
+
+func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Reader) error, refused *bool) (ran bool, err error) {
+	s := newPgSession(ctx, conn)
+	t := &tx{session: s, key: p.key, space: p.space}
+	defer func() {
+		if !conn.IsClosed() {
+			err = cmp.Or(err, rollback(ctx, conn))
+		}
+	}()
+	if err := s.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
+		return false, err
+	}
+	var now int64
+	err = s.query(`SELECT `+nowSQL, nil, func(scan func(...any) error) error { return scan(&now) })
+	if err != nil {
+		return false, err
+	}
+	t.now = p.moment(now)
+	err = fn(t)
+	*refused = err != nil && !s.failed
+	return true, err
+}

@@ -1,0 +1,116 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+)
+
+// CreateSQLite makes a new database with one empty space. It refuses a path
+// where something exists, and a path beside which an earlier database left its
+// log of writes: SQLite would play it into the new one.
+func CreateSQLite(ctx context.Context, path, space string) error {
+	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
+		return err
+	}
+	for _, there := range []string{path, path + "-wal", path + "-journal"} {
+		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
+			return createProblem(path, &fs.PathError{Op: "create", Path: there, Err: errors.Join(fs.ErrExist, err)})
+		}
+	}
+	// Made aside and put in place whole: whoever dies on the way leaves nothing
+	// that looks like a database, and nobody opens a half-made one.
+	draft := path + "-new-" + rand.Text()
+	defer func() {
+		for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
+			os.Remove(draft + rest)
+		}
+	}()
+	if err := makeSQLite(ctx, draft, space); err != nil {
+		return createProblem(path, err)
+	}
+	if err := os.Truncate(path+"-turn", 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return createProblem(path, err) // it would remember the numbers of an earlier database
+	}
+	if err := os.Link(draft, path); err != nil {
+		return createProblem(path, err)
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func createProblem(path string, err error) error {
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
+		return err
+	}
+	return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove what is there if no holder is running"}
+}
+
+// makeSQLite makes a database with everything in its one file, on disk.
+func makeSQLite(ctx context.Context, path, space string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	id, err := incarnation(f)
+	if err != nil {
+		return err
+	}
+	s := &SQLite{path: path, space: space, file: f}
+	sess, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	err = sess.conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
+	if err == nil {
+		err = migrateSQLite(sess)
+	}
+	if err == nil {
+		err = sess.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`,
+			space, id, time.Now().UnixNano())
+	}
+	if err == nil {
+		err = sess.conn.Exec(`PRAGMA journal_mode = WAL`) // stays with the file
+	}
+	if err = errors.Join(s.explain(err), sess.close()); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// RestoreSQLite accepts a database that was copied, restored from a backup or
+// lost its latest writes. Numbers go on in a new epoch, above every one that was
+// ever given.
+func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
+	s, err := openSQLite(ctx, &SQLite{path: path, space: space, opt: opt, restoring: true})
+	if err != nil {
+		return err
+	}
+	now, err := incarnation(s.file)
+	if err == nil {
+		err = s.Update(ctx, func(t lockkeeper.Tx) error {
+			given, err := s.turn.mark()
+			if err != nil {
+				return err
+			}
+			return t.(*tx).newEpoch(now, given)
+		})
+	}
+	return errors.Join(err, s.Close())
+}

@@ -1,0 +1,134 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+var auditTests = []test{
+	{"every change is an event", testEveryChange},
+	{"a refusal is told once", testDenyOnce},
+	{"a waiter's blockers are told once", testWaitingOnce},
+	{"forcing", testForce},
+}
+
+// shows: DL-18 DL-76 GP-44
+func testEveryChange(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", upgradeable("a")))
+	w := b.waits(asks("w", "dal", write("a")))
+	x := b.waits(asks("x", "dal", write("a")))
+	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Leave(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.release(g)
+	b.isServed(w)
+	var got []string
+	b.view(func(r lockkeeper.Reader) error {
+		evs, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+		for _, e := range evs {
+			got = append(got, string(e.Kind)+" "+e.Holder)
+			if e.At.IsZero() || e.Actor.Kind == "" || e.GrantID == "" {
+				t.Errorf("event without when, who or what: %+v", e)
+			}
+		}
+		return err
+	})
+	want := []string{"acquired h", "waiting w", "waiting x", "upgraded h", "extended h", "withdrawn x", "released h", "acquired w"}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %q\nwant   %q", got, want)
+	}
+}
+
+// shows: DL-74
+func testDenyOnce(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	denials := func(want int) {
+		t.Helper()
+		if ev := b.events(lockkeeper.EventDenied); len(ev) != want || len(ev[want-1].Conflicts) == 0 {
+			t.Errorf("denials %+v, want %d", ev, want)
+		}
+	}
+	ask := asks("k", "", write("a", "b"))
+	one := b.takes(asks("h", "", write("a")))
+	for range 3 {
+		b.blocked(ask)
+	}
+	denials(1)
+	b.blocked(asks("l", "", write("a", "b"))) // another holder
+	b.blocked(asks("k", "", write("a")))      // another request
+	denials(3)
+	two := b.takes(asks("h", "", write("b")))
+	b.blocked(ask)
+	b.blocked(ask)
+	denials(4)
+	b.release(one)
+	b.blocked(ask)
+	denials(5)
+	b.release(two)
+	b.release(b.takes(ask))
+	b.takes(asks("h", "", write("a")))
+	b.blocked(ask)
+	denials(6)
+}
+
+func testWaitingOnce(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	one, two := b.takes(asks("one", "", write("a"))), b.takes(asks("two", "", write("b")))
+	w := b.waits(asks("w", "", write("a", "b")))
+	for range 3 {
+		b.stillWaits(w)
+	}
+	told := func(want, conflicts int) {
+		t.Helper()
+		if ev := b.events(lockkeeper.EventWaiting); len(ev) != want || len(ev[want-1].Conflicts) != conflicts {
+			t.Errorf("told %+v, want %d times", ev, want)
+		}
+	}
+	told(1, 2)
+	b.release(two)
+	b.stillWaits(w)
+	told(2, 1)
+	b.release(one)
+	b.isServed(w)
+	told(2, 1)
+}
+
+// shows: DL-72 CF-14
+func testForce(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "", write("a")))
+	w := b.waits(asks("w", "", write("a")))
+	for _, kind := range []lockkeeper.ActorKind{lockkeeper.ActorAgent, lockkeeper.ActorHolder, lockkeeper.ActorSystem, ""} {
+		if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "claude", Kind: kind}, "I need it"); !isRefused(err) {
+			t.Errorf("as %q: %v", kind, err)
+		}
+	}
+	if ev := b.events(lockkeeper.EventRefused); len(ev) != 4 || ev[0].Actor.Name != "claude" || ev[0].GrantID != g.ID {
+		t.Errorf("refusals recorded: %+v", ev)
+	}
+	person := lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}
+	if err := b.m.ForceRelease(b.ctx, g.ID, person, ""); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("without a reason: %v", err)
+	}
+	b.stillWaits(w)
+	if err := b.m.ForceRelease(b.ctx, g.ID, person, "it hangs"); err != nil {
+		t.Fatal(err)
+	}
+	b.isServed(w)
+	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("renewing what was taken away: %v", err)
+	}
+	if err := b.m.ForceRelease(b.ctx, g.ID, person, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("twice: %v", err)
+	}
+}

@@ -1,0 +1,178 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+var growTests = []test{
+	{"upgrade", testUpgrade},
+	{"upgrade is refused beside readers", testUpgradeRefused},
+	{"two upgradeables", testTwoUpgradeables},
+	{"upgrade against waiters", testUpgradeAgainstWaiters},
+	{"extend in order", testExtendInOrder},
+	{"extend by try", testExtendByTry},
+	{"extend against a waiter", testExtendAgainstWaiter},
+	{"where the set is fixed", testFixedSet},
+}
+
+func isRefused(err error) bool {
+	var r *lockkeeper.RefusedError
+	return errors.As(err, &r)
+}
+
+// shows: DL-13 DL-19 DL-20
+func testUpgrade(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", upgradeable("a", "b"), read("c")))
+	got, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a")
+	if err != nil || !got.Covers("a") || got.Covers("b") || got.Fence != g.Fence {
+		t.Fatalf("upgraded %+v, %v", got, err)
+	}
+	b.blocked(asks("k", "dal", read("a")))
+	b.release(b.takes(asks("k", "dal", read("b"))))
+	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
+		t.Errorf("what is written already upgrades to itself: %v", err)
+	}
+	for _, path := range []string{"c", "d"} {
+		if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "b", path); !isRefused(err) {
+			t.Errorf("upgrade of %s, not held as upgradeable: %v", path, err)
+		}
+	}
+	if rec := b.get(g.ID); slices.Contains(rec.Paths(lockkeeper.Write), "b") {
+		t.Error("a refused upgrade changed part of the grant")
+	}
+	if ev := b.events(lockkeeper.EventUpgraded); len(ev) != 1 || ev[0].GrantID != g.ID || !slices.Equal(ev[0].Locks, write("a")) {
+		t.Errorf("upgrade events %+v", ev)
+	}
+}
+
+// shows: DL-19
+func testUpgradeRefused(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", upgradeable("a", "b")))
+	reader := b.takes(asks("reader", "dal", read("a/x")))
+	_, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "b", "a")
+	var blocked *lockkeeper.BlockedError
+	if !errors.As(err, &blocked) || len(blocked.Conflicts) != 1 || blocked.Conflicts[0].GrantID != reader.ID {
+		t.Fatalf("got %v, want blocked by the reader", err)
+	}
+	if rec := b.get(g.ID); !slices.Equal(rec.Locks, upgradeable("a", "b")) {
+		t.Errorf("the hold changed to %v", rec.Locks)
+	}
+	if ev := b.events(lockkeeper.EventUpgradeDenied); len(ev) != 1 || len(ev[0].Conflicts) != 1 {
+		t.Errorf("denials %+v", ev)
+	}
+	b.release(reader)
+	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a", "b"); err != nil {
+		t.Error(err)
+	}
+}
+
+// shows: CF-3
+func testTwoUpgradeables(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	b.takes(asks("h", "dal", upgradeable("a")))
+	b.blocked(asks("k", "dal", upgradeable("a/x")))
+	b.takes(asks("r", "dal", read("a/x")))
+}
+
+// shows: SW-73
+func testUpgradeAgainstWaiters(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", upgradeable("a")))
+	other := b.takes(asks("other", "dal", write("b")))
+	writer := b.waits(asks("writer", "dal", write("a")))
+	mixed := b.waits(asks("mixed", "dal", read("a"), read("b")))
+	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
+		t.Fatalf("waiters refuse an upgrade: %v", err)
+	}
+	b.sound()
+	b.release(other)
+	b.stillWaits(mixed)
+	b.sound()
+	b.release(g)
+	b.release(b.isServed(writer))
+	b.isServed(mixed)
+	b.sound()
+}
+
+// shows: DL-66 DL-70 CF-4
+func testExtendInOrder(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	node := func(p string) lockkeeper.Lock { return locks(lockkeeper.Write, lockkeeper.Node, []string{p})[0] }
+	g := b.takes(asks("h", "dal", []lockkeeper.Lock{node("project/p2")}))
+	for _, p := range []string{"project/p3", "project/p1/map/m5", "project/p0/map/m6"} {
+		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node(p)); err != nil {
+			t.Fatalf("extend by %s: %v", p, err)
+		}
+	}
+	for _, p := range []string{"project/p9", "project/p9/map/m1"} {
+		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node(p)); !isRefused(err) {
+			t.Errorf("extend by %s, out of order: %v", p, err)
+		}
+	}
+	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node("project/p2")); err != nil {
+		t.Errorf("extend by what is held: %v", err)
+	}
+	b.takes(asks("k", "dal", []lockkeeper.Lock{node("project/p9/map/m9")}))
+	_, err := b.m.Extend(b.ctx, g.ID, g.Token, node("project/p8/map/m8"), node("project/p9/map/m9"))
+	if !lock.IsBlocked(err) {
+		t.Errorf("extend by what another holds: %v", err)
+	}
+	if n := len(b.get(g.ID).Locks); n != 4 {
+		t.Errorf("holds %d locks, want 4: extending is all or nothing", n)
+	}
+	b.blocked(asks("k", "dal", []lockkeeper.Lock{node("project/p0/map/m6")}))
+	if a, d := len(b.events(lockkeeper.EventExtended)), len(b.events(lockkeeper.EventExtendDenied)); a != 3 || d != 1 {
+		t.Errorf("%d extensions and %d denials recorded", a, d)
+	}
+	b.release(g)
+	b.takes(asks("k", "dal", []lockkeeper.Lock{node("project/p0/map/m6"), node("project/p2"), node("project/p3")}))
+}
+
+func testExtendByTry(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "session", write("m")))
+	for _, p := range []string{"z", "a"} { // any order
+		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write(p)...); err != nil {
+			t.Errorf("extend by %s: %v", p, err)
+		}
+	}
+	if got := b.get(g.ID).Paths(lockkeeper.Write); !slices.Equal(got, []string{"a", "m", "z"}) {
+		t.Errorf("holds %v", got)
+	}
+}
+
+// shows: SW-73
+func testExtendAgainstWaiter(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", write("a")))
+	w := b.waits(asks("w", "dal", write("a", "b")))
+	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); err != nil {
+		t.Fatalf("a waiter refuses an extension: %v", err)
+	}
+	b.sound()
+	b.release(g)
+	b.isServed(w)
+	b.sound()
+}
+
+// shows: SW-42 PL-44
+func testFixedSet(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "agent", write("a")))
+	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); !isRefused(err) {
+		t.Errorf("extend: %v", err)
+	}
+	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); !isRefused(err) {
+		t.Errorf("upgrade: %v", err)
+	}
+	if _, err := b.m.TryAcquire(b.ctx, asks("k", "agent", upgradeable("c"))); !isRefused(err) {
+		t.Errorf("upgradeable: %v", err)
+	}
+}

@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Op is one operation of a concurrent history, as its client saw it. A client
+// writes it twice: when it calls, and again when the answer is there, so that
+// an operation cut short by the end of the client is in the history as well.
+type Op struct {
+	Client int               `json:"client"`
+	Number int               `json:"number"` // rising per client
+	Kind   string            `json:"kind"`   // try, release, renew, upgrade
+	Part   int               `json:"part"`   // operations of different parts never touch one place
+	Grant  string            `json:"grant"`  // a name, unique in the history
+	Locks  []lockkeeper.Lock `json:"locks,omitempty"`
+	Call   int64             `json:"call"` // nanoseconds on a clock that all clients share
+	Return int64             `json:"return,omitempty"`
+	Answer string            `json:"answer,omitempty"` // ok, blocked, gone; "": not known
+	Fence  uint64            `json:"fence,omitempty"`
+}
+
+// parts is how many places of their own a history has; few, so that clients
+// meet.
+const parts = 3
+
+// RunClient performs random operations and writes its history to w as lines of
+// JSON, without buffering. Clients of one history have different numbers. Leases
+// must outlive the history: an expiry is not one of its operations.
+func RunClient(ctx context.Context, m *lock.Manager, client, ops int, seed uint64, w io.Writer) error {
+	c := historian{m: m, rnd: rand.New(rand.NewPCG(seed, uint64(client))), client: client, w: json.NewEncoder(w)}
+	for range ops {
+		if err := c.operate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type historian struct {
+	m      *lock.Manager
+	rnd    *rand.Rand
+	client int
+	number int
+	w      *json.Encoder
+	held   []kept
+}
+
+// kept is a grant that the client was given, and may have released.
+type kept struct {
+	op Op
+	g  *lock.Grant
+}
+
+func (c *historian) operate(ctx context.Context) error {
+	c.number++
+	op := Op{Client: c.client, Number: c.number, Grant: fmt.Sprintf("%d-%d", c.client, c.number)}
+	kind := c.rnd.IntN(10)
+	if len(c.held) == 0 || kind < 4 {
+		return c.try(ctx, op)
+	}
+	i := c.rnd.IntN(len(c.held))
+	k := c.held[i]
+	op.Grant, op.Part, op.Locks = k.op.Grant, k.op.Part, nil
+	switch {
+	case kind < 5:
+		op.Kind = "renew"
+		return c.record(&op, func() error { _, err := c.m.Renew(ctx, k.g.ID, k.g.Token); return err })
+	case kind < 7:
+		op.Kind = "upgrade"
+		path := k.op.Locks[c.rnd.IntN(len(k.op.Locks))].Path
+		op.Locks = write(path)
+		return c.record(&op, func() error { _, err := c.m.Upgrade(ctx, k.g.ID, k.g.Token, path); return err })
+	}
+	if c.rnd.IntN(4) > 0 { // otherwise it is kept, to be used after its release
+		c.held = slices.Delete(c.held, i, i+1)
+	}
+	op.Kind = "release"
+	return c.record(&op, func() error {
+		released, err := c.m.Release(ctx, k.g.ID, k.g.Token)
+		if err == nil && !released {
+			err = &lockkeeper.NotHeldError{GrantID: k.g.ID}
+		}
+		return err
+	})
+}
+
+func (c *historian) try(ctx context.Context, op Op) error {
+	op.Kind, op.Part = "try", c.rnd.IntN(parts)
+	top := fmt.Sprint("p", op.Part)
+	paths := []string{top, top + "/a", top + "/a/x", top + "/b"}
+	c.rnd.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+	for _, p := range paths[:1+c.rnd.IntN(2)] {
+		op.Locks = append(op.Locks, locks(lockkeeper.Read+lockkeeper.Mode(c.rnd.IntN(3)), lockkeeper.Node+lockkeeper.Kind(c.rnd.IntN(2)), []string{p})...)
+	}
+	op.Locks = lockkeeper.Normalize(op.Locks)
+	return c.record(&op, func() error {
+		g, err := c.m.TryAcquire(ctx, lockkeeper.Request{Holder: op.Grant, Policy: "dal", Locks: op.Locks})
+		if err == nil {
+			op.Fence = g.Fence
+			c.held = append(c.held, kept{op, g})
+		}
+		return err
+	})
+}
+
+func (c *historian) record(op *Op, act func() error) error {
+	op.Call = monotonic()
+	if err := c.w.Encode(op); err != nil {
+		return err
+	}
+	err := act()
+	op.Return = monotonic()
+	switch code := lockkeeper.CodeOf(err); {
+	case err == nil:
+		op.Answer = "ok"
+	case code == lockkeeper.CodeBlocked:
+		op.Answer = "blocked"
+	case code == lockkeeper.CodeNotHeld:
+		op.Answer = "gone"
+	case code == lockkeeper.CodeRefused:
+		op.Answer = "refused"
+	default:
+		return fmt.Errorf("%s %v: %w", op.Kind, op.Locks, err)
+	}
+	return c.w.Encode(op)
+}
+
+// ReadHistory reads what a client wrote. A last line that was cut short is left
+// out; of an operation without an answer, its call is kept.
+func ReadHistory(r io.Reader) ([]Op, error) {
+	var ops []Op
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var op Op
+		if err := json.Unmarshal(lines.Bytes(), &op); err != nil {
+			if lines.Scan() {
+				return nil, fmt.Errorf("history: %w", err)
+			}
+			return ops, nil
+		}
+		if n := len(ops); n > 0 && ops[n-1].Number == op.Number {
+			ops[n-1] = op
+		} else {
+			ops = append(ops, op)
+		}
+	}
+	return ops, lines.Err()
+}

@@ -1,0 +1,314 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+var leaseTests = []test{
+	{"agent: an expired grant blocks nobody", testAgentExpires},
+	{"renewing", testRenew},
+	{"a jump of the wall clock frees nothing", testWallJump},
+	{"expiry hands over", testExpiryHandsOver},
+	{"dal: four conditions", testFourConditions},
+	{"dal: a live process is a claim", testLiveProcess},
+	{"tidy: the next acquirer breaks", testBreak},
+	{"author and person: never by itself", testAsk},
+	{"a dead holder is recovered at once", testDeadHolder},
+	{"what a dead holder left must end first", testLeftovers},
+}
+
+// processes judges as it is told.
+type processes struct {
+	mu    sync.Mutex
+	life  map[int]lockkeeper.Life // by pid
+	ended []string                // grants whose leftovers were ended
+	stuck error
+}
+
+func (p *processes) set(pid int, l lockkeeper.Life) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life == nil {
+		p.life = map[int]lockkeeper.Life{}
+	}
+	p.life[pid] = l
+}
+
+func (p *processes) Life(q lockkeeper.Process) lockkeeper.Life {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life[q.PID]
+}
+
+func (p *processes) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return nil }
+
+func (p *processes) EndLeftovers(_ context.Context, _ lockkeeper.Process, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stuck == nil {
+		p.ended = append(p.ended, id)
+	}
+	return p.stuck
+}
+
+func (b *bench) recover(want int) {
+	b.Helper()
+	if n, err := b.m.Recover(b.ctx); n != want || err != nil {
+		b.Fatalf("recovered %d, %v, want %d", n, err, want)
+	}
+}
+
+// shows: GP-15 SW-72 PL-45
+func testAgentExpires(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "", write("a")))
+	b.clock.Advance(30*time.Minute - 1)
+	b.blocked(asks("k", "", write("a")))
+	b.clock.Advance(1)
+	if got, err := b.m.CheckConflicts(b.ctx, write("a")); err != nil || len(got) != 0 {
+		t.Errorf("conflicts with an expired grant: %v, %v", got, err)
+	}
+	next := b.takes(asks("k", "", write("a"))) // no reaper ran
+	if next.Fence <= g.Fence {
+		t.Errorf("fence %d after %d", next.Fence, g.Fence)
+	}
+	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("renewing an expired grant: %v", err)
+	}
+	b.release(g) // harmless, and does not touch the next holder's
+	b.blocked(asks("l", "", write("a")))
+	// The reaper finds what nobody met.
+	b.clock.Advance(time.Hour)
+	b.recover(1)
+	b.recover(0)
+	if ev := b.events(lockkeeper.EventExpired); len(ev) != 2 || len(ev[0].Conditions) == 0 || ev[0].Reason == "" || ev[0].Actor.Kind != lockkeeper.ActorSystem {
+		t.Errorf("expiry events %+v", ev)
+	}
+	b.sound()
+}
+
+// shows: GP-33 CF-10
+func testRenew(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	r := asks("h", "", read("a"))
+	r.TTL = time.Minute
+	g := b.takes(r)
+	for range 5 {
+		b.clock.Advance(50 * time.Second)
+		got, err := b.m.Renew(b.ctx, g.ID, g.Token)
+		if err != nil || !got.ExpiresAt.Equal(b.clock.Now().Wall.Add(time.Minute)) || !got.HeartbeatAt.Equal(b.clock.Now().Wall) {
+			t.Fatalf("renewed %+v, %v", got, err)
+		}
+	}
+	if _, err := b.m.Renew(b.ctx, g.ID, "guess"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("with a wrong token: %v", err)
+	}
+	b.clock.Advance(time.Minute) // expired, and nobody has freed it yet: it is not revived
+	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("after expiry: %v", err)
+	}
+	if n := len(b.events(lockkeeper.EventRenewFailed)); n != 2 {
+		t.Errorf("%d failures recorded, want 2", n)
+	}
+}
+
+func testWallJump(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{WaitLease: time.Minute})
+	g := b.takes(asks("h", "", write("a")))
+	w := b.waits(asks("w", "", write("a")))
+	ticket := b.get(w.ID()).Ticket
+	for _, jump := range []time.Duration{time.Hour, -3 * time.Hour, 100 * 24 * time.Hour} {
+		b.clock.JumpWall(jump)
+		b.recover(0)
+		b.blocked(asks("k", "", write("a")))
+		b.stillWaits(w)
+		if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
+			t.Errorf("after a jump of %v: %v", jump, err)
+		}
+	}
+	if got := b.get(w.ID()).Ticket; got != ticket {
+		t.Error("a jump of the wall clock cost a place in the line")
+	}
+}
+
+func testExpiryHandsOver(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{WaitLease: time.Hour})
+	b.takes(asks("h", "", write("a", "b")))
+	first := b.waits(asks("first", "", write("a")))
+	second := b.waits(asks("second", "", write("a")))
+	other := b.waits(asks("other", "", write("b")))
+	b.clock.Advance(30 * time.Minute)
+	b.stillWaits(second) // it meets the expired grant, and the first of the line profits
+	b.isServed(first)
+	b.isServed(other)
+	b.stillWaits(second)
+	b.sound()
+}
+
+// shows: DL-17 DL-18 DL-71 DL-76 GP-32
+func testFourConditions(t *testing.T, f Fixture) {
+	type want struct{ lease, quiet, unclaimed bool }
+	for name, c := range map[string]struct {
+		ttl     time.Duration // of the grant
+		silent  time.Duration // since its last heartbeat
+		claimed bool
+		want    want
+	}{
+		"all hold":             {45 * time.Second, 75 * time.Second, false, want{true, true, true}},
+		"the lease runs":       {2 * time.Minute, 75 * time.Second, false, want{false, true, true}},
+		"the heartbeat is new": {10 * time.Second, 20 * time.Second, false, want{true, false, true}},
+		"somebody claims it":   {45 * time.Second, 75 * time.Second, true, want{true, true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, f, lock.Options{})
+			r := asks("job", "dal", write("a"))
+			r.TTL = c.ttl
+			g := b.takes(r)
+			if c.claimed {
+				if err := b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "worker", Holder: "job"}, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.clock.Advance(c.silent)
+			admin := lockkeeper.Actor{Name: "root", Kind: lockkeeper.ActorAdmin}
+			if c.want == (want{true, true, true}) {
+				b.takes(asks("next", "dal", write("a")))
+				ev := b.events(lockkeeper.EventRecovered)
+				if len(ev) != 1 || ev[0].GrantID != g.ID || ev[0].Actor.Name == "" || ev[0].Reason == "" || len(ev[0].Conditions) != 4 {
+					t.Fatalf("recovery events %+v", ev)
+				}
+				if slices.ContainsFunc(ev[0].Conditions, func(c lockkeeper.Condition) bool { return !c.Held }) {
+					t.Errorf("recovered under %+v", ev[0].Conditions)
+				}
+				return
+			}
+			b.recover(0)
+			b.blocked(asks("next", "dal", write("a")))
+			err := b.m.ForceRelease(b.ctx, g.ID, admin, "in a hurry")
+			var refused *lockkeeper.RefusedError
+			if !errors.As(err, &refused) || len(refused.Conditions) != 4 {
+				t.Fatalf("forced: %v", err)
+			}
+			got := want{refused.Conditions[0].Held, refused.Conditions[1].Held, refused.Conditions[2].Held}
+			if got != c.want {
+				t.Errorf("conditions %+v, want %+v", refused.Conditions, c.want)
+			}
+			if ev := b.events(lockkeeper.EventRefused); len(ev) != 1 || len(ev[0].Conditions) != 4 {
+				t.Errorf("refusals recorded: %+v", ev)
+			}
+			if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
+				t.Errorf("a stale grant that nobody recovered can be renewed: %v", err)
+			}
+		})
+	}
+}
+
+// shows: GP-32
+func testLiveProcess(t *testing.T, f Fixture) {
+	ps := &processes{}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	r := asks("job", "dal", write("a"))
+	r.Process = &lockkeeper.Process{PID: 1}
+	ps.set(1, lockkeeper.LifeAlive)
+	b.takes(r)
+	if err := b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "w", Holder: "job", Process: &lockkeeper.Process{PID: 2}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	ps.set(2, lockkeeper.LifeAlive)
+	b.clock.Advance(2 * time.Minute)
+	b.recover(0) // the holder lives
+	ps.set(1, lockkeeper.LifeDead)
+	b.recover(0) // its claimant does
+	ps.set(2, lockkeeper.LifeDead)
+	b.recover(1) // nobody, although the claim has not run out
+	b.sound()
+}
+
+// shows: CF-9
+func testBreak(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "tidy", write("a")))
+	b.clock.Advance(1920*time.Second - 1)
+	b.blocked(asks("k", "tidy", write("a")))
+	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
+		t.Errorf("renewing within the grace: %v", err)
+	}
+	b.clock.Advance(1920 * time.Second)
+	b.takes(asks("k", "tidy", write("a")))
+}
+
+// shows: CF-9
+func testAsk(t *testing.T, f Fixture) {
+	ps := &processes{}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	for i, policy := range []string{"author", "person"} {
+		r := asks("h", policy, write(policy))
+		r.Process = &lockkeeper.Process{PID: i + 1}
+		g := b.takes(r)
+		ps.set(i+1, lockkeeper.LifeDead)
+		b.clock.Advance(100 * time.Hour)
+		b.recover(0)
+		b.blocked(asks("k", "", write(policy)))
+		if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "she left"); err != nil {
+			t.Errorf("a person may: %v", err)
+		}
+		b.release(b.takes(asks("k", "", write(policy))))
+	}
+	if ev := b.events(lockkeeper.EventForceReleased); len(ev) != 2 || ev[0].Actor.Name != "Ada" || ev[0].Reason != "she left" || len(ev[0].Conditions) == 0 {
+		t.Errorf("force events %+v", ev)
+	}
+}
+
+// shows: SW-71
+func testDeadHolder(t *testing.T, f Fixture) {
+	ps := &processes{}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	r := asks("h", "", write("a"))
+	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
+	g := b.takes(r)
+	r = asks("dead waiter", "", write("a"))
+	r.Process = &lockkeeper.Process{PID: 2}
+	ps.set(1, lockkeeper.LifeAlive)
+	ps.set(2, lockkeeper.LifeAlive)
+	b.waits(r)
+	b.blocked(asks("k", "", write("a")))
+	ps.set(1, lockkeeper.LifeDead)
+	ps.set(2, lockkeeper.LifeDead)
+	b.takes(asks("k", "", write("a")))
+	if !slices.Equal(ps.ended, []string{g.ID}) {
+		t.Errorf("leftovers of %v were ended, want those of %s alone", ps.ended, g.ID)
+	}
+	if ev := b.events(lockkeeper.EventRecovered); len(ev) != 2 || len(ev[0].Conditions) == 0 {
+		t.Errorf("recovery events %+v", ev)
+	}
+	b.sound()
+}
+
+func testLeftovers(t *testing.T, f Fixture) {
+	ps := &processes{stuck: errors.New("pid 6 is in uninterruptible sleep")}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	r := asks("h", "", write("a"))
+	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
+	b.takes(r)
+	ps.set(1, lockkeeper.LifeDead)
+	for range 3 {
+		b.recover(0)
+		b.clock.Advance(30 * time.Minute) // also when the lease is past
+		b.blocked(asks("k", "", write("a")))
+	}
+	if ev := b.events(lockkeeper.EventRecoverFailed); len(ev) != 1 || ev[0].Reason != ps.stuck.Error() {
+		t.Errorf("failures recorded: %+v, want one", ev)
+	}
+	ps.mu.Lock()
+	ps.stuck = nil
+	ps.mu.Unlock()
+	b.takes(asks("k", "", write("a")))
+}

@@ -1,0 +1,311 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+var lineTests = []test{
+	{"is served in ticket order", testTicketOrder},
+	{"trying counts as the latest", testTryIsLatest},
+	{"only disjoint requests overtake", testDisjointOvertakes},
+	{"readers cannot starve a writer", testNoStarvation},
+	{"a wide request comes after its predecessors", testWide},
+	{"leaving lets others go on", testLeaving},
+	{"an unconfirmed promotion falls", testUnconfirmed},
+	{"a lapsed place is lost", testLapsedPlace},
+	{"attending keeps the place", testAttending},
+	{"acquire waits and wakes", testAcquireWakes},
+	{"acquire times out", testAcquireTimesOut},
+	{"acquire is cancelled", testAcquireCancelled},
+	{"a failed commit is no grant", testFailedCommit},
+}
+
+// shows: SW-45
+func testTicketOrder(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("holder", "", write("a")))
+	var line []*lock.Place
+	for i := range 5 {
+		line = append(line, b.waits(asks(fmt.Sprint("waiter ", i), "", write("a"))))
+	}
+	b.sound()
+	for i, p := range line {
+		b.release(g)
+		for _, later := range line[i+1:] {
+			b.stillWaits(later)
+		}
+		g = b.isServed(p)
+		b.sound()
+	}
+}
+
+func testTryIsLatest(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	b.takes(asks("reader", "", read("a")))
+	w := b.waits(asks("writer", "", write("a")))
+	got := b.blocked(asks("late reader", "", read("a"))).Conflicts
+	if len(got) != 1 || got[0].Kind != lockkeeper.Waiting || got[0].GrantID != w.ID() || got[0].Holder != "writer" {
+		t.Errorf("conflicts %+v, want the waiting writer", got)
+	}
+}
+
+func testDisjointOvertakes(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("holder", "", write("a")))
+	first := b.waits(asks("first", "", write("a", "b")))
+	b.waits(asks("second", "", write("b", "c")))
+	b.takes(asks("disjoint", "", write("d")))
+	b.blocked(asks("not disjoint", "", read("c/x")))
+	b.release(g)
+	b.isServed(first)
+	b.sound()
+}
+
+// shows: SW-73
+func testNoStarvation(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	old := b.takes(asks("reader 0", "", read("a")))
+	writer := b.waits(asks("writer", "", write("a")))
+	var later []*lock.Place
+	for i := range 10 {
+		b.blocked(asks(fmt.Sprint("trying reader ", i), "", read("a")))
+		later = append(later, b.waits(asks(fmt.Sprint("waiting reader ", i), "", read("a"))))
+	}
+	b.release(old)
+	g := b.isServed(writer)
+	b.stillWaits(later[0])
+	b.release(g)
+	for _, p := range later { // all together
+		b.isServed(p)
+	}
+	b.sound()
+}
+
+func testWide(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	var held []*lock.Grant
+	var paths []string
+	for i := range 8 {
+		p := fmt.Sprintf("f%d", i)
+		paths = append(paths, p)
+		held = append(held, b.takes(asks("h"+p, "", write(p))))
+	}
+	before := b.waits(asks("before", "", write("f0")))
+	wide := b.waits(asks("wide", "", write(paths...)))
+	after := b.waits(asks("after", "", write("f7")))
+	for _, g := range held {
+		b.stillWaits(wide)
+		b.release(g)
+	}
+	b.stillWaits(wide)
+	b.release(b.isServed(before))
+	b.stillWaits(after)
+	b.release(b.isServed(wide))
+	b.isServed(after)
+	b.sound()
+}
+
+func testLeaving(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	b.takes(asks("reader", "", read("a")))
+	writer := b.waits(asks("writer", "", write("a")))
+	reader := b.waits(asks("second reader", "", read("a")))
+	if err := writer.Leave(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.isServed(reader)
+	if b.get(writer.ID()) != nil {
+		t.Error("who left is still in the line")
+	}
+	// Leaving after the grant came gives it back.
+	g := b.takes(asks("h", "", write("b")))
+	one, two := b.waits(asks("one", "", write("b"))), b.waits(asks("two", "", write("b")))
+	b.release(g)
+	if rec := b.get(one.ID()); rec.State != lockkeeper.StatePromoted {
+		t.Fatalf("state %d, want promoted", rec.State)
+	}
+	if err := one.Leave(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.isServed(two)
+	b.sound()
+}
+
+func testUnconfirmed(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{WaitLease: 10 * time.Second})
+	g := b.takes(asks("h", "person", write("a")))
+	dead := b.waits(asks("dead", "person", write("a")))
+	b.clock.Advance(5 * time.Second)
+	next := b.waits(asks("next", "person", write("a")))
+	b.release(g)
+	if rec := b.get(dead.ID()); rec.State != lockkeeper.StatePromoted {
+		t.Fatalf("state %d, want promoted", rec.State)
+	}
+	b.blocked(asks("k", "", read("a"))) // until it falls it blocks like a held one
+	b.clock.Advance(4 * time.Second)
+	b.stillWaits(next)
+	b.clock.Advance(1 * time.Second)
+	b.isServed(next)
+	if rec := b.get(dead.ID()); rec != nil {
+		t.Errorf("an unconfirmed promotion is still there: %+v", rec)
+	}
+	b.stillWaits(dead) // it was not dead, only slow: it begins again, at the end
+	b.sound()
+}
+
+func testLapsedPlace(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{WaitLease: 10 * time.Second})
+	g := b.takes(asks("h", "person", write("a")))
+	slept := b.waits(asks("slept", "", write("a")))
+	b.clock.Advance(9 * time.Second)
+	awake := b.waits(asks("awake", "", write("a")))
+	b.clock.Advance(1 * time.Second)
+	ticket := b.get(slept.ID()).Ticket
+	b.stillWaits(slept) // wakes, finds its place lost, and enters again
+	if rec := b.get(slept.ID()); rec.Ticket <= ticket || rec.Ticket <= b.get(awake.ID()).Ticket {
+		t.Errorf("ticket %d, was %d: not at the end of the line", rec.Ticket, ticket)
+	}
+	b.release(g)
+	b.stillWaits(slept)
+	b.release(b.isServed(awake))
+	b.isServed(slept)
+	b.sound()
+}
+
+func testAttending(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{WaitLease: 10 * time.Second})
+	g := b.takes(asks("h", "person", write("a")))
+	w := b.waits(asks("w", "", write("a")))
+	ticket := b.get(w.ID()).Ticket
+	for range 5 {
+		b.clock.Advance(9 * time.Second)
+		b.stillWaits(w)
+	}
+	if got := b.get(w.ID()).Ticket; got != ticket {
+		t.Errorf("ticket %d became %d", ticket, got)
+	}
+	b.release(g)
+	if got := b.isServed(w); !got.ExpiresAt.Equal(b.clock.Now().Wall.Add(30 * time.Minute)) {
+		t.Errorf("expires at %v: the lease of the grant begins with its confirmation", got.ExpiresAt)
+	}
+}
+
+// shows: GP-14 SW-45
+func testAcquireWakes(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	waiter := b.m
+	if f.Second != nil {
+		waiter = b.manager(second(t, f, b.store, b.clock), lock.Options{})
+	}
+	g := b.takes(asks("h", "", write("a")))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		got, err := waiter.Acquire(b.ctx, asks("w", "", write("a")), ringWithin)
+		if err != nil {
+			t.Error(err)
+		} else if got.Fence <= g.Fence {
+			t.Errorf("fence %d after %d", got.Fence, g.Fence)
+		}
+	})
+	b.until("the waiter is in the line", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
+	b.release(g)
+	wg.Wait() // the slow poll is 20 s away: a missing ring is a timeout
+	b.sound()
+}
+
+// until looks again and again for something another goroutine is about to do.
+func (b *bench) until(what string, ok func() bool) {
+	b.Helper()
+	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > ringWithin {
+			b.Fatalf("waited too long until %s", what)
+		}
+	}
+}
+
+// shows: SW-45 CF-18
+func testAcquireTimesOut(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "", write("a")))
+	for _, wait := range []time.Duration{0, 20 * time.Millisecond} {
+		_, err := b.m.Acquire(b.ctx, asks("w", "", write("a", "b")), wait)
+		var late *lockkeeper.LockTimeoutError
+		if !errors.As(err, &late) || len(late.Conflicts) != 1 || late.Conflicts[0].GrantID != g.ID || late.Attempts == 0 || late.Waited < wait {
+			t.Errorf("after %v: %+v", wait, err)
+		}
+	}
+	b.takes(asks("k", "", write("b")))
+	if n := len(b.events(lockkeeper.EventTimedOut)); n != 2 {
+		t.Errorf("%d timeout events, want 2", n)
+	}
+}
+
+func testAcquireCancelled(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	b.takes(asks("h", "", write("a")))
+	why := errors.New("changed my mind")
+	ctx, cancel := context.WithCancelCause(b.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := b.m.Acquire(ctx, asks("w", "", write("a", "b")), ringWithin); !errors.Is(err, why) {
+			t.Errorf("got %v, want the cause", err)
+		}
+	})
+	b.until("the waiter is in the line", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
+	cancel(why)
+	wg.Wait()
+	b.takes(asks("k", "", write("b")))
+	if ev := b.events(lockkeeper.EventWithdrawn); len(ev) != 1 || ev[0].Reason != why.Error() {
+		t.Errorf("withdrawn events %+v", ev)
+	}
+}
+
+// failing undoes every transaction whose turn has come.
+type failing struct {
+	lockkeeper.Store
+	after int // how many succeed before
+}
+
+func (s *failing) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	s.after--
+	return s.Store.Update(ctx, func(tx lockkeeper.Tx) error {
+		if err := fn(tx); err != nil || s.after != -1 {
+			return err
+		}
+		return errUndo
+	})
+}
+
+// shows: SW-71
+func testFailedCommit(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	m := b.manager(&failing{Store: b.store}, lock.Options{})
+	if g, err := m.Acquire(b.ctx, asks("w", "", write("a")), time.Second); g != nil || !errors.Is(err, errUndo) {
+		t.Errorf("got %+v, %v for a transaction that did not commit", g, err)
+	}
+	m = b.manager(&failing{Store: b.store}, lock.Options{})
+	if g, err := m.TryAcquire(b.ctx, asks("w", "", write("a"))); g != nil || !errors.Is(err, errUndo) {
+		t.Errorf("got %+v, %v for a transaction that did not commit", g, err)
+	}
+	m = b.manager(&failing{Store: b.store, after: 1}, lock.Options{})
+	h := b.takes(asks("h", "", write("a")))
+	p, err := m.Place(asks("w", "", write("a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.stillWaits(p)
+	b.release(h)
+	if g, err := p.Attend(b.ctx); g != nil || !errors.Is(err, errUndo) {
+		t.Errorf("got %+v, %v for a confirmation that did not commit", g, err)
+	}
+	b.isServed(p)
+	b.sound()
+}

@@ -1,0 +1,209 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Linearizable lets clients operate at the same time, each on the store that
+// open gives it, and checks their common history. The stores stay the caller's.
+//
+// shows: SW-43 DL-3 DL-4
+func Linearizable(t *testing.T, clients, ops int, open func(client int) lockkeeper.Store) {
+	t.Helper()
+	seed := seedOf(t)
+	histories := make([]bytes.Buffer, clients)
+	var wg sync.WaitGroup
+	for i := range clients {
+		m := lock.New(open(i), lock.Options{})
+		t.Cleanup(func() { m.Close() })
+		wg.Go(func() {
+			if err := RunClient(t.Context(), m, i, ops*Torture(), seed, &histories[i]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	var all []Op
+	for i := range histories {
+		h, err := ReadHistory(&histories[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h...)
+	}
+	if err := CheckHistories(all, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// CheckHistories reports whether the operations of all clients of one space can
+// be put into one order that keeps the real-time order and the plain rules. A
+// check that does not end within limit is an error too.
+func CheckHistories(ops []Op, limit time.Duration) error {
+	var history []porcupine.Operation
+	for _, op := range ops {
+		end := op.Return
+		if end == 0 {
+			end = math.MaxInt64 // it may have taken effect at any time since, or never
+		}
+		history = append(history, porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Output: op.Answer, Return: end})
+	}
+	model := sequential.ToModel()
+	switch result, info := porcupine.CheckOperationsVerbose(model, history, limit); result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("the check of %d operations did not end within %v", len(ops), limit)
+	default:
+		return fmt.Errorf("%d operations are not linearizable; the longest that are:\n%s", len(ops), longest(info, ops))
+	}
+}
+
+// longest shows, for each part, how many operations could be put in order, and
+// the rest of the part.
+func longest(info porcupine.LinearizationInfo, ops []Op) string {
+	var b strings.Builder
+	for part, ways := range info.PartialLinearizationsOperations() {
+		best := slices.MaxFunc(append(ways, nil), func(x, y []porcupine.Operation) int { return len(x) - len(y) })
+		total := 0
+		for _, op := range ops {
+			if op.Part == part {
+				total++
+			}
+		}
+		fmt.Fprintf(&b, "part %d: %d of %d\n", part, len(best), total)
+		for _, o := range best[max(0, len(best)-12):] {
+			fmt.Fprintf(&b, "  %+v\n", o.Input)
+		}
+	}
+	return b.String()
+}
+
+// held is a part of a space between two operations.
+type held struct {
+	grants string // one line per grant, sorted: the state compares as a string
+	fence  uint64 // the largest given so far
+}
+
+var sequential = porcupine.NondeterministicModel{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		out := make([][]porcupine.Operation, parts)
+		for _, o := range history {
+			part := o.Input.(Op).Part
+			out[part] = append(out[part], o)
+		}
+		return out
+	},
+	Init: func() []any { return []any{held{}} },
+	Step: func(state, input, output any) (next []any) {
+		for _, s := range step(state.(held), input.(Op), output.(string)) {
+			next = append(next, s)
+		}
+		return next
+	},
+	Hash: func(state any) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(state.(held).grants))
+		return h.Sum64() ^ state.(held).fence
+	},
+	DescribeOperation: func(input, output any) string {
+		op := input.(Op)
+		return fmt.Sprintf("%s %s %v: %s", op.Kind, op.Grant, op.Locks, output)
+	},
+}
+
+// step lists the states an operation may lead to, given its answer.
+func step(s held, op Op, answer string) []held {
+	right, next := effect(s, op)
+	switch {
+	case answer == "":
+		return []held{s, next} // not known: it happened, or did not
+	case answer != right:
+		return nil
+	case op.Kind == "try" && answer == "ok":
+		if op.Fence <= s.fence {
+			return nil
+		}
+		next.fence = op.Fence
+	}
+	return []held{next}
+}
+
+// effect is what an operation must answer in a state, and what it makes of it.
+func effect(s held, op Op) (answer string, next held) {
+	grants := parseGrants(s.grants)
+	mine, have := grants[op.Grant]
+	if op.Kind != "try" && !have {
+		return "gone", s
+	}
+	asked := op.Locks
+	switch op.Kind {
+	case "renew":
+		return "ok", s
+	case "release":
+		delete(grants, op.Grant)
+		return "ok", held{formatGrants(grants), s.fence}
+	case "upgrade":
+		i := slices.IndexFunc(mine, func(l lockkeeper.Lock) bool { return l.Path == op.Locks[0].Path })
+		if mine[i].Mode != lockkeeper.Upgradeable {
+			if mine[i].Mode == lockkeeper.Read {
+				return "refused", s
+			}
+			return "ok", s
+		}
+		mine[i].Mode = lockkeeper.Write
+		asked = mine[i : i+1]
+	}
+	for name, other := range grants {
+		if name != op.Grant && conflict(asked, other) {
+			return "blocked", s
+		}
+	}
+	if op.Kind == "try" {
+		mine = op.Locks
+	}
+	grants[op.Grant] = mine
+	return "ok", held{formatGrants(grants), s.fence}
+}
+
+// formatGrants and parseGrants turn the grants of a part into a string that is
+// equal when they are, and back.
+func formatGrants(grants map[string][]lockkeeper.Lock) string {
+	var lines []string
+	for name, ls := range grants {
+		line := name
+		for _, l := range ls {
+			line += fmt.Sprintf(" %d%d%s", l.Mode, l.Kind, l.Path)
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func parseGrants(s string) map[string][]lockkeeper.Lock {
+	grants := map[string][]lockkeeper.Lock{}
+	for line := range strings.Lines(s) {
+		fields := strings.Fields(line)
+		var ls []lockkeeper.Lock
+		for _, f := range fields[1:] {
+			ls = append(ls, lockkeeper.Lock{Mode: lockkeeper.Mode(f[0] - '0'),
+				Target: lockkeeper.Target{Kind: lockkeeper.Kind(f[1] - '0'), Path: f[2:]}})
+		}
+		grants[fields[0]] = ls
+	}
+	return grants
+}

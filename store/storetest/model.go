@@ -1,0 +1,252 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"lockkeeper"
+)
+
+// model is a space as the plain rules see it: the records of the last look, a
+// slice in ticket order, and the claims. It predicts what each operation
+// answers, and judges the state that it leaves.
+type model struct {
+	now      lockkeeper.Instant
+	policies map[string]lockkeeper.Policy
+	recs     []*lockkeeper.Record
+	seq      uint64                      // of the last event
+	claims   map[string]lockkeeper.Claim // by id
+}
+
+func (m *model) find(id string) *lockkeeper.Record {
+	for _, r := range m.recs {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// lapsed: by time alone a record blocks nobody any more.
+func (m *model) lapsed(r *lockkeeper.Record) bool {
+	p := m.policies[r.Policy]
+	switch {
+	case r.Expires == 0:
+		return false
+	case r.State != lockkeeper.StateHeld || p.Stale == lockkeeper.Reap:
+		return r.Expires <= m.now
+	case p.Stale == lockkeeper.Break:
+		return r.Expires.Add(p.Grace) <= m.now
+	}
+	return false
+}
+
+// stale: the four conditions hold.
+func (m *model) stale(r *lockkeeper.Record) bool {
+	for _, c := range m.claims {
+		if c.Holder == r.Holder && c.Expires > m.now {
+			return false
+		}
+	}
+	return r.Expires != 0 && r.Expires <= m.now && m.now.Until(r.Heartbeat) > m.policies[r.Policy].Grace
+}
+
+// abandoned: whoever is blocked by it recovers it.
+func (m *model) abandoned(r *lockkeeper.Record) bool {
+	return r.State == lockkeeper.StateHeld && m.policies[r.Policy].Stale == lockkeeper.RecoverUnclaimed && m.stale(r)
+}
+
+func (m *model) gone(r *lockkeeper.Record) bool { return m.lapsed(r) || m.abandoned(r) }
+
+// free reports whether a request would be granted: nothing that is not gone
+// conflicts, neither a grant nor an earlier place in the line. ticket is its
+// own place, MaxUint64 for the latest.
+func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
+	for _, r := range m.recs {
+		earlier := r.State != lockkeeper.StateWaiting || r.Ticket < ticket
+		if r.ID != id && earlier && !m.gone(r) && conflict(ls, r.Locks) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayGrow reports whether a grant may add locks: other live grants alone decide.
+func (m *model) mayGrow(ls []lockkeeper.Lock, id string) bool {
+	for _, r := range m.recs {
+		if r.ID != id && r.State != lockkeeper.StateWaiting && !m.lapsed(r) && conflict(ls, r.Locks) {
+			return false
+		}
+	}
+	return true
+}
+
+// touched says what an operation was allowed to change.
+type touched struct {
+	id      string // the record it was about
+	freed   bool   // which it frees
+	leased  bool   // gives a new lease
+	grown   bool   // gives other locks
+	entered bool   // puts into the line or grants
+	sweeps  bool   // every record that is gone must be freed
+}
+
+// judge compares the state after an operation with the one before it and with
+// the events in between, and takes it over.
+func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op touched) error {
+	var wrong []error
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if err := checkRecords(after); err != nil {
+		wrong = append(wrong, err)
+	}
+	log := newLedger(events)
+	if len(events) > 0 && events[0].Seq <= m.seq {
+		report("event %d after %d", events[0].Seq, m.seq)
+	}
+	byTicket := map[uint64]*lockkeeper.Record{}
+	for _, r := range after {
+		byTicket[r.Ticket] = r
+	}
+	for _, before := range m.recs {
+		now := byTicket[before.Ticket]
+		delete(byTicket, before.Ticket)
+		if now != nil {
+			if err := m.follows(before, now, op, log); err != nil {
+				report("%s: %w", name(before), err)
+			}
+			if op.sweeps && m.gone(now) {
+				report("%s is gone and was not freed", name(now))
+			}
+			continue
+		}
+		if !(op.freed && before.ID == op.id) && !m.gone(before) {
+			report("%s was freed, and nothing permits it", name(before))
+		}
+		if !log.take(freeing, before.ID) {
+			report("%s was freed without an event", name(before))
+		}
+	}
+	for _, fresh := range byTicket {
+		if !op.entered || fresh.ID != op.id {
+			report("%s appeared from nowhere", name(fresh))
+		}
+		if fresh.State != lockkeeper.StateWaiting {
+			if !log.takeSeq(lockkeeper.EventAcquired, fresh.ID, fresh.Fence) {
+				report("%s is granted without an event that has its fence", name(fresh))
+			}
+			if fresh.Fence <= m.seq {
+				report("%s has the old fence %d", name(fresh), fresh.Fence)
+			}
+		} else if !log.takeSeq(lockkeeper.EventWaiting, fresh.ID, fresh.Ticket) {
+			report("%s waits without an event that has its ticket", name(fresh))
+		}
+	}
+	for _, r := range after { // nobody was promoted past an earlier one
+		if r.State == lockkeeper.StateWaiting || r.Fence <= m.seq {
+			continue
+		}
+		for _, w := range after {
+			if w.State == lockkeeper.StateWaiting && w.Ticket < r.Ticket && conflict(w.Locks, r.Locks) {
+				report("%s was granted past %s", name(r), name(w))
+			}
+		}
+	}
+	for _, e := range log.rest() {
+		report("event %s of %s (%s) tells of nothing that happened", e.Kind, e.Holder, e.Reason)
+	}
+	m.recs = after
+	if n := len(events); n > 0 {
+		m.seq = events[n-1].Seq
+	}
+	return errors.Join(wrong...)
+}
+
+// follows judges what became of one record that is still there.
+func (m *model) follows(before, now *lockkeeper.Record, op touched, log *ledger) error {
+	own := op.id == before.ID
+	if now == before && !own {
+		return nil // the very same: a store may share what has not changed
+	}
+	want := *before
+	granted := before.State == lockkeeper.StateWaiting && now.State != lockkeeper.StateWaiting
+	if before.State == lockkeeper.StateWaiting {
+		want.ParkedOn, want.Blockers = now.ParkedOn, now.Blockers
+	}
+	if granted {
+		want.State, want.Fence, want.AcquiredAt = lockkeeper.StatePromoted, now.Fence, now.AcquiredAt
+		if !log.takeSeq(lockkeeper.EventAcquired, now.ID, now.Fence) || now.Fence <= m.seq {
+			return fmt.Errorf("granted without an event that has its new fence %d", now.Fence)
+		}
+		if m.lapsed(before) {
+			return errors.New("promoted although its place had lapsed")
+		}
+	}
+	if own && op.entered && now.State == lockkeeper.StateHeld {
+		want.State = lockkeeper.StateHeld
+	}
+	if own && (op.leased || op.entered) {
+		want.Expires, want.ExpiresAt, want.Heartbeat, want.HeartbeatAt = now.Expires, now.ExpiresAt, now.Heartbeat, now.HeartbeatAt
+		if now.Heartbeat != m.now || now.State == lockkeeper.StateHeld && now.Expires != leaseEnd(lockkeeper.Instant(now.TTL), m.now) {
+			return fmt.Errorf("leased until %d at %d with ttl %v", now.Expires, m.now, now.TTL)
+		}
+	}
+	if own && op.grown {
+		want.Locks = now.Locks
+		if !slices.Equal(before.Locks, now.Locks) && !log.take(growing, now.ID) {
+			return errors.New("grew without an event")
+		}
+	}
+	if d := differ(now, &want); d != "" {
+		return errors.New(d)
+	}
+	return nil
+}
+
+func leaseEnd(ttl, now lockkeeper.Instant) lockkeeper.Instant {
+	if ttl == 0 {
+		return 0
+	}
+	return now + ttl
+}
+
+// freeing and growing are the kinds of event that tell of it.
+var (
+	freeing = []lockkeeper.EventKind{lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered,
+		lockkeeper.EventForceReleased, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut}
+	growing = []lockkeeper.EventKind{lockkeeper.EventUpgraded, lockkeeper.EventExtended}
+)
+
+// ledger crosses events off as the changes they tell of are found.
+type ledger struct{ open []lockkeeper.Event }
+
+func newLedger(events []lockkeeper.Event) *ledger { return &ledger{open: slices.Clone(events)} }
+
+func (l *ledger) cross(ok func(lockkeeper.Event) bool) bool {
+	i := slices.IndexFunc(l.open, ok)
+	if i >= 0 {
+		l.open = slices.Delete(l.open, i, i+1)
+	}
+	return i >= 0
+}
+
+func (l *ledger) take(kinds []lockkeeper.EventKind, id string) bool {
+	return l.cross(func(e lockkeeper.Event) bool { return e.GrantID == id && slices.Contains(kinds, e.Kind) })
+}
+
+func (l *ledger) takeSeq(kind lockkeeper.EventKind, id string, seq uint64) bool {
+	return l.cross(func(e lockkeeper.Event) bool { return e.GrantID == id && e.Kind == kind && e.Seq == seq })
+}
+
+// rest are the events nothing accounts for. Refusals and changed blockers
+// change no record.
+func (l *ledger) rest() []lockkeeper.Event {
+	return slices.DeleteFunc(l.open, func(e lockkeeper.Event) bool {
+		switch e.Kind {
+		case lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventUpgradeDenied, lockkeeper.EventExtendDenied,
+			lockkeeper.EventRenewFailed, lockkeeper.EventRefused:
+			return true
+		}
+		return false
+	})
+}

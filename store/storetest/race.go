@@ -1,0 +1,223 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+var raceTests = []test{
+	{"one of many wins", testOneWins},
+	{"heartbeat against reaper", testHeartbeatReaper},
+	{"a judgement that is out of date", testOutdated},
+	{"withdrawing against promotion", testWithdrawPromote},
+	{"a context ends with its grant", testContextEnds},
+}
+
+// managers are engines of different handles on one space, where there can be.
+func (b *bench) managers(f Fixture) []*lock.Manager {
+	ms := []*lock.Manager{b.m}
+	if f.Second != nil {
+		ms = append(ms, b.manager(second(b.T, f, b.store, b.clock), lock.Options{}))
+	}
+	return ms
+}
+
+// shows: SW-43 DL-12
+func testOneWins(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	ms := b.managers(f)
+	for range f.Rounds / 4 {
+		var won atomic.Pointer[lock.Grant]
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				g, err := ms[i%len(ms)].TryAcquire(b.ctx, asks(fmt.Sprint(i), "", write("a", fmt.Sprint("own", i))))
+				if lock.IsBlocked(err) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+				} else if !won.CompareAndSwap(nil, g) {
+					t.Errorf("both %s and %s hold", won.Load().Holder, g.Holder)
+				}
+			})
+		}
+		wg.Wait()
+		g := won.Load()
+		if g == nil {
+			t.Fatal("nobody won")
+		}
+		b.release(g)
+	}
+	b.sound()
+}
+
+// shows: DL-18
+func testHeartbeatReaper(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	ms := b.managers(f)
+	for round := range f.Rounds {
+		g := b.takes(asks("h", "dal", write("a")))
+		b.clock.Advance(2 * time.Minute) // stale: whoever comes first decides
+		var renewed, lost, freed atomic.Int32
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 4 {
+			m := ms[i%len(ms)]
+			wg.Go(func() {
+				<-start
+				_, err := m.Renew(b.ctx, g.ID, g.Token)
+				switch {
+				case err == nil:
+					renewed.Add(1)
+				case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
+					lost.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				<-start
+				n, err := m.Recover(b.ctx)
+				if err != nil {
+					t.Error(err)
+				}
+				freed.Add(int32(n))
+			})
+		}
+		close(start)
+		wg.Wait()
+		there := b.get(g.ID) != nil
+		switch {
+		case freed.Load() == 0 && renewed.Load() == 4 && there:
+			b.release(g)
+		case freed.Load() == 1 && lost.Load() == 4 && !there:
+		default:
+			t.Fatalf("round %d: freed %d times, renewed %d times, lost %d times, there: %v", round, freed.Load(), renewed.Load(), lost.Load(), there)
+		}
+	}
+}
+
+// between does something after a reading and before the transaction that was
+// decided on by it.
+type between struct {
+	lockkeeper.Store
+	act func()
+}
+
+func (s *between) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	if act := s.act; act != nil {
+		s.act = nil
+		act()
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+// shows: DL-18 GP-32
+func testOutdated(t *testing.T, f Fixture) {
+	for what, act := range map[string]func(*bench, *lock.Grant) error{
+		"a heartbeat": func(b *bench, g *lock.Grant) error { _, err := b.m.Renew(b.ctx, g.ID, g.Token); return err },
+		"a claim": func(b *bench, _ *lock.Grant) error {
+			return b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "worker", Holder: "h"}, time.Hour)
+		},
+		"a process": func(b *bench, g *lock.Grant) error {
+			_, err := b.m.SetProcess(b.ctx, g.ID, g.Token, lockkeeper.Process{PID: 1})
+			return err
+		},
+	} {
+		for how, free := range map[string]func(*bench, *lock.Manager, *lock.Grant){
+			"a reaper": func(b *bench, m *lock.Manager, _ *lock.Grant) {
+				if n, err := m.Recover(b.ctx); n != 0 || err != nil {
+					t.Errorf("%s came first: recovered %d, %v", what, n, err)
+				}
+			},
+			"a person": func(b *bench, m *lock.Manager, g *lock.Grant) {
+				person := lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}
+				if err := m.ForceRelease(b.ctx, g.ID, person, "why not"); !isRefused(err) {
+					t.Errorf("%s came first: forced with %v", what, err)
+				}
+			},
+		} {
+			b := newBench(t, f, lock.Options{})
+			g := b.takes(asks("h", "dal", write("a")))
+			b.clock.Advance(2 * time.Minute)
+			store := &between{Store: b.store, act: func() {
+				if err := act(b, g); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}}
+			free(b, b.manager(store, lock.Options{}), g)
+			if b.get(g.ID) == nil {
+				t.Errorf("%s came before %s, and the grant is gone", what, how)
+			}
+		}
+	}
+}
+
+// shows: SW-71
+func testWithdrawPromote(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	ms := b.managers(f)
+	for i := range f.Rounds {
+		g := b.takes(asks("h", "", write("a")))
+		ctx, cancel := context.WithCancel(b.ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			got, err := ms[i%len(ms)].Acquire(ctx, asks("w", "", write("a")), ringWithin)
+			switch {
+			case err == nil:
+				if err := got.Release(b.ctx); err != nil {
+					t.Error(err)
+				}
+			case !errors.Is(err, context.Canceled):
+				t.Error(err)
+			}
+		})
+		wg.Go(cancel)
+		b.release(g)
+		wg.Wait()
+	}
+	b.release(b.takes(asks("k", "", write("a")))) // nothing was left behind
+	if entries, err := b.m.Entries(b.ctx); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %+v, %v", entries, err)
+	}
+}
+
+func testContextEnds(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	ms := b.managers(f)
+	g := b.takes(asks("h", "", write("a")))
+	kept := b.takes(asks("h", "", write("b")))
+	kept.Keep()
+	if err := ms[len(ms)-1].ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "now"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-g.Context().Done():
+	case <-time.After(ringWithin):
+		t.Fatal("the context of a grant that was taken away goes on")
+	}
+	if err := context.Cause(g.Context()); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		t.Errorf("cause %v", err)
+	}
+	ctx := kept.Context()
+	if err := ctx.Err(); err != nil {
+		t.Errorf("the context of a held grant ended: %v", err)
+	}
+	b.release(kept)
+	<-ctx.Done()
+	if err := context.Cause(ctx); err != lock.ErrReleased {
+		t.Errorf("cause %v, want released", err)
+	}
+	if n := len(b.events(lockkeeper.EventRenewFailed)); n != 0 {
+		t.Errorf("%d failed renewals recorded for an ordinary release", n)
+	}
+}

@@ -1,0 +1,346 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// draft makes a record with a new ticket, in the middle of a transaction.
+func draft(tx lockkeeper.Tx, id string, state lockkeeper.State, ls []lockkeeper.Lock) (*lockkeeper.Record, error) {
+	seq, err := tx.Append(&lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
+	if err != nil {
+		return nil, err
+	}
+	rec := &lockkeeper.Record{
+		Grant:  lockkeeper.Grant{ID: id, Holder: "h-" + id, Policy: "agent", Locks: lockkeeper.Normalize(ls), AcquiredAt: tx.Now().Wall},
+		Ticket: seq, State: state,
+	}
+	return rec, tx.Insert(rec)
+}
+
+// ident is a well-formed id for a number.
+func ident(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
+
+func update(t *testing.T, s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
+	t.Helper()
+	if err := s.Update(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func view(t *testing.T, s lockkeeper.Store, fn func(lockkeeper.Reader) error) {
+	t.Helper()
+	if err := s.View(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fetch(t *testing.T, s lockkeeper.Store, id string) (rec *lockkeeper.Record) {
+	t.Helper()
+	view(t, s, func(r lockkeeper.Reader) (err error) {
+		rec, err = r.Get(id)
+		return err
+	})
+	return rec
+}
+
+// differ says how two records differ; "" when they do not. Times are compared
+// as times, because a store may keep them in another zone.
+func differ(got, want *lockkeeper.Record) string {
+	if got == nil || want == nil {
+		if got == want {
+			return ""
+		}
+		return fmt.Sprintf("got %v, want %v", got, want)
+	}
+	g, w := *got, *want
+	for _, c := range []struct {
+		what string
+		same bool
+	}{
+		{"id", g.ID == w.ID}, {"holder", g.Holder == w.Holder}, {"policy", g.Policy == w.Policy},
+		{"locks", slices.Equal(g.Locks, w.Locks)}, {"fence", g.Fence == w.Fence},
+		{"acquired at", g.AcquiredAt.Equal(w.AcquiredAt)}, {"expires at", g.ExpiresAt.Equal(w.ExpiresAt)},
+		{"heartbeat at", g.HeartbeatAt.Equal(w.HeartbeatAt)},
+		{"no expiry is the zero time", g.ExpiresAt.IsZero() == w.ExpiresAt.IsZero()},
+		{"process", (g.Process == nil) == (w.Process == nil) && (g.Process == nil || *g.Process == *w.Process)},
+		{"metadata", maps.Equal(g.Metadata, w.Metadata)}, {"token hash", g.TokenHash == w.TokenHash},
+		{"ticket", g.Ticket == w.Ticket}, {"state", g.State == w.State}, {"ttl", g.TTL == w.TTL},
+		{"expires", g.Expires == w.Expires}, {"heartbeat", g.Heartbeat == w.Heartbeat},
+		{"parked on", g.ParkedOn == w.ParkedOn}, {"blockers", g.Blockers == w.Blockers},
+		{"no token", g.Token == ""},
+	} {
+		if !c.same {
+			return fmt.Sprintf("%s: got %+v, want %+v", c.what, g, w)
+		}
+	}
+	return ""
+}
+
+// fullRecord has something in every field.
+func fullRecord(now lockkeeper.Moment, id string) *lockkeeper.Record {
+	r := &lockkeeper.Record{
+		Grant: lockkeeper.Grant{
+			ID: id, Space: "", Holder: `Zoë "quote" 'tick' 名前`, Policy: "dal",
+			Locks: lockkeeper.Normalize([]lockkeeper.Lock{
+				{Target: lockkeeper.Target{Path: lockkeeper.Root, Kind: lockkeeper.Node}, Mode: lockkeeper.Read},
+				{Target: lockkeeper.Target{Path: "app/100%_done/it's.rb", Kind: lockkeeper.File}, Mode: lockkeeper.Write},
+				{Target: lockkeeper.Target{Path: "project/p1", Kind: lockkeeper.Tree}, Mode: lockkeeper.Upgradeable},
+				{Target: lockkeeper.Target{Path: "lib", Kind: lockkeeper.Dir}, Mode: lockkeeper.Read},
+			}),
+			Fence: 41, AcquiredAt: now.Wall, ExpiresAt: now.Wall.Add(time.Hour), HeartbeatAt: now.Wall.Add(time.Second),
+			Process:  &lockkeeper.Process{Host: "h", Boot: "b", PIDNS: "pid:[1]", PID: 12, Start: 1 << 62, Group: 13},
+			Metadata: map[string]string{"why": "because\nof \x01 \"this\"", "": "empty"},
+		},
+		State: lockkeeper.StateWaiting, TTL: 90 * time.Minute, Expires: now.Lease.Add(time.Hour), Heartbeat: now.Lease.Add(1),
+		ParkedOn: 7, Blockers: 1<<64 - 3,
+	}
+	for i := range r.TokenHash {
+		r.TokenHash[i] = byte(255 - i)
+	}
+	return r
+}
+
+// shows: SW-49 DL-14
+func testRoundTrip(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	if s.Space() == "" {
+		t.Error("the space has no id")
+	}
+	rec := fullRecord(clock.Now(), ident(1))
+	update(t, s, func(tx lockkeeper.Tx) (err error) {
+		if now := tx.Now(); now.Lease != clock.Now().Lease || !now.Wall.Equal(clock.Now().Wall) {
+			t.Errorf("a transaction at %v, want %v", now, clock.Now())
+		}
+		if rec.Ticket, err = tx.Append(&lockkeeper.Event{Kind: lockkeeper.EventWaiting, At: tx.Now().Wall}); err != nil {
+			return err
+		}
+		if err := tx.Insert(rec); err != nil {
+			return err
+		}
+		got, err := tx.Get(rec.ID)
+		if d := differ(got, rec); d != "" {
+			t.Errorf("inside the transaction: %s", d)
+		}
+		return err
+	})
+	if d := differ(fetch(t, s, rec.ID), rec); d != "" {
+		t.Error(d)
+	}
+	if got := fetch(t, s, ident(2)); got != nil {
+		t.Errorf("an unknown id finds %v", got)
+	}
+	if f.Second != nil {
+		if d := differ(fetch(t, second(t, f, s, clock), rec.ID), rec); d != "" {
+			t.Errorf("through a second handle: %s", d)
+		}
+	}
+	for what, again := range map[string]func(*lockkeeper.Record){
+		"id":     func(r *lockkeeper.Record) { r.Ticket += 1000 },
+		"ticket": func(r *lockkeeper.Record) { r.ID = ident(3) },
+	} {
+		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			dup := *rec
+			again(&dup)
+			return tx.Insert(&dup)
+		})
+		if err == nil {
+			t.Errorf("a second record with the same %s was kept", what)
+		}
+	}
+}
+
+// shows: DL-20
+func testSave(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	var want *lockkeeper.Record
+	update(t, s, func(tx lockkeeper.Tx) error {
+		rec, err := draft(tx, ident(1), lockkeeper.StateHeld, read("a", "b"))
+		if err != nil {
+			return err
+		}
+		next := fullRecord(tx.Now(), rec.ID)
+		next.Ticket, next.Locks = rec.Ticket, rec.Locks
+		want = next
+		return tx.Save(next)
+	})
+	if d := differ(fetch(t, s, ident(1)), want); d != "" {
+		t.Errorf("saved: %s", d)
+	}
+	held := fetch(t, s, ident(1)) // must stay readable and unchanged after later transactions
+	before := *held
+	update(t, s, func(tx lockkeeper.Tx) error {
+		cur, err := tx.Get(ident(1))
+		if err != nil {
+			return err
+		}
+		if err := tx.SetLocks(cur, write("b", "c")); err != nil {
+			return err
+		}
+		for path, taken := range map[string]bool{"a": false, "b": true, "c": true} {
+			found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write(path), Before: lockkeeper.AnyTicket})
+			if err != nil {
+				return err
+			}
+			if (len(found) == 1) != taken {
+				t.Errorf("after SetLocks %s finds %v", path, found)
+			}
+		}
+		return nil
+	})
+	if d := differ(held, &before); d != "" {
+		t.Errorf("a record that was handed out changed: %s", d)
+	}
+	want.Locks = write("b", "c")
+	if d := differ(fetch(t, s, ident(1)), want); d != "" {
+		t.Errorf("with new locks: %s", d)
+	}
+}
+
+func testDelete(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for i := 1; i <= 2; i++ {
+			if _, err := draft(tx, ident(i), lockkeeper.StateHeld, read("a/b", "c")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	update(t, s, func(tx lockkeeper.Tx) error {
+		rec, err := tx.Get(ident(1))
+		if err != nil {
+			return err
+		}
+		return tx.Delete(rec)
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		found, _, err := r.Overlapping(lockkeeper.Query{Locks: write("a"), Before: lockkeeper.AnyTicket})
+		if len(found) != 1 || found[0].Record.ID != ident(2) {
+			t.Errorf("found %v, want the one that was not deleted", found)
+		}
+		return err
+	})
+	if fetch(t, s, ident(1)) != nil {
+		t.Error("a deleted record is still there")
+	}
+	update(t, s, func(tx lockkeeper.Tx) error { // an id may come back with a new ticket, also in one transaction
+		rec, err := draft(tx, ident(1), lockkeeper.StateHeld, write("x"))
+		if err != nil {
+			return err
+		}
+		if err := tx.Delete(rec); err != nil {
+			return err
+		}
+		_, err = draft(tx, ident(1), lockkeeper.StateHeld, write("y"))
+		return err
+	})
+	if got := fetch(t, s, ident(1)); got == nil || got.Locks[0].Path != "y" {
+		t.Errorf("found %v, want the second life of the id", got)
+	}
+}
+
+// shows: DL-53
+func testList(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	var want []string
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for i := range 25 {
+			rec, err := draft(tx, ident(i), lockkeeper.StateHeld, write(fmt.Sprintf("f%d", i)))
+			if err != nil {
+				return err
+			}
+			if i%4 == 1 {
+				if err := tx.Delete(rec); err != nil {
+					return err
+				}
+				continue
+			}
+			want = append(want, rec.ID)
+		}
+		return nil
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		for _, limit := range []int{1, 3, 100} {
+			var got []string
+			for after := uint64(0); ; {
+				page, err := r.List(after, limit)
+				if err != nil {
+					return err
+				}
+				if len(page) > limit {
+					t.Errorf("%d records on a page of %d", len(page), limit)
+				}
+				for _, rec := range page {
+					if rec.Ticket <= after {
+						t.Errorf("ticket %d after %d", rec.Ticket, after)
+					}
+					after = rec.Ticket
+					got = append(got, rec.ID)
+				}
+				if len(page) == 0 {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d list %v, want %v", limit, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+func testParked(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx lockkeeper.Tx) error {
+		on, err := draft(tx, ident(0), lockkeeper.StateHeld, write("a"))
+		if err != nil {
+			return err
+		}
+		for i := 1; i <= 5; i++ {
+			w, err := draft(tx, ident(i), lockkeeper.StateWaiting, write("a"))
+			if err != nil {
+				return err
+			}
+			next := *w
+			next.ParkedOn = on.Ticket
+			if i == 2 {
+				next.ParkedOn = w.Ticket - 1
+			}
+			if err := tx.Save(&next); err != nil {
+				return err
+			}
+		}
+		w, err := tx.Get(ident(4))
+		if err != nil {
+			return err
+		}
+		next := *w
+		next.ParkedOn, next.State = 0, lockkeeper.StatePromoted
+		if err := tx.Save(&next); err != nil {
+			return err
+		}
+		if w, err = tx.Get(ident(5)); err != nil {
+			return err
+		}
+		if err := tx.Delete(w); err != nil {
+			return err
+		}
+		parked, err := tx.Parked(on.Ticket)
+		var got []string
+		for _, w := range parked {
+			got = append(got, w.ID)
+		}
+		if want := []string{ident(1), ident(3)}; !slices.Equal(got, want) {
+			t.Errorf("parked %v, want %v", got, want)
+		}
+		return err
+	})
+}
