@@ -111,7 +111,7 @@ type Tx interface {
 	Reader
 	// Append adds an event, numbers it and returns the number. Numbers rise
 	// strictly and are never reused, also when earlier events were pruned.
-	Append(*Event) (seq uint64, err error)
+	Append(Event) (seq uint64, err error)
 	// Insert adds a record and keeps it; its ticket must be new.
 	Insert(*Record) error
 	// Save stores every field of a record but its locks, which must be unchanged.

@@ -34,12 +34,13 @@ var comparisons = []comparison{
 	{"sqlite/growth", sqliteGrowth},
 	{"sqlite/processes", sqliteProcesses},
 	{"postgres/minimal", postgresMinimal},
+	{"postgres/growth", postgresGrowth},
 	{"postgres/spaces", postgresSpaces},
 	{"postgres/space", postgresOneSpace},
 	{"wake/memory", wakeMemory},
 	{"wake/sqlite", wakeSQLite},
 	{"wake/postgres", wakePostgres},
-	// {"command/acquire", commandAcquire},
+	{"command/acquire", commandAcquire},
 }
 
 func main() {

@@ -89,7 +89,8 @@ DECLARE s BIGINT;
 BEGIN
   UPDATE spaces SET seq = seq + 1 WHERE key = p_space RETURNING seq INTO s;
   INSERT INTO events VALUES (p_space, s, p_now, p_event);
-  DELETE FROM targets WHERE space = p_space AND path = ANY (p_paths) AND ticket = p_ticket;
+  DELETE FROM targets WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM unnest(p_paths) AS a (path) CROSS JOIN LATERAL (
+    SELECT targets.ctid FROM targets WHERE targets.space = p_space AND targets.path = a.path AND targets.ticket = p_ticket OFFSET 0) AS t));
   DELETE FROM requests WHERE space = p_space AND ticket = p_ticket;
   RETURN s;
 END $$;`
@@ -127,7 +128,8 @@ type minimalPostgres struct {
 	conn  *pgx.Conn
 	row   sample
 	space int64
-	id    string
+	name  int
+	given int // ids so far: one used twice would find its dead rows in the way
 	paths []string
 }
 
@@ -145,13 +147,15 @@ func openMinimalPostgres(ctx context.Context, url string, row sample, client int
 	if err != nil {
 		return nil, err
 	}
-	return &minimalPostgres{conn: conn, row: row, space: space, id: fmt.Sprintf("%-36d", client), paths: paths("asked", client)}, nil
+	return &minimalPostgres{conn: conn, row: row, space: space, name: client, paths: paths("asked", client)}, nil
 }
 
 func (p *minimalPostgres) takeAndGive(ctx context.Context, now int64) error {
 	r := &p.row
+	p.given++
+	id := fmt.Sprintf("%08d-minimal-grant-%014d", p.name, p.given)
 	var ticket int64
-	err := p.conn.QueryRow(ctx, `SELECT take($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)`, p.space, now, p.id, r.holder, r.policy, r.token, r.ttl,
+	err := p.conn.QueryRow(ctx, `SELECT take($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)`, p.space, now, id, r.holder, r.policy, r.token, r.ttl,
 		r.process, r.metadata, r.locks, r.acquired, p.paths).Scan(&ticket)
 	if err != nil {
 		return err

@@ -21,45 +21,50 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 	}
 	for {
 		began := time.Now()
-		found, more, err := m.try(ctx, rec)
+		a, err := m.try(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		if found == nil {
+		if a.found == nil {
 			return m.handle(rec, token, began), nil
 		}
-		freed, err := m.recoverGone(ctx, found)
+		freed, err := m.recoverGone(ctx, a.found, a.now)
 		if err != nil {
 			return nil, err
 		}
 		if !freed {
-			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: conflicts(found), Truncated: more}
+			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: conflicts(a.found), Truncated: a.more}
 		}
 	}
 }
 
-// try attempts a grant in one transaction; what it found in the way is nil when
-// the record is held.
-func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (found []lockkeeper.Overlap, more bool, err error) {
+// attempt is what one transaction found in the way of a request: nothing, when
+// the request is held.
+type attempt struct {
+	found []lockkeeper.Overlap
+	more  bool // than found
+	now   lockkeeper.Instant
+}
+
+// try attempts a grant in one transaction. After an error the record is not to
+// be used.
+func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (attempt, error) {
+	var a attempt
 	if granted, err := m.admit(ctx, rec); err != nil || granted {
-		return nil, false, err
+		return a, err
 	}
-	err = m.update(ctx, func(s *step) error {
-		fresh := *rec
-		found, more, err = s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
-		if err != nil {
+	err := m.update(ctx, func(s *step) (err error) {
+		a.now = s.now.Lease
+		a.found, a.more, err = s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
+		switch {
+		case err != nil:
 			return err
+		case len(a.found) > 0:
+			return s.deny(rec, a.found)
 		}
-		if len(found) > 0 {
-			return s.deny(rec, found)
-		}
-		if err := s.grant(&fresh, lockkeeper.StateHeld); err != nil {
-			return err
-		}
-		*rec = fresh
-		return nil
+		return s.grant(rec, lockkeeper.StateHeld)
 	})
-	return found, more, err
+	return a, err
 }
 
 // admit takes the store's short way to a grant, where it has one.
@@ -90,7 +95,7 @@ func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
 	if err := s.tx.SetDenial(key, sum); err != nil {
 		return err
 	}
-	return s.append(&lockkeeper.Event{
+	return s.note(lockkeeper.Event{
 		Kind: lockkeeper.EventDenied, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
 		Holder: rec.Holder, Locks: rec.Locks, Conflicts: conflicts(found),
 	})

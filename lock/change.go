@@ -83,14 +83,14 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 		if err != nil {
 			return err
 		}
-		ev := &lockkeeper.Event{Kind: done, GrantID: rec.ID, Holder: rec.Holder, Locks: asked,
+		ev := lockkeeper.Event{Kind: done, GrantID: rec.ID, Holder: rec.Holder, Locks: asked,
 			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}}
 		if len(found) > 0 {
 			ev.Kind, ev.Conflicts = denied, conflicts(found)
 			blocked = &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: ev.Conflicts, Truncated: more}
-			return s.append(ev)
+			return s.note(ev)
 		}
-		if err := s.append(ev); err != nil {
+		if err := s.note(ev); err != nil {
 			return err
 		}
 		if err := s.tx.SetLocks(rec, whole); err != nil {

@@ -32,7 +32,7 @@ func (m *Manager) Release(ctx context.Context, id, token string) (released bool,
 			return err
 		}
 		released = true
-		return s.free(rec, &lockkeeper.Event{Kind: lockkeeper.EventReleased,
+		return s.free(rec, lockkeeper.Event{Kind: lockkeeper.EventReleased,
 			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}})
 	})
 	return released && err == nil, err
@@ -68,7 +68,7 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 		if err != nil {
 			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
 				refusal = err
-				return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
+				return s.note(lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
 					Actor: lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorHolder}})
 			}
 			return err

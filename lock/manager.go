@@ -46,6 +46,8 @@ type Manager struct {
 	express lockkeeper.Express // nil when the store has none
 	opt     Options
 
+	steps sync.Pool // of *step
+
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
 	owned sync.WaitGroup // keepers and reaper
@@ -103,10 +105,10 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err
 	}
-	token := rand.Text()
+	id, token := newSecrets()
 	rec := &lockkeeper.Record{
 		Grant: lockkeeper.Grant{
-			ID: newID(), Space: m.store.Space(), Holder: req.Holder, Policy: policy.Name,
+			ID: id, Space: m.store.Space(), Holder: req.Holder, Policy: policy.Name,
 			Locks: locks, Process: clone(req.Process), Metadata: maps.Clone(req.Metadata),
 		},
 		TokenHash: hashToken(token),
@@ -172,9 +174,9 @@ func checkMode(m lockkeeper.Mode) error {
 	return nil
 }
 
-// newID makes a random UUID (version 4).
-func newID() string {
-	var b [16]byte
+// newSecrets makes a random UUID (version 4) and a secret token.
+func newSecrets() (id, token string) {
+	var b [32]byte
 	rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
@@ -183,13 +185,12 @@ func newID() string {
 	hex.Encode(s[9:13], b[4:6])
 	hex.Encode(s[14:18], b[6:8])
 	hex.Encode(s[19:23], b[8:10])
-	hex.Encode(s[24:], b[10:])
+	hex.Encode(s[24:], b[10:16])
 	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
-	return string(s[:])
+	return string(s[:]), hex.EncodeToString(b[16:])
 }
 
-// validID refuses what newID cannot have made, so that hostile ids never reach
-// a store or a file name.
+// validID refuses what newSecrets cannot have made.
 func validID(id string) error {
 	ok := len(id) == 36
 	for i := 0; ok && i < len(id); i++ {

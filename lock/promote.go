@@ -7,10 +7,8 @@ import (
 // promote examines everyone who was parked on a ticket that left, until nobody
 // more has left.
 func (s *step) promote() error {
-	for len(s.departed) > 0 {
-		ticket := s.departed[0]
-		s.departed = s.departed[1:]
-		parked, err := s.tx.Parked(ticket)
+	for i := 0; i < len(s.departed); i++ { // it grows as others lapse
+		parked, err := s.tx.Parked(s.departed[i])
 		if err != nil {
 			return err
 		}
@@ -58,7 +56,7 @@ func (s *step) examine(w *lockkeeper.Record, state lockkeeper.State) ([]lockkeep
 
 // tell records that a request waits, and for whom.
 func (s *step) tell(w *lockkeeper.Record, found []lockkeeper.Overlap) error {
-	return s.append(&lockkeeper.Event{
+	return s.note(lockkeeper.Event{
 		Kind: lockkeeper.EventWaiting, Actor: lockkeeper.Actor{Name: w.Holder, Kind: lockkeeper.ActorHolder},
 		GrantID: w.ID, Holder: w.Holder, Locks: w.Locks, Conflicts: conflicts(found),
 	})

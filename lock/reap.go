@@ -18,7 +18,9 @@ const page = 1_000
 func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 	for after := uint64(0); ; {
 		var recs []*lockkeeper.Record
+		var now lockkeeper.Instant
 		err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+			now = r.Now().Lease
 			recs, err = r.List(after, page)
 			return err
 		})
@@ -27,7 +29,7 @@ func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 		}
 		for _, rec := range recs {
 			after = rec.Ticket
-			ok, err := m.recoverOne(ctx, rec)
+			ok, err := m.recoverOne(ctx, rec, now)
 			if err != nil {
 				return freed, err
 			}

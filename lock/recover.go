@@ -23,15 +23,16 @@ type finding struct {
 }
 
 // recoverGone frees those of the blockers that are gone: expired ones with a
-// process, dead ones where the policy frees the dead, unclaimed stale ones.
-func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap) (freed bool, err error) {
+// process, dead ones where the policy frees the dead, unclaimed stale ones. They
+// were found at now.
+func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap, now lockkeeper.Instant) (freed bool, err error) {
 	last := uint64(0)
 	for _, o := range found {
 		if o.Record.Ticket == last {
 			continue
 		}
 		last = o.Record.Ticket
-		ok, err := m.recoverOne(ctx, o.Record)
+		ok, err := m.recoverOne(ctx, o.Record, now)
 		if err != nil {
 			return freed, err
 		}
@@ -40,9 +41,10 @@ func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap) (
 	return freed, nil
 }
 
-// recoverOne judges a record and frees it if its policy says so.
-func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record) (bool, error) {
-	f, err := m.judge(ctx, rec)
+// recoverOne judges a record that was read at seen, and frees it if its policy
+// says so.
+func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (bool, error) {
+	f, err := m.judge(ctx, rec, seen)
 	if err != nil || f == nil {
 		return false, err
 	}
@@ -50,8 +52,9 @@ func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record) (bool,
 }
 
 // judge decides whether a record may be freed without asking anybody; nil when
-// it may not.
-func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record) (*finding, error) {
+// it may not. Of a record that was within its lease when it was read, only the
+// process is asked: most are, and a look at the store for each would be slow.
+func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (*finding, error) {
 	policy := m.opt.Policies[rec.Policy]
 	life := m.life(rec.Process)
 	dead := life == lockkeeper.LifeDead
@@ -66,6 +69,8 @@ func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record) (*finding, 
 		f.kind, f.reason = lockkeeper.EventRecovered, "the holder's process is gone"
 		f.conditions = []lockkeeper.Condition{deadFact}
 		return f, nil
+	case rec.Expires == 0 || rec.Expires > seen:
+		return nil, nil
 	}
 	var now lockkeeper.Moment
 	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
@@ -169,7 +174,7 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 			}
 		}
 		freed = true
-		return s.free(cur, &lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions})
+		return s.free(cur, lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions})
 	})
 	return freed && err == nil, err
 }
@@ -204,7 +209,7 @@ func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) erro
 		if err := s.tx.SetDenial(key, 1); err != nil {
 			return err
 		}
-		return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
+		return s.note(lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
 			Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
 	})
 }
@@ -262,7 +267,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 // refuse records a refused act and returns it.
 func (m *Manager) refuse(ctx context.Context, id string, by lockkeeper.Actor, refusal *lockkeeper.RefusedError) error {
 	err := m.update(ctx, func(s *step) error {
-		return s.append(&lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
+		return s.note(lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
 	})
 	if err != nil {
 		return err

@@ -25,17 +25,31 @@ type step struct {
 	tx       lockkeeper.Tx
 	now      lockkeeper.Moment
 	departed []uint64
+	body     func(*step) error
+	run      func(lockkeeper.Tx) error // transact, bound once
 }
 
-// update runs fn as one transaction and promotes whom it made way for.
-func (m *Manager) update(ctx context.Context, fn func(*step) error) error {
-	return m.store.Update(ctx, func(tx lockkeeper.Tx) error {
-		s := step{m: m, tx: tx, now: tx.Now()}
-		if err := fn(&s); err != nil {
-			return err
-		}
-		return s.promote()
-	})
+// update runs body as one transaction and promotes whom it made way for. Steps
+// are used again: with a store in memory they would be much of its garbage.
+func (m *Manager) update(ctx context.Context, body func(*step) error) error {
+	s, _ := m.steps.Get().(*step)
+	if s == nil {
+		s = &step{m: m}
+		s.run = s.transact
+	}
+	s.body = body
+	err := m.store.Update(ctx, s.run)
+	s.tx, s.body, s.departed = nil, nil, s.departed[:0]
+	m.steps.Put(s)
+	return err
+}
+
+func (s *step) transact(tx lockkeeper.Tx) error {
+	s.tx, s.now, s.departed = tx, tx.Now(), s.departed[:0]
+	if err := s.body(s); err != nil {
+		return err
+	}
+	return s.promote()
 }
 
 // lapsed reports whether a record's time is up by itself: nothing but the clock
@@ -98,7 +112,7 @@ func (s *step) mayExpire(r *lockkeeper.Record) bool {
 // expire frees a lapsed record.
 func (s *step) expire(r *lockkeeper.Record) error {
 	over := s.now.Lease.Until(r.Expires)
-	return s.free(r, &lockkeeper.Event{
+	return s.free(r, lockkeeper.Event{
 		Kind: lockkeeper.EventExpired, Actor: system,
 		Reason:     fmt.Sprintf("%s lease ran out", stateWord(r.State)),
 		Conditions: []lockkeeper.Condition{{Name: "lease past", Held: true, Fact: "by " + over.Round(time.Millisecond).String()}},
@@ -116,39 +130,48 @@ func stateWord(s lockkeeper.State) string {
 }
 
 // free removes a record with the event that says why.
-func (s *step) free(r *lockkeeper.Record, ev *lockkeeper.Event) error {
+func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
-	if err := s.append(ev); err != nil {
+	if err := s.note(ev); err != nil {
 		return err
 	}
 	if err := s.tx.Delete(r); err != nil {
 		return err
 	}
 	s.departed = append(s.departed, r.Ticket)
-	s.tx.Wake(r.ID)
+	// A holder that releases knows it; only supervisors, who record their process,
+	// and whoever is in the line listen for it as well.
+	if ev.Kind != lockkeeper.EventReleased || r.Process != nil || r.State != lockkeeper.StateHeld {
+		s.tx.Wake(r.ID)
+	}
 	return nil
 }
 
-func (s *step) append(ev *lockkeeper.Event) error {
+// record appends an event and returns its number.
+func (s *step) record(ev lockkeeper.Event) (uint64, error) {
 	ev.At = s.now.Wall
 	if len(ev.Conflicts) > maxEventConflicts {
 		ev.Conflicts = ev.Conflicts[:maxEventConflicts]
 	}
-	_, err := s.tx.Append(ev)
+	return s.tx.Append(ev)
+}
+
+func (s *step) note(ev lockkeeper.Event) error {
+	_, err := s.record(ev)
 	return err
 }
 
 // grant makes a record held, or promoted, with a new fence. A record without a
 // ticket is new and gets its fence as ticket.
 func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
-	ev := &lockkeeper.Event{
+	seq, err := s.record(lockkeeper.Event{
 		Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
 		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
-	}
-	if err := s.append(ev); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	rec.State, rec.Fence = state, ev.Seq
+	rec.State, rec.Fence = state, seq
 	rec.AcquiredAt, rec.ParkedOn, rec.Blockers = s.now.Wall, 0, 0
 	if state == lockkeeper.StateHeld {
 		s.lease(rec)
@@ -156,7 +179,7 @@ func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
 	if rec.Ticket != 0 {
 		return s.tx.Save(rec)
 	}
-	rec.Ticket = ev.Seq
+	rec.Ticket = seq
 	return s.tx.Insert(rec)
 }
 

@@ -50,6 +50,7 @@ type Place struct {
 	visited  time.Time
 	attempts int
 	found    []lockkeeper.Overlap // what stood in the way at the last visit
+	seen     lockkeeper.Instant   // when that was
 	lapse    time.Duration        // from the last visit to the earliest lapse among found; 0: none
 }
 
@@ -88,7 +89,7 @@ func (p *Place) Attend(ctx context.Context) (*Grant, error) {
 			p.close()
 			return p.m.handle(p.rec, p.token, p.visited), nil
 		}
-		freed, err := p.m.recoverGone(ctx, p.found)
+		freed, err := p.m.recoverGone(ctx, p.found, p.seen)
 		if err != nil || !freed {
 			return nil, err
 		}
@@ -158,6 +159,7 @@ func (p *Place) visit(ctx context.Context) error {
 	}
 	var next *lockkeeper.Record
 	var found []lockkeeper.Overlap
+	var seen lockkeeper.Instant
 	var lapse time.Duration
 	err := p.m.update(ctx, func(s *step) error {
 		cur, err := s.tx.Get(p.rec.ID)
@@ -178,11 +180,11 @@ func (p *Place) visit(ctx context.Context) error {
 			next = clone(cur)
 			found, err = s.proceed(next)
 		}
-		lapse = s.earliestLapse(found)
+		seen, lapse = s.now.Lease, s.earliestLapse(found)
 		return err
 	})
 	if err == nil {
-		p.rec, p.found, p.lapse = next, found, lapse
+		p.rec, p.found, p.seen, p.lapse = next, found, seen, lapse
 	}
 	return err
 }
@@ -199,14 +201,14 @@ func (s *step) enter(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
 	rec.State, rec.AcquiredAt = lockkeeper.StateWaiting, s.now.Wall
 	rec.ParkedOn, rec.Blockers = found[0].Record.Ticket, digest(found)
 	s.leaseFor(rec, s.m.opt.WaitLease)
-	ev := &lockkeeper.Event{
+	seq, err := s.record(lockkeeper.Event{
 		Kind: lockkeeper.EventWaiting, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
 		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks, Conflicts: conflicts(found),
-	}
-	if err := s.append(ev); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	rec.Ticket = ev.Seq
+	rec.Ticket = seq
 	return found, s.tx.Insert(rec)
 }
 
@@ -268,7 +270,7 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 			_, err := s.proceed(kept)
 			return err
 		}
-		ev := &lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Reason: why.Error(),
+		ev := lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Reason: why.Error(),
 			Actor: lockkeeper.Actor{Name: p.rec.Holder, Kind: lockkeeper.ActorHolder}}
 		if timedOut {
 			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, conflicts(p.found)

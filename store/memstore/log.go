@@ -12,11 +12,12 @@ const chunk = 1024
 // eventLog is the newest part of a space's events. Numbers are consecutive.
 type eventLog struct {
 	chunks [][]lockkeeper.Event
+	spare  []lockkeeper.Event // a forgotten chunk, to be written again
 	first  uint64 // number of the oldest event kept
 	next   uint64 // number of the next event, less one
 }
 
-func (l *eventLog) push(ev lockkeeper.Event, keep int) uint64 {
+func (l *eventLog) push(ev *lockkeeper.Event, keep int) uint64 {
 	l.next++
 	ev.Seq = l.next
 	last := len(l.chunks) - 1
@@ -24,11 +25,16 @@ func (l *eventLog) push(ev lockkeeper.Event, keep int) uint64 {
 		if last < 0 {
 			l.first = ev.Seq
 		}
-		l.chunks = append(l.chunks, make([]lockkeeper.Event, 0, chunk))
 		l.drop(func() bool { return l.len() > keep })
+		fresh := l.spare
+		if fresh == nil {
+			fresh = make([]lockkeeper.Event, 0, chunk)
+		}
+		l.spare = nil
+		l.chunks = append(l.chunks, fresh)
 		last = len(l.chunks) - 1
 	}
-	l.chunks[last] = append(l.chunks[last], ev)
+	l.chunks[last] = append(l.chunks[last], *ev)
 	return ev.Seq
 }
 
@@ -55,8 +61,11 @@ func (l *eventLog) len() int {
 // drop forgets the oldest full chunk for as long as while says so.
 func (l *eventLog) drop(while func() bool) {
 	for len(l.chunks) > 1 && while() {
-		l.first += uint64(len(l.chunks[0]))
+		oldest := l.chunks[0]
+		l.first += uint64(len(oldest))
 		l.chunks = l.chunks[1:]
+		clear(oldest)
+		l.spare = oldest[:0]
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Now reads the clocks; default: the process's own.
 	Now func() lockkeeper.Moment
-	// KeepEvents bounds the event log. Default 100,000.
+	// KeepEvents bounds the event log. Default 20,000.
 	KeepEvents int
 }
 
@@ -40,8 +40,9 @@ type Store struct {
 
 // slot is the place of a record. The record in it is replaced, never changed.
 type slot struct {
-	rec  *lockkeeper.Record
-	left bool
+	rec   *lockkeeper.Record
+	nodes []*node // where its locks are, in their order
+	left  bool
 }
 
 type denial struct {
@@ -59,7 +60,7 @@ func New(space string, opt Options) *Store {
 		}
 	}
 	if opt.KeepEvents <= 0 {
-		opt.KeepEvents = 100_000
+		opt.KeepEvents = 20_000
 	}
 	return &Store{
 		space: space, opt: opt,

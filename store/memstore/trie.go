@@ -115,7 +115,7 @@ func (t *trie) walk(path string) (n *node, rest string) {
 		n, rest = t.last, path[len(t.lastDir)+1:]
 	}
 	for rest != "" {
-		name, tail, _ := strings.Cut(rest, "/")
+		name, tail := cut(rest)
 		k := n.kid(name)
 		if k == nil {
 			return n, rest
@@ -125,11 +125,20 @@ func (t *trie) walk(path string) (n *node, rest string) {
 	return n, ""
 }
 
-// add puts a lock into the trie.
-func (t *trie) add(l lockkeeper.Lock, s *slot) {
+// cut takes the first segment off a path.
+func cut(path string) (name, rest string) {
+	if i := strings.IndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return path, ""
+}
+
+// add puts a lock into the trie and returns its node, which stays where it is
+// until the lock is removed.
+func (t *trie) add(l lockkeeper.Lock, s *slot) *node {
 	n, rest := t.walk(l.Path)
 	for rest != "" {
-		name, tail, _ := strings.Cut(rest, "/")
+		name, tail := cut(rest)
 		k := t.newNode(name)
 		n.addKid(k)
 		n, rest = k, tail
@@ -139,11 +148,11 @@ func (t *trie) add(l lockkeeper.Lock, s *slot) {
 	if n.parent != nil && n.parent != &t.root && n.parent != t.last {
 		t.last, t.lastDir = n.parent, l.Path[:len(l.Path)-len(n.name)-1]
 	}
+	return n
 }
 
-// remove takes the lock of a slot at path out of the trie.
-func (t *trie) remove(path string, s *slot) {
-	n, _ := t.walk(path)
+// remove takes the lock of a slot at a node out of the trie.
+func (t *trie) remove(n *node, s *slot) {
 	for i, e := range n.entries {
 		if e.slot != s {
 			continue

@@ -56,8 +56,8 @@ func TestTrieCounts(t *testing.T) {
 	})
 	r := rand.New(rand.NewPCG(seed, 0))
 	type held struct {
-		lock lockkeeper.Lock
 		slot *slot
+		node *node
 	}
 	var tr trie
 	var locks []held
@@ -77,14 +77,14 @@ func TestTrieCounts(t *testing.T) {
 			if path == "" {
 				path = lockkeeper.Root
 			}
-			h := held{slot: &slot{}, lock: lockkeeper.Lock{
+			h := held{slot: &slot{}}
+			h.node = tr.add(lockkeeper.Lock{
 				Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
-				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}}
+				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}, h.slot)
 			locks = append(locks, h)
-			tr.add(h.lock, h.slot)
 		} else {
 			j := r.IntN(len(locks))
-			tr.remove(locks[j].lock.Path, locks[j].slot)
+			tr.remove(locks[j].node, locks[j].slot)
 			locks[j] = locks[len(locks)-1]
 			locks = locks[:len(locks)-1]
 		}
@@ -93,7 +93,7 @@ func TestTrieCounts(t *testing.T) {
 		}
 	}
 	for _, h := range locks {
-		tr.remove(h.lock.Path, h.slot)
+		tr.remove(h.node, h.slot)
 	}
 	consistent(t, &tr.root)
 	if !tr.root.below.zero() || !tr.root.own.zero() || len(tr.root.few)+len(tr.root.many) > 0 {
@@ -104,12 +104,12 @@ func TestTrieCounts(t *testing.T) {
 func TestLogForgetsAndTakesBack(t *testing.T) {
 	var l eventLog
 	for i := range 5 * chunk {
-		if seq := l.push(lockkeeper.Event{}, 2*chunk); seq != uint64(i+1) {
+		if seq := l.push(&lockkeeper.Event{}, 2*chunk); seq != uint64(i+1) {
 			t.Fatalf("numbered %d, want %d", seq, i+1)
 		}
 		if i%7 == 0 { // undone, and appended again under the same number
 			l.pop()
-			l.push(lockkeeper.Event{Reason: "again"}, 2*chunk)
+			l.push(&lockkeeper.Event{Reason: "again"}, 2*chunk)
 		}
 	}
 	if n := l.len(); n < 2*chunk-chunk || n > 3*chunk {

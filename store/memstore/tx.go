@@ -124,11 +124,11 @@ func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
 	return out, nil
 }
 
-func (t *tx) Append(ev *lockkeeper.Event) (uint64, error) {
+func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 	ev.Space = t.space
-	ev.Seq = t.log.push(*ev, t.opt.KeepEvents)
+	seq := t.log.push(&ev, t.opt.KeepEvents)
 	t.undo = append(t.undo, undo{kind: undoAppend})
-	return ev.Seq, nil
+	return seq, nil
 }
 
 func (t *tx) Insert(rec *lockkeeper.Record) error {
@@ -180,18 +180,14 @@ func (t *tx) put(s *slot) {
 		t.left--
 	}
 	t.byID[s.rec.ID] = s
-	for _, l := range s.rec.Locks {
-		t.trie.add(l, s)
-	}
+	t.plant(s)
 	t.park(s)
 }
 
 // take makes it count no more.
 func (t *tx) take(s *slot) {
 	delete(t.byID, s.rec.ID)
-	for _, l := range s.rec.Locks {
-		t.trie.remove(l.Path, s)
-	}
+	t.uproot(s)
 	t.unpark(s)
 	s.left = true
 	t.left++
@@ -199,17 +195,32 @@ func (t *tx) take(s *slot) {
 
 // replace changes what is in a slot.
 func (t *tx) replace(s *slot, next *lockkeeper.Record) {
-	if !slices.Equal(s.rec.Locks, next.Locks) {
-		for _, l := range s.rec.Locks {
-			t.trie.remove(l.Path, s)
-		}
-		for _, l := range next.Locks {
-			t.trie.add(l, s)
-		}
+	regrow := !slices.Equal(s.rec.Locks, next.Locks)
+	if regrow {
+		t.uproot(s)
 	}
 	t.unpark(s)
 	s.rec = next
 	t.park(s)
+	if regrow {
+		t.plant(s)
+	}
+}
+
+// plant puts the locks of a slot into the trie.
+func (t *tx) plant(s *slot) {
+	s.nodes = make([]*node, len(s.rec.Locks))
+	for i, l := range s.rec.Locks {
+		s.nodes[i] = t.trie.add(l, s)
+	}
+}
+
+// uproot takes them out again.
+func (t *tx) uproot(s *slot) {
+	for _, n := range s.nodes {
+		t.trie.remove(n, s)
+	}
+	s.nodes = nil
 }
 
 func (t *tx) park(s *slot) {

@@ -33,7 +33,7 @@ func (t *tx) newEpoch(incarnation string, above uint64) error {
 	if err := t.exec(`UPDATE spaces SET incarnation = $2 WHERE key = $1`, t.key, incarnation); err != nil {
 		return err
 	}
-	_, err = t.Append(&lockkeeper.Event{Kind: lockkeeper.EventEpoch, At: t.now.Wall, Reason: "the database was restored or copied",
+	_, err = t.Append(lockkeeper.Event{Kind: lockkeeper.EventEpoch, At: t.now.Wall, Reason: "the database was restored or copied",
 		Actor: lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}})
 	return err
 }

@@ -1,5 +1,113 @@
 package sqlstore
 
-import "fmt"
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
 
-func helper(mode string, args []string) int { fmt.Println(mode, args); return 1 }
+	"lockkeeper"
+)
+
+// helper is what the test binary does as another process. Each takes the site
+// first.
+func helper(mode string, args []string) int {
+	s := site{args[0], args[1], args[2]}
+	ctx := context.Background()
+	st, err := s.open(ctx, Options{})
+	if mode == "open" {
+		fmt.Println("opened:", err)
+		return 0
+	}
+	if err == nil {
+		defer st.Close()
+		err = helpers[mode](ctx, s, st, args[3:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, mode, err)
+		return 1
+	}
+	return 0
+}
+
+// helpers by mode; what they say on standard output the tests wait for.
+var helpers = map[string]func(context.Context, site, lockkeeper.Store, []string) error{
+	"write": func(ctx context.Context, _ site, st lockkeeper.Store, _ []string) error {
+		return st.Update(ctx, func(lockkeeper.Tx) error {
+			say("writing")
+			select {} // until killed
+		})
+	},
+	"listen": func(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+		b, err := st.Bell(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		say("listening")
+		for range b.Ring() {
+			say("rung")
+		}
+		return nil
+	},
+}
+
+func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// peer is another process of a test.
+type peer struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	in    io.WriteCloser
+	end   sync.Once
+	err   error
+}
+
+// start starts a helper, which does not outlive the test.
+func start(t testing.TB, mode string, s site, args ...string) *peer {
+	t.Helper()
+	p := &peer{t: t, cmd: exec.Command(os.Args[0], append([]string{helperArg, mode, s.kind, s.where, s.space}, args...)...)}
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		p.in, err = p.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(out)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// expect waits for a line that begins with what is given, and returns the rest.
+func (p *peer) expect(begin string) string {
+	p.t.Helper()
+	if !p.lines.Scan() {
+		p.t.Fatalf("a process ended before it said %q: %v", begin, p.wait())
+	}
+	rest, ok := strings.CutPrefix(p.lines.Text(), begin)
+	if !ok {
+		p.t.Fatalf("a process said %q, want %q", p.lines.Text(), begin)
+	}
+	return strings.TrimSpace(rest)
+}
+
+// kill ends the process as nothing can be prepared for.
+func (p *peer) kill() {
+	p.cmd.Process.Kill()
+	p.wait()
+}
+
+func (p *peer) wait() error {
+	p.end.Do(func() { p.err = p.cmd.Wait() })
+	return p.err
+}

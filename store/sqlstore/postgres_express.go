@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"lockkeeper"
 )
@@ -31,7 +32,7 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev *lockke
 			p.key, lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event,
 			at, exact, above, lo, hi, below, paths, modes, kinds).Scan(&seq, &now)
 		broken = lost(err, conn)
-		return broken, err
+		return pgconn.SafeToRetry(err), err
 	})
 	if broken {
 		seq, now, err = p.lookUp(ctx, rec.ID, err)
@@ -64,9 +65,10 @@ func (p *Postgres) injected() (lease, wall *int64) {
 
 // lookUp finds out whether a grant came into being although the answer got
 // lost. The server may not even have begun to work on the request, so a grant
-// that is not there is called off: admit finds the note and does nothing.
-func (p *Postgres) lookUp(caller context.Context, id string, cause error) (seq, now int64, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), p.opt.Busy)
+// that is not there is called off: admit finds the note and does nothing, and
+// the engine's own transaction can decide, as when something is in the way.
+func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now int64, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Busy)
 	defer cancel()
 	for {
 		err = pgx.BeginFunc(ctx, p.pool, func(t pgx.Tx) error {
@@ -79,11 +81,8 @@ func (p *Postgres) lookUp(caller context.Context, id string, cause error) (seq, 
 			}
 			return err
 		})
-		if err == nil && seq != 0 {
-			return seq, now, nil
-		}
 		if err == nil {
-			return 0, 0, p.unchanged(caller, cause)
+			return seq, now, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -105,9 +104,9 @@ func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte, e
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
 		err := conn.QueryRow(ctx, `SELECT dismiss($1,$2,$3,$4,$5)`, p.key, wall, id, tokenHash[:], event).Scan(&seq)
 		if lost(err, conn) {
-			return true, nil // not done, as far as is known: the engine's own transaction looks
+			return false, nil // not done, as far as is known: the engine's own transaction looks
 		}
-		return false, err
+		return pgconn.SafeToRetry(err), err
 	})
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)

@@ -66,6 +66,18 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 	return err
 }
 
+const (
+	deleteTargetsSQL = `DELETE FROM targets WHERE space = $1 AND ticket = $2 AND path = ANY($3)`
+
+	targetsAtSQL = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM unnest($2::text[]) AS a (path)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t
+ JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`
+
+	targetsBelowSQL = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t
+ JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`
+)
+
 func (s *pgSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
 	paths, modes, kinds := columns(locks)
 	return s.exec(`INSERT INTO targets (space, ticket, path, mode, kind)
@@ -83,13 +95,11 @@ func columns(locks []lockkeeper.Lock) (paths []string, modes, kinds []int64) {
 
 func (s *pgSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
 	paths, _, _ := columns(locks)
-	return s.exec(`DELETE FROM targets WHERE space = $1 AND ticket = $2 AND path = ANY($3)`, space, int64(ticket), paths)
+	return s.exec(deleteTargetsSQL, space, int64(ticket), paths)
 }
 
 func (s *pgSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
-	return s.query(`SELECT t.path, t.kind, t.mode, `+recordColumns+` FROM unnest($2::text[]) AS a (path)
- CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t
- JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`, []any{space, paths}, each)
+	return s.query(targetsAtSQL, []any{space, paths}, each)
 }
 
 func (s *pgSession) targetsBelow(space int64, spans []span, each func(func(...any) error) error) error {
@@ -100,7 +110,5 @@ func (s *pgSession) targetsBelow(space int64, spans []span, each func(func(...an
 	for i, sp := range spans {
 		lo[i], hi[i] = sp.lo, sp.hi
 	}
-	return s.query(`SELECT t.path, t.kind, t.mode, `+recordColumns+` FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
- CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t
- JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`, []any{space, lo, hi}, each)
+	return s.query(targetsBelowSQL, []any{space, lo, hi}, each)
 }

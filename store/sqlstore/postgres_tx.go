@@ -38,16 +38,17 @@ func (p *Postgres) Update(ctx context.Context, fn func(lockkeeper.Tx) error) err
 	return nil
 }
 
-// with runs fn on a connection of the pool, and again on another when the first
-// turned out to be dead before anything was sent on it. fn says whether it went
-// so far that it must not be run again.
-func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (ran bool, err error)) error {
-	for tries := 0; ; tries++ {
-		ran, err := p.once(ctx, fn)
-		if err == nil || ran || tries == 3 || !pgconn.SafeToRetry(err) {
+// with runs fn on a connection of the pool, and again on another as long as fn
+// says that its connection was dead and it has done nothing: after a restart of
+// the server all of the pool may be.
+func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (again bool, err error)) error {
+	for range p.pool.Config().MaxConns {
+		if again, err := p.once(ctx, fn); !again {
 			return err
 		}
 	}
+	_, err := p.once(ctx, fn)
+	return err
 }
 
 func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (bool, error) {
@@ -59,7 +60,7 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 	return fn(conn.Conn())
 }
 
-func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Tx) error, c *commit) (ran bool, err error) {
+func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Tx) error, c *commit) (again bool, err error) {
 	s := newPgSession(ctx, conn)
 	t := &tx{session: s, key: p.key, space: p.space}
 	finished := false
@@ -70,15 +71,15 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeepe
 	}()
 	xid, err := p.begin(s, t)
 	if err != nil {
-		return false, err
+		return conn.IsClosed(), err
 	}
 	if err := fn(t); err != nil {
 		c.refused = !s.failed
-		return true, err
+		return false, err
 	}
 	if t.seq != t.began {
 		if err := s.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, p.key, int64(t.seq)); err != nil {
-			return true, err
+			return false, err
 		}
 	}
 	err = s.send(`COMMIT`, nil, nil)
@@ -86,7 +87,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeepe
 		c.lost = xid
 	}
 	finished, c.woken = err == nil, t.woken
-	return true, err
+	return false, err
 }
 
 // rollback ends a transaction, or the connection if that fails.
@@ -178,14 +179,14 @@ func (p *Postgres) unchanged(caller context.Context, cause error) error {
 // View implements lockkeeper.Store.
 func (p *Postgres) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
 	refused := false
-	err := p.with(ctx, func(conn *pgx.Conn) (ran bool, err error) { return p.view(ctx, conn, fn, &refused) })
+	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.view(ctx, conn, fn, &refused) })
 	if refused {
 		return err
 	}
 	return p.explain(ctx, err)
 }
 
-func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Reader) error, refused *bool) (ran bool, err error) {
+func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Reader) error, refused *bool) (again bool, err error) {
 	s := newPgSession(ctx, conn)
 	t := &tx{session: s, key: p.key, space: p.space}
 	defer func() {
@@ -199,10 +200,10 @@ func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.
 	var now int64
 	err = s.query(`SELECT `+nowSQL, nil, func(scan func(...any) error) error { return scan(&now) })
 	if err != nil {
-		return false, err
+		return conn.IsClosed(), err
 	}
 	t.now = p.moment(now)
 	err = fn(t)
 	*refused = err != nil && !s.failed
-	return true, err
+	return false, err
 }

@@ -151,13 +151,12 @@ func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
 	return out, err
 }
 
-func (t *tx) Append(ev *lockkeeper.Event) (uint64, error) {
-	body, err := encodeEvent(ev)
+func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
+	body, err := encodeEvent(&ev)
 	if err != nil {
 		return 0, err
 	}
 	t.seq++
-	ev.Seq, ev.Space = t.seq, t.space
 	return t.seq, t.exec(`INSERT INTO events (space, seq, at, body) VALUES ($1, $2, $3, $4)`,
 		t.key, int64(t.seq), unwall(ev.At), body)
 }

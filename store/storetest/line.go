@@ -22,6 +22,7 @@ var lineTests = []test{
 	{"an unconfirmed promotion falls", testUnconfirmed},
 	{"a lapsed place is lost", testLapsedPlace},
 	{"attending keeps the place", testAttending},
+	{"a place rings when it is served", testPlaceRings},
 	{"acquire waits and wakes", testAcquireWakes},
 	{"acquire times out", testAcquireTimesOut},
 	{"acquire is cancelled", testAcquireCancelled},
@@ -196,6 +197,28 @@ func testAttending(t *testing.T, f Fixture) {
 	if got := b.isServed(w); !got.ExpiresAt.Equal(b.clock.Now().Wall.Add(30 * time.Minute)) {
 		t.Errorf("expires at %v: the lease of the grant begins with its confirmation", got.ExpiresAt)
 	}
+}
+
+// shows: GP-14
+func testPlaceRings(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "", write("a")))
+	w := b.waits(asks("w", "", write("a")))
+	if c := w.Conflicts(); len(c) != 1 || c[0].GrantID != g.ID {
+		t.Errorf("conflicts %+v", c)
+	}
+	select {
+	case <-w.Ring():
+		t.Error("it rings while nothing has changed")
+	default:
+	}
+	b.release(g)
+	select {
+	case <-w.Ring():
+	case <-time.After(ringWithin):
+		t.Error("no ring")
+	}
+	b.isServed(w)
 }
 
 // shows: GP-14 SW-45

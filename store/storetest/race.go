@@ -18,6 +18,7 @@ var raceTests = []test{
 	{"heartbeat against reaper", testHeartbeatReaper},
 	{"a judgement that is out of date", testOutdated},
 	{"withdrawing against promotion", testWithdrawPromote},
+	{"time is up as the grant comes", testTimeUp},
 	{"a context ends with its grant", testContextEnds},
 }
 
@@ -106,18 +107,19 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	}
 }
 
-// between does something after a reading and before the transaction that was
-// decided on by it.
+// between does something before one of the transactions of its user: after the
+// reading, or the wait, that led to it.
 type between struct {
 	lockkeeper.Store
-	act func()
+	skip int // how many transactions go undisturbed before
+	act  func()
 }
 
 func (s *between) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
-	if act := s.act; act != nil {
-		s.act = nil
-		act()
+	if s.skip == 0 {
+		s.act()
 	}
+	s.skip--
 	return s.Store.Update(ctx, fn)
 }
 
@@ -189,6 +191,22 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 	if entries, err := b.m.Entries(b.ctx); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %+v, %v", entries, err)
 	}
+}
+
+// A waiter whose time is up takes a grant that came at the last moment.
+//
+// shows: SW-45
+func testTimeUp(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	h := b.takes(asks("h", "", write("a")))
+	store := &between{Store: b.store, skip: 1, act: func() { b.release(h) }}
+	g, err := b.manager(store, lock.Options{}).Acquire(b.ctx, asks("w", "", write("a")), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.blocked(asks("k", "", write("a")))
+	b.release(g)
+	b.sound()
 }
 
 func testContextEnds(t *testing.T, f Fixture) {

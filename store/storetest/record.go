@@ -12,7 +12,7 @@ import (
 
 // draft makes a record with a new ticket, in the middle of a transaction.
 func draft(tx lockkeeper.Tx, id string, state lockkeeper.State, ls []lockkeeper.Lock) (*lockkeeper.Record, error) {
-	seq, err := tx.Append(&lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
+	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func testRoundTrip(t *testing.T, f Fixture) {
 		if now := tx.Now(); now.Lease != clock.Now().Lease || !now.Wall.Equal(clock.Now().Wall) {
 			t.Errorf("a transaction at %v, want %v", now, clock.Now())
 		}
-		if rec.Ticket, err = tx.Append(&lockkeeper.Event{Kind: lockkeeper.EventWaiting, At: tx.Now().Wall}); err != nil {
+		if rec.Ticket, err = tx.Append(lockkeeper.Event{Kind: lockkeeper.EventWaiting, At: tx.Now().Wall}); err != nil {
 			return err
 		}
 		if err := tx.Insert(rec); err != nil {

@@ -1,0 +1,527 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// filled is a database in which somebody holds a path, with nothing left in the
+// log of writes.
+func filled(t *testing.T) (site, *lock.Grant) {
+	t.Helper()
+	s := sqliteSite(t)
+	g := fill(t, s, "held/by/somebody")
+	raw(t, s.where, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	return s, g
+}
+
+// fill opens a site, takes a path for ever and closes it.
+func fill(t *testing.T, s site, path string) *lock.Grant {
+	t.Helper()
+	st, err := s.open(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := lock.New(st, lock.Options{}).TryAcquire(t.Context(), lockkeeper.Request{Holder: "h", Policy: "person", Locks: write(path)})
+	if err = errors.Join(err, st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// raw runs SQL on a database as a foreign program would.
+func raw(t testing.TB, path, sql string) {
+	t.Helper()
+	conn, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// refused must not open, with a reason, and must leave the directory as it was.
+func refused(t *testing.T, s site, part string) {
+	t.Helper()
+	before := listing(t, filepath.Dir(s.where))
+	st, err := OpenSQLite(t.Context(), s.where, s.space, Options{Busy: time.Second})
+	if err == nil {
+		st.Close()
+	}
+	wantStore(t, err, part)
+	if after := listing(t, filepath.Dir(s.where)); !slices.Equal(before, after) {
+		t.Errorf("the refusal left %v where %v was", after, before)
+	}
+}
+
+// listing names what is in a directory, without what SQLite keeps beside a
+// database while it is open.
+func listing(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), "-shm") && !strings.HasSuffix(e.Name(), "-wal") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestSQLiteMissing(t *testing.T) {
+	s := site{where: filepath.Join(t.TempDir(), "state.db"), space: "s"}
+	refused(t, s, "missing")
+	s.where = filepath.Join(t.TempDir(), "no", "such", "folder.db")
+	if _, err := OpenSQLite(t.Context(), s.where, s.space, Options{}); err == nil {
+		t.Error("opened in a folder that does not exist")
+	} else {
+		wantStore(t, err, "missing")
+	}
+}
+
+func TestSQLiteCorrupt(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	garbage := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		return b
+	}
+	t.Run("header", func(t *testing.T) {
+		s, _ := filled(t)
+		overwrite(t, s.where, 0, garbage(100))
+		refused(t, s, "damaged")
+	})
+	t.Run("schema", func(t *testing.T) {
+		s, _ := filled(t)
+		overwrite(t, s.where, 100, garbage(4096-100))
+		refused(t, s, "damaged")
+	})
+	t.Run("middle", func(t *testing.T) {
+		s, _ := filled(t)
+		info, err := os.Stat(s.where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overwrite(t, s.where, 4096, garbage(int(info.Size())-4096))
+		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+		if err == nil { // found when its pages are read
+			defer st.Close()
+			_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
+		}
+		wantStore(t, err, "damaged")
+	})
+	t.Run("truncated", func(t *testing.T) {
+		s, _ := filled(t)
+		if err := os.Truncate(s.where, 4096); err != nil {
+			t.Fatal(err)
+		}
+		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+		if err == nil {
+			st.Close()
+		}
+		wantStore(t, err, "damaged")
+	})
+	t.Run("empty", func(t *testing.T) {
+		s, _ := filled(t)
+		if err := os.Truncate(s.where, 0); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, s, "not a Lockkeeper database")
+	})
+}
+
+func overwrite(t *testing.T, path string, at int64, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(b, at)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Somebody else's database is refused, and not touched.
+func TestSQLiteNotOurs(t *testing.T) {
+	dir := t.TempDir()
+	s := site{where: filepath.Join(dir, "theirs.db"), space: "s"}
+	conn, err := sqlite3.Open(s.where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Exec(`CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)`)
+	if err = errors.Join(err, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(s.where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s, "not a Lockkeeper database")
+	if after, err := os.ReadFile(s.where); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("somebody else's database was changed, %v", err)
+	}
+	s.where = filepath.Join(dir, "letter.txt")
+	if err := os.WriteFile(s.where, []byte("Dear Ada, this is no database at all, and long enough to have been one of them if it were, I think."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s, "damaged")
+	s.where = dir
+	refused(t, s, "cannot be opened")
+}
+
+func TestSQLiteNewerOrOfAnotherSpace(t *testing.T) {
+	s, _ := filled(t)
+	other := s
+	other.space = "another"
+	refused(t, other, "another space")
+	raw(t, s.where, `PRAGMA user_version = 99`)
+	refused(t, s, "format 99 is newer")
+}
+
+// A database from before the first step of the schema is brought forward, by
+// several openers at once.
+func TestSQLiteMigrates(t *testing.T) {
+	s := site{kind: "sqlite", where: filepath.Join(t.TempDir(), "state.db"), space: "s"}
+	conn, err := sqlite3.Open(s.where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
+	if err = errors.Join(err, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() {
+			st, err := OpenSQLite(context.Background(), s.where, s.space, Options{})
+			if err == nil {
+				st.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		wantStore(t, <-errs, "another space") // the schema is there, and no space in it
+	}
+	raw(t, s.where, `INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ('s', 0, 'x', '', 0)`)
+	if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "a")
+}
+
+func TestSQLiteUnreadable(t *testing.T) {
+	s, _ := filled(t)
+	for path := filepath.Dir(s.where); path != os.TempDir() && len(path) > 1; path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(s.where, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		refused(t, s, "you may not read and write it")
+		return
+	}
+	// Nothing is unreadable for root, so somebody else opens it.
+	bin := filepath.Join(t.TempDir(), "opener")
+	self, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(bin, self, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(filepath.Dir(bin), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, helperArg, "open", s.kind, s.where, s.space)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, _ := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "you may not read and write it") {
+		t.Errorf("an opener without permission said %q", out)
+	}
+}
+
+func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
+	for what, change := range map[string]func(t *testing.T, s site){
+		"replaced": func(t *testing.T, s site) {
+			other := sqliteSite(t)
+			if err := os.Rename(other.where, s.where); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"removed": func(t *testing.T, s site) { // as git clean -fdx does
+			files, err := filepath.Glob(s.where + "*")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				if err := os.RemoveAll(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := sqliteSite(t)
+			st := s.sqlite(t, Options{})
+			m := lock.New(st, lock.Options{})
+			g, err := m.TryAcquire(t.Context(), request("h", "a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(t, s)
+			_, err = m.TryAcquire(t.Context(), request("k", "b"))
+			wantStore(t, err, what+" ")
+			_, err = m.Renew(t.Context(), g.ID, g.Token)
+			wantStore(t, err, "while it was in use")
+			_, err = m.ActiveGrants(t.Context())
+			wantStore(t, err, "while it was in use")
+			if _, err := os.Stat(s.where); what == "removed" && !errors.Is(err, fs.ErrNotExist) {
+				t.Error("the database was made anew in passing")
+			}
+		})
+	}
+}
+
+// shows: GP-4
+func TestSQLiteRestored(t *testing.T) {
+	for what, restore := range map[string]func(t *testing.T, s site, backup []byte) (part string){
+		"copied elsewhere": func(t *testing.T, s site, backup []byte) string {
+			if err := errors.Join(os.Remove(s.where), os.WriteFile(s.where+".new", backup, 0o600), os.Rename(s.where+".new", s.where)); err != nil {
+				t.Fatal(err)
+			}
+			return "restored from a backup"
+		},
+		"copied over": func(t *testing.T, s site, backup []byte) string { // as cp does: the file stays the same one
+			if err := errors.Join(os.Truncate(s.where, 0), os.WriteFile(s.where, backup, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			return "overwritten with a backup"
+		},
+		"log of writes lost": func(t *testing.T, s site, _ []byte) string { return "its -wal file was lost" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s, old := filled(t)
+			backup, err := os.ReadFile(s.where)
+			if err != nil {
+				t.Fatal(err)
+			}
+			newer := fill(t, s, "later")
+			part := restore(t, s, backup)
+			for _, log := range []string{"-wal", "-shm"} {
+				if err := os.Remove(s.where + log); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+			if err == nil {
+				_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "later"))
+				st.Close()
+			}
+			wantStore(t, err, part)
+			for range 2 { // the second time nothing is to be done
+				if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := fill(t, s, "later")
+			if again.Fence <= newer.Fence || epochOf(again.Fence) == epochOf(newer.Fence) || again.Fence-epochOf(again.Fence) != 2 {
+				t.Errorf("fence %d after %d was lost: want the second number of one new epoch", again.Fence, newer.Fence)
+			}
+			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
+			var blocked *lockkeeper.BlockedError
+			if !errors.As(err, &blocked) || blocked.Conflicts[0].GrantID != old.ID {
+				t.Errorf("a grant that the backup has is not held any more: %v", err)
+			}
+		})
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	day := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+	last := uint64(17)
+	for i := range 5 { // restored again and again in one minute
+		next := nextEpoch(last, day)
+		if next <= last || next%epochSize != 0 {
+			t.Fatalf("round %d: %d after %d", i, next, last)
+		}
+		last = next + 3
+	}
+	if next := nextEpoch(last, day.AddDate(-10, 0, 0)); next <= last {
+		t.Errorf("with the clock set back: %d after %d", next, last)
+	}
+	if far := nextEpoch(0, day.AddDate(60, 0, 0)); far+epochSize >= 1<<53 {
+		t.Errorf("%d is not exact for every reader of JSON", far)
+	}
+}
+
+// Nothing half-made is left where a database is to be, and nothing old is
+// played into a new one.
+func TestSQLiteCreate(t *testing.T) {
+	s, _ := filled(t)
+	wantStore(t, CreateSQLite(t.Context(), s.where, "other"), "file already exists")
+	fill(t, s, "more")
+	if err := os.Remove(s.where); err != nil {
+		t.Fatal(err)
+	}
+	wantStore(t, CreateSQLite(t.Context(), s.where, s.space), "-wal")
+	if err := errors.Join(os.Remove(s.where+"-wal"), CreateSQLite(t.Context(), s.where, s.space)); err != nil {
+		t.Fatal(err)
+	}
+	if g := fill(t, s, "first"); g.Fence != 1 {
+		t.Errorf("fence %d in a new space, want 1", g.Fence)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	if err := CreateSQLite(ctx, filepath.Join(dir, "state.db"), "s"); err == nil {
+		t.Error("made although cancelled")
+	}
+	if left := listing(t, dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestSQLiteOnReadOnlyDisk(t *testing.T) {
+	dir := tinyDisk(t, "1m")
+	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}
+	if err := CreateSQLite(t.Context(), s.where, s.space); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "a")
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+	wantStore(t, err, "its disk is read-only")
+}
+
+// What does not fit on the disk is not half there, and what is held can still
+// be seen.
+func TestSQLiteOnFullDisk(t *testing.T) {
+	dir := tinyDisk(t, "1m")
+	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}
+	if err := CreateSQLite(t.Context(), s.where, s.space); err != nil {
+		t.Fatal(err)
+	}
+	m := lock.New(s.store(t, Options{}), lock.Options{})
+	var held []string
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		var paths []string
+		for j := range 50 {
+			paths = append(paths, fmt.Sprintf("%s%d/%d", strings.Repeat("long/", 20), i, j))
+		}
+		var g *lock.Grant
+		if g, err = m.TryAcquire(t.Context(), request("h", paths...)); err == nil {
+			held = append(held, g.ID)
+		}
+	}
+	wantStore(t, err, "disk is full")
+	grants, err := m.ActiveGrants(t.Context())
+	if err != nil || len(grants) != len(held) || len(held) == 0 {
+		t.Errorf("%d grants are there, want the %d that were answered, %v", len(grants), len(held), err)
+	}
+}
+
+// tinyDisk mounts a small file system of its own.
+func tinyDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		if os.Getuid() != 0 {
+			t.Skipf("only root can mount a disk: %v", err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestSQLiteOnNetworkDisk(t *testing.T) {
+	for magic, name := range networkDisks() {
+		wantStore(t, refuseDisk("/mnt/team", magic), "network file system ("+name+")")
+	}
+	for _, local := range []int64{unix.EXT4_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} {
+		if err := refuseDisk("/home", local); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A process that was stopped while it had the turn is named, in time; one that
+// does not take turns is told apart.
+func TestSQLiteBusy(t *testing.T) {
+	s := sqliteSite(t)
+	st := s.sqlite(t, Options{Busy: 300 * time.Millisecond})
+	other := start(t, "write", s)
+	other.expect("writing")
+	if err := other.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	err := st.Update(t.Context(), func(lockkeeper.Tx) error { return nil })
+	wantStore(t, err, fmt.Sprintf("pid %d ", other.cmd.Process.Pid))
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v with Busy 300ms", took)
+	}
+	if err := st.View(t.Context(), func(lockkeeper.Reader) error { return nil }); err != nil {
+		t.Errorf("a reader was blocked by a stopped writer: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tired := errors.New("tired of waiting")
+	cancel(tired)
+	if err := st.Update(ctx, func(lockkeeper.Tx) error { return nil }); err != tired {
+		t.Errorf("cancelled: %v", err)
+	}
+	other.kill()
+	if err := st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }); err != nil {
+		t.Errorf("after the stopped writer was killed: %v", err)
+	}
+
+	conn, err := sqlite3.OpenFlags(s.where, sqlite3.OPEN_READWRITE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(`BEGIN IMMEDIATE`); err != nil {
+		t.Fatal(err)
+	}
+	wantStore(t, st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "a program other than Lockkeeper")
+}

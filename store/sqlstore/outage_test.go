@@ -1,0 +1,373 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+func write(paths ...string) (out []lockkeeper.Lock) {
+	for _, p := range paths {
+		out = append(out, lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	}
+	return out
+}
+
+func request(holder string, paths ...string) lockkeeper.Request {
+	return lockkeeper.Request{Holder: holder, Locks: write(paths...)}
+}
+
+// wantStore checks that an error is a *StoreError that says part.
+func wantStore(t *testing.T, err error, part string) {
+	t.Helper()
+	var e *lockkeeper.StoreError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a StoreError about %q", err, part)
+	}
+	if !strings.Contains(e.Error(), part) || e.Store == "" || e.Next == "" {
+		t.Errorf("got %q, want it to name the store, say %q and what to do next", e.Error(), part)
+	}
+}
+
+// outage is a store behind a proxy, with connections that have already done
+// each kind of work, so that their next message is the one a test means.
+func outage(t *testing.T, busy time.Duration) (site, *Postgres, *lock.Manager, *proxy) {
+	t.Helper()
+	px := newProxy(t)
+	s := postgresSite(t)
+	p := px.through(s).postgres(t, Options{Busy: busy})
+	m := lock.New(p, lock.Options{})
+	t.Cleanup(func() { m.Close() })
+	for i := range 3 {
+		mark(t, p, fmt.Sprint("warm-up ", i))
+		g, err := m.TryAcquire(t.Context(), request("warm-up", "warm/up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, p, m, px
+}
+
+func mark(t *testing.T, s lockkeeper.Store, reason string) {
+	t.Helper()
+	if err := s.Update(t.Context(), marking(reason, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// marking leaves one event; then runs before the commit.
+func marking(reason string, then func()) func(lockkeeper.Tx) error {
+	return func(tx lockkeeper.Tx) error {
+		_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall, Reason: reason})
+		if then != nil {
+			then()
+		}
+		return err
+	}
+}
+
+// marks counts the events with a reason, past all stores.
+func marks(t *testing.T, s site, reason string) int {
+	t.Helper()
+	return ask[int](t, `SELECT count(*) FROM events JOIN spaces ON spaces.key = events.space WHERE spaces.id = $1 AND body::json->>'reason' = $2`, s.space, reason)
+}
+
+func kinds(t *testing.T, s site, kind lockkeeper.EventKind, holder string) int {
+	t.Helper()
+	return ask[int](t, `SELECT count(*) FROM events JOIN spaces ON spaces.key = events.space
+ WHERE spaces.id = $1 AND body::json->>'kind' = $2 AND body::json->>'holder' = $3`, s.space, string(kind), holder)
+}
+
+func TestPostgresNotThere(t *testing.T) {
+	s, p, m, px := outage(t, time.Second)
+	px.refuse(true)
+	px.cut()
+	wantStore(t, p.Update(t.Context(), marking("while down", nil)), "not to be reached")
+	wantStore(t, p.View(t.Context(), func(lockkeeper.Reader) error { return nil }), "not to be reached")
+	_, err := m.TryAcquire(t.Context(), request("h", "a"))
+	wantStore(t, err, "not to be reached")
+	_, err = px.through(s).open(t.Context(), Options{})
+	wantStore(t, err, "not to be reached")
+	if strings.Contains(err.Error(), "@") {
+		t.Errorf("the message has the URL's secrets: %v", err)
+	}
+	px.refuse(false)
+	mark(t, p, "back")
+	if n := marks(t, s, "while down"); n != 0 {
+		t.Errorf("%d events of a transaction that was refused", n)
+	}
+}
+
+func TestPostgresDeadConnectionsAreReplaced(t *testing.T) {
+	s, p, _, px := outage(t, time.Second)
+	for i := range 5 {
+		px.cut()
+		mark(t, p, fmt.Sprint("after cut ", i))
+		if n := marks(t, s, fmt.Sprint("after cut ", i)); n != 1 {
+			t.Errorf("cut %d: %d events, want 1", i, n)
+		}
+	}
+}
+
+// The commit happened and the answer got lost.
+func TestPostgresCommitAnswerLost(t *testing.T) {
+	s, p, _, px := outage(t, 5*time.Second)
+	woken, err := p.Bell(t.Context(), "some-id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer woken.Close()
+	runs := 0
+	err = p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		runs++
+		tx.Wake("some-id")
+		return marking("lost", func() { px.arm(fault{forward: true}) })(tx)
+	})
+	if err != nil {
+		t.Errorf("it was committed, and Update says %v", err)
+	}
+	if n := marks(t, s, "lost"); n != 1 || runs != 1 {
+		t.Errorf("%d events after %d runs, want one of each", n, runs)
+	}
+	select {
+	case <-woken.Ring():
+	case <-time.After(5 * time.Second):
+		t.Error("the bell of a commit that was looked up was not rung")
+	}
+}
+
+// The commit never reached the server.
+func TestPostgresCommitNotSent(t *testing.T) {
+	s, p, _, px := outage(t, 5*time.Second)
+	runs := 0
+	err := p.Update(t.Context(), marking("not sent", func() { runs++; px.arm(fault{}) }))
+	wantStore(t, err, "nothing was changed")
+	if n := marks(t, s, "not sent"); n != 0 || runs != 1 {
+		t.Errorf("%d events after %d runs, want none after one", n, runs)
+	}
+	mark(t, p, "next")
+}
+
+// The server gets the commit long after the client was cut off: until it has
+// decided, neither answer would be true.
+func TestPostgresCommitLate(t *testing.T) {
+	s, p, _, px := outage(t, 10*time.Second)
+	late := make(chan struct{})
+	time.AfterFunc(300*time.Millisecond, func() { close(late) })
+	if err := p.Update(t.Context(), marking("late", func() { px.arm(fault{late: late}) })); err != nil {
+		t.Errorf("it was committed, and Update says %v", err)
+	}
+	if n := marks(t, s, "late"); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+}
+
+// A caller that gives up while its commit is on the way gets the truth as well.
+func TestPostgresCancelledDuringCommit(t *testing.T) {
+	s, p, _, px := outage(t, 10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	late := make(chan struct{})
+	err := p.Update(ctx, marking("cancelled", func() {
+		px.arm(fault{late: late})
+		time.AfterFunc(100*time.Millisecond, cancel)
+		time.AfterFunc(300*time.Millisecond, func() { close(late) })
+	}))
+	if n := marks(t, s, "cancelled"); (err == nil) != (n == 1) {
+		t.Errorf("Update says %v, and %d events are there", err, n)
+	}
+}
+
+func TestPostgresOutcomeUnknown(t *testing.T) {
+	s, p, _, px := outage(t, 500*time.Millisecond)
+	began := time.Now()
+	err := p.Update(t.Context(), marking("unknown", func() {
+		px.refuse(true)
+		px.arm(fault{forward: true})
+	}))
+	wantStore(t, err, "could not be found out")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v with Busy 500ms", took)
+	}
+	px.refuse(false)
+	mark(t, p, "back")
+	if n := marks(t, s, "unknown"); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+
+	px.refuse(true)
+	time.AfterFunc(200*time.Millisecond, func() { px.refuse(false) })
+	if err := p.Update(t.Context(), marking("found", func() { px.arm(fault{forward: true}) })); err != nil {
+		t.Errorf("the server came back in time, and Update says %v", err)
+	}
+}
+
+// More broken commits at once than the pool has connections.
+func TestPostgresManyOutcomesAtOnce(t *testing.T) {
+	s, p, _, px := outage(t, 5*time.Second)
+	const n = 12
+	began := time.Now()
+	px.refuse(true)
+	time.AfterFunc(300*time.Millisecond, func() { px.refuse(false) })
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			err := p.Update(t.Context(), marking(fmt.Sprint("many ", i), func() { px.arm(fault{forward: true}) }))
+			if got := marks(t, s, fmt.Sprint("many ", i)); (err == nil) != (got == 1) {
+				t.Errorf("%d: Update says %v, and %d events are there", i, err, got)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("took %v: the look-ups waited for each other's connections", took)
+	}
+}
+
+// The server ends the session, and says so, while a transaction is open.
+func TestPostgresSessionEnded(t *testing.T) {
+	s, p, _, _ := outage(t, 5*time.Second)
+	err := p.Update(t.Context(), marking("ended", func() {
+		ask[bool](t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lockkeeper' AND state = 'idle in transaction' AND datname = current_database()`)
+	}))
+	wantStore(t, err, "")
+	if n := marks(t, s, "ended"); n != 0 {
+		t.Errorf("%d events, want none", n)
+	}
+	mark(t, p, "next")
+}
+
+func TestPostgresAdmitAnswerLost(t *testing.T) {
+	s, _, m, px := outage(t, 5*time.Second)
+	px.arm(fault{forward: true})
+	g, err := m.TryAcquire(t.Context(), request("h", "a"))
+	if err != nil {
+		t.Fatalf("it was granted, and TryAcquire says %v", err)
+	}
+	if n := kinds(t, s, lockkeeper.EventAcquired, "h"); n != 1 || g.Fence == 0 || g.ExpiresAt.Before(time.Now()) {
+		t.Errorf("%d acquired events, grant %+v", n, g.Grant)
+	}
+	if _, err := m.Renew(t.Context(), g.ID, g.Token); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPostgresAdmitNotSent(t *testing.T) {
+	s, _, m, px := outage(t, 5*time.Second)
+	px.arm(fault{})
+	g, err := m.TryAcquire(t.Context(), request("h", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := kinds(t, s, lockkeeper.EventAcquired, "h"); n != 1 {
+		t.Errorf("%d acquired events, want 1", n)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The server begins with an admission after the look-up has found that there is
+// none: it must stay without effect, also when the same request was granted,
+// and given back, in another way meanwhile.
+func TestPostgresAdmitLate(t *testing.T) {
+	s, p, m, px := outage(t, 5*time.Second)
+	late := make(chan struct{})
+	px.arm(fault{late: late})
+	g, err := m.TryAcquire(t.Context(), request("h", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(late)
+	px.ended(1)
+	if n := kinds(t, s, lockkeeper.EventAcquired, "h"); n != 1 {
+		t.Errorf("%d acquired events, want 1: a grant came into being that nobody holds", n)
+	}
+	if _, err := m.TryAcquire(t.Context(), request("k", "a")); err != nil {
+		t.Error(err)
+	}
+	mark(t, p, "next")
+}
+
+func TestPostgresAdmitUnknown(t *testing.T) {
+	_, _, m, px := outage(t, 300*time.Millisecond)
+	px.refuse(true)
+	px.arm(fault{forward: true})
+	_, err := m.TryAcquire(t.Context(), request("h", "a"))
+	wantStore(t, err, "could not be found out")
+	px.refuse(false)
+	if _, err := m.TryAcquire(t.Context(), request("k", "a")); !lock.IsBlocked(err) {
+		t.Errorf("the grant exists, and another got %v", err)
+	}
+}
+
+func TestPostgresDismissBroken(t *testing.T) {
+	for name, f := range map[string]fault{"answer lost": {forward: true}, "not sent": {}} {
+		s, _, m, px := outage(t, 5*time.Second)
+		g, err := m.TryAcquire(t.Context(), request("h", "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		px.arm(f)
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := kinds(t, s, lockkeeper.EventReleased, "h"); n != 1 {
+			t.Errorf("%s: %d released events, want 1", name, n)
+		}
+		if _, err := m.TryAcquire(t.Context(), request("k", "a")); err != nil {
+			t.Errorf("%s: still held: %v", name, err)
+		}
+	}
+}
+
+// Another physical database behind the same name: numbers go on above all that
+// the first may have given.
+func TestPostgresTakenOver(t *testing.T) {
+	s, p, m, px := outage(t, 5*time.Second)
+	before, err := m.TryAcquire(t.Context(), request("h", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask[int](t, `WITH u AS (UPDATE spaces SET incarnation = 'the one that was lost' WHERE id = $1 RETURNING 1) SELECT count(*) FROM u`, s.space)
+	px.cut()
+	after, err := m.TryAcquire(t.Context(), request("k", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if epochOf(after.Fence) <= epochOf(before.Fence) {
+		t.Errorf("fence %d after %d is no new epoch", after.Fence, before.Fence)
+	}
+	px.cut()
+	again, err := m.TryAcquire(t.Context(), request("l", "c"))
+	if err != nil || epochOf(again.Fence) != epochOf(after.Fence) {
+		t.Errorf("fence %d after %d: one more epoch, %v", again.Fence, after.Fence, err)
+	}
+	mark(t, p, "next")
+}
+
+// shows: GP-8
+func TestCallersErrorComesBackAsItIs(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		st := s.store(t, Options{})
+		own := errors.New("the caller's own")
+		if err := st.Update(t.Context(), func(lockkeeper.Tx) error { return own }); err != own {
+			t.Errorf("Update: %v", err)
+		}
+		if err := st.View(t.Context(), func(lockkeeper.Reader) error { return own }); err != own {
+			t.Errorf("View: %v", err)
+		}
+	})
+}
