@@ -53,7 +53,7 @@ func (g *Grant) Release(ctx context.Context) error {
 	// the grant lost before its context has ended as released.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, err := g.m.Release(ctx, g.ID, g.Token); err != nil {
+	if _, err := g.m.release(ctx, g.ID, g.Token); err != nil {
 		return err
 	}
 	g.released = true

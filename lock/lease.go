@@ -15,6 +15,10 @@ func (m *Manager) Release(ctx context.Context, id, token string) (released bool,
 	if err := validID(id); err != nil {
 		return false, err
 	}
+	return m.release(ctx, id, token)
+}
+
+func (m *Manager) release(ctx context.Context, id, token string) (released bool, err error) {
 	hash := hashToken(token)
 	if m.express != nil {
 		done, err := m.express.Dismiss(ctx, id, hash, &lockkeeper.Event{Kind: lockkeeper.EventReleased, GrantID: id,

@@ -28,7 +28,7 @@ func (s *SQLite) bells() string { return s.path + "-bells" }
 
 // Bell implements lockkeeper.Store.
 func (s *SQLite) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
-	if id == "" || strings.ContainsAny(id, "/\x00") || id[0] == '.' {
+	if !isName(id) {
 		return nil, &lockkeeper.InputError{Field: "id", Value: id, Reason: "cannot name a bell"}
 	}
 	f, path, err := makeFIFO(s.bells(), id)
@@ -39,6 +39,10 @@ func (s *SQLite) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
 	b.done.Go(b.listen)
 	return b, nil
 }
+
+// isName keeps the directories of ids apart from each other, from what is being
+// made beside them, and from everything outside.
+func isName(id string) bool { return id != "" && id[0] != '.' && !strings.ContainsAny(id, "/\x00") }
 
 // makeFIFO makes a pipe of its own for one listener in the directory of its id,
 // open for reading and writing so that it never reports an end. It gets there
@@ -102,12 +106,18 @@ func discard(path string) {
 // ring wakes everyone who listens for an id. It cannot fail in a way that
 // matters: listeners also look by themselves from time to time.
 func ring(bells, id string) {
+	if !isName(id) {
+		return
+	}
 	dir := filepath.Join(bells, id)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return // nobody listens
 	}
 	for _, e := range entries {
+		if e.Type() != fs.ModeNamedPipe {
+			continue
+		}
 		path := filepath.Join(dir, e.Name())
 		fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 		if errors.Is(err, syscall.ENXIO) {

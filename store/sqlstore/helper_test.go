@@ -19,6 +19,11 @@ import (
 func helper(mode string, args []string) int {
 	s := site{args[0], args[1], args[2]}
 	ctx := context.Background()
+	if mode == "create" {
+		say("creating")
+		fmt.Println(CreateSQLite(ctx, s.where, s.space))
+		return 0
+	}
 	st, err := s.open(ctx, Options{})
 	if mode == "open" {
 		fmt.Println("opened:", err)

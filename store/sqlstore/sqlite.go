@@ -245,9 +245,7 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 	}
 	done = true
 	if t.seq != t.began {
-		if err := s.turn.note(t.seq); err != nil {
-			return nil, s.explain(err)
-		}
+		s.turn.note(t.seq)
 	}
 	return t.woken, s.unreplaced()
 }

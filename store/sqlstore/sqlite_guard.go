@@ -140,7 +140,7 @@ func (s *SQLite) explain(err error) error {
 		p.Reason, p.Next = "the lock database is busy: "+s.turn.holder(), "look at that process; it should write for milliseconds only"
 	case errors.Is(err, sqlite3.READONLY), isReadOnlyDisk(err):
 		p.Reason, p.Next = "the lock database cannot be written", "check the permissions and whether the disk is read-only"
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, sqlite3.IOERR) && diskFull(s.path):
 		p.Reason, p.Next = "the disk is full", "free space; no lock was changed"
 	case errors.Is(err, sqlite3.CANTOPEN):
 		p.Reason, p.Next = "the lock database cannot be opened", "check the path and its permissions"

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -71,6 +72,14 @@ func refuseNetworkDisk(dir string) error {
 		return openProblem(dir, err)
 	}
 	return refuseDisk(dir, int64(st.Type))
+}
+
+// diskFull tells a full disk from a broken one: the driver calls both an
+// input/output error.
+func diskFull(path string) bool {
+	var st unix.Statfs_t
+	err := unix.Statfs(filepath.Dir(path), &st)
+	return err == nil && st.Bavail*uint64(st.Bsize) < 1<<17
 }
 
 func refuseDisk(dir string, magic int64) error {

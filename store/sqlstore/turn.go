@@ -113,12 +113,9 @@ func (t *turn) mark() (uint64, error) {
 	return binary.BigEndian.Uint64(b[:]), nil
 }
 
-// note remembers a number that was committed. It lags after a loss of power and
-// is never ahead.
-func (t *turn) note(seq uint64) error {
-	_, err := t.file.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0)
-	return err
-}
+// note remembers a number that was committed. It is never ahead, and may lag:
+// after a loss of power, or on a full disk.
+func (t *turn) note(seq uint64) { t.file.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0) }
 
 func (t *turn) giveBack() { flock(t.file, syscall.LOCK_UN) }
 

@@ -1,0 +1,331 @@
+package sqlstore
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/process"
+	"lockkeeper/lock"
+	"lockkeeper/store/storetest"
+)
+
+func init() { helpers["work"] = work }
+
+// section is one stretch of time in which a worker held locks, as it wrote it
+// down by itself.
+type section struct {
+	Grant string            `json:"grant"`
+	Fence uint64            `json:"fence"`
+	Locks []lockkeeper.Lock `json:"locks"`
+	At    int64             `json:"at"` // on the clock that all processes share
+	End   int64             `json:"end,omitempty"`
+}
+
+func mono() int64 { return int64(monotonic().Lease) }
+
+// engine is an engine that judges processes, as the program's own.
+func engine(st lockkeeper.Store) (*lock.Manager, lockkeeper.Process, error) {
+	host, err := process.NewHost()
+	if err != nil {
+		return nil, lockkeeper.Process{}, err
+	}
+	self, err := process.Self()
+	return lock.New(st, lock.Options{Processes: host}), self, err
+}
+
+// places that overlap in every way.
+var territory = []string{"a", "a/x", "a/x/y", "b", "b/y", "c"}
+
+// work acquires, waits, renews, runs children and releases until it is killed.
+func work(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+	seed, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	m, self, err := engine(st)
+	if err != nil {
+		return err
+	}
+	diary, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	note := json.NewEncoder(diary) // each entry is one write
+	say("ready")
+	for {
+		req := lockkeeper.Request{Holder: fmt.Sprint("worker ", os.Getpid()), Process: &self}
+		for range 1 + rnd.IntN(3) {
+			req.Locks = append(req.Locks, lockkeeper.Lock{Mode: lockkeeper.Read + 2*lockkeeper.Mode(rnd.IntN(2)),
+				Target: lockkeeper.Target{Path: territory[rnd.IntN(len(territory))], Kind: lockkeeper.File}})
+		}
+		var g *lock.Grant
+		if rnd.IntN(3) == 0 {
+			g, err = m.TryAcquire(ctx, req)
+		} else {
+			g, err = m.Acquire(ctx, req, time.Duration(rnd.IntN(100))*time.Millisecond)
+		}
+		switch lockkeeper.CodeOf(err) {
+		case lockkeeper.CodeBlocked, lockkeeper.CodeTimeout:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := section{Grant: g.ID, Fence: g.Fence, Locks: g.Locks, At: mono()}
+		if err := note.Encode(s); err != nil {
+			return err
+		}
+		switch rnd.IntN(6) {
+		case 0: // what it leaves running when killed must not outlive the grant
+			_, err = process.Run(ctx, process.Command{Argv: []string{"sh", "-c", "sleep 60 & sleep 0.02"}, Grant: g.ID,
+				Started: func(p lockkeeper.Process) error { _, err := m.SetProcess(ctx, g.ID, g.Token, p); return err }})
+		case 1, 2:
+			_, err = m.Renew(ctx, g.ID, g.Token)
+		case 3:
+			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Microsecond)
+		}
+		if err != nil {
+			return err
+		}
+		s.End = mono()
+		if err := note.Encode(s); err != nil {
+			return err
+		}
+		if err := g.Release(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Workers are killed, five at a time, at random instants of whatever they do.
+//
+// shows: SW-43 PL-42
+func TestKilledAtAnyInstant(t *testing.T) {
+	const victims = 5
+	rounds := 20 * storetest.Torture()
+	sites(t, func(t *testing.T, s site) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		st := s.store(t, Options{})
+		m, self, err := engine(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		dir := t.TempDir()
+		j := journal{t: t, open: map[string]section{}}
+		for round := range rounds {
+			var peers []*peer
+			for i := range victims {
+				diary := filepath.Join(dir, fmt.Sprint(round, "-", i))
+				peers = append(peers, start(t, "work", s, diary, fmt.Sprint(rnd.Uint64())))
+			}
+			for _, p := range peers {
+				p.expect("ready")
+			}
+			time.Sleep(time.Duration(20+rnd.IntN(80)) * time.Millisecond)
+			for i, p := range peers {
+				killed := mono()
+				p.kill()
+				j.read(filepath.Join(dir, fmt.Sprint(round, "-", i)), killed)
+				if i == 0 {
+					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the others go on with its remains
+				}
+			}
+			began := time.Now()
+			g, err := m.Acquire(t.Context(), lockkeeper.Request{Holder: "next", Process: &self, Locks: write("a", "b", "c")}, 10*time.Second)
+			if err != nil {
+				t.Fatalf("round %d: nobody lives, and the next acquirer gets %v", round, err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("round %d: dead holders were recovered after %v", round, took)
+			}
+			j.sections = append(j.sections, section{Grant: g.ID, Fence: g.Fence, Locks: g.Locks, At: mono(), End: mono()})
+			j.nothingRuns()
+			sound(t, s, 1)
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j.judge()
+		t.Logf("%d sections, %d of them cut short", len(j.sections), j.cut)
+		numbered(t, m)
+	})
+}
+
+// journal is what all workers wrote.
+type journal struct {
+	t        *testing.T
+	sections []section
+	open     map[string]section
+	cut      int
+}
+
+// read takes over the diary of a worker that was killed after an instant.
+func (j *journal) read(path string, killed int64) {
+	j.t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	defer f.Close()
+	var last *section
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var s section
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			break // its last words
+		}
+		if s.End == 0 {
+			last = &s
+			continue
+		}
+		last = nil
+		j.sections = append(j.sections, s)
+	}
+	if last != nil { // killed inside: it lasted until then at least
+		j.cut++
+		last.End = killed
+		j.sections = append(j.sections, *last)
+		j.open[last.Grant] = *last
+	}
+}
+
+// nothingRuns checks that no process of any grant is left.
+func (j *journal) nothingRuns() {
+	j.t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for _, f := range files {
+		env, err := os.ReadFile(f)
+		if err != nil {
+			continue // gone, or not ours to see
+		}
+		for v := range strings.SplitSeq(string(env), "\x00") {
+			if id, ok := strings.CutPrefix(v, process.GrantVariable+"="); ok {
+				if _, ours := j.open[id]; ours {
+					j.t.Errorf("%s still runs under grant %s of a dead holder", f, id)
+				}
+			}
+		}
+	}
+}
+
+// judge looks for two sections that should have excluded each other.
+func (j *journal) judge() {
+	j.t.Helper()
+	slices.SortFunc(j.sections, func(a, b section) int { return int(a.At - b.At) })
+	fences := map[uint64]string{}
+	for i, a := range j.sections {
+		if other, dup := fences[a.Fence]; dup {
+			j.t.Errorf("fence %d was given to %s and to %s", a.Fence, other, a.Grant)
+		}
+		fences[a.Fence] = a.Grant
+		for _, b := range j.sections[i+1:] {
+			if b.At < a.End && clash(a.Locks, b.Locks) {
+				j.t.Errorf("two holders at once, for %v:\n%+v\n%+v", time.Duration(a.End-b.At), a, b)
+			}
+			if b.At < a.End && b.Fence < a.Fence && clash(a.Locks, b.Locks) {
+				j.t.Errorf("fence %d after %d", b.Fence, a.Fence)
+			}
+		}
+	}
+	if j.cut == 0 {
+		j.t.Error("nobody was killed while it held a lock: the test shows nothing")
+	}
+}
+
+func clash(a, b []lockkeeper.Lock) bool {
+	for _, l := range a {
+		if slices.ContainsFunc(b, l.Conflicts) {
+			return true
+		}
+	}
+	return false
+}
+
+// sound checks the database past the store: as many requests as there should
+// be, each with exactly its targets, and nothing else.
+func sound(t *testing.T, s site, requests int) {
+	t.Helper()
+	if _, out := rows(t, s, `SELECT count(*) FROM requests WHERE `+s.of("space")); out[0][0] != fmt.Sprint(requests) {
+		t.Errorf("%s requests, want %d", out[0][0], requests)
+	}
+	count := `json_array_length(r.locks)`
+	if s.kind == "postgres" {
+		count = `json_array_length(r.locks::json)`
+	} else if _, out := rows(t, s, `PRAGMA integrity_check`); out[0][0] != "ok" {
+		t.Errorf("integrity: %v", out)
+	}
+	if _, out := rows(t, s, `SELECT ticket FROM targets WHERE `+s.of("space")+` AND NOT EXISTS
+ (SELECT 1 FROM requests r WHERE r.space = targets.space AND r.ticket = targets.ticket)`); len(out) > 0 {
+		t.Errorf("targets without a request: %v", out)
+	}
+	if _, out := rows(t, s, `SELECT r.ticket FROM requests r WHERE `+s.of("r.space")+` AND `+count+` <>
+ (SELECT count(*) FROM targets t WHERE t.space = r.space AND t.ticket = r.ticket)`); len(out) > 0 {
+		t.Errorf("requests with a part of their targets: %v", out)
+	}
+}
+
+// numbered checks that the log has every number once, in order.
+func numbered(t *testing.T, m *lock.Manager) {
+	t.Helper()
+	last := uint64(0)
+	for {
+		page, err := m.Events(t.Context(), lockkeeper.EventQuery{After: last, Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			if e.Seq != last+1 {
+				t.Fatalf("event %d after %d", e.Seq, last)
+			}
+			last = e.Seq
+		}
+		if len(page) == 0 {
+			return
+		}
+	}
+}
+
+// A creator that is killed at any instant leaves no half-made database.
+func TestKilledWhileCreating(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	dir := t.TempDir()
+	whole := 0
+	for i := range 20 {
+		s := site{kind: "sqlite", where: filepath.Join(dir, fmt.Sprint(i, ".db")), space: "s"}
+		p := start(t, "create", s)
+		p.expect("creating")
+		time.Sleep(time.Duration(rnd.IntN(15_000)) * time.Microsecond)
+		p.kill()
+		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+		if err == nil {
+			whole++
+			err = st.Close()
+		} else if _, gone := os.Stat(s.where); errors.Is(gone, os.ErrNotExist) {
+			err = CreateSQLite(t.Context(), s.where, s.space)
+		}
+		if err != nil {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
+	t.Logf("%d of 20 were whole", whole)
+}
