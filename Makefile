@@ -21,8 +21,8 @@ lint: ## go vet and staticcheck alone
 torture: ## the randomised tests, TORTURE times longer
 	LOCKKEEPER_TORTURE=$(TORTURE) scripts/postgres run -- go test -race -count=1 -timeout 60m ./...
 
-bench: ## measure against peers
-	cd bench && ../scripts/postgres run -- go run .
+bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
+	cd bench && ../scripts/postgres run -- go run . $(BENCH)
 
 build: ## bin/lockkeeper
 	CGO_ENABLED=0 go build -trimpath -o bin/lockkeeper ./cmd/lockkeeper

@@ -68,7 +68,7 @@ type bench struct {
 
 func run(ctx context.Context) (err error) {
 	only := flag.String("run", "", "measure only the comparisons whose name matches this `regexp`")
-	rounds := flag.Int("rounds", 5, "how many rounds a median is taken over")
+	rounds := flag.Int("rounds", 5, "how many rounds of turns a median is taken over")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	write := flag.Bool("write", false, "write the table to ../docs/benchmarks.md")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `file`")

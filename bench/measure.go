@@ -3,7 +3,26 @@ package main
 import (
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// clock reads a time in nanoseconds, from whatever origin.
+type clock func() float64
+
+// wall is what a person waits.
+func wall() float64 { return float64(monotonic()) }
+
+// processor is what this process used, garbage collection on other threads
+// included. For work that never waits it is the better figure: it does not
+// depend on what else the machine does.
+func processor() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		panic(err) // its arguments are constants
+	}
+	return float64(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // side does the work of one side of a comparison n times.
 type side func(n int) error
@@ -12,10 +31,10 @@ type side func(n int) error
 const slicesPerRound = 7
 
 // race measures several sides in turns and returns the time of one piece of
-// work, in nanoseconds, by side and round. A slice of one side lasts about
-// slice, at least one piece. The figure of a round is its median slice: one in
-// which something else had the processor does not count.
-func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
+// work, in nanoseconds of the clock, by side and turn. A slice of one side lasts about
+// slice, at least one piece. With medians over the turns, one in which
+// something else had the processor does not count.
+func (b *bench) race(now clock, slice time.Duration, sides ...side) ([][]float64, error) {
 	pieces := make([]int, len(sides))
 	for i, do := range sides {
 		n, err := calibrate(slice, do)
@@ -25,20 +44,14 @@ func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
 		pieces[i] = n
 	}
 	out := make([][]float64, len(sides))
-	for round := range b.rounds {
-		took := make([][]float64, len(sides))
-		for turn := range slicesPerRound {
-			for k := range sides {
-				i := (k + turn + round) % len(sides) // nobody always goes first
-				began := time.Now()
-				if err := sides[i](pieces[i]); err != nil {
-					return nil, err
-				}
-				took[i] = append(took[i], float64(time.Since(began))/float64(pieces[i]))
+	for turn := range b.rounds * slicesPerRound {
+		for k := range sides {
+			i := (k + turn) % len(sides) // nobody always goes first
+			began := now()
+			if err := sides[i](pieces[i]); err != nil {
+				return nil, err
 			}
-		}
-		for i := range sides {
-			out[i] = append(out[i], median(took[i]))
+			out[i] = append(out[i], (now()-began)/float64(pieces[i]))
 		}
 	}
 	return out, nil
@@ -77,8 +90,14 @@ func median(list []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// ratios divides round by round, so that a slow round counts as one round and
-// not as the figure of one side.
+func mean(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v / float64(len(list))
+	}
+	return sum
+}
+
+// ratios divides turn by turn: neighbours in time met the same machine.
 func ratios(over, under []float64) []float64 {
 	out := make([]float64, len(over))
 	for i := range over {

@@ -28,7 +28,7 @@ func postgresMinimal(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	defer peer.conn.Close(context.WithoutCancel(ctx))
-	t, err := b.race(diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side(ctx))
+	t, err := b.race(wall, diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,14 @@ func postgresGrowth(ctx context.Context, b *bench) (_ []row, err error) {
 	if err := errors.Join(small(20), full(20), hold(ctx, many, 10_000)); err != nil {
 		return nil, err
 	}
-	t, err := b.race(diskSlice, full, small)
+	t, err := b.race(wall, diskSlice, full, small)
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "PostgreSQL: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
 		How: "The same acquire and release, over 256 requests in turn, in a space with 10,000 active grants of ten paths and in an empty one of the same database.",
-	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.0f %%")}, nil
+	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}, nil
 }
 
 func (p *minimalPostgres) side(ctx context.Context) side {
@@ -140,14 +140,14 @@ func postgresSpaces(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	defer closeTheirs()
-	t, err := b.race(4*diskSlice, crowd(ours), crowd(theirs))
+	t, err := b.race(wall, 4*diskSlice, crowd(ours), crowd(theirs))
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "PostgreSQL: 16 clients in 16 spaces, throughput relative to etcd", Ours: perSecond(median(t[0])), Peer: perSecond(median(t[1])),
 		How: "Acquires with release of ten paths each second, against etcd in a process of its own, fsync on: one transaction that puts ten keys if none of them exists, one that deletes them.",
-	}.atLeast(median(ratios(t[1], t[0])), 1, "%.2f×")}, nil
+	}.atLeast(median(ratios(t[1], t[0])), 1, "%.3f×")}, nil
 }
 
 func postgresOneSpace(ctx context.Context, b *bench) (_ []row, err error) {
@@ -174,7 +174,7 @@ func postgresOneSpace(ctx context.Context, b *bench) (_ []row, err error) {
 		defer peer.conn.Close(context.WithoutCancel(ctx))
 		theirs = append(theirs, peer.side(ctx))
 	}
-	t, err := b.race(4*diskSlice, crowd(ours), crowd(theirs))
+	t, err := b.race(wall, 4*diskSlice, crowd(ours), crowd(theirs))
 	if err != nil {
 		return nil, err
 	}

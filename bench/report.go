@@ -122,7 +122,7 @@ func (r report) text() string {
 			fmt.Fprintf(&out, "%s was not measured: %s\n", l.What, l.Skipped)
 		}
 	}
-	fmt.Fprintf(&out, "\n%s; medians of %d rounds, %.0f s in all\n", r.Machine, r.Rounds, r.Took.Seconds())
+	fmt.Fprintf(&out, "\n%s; medians over %d rounds, %.0f s in all\n", r.Machine, r.Rounds, r.Took.Seconds())
 	return out.String()
 }
 
@@ -132,8 +132,8 @@ func (r report) markdown() []byte {
 
 Measured by `+"`make bench`"+` (to renew this page: `+"`make bench BENCH=-write`"+`) on %s: %s.
 
-Both sides of a line are measured in the same run, in short slices that take turns. A figure is the median of %d rounds, a ratio the median
-of the rounds' ratios. Both sides write to the same disk with the same durability.
+Both sides of a line are measured in the same run, in short slices that take turns. A figure is the median over %d rounds of turns, a ratio
+the median of the ratios of neighbouring slices, unless a line says otherwise below. Both sides write to the same disk with the same durability.
 
 | what | ours | peer | ratio | target | met |
 |---|---|---|---|---|---|

@@ -29,7 +29,7 @@ func sqliteMinimal(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer peer.close()
-	t, err := b.race(diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side)
+	t, err := b.race(wall, diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func sqliteGrowth(ctx context.Context, b *bench) ([]row, error) {
 	if err := hold(ctx, many, 10_000); err != nil {
 		return nil, err
 	}
-	t, err := b.race(diskSlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
+	t, err := b.race(wall, diskSlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "SQLite: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
 		How: "The same acquire and release, over 256 requests in turn, beside 10,000 active grants of ten paths and in an empty database.",
-	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.0f %%")}, nil
+	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}, nil
 }
 
 // served is what one of several contending processes reports.

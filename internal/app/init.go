@@ -108,7 +108,9 @@ func (i *initialiser) run(ctx context.Context) error {
 		return err
 	}
 	if marked != nil && !i.opt.Restored && (seen == nil || seen.Space == marked.Space) {
-		return i.keep(ctx, marked)
+		if err := i.keep(ctx, marked); err == nil || !i.opt.NewWorld {
+			return err
+		}
 	}
 	alive, err := i.world.claim()
 	if err != nil {
@@ -122,23 +124,45 @@ func (i *initialiser) run(ctx context.Context) error {
 	if seen, err = i.world.recall(); err != nil {
 		return err
 	}
-	switch {
-	case marked != nil && i.opt.Restored:
-		return i.restore(ctx, marked)
-	case marked != nil && (seen == nil || seen.Space == marked.Space):
-		return i.keep(ctx, marked)
-	case seen != nil && i.opt.Space != seen.Space: // joining it again is no second world
-		if err := i.endWorld(seen, marked); err != nil {
+	return i.alone(ctx, marked, seen)
+}
+
+// alone is the part of init during which nobody of this user uses the world.
+func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) error {
+	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.opt.Space != seen.Space) {
+		if err := i.endWorld(seen, marked); err != nil { // joining it again would be no second world
 			return err
 		}
 	}
 	switch {
+	case marked != nil && i.opt.Restored:
+		return i.restore(ctx, marked)
 	case marked != nil:
-		return i.keep(ctx, marked)
+		err := i.keep(ctx, marked)
+		if err == nil || !i.opt.NewWorld || seen == nil {
+			return err
+		}
+		if err := i.endWorld(seen, nil); err != nil {
+			return err
+		}
+		if err := i.moveAside(); err != nil {
+			return err
+		}
+		return i.make(ctx)
 	case i.opt.Space != "" && !config.IsPostgres(i.config.Store):
 		return i.join(ctx)
 	}
 	return i.make(ctx)
+}
+
+// moveAside keeps what is left of locks that cannot be used.
+func (i *initialiser) moveAside() error {
+	old := dirName + ".old-" + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Rename(filepath.Join(i.root, dirName), filepath.Join(i.root, old)); err != nil {
+		return i.unwritable(err)
+	}
+	i.result.Made = append(i.result.Made, old+"/ of what was left")
+	return nil
 }
 
 // inUse explains why the world cannot be had for init alone.
@@ -174,6 +198,10 @@ func (i *initialiser) keep(ctx context.Context, marked *marker) error {
 	}
 	store, err := openStore(ctx, i.config.Store, i.root, marked.Space)
 	if err != nil {
+		var gone *lockkeeper.StoreError
+		if errors.As(err, &gone) && errors.Is(err, fs.ErrNotExist) {
+			gone.Next = "put it back; if nobody works here any more, `lockkeeper init --new-world`"
+		}
 		return err
 	}
 	if err := store.Close(); err != nil {

@@ -49,8 +49,11 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 		return nil, err
 	}
 	root, marked, err := findRoot(base)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is none
+		err = lostRoot(s.Env, base, err)
+	}
 	if err != nil {
-		return nil, lostRoot(s.Env, base, err)
+		return nil, err
 	}
 	a := &App{Space: marked.Space, base: base}
 	defer func() {

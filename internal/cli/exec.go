@@ -92,10 +92,10 @@ func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code in
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, lost)}
 	case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, err)}
-	case err != nil && code < 0:
-		return err
-	case err != nil:
+	case err != nil && (code == process.ExitNotFound || code == process.ExitNotExecutable):
 		return &codedError{exit: code, err: err}
+	case err != nil:
+		return &codedError{exit: exitFailed, err: err}
 	case released != nil:
 		p.say("the command ended, but its grant could not be given back: " + released.Error())
 	}

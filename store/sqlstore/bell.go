@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,10 +20,53 @@ import (
 // byte into. Pipes need no watch descriptors and no shared daemon, and one
 // whose listener died is noticed by the first who rings it.
 type fifoBell struct {
+	of   *belfry
 	file *os.File
 	path string
 	ring chan struct{}
 	done sync.WaitGroup
+}
+
+// belfry knows the bells of one store that are open, so that closing the store
+// ends them.
+type belfry struct {
+	mu     sync.Mutex
+	bells  map[*fifoBell]struct{}
+	closed bool
+}
+
+func (y *belfry) hang(b *fifoBell) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.closed {
+		return errClosed
+	}
+	if y.bells == nil {
+		y.bells = map[*fifoBell]struct{}{}
+	}
+	y.bells[b] = struct{}{}
+	return nil
+}
+
+// takeDown reports whether the bell was still hanging.
+func (y *belfry) takeDown(b *fifoBell) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	_, was := y.bells[b]
+	delete(y.bells, b)
+	return was
+}
+
+func (y *belfry) close() error {
+	y.mu.Lock()
+	y.closed = true
+	all := slices.Collect(maps.Keys(y.bells))
+	y.mu.Unlock()
+	var errs []error
+	for _, b := range all {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (s *SQLite) bells() string { return s.path + "-bells" }
@@ -35,7 +80,12 @@ func (s *SQLite) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	b := &fifoBell{file: f, path: path, ring: make(chan struct{}, 1)}
+	b := &fifoBell{of: &s.belfry, file: f, path: path, ring: make(chan struct{}, 1)}
+	if err := s.belfry.hang(b); err != nil {
+		f.Close()
+		discard(path)
+		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "closed", Err: err}
+	}
 	b.done.Go(b.listen)
 	return b, nil
 }
@@ -91,6 +141,9 @@ func (b *fifoBell) listen() {
 func (b *fifoBell) Ring() <-chan struct{} { return b.ring }
 
 func (b *fifoBell) Close() error {
+	if !b.of.takeDown(b) {
+		return nil
+	}
 	err := b.file.Close()
 	b.done.Wait()
 	discard(b.path)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -98,6 +97,17 @@ func TestSQLiteMissing(t *testing.T) {
 		t.Error("opened in a folder that does not exist")
 	} else {
 		wantStore(t, err, "missing")
+	}
+}
+
+// A file that goes missing between the look at it and its opening is not made.
+func TestSQLiteConnectMakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := &SQLite{path: filepath.Join(dir, "state ?#%20.db")}
+	_, err := s.connect(t.Context())
+	wantStore(t, err, "cannot be opened")
+	if left := listing(t, dir); len(left) != 0 {
+		t.Errorf("made %v", left)
 	}
 }
 
@@ -315,78 +325,6 @@ func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
 	}
 }
 
-// shows: GP-4
-func TestSQLiteRestored(t *testing.T) {
-	for what, restore := range map[string]func(t *testing.T, s site, backup []byte) (part string){
-		"copied elsewhere": func(t *testing.T, s site, backup []byte) string {
-			if err := errors.Join(os.Remove(s.where), os.WriteFile(s.where+".new", backup, 0o600), os.Rename(s.where+".new", s.where)); err != nil {
-				t.Fatal(err)
-			}
-			return "restored from a backup"
-		},
-		"copied over": func(t *testing.T, s site, backup []byte) string { // as cp does: the file stays the same one
-			if err := errors.Join(os.Truncate(s.where, 0), os.WriteFile(s.where, backup, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			return "overwritten with a backup"
-		},
-		"log of writes lost": func(t *testing.T, s site, _ []byte) string { return "its -wal file was lost" },
-	} {
-		t.Run(what, func(t *testing.T) {
-			s, old := filled(t)
-			backup, err := os.ReadFile(s.where)
-			if err != nil {
-				t.Fatal(err)
-			}
-			newer := fill(t, s, "later")
-			part := restore(t, s, backup)
-			for _, log := range []string{"-wal", "-shm"} {
-				if err := os.Remove(s.where + log); err != nil {
-					t.Fatal(err)
-				}
-			}
-			st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
-			if err == nil {
-				_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "later"))
-				st.Close()
-			}
-			wantStore(t, err, part)
-			for range 2 { // the second time nothing is to be done
-				if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			again := fill(t, s, "later")
-			if again.Fence <= newer.Fence || epochOf(again.Fence) == epochOf(newer.Fence) || again.Fence-epochOf(again.Fence) != 2 {
-				t.Errorf("fence %d after %d was lost: want the second number of one new epoch", again.Fence, newer.Fence)
-			}
-			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
-			var blocked *lockkeeper.BlockedError
-			if !errors.As(err, &blocked) || blocked.Conflicts[0].GrantID != old.ID {
-				t.Errorf("a grant that the backup has is not held any more: %v", err)
-			}
-		})
-	}
-}
-
-func TestEpochs(t *testing.T) {
-	day := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
-	last := uint64(17)
-	for i := range 5 { // restored again and again in one minute
-		next := nextEpoch(last, day)
-		if next <= last || next%epochSize != 0 {
-			t.Fatalf("round %d: %d after %d", i, next, last)
-		}
-		last = next + 3
-	}
-	if next := nextEpoch(last, day.AddDate(-10, 0, 0)); next <= last {
-		t.Errorf("with the clock set back: %d after %d", next, last)
-	}
-	if far := nextEpoch(0, day.AddDate(60, 0, 0)); far+epochSize >= 1<<53 {
-		t.Errorf("%d is not exact for every reader of JSON", far)
-	}
-}
-
 // Nothing half-made is left where a database is to be, and nothing old is
 // played into a new one.
 func TestSQLiteCreate(t *testing.T) {
@@ -411,77 +349,6 @@ func TestSQLiteCreate(t *testing.T) {
 	}
 	if left := listing(t, dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
-	}
-}
-
-func TestSQLiteOnReadOnlyDisk(t *testing.T) {
-	dir := tinyDisk(t, "1m")
-	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}
-	if err := CreateSQLite(t.Context(), s.where, s.space); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, s, "a")
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	_, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
-	wantStore(t, err, "its disk is read-only")
-}
-
-// What does not fit on the disk is not half there, and what is held can still
-// be seen.
-func TestSQLiteOnFullDisk(t *testing.T) {
-	dir := tinyDisk(t, "1m")
-	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}
-	if err := CreateSQLite(t.Context(), s.where, s.space); err != nil {
-		t.Fatal(err)
-	}
-	m := lock.New(s.store(t, Options{}), lock.Options{})
-	var held []string
-	var err error
-	for i := 0; err == nil && i < 1000; i++ {
-		var paths []string
-		for j := range 50 {
-			paths = append(paths, fmt.Sprintf("%s%d/%d", strings.Repeat("long/", 20), i, j))
-		}
-		var g *lock.Grant
-		if g, err = m.TryAcquire(t.Context(), request("h", paths...)); err == nil {
-			held = append(held, g.ID)
-		}
-	}
-	wantStore(t, err, "disk is full")
-	grants, err := m.ActiveGrants(t.Context())
-	if err != nil || len(grants) != len(held) || len(held) == 0 {
-		t.Errorf("%d grants are there, want the %d that were answered, %v", len(grants), len(held), err)
-	}
-}
-
-// tinyDisk mounts a small file system of its own.
-func tinyDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		if os.Getuid() != 0 {
-			t.Skipf("only root can mount a disk: %v", err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-func TestSQLiteOnNetworkDisk(t *testing.T) {
-	for magic, name := range networkDisks() {
-		wantStore(t, refuseDisk("/mnt/team", magic), "network file system ("+name+")")
-	}
-	for _, local := range []int64{unix.EXT4_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} {
-		if err := refuseDisk("/home", local); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lockkeeper"
 )
@@ -24,7 +25,8 @@ func helper(mode string, args []string) int {
 		fmt.Println(CreateSQLite(ctx, s.where, s.space))
 		return 0
 	}
-	st, err := s.open(ctx, Options{})
+	busy, _ := time.ParseDuration(os.Getenv(busyVariable)) // unset: the default
+	st, err := s.open(ctx, Options{Busy: busy})
 	if mode == "open" {
 		fmt.Println("opened:", err)
 		return 0
@@ -39,6 +41,9 @@ func helper(mode string, args []string) int {
 	}
 	return 0
 }
+
+// busyVariable tells a helper how long to wait for its turn.
+const busyVariable = "SQLSTORE_TEST_BUSY"
 
 // helpers by mode; what they say on standard output the tests wait for.
 var helpers = map[string]func(context.Context, site, lockkeeper.Store, []string) error{

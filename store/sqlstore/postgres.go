@@ -71,10 +71,11 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	params := map[string]string{
 		"search_path":      schemaName,
 		"application_name": "lockkeeper",
-		// A session that stops must not keep the space locked.
+		// A session that stops must not keep the space locked: it is ended before
+		// those who wait for it give up.
 		"lock_timeout":                        fmt.Sprint(opt.Busy.Milliseconds()),
 		"statement_timeout":                   "30000",
-		"idle_in_transaction_session_timeout": "30000",
+		"idle_in_transaction_session_timeout": fmt.Sprint(opt.Busy.Milliseconds() / 2),
 		"tcp_keepalives_idle":                 "15",
 		"tcp_keepalives_interval":             "5",
 		"tcp_keepalives_count":                "3",
@@ -236,7 +237,7 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 	}
 	switch {
 	case pg.Code == "55P03":
-		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "look at pg_stat_activity for application lockkeeper; such sessions are ended after 30 s"
+		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "look at pg_stat_activity and pg_locks; sessions of lockkeeper are ended after some seconds"
 	case pg.Code == "LK404":
 		return p.spaceGone()
 	case strings.HasPrefix(pg.Code, "28"):

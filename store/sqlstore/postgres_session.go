@@ -66,16 +66,21 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 	return err
 }
 
+// Each looks up one value after the other, through the whole of an index: left
+// to itself, the planner takes tables that are empty now for small ones and
+// reads all of a space.
 const (
-	deleteTargetsSQL = `DELETE FROM targets WHERE space = $1 AND ticket = $2 AND path = ANY($3)`
+	deleteTargetsSQL = `DELETE FROM targets WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM unnest($3::text[]) AS a (path)
+ CROSS JOIN LATERAL (SELECT targets.ctid FROM targets WHERE targets.space = $1 AND targets.path = a.path AND targets.ticket = $2 OFFSET 0) AS t))`
 
-	targetsAtSQL = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM unnest($2::text[]) AS a (path)
- CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t
- JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`
+	targetsAtSQL = `SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($2::text[]) AS a (path)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t`
 
-	targetsBelowSQL = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
- CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t
- JOIN requests r ON r.space = t.space AND r.ticket = t.ticket`
+	targetsBelowSQL = `SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t`
+
+	requestsSQL = `SELECT ` + recordColumns + ` FROM unnest($2::bigint[]) AS k (ticket)
+ CROSS JOIN LATERAL (SELECT * FROM requests WHERE requests.space = $1 AND requests.ticket = k.ticket OFFSET 0) AS r`
 )
 
 func (s *pgSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
@@ -111,4 +116,8 @@ func (s *pgSession) targetsBelow(space int64, spans []span, each func(func(...an
 		lo[i], hi[i] = sp.lo, sp.hi
 	}
 	return s.query(targetsBelowSQL, []any{space, lo, hi}, each)
+}
+
+func (s *pgSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
+	return s.query(requestsSQL, []any{space, tickets}, each)
 }

@@ -40,6 +40,8 @@ type SQLite struct {
 	file  *os.File // the database as it was opened: path must still lead to it
 	turn  *turn
 
+	belfry belfry
+
 	writing sync.Mutex
 	writer  *sqliteSession
 	key     int64
@@ -163,7 +165,7 @@ func (s *SQLite) Close() error {
 	defer s.writing.Unlock()
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	var errs []error
+	errs := []error{s.belfry.close()}
 	for _, sess := range []*sqliteSession{s.writer, s.reader} {
 		if sess != nil {
 			errs = append(errs, sess.close())

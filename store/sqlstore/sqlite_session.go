@@ -30,6 +30,7 @@ const (
 	deleteList
 	atList
 	belowList
+	requestList
 )
 
 // listLimit bounds how many values one statement lists.
@@ -140,12 +141,13 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 	case deleteList:
 		sql = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN (` + repeat("?", n) + `)`
 	case atList:
-		sql = `SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM targets t JOIN requests r ON r.ticket = t.ticket
- WHERE t.space = ?1 AND t.path IN (` + repeat("?", n) + `)`
+		sql = `SELECT t.path, t.kind, t.mode, t.ticket FROM targets t WHERE t.space = ?1 AND t.path IN (` + repeat("?", n) + `)`
 	case belowList:
 		sql = `WITH span(lo, hi) AS (VALUES ` + repeat("(?,?)", n) + `)
- SELECT t.path, t.kind, t.mode, ` + recordColumns + ` FROM span CROSS JOIN targets t CROSS JOIN requests r
- WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi AND r.ticket = t.ticket`
+ SELECT t.path, t.kind, t.mode, t.ticket FROM span CROSS JOIN targets t
+ WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi`
+	case requestList:
+		sql = `SELECT ` + recordColumns + ` FROM requests r WHERE r.ticket IN (` + repeat("?", n) + `) AND r.space = ?`
 	}
 	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
@@ -248,5 +250,19 @@ func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(.
 			args = append(args, sp.lo, sp.hi)
 		}
 		return run(st, append(pad(args, size, len(part), 2), space), each)
+	})
+}
+
+func (s *sqliteSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
+	return parts(tickets, func(part []int64, size int) error {
+		st, err := s.list(requestList, size)
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, size+1)
+		for _, t := range part {
+			args = append(args, t)
+		}
+		return run(st, append(pad(args, size, len(part), 1), space), each)
 	})
 }

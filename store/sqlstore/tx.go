@@ -19,10 +19,11 @@ type session interface {
 
 	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
-	// targetsAt and targetsBelow select path, kind and mode of targets followed by
-	// recordColumns of their request.
+	// targetsAt and targetsBelow select path, kind, mode and ticket of targets.
 	targetsAt(space int64, paths []string, each func(scan func(dest ...any) error) error) error
 	targetsBelow(space int64, spans []span, each func(scan func(dest ...any) error) error) error
+	// requests selects recordColumns of the requests with these tickets.
+	requests(space int64, tickets []int64, each func(scan func(dest ...any) error) error) error
 }
 
 // tx is a transaction on one space.
@@ -74,35 +75,69 @@ func (t *tx) Overlapping(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error)
 		return nil, false, nil
 	}
 	q.Locks = lockkeeper.Normalize(q.Locks) // what follows searches in them
+	met, err := t.meeting(placesOf(q.Locks))
+	if err != nil || len(met) == 0 {
+		return nil, false, err
+	}
+	recs, err := t.recordsOf(met)
+	if err != nil {
+		return nil, false, err
+	}
 	c := newCollector(q)
-	recs := map[uint64]*lockkeeper.Record{}
-	each := func(scan func(...any) error) error {
-		var path string
-		var kind, mode int64
-		var row recordRow
-		if err := scan(append([]any{&path, &kind, &mode}, row.dest()...)...); err != nil {
-			return err
-		}
-		rec := recs[uint64(row.ticket)]
+	for _, m := range met {
+		rec := recs[m.ticket]
 		if rec == nil {
-			var err error
-			if rec, err = row.record(t.space); err != nil {
-				return err
-			}
-			recs[rec.Ticket] = rec
+			return nil, false, fmt.Errorf("target %s belongs to ticket %d, which is not there", m.lock.Path, m.ticket)
 		}
-		c.row(lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.Kind(kind)}, Mode: lockkeeper.Mode(mode)}, rec)
-		return nil
-	}
-	p := placesOf(q.Locks)
-	if err := t.targetsAt(t.key, p.at, each); err != nil {
-		return nil, false, err
-	}
-	if err := t.targetsBelow(t.key, p.below, each); err != nil {
-		return nil, false, err
+		c.row(m.lock, rec)
 	}
 	found, more := c.answer()
 	return found, more, nil
+}
+
+// target is one lock of the record with a ticket.
+type target struct {
+	lock   lockkeeper.Lock
+	ticket int64
+}
+
+// meeting lists the targets at some places.
+func (t *tx) meeting(p places) (met []target, err error) {
+	each := func(scan func(...any) error) error {
+		var m target
+		var kind, mode int64
+		err := scan(&m.lock.Path, &kind, &mode, &m.ticket)
+		m.lock.Kind, m.lock.Mode = lockkeeper.Kind(kind), lockkeeper.Mode(mode)
+		met = append(met, m)
+		return err
+	}
+	if err := t.targetsAt(t.key, p.at, each); err != nil {
+		return nil, err
+	}
+	return met, t.targetsBelow(t.key, p.below, each)
+}
+
+// recordsOf reads the record of each ticket once: one of thousands of targets
+// is large, and may be met at all of them.
+func (t *tx) recordsOf(met []target) (map[int64]*lockkeeper.Record, error) {
+	recs := map[int64]*lockkeeper.Record{}
+	var tickets []int64
+	for _, m := range met {
+		if _, known := recs[m.ticket]; !known {
+			recs[m.ticket] = nil
+			tickets = append(tickets, m.ticket)
+		}
+	}
+	err := t.requests(t.key, tickets, func(scan func(...any) error) error {
+		var row recordRow
+		if err := scan(row.dest()...); err != nil {
+			return err
+		}
+		rec, err := row.record(t.space)
+		recs[row.ticket] = rec
+		return err
+	})
+	return recs, err
 }
 
 func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {

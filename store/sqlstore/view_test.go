@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
 
 	"lockkeeper"
@@ -22,7 +23,7 @@ func rows(t *testing.T, s site, sql string) (columns []string, out [][]string) {
 	if s.kind == "postgres" {
 		conn := foreign(t)
 		defer conn.Close(t.Context())
-		res, err := conn.Query(t.Context(), sql)
+		res, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol) // all as text
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,8 @@ func TestLockTableOfTheSpecification(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		place, err := m.Place(request("w", "c")) // a place in the line is no lock
+		waiter := "waiter " + s.space
+		place, err := m.Place(request(waiter, "c")) // a place in the line is no lock
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +111,7 @@ func TestLockTableOfTheSpecification(t *testing.T) {
 		if _, err := m.Renew(t.Context(), g.ID, g.Token); err != nil {
 			t.Fatal(err)
 		}
-		columns, all := rows(t, s, fmt.Sprintf(`SELECT * FROM dal_locks WHERE lock_id IN ('%s', '%s') OR owner = 'w' ORDER BY lease_expires IS NULL`, g.ID, forever.ID))
+		columns, all := rows(t, s, fmt.Sprintf(`SELECT * FROM dal_locks WHERE lock_id IN ('%s', '%s') OR owner = '%s' ORDER BY lease_expires IS NULL`, g.ID, forever.ID, waiter))
 		if !slices.Equal(columns, []string{"lock_id", "owner", "lease_expires", "heartbeat_ts", "metadata"}) {
 			t.Errorf("columns %v", columns)
 		}
@@ -195,7 +197,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		s := sqliteSite(t)
 		st := s.sqlite(t, Options{})
 		check := func(when string) {
-			for _, kind := range []listKind{atList, belowList, deleteList} {
+			for _, kind := range []listKind{atList, belowList, deleteList, requestList} {
 				for n := 1; n <= listLimit; n *= 2 {
 					stmt, err := st.writer.list(kind, n)
 					if err != nil {
@@ -217,11 +219,9 @@ func TestPlansUseIndexes(t *testing.T) {
 							t.Fatalf("%s, list %d of %d:\n%s", when, kind, n, plan)
 						}
 					}
-					table := "t"
-					if kind == deleteList {
-						table = "targets"
-					}
-					if !strings.Contains(plan, "SEARCH "+table+" USING PRIMARY KEY (space=? AND path") {
+					want := map[listKind]string{atList: "t USING PRIMARY KEY (space=? AND path", belowList: "t USING PRIMARY KEY (space=? AND path",
+						deleteList: "targets USING PRIMARY KEY (space=? AND path", requestList: "r USING INTEGER PRIMARY KEY"}[kind]
+					if !strings.Contains(plan, "SEARCH "+want) {
 						t.Fatalf("%s, list %d of %d:\n%s", when, kind, n, plan)
 					}
 				}
@@ -258,13 +258,19 @@ func TestPlansUseIndexes(t *testing.T) {
 			}
 			return plan
 		}
-		for name, plan := range map[string]string{
-			"at":     explain(targetsAtSQL, p.key, []string{"a", "b"}),
-			"below":  explain(targetsBelowSQL, p.key, []string{"a/"}, []string{"a0"}),
-			"delete": explain(deleteTargetsSQL, p.key, 1, []string{"a", "b"}),
+		for what, c := range map[string]struct{ plan, want string }{
+			"targets at":     {explain(targetsAtSQL, p.key, []string{"a", "b"}), "Index Cond: ((space = '1'::bigint) AND (path = a.path))"},
+			"targets below":  {explain(targetsBelowSQL, p.key, []string{"a/"}, []string{"a0"}), "AND (path > b.lo) AND (path < b.hi))"},
+			"delete targets": {explain(deleteTargetsSQL, p.key, 1, []string{"a", "b"}), "AND (path = a.path) AND (ticket = '1'::bigint))"},
+			"requests":       {explain(requestsSQL, p.key, []int64{1, 2}), "AND (ticket = k.ticket))"},
+			"get":            {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.id = $2`, p.key, "x"), "Index Cond: ((id = 'x'::text) AND (space"},
+			"save":           {explain(`UPDATE requests SET state = 1 WHERE space = $1 AND ticket = $2`, p.key, 1), "AND (ticket = '1'::bigint))"},
+			"parked":         {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
 		} {
-			if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "using targets_pkey on targets") {
-				t.Errorf("%s:\n%s", name, plan)
+			// "1" is the key of some space: the plan shows the values it was made for.
+			want := strings.ReplaceAll(c.want, "space = '1'", fmt.Sprintf("space = '%d'", p.key))
+			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "parked" || !strings.Contains(c.plan, want) {
+				t.Errorf("%s: want %s in\n%s", what, want, c.plan)
 			}
 		}
 	})

@@ -27,7 +27,7 @@ CREATE TABLE requests (
   metadata     TEXT    NOT NULL,
   locks        TEXT    NOT NULL,
   PRIMARY KEY (space, ticket),
-  UNIQUE (space, id)
+  UNIQUE (id, space)                      -- in this order, lest it be taken for an index of the space
 );
 CREATE INDEX requests_parked ON requests (space, parked_on) WHERE parked_on > 0;
 
@@ -153,9 +153,10 @@ BEGIN
   UPDATE spaces SET seq = s WHERE spaces.key = p_space;
   INSERT INTO events (space, seq, at, body) VALUES (p_space, s, w,
     jsonb_set(p_event::jsonb, '{actor,name}', to_jsonb(r.holder)) || jsonb_build_object('holder', r.holder, 'locks', r.locks::jsonb));
-  DELETE FROM targets
-   WHERE targets.space = p_space AND targets.ticket = r.ticket
-     AND targets.path = ANY (ARRAY(SELECT l ->> 'path' FROM json_array_elements(r.locks::json) AS l));
+  DELETE FROM targets WHERE targets.ctid = ANY (ARRAY(
+    SELECT t.ctid FROM json_array_elements(r.locks::json) AS l
+      CROSS JOIN LATERAL (SELECT targets.ctid FROM targets
+                           WHERE targets.space = p_space AND targets.path = l ->> 'path' AND targets.ticket = r.ticket OFFSET 0) AS t));
   DELETE FROM requests WHERE requests.space = p_space AND requests.ticket = r.ticket;
   RETURN s;
 END $$;

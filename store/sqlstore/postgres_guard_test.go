@@ -1,0 +1,194 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// freshDatabase makes a database of its own, owned by an ordinary role that is
+// no superuser, and returns its URL.
+func freshDatabase(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(postgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, password := "fresh_"+strings.ToLower(rand.Text()), rand.Text()
+	for _, sql := range []string{
+		fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, name, password),
+		fmt.Sprintf(`CREATE DATABASE %s OWNER %s`, name, name),
+	} {
+		if err := administer(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, sql := range []string{`DROP DATABASE ` + name + ` WITH (FORCE)`, `DROP ROLE ` + name} {
+			if err := administer(sql); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	u.Path, u.User = "/"+name, url.UserPassword(name, password)
+	return u.String()
+}
+
+func openRefused(t *testing.T, url, space, part string) {
+	t.Helper()
+	p, err := OpenPostgres(t.Context(), url, space, Options{Busy: time.Second})
+	if err == nil {
+		p.Close()
+	}
+	wantStore(t, err, part)
+}
+
+func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
+	where := freshDatabase(t)
+	openRefused(t, where, "s", "no Lockkeeper schema")
+
+	// Several at once bring an empty database forward.
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			if err := CreateSpace(t.Context(), where, "s"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	openRefused(t, where, "other", "no space other")
+
+	p, err := OpenPostgres(t.Context(), where, "s", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m := lock.New(p, lock.Options{})
+	g, err := m.TryAcquire(t.Context(), request("h", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CreateSpace(t.Context(), where, "s"); err != nil { // changes nothing
+		t.Error(err)
+	}
+	if _, err := m.Renew(t.Context(), g.ID, g.Token); err != nil {
+		t.Error(err)
+	}
+
+	alter := func(sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alter(`UPDATE lockkeeper.schema_version SET version = 99`)
+	openRefused(t, where, "s", "format 99 is newer")
+	alter(`UPDATE lockkeeper.schema_version SET version = 1`)
+
+	wrong, err := url.Parse(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong.User = url.UserPassword(wrong.User.Username(), "guess")
+	openRefused(t, wrong.String(), "s", "does not let this user in")
+
+	alter(`DELETE FROM lockkeeper.spaces`)
+	_, err = m.TryAcquire(t.Context(), request("h", "b"))
+	wantStore(t, err, "space s is gone")
+	wantStore(t, p.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "space s is gone")
+}
+
+// A session that does not end its transaction is waited for as long as Busy
+// says, and named.
+func TestPostgresBusy(t *testing.T) {
+	s := postgresSite(t)
+	st := s.store(t, Options{Busy: 200 * time.Millisecond})
+	conn := foreign(t)
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `BEGIN; SELECT 1 FROM spaces WHERE id = '`+s.space+`' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	wantStore(t, st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "locked by another session")
+	_, err := lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("h", "a"))
+	wantStore(t, err, "locked by another session")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v with Busy 200ms", took)
+	}
+	if err := st.View(t.Context(), func(lockkeeper.Reader) error { return nil }); err != nil {
+		t.Errorf("a reader was blocked: %v", err)
+	}
+}
+
+// A process that was stopped in the middle of a transaction is pushed aside
+// while others still wait.
+func TestPostgresStoppedWriter(t *testing.T) {
+	s := postgresSite(t)
+	st := s.store(t, Options{Busy: 5 * time.Second})
+	t.Setenv(busyVariable, "600ms")
+	other := start(t, "write", s)
+	other.expect("writing")
+	if err := other.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	mark(t, st, "past the stopped one")
+}
+
+// The events of an earlier epoch are older, and not more: the gap between the
+// numbers drops nothing.
+func TestPruneAcrossEpochs(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		st := s.store(t, Options{})
+		count := func() (n int) {
+			err := st.View(t.Context(), func(r lockkeeper.Reader) error {
+				ev, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+				n = len(ev)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		prune := func(keep int) {
+			t.Helper()
+			err := st.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.Prune(tx.Now().Wall.Add(-time.Hour), keep) })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 10 {
+			mark(t, st, fmt.Sprint(i))
+		}
+		if err := st.Update(t.Context(), func(lt lockkeeper.Tx) error { return lt.(*tx).newEpoch("another", 0) }); err != nil {
+			t.Fatal(err)
+		}
+		mark(t, st, "new")
+		prune(12)
+		if n := count(); n != 12 {
+			t.Errorf("%d events, want all 12", n)
+		}
+		prune(1)
+		prune(1) // each does a bounded amount of work
+		if n := count(); n != 1 {
+			t.Errorf("%d events, want the newest", n)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// shows: GP-4
+func TestSQLiteRestored(t *testing.T) {
+	must := func(t *testing.T, errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, c := range map[string]struct {
+		restore func(t *testing.T, path string, backup []byte)
+		part    string
+	}{
+		"copied elsewhere": {func(t *testing.T, path string, backup []byte) {
+			must(t, os.Remove(path+"-wal"), os.Remove(path), os.WriteFile(path+".new", backup, 0o600), os.Rename(path+".new", path))
+		}, "restored from a backup"},
+		"copied over": {func(t *testing.T, path string, backup []byte) { // as cp does: the file stays the same one
+			must(t, os.Remove(path+"-wal"), os.WriteFile(path, backup, 0o600))
+		}, "overwritten with a backup"},
+		"log of writes lost": {func(t *testing.T, path string, _ []byte) {
+			must(t, os.Remove(path+"-wal"))
+		}, "its -wal file was lost"},
+		"log of writes damaged": {func(t *testing.T, path string, _ []byte) { // SQLite itself forgets what comes after
+			overwrite(t, path+"-wal", 100, []byte("not what was written here"))
+		}, "its -wal file was lost"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s, old := filled(t)
+			backup, err := os.ReadFile(s.where)
+			must(t, err)
+			newer := fill(t, s, "later")
+			c.restore(t, s.where, backup)
+			must(t, os.Remove(s.where+"-shm"))
+			st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+			if err == nil {
+				_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "later"))
+				st.Close()
+			}
+			wantStore(t, err, c.part)
+			for range 2 { // the second time nothing is to be done
+				if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := fill(t, s, "later")
+			if again.Fence <= newer.Fence || epochOf(again.Fence) == epochOf(newer.Fence) || again.Fence-epochOf(again.Fence) != 2 {
+				t.Errorf("fence %d after %d was lost: want the second number of one new epoch", again.Fence, newer.Fence)
+			}
+			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
+			var blocked *lockkeeper.BlockedError
+			if !errors.As(err, &blocked) || blocked.Conflicts[0].GrantID != old.ID {
+				t.Errorf("a grant that the backup has is not held any more: %v", err)
+			}
+		})
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	day := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+	last := uint64(17)
+	for i := range 5 { // restored again and again in one minute
+		next := nextEpoch(last, day)
+		if next <= last || next%epochSize != 0 {
+			t.Fatalf("round %d: %d after %d", i, next, last)
+		}
+		last = next + 3
+	}
+	if next := nextEpoch(last, day.AddDate(-10, 0, 0)); next <= last {
+		t.Errorf("with the clock set back: %d after %d", next, last)
+	}
+	if far := nextEpoch(0, day.AddDate(60, 0, 0)); far+epochSize >= 1<<53 {
+		t.Errorf("%d is not exact for every reader of JSON", far)
+	}
+}

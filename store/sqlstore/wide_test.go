@@ -1,0 +1,39 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// What one large grant costs whoever meets it must not grow with the square of
+// its size: its record is read once, not once for each of its targets.
+func TestMeetingLargeGrants(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		m := lock.New(s.store(t, Options{}), lock.Options{})
+		var paths []string
+		for i := range lockkeeper.MaxTargets {
+			paths = append(paths, fmt.Sprintf("some/directory/%d/a-file-with-a-name-%d.rb", i%100, i))
+		}
+		g, err := m.TryAcquire(t.Context(), request("h", paths...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		all := lockkeeper.Lock{Target: lockkeeper.Target{Path: lockkeeper.Root, Kind: lockkeeper.Dir}, Mode: lockkeeper.Read}
+		_, err = m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "k", Locks: []lockkeeper.Lock{all}})
+		var blocked *lockkeeper.BlockedError
+		if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
+			t.Errorf("got %.200v", err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("took %v", took)
+		} else {
+			t.Logf("took %v", took)
+		}
+	})
+}
