@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -141,6 +142,36 @@ func TestTokensRefuseWhatIsNoID(t *testing.T) {
 		}
 		if err := a.Tokens.Drop(id); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("Drop %q: %v", id, err)
+		}
+	}
+}
+
+// Tokens of grants that ended by themselves go, those in use and new ones stay.
+func TestSweepForgetsEndedGrants(t *testing.T) {
+	s := settings(t)
+	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, s)
+	const ended, live, fresh = "1b4e28ba-2fa1-41d2-883f-0016d3cca421", "1b4e28ba-2fa1-41d2-883f-0016d3cca422", "1b4e28ba-2fa1-41d2-883f-0016d3cca423"
+	state, _ := s.Env("XDG_STATE_HOME")
+	for _, id := range []string{ended, live, fresh} {
+		if err := a.Tokens.Put(t.Context(), id, "secret"); err != nil {
+			t.Fatal(err)
+		}
+		if id != fresh {
+			past := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(filepath.Join(state, "lockkeeper", "tokens", a.Space, id), past, past); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := a.Tokens.Sweep(func(id string) bool { return id == live }); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{ended: "", live: "secret", fresh: "secret"} {
+		if got, err := a.Tokens.Get(id); err != nil || got != want {
+			t.Errorf("token of %s is %q, %v", id, got, err)
 		}
 	}
 }

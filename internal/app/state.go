@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/durable"
@@ -87,4 +88,23 @@ func (t Tokens) Drop(grant string) error {
 		return err
 	}
 	return nil
+}
+
+// Sweep forgets the tokens of grants that ended by themselves. live says which
+// grants were there when the caller looked; younger tokens may belong to grants
+// that came since.
+func (t Tokens) Sweep(live func(grant string) bool) error {
+	const young = time.Minute
+	entries, err := os.ReadDir(t.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		info, infoErr := e.Info()
+		if infoErr != nil || live(e.Name()) || time.Since(info.ModTime()) < young {
+			continue
+		}
+		err = errors.Join(err, os.Remove(filepath.Join(t.dir, e.Name())))
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ own, marked (STALE).`,
 				if err != nil {
 					return err
 				}
+				if err := a.Tokens.Sweep(s.has); err != nil {
+					return err
+				}
 				if p.json {
 					return p.printJSON(s)
 				}
@@ -54,6 +58,11 @@ type status struct {
 	Held    []standing `json:"held"`
 	Stale   []standing `json:"stale"`
 	Waiting []standing `json:"waiting"`
+}
+
+// has reports whether a grant or request is among them.
+func (s *status) has(id string) bool {
+	return slices.ContainsFunc(slices.Concat(s.Held, s.Stale, s.Waiting), func(e standing) bool { return e.ID == id })
 }
 
 func gather(ctx context.Context, a *app.App) (*status, error) {
