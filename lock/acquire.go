@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"lockkeeper"
@@ -19,21 +20,27 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for judged := false; ; {
 		began := time.Now()
-		a, err := m.try(ctx, rec)
+		a, err := m.try(ctx, rec, judged)
 		if err != nil {
 			return nil, err
 		}
 		if a.found == nil {
 			return m.handle(rec, token, began), nil
 		}
-		freed, err := m.recoverGone(ctx, a.found, a.now)
-		if err != nil {
-			return nil, err
+		freed := false
+		if !judged {
+			if freed, err = m.recoverGone(ctx, a.found, a.now); err != nil {
+				return nil, err
+			}
 		}
-		if !freed {
+		switch {
+		case freed:
+		case a.told:
 			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: conflicts(a.found), Truncated: a.more}
+		default:
+			judged = true // they live: once more, for the record
 		}
 	}
 }
@@ -43,12 +50,14 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 type attempt struct {
 	found []lockkeeper.Overlap
 	more  bool // than found
+	told  bool // in the record of events, unless it is there already
 	now   lockkeeper.Instant
 }
 
-// try attempts a grant in one transaction. After an error the record is not to
-// be used.
-func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (attempt, error) {
+// try attempts a grant in one transaction. A refusal goes on record when the
+// blockers have been judged or need no judging: the dead refuse nobody. After
+// an error the request's record is not to be used.
+func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record, judged bool) (attempt, error) {
 	var a attempt
 	if granted, err := m.admit(ctx, rec); err != nil || granted {
 		return a, err
@@ -59,10 +68,14 @@ func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record) (attempt, err
 		switch {
 		case err != nil:
 			return err
-		case len(a.found) > 0:
+		case len(a.found) == 0:
+			return s.grant(rec, lockkeeper.StateHeld)
+		}
+		a.told = judged || !slices.ContainsFunc(a.found, func(o lockkeeper.Overlap) bool { return o.Record.Process != nil })
+		if a.told {
 			return s.deny(rec, a.found)
 		}
-		return s.grant(rec, lockkeeper.StateHeld)
+		return nil
 	})
 	return a, err
 }

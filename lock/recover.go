@@ -225,7 +225,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
 	}
 	if by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin {
-		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("a %s may not force anything", by.Kind),
+		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind),
 			Next: "ask a person to look at `lockkeeper why " + id + "`"})
 	}
 	f := &finding{kind: lockkeeper.EventForceReleased, reason: reason}

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"lockkeeper"
@@ -178,7 +179,7 @@ func (p *Place) visit(ctx context.Context) error {
 			found, err = s.enter(next)
 		} else {
 			next = clone(cur)
-			found, err = s.proceed(next)
+			found, err = s.proceed(next, p.found)
 		}
 		seen, lapse = s.now.Lease, s.earliestLapse(found)
 		return err
@@ -212,27 +213,56 @@ func (s *step) enter(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
 	return found, s.tx.Insert(rec)
 }
 
-// proceed confirms a promotion, or renews the place of a request that waits on.
-func (s *step) proceed(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
-	if rec.State == lockkeeper.StateWaiting {
-		found, err := s.examine(rec, lockkeeper.StateHeld)
-		if err != nil {
+// proceed confirms a promotion, or renews the place of a request that waits on;
+// last is what stood in its way when it was last looked at.
+func (s *step) proceed(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]lockkeeper.Overlap, error) {
+	if rec.State != lockkeeper.StateWaiting {
+		rec.State = lockkeeper.StateHeld
+		s.lease(rec)
+		return nil, s.tx.Save(rec)
+	}
+	found, err := s.stillParked(rec, last)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		if found, err = s.examine(rec, lockkeeper.StateHeld); err != nil || len(found) == 0 {
+			return nil, errors.Join(err, s.reread(rec))
+		}
+		if err := s.reread(rec); err != nil {
 			return nil, err
 		}
-		cur, err := s.tx.Get(rec.ID)
-		if err != nil {
-			return nil, err
-		}
+	}
+	s.leaseFor(rec, s.m.opt.WaitLease)
+	return found, s.tx.Save(rec)
+}
+
+func (s *step) reread(rec *lockkeeper.Record) error {
+	cur, err := s.tx.Get(rec.ID)
+	if err == nil {
 		*rec = *cur
-		if len(found) > 0 {
-			s.leaseFor(rec, s.m.opt.WaitLease)
-			return found, s.tx.Save(rec)
-		}
+	}
+	return err
+}
+
+// stillParked answers last, brought up to date, when the blocker that a waiting
+// request is parked on is the one it was parked on then and has not left: then
+// nothing has to be looked for. Otherwise it answers nil.
+func (s *step) stillParked(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]lockkeeper.Overlap, error) {
+	if len(last) == 0 || last[0].Record.Ticket != rec.ParkedOn {
 		return nil, nil
 	}
-	rec.State = lockkeeper.StateHeld
-	s.lease(rec)
-	return nil, s.tx.Save(rec)
+	blocker, err := s.tx.Get(last[0].Record.ID)
+	if err != nil || blocker == nil || blocker.Ticket != rec.ParkedOn || s.mayExpire(blocker) {
+		return nil, err
+	}
+	found := slices.Clone(last)
+	for i := range found {
+		if found[i].Record.Ticket == rec.ParkedOn {
+			found[i].Record = blocker
+		}
+	}
+	return found, nil
 }
 
 // earliestLapse is the time until the first of the blockers lapses by itself,
@@ -267,7 +297,7 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 		}
 		if timedOut && cur.State != lockkeeper.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
 			kept = clone(cur)
-			_, err := s.proceed(kept)
+			_, err := s.proceed(kept, nil)
 			return err
 		}
 		ev := lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Reason: why.Error(),

@@ -33,7 +33,8 @@ own, marked (STALE).`,
 				if err != nil {
 					return err
 				}
-				if err := a.Tokens.Sweep(s.has); err != nil {
+				live := s.ids()
+				if err := a.Tokens.Sweep(func(id string) bool { return live[id] }); err != nil {
 					return err
 				}
 				if p.json {
@@ -60,9 +61,13 @@ type status struct {
 	Waiting []standing `json:"waiting"`
 }
 
-// has reports whether a grant or request is among them.
-func (s *status) has(id string) bool {
-	return slices.ContainsFunc(slices.Concat(s.Held, s.Stale, s.Waiting), func(e standing) bool { return e.ID == id })
+// ids is the set of all grants and requests.
+func (s *status) ids() map[string]bool {
+	set := map[string]bool{}
+	for _, e := range slices.Concat(s.Held, s.Stale, s.Waiting) {
+		set[e.ID] = true
+	}
+	return set
 }
 
 func gather(ctx context.Context, a *app.App) (*status, error) {

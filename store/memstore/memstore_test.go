@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 			return memstore.New("test", memstore.Options{Now: clock.Now})
 		},
 		Random: 100_000,
+		Drawn:  true,
 		Rounds: 200,
 	})
 }

@@ -92,7 +92,9 @@ func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more b
 		})
 	}
 	if len(found) > 1 {
-		slices.SortStableFunc(found, func(a, b lockkeeper.Overlap) int { return cmp.Compare(b.Record.Ticket, a.Record.Ticket) })
+		slices.SortFunc(found, func(a, b lockkeeper.Overlap) int {
+			return cmp.Or(cmp.Compare(b.Record.Ticket, a.Record.Ticket), cmp.Compare(a.Asked.Path, b.Asked.Path), cmp.Compare(a.Lock.Path, b.Lock.Path))
+		})
 	}
 	if q.Limit > 0 && len(found) > q.Limit {
 		return found[:q.Limit], true, nil

@@ -122,7 +122,7 @@ func TestBellNeverLost(t *testing.T) {
 			}
 		})
 	}
-	for range 300 {
+	for range 100 {
 		b, err := st.Bell(t.Context(), "id")
 		if err != nil {
 			t.Fatal(err)

@@ -137,7 +137,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 			for _, p := range peers {
 				p.expect("ready")
 			}
-			time.Sleep(time.Duration(50+rnd.IntN(150)) * time.Millisecond)
+			time.Sleep(time.Duration(30+rnd.IntN(100)) * time.Millisecond)
 			for i, p := range peers {
 				killed := mono()
 				p.kill()

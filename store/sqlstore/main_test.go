@@ -178,11 +178,11 @@ func opened(t *testing.T, s site, clock *storetest.Clock) lockkeeper.Store {
 // shows: DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
 func TestSQLiteConforms(t *testing.T) {
 	t.Parallel()
-	conforms(t, sqliteSite, storetest.Fixture{Random: 500, Rounds: 20})
+	conforms(t, sqliteSite, storetest.Fixture{Random: 300, Rounds: 12})
 }
 
 // shows: DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
 func TestPostgresConforms(t *testing.T) {
 	t.Parallel()
-	conforms(t, postgresSite, storetest.Fixture{Random: 500, Rounds: 20})
+	conforms(t, postgresSite, storetest.Fixture{Random: 300, Rounds: 12})
 }

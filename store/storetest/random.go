@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"lockkeeper"
 	"lockkeeper/lock"
 )
@@ -56,6 +58,25 @@ func random(t *testing.T, f Fixture) {
 	}
 }
 
+// drawn does the same with operations that rapid draws: fewer of them, but a
+// failure is reduced to its shortest form.
+//
+// shows: DL-3 DL-4 SW-39 SW-73
+func drawn(t *testing.T, f Fixture) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRun(t, f, rand.New(drawSource{rt}))
+		r.fatalf = rt.Fatalf
+		for range rapid.IntRange(1, 200).Draw(rt, "operations") {
+			r.step()
+		}
+	})
+}
+
+// drawSource makes rapid the source of all chance.
+type drawSource struct{ t *rapid.T }
+
+func (s drawSource) Uint64() uint64 { return rapid.Uint64().Draw(s.t, "chance") }
+
 // run is one random run over one space.
 type run struct {
 	*bench
@@ -65,10 +86,11 @@ type run struct {
 	places []*lock.Place
 	wants  map[string][]lockkeeper.Lock // by place
 	trace  []string                     // the latest operations
+	fatalf func(format string, args ...any)
 }
 
 func newRun(t *testing.T, f Fixture, rnd *rand.Rand) *run {
-	r := &run{bench: newBench(t, f, lock.Options{WaitLease: 20 * time.Second}), rnd: rnd, wants: map[string][]lockkeeper.Lock{}}
+	r := &run{bench: newBench(t, f, lock.Options{WaitLease: 20 * time.Second}), rnd: rnd, wants: map[string][]lockkeeper.Lock{}, fatalf: t.Fatalf}
 	r.model = model{policies: lockkeeper.Policies(), claims: map[string]lockkeeper.Claim{}, now: r.clock.Now().Lease}
 	return r
 }
@@ -121,7 +143,7 @@ func (r *run) note(format string, args ...any) {
 
 func (r *run) fail(format string, args ...any) {
 	r.Helper()
-	r.Fatalf("after\n  %s\n%s", strings.Join(r.trace, "\n  "), fmt.Sprintf(format, args...))
+	r.fatalf("after\n  %s\n%s", strings.Join(r.trace, "\n  "), fmt.Sprintf(format, args...))
 }
 
 // answers compares what an operation answered with what the model predicts.

@@ -25,6 +25,10 @@ type Fixture struct {
 	// Random is how many random operations are compared with the model.
 	Random int
 
+	// Drawn adds random operations that rapid draws and can shorten, for a store
+	// that is quick to make.
+	Drawn bool
+
 	// Rounds is how often each race is run. Default 100.
 	Rounds int
 }
@@ -50,6 +54,9 @@ func Run(t *testing.T, f Fixture) {
 		})
 	}
 	t.Run("Random", func(t *testing.T) { random(t, f) })
+	if f.Drawn {
+		t.Run("Drawn", func(t *testing.T) { drawn(t, f) })
+	}
 	t.Run("Linearizable", func(t *testing.T) {
 		clock := NewClock()
 		handles := []lockkeeper.Store{open(t, f, clock)}
