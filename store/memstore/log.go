@@ -13,8 +13,8 @@ const chunk = 1024
 type eventLog struct {
 	chunks [][]lockkeeper.Event
 	spare  []lockkeeper.Event // a forgotten chunk, to be written again
-	first  uint64 // number of the oldest event kept
-	next   uint64 // number of the next event, less one
+	first  uint64             // number of the oldest event kept
+	next   uint64             // number of the next event, less one
 }
 
 func (l *eventLog) push(ev *lockkeeper.Event, keep int) uint64 {

@@ -358,6 +358,28 @@ func TestPostgresTakenOver(t *testing.T) {
 	mark(t, p, "next")
 }
 
+// A statement that failed spoils its transaction, whether or not the caller
+// looks at the error.
+func TestPostgresErrorOverlooked(t *testing.T) {
+	s := postgresSite(t)
+	p := s.postgres(t, Options{})
+	err := p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		for range 2 {
+			if err := tx.Insert(&lockkeeper.Record{Grant: lockkeeper.Grant{ID: "twice"}, Ticket: 1, State: lockkeeper.StateHeld}); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Get("twice"); err == nil {
+			t.Error("two records with one id")
+		}
+		return marking("overlooked", nil)(tx)
+	})
+	wantStore(t, err, "duplicate key")
+	if n := marks(t, s, "overlooked"); n != 0 {
+		t.Errorf("%d events, want none", n)
+	}
+}
+
 // shows: GP-8
 func TestCallersErrorComesBackAsItIs(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {

@@ -21,6 +21,7 @@ type Postgres struct {
 	space  string
 	opt    Options
 	pool   *pgxpool.Pool
+	conns  int32 // how many the pool may have
 	key    int64
 	listen *listener
 }
@@ -95,7 +96,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = opt.Busy
 	}
-	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt}
+	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns}
 	cfg.AfterConnect = p.greet
 	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ type pgSession struct {
 	ctx    context.Context
 	conn   *pgx.Conn
 	queued *pgx.Batch
-	failed bool // a statement did, or the connection
+	failed error // of a statement or the connection: nothing can be committed after it
 }
 
 func newPgSession(ctx context.Context, conn *pgx.Conn) *pgSession {
@@ -40,12 +40,13 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 	s.queued = &pgx.Batch{}
 	defer func() {
 		if closing := results.Close(); closing != nil {
-			s.failed, err = true, cmp.Or(err, closing)
+			err = cmp.Or(err, closing)
+			s.failed = cmp.Or(s.failed, err)
 		}
 	}()
 	for range kept {
 		if _, err := results.Exec(); err != nil {
-			s.failed = true
+			s.failed = err
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 	if err == nil {
 		err = rows.Err()
 	}
-	s.failed = s.failed || err != nil
+	s.failed = cmp.Or(s.failed, err)
 	return err
 }
 

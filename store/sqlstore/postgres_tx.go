@@ -42,7 +42,7 @@ func (p *Postgres) Update(ctx context.Context, fn func(lockkeeper.Tx) error) err
 // says that its connection was dead and it has done nothing: after a restart of
 // the server all of the pool may be.
 func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (again bool, err error)) error {
-	for range p.pool.Config().MaxConns {
+	for range p.conns {
 		if again, err := p.once(ctx, fn); !again {
 			return err
 		}
@@ -74,8 +74,11 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeepe
 		return conn.IsClosed(), err
 	}
 	if err := fn(t); err != nil {
-		c.refused = !s.failed
+		c.refused = s.failed == nil
 		return false, err
+	}
+	if s.failed != nil { // and fn went on; the server would roll back and call it no error
+		return false, s.failed
 	}
 	if t.seq != t.began {
 		if err := s.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, p.key, int64(t.seq)); err != nil {
@@ -204,6 +207,6 @@ func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.
 	}
 	t.now = p.moment(now)
 	err = fn(t)
-	*refused = err != nil && !s.failed
+	*refused = err != nil && s.failed == nil
 	return false, err
 }

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -46,7 +45,8 @@ func (r *recordRow) record(space string) (*lockkeeper.Record, error) {
 	if err := decode(r.metadata, &rec.Metadata); err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", r.id, err)
 	}
-	if err := decode(r.locks, &rec.Locks); err != nil {
+	var err error
+	if rec.Locks, err = decodeLocks(r.locks); err != nil {
 		return nil, fmt.Errorf("locks of %s: %w", r.id, err)
 	}
 	return rec, nil
@@ -65,59 +65,4 @@ func unwall(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixNano()
-}
-
-func decode(text string, into any) error {
-	if text == "" || text == "null" {
-		return nil
-	}
-	return json.Unmarshal([]byte(text), into)
-}
-
-func encode(v any) (string, error) {
-	b, err := json.Marshal(v)
-	return string(b), err
-}
-
-// bodies encodes the parts of a record that are stored as JSON.
-func bodies(rec *lockkeeper.Record) (process, metadata, locks string, err error) {
-	if process, err = encode(rec.Process); err != nil {
-		return "", "", "", err
-	}
-	if metadata, err = encode(rec.Metadata); err != nil {
-		return "", "", "", err
-	}
-	return process, metadata, encodeLocks(rec.Locks), nil
-}
-
-// encodeLocks writes locks as encoding/json would; they are in every grant and
-// event, and reflection would cost as much as the rest of a transaction's Go.
-func encodeLocks(locks []lockkeeper.Lock) string {
-	b := make([]byte, 0, 64*len(locks)+2)
-	b = append(b, '[')
-	for i, l := range locks {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"path":`...)
-		b = appendString(b, l.Path)
-		b = append(b, `,"kind":"`...)
-		b = append(b, l.Kind.String()...)
-		b = append(b, `","mode":"`...)
-		b = append(b, l.Mode.String()...)
-		b = append(b, `"}`...)
-	}
-	return string(append(b, ']'))
-}
-
-func appendString(b []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			quoted, _ := json.Marshal(s) // a string always marshals
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
 }

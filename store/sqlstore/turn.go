@@ -13,15 +13,23 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // errNoTurn says that the turn did not come in time.
 var errNoTurn = errors.New("the turn to write did not come")
 
 // turn lines up the writing processes of one database. SQLite alone lets them
-// race and sleep, so one may be passed over again and again; the kernel serves
-// waiters for a file lock in order. It is about fairness only: BEGIN IMMEDIATE
-// excludes. Its file also remembers the last number given, for a database that
+// race and sleep, so one may be passed over again and again. It is about
+// fairness only: BEGIN IMMEDIATE excludes.
+//
+// It is two locks on one file. Whoever wants to write stands in the door until
+// the turn is free, and leaves the door with the turn in hand. A single lock
+// would go to whoever asks at the right moment, and that is most often the one
+// who just gave it back.
+//
+// Its file also remembers the last number given, for a database that
 // went back in time in its place: a backup copied over it, a lost log of writes.
 type turn struct {
 	mu      sync.Mutex
@@ -43,7 +51,7 @@ func openTurn(path string) (*turn, error) {
 func (t *turn) take(ctx context.Context, limit time.Duration) error {
 	t.mu.Lock()
 	if t.pending == nil {
-		err := flock(t.file, syscall.LOCK_EX|syscall.LOCK_NB)
+		err := t.pass(unix.F_OFD_SETLK, syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
 			t.mu.Unlock()
 			return err
@@ -83,7 +91,7 @@ func (t *turn) take(ctx context.Context, limit time.Duration) error {
 // wait blocks in the kernel, which cannot be called off; when nobody wants the
 // turn any more by the time it comes, it is given back at once.
 func (t *turn) wait(pending chan error) {
-	err := flock(t.file, syscall.LOCK_EX)
+	err := t.pass(unix.F_OFD_SETLKW, syscall.LOCK_EX)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = nil
@@ -128,6 +136,25 @@ func (t *turn) close() error {
 	}
 	t.closed = true
 	return t.file.Close()
+}
+
+// pass goes through the door and takes the turn, each in the given way.
+func (t *turn) pass(door, how int) error {
+	if err := t.door(door, unix.F_WRLCK); err != nil {
+		return err
+	}
+	err := flock(t.file, how)
+	return errors.Join(err, t.door(unix.F_OFD_SETLK, unix.F_UNLCK))
+}
+
+// door retries when a signal interrupts it.
+func (t *turn) door(how int, kind int16) error {
+	for {
+		err := unix.FcntlFlock(t.file.Fd(), how, &unix.Flock_t{Type: kind, Len: 1})
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
 }
 
 // flock retries when a signal interrupts it.

@@ -196,13 +196,6 @@ func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 		t.key, int64(t.seq), unwall(ev.At), body)
 }
 
-// encodeEvent leaves out what the row has in columns of its own.
-func encodeEvent(ev *lockkeeper.Event) (string, error) {
-	body := *ev
-	body.Seq, body.Space, body.At = 0, "", time.Time{}
-	return encode(body)
-}
-
 func (t *tx) Insert(rec *lockkeeper.Record) error {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
