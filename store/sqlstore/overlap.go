@@ -20,17 +20,22 @@ type span struct{ lo, hi string }
 
 // placesOf needs locks in the form of lockkeeper.Normalize, as do collectors.
 func placesOf(locks []lockkeeper.Lock) places {
-	var p places
-	seen := make(map[string]struct{}, 2*len(locks))
-	covered := ""
+	p := places{at: make([]string, 0, len(locks)+8), below: make([]span, 0, len(locks))}
+	above := map[string]struct{}{}
+	covered, dir := "", ""
 	for _, l := range locks {
-		for path, ok := l.Path, true; ok; path, ok = lockkeeper.Parent(path) {
-			if _, dup := seen[path]; dup {
-				break // its parents are in, too
+		p.at = append(p.at, l.Path)
+		parent, ok := lockkeeper.Parent(l.Path)
+		if parent != dir { // neighbours have the same parents
+			for path := parent; ok; path, ok = lockkeeper.Parent(path) {
+				if _, dup := above[path]; dup {
+					break // its parents are in, too
+				}
+				above[path] = struct{}{}
+				p.at = append(p.at, path)
 			}
-			seen[path] = struct{}{}
-			p.at = append(p.at, path)
 		}
+		dir = parent
 		if !l.Kind.Below() || covered != "" && lockkeeper.IsAncestor(covered, l.Path) {
 			continue
 		}

@@ -74,10 +74,10 @@ const (
 	deleteTargetsSQL = `DELETE FROM targets WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM unnest($3::text[]) AS a (path)
  CROSS JOIN LATERAL (SELECT targets.ctid FROM targets WHERE targets.space = $1 AND targets.path = a.path AND targets.ticket = $2 OFFSET 0) AS t))`
 
-	targetsAtSQL = `SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($2::text[]) AS a (path)
- CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t`
-
-	targetsBelowSQL = `SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($2::text[], $3::text[]) AS b (lo, hi)
+	targetsSQL = `SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($2::text[]) AS a (path)
+ CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path = a.path OFFSET 0) AS t
+ UNION ALL
+ SELECT t.path, t.kind, t.mode, t.ticket FROM unnest($3::text[], $4::text[]) AS b (lo, hi)
  CROSS JOIN LATERAL (SELECT * FROM targets WHERE targets.space = $1 AND targets.path > b.lo AND targets.path < b.hi OFFSET 0) AS t`
 
 	requestsSQL = `SELECT ` + recordColumns + ` FROM unnest($2::bigint[]) AS k (ticket)
@@ -104,19 +104,12 @@ func (s *pgSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper
 	return s.exec(deleteTargetsSQL, space, int64(ticket), paths)
 }
 
-func (s *pgSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
-	return s.query(targetsAtSQL, []any{space, paths}, each)
-}
-
-func (s *pgSession) targetsBelow(space int64, spans []span, each func(func(...any) error) error) error {
-	if len(spans) == 0 {
-		return nil
-	}
-	lo, hi := make([]string, len(spans)), make([]string, len(spans))
-	for i, sp := range spans {
+func (s *pgSession) targets(space int64, p places, each func(func(...any) error) error) error {
+	lo, hi := make([]string, len(p.below)), make([]string, len(p.below))
+	for i, sp := range p.below {
 		lo[i], hi[i] = sp.lo, sp.hi
 	}
-	return s.query(targetsBelowSQL, []any{space, lo, hi}, each)
+	return s.query(targetsSQL, []any{space, p.at, lo, hi}, each)
 }
 
 func (s *pgSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {

@@ -34,11 +34,12 @@ const applicationID = 0x4c4b7072
 
 // SQLite keeps one space in one database file.
 type SQLite struct {
-	path  string
-	space string
-	opt   Options
-	file  *os.File // the database as it was opened: path must still lead to it
-	turn  *turn
+	path   string
+	space  string
+	opt    Options
+	file   *os.File // the database as it was opened: path must still lead to it
+	opened fs.FileInfo
+	turn   *turn
 
 	belfry belfry
 
@@ -74,6 +75,10 @@ func openSQLite(ctx context.Context, s *SQLite) (_ *SQLite, err error) {
 		return nil, err
 	}
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
+		return nil, openProblem(s.path, err)
+	}
+	if s.opened, err = s.file.Stat(); err != nil {
+		s.file.Close()
 		return nil, openProblem(s.path, err)
 	}
 	if err := s.open(ctx); err != nil {

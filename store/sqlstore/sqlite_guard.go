@@ -18,12 +18,8 @@ import (
 // was opened: somebody removed or replaced the database under its users, and a
 // lock taken in one of the two files would not be seen in the other.
 func (s *SQLite) unreplaced() error {
-	opened, err := s.file.Stat()
-	if err != nil {
-		return s.explain(err)
-	}
 	now, err := os.Stat(s.path)
-	if err == nil && os.SameFile(opened, now) {
+	if err == nil && os.SameFile(s.opened, now) {
 		return nil
 	}
 	reason := "the lock database was replaced by another file"

@@ -141,7 +141,9 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 	case deleteList:
 		sql = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN (` + repeat("?", n) + `)`
 	case atList:
-		sql = `SELECT t.path, t.kind, t.mode, t.ticket FROM targets t WHERE t.space = ?1 AND t.path IN (` + repeat("?", n) + `)`
+		// Not IN, which first sorts its list into a table of its own.
+		sql = `WITH place(path) AS (VALUES ` + repeat("(?)", n) + `)
+ SELECT t.path, t.kind, t.mode, t.ticket FROM place CROSS JOIN targets t WHERE t.space = ? AND t.path = place.path`
 	case belowList:
 		sql = `WITH span(lo, hi) AS (VALUES ` + repeat("(?,?)", n) + `)
  SELECT t.path, t.kind, t.mode, t.ticket FROM span CROSS JOIN targets t
@@ -224,18 +226,24 @@ func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockke
 	})
 }
 
+func (s *sqliteSession) targets(space int64, p places, each func(func(...any) error) error) error {
+	if err := s.targetsAt(space, p.at, each); err != nil {
+		return err
+	}
+	return s.targetsBelow(space, p.below, each)
+}
+
 func (s *sqliteSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
 	return parts(paths, func(part []string, size int) error {
 		st, err := s.list(atList, size)
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 1+size)
-		args = append(args, space)
+		args := make([]any, 0, size+1)
 		for _, p := range part {
 			args = append(args, p)
 		}
-		return run(st, pad(args, size, len(part), 1), each)
+		return run(st, append(pad(args, size, len(part), 1), space), each)
 	})
 }
 

@@ -19,9 +19,8 @@ type session interface {
 
 	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
-	// targetsAt and targetsBelow select path, kind, mode and ticket of targets.
-	targetsAt(space int64, paths []string, each func(scan func(dest ...any) error) error) error
-	targetsBelow(space int64, spans []span, each func(scan func(dest ...any) error) error) error
+	// targets selects path, kind, mode and ticket of the targets at some places.
+	targets(space int64, p places, each func(scan func(dest ...any) error) error) error
 	// requests selects recordColumns of the requests with these tickets.
 	requests(space int64, tickets []int64, each func(scan func(dest ...any) error) error) error
 }
@@ -103,18 +102,15 @@ type target struct {
 
 // meeting lists the targets at some places.
 func (t *tx) meeting(p places) (met []target, err error) {
-	each := func(scan func(...any) error) error {
+	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
 		var kind, mode int64
 		err := scan(&m.lock.Path, &kind, &mode, &m.ticket)
 		m.lock.Kind, m.lock.Mode = lockkeeper.Kind(kind), lockkeeper.Mode(mode)
 		met = append(met, m)
 		return err
-	}
-	if err := t.targetsAt(t.key, p.at, each); err != nil {
-		return nil, err
-	}
-	return met, t.targetsBelow(t.key, p.below, each)
+	})
+	return met, err
 }
 
 // recordsOf reads the record of each ticket once: one of thousands of targets
@@ -162,6 +158,9 @@ func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {
 				return fmt.Errorf("event %d: %w", seq, err)
 			}
 			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, wall(at)
+			if ev.Actor == (lockkeeper.Actor{Kind: lockkeeper.ActorHolder}) { // as dismiss leaves it
+				ev.Actor.Name = ev.Holder
+			}
 			out = append(out, ev)
 			return nil
 		})

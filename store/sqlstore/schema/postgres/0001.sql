@@ -151,8 +151,9 @@ BEGIN
   w := coalesce(p_wall, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT * 1000);
   s := s + 1;
   UPDATE spaces SET seq = s WHERE spaces.key = p_space;
+  -- The actor, who is the holder, stays unnamed in the event handed in.
   INSERT INTO events (space, seq, at, body) VALUES (p_space, s, w,
-    jsonb_set(p_event::jsonb, '{actor,name}', to_jsonb(r.holder)) || jsonb_build_object('holder', r.holder, 'locks', r.locks::jsonb));
+    left(p_event, -1) || ',"holder":' || to_json(r.holder)::text || ',"locks":' || r.locks || '}');
   DELETE FROM targets WHERE targets.ctid = ANY (ARRAY(
     SELECT t.ctid FROM json_array_elements(r.locks::json) AS l
       CROSS JOIN LATERAL (SELECT targets.ctid FROM targets
