@@ -21,7 +21,6 @@ const (
 	Write
 )
 
-// Modes lists every mode, weakest first.
 var modeNames = [...]string{Read: "read", Upgradeable: "upgradeable", Write: "write"}
 
 func (m Mode) String() string {
@@ -220,13 +219,22 @@ const noncharacter = "\U0010FFFF"
 
 func (t Target) validateSegments(bad func(string) error) error {
 	p := t.Path
+	odd, last := false, byte('/')
+	for i := range len(p) {
+		c := p[i]
+		if c-1 >= utf8.RuneSelf-1 || last == '/' && (c == '.' || c == '/') {
+			odd = true
+			break
+		}
+		last = c
+	}
 	switch {
+	case !odd && last != '/':
+		return nil // nearly every path, without being taken apart
 	case strings.IndexByte(p, 0) >= 0:
 		return bad("NUL byte in path")
 	case !utf8.ValidString(p):
 		return bad("path is not valid UTF-8")
-	case p[0] != '.' && p[len(p)-1] != '/' && !strings.Contains(p, "/.") && !strings.Contains(p, "//"):
-		return nil // nearly every path, without being taken apart
 	}
 	for segment := range strings.SplitSeq(p, "/") {
 		switch segment {
@@ -251,6 +259,29 @@ func Range(path string) (lo, hi string) {
 type Lock struct {
 	Target
 	Mode Mode `json:"mode"`
+}
+
+// Validate refuses a lock that no resolver would have made.
+func (l Lock) Validate() error {
+	if l.Mode < Read || l.Mode > Write {
+		return &InputError{Field: "mode", Value: l.Mode.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
+	}
+	return l.Target.Validate()
+}
+
+// CheckCount refuses more locks than a request may have.
+func CheckCount(locks int) error {
+	if locks <= MaxTargets {
+		return nil
+	}
+	return &InputError{Field: "targets", Value: fmt.Sprint(locks), Reason: fmt.Sprintf("over the limit of %d", MaxTargets),
+		Next: "split the work, or lock a directory for reading"}
+}
+
+// Find looks a path up in locks that Normalize put in order, and says where it
+// is or would be.
+func Find(locks []Lock, path string) (int, bool) {
+	return slices.BinarySearchFunc(locks, path, func(l Lock, p string) int { return strings.Compare(l.Path, p) })
 }
 
 // Conflicts reports whether two locks exclude each other.
@@ -328,7 +359,7 @@ func pathsIn(locks []Lock, m Mode) []string {
 
 // Covers reports whether the grant holds exactly path for writing.
 func (g *Grant) Covers(path string) bool {
-	i, ok := slices.BinarySearchFunc(g.Locks, path, func(l Lock, p string) int { return strings.Compare(l.Path, p) })
+	i, ok := Find(g.Locks, path)
 	return ok && g.Locks[i].Mode == Write
 }
 

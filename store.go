@@ -1,6 +1,7 @@
 package lockkeeper
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -66,6 +67,12 @@ type Query struct {
 	Limit  int    // at most so many answers; 0: no limit
 }
 
+// Counts reports whether a record can stand in the way of the asker at all:
+// whoever holds does, and whoever waits with an earlier ticket.
+func (q Query) Counts(r *Record) bool {
+	return r.Ticket != q.Except && (r.State != StateWaiting || r.Ticket < q.Before)
+}
+
 // Bounds for Query.Before.
 const (
 	HeldOnly  uint64 = 0
@@ -77,6 +84,11 @@ type Overlap struct {
 	Asked  Lock
 	Lock   Lock
 	Record *Record
+}
+
+// Compare is the order in which overlaps are answered: latest ticket first.
+func (o Overlap) Compare(p Overlap) int {
+	return cmp.Or(cmp.Compare(p.Record.Ticket, o.Record.Ticket), cmp.Compare(o.Asked.Path, p.Asked.Path), cmp.Compare(o.Lock.Path, p.Lock.Path))
 }
 
 // EventQuery selects a page of events by sequence number.
@@ -163,10 +175,11 @@ type Bell interface {
 // when nobody stands in the way, as one act. Only a store for which a
 // transaction of several steps costs several round trips needs it.
 type Express interface {
-	// Admit inserts a held record with its event unless any held or waiting lock
-	// conflicts with it. It fills in ticket, fence, times and the event's number.
-	Admit(ctx context.Context, rec *Record, ev *Event) (granted bool, err error)
-	// Dismiss deletes a held record with its event unless somebody is parked on
-	// it, the id is unknown or the token differs.
-	Dismiss(ctx context.Context, id string, tokenHash [32]byte, ev *Event) (done bool, err error)
+	// Admit inserts a held record with the event, unless any held or waiting lock
+	// conflicts with it. It fills in ticket, fence and times.
+	Admit(ctx context.Context, rec *Record, ev Event) (granted bool, err error)
+	// Dismiss deletes a held record and adds the event that its holder released
+	// it, unless somebody is parked on it or may listen for its end, the id is
+	// unknown or the token differs. Those with a process may listen.
+	Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }

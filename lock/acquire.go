@@ -87,10 +87,7 @@ func (m *Manager) admit(ctx context.Context, rec *lockkeeper.Record) (granted bo
 	}
 	fresh := *rec
 	fresh.State = lockkeeper.StateHeld
-	granted, err = m.express.Admit(ctx, &fresh, &lockkeeper.Event{
-		Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
-	})
+	granted, err = m.express.Admit(ctx, &fresh, about(lockkeeper.EventAcquired, rec))
 	if granted && err == nil {
 		*rec = fresh
 	}
@@ -108,10 +105,9 @@ func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
 	if err := s.tx.SetDenial(key, sum); err != nil {
 		return err
 	}
-	return s.note(lockkeeper.Event{
-		Kind: lockkeeper.EventDenied, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		Holder: rec.Holder, Locks: rec.Locks, Conflicts: conflicts(found),
-	})
+	ev := about(lockkeeper.EventDenied, rec)
+	ev.GrantID, ev.Conflicts = "", conflicts(found) // the id dies with the refusal
+	return s.note(ev)
 }
 
 // denialKey is the same for equal requests of one holder.
@@ -125,36 +121,44 @@ func denialKey(rec *lockkeeper.Record) string {
 }
 
 // CheckConflicts lists what would block these locks now, and takes nothing.
+// What a request would free on its way, lapsed and dead holders, is left out.
 func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
+	if err := lockkeeper.CheckCount(len(locks)); err != nil {
+		return nil, err
+	}
 	for _, l := range locks {
 		if err := l.Validate(); err != nil {
 			return nil, err
 		}
-		if err := checkMode(l.Mode); err != nil {
-			return nil, err
-		}
 	}
-	if len(locks) > lockkeeper.MaxTargets {
-		return nil, &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets)}
-	}
-	var out []lockkeeper.ConflictInfo
-	err := m.store.View(ctx, func(r lockkeeper.Reader) error {
-		found, _, err := r.Overlapping(lockkeeper.Query{
+	var found []lockkeeper.Overlap
+	var now lockkeeper.Instant
+	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		now = r.Now().Lease
+		found, _, err = r.Overlapping(lockkeeper.Query{
 			Locks: lockkeeper.Normalize(locks), Before: lockkeeper.AnyTicket, Limit: maxConflicts})
-		if err != nil {
-			return err
-		}
-		now := r.Now().Lease
-		live := found[:0]
-		for _, o := range found {
-			if !m.lapsed(o.Record, now) {
-				live = append(live, o)
-			}
-		}
-		out = conflicts(live)
-		return nil
+		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	var live []lockkeeper.Overlap
+	gone := map[uint64]bool{}
+	for _, o := range found {
+		free, judged := gone[o.Record.Ticket]
+		if !judged {
+			f, err := m.judge(ctx, o.Record, now)
+			if err != nil {
+				return nil, err
+			}
+			free = f != nil || m.mayExpire(o.Record, now)
+			gone[o.Record.Ticket] = free
+		}
+		if !free {
+			live = append(live, o)
+		}
+	}
+	return conflicts(live), nil
 }
 
 // IsBlocked reports whether err is the answer to a request that may be granted

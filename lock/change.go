@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"lockkeeper"
 )
@@ -21,7 +20,7 @@ func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string
 			}
 			whole = slices.Clone(rec.Locks)
 			for _, path := range paths {
-				i, ok := find(whole, path)
+				i, ok := lockkeeper.Find(whole, path)
 				switch {
 				case !ok || whole[i].Mode == lockkeeper.Read:
 					return nil, nil, &lockkeeper.RefusedError{Act: "upgrade " + path, Reason: "the grant does not hold it as upgradeable",
@@ -44,14 +43,14 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 				return nil, nil, &lockkeeper.RefusedError{Act: "extend", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
 					Next: "record the missing path as a gap and declare it next time"}
 			}
-			if len(rec.Locks)+len(locks) > lockkeeper.MaxTargets {
-				return nil, nil, &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(rec.Locks) + len(locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets)}
+			if err := lockkeeper.CheckCount(len(rec.Locks) + len(locks)); err != nil {
+				return nil, nil, err
 			}
 			if err := checkLocks(rec.Holder, policy, locks); err != nil {
 				return nil, nil, err
 			}
 			for _, l := range lockkeeper.Normalize(locks) {
-				if i, ok := find(rec.Locks, l.Path); ok {
+				if i, ok := lockkeeper.Find(rec.Locks, l.Path); ok {
 					if rec.Locks[i].Mode >= l.Mode && (rec.Locks[i].Kind == l.Kind || rec.Locks[i].Kind.Below()) {
 						continue // held already
 					}
@@ -83,8 +82,8 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 		if err != nil {
 			return err
 		}
-		ev := lockkeeper.Event{Kind: done, GrantID: rec.ID, Holder: rec.Holder, Locks: asked,
-			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}}
+		ev := about(done, rec)
+		ev.Locks = asked
 		if len(found) > 0 {
 			ev.Kind, ev.Conflicts = denied, conflicts(found)
 			blocked = &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: ev.Conflicts, Truncated: more}
@@ -103,10 +102,6 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 		err = blocked
 	}
 	return g, err
-}
-
-func find(locks []lockkeeper.Lock, path string) (int, bool) {
-	return slices.BinarySearchFunc(locks, path, func(l lockkeeper.Lock, p string) int { return strings.Compare(l.Path, p) })
 }
 
 // afterAll refuses a lock that comes before one already held in the global

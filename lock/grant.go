@@ -14,14 +14,14 @@ import (
 type Grant struct {
 	lockkeeper.Grant
 	m     *Manager
+	hash  [32]byte  // of the token
 	began time.Time // when the lease was last asked for: its trust counts from there
 
-	mu       sync.Mutex
-	ctx      context.Context // nil until somebody asks for it
-	end      context.CancelCauseFunc
-	renew    chan struct{} // closed by Keep
-	kept     bool
-	released bool
+	mu    sync.Mutex
+	ctx   context.Context // nil until somebody asks for it
+	end   context.CancelCauseFunc
+	renew chan struct{} // closed by Keep
+	kept  bool
 }
 
 // ErrReleased is the cause of a grant's context that ended by Release.
@@ -29,7 +29,7 @@ var ErrReleased = errors.New("the grant was released")
 
 // handle makes the handle of a grant that was asked for at began.
 func (m *Manager) handle(rec *lockkeeper.Record, token string, began time.Time) *Grant {
-	g := &Grant{Grant: rec.Grant, m: m, began: began}
+	g := &Grant{Grant: rec.Grant, m: m, hash: rec.TokenHash, began: began}
 	g.Token = token
 	return g
 }
@@ -42,7 +42,7 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Grant{Grant: rec, m: m, began: began}
+	g := &Grant{Grant: rec, m: m, hash: hashToken(token), began: began}
 	g.Token = token
 	return g, nil
 }
@@ -53,10 +53,10 @@ func (g *Grant) Release(ctx context.Context) error {
 	// the grant lost before its context has ended as released.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, err := g.m.release(ctx, g.ID, g.Token); err != nil {
+	if _, err := g.m.release(ctx, g.ID, g.hash); err != nil {
 		return err
 	}
-	g.released = true
+	g.Released = true
 	if g.end != nil {
 		g.end(ErrReleased)
 	}
@@ -72,7 +72,8 @@ func (g *Grant) lost(why error) {
 
 // Context ends when the grant does: released, expired, recovered, taken away,
 // or no longer provably held because the store could not be reached for a whole
-// lease. Its cause says which.
+// lease. Its cause says which. Others can end a grant, too: that is noticed at
+// once when a process is recorded for the grant, and within 30 s otherwise.
 func (g *Grant) Context() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +99,7 @@ func (g *Grant) start() {
 	}
 	g.ctx, g.end = context.WithCancelCause(g.m.ctx)
 	g.renew = make(chan struct{})
-	if g.released {
+	if g.Released {
 		g.end(ErrReleased)
 		return
 	}

@@ -18,19 +18,23 @@ type Entry struct {
 // ActiveGrants lists every live grant, oldest first.
 func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot, error) {
 	var out []lockkeeper.GrantSnapshot
-	err := m.each(ctx, func(rec *lockkeeper.Record, now lockkeeper.Moment) {
+	err := m.each(ctx, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
 		if rec.State != lockkeeper.StateWaiting {
-			out = append(out, rec.Snapshot(now.Wall))
+			out = append(out, rec.Snapshot(r.Now().Wall))
 		}
+		return nil
 	})
 	return out, err
 }
 
-// Entries lists every live grant and every waiting request, in ticket order.
+// Entries lists every live grant and every waiting request with what stands in
+// its way, in ticket order.
 func (m *Manager) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
-	err := m.each(ctx, func(rec *lockkeeper.Record, now lockkeeper.Moment) {
-		out = append(out, m.entry(rec, now))
+	err := m.each(ctx, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
+		e, err := m.entry(r, rec)
+		out = append(out, e)
+		return err
 	})
 	return out, err
 }
@@ -43,44 +47,45 @@ func (m *Manager) Entry(ctx context.Context, id string) (*Entry, error) {
 	var out *Entry
 	err := m.store.View(ctx, func(r lockkeeper.Reader) error {
 		rec, err := r.Get(id)
-		if err != nil || rec == nil || m.lapsed(rec, r.Now().Lease) {
+		if err != nil || rec == nil || m.mayExpire(rec, r.Now().Lease) {
 			return err
 		}
-		e := m.entry(rec, r.Now())
-		if rec.State == lockkeeper.StateWaiting {
-			found, _, err := r.Overlapping(lockkeeper.Query{Locks: rec.Locks, Before: rec.Ticket, Except: rec.Ticket, Limit: maxConflicts})
-			if err != nil {
-				return err
-			}
-			e.Conflicts = conflicts(found)
-		}
+		e, err := m.entry(r, rec)
 		out = &e
-		return nil
+		return err
 	})
 	return out, err
 }
 
-func (m *Manager) entry(rec *lockkeeper.Record, now lockkeeper.Moment) Entry {
-	return Entry{
-		GrantSnapshot: rec.Snapshot(now.Wall),
+func (m *Manager) entry(r lockkeeper.Reader, rec *lockkeeper.Record) (Entry, error) {
+	e := Entry{
+		GrantSnapshot: rec.Snapshot(r.Now().Wall),
 		State:         stateWord(rec.State),
-		Stale:         rec.Expires != 0 && rec.Expires <= now.Lease,
+		Stale:         rec.Expires != 0 && rec.Expires <= r.Now().Lease,
 	}
+	if rec.State != lockkeeper.StateWaiting {
+		return e, nil
+	}
+	found, _, err := r.Overlapping(lockkeeper.Query{Locks: rec.Locks, Before: rec.Ticket, Except: rec.Ticket, Limit: maxConflicts})
+	e.Conflicts = conflicts(found)
+	return e, err
 }
 
-// each visits every record that has not lapsed, a page to a transaction.
-func (m *Manager) each(ctx context.Context, visit func(*lockkeeper.Record, lockkeeper.Moment)) error {
+// each visits every record that counts, a page to a transaction.
+func (m *Manager) each(ctx context.Context, visit func(lockkeeper.Reader, *lockkeeper.Record) error) error {
 	for after, more := uint64(0), true; more; {
 		err := m.store.View(ctx, func(r lockkeeper.Reader) error {
 			recs, err := r.List(after, page)
 			if err != nil {
 				return err
 			}
-			now := r.Now()
 			for _, rec := range recs {
 				after = rec.Ticket
-				if !m.lapsed(rec, now.Lease) {
-					visit(rec, now)
+				if m.mayExpire(rec, r.Now().Lease) {
+					continue
+				}
+				if err := visit(r, rec); err != nil {
+					return err
 				}
 			}
 			more = len(recs) == page

@@ -15,14 +15,12 @@ func (m *Manager) Release(ctx context.Context, id, token string) (released bool,
 	if err := validID(id); err != nil {
 		return false, err
 	}
-	return m.release(ctx, id, token)
+	return m.release(ctx, id, hashToken(token))
 }
 
-func (m *Manager) release(ctx context.Context, id, token string) (released bool, err error) {
-	hash := hashToken(token)
+func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (released bool, err error) {
 	if m.express != nil {
-		done, err := m.express.Dismiss(ctx, id, hash, &lockkeeper.Event{Kind: lockkeeper.EventReleased, GrantID: id,
-			Actor: lockkeeper.Actor{Kind: lockkeeper.ActorHolder}})
+		done, err := m.express.Dismiss(ctx, id, hash)
 		if err != nil || done {
 			return done, err
 		}
@@ -36,8 +34,7 @@ func (m *Manager) release(ctx context.Context, id, token string) (released bool,
 			return err
 		}
 		released = true
-		return s.free(rec, lockkeeper.Event{Kind: lockkeeper.EventReleased,
-			Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}})
+		return s.free(rec, about(lockkeeper.EventReleased, rec))
 	})
 	return released && err == nil, err
 }

@@ -30,12 +30,14 @@ type Processes interface {
 type Options struct {
 	Policies  map[string]lockkeeper.Policy // default: the built-in ones
 	Processes Processes                    // default: none, leases alone count
+	Self      *lockkeeper.Process          // recorded for requests of this process while they wait
 
 	// WaitLease is how long a place in the line outlives its waiter. A waiter
 	// renews it three times as often, which is also its slow poll. Default 15 s.
 	WaitLease time.Duration
 
-	// Keep bounds the event log. Defaults: 30 days, 1,000,000 events.
+	// KeepFor and KeepEvents bound the event log. Defaults: 30 days, 1,000,000
+	// events; the memory store keeps fewer.
 	KeepFor    time.Duration
 	KeepEvents int
 }
@@ -95,8 +97,9 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "negative", Next: "give a positive duration, or none for the policy's own"}
 	case req.TTL > maxTTL:
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "over ten years", Next: "give a shorter duration, or use a policy that never expires"}
-	case len(req.Locks) > lockkeeper.MaxTargets:
-		return nil, "", &lockkeeper.InputError{Field: "targets", Value: fmt.Sprint(len(req.Locks)), Reason: fmt.Sprintf("over the limit of %d", lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
+	}
+	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil {
+		return nil, "", err
 	}
 	// A copy, because the caller may reuse its slice while the locks are held;
 	// checked as folded, because folding can make a wide write of two harmless
@@ -150,9 +153,6 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 		if err := l.Validate(); err != nil {
 			return err
 		}
-		if err := checkMode(l.Mode); err != nil {
-			return err
-		}
 		if l.Mode == lockkeeper.Read {
 			continue
 		}
@@ -163,13 +163,6 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 			return &lockkeeper.RefusedError{Act: "upgradeable " + l.Path, Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
 				Next: "ask for write, or use policy dal"}
 		}
-	}
-	return nil
-}
-
-func checkMode(m lockkeeper.Mode) error {
-	if m < lockkeeper.Read || m > lockkeeper.Write {
-		return &lockkeeper.InputError{Field: "mode", Value: m.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
 	}
 	return nil
 }

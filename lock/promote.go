@@ -13,13 +13,18 @@ func (s *step) promote() error {
 			return err
 		}
 		for _, w := range parked {
-			if s.mayExpire(w) {
+			if s.m.mayExpire(w, s.now.Lease) {
 				if err := s.expire(w); err != nil {
 					return err
 				}
 				continue
 			}
-			if _, err := s.examine(w, lockkeeper.StatePromoted); err != nil {
+			next := clone(w)
+			found, err := s.examine(next, lockkeeper.StatePromoted)
+			if err == nil && len(found) > 0 && (next.ParkedOn != w.ParkedOn || next.Blockers != w.Blockers) {
+				err = s.tx.Save(next)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -28,36 +33,23 @@ func (s *step) promote() error {
 }
 
 // examine grants a waiting request in the given state when nothing stands in
-// its way any more, and otherwise parks it on its latest blocker. It returns
-// what it found in the way.
+// its way any more. Otherwise it changes the record, which the caller saves, to
+// be parked on its latest blocker, and returns what it found in the way.
 func (s *step) examine(w *lockkeeper.Record, state lockkeeper.State) ([]lockkeeper.Overlap, error) {
 	found, _, err := s.blockers(lockkeeper.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {
 		return nil, err
 	}
-	next := *w
 	if len(found) == 0 {
 		s.tx.Wake(w.ID)
-		return nil, s.grant(&next, state)
+		return nil, s.grant(w, state)
 	}
-	sum := digest(found)
-	next.ParkedOn = found[0].Record.Ticket
-	if sum != w.Blockers {
-		next.Blockers = sum
-		if err := s.tell(&next, found); err != nil {
-			return nil, err
-		}
+	w.ParkedOn = found[0].Record.Ticket
+	if sum := digest(found); sum != w.Blockers {
+		w.Blockers = sum
+		ev := about(lockkeeper.EventWaiting, w)
+		ev.Conflicts = conflicts(found)
+		return found, s.note(ev)
 	}
-	if next.ParkedOn == w.ParkedOn && next.Blockers == w.Blockers {
-		return found, nil
-	}
-	return found, s.tx.Save(&next)
-}
-
-// tell records that a request waits, and for whom.
-func (s *step) tell(w *lockkeeper.Record, found []lockkeeper.Overlap) error {
-	return s.note(lockkeeper.Event{
-		Kind: lockkeeper.EventWaiting, Actor: lockkeeper.Actor{Name: w.Holder, Kind: lockkeeper.ActorHolder},
-		GrantID: w.ID, Holder: w.Holder, Locks: w.Locks, Conflicts: conflicts(found),
-	})
+	return found, nil
 }

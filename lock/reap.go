@@ -41,10 +41,12 @@ func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 			break
 		}
 	}
-	err = m.store.Update(ctx, func(tx lockkeeper.Tx) error {
-		return tx.Prune(tx.Now().Wall.Add(-m.opt.KeepFor), m.opt.KeepEvents)
-	})
-	return freed, err
+	return freed, m.store.Update(ctx, m.prune)
+}
+
+// prune cuts the event log to what Options keep.
+func (m *Manager) prune(tx lockkeeper.Tx) error {
+	return tx.Prune(tx.Now().Wall.Add(-m.opt.KeepFor), m.opt.KeepEvents)
 }
 
 // StartReaper runs Recover every interval until the manager closes. A failed

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -48,8 +49,21 @@ func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record, seen l
 	if err != nil || f == nil {
 		return false, err
 	}
-	return m.carryOut(ctx, f, system)
+	freed, err := m.carryOut(ctx, f, system)
+	var left *leftError
+	if errors.As(err, &left) {
+		return false, m.noteFailure(ctx, f, left.err)
+	}
+	return freed, err
 }
+
+// leftError says that a dead holder's remains would not end.
+type leftError struct{ err error }
+
+func (e *leftError) Error() string {
+	return "what the dead holder left running would not end: " + e.err.Error()
+}
+func (e *leftError) Unwrap() error { return e.err }
 
 // judge decides whether a record may be freed without asking anybody; nil when
 // it may not. Of a record that was within its lease when it was read, only the
@@ -159,7 +173,7 @@ func allHeld(cs []lockkeeper.Condition) bool {
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
 	if f.dead && f.rec.State == lockkeeper.StateHeld {
 		if err := m.opt.Processes.EndLeftovers(ctx, *f.rec.Process, f.rec.ID); err != nil {
-			return false, m.noteFailure(ctx, f, err)
+			return false, &leftError{err}
 		}
 	}
 	err = m.update(ctx, func(s *step) error {
@@ -199,7 +213,7 @@ func sameProcess(a, b *lockkeeper.Process) bool {
 	return *a == *b
 }
 
-// noteFailure records, once, that a dead holder's remains would not go.
+// noteFailure records, once an hour, that a dead holder's remains would not go.
 func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) error {
 	return m.update(ctx, func(s *step) error {
 		key := "recovery of " + f.rec.ID
@@ -259,7 +273,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 	}
 	freed, err := m.carryOut(ctx, f, by)
 	if err == nil && !freed {
-		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at, or its holder's remains would not end", Next: "look again: lockkeeper why " + id}
+		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
 	}
 	return err
 }

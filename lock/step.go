@@ -76,8 +76,7 @@ func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
 	return 0, false
 }
 
-// blockers lists what stands in the way of locks for a request with the given
-// ticket, after freeing what has lapsed. Lapsed grants with a process stay in
+// blockers answers a query after freeing what has lapsed. Lapsed grants with a process stay in
 // the list: they are freed by recovery, outside of a transaction.
 func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) {
 	q.Limit = maxConflicts
@@ -89,7 +88,7 @@ func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) 
 		freed := map[uint64]bool{}
 		for _, o := range found {
 			r := o.Record
-			if freed[r.Ticket] || !s.mayExpire(r) {
+			if freed[r.Ticket] || !s.m.mayExpire(r, s.now.Lease) {
 				continue
 			}
 			if err := s.expire(r); err != nil {
@@ -103,10 +102,10 @@ func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) 
 	}
 }
 
-// mayExpire reports whether a record can be freed right here: its time is up,
-// and no process can have been started under it.
-func (s *step) mayExpire(r *lockkeeper.Record) bool {
-	return s.m.lapsed(r, s.now.Lease) && (r.Process == nil || r.State != lockkeeper.StateHeld)
+// mayExpire reports whether a record can be freed by the clock alone: its time
+// is up, and no process can have been started under it. It blocks nobody.
+func (m *Manager) mayExpire(r *lockkeeper.Record, now lockkeeper.Instant) bool {
+	return m.lapsed(r, now) && (r.Process == nil || r.State != lockkeeper.StateHeld)
 }
 
 // expire frees a lapsed record.
@@ -147,27 +146,37 @@ func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	return nil
 }
 
-// record appends an event and returns its number.
-func (s *step) record(ev lockkeeper.Event) (uint64, error) {
+// about is an event that the holder of a request caused.
+func about(kind lockkeeper.EventKind, rec *lockkeeper.Record) lockkeeper.Event {
+	return lockkeeper.Event{Kind: kind, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks}
+}
+
+// pruneEvery is after how many events the log is cut, by whoever appends.
+const pruneEvery = 1_000
+
+// append adds an event and returns its number.
+func (s *step) append(ev lockkeeper.Event) (uint64, error) {
 	ev.At = s.now.Wall
 	if len(ev.Conflicts) > maxEventConflicts {
 		ev.Conflicts = ev.Conflicts[:maxEventConflicts]
 	}
-	return s.tx.Append(ev)
+	seq, err := s.tx.Append(ev)
+	if err == nil && seq%pruneEvery == 0 {
+		err = s.m.prune(s.tx)
+	}
+	return seq, err
 }
 
 func (s *step) note(ev lockkeeper.Event) error {
-	_, err := s.record(ev)
+	_, err := s.append(ev)
 	return err
 }
 
 // grant makes a record held, or promoted, with a new fence. A record without a
 // ticket is new and gets its fence as ticket.
 func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
-	seq, err := s.record(lockkeeper.Event{
-		Kind: lockkeeper.EventAcquired, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks,
-	})
+	seq, err := s.append(about(lockkeeper.EventAcquired, rec))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,6 +46,7 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 type Place struct {
 	m        *Manager
 	rec      *lockkeeper.Record
+	holder   *lockkeeper.Process // recorded once the request is held
 	token    string
 	bell     lockkeeper.Bell // nil before the first visit
 	entered  time.Time
@@ -61,7 +63,7 @@ func (m *Manager) Place(req lockkeeper.Request) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Place{m: m, rec: rec, token: token, entered: time.Now()}, nil
+	return &Place{m: m, rec: rec, holder: rec.Process, token: token, entered: time.Now()}, nil
 }
 
 // ID is the id that the grant will have.
@@ -98,9 +100,13 @@ func (p *Place) Attend(ctx context.Context) (*Grant, error) {
 }
 
 // Leave takes the request out of the line. A grant that came meanwhile, and was
-// not yet answered by Attend, is given back.
+// not yet answered by Attend, is given back; one that was answered is its
+// holder's.
 func (p *Place) Leave(ctx context.Context) error {
 	defer p.close()
+	if p.rec.State == lockkeeper.StateHeld {
+		return nil
+	}
 	_, err := p.leave(ctx, errLeft)
 	if err == errLeft { // and not joined with the reason why it could not
 		return nil
@@ -175,10 +181,11 @@ func (p *Place) visit(ctx context.Context) error {
 		}
 		if cur == nil {
 			next = clone(p.rec)
-			next.Ticket = 0
+			next.Ticket, next.Process = 0, p.holder
 			found, err = s.enter(next)
 		} else {
 			next = clone(cur)
+			next.Process = p.holder
 			found, err = s.proceed(next, p.found)
 		}
 		seen, lapse = s.now.Lease, s.earliestLapse(found)
@@ -201,11 +208,10 @@ func (s *step) enter(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
 	}
 	rec.State, rec.AcquiredAt = lockkeeper.StateWaiting, s.now.Wall
 	rec.ParkedOn, rec.Blockers = found[0].Record.Ticket, digest(found)
-	s.leaseFor(rec, s.m.opt.WaitLease)
-	seq, err := s.record(lockkeeper.Event{
-		Kind: lockkeeper.EventWaiting, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks, Conflicts: conflicts(found),
-	})
+	s.keepPlace(rec)
+	ev := about(lockkeeper.EventWaiting, rec)
+	ev.Conflicts = conflicts(found)
+	seq, err := s.append(ev)
 	if err != nil {
 		return nil, err
 	}
@@ -227,22 +233,18 @@ func (s *step) proceed(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]loc
 	}
 	if found == nil {
 		if found, err = s.examine(rec, lockkeeper.StateHeld); err != nil || len(found) == 0 {
-			return nil, errors.Join(err, s.reread(rec))
-		}
-		if err := s.reread(rec); err != nil {
 			return nil, err
 		}
 	}
-	s.leaseFor(rec, s.m.opt.WaitLease)
+	s.keepPlace(rec)
 	return found, s.tx.Save(rec)
 }
 
-func (s *step) reread(rec *lockkeeper.Record) error {
-	cur, err := s.tx.Get(rec.ID)
-	if err == nil {
-		*rec = *cur
-	}
-	return err
+// keepPlace gives a waiting record a new waiting lease, and the process that
+// waits: a dead one must not keep others waiting.
+func (s *step) keepPlace(rec *lockkeeper.Record) {
+	s.leaseFor(rec, s.m.opt.WaitLease)
+	rec.Process = cmp.Or(rec.Process, s.m.opt.Self)
 }
 
 // stillParked answers last, brought up to date, when the blocker that a waiting
@@ -253,7 +255,7 @@ func (s *step) stillParked(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([
 		return nil, nil
 	}
 	blocker, err := s.tx.Get(last[0].Record.ID)
-	if err != nil || blocker == nil || blocker.Ticket != rec.ParkedOn || s.mayExpire(blocker) {
+	if err != nil || blocker == nil || blocker.Ticket != rec.ParkedOn || s.m.mayExpire(blocker, s.now.Lease) {
 		return nil, err
 	}
 	found := slices.Clone(last)
@@ -297,11 +299,12 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 		}
 		if timedOut && cur.State != lockkeeper.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
 			kept = clone(cur)
+			kept.Process = p.holder
 			_, err := s.proceed(kept, nil)
 			return err
 		}
-		ev := lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Reason: why.Error(),
-			Actor: lockkeeper.Actor{Name: p.rec.Holder, Kind: lockkeeper.ActorHolder}}
+		ev := about(lockkeeper.EventWithdrawn, cur)
+		ev.Reason = why.Error()
 		if timedOut {
 			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, conflicts(p.found)
 		}

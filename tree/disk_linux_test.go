@@ -11,12 +11,14 @@ import (
 	"lockkeeper"
 )
 
-// mount mounts for the length of a test, which is skipped where that is not
-// permitted.
+// mount mounts for the length of a test, which only root can have.
 func mount(t *testing.T, source, target, kind string, flags uintptr, data string) {
 	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
+	}
 	if err := unix.Mount(source, target, kind, flags, data); err != nil {
-		t.Skipf("cannot mount %s here: %v", kind, err)
+		t.Fatalf("cannot mount %s: %v", kind, err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil {
@@ -66,8 +68,17 @@ func checkFolding(t *testing.T, root, dir string) {
 	}
 }
 
+// needFolding skips where the kernel was built without folding for a kind of disk.
+func needFolding(t *testing.T, kind string) {
+	t.Helper()
+	if _, err := os.Stat("/sys/fs/" + kind + "/features/casefold"); err != nil {
+		t.Skipf("this kernel's %s cannot fold case", kind)
+	}
+}
+
 // shows: GP-2
 func TestFoldingTmpfs(t *testing.T) {
+	needFolding(t, "tmpfs")
 	root := t.TempDir()
 	mount(t, "tmpfs", root, "tmpfs", 0, "size=1m,casefold")
 	dir := filepath.Join(root, "fold")
@@ -80,8 +91,9 @@ func TestFoldingTmpfs(t *testing.T) {
 
 // shows: GP-2
 func TestFoldingExt4(t *testing.T) {
-	if _, err := os.Stat("/sys/fs/ext4/features/casefold"); err != nil {
-		t.Skip("this kernel's ext4 cannot fold case")
+	needFolding(t, "ext4")
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
 	}
 	image, root := filepath.Join(t.TempDir(), "disk"), t.TempDir()
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
@@ -95,7 +107,7 @@ func TestFoldingExt4(t *testing.T) {
 		{"mount", "-o", "loop", image, root},
 	} {
 		if out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %v: %s", command, err, out)
+			t.Fatalf("%v: %v: %s", command, err, out)
 		}
 	}
 	t.Cleanup(func() {
@@ -114,14 +126,21 @@ func TestFoldingExt4(t *testing.T) {
 
 func setCasefold(t *testing.T, dir string) {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "chattr", "+F", dir).CombinedOutput(); err != nil {
-		t.Skipf("chattr +F: %v: %s", err, out)
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	flags, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags|flagCasefold))
+	}
+	if err != nil {
+		t.Fatalf("make %s fold case: %v", dir, err)
 	}
 }
 
 // A whole disk that folds, if the person who runs the tests has one.
-//
-// shows: GP-2
 func TestFoldingDisk(t *testing.T) {
 	dir := os.Getenv("LOCKKEEPER_TEST_FOLDING_DIR")
 	if dir == "" {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -122,17 +123,28 @@ func save(ts *testscript.TestScript, neg bool, args []string) {
 func inLine(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	for len(look(ts).Waiting) != want {
-	}
+	until(ts, args[0]+" requests in line", func(s state) bool { return len(s.Waiting) == want })
 }
 
 // running HOLDER returns when the command that a holder runs is on record.
 func running(ts *testscript.TestScript, neg bool, args []string) {
-	for {
-		for _, g := range look(ts).Held {
+	until(ts, "a running command of "+args[0], func(s state) bool {
+		for _, g := range s.Held {
 			if g.Holder == args[0] && g.Process.Group != 0 {
-				return
+				return true
 			}
+		}
+		return false
+	})
+}
+
+// until looks at the locks until they are as expected, for as long as a very
+// slow machine could need.
+func until(ts *testscript.TestScript, what string, expected func(state) bool) {
+	const limit = time.Minute
+	for begin := time.Now(); !expected(look(ts)); {
+		if time.Since(begin) > limit {
+			ts.Fatalf("no %s within %s", what, limit)
 		}
 	}
 }

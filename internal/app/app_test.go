@@ -166,9 +166,7 @@ func TestSweepForgetsEndedGrants(t *testing.T) {
 			}
 		}
 	}
-	if err := a.Tokens.Sweep(func(id string) bool { return id == live }); err != nil {
-		t.Fatal(err)
-	}
+	a.Tokens.Sweep(func(id string) bool { return id == live })
 	for id, want := range map[string]string{ended: "", live: "secret", fresh: "secret"} {
 		if got, err := a.Tokens.Get(id); err != nil || got != want {
 			t.Errorf("token of %s is %q, %v", id, got, err)

@@ -21,8 +21,9 @@
 //  2. A root is made whole or not at all: .lockkeeper appears by one rename,
 //     with the marker and the database in it.
 //  3. Nobody opens a root whose marker and witness disagree.
-//  4. A token is in a file of mode 0600 before its grant is shown to anybody,
-//     and never leaves that file except to the lock manager.
+//  4. A token is in a file of mode 0600 before whoever asked for the grant is
+//     told that they have it, and never leaves that file except to the lock
+//     manager. Others may see the grant, never its token, a moment earlier.
 //  5. No password is written to a file.
 //
 // The package starts no goroutines of its own; those of the manager and the

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -58,11 +57,11 @@ func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error)
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(config.Redact(s.Store), "***") {
+	if config.HasPassword(s.Store) {
 		return nil, &lockkeeper.InputError{Field: "store", Value: config.Redact(s.Store), Reason: "it carries a password, which is not written into " + config.FileName,
 			Next: "leave the password out and put it into PGPASSFILE, or set LOCKKEEPER_STORE instead of --store"}
 	}
-	file, err := planConfig(filepath.Join(root, config.FileName), s.Store)
+	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +173,7 @@ func (i *initialiser) inUse(err error, seen *witness) error {
 	if seen == nil {
 		return &lockkeeper.RefusedError{Act: "init", Reason: busy.Error(), Next: "try again when they are done"}
 	}
-	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; a second lock world would not see them", seen.Space, busy),
+	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; new locks would not know of theirs", seen.Space, busy),
 		Next: "stop these processes, then run it again"}
 }
 
@@ -198,10 +197,6 @@ func (i *initialiser) keep(ctx context.Context, marked *marker) error {
 	}
 	store, err := openStore(ctx, i.config.Store, i.root, marked.Space)
 	if err != nil {
-		var gone *lockkeeper.StoreError
-		if errors.As(err, &gone) && errors.Is(err, fs.ErrNotExist) {
-			gone.Next = "put it back; if nobody works here any more, `lockkeeper init --new-world`"
-		}
 		return err
 	}
 	if err := store.Close(); err != nil {
@@ -233,8 +228,8 @@ func (i *initialiser) join(ctx context.Context) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	if err := makeDir(filepath.Join(i.root, dirName)); err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Join(i.root, dirName), 0o700); err != nil {
+		return i.unwritable(err)
 	}
 	if err := durable.WriteJSON(ctx, markerPath(i.root), marker{Space: i.opt.Space, CreatedAt: time.Now().UTC()}, 0o600); err != nil {
 		return i.unwritable(err)

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -16,16 +17,16 @@ import (
 
 // Settings is what a command was told about where to work.
 type Settings struct {
-	Dir   string                      // the directory to work in, absolute
-	Store string                      // --store; empty: environment or file
-	Env   func(string) (string, bool) // as os.LookupEnv
+	Dir        string                      // the directory to work in, absolute
+	Store      string                      // --store; empty: environment or file
+	Deployment string                      // --deployment; empty: environment or file
+	Env        func(string) (string, bool) // as os.LookupEnv
 }
 
 func (s Settings) flags() map[string]string {
-	if s.Store == "" {
-		return nil
-	}
-	return map[string]string{"store": s.Store}
+	given := map[string]string{"store": s.Store, "deployment": s.Deployment}
+	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
+	return given
 }
 
 // App is one open codebase.
@@ -62,6 +63,9 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 		}
 	}()
 	if a.Config, err = config.Load(filepath.Join(root, config.FileName), s.Env, s.flags()); err != nil {
+		return nil, err
+	}
+	if err := a.Config.CheckDeployment(); err != nil {
 		return nil, err
 	}
 	state, err := stateDir(s.Env)

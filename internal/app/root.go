@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ func markerPath(root string) string { return filepath.Join(root, dirName, marker
 // readMarker finds the marker of a root; nil when there is none.
 func readMarker(root string) (*marker, error) {
 	path := markerPath(root)
-	m, err := durable.ReadJSON[marker](path)
+	m, err := loadMarker(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -39,6 +40,22 @@ func readMarker(root string) (*marker, error) {
 			Next: "put the file back as it was; the space's id is also in the witness that `lockkeeper init` names"}
 	}
 	return &m, nil
+}
+
+// loadMarker refuses what init never makes: a codebase from elsewhere may bring a
+// link that leads out of it, or a file that fills the memory.
+func loadMarker(path string) (m marker, err error) {
+	const limit = 4 << 10
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return m, err
+	case !info.Mode().IsRegular():
+		return m, errors.New("it is not a regular file")
+	case info.Size() > limit:
+		return m, fmt.Errorf("it has %d bytes, over the limit of %d", info.Size(), limit)
+	}
+	return durable.ReadJSON[marker](path)
 }
 
 // findRoot walks up from dir to the directory that carries a marker.

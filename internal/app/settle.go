@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,45 +12,58 @@ import (
 	"lockkeeper/internal/config"
 )
 
-var storeLine = regexp.MustCompile(`(?m)^#?store:.*$`)
-
 // planConfig is what the configuration file is to be after init, nil when it is
-// that already: the sample when there is no file, with the given store in it. A
-// file that names another store is refused.
-func planConfig(path, store string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+// that already: the sample when there is no file, with the store and the
+// deployment in it that init was told. A file that names others is refused.
+// PostgreSQL without a declared deployment becomes multi-node: that is what it is
+// chosen for, and the careful one of the two.
+func planConfig(path string, s Settings, cfg *config.Config) ([]byte, error) {
+	read, err := os.ReadFile(path)
 	missing := errors.Is(err, fs.ErrNotExist)
+	text := string(read)
 	switch {
 	case missing:
-		text = []byte(config.Sample())
+		text = config.Sample()
 	case err != nil:
 		return nil, err
 	}
-	inFile, err := config.Load(path, nil, nil)
-	switch {
-	case err != nil:
+	file, err := config.LoadFile(path)
+	if err != nil {
 		return nil, err
-	case store == "" || inFile.Store == store:
-		if missing {
-			return text, nil
+	}
+	deployment := s.Deployment
+	if deployment == "" && file.Deployment == "" && config.IsPostgres(cfg.Store) {
+		deployment = cmp.Or(cfg.Deployment, config.MultiNode)
+	}
+	changed := missing
+	for _, v := range []struct{ key, want, have, unset string }{
+		{"store", s.Store, file.Store, config.Default().Store},
+		{"deployment", deployment, file.Deployment, ""},
+	} {
+		switch {
+		case v.want == "" || v.want == v.have:
+		case v.have != v.unset:
+			return nil, &lockkeeper.InputError{Field: v.key, Value: v.want, Reason: path + " names another one, " + config.Redact(v.have),
+				Next: "change it there, or leave --" + v.key + " out"}
+		default:
+			text, changed = withValue(text, v.key, v.want), true
 		}
-		return nil, nil
-	case inFile.Store != config.Default().Store:
-		return nil, &lockkeeper.InputError{Field: "store", Value: store, Reason: path + " names another one, " + config.Redact(inFile.Store),
-			Next: "change it there, or leave --store out"}
 	}
-	return withStore(string(text), store), nil
+	if !changed {
+		return nil, nil
+	}
+	return []byte(text), nil
 }
 
-// withStore puts a store into the text of a configuration file, in the place of
+// withValue puts a value into the text of a configuration file, in the place of
 // the sample's commented line where that is still there.
-func withStore(text, store string) []byte {
-	line := "store: '" + strings.ReplaceAll(store, "'", "''") + "'"
-	if at := storeLine.FindStringIndex(text); at != nil {
-		return []byte(text[:at[0]] + line + text[at[1]:])
+func withValue(text, key, value string) string {
+	line := key + ": '" + strings.ReplaceAll(value, "'", "''") + "'"
+	if at := regexp.MustCompile(`(?m)^#?` + key + `:.*$`).FindStringIndex(text); at != nil {
+		return text[:at[0]] + line + text[at[1]:]
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return []byte(text + line + "\n")
+	return text + line + "\n"
 }

@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/config"
 )
 
 // pageSize is how many events one look at the store reads at most.
@@ -61,7 +62,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := parseDuration(text); err == nil {
+	if d, err := config.ParseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
@@ -83,7 +84,7 @@ func (p *program) audit(ctx context.Context, a *app.App, o auditOptions, since t
 		if p.json {
 			return enc.Encode(ev)
 		}
-		_, err := fmt.Fprintln(p.Out, eventLine(ev))
+		_, err := fmt.Fprintln(p.Out, eventLine(ev, few(p.Out, pathsInLine)))
 		return err
 	}
 	if o.limit == 0 {
@@ -185,15 +186,18 @@ func eachEvent(ctx context.Context, a *app.App, since time.Time, visit func(lock
 
 func words(k lockkeeper.EventKind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
-// eventLine is an event in one short line.
-func eventLine(ev lockkeeper.Event) string {
+// pathsInLine is how many paths and holders a line of audit shows on a terminal.
+const pathsInLine = 3
+
+// eventLine is an event in one line, with so many paths and holders at most.
+func eventLine(ev lockkeeper.Event, limit int) string {
 	who := ev.Holder
 	if who == "" {
 		who = ev.Actor.Name
 	}
 	line := fmt.Sprintf("%s  %-14s %s", stamp(ev.At), words(ev.Kind), clean(who))
 	for i, l := range ev.Locks {
-		if i == 3 && len(ev.Locks) > 4 {
+		if i == limit && i+1 < len(ev.Locks) {
 			line += fmt.Sprintf(", … %d more", len(ev.Locks)-i)
 			break
 		}
@@ -204,7 +208,7 @@ func eventLine(ev lockkeeper.Event) string {
 		line += sep + l.Mode.String() + " " + clean(l.Path)
 	}
 	if len(ev.Conflicts) > 0 {
-		line += "  because of " + waitsFor(ev.Conflicts)
+		line += "  because of " + waitsFor(ev.Conflicts, limit)
 	}
 	if ev.Actor.Kind != lockkeeper.ActorHolder {
 		line += fmt.Sprintf("  by %s (%s)", clean(ev.Actor.Name), ev.Actor.Kind)

@@ -52,7 +52,7 @@ func (p *program) clear(ctx context.Context, a *app.App, reason string) error {
 		_, err := fmt.Fprintln(p.Out, "nothing is locked")
 		return err
 	}
-	holdings(grants, p.Now()).print(p.Err, p.painter(p.Err))
+	holdings(grants, p.Now(), few(p.Err, pathsShown)).print(p.Err, p.painter(p.Err))
 	warning := fmt.Sprintf("This frees %s: %d stale, and %d active ones of others as well.\nIt is safe only when nobody else is working here.",
 		counted(len(grants), "grant"), len(s.Stale), len(s.Held))
 	if err := p.confirm("clear", warning, "clear"); err != nil {

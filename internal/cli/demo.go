@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -86,24 +87,23 @@ func (w *walk) title(text string) { fmt.Fprintf(w.Out, "\n%s\n", w.paint(bold, t
 
 func (w *walk) sideBySide(ctx context.Context) error {
 	w.title("1. A codebase becomes lockable.")
-	if _, err := w.run(ctx, exitOK, "init"); err != nil {
+	if err := w.run(ctx, exitOK, "init"); err != nil {
 		return err
 	}
 	w.title("2. Two holders work side by side: their files do not meet, and readers share.")
-	if _, err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "otter", "--write", "app/models/user.rb", "--read", "docs/"); err != nil {
+	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "otter", "--write", "app/models/user.rb", "--read", "docs/"); err != nil {
 		return err
 	}
-	if _, err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "heron", "--write", "app/models/order.rb", "--read", "docs/"); err != nil {
+	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "heron", "--write", "app/models/order.rb", "--read", "docs/"); err != nil {
 		return err
 	}
-	_, err := w.run(ctx, exitOK, "status")
-	return err
+	return w.run(ctx, exitOK, "status")
 }
 
 func (w *walk) conflict(ctx context.Context) error {
 	w.title("3. A third one wants a file of otter's. It gets nothing, and is told who and why.")
 	args := []string{"lock", "acquire", "--holder", "fox", "--write", "app/models/user.rb"}
-	if _, err := w.run(ctx, exitBlocked, args...); err != nil {
+	if err := w.run(ctx, exitBlocked, args...); err != nil {
 		return err
 	}
 	w.title("4. It stands in line. When otter releases, the file is handed over.")
@@ -114,45 +114,65 @@ func (w *walk) conflict(ctx context.Context) error {
 	if err := waiter.Start(); err != nil {
 		return err
 	}
-	served := make(chan time.Time, 1)
-	waited := make(chan error, 1)
+	var failed error
+	var served time.Time
+	ended := make(chan struct{})
 	go func() {
-		err := waiter.Wait()
-		served <- time.Now()
-		waited <- err
+		defer close(ended)
+		failed = waiter.Wait()
+		served = time.Now()
 	}()
-	grant, err := w.inLine(ctx)
+	grant, err := w.inLine(ctx, ended)
 	if err == nil {
-		_, err = w.run(ctx, exitOK, "why", "app/models/user.rb")
+		err = w.run(ctx, exitOK, "why", "app/models/user.rb")
 	}
 	began := time.Now()
 	if err == nil {
-		_, err = w.run(ctx, exitOK, "lock", "release", grant)
+		err = w.run(ctx, exitOK, "lock", "release", grant)
 	}
 	if err != nil {
 		waiter.Process.Kill()
-		return errors.Join(err, <-waited)
 	}
-	took := (<-served).Sub(began)
-	if err := <-waited; err != nil {
-		return fmt.Errorf("the waiting command failed: %w: %s", err, answer.String())
+	<-ended
+	if failed != nil {
+		failed = fmt.Errorf("the waiting command failed: %w: %s", failed, answer.String())
+	}
+	if err := errors.Join(err, failed); err != nil {
+		return err
 	}
 	w.Out.Write(answer.Bytes())
-	fmt.Fprintf(w.Out, "fox has it %s after the release was typed, the start and end of both programs included\n", span(took))
+	fmt.Fprintf(w.Out, "fox has it %s after the release was typed, the start and end of both programs included\n", span(served.Sub(began)))
 	return nil
 }
 
-// inLine returns otter's grant once somebody waits for it.
-func (w *walk) inLine(ctx context.Context) (grant string, err error) {
+// inLine returns otter's grant once fox waits for it.
+func (w *walk) inLine(ctx context.Context, ended <-chan struct{}) (grant string, err error) {
+	const limit = 20 * time.Second
+	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("fox did not stand in line within %s", limit))
+	defer stop()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
 	for {
-		out, err := w.command(ctx, "why", "fox").CombinedOutput()
+		out, err := w.command(ctx, "why", "fox", "--json").Output()
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 		if err != nil {
 			return "", fmt.Errorf("why fox: %w: %s", err, out)
 		}
-		_, rest, found := strings.Cut(string(out), "blocked: otter")
-		if _, id, ok := strings.Cut(rest, "grant "); found && ok {
-			id, _, _ := strings.Cut(id, "\n")
-			return id, nil
+		var answer reasons
+		if err := json.Unmarshal(out, &answer); err != nil {
+			return "", err
+		}
+		if len(answer.Waiting) > 0 && len(answer.Waiting[0].Conflicts) > 0 {
+			return answer.Waiting[0].Conflicts[0].GrantID, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-ended:
+			return "", errors.New("fox left the line")
 		}
 	}
 }
@@ -185,7 +205,7 @@ func (w *walk) crash(ctx context.Context) error {
 		return fmt.Errorf("the holder to be killed did not start: %w", err)
 	}
 	began := time.Now()
-	if _, err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "fox", "--write", "app/models/cart.rb"); err != nil {
+	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "fox", "--write", "app/models/cart.rb"); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -202,8 +222,7 @@ func (w *walk) crash(ctx context.Context) error {
 
 func (w *walk) record(ctx context.Context) error {
 	w.title("6. All of it is on record.")
-	_, err := w.run(ctx, exitOK, "audit")
-	return err
+	return w.run(ctx, exitOK, "audit")
 }
 
 // command is a call of this program as somebody would type it.
@@ -226,20 +245,20 @@ func (w *walk) prompt(cmd *exec.Cmd, tail string) {
 }
 
 // run shows a command and what it answers, and checks how it ended.
-func (w *walk) run(ctx context.Context, want int, args ...string) (string, error) {
+func (w *walk) run(ctx context.Context, want int, args ...string) error {
 	cmd := w.command(ctx, args...)
 	w.prompt(cmd, "")
 	out, err := cmd.CombinedOutput()
 	w.Out.Write(out)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return "", err
+		return err
 	}
 	if code := cmd.ProcessState.ExitCode(); code != want {
-		return "", fmt.Errorf("lockkeeper %s ended with %d instead of %d", strings.Join(args, " "), code, want)
+		return fmt.Errorf("lockkeeper %s ended with %d instead of %d", strings.Join(args, " "), code, want)
 	}
 	if want != exitOK {
 		fmt.Fprintln(w.Out, w.paint(dim, fmt.Sprintf("(exit code %d)", want)))
 	}
-	return string(out), nil
+	return nil
 }

@@ -22,7 +22,8 @@ func (p *program) execCommand() *cobra.Command {
 		Long: `Take locks, run a command, and give the locks back however it ends. While it
 runs the grant is kept alive; signals are passed on to it; its exit code is the
 exit code. When the grant is lost, the command is ended and the exit code is
-125. Nothing the command started outlives the locks. LOCKKEEPER_GRANT in its
+125. A command that cannot be executed is 126, one that is not found 127.
+Nothing the command started outlives the locks. LOCKKEEPER_GRANT in its
 environment is the id of the grant.
 
 Exit codes 3, 4 and 6 mean blocked, timed out and over-lock only when a line of

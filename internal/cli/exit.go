@@ -6,7 +6,8 @@ import (
 	"lockkeeper"
 )
 
-// The exit codes. A command that lock exec runs passes its own code through.
+// The exit codes; 7 is kept for a spent budget. A command that lock exec runs
+// passes its own code through.
 const (
 	exitOK        = 0
 	exitFailed    = 1   // anything else went wrong
@@ -15,7 +16,6 @@ const (
 	exitTimeout   = 4   // waited, and still blocked
 	exitViolation = 5   // refused by the gate
 	exitOverLock  = 6   // a directory asked for writing
-	exitBudget    = 7   // a budget is spent
 	exitLost      = 125 // the grant was lost while the command ran
 )
 

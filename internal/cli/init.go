@@ -11,6 +11,7 @@ import (
 
 func (p *program) initCommand() *cobra.Command {
 	var o app.InitOptions
+	var deployment string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make this directory the root of a space",
@@ -18,16 +19,23 @@ func (p *program) initCommand() *cobra.Command {
 below it can be locked. It makes .lockkeeper, which git ignores, and
 lockkeeper.yaml. Running it again is harmless.
 
+PostgreSQL is for codebases that several machines work on: init writes
+deployment: multi-node into lockkeeper.yaml, or what --deployment says.
+
 Where locks were before and are gone, as after git clean -fdx, it refuses: who
-still works under the old locks would not see the new ones.`,
+still works under the old locks would not see the new ones. When nobody does,
+--new-world makes an empty lock database after asking on a terminal; what is
+left of the old one is moved aside.`,
 		Example: `  lockkeeper init
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
   lockkeeper init --restored                                          # after restoring a backup`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Confirm = func(facts string) error { return p.confirm("init --new-world", facts, "new world") }
-			done, err := app.Init(cmd.Context(), p.settings(), o)
+			o.Confirm = func(facts string) error { return p.confirm("init --new-world", facts, "new locks") }
+			s := p.settings()
+			s.Deployment = deployment
+			done, err := app.Init(cmd.Context(), s, o)
 			if err != nil {
 				return err
 			}
@@ -36,8 +44,9 @@ still works under the old locks would not see the new ones.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Space, "space", "", "join the space with this `id`")
+	f.StringVar(&deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
-	f.BoolVar(&o.NewWorld, "new-world", false, "make new locks although the old ones are gone; asks on a terminal")
+	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
 	return cmd
 }
 

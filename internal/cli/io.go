@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -36,6 +37,18 @@ func (io *IO) lookup(name string) (string, bool) {
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// few is how many items of a list f gets: n for a person at a terminal, all where
+// a program reads, so that it finds each of them.
+func few(f *os.File, n int) int {
+	if isTerminal(f) {
+		return n
+	}
+	return all
+}
+
+// all is more items than any list has.
+const all = math.MaxInt
 
 // colours reports whether text for f may be coloured.
 func (io *IO) colours(f *os.File) bool {

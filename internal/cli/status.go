@@ -14,8 +14,11 @@ import (
 	"lockkeeper/lock"
 )
 
-// pathsShown is how many paths of one grant status lists for people.
-const pathsShown = 8
+// How many of each status shows at once on a terminal.
+const (
+	pathsShown   = 8
+	holdersShown = 3
+)
 
 func (p *program) statusCommand() *cobra.Command {
 	return &cobra.Command{
@@ -34,9 +37,7 @@ own, marked (STALE).`,
 					return err
 				}
 				live := s.ids()
-				if err := a.Tokens.Sweep(func(id string) bool { return live[id] }); err != nil {
-					return err
-				}
+				a.Tokens.Sweep(func(id string) bool { return live[id] })
 				if p.json {
 					return p.printJSON(s)
 				}
@@ -79,11 +80,7 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 	for _, e := range entries {
 		switch {
 		case e.State == waiting:
-			if whole, err := a.Locks.Entry(ctx, e.ID); err != nil {
-				return nil, err
-			} else if whole != nil {
-				s.Waiting = append(s.Waiting, stand(a, *whole))
-			}
+			s.Waiting = append(s.Waiting, stand(a, e))
 		case e.Stale:
 			s.Stale = append(s.Stale, stand(a, e))
 		default:
@@ -117,7 +114,7 @@ func (s *standing) note() string {
 	return ""
 }
 
-// locks lists the paths of an entry with their modes, strongest first.
+// locksOf lists the paths of an entry with their modes, strongest first.
 func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
 	add := func(mode lockkeeper.Mode, paths []string) {
 		for _, path := range paths {
@@ -139,16 +136,16 @@ func (p *program) showStatus(s *status) error {
 	now := p.Now()
 	if len(s.Held) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("held: %s", counted(len(s.Held), "grant"))))
-		holdings(s.Held, now).print(p.Out, paint)
+		holdings(s.Held, now, few(p.Out, pathsShown)).print(p.Out, paint)
 	}
 	if len(s.Stale) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
-		holdings(s.Stale, now).print(p.Out, paint)
+		holdings(s.Stale, now, few(p.Out, pathsShown)).print(p.Out, paint)
 		fmt.Fprintln(p.Out, "next: lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear")
 	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
-		waits(s.Waiting, now).print(p.Out, paint)
+		waits(s.Waiting, now, few(p.Out, pathsShown), few(p.Out, holdersShown)).print(p.Out, paint)
 	}
 	return nil
 }
@@ -160,13 +157,12 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// holdings is a table with a row to a path; what belongs to the grant stands in
-// its first row.
-func holdings(list []standing, now time.Time) *table {
+// holdings is a table with a row to a path, of each grant so many at most; what
+// belongs to the grant stands in its first row.
+func holdings(list []standing, now time.Time, paths int) *table {
 	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, wide: 2}
 	for _, s := range list {
-		locks := locksOf(s.Entry)
-		rows := rowsOf(locks)
+		rows := rowsOf(s.Entry, paths)
 		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), until(s.ExpiresAt, now), s.ID, s.note())
 		for _, row := range rows[1:] {
 			t.add("", row[0], row[1], "", "", "", "")
@@ -175,11 +171,11 @@ func holdings(list []standing, now time.Time) *table {
 	return t
 }
 
-func waits(list []standing, now time.Time) *table {
+func waits(list []standing, now time.Time, paths, holders int) *table {
 	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, wide: 2}
 	for _, s := range list {
-		rows := rowsOf(locksOf(s.Entry))
-		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), waitsFor(s.Conflicts), s.ID, s.note())
+		rows := rowsOf(s.Entry, paths)
+		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), waitsFor(s.Conflicts, holders), s.ID, s.note())
 		for _, row := range rows[1:] {
 			t.add("", row[0], row[1], "", "", "", "")
 		}
@@ -187,13 +183,15 @@ func waits(list []standing, now time.Time) *table {
 	return t
 }
 
-// rowsOf is mode and path of each lock, cut where it gets long; never empty.
-func rowsOf(locks []lockkeeper.Lock) (rows [][2]string) {
+// rowsOf is mode and path of each lock of an entry, and a last row for those
+// beyond the limit; never empty.
+func rowsOf(e lock.Entry, limit int) (rows [][2]string) {
+	locks := locksOf(e)
 	if len(locks) == 0 {
 		return [][2]string{{"-", "(no paths)"}}
 	}
 	for i, l := range locks {
-		if i == pathsShown && len(locks) > pathsShown+1 {
+		if i == limit && i+1 < len(locks) {
 			return append(rows, [2]string{"", fmt.Sprintf("… and %d more", len(locks)-i)})
 		}
 		rows = append(rows, [2]string{l.Mode.String(), clean(l.Path)})
@@ -201,8 +199,8 @@ func rowsOf(locks []lockkeeper.Lock) (rows [][2]string) {
 	return rows
 }
 
-// waitsFor names the holders in the way, each once.
-func waitsFor(conflicts []lockkeeper.ConflictInfo) string {
+// waitsFor names the holders in the way, each once, so many at most.
+func waitsFor(conflicts []lockkeeper.ConflictInfo, limit int) string {
 	var names []string
 	seen := map[string]bool{}
 	for _, c := range conflicts {
@@ -214,8 +212,8 @@ func waitsFor(conflicts []lockkeeper.ConflictInfo) string {
 	switch {
 	case len(names) == 0:
 		return "being served"
-	case len(names) > 3:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	case len(names) > limit:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }

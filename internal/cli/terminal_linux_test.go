@@ -218,7 +218,7 @@ func TestNewWorldNeedsAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.must(1, "init")
-	d.answering("new world", 0, "init", "--new-world")
+	d.answering("new locks", 0, "init", "--new-world")
 	d.must(0, "lock", "check", "--write", "a")
 	d.must(0, "init")
 }
@@ -231,7 +231,7 @@ func TestNewWorldKeepsWhatIsLeftOfTheOld(t *testing.T) {
 	}
 	d.must(1, "init")
 	d.sees("init --new-world")
-	d.answering("new world", 0, "init", "--new-world")
+	d.answering("new locks", 0, "init", "--new-world")
 	d.must(0, "lock", "check", "--write", "a")
 	if old, err := filepath.Glob(filepath.Join(d.dir, ".lockkeeper.old-*", "space.json")); err != nil || len(old) != 1 {
 		t.Errorf("the old marker is at %v %v", old, err)
@@ -245,7 +245,7 @@ func TestNewWorldCancelled(t *testing.T) {
 	}
 	d.answering("no", 1, "init", "--new-world")
 	if _, err := os.Stat(filepath.Join(d.dir, ".lockkeeper")); err == nil {
-		t.Error("a world was made against the answer")
+		t.Error("new locks were made against the answer")
 	}
 }
 
@@ -284,4 +284,27 @@ func TestPathsAreShortenedOnTerminalsOnly(t *testing.T) {
 	if !strings.Contains(d.must(0, "status", "--json"), long) {
 		t.Error("JSON got a shortened path")
 	}
+}
+
+func TestListsAreCutOnTerminalsInStatusAlone(t *testing.T) {
+	d := newDesk(t)
+	d.env = append(d.env, "NO_COLOR=1")
+	args := []string{"lock", "acquire", "--holder", "otter"}
+	for i := range 12 {
+		args = append(args, "--write", fmt.Sprintf("f%02d", i))
+	}
+	d.must(0, args...)
+	onTerminal := func(args ...string) {
+		t.Helper()
+		code := cli.Main(context.Background(), &cli.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env, Now: time.Now}, args)
+		if code != 0 {
+			t.Fatal(code)
+		}
+	}
+	onTerminal("status")
+	if shown := d.sees("… and 4 more"); strings.Contains(shown, "f11") {
+		t.Errorf("status on a terminal:\n%s", shown)
+	}
+	onTerminal("why", "otter")
+	d.sees("write f11")
 }

@@ -77,14 +77,14 @@ func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, e
 			r.add(e)
 		}
 	}
-	mine := func(ev lockkeeper.Event) bool { return ev.Holder == name }
-	if len(r.Held)+len(r.Waiting) == 0 && !p.looksLikePath(name) {
-		if err := r.recall(ctx, a, mine); err != nil {
+	there := len(r.Held)+len(r.Waiting) > 0
+	if there || !p.looksLikePath(name) {
+		if err := r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.Holder == name }); err != nil {
 			return nil, err
 		}
 	}
-	if len(r.Held)+len(r.Waiting)+len(r.Events) > 0 {
-		return r, r.recall(ctx, a, mine)
+	if there || len(r.Events) > 0 {
+		return r, nil
 	}
 	return p.whyPath(ctx, a, name)
 }
@@ -147,7 +147,6 @@ func (r *reasons) recall(ctx context.Context, a *app.App, want func(lockkeeper.E
 	if err != nil {
 		return err
 	}
-	r.Events = r.Events[:0]
 	for _, ev := range page {
 		if want(ev) && len(r.Events) < eventsShown {
 			r.Events = append(r.Events, ev)
@@ -180,7 +179,7 @@ func (p *program) showReasons(r *reasons) {
 	if len(r.Events) > 0 {
 		fmt.Fprintln(p.Out, p.painter(p.Out)(bold, "recently:"))
 		for _, ev := range r.Events {
-			fmt.Fprintln(p.Out, "  "+eventLine(ev))
+			fmt.Fprintln(p.Out, "  "+eventLine(ev, all))
 		}
 	}
 }
@@ -192,7 +191,7 @@ func (p *program) showEntry(f *os.File, s standing) {
 	if s.State == waiting {
 		verb = "waits for"
 	}
-	fmt.Fprintf(f, "%s %s %s", p.painter(f)(bold, clean(s.Holder)), verb, brief(s.Entry))
+	fmt.Fprintf(f, "%s %s %s", p.painter(f)(bold, clean(s.Holder)), verb, listed(s.Entry))
 	if note := s.note(); note != "" {
 		fmt.Fprint(f, " ", p.painter(f)(yellow, note))
 	}
@@ -221,12 +220,16 @@ func (p *program) showEntry(f *os.File, s standing) {
 	}
 }
 
-// brief lists the locks of an entry in one line.
-func brief(e lock.Entry) string {
-	rows := rowsOf(locksOf(e))
+// listed is all locks of an entry: in the line while they are few, below it when
+// they are many.
+func listed(e lock.Entry) string {
+	rows := rowsOf(e, all)
 	parts := make([]string, len(rows))
 	for i, row := range rows {
-		parts[i] = strings.TrimSpace(row[0] + " " + row[1])
+		parts[i] = row[0] + " " + row[1]
+	}
+	if len(parts) > pathsShown {
+		return counted(len(parts), "lock") + ":\n    " + strings.Join(parts, "\n    ")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,11 +12,9 @@ import (
 // FileName is the name of the configuration file at the root of a codebase.
 const FileName = "lockkeeper.yaml"
 
-// The values of Config.Deployment; empty means not declared.
-const (
-	SingleNode = "single-node"
-	MultiNode  = "multi-node"
-)
+// MultiNode is the Config.Deployment of a codebase that several machines work on;
+// the other one is single-node, and empty means not declared.
+const MultiNode = "multi-node"
 
 // Config is the whole configuration. A field with a key tag is a value of the
 // file; doc becomes the comment in the sample and the description in the
@@ -23,7 +22,7 @@ const (
 // others begin with LOCKKEEPER_.
 type Config struct {
 	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are kept: the path of an SQLite file, or postgres://user:password@host/database."`
-	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Left empty, whatever depends on it is refused."`
+	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Left empty, a PostgreSQL store is refused, because several machines could share it."`
 
 	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Agent processes at once."`
 	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Model API calls at once, apart from the agent processes."`
@@ -95,6 +94,17 @@ func (c *Config) Policies() map[string]lockkeeper.Policy {
 		set[name] = p
 	}
 	return set
+}
+
+// CheckDeployment refuses a store that several machines can share while nobody
+// declared whether they do.
+func (c *Config) CheckDeployment() error {
+	if c.Deployment != "" || !IsPostgres(c.Store) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "deployment",
+		Reason: fmt.Sprintf("not declared, and the store %s from %s can be shared by several machines", Redact(c.Store), c.source("store")),
+		Next:   "write `deployment: single-node` or `deployment: multi-node` into " + FileName + ", or set LOCKKEEPER_DEPLOYMENT"}
 }
 
 // Value is one configured value as it is shown to people.

@@ -304,21 +304,51 @@ func TestPasswordsAreHidden(t *testing.T) {
 	}
 }
 
+func TestHasPassword(t *testing.T) {
+	for store, want := range map[string]bool{
+		".lockkeeper/state.db": false, "locks***.db": false, "postgres://u@h/db?sslmode=require&application_name=x": false,
+		"postgres://u:p@h/db": true, "postgres://u@h/db?password=p": true, "postgres://u:p@ss@h/db": true, "host=h password=p": true,
+	} {
+		if HasPassword(store) != want {
+			t.Errorf("%s: %v", store, !want)
+		}
+	}
+}
+
+// shows: CF-6 DL-81
+func TestSharedStoreNeedsADeployment(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"store: postgres://u:secret@h/db": `store postgres://u:***@h/db from lockkeeper.yaml:1`,
+		"store: postgres://u:secret@h/db\ndeployment: single-node\n": "",
+		"store: postgres://u:secret@h/db\ndeployment: multi-node\n":  "",
+	} {
+		c, err := load(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.CheckDeployment()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "300": 300 * time.Second, "45s": 45 * time.Second, "30m": 30 * time.Minute,
 		"1h30m": 90 * time.Minute, "30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "250ms": 250 * time.Millisecond,
 	} {
-		got, err := parseDuration(text)
+		got, err := ParseDuration(text)
 		if err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
-		if again, err := parseDuration(formatDuration(got)); err != nil || again != got {
+		if again, err := ParseDuration(formatDuration(got)); err != nil || again != got {
 			t.Errorf("%v written as %q is read as %v, %v", got, formatDuration(got), again, err)
 		}
 	}
 	for _, text := range []string{"", "s", "-1", "-5s", "+5s", "1.5h", "5 s", "5S", "5w", "5s5", "9999999999d", "4000000000d", "4000000000h4000000000h"} {
-		if d, err := parseDuration(text); err == nil {
+		if d, err := ParseDuration(text); err == nil {
 			t.Errorf("%q accepted as %v", text, d)
 		}
 	}

@@ -16,11 +16,15 @@ var units = []struct {
 
 var errDuration = errors.New("not a duration, write it like 30m, 45s, 1h30m or 7d, or as whole seconds")
 
-// durationPattern is what parseDuration accepts, for the schema.
+// durationPattern is what ParseDuration accepts, for the schema.
 const durationPattern = `^([0-9]+|([0-9]+(d|h|m|s|ms))+)$`
 
-// parseDuration reads whole numbers with units, or whole seconds without one.
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration reads whole numbers with units, or whole seconds without one. It
+// is the one way to write a length of time, in the file, in variables and flags.
+func ParseDuration(text string) (time.Duration, error) {
+	if strings.HasPrefix(text, "-") {
+		return 0, errors.New("negative")
+	}
 	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return time.Duration(n) * time.Second, nil
 	}
@@ -64,7 +68,7 @@ func unitSize(name string) time.Duration {
 	return 0
 }
 
-// formatDuration writes what parseDuration reads, in the largest units that fit.
+// formatDuration writes what ParseDuration reads, in the largest units that fit.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"

@@ -89,7 +89,7 @@ func (f field) flag() string { return strings.NewReplacer("_", "-", ".", "-").Re
 // number reads the text of a number or duration.
 func (f field) number(text string) (int64, error) {
 	if f.isDuration() {
-		d, err := parseDuration(text)
+		d, err := ParseDuration(text)
 		return int64(d), err
 	}
 	n, err := strconv.ParseInt(text, 10, 64)

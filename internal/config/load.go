@@ -23,22 +23,38 @@ const maxFileSize = 64 << 10
 // that were given, by name: that of a key, with dashes for dots and
 // underscores. The error is one or several *lockkeeper.InputError, joined.
 func Load(path string, env func(string) (string, bool), flags map[string]string) (*Config, error) {
-	c := Default()
-	l := &loader{config: c, fields: fieldsOf(c), path: path}
-	text, err := readFile(path)
+	l, err := loadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	l.file(text)
 	l.environment(env)
 	l.flags(flags)
 	if len(l.problems) == 0 {
 		l.checkTogether()
 	}
-	if len(l.problems) > 0 {
-		return nil, errors.Join(l.problems...)
+	return l.result()
+}
+
+// LoadFile reads what the file says by itself, for somebody who is to change it.
+// Its values are right one by one; whether they go together depends on the other
+// sources.
+func LoadFile(path string) (*Config, error) {
+	l, err := loadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	return c, nil
+	return l.result()
+}
+
+func loadFile(path string) (*loader, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := Default()
+	l := &loader{config: c, fields: fieldsOf(c), path: path}
+	l.file(text)
+	return l, nil
 }
 
 // loader fills one Config and gathers what is wrong with its sources.
@@ -47,6 +63,13 @@ type loader struct {
 	fields   []field
 	path     string
 	problems []error
+}
+
+func (l *loader) result() (*Config, error) {
+	if len(l.problems) > 0 {
+		return nil, errors.Join(l.problems...)
+	}
+	return l.config, nil
 }
 
 func (l *loader) refuse(where, value, reason, next string) {

@@ -39,28 +39,41 @@ func checkStore(store string) error {
 // Redact makes a store fit to be shown: it hides the password, and where it
 // cannot tell the password from the rest it hides everything.
 func Redact(store string) string {
+	shown, _ := redact(store)
+	return shown
+}
+
+// HasPassword reports whether Redact would hide something.
+func HasPassword(store string) bool {
+	_, hidden := redact(store)
+	return hidden
+}
+
+func redact(store string) (shown string, hidden bool) {
 	scheme, _, ok := strings.Cut(store, "://")
 	if !ok {
 		if strings.Contains(store, "password=") {
-			return "***"
+			return "***", true
 		}
-		return store
+		return store, false
 	}
 	u, err := url.Parse(store)
 	ambiguous := strings.Count(store, "@") > 1 || u != nil && u.User == nil && strings.Contains(store, "@")
 	if err != nil || ambiguous {
-		return scheme + "://***"
+		return scheme + "://***", true
 	}
 	if _, has := u.User.Password(); has {
+		hidden = true
 		u.User = url.UserPassword(u.User.Username(), "***")
 	}
 	if q := u.Query(); len(q) > 0 {
 		for key := range q {
 			if strings.Contains(strings.ToLower(key), "pass") {
+				hidden = true
 				q.Set(key, "***")
 			}
 		}
 		u.RawQuery = q.Encode()
 	}
-	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***")
+	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***"), hidden
 }

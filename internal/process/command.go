@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +21,6 @@ const (
 	ExitNotFound      = 127
 )
 
-// DefaultKillAfter is how long a command may take to end when asked to.
-const DefaultKillAfter = 5 * time.Second
-
 // Command is a command to be run under a grant.
 type Command struct {
 	Argv []string // the program, looked up in PATH, and its arguments
@@ -37,7 +35,7 @@ type Command struct {
 	Grant string
 
 	// KillAfter is the time between SIGTERM and SIGKILL when the context ends;
-	// 0: DefaultKillAfter.
+	// 0: five seconds.
 	KillAfter time.Duration
 
 	// Foreground says that the command stands for this process: signals sent to
@@ -62,6 +60,22 @@ func (c *Command) check() error {
 		return &lockkeeper.InputError{Field: "kill after", Value: c.KillAfter.String(), Reason: "negative"}
 	}
 	return nil
+}
+
+// prepare sets up where and with what the command runs. A file that is nil is
+// left out: as an io.Reader or io.Writer it would no longer compare equal to nil,
+// and os/exec would use it instead of the null device.
+func (c *Command) prepare(cmd *exec.Cmd) {
+	cmd.Dir, cmd.Env = c.Dir, c.environment()
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
 }
 
 // environment is the command's environment with exactly one mark in it.

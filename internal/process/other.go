@@ -67,16 +67,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, c.environment()
-	if c.Stdin != nil {
-		cmd.Stdin = c.Stdin
-	}
-	if c.Stdout != nil {
-		cmd.Stdout = c.Stdout
-	}
-	if c.Stderr != nil {
-		cmd.Stderr = c.Stderr
-	}
+	c.prepare(cmd)
 	cmd.WaitDelay = max(c.KillAfter, time.Second)
 	if err := cmd.Start(); err != nil {
 		code := ExitNotExecutable

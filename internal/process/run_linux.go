@@ -21,6 +21,9 @@ import (
 // gone by then hangs in the kernel.
 const sweepLimit = 10 * time.Second
 
+// defaultKillAfter is how long a command may take to end when asked to.
+const defaultKillAfter = 5 * time.Second
+
 // Run runs a command under a grant and returns when nothing of its tree is left.
 // The command gets a process group of its own and dies with this process.
 //
@@ -57,16 +60,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	defer signal.Stop(r.signals)
 
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, c.environment()
-	if c.Stdin != nil {
-		cmd.Stdin = c.Stdin
-	}
-	if c.Stdout != nil {
-		cmd.Stdout = c.Stdout
-	}
-	if c.Stderr != nil {
-		cmd.Stderr = c.Stderr
-	}
+	c.prepare(cmd)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if c.Foreground {
 		r.tty = openTerminal()
@@ -156,7 +150,7 @@ func (r *run) supervise(ctx context.Context, self lockkeeper.Process, child stat
 			r.send(unix.SIGCONT) // a stopped command could not obey
 			after := r.KillAfter
 			if after == 0 {
-				after = DefaultKillAfter
+				after = defaultKillAfter
 			}
 			timer := time.NewTimer(after)
 			defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Now reads the clocks; default: the process's own.
 	Now func() lockkeeper.Moment
-	// KeepEvents bounds the event log. Default 20,000.
+	// KeepEvents bounds the event log, by whole chunks. Default 4,096.
 	KeepEvents int
 }
 
@@ -60,7 +60,7 @@ func New(space string, opt Options) *Store {
 		}
 	}
 	if opt.KeepEvents <= 0 {
-		opt.KeepEvents = 20_000
+		opt.KeepEvents = 4_096
 	}
 	return &Store{
 		space: space, opt: opt,

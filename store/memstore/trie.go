@@ -1,8 +1,6 @@
 package memstore
 
 import (
-	"strings"
-
 	"lockkeeper"
 )
 
@@ -127,8 +125,10 @@ func (t *trie) walk(path string) (n *node, rest string) {
 
 // cut takes the first segment off a path.
 func cut(path string) (name, rest string) {
-	if i := strings.IndexByte(path, '/'); i >= 0 {
-		return path[:i], path[i+1:]
+	for i := range len(path) { // segments are short
+		if path[i] == '/' {
+			return path[:i], path[i+1:]
+		}
 	}
 	return path, ""
 }

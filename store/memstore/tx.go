@@ -54,11 +54,11 @@ func (t *tx) rollback() {
 		case undoDenial:
 			restore(t.denials, u.key, u.old, u.old != denial{})
 		case undoClaim:
-			if u.claim == nil {
-				delete(t.claims, u.key)
-			} else {
-				t.claims[u.key] = *u.claim
+			var old lockkeeper.Claim
+			if u.claim != nil {
+				old = *u.claim
 			}
+			restore(t.claims, u.key, old, u.claim != nil)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more b
 	for _, asked := range q.Locks {
 		t.trie.conflicting(asked, func(path string, e entry) {
 			r := e.slot.rec
-			if r.Ticket == q.Except || r.State == lockkeeper.StateWaiting && r.Ticket >= q.Before {
+			if !q.Counts(r) {
 				return
 			}
 			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
@@ -92,9 +92,7 @@ func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more b
 		})
 	}
 	if len(found) > 1 {
-		slices.SortFunc(found, func(a, b lockkeeper.Overlap) int {
-			return cmp.Or(cmp.Compare(b.Record.Ticket, a.Record.Ticket), cmp.Compare(a.Asked.Path, b.Asked.Path), cmp.Compare(a.Lock.Path, b.Lock.Path))
-		})
+		slices.SortFunc(found, lockkeeper.Overlap.Compare)
 	}
 	if q.Limit > 0 && len(found) > q.Limit {
 		return found[:q.Limit], true, nil

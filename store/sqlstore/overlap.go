@@ -1,9 +1,7 @@
 package sqlstore
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"lockkeeper"
 )
@@ -63,8 +61,7 @@ func newCollector(q lockkeeper.Query) *collector { return &collector{query: q} }
 // row considers one target of a record. A row can come twice, once from each
 // kind of place.
 func (c *collector) row(held lockkeeper.Lock, rec *lockkeeper.Record) {
-	q := c.query
-	if rec.Ticket == q.Except || rec.State == lockkeeper.StateWaiting && rec.Ticket >= q.Before {
+	if !c.query.Counts(rec) {
 		return
 	}
 	key := seenRow{held.Path, rec.Ticket}
@@ -87,16 +84,13 @@ func (c *collector) row(held lockkeeper.Lock, rec *lockkeeper.Record) {
 // sorts between a and a/b.
 func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
 	asked := c.query.Locks
-	at := func(path string) (int, bool) {
-		return slices.BinarySearchFunc(asked, path, func(l lockkeeper.Lock, p string) int { return strings.Compare(l.Path, p) })
-	}
 	for path, ok := held.Path, true; ok; path, ok = lockkeeper.Parent(path) {
-		if i, found := at(path); found {
+		if i, found := lockkeeper.Find(asked, path); found {
 			visit(asked[i])
 		}
 	}
 	lo, hi := lockkeeper.Range(held.Path)
-	for i, _ := at(lo); i < len(asked) && asked[i].Path < hi; i++ {
+	for i, _ := lockkeeper.Find(asked, lo); i < len(asked) && asked[i].Path < hi; i++ {
 		if asked[i].Path != held.Path {
 			visit(asked[i])
 		}
@@ -105,9 +99,7 @@ func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
 
 // answer is what was found, latest ticket first.
 func (c *collector) answer() (found []lockkeeper.Overlap, more bool) {
-	slices.SortStableFunc(c.found, func(a, b lockkeeper.Overlap) int {
-		return cmp.Or(cmp.Compare(b.Record.Ticket, a.Record.Ticket), strings.Compare(a.Asked.Path, b.Asked.Path), strings.Compare(a.Lock.Path, b.Lock.Path))
-	})
+	slices.SortFunc(c.found, lockkeeper.Overlap.Compare)
 	if n := c.query.Limit; n > 0 && len(c.found) > n {
 		return c.found[:n], true
 	}

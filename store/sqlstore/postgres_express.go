@@ -13,12 +13,12 @@ import (
 )
 
 // Admit implements lockkeeper.Express.
-func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev *lockkeeper.Event) (granted bool, err error) {
+func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev lockkeeper.Event) (granted bool, err error) {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
 		return false, err
 	}
-	event, err := encodeEvent(ev)
+	event, err := encodeEvent(&ev)
 	if err != nil {
 		return false, err
 	}
@@ -28,8 +28,8 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev *lockke
 	lease, wall := p.injected()
 	broken := false
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `SELECT given, at_ns FROM admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21)`,
-			p.key, lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event,
+		err := conn.QueryRow(ctx, `SELECT given, at_ns FROM admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22)`,
+			p.key, lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event, wideKinds(),
 			at, exact, above, lo, hi, below, paths, modes, kinds).Scan(&seq, &now)
 		broken = lost(err, conn)
 		return pgconn.SafeToRetry(err), err
@@ -44,7 +44,6 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev *lockke
 	if wall != nil {
 		m.Wall = time.Unix(0, *wall).UTC()
 	}
-	ev.Seq, ev.Space, ev.At = uint64(seq), p.space, m.Wall
 	rec.Ticket, rec.Fence, rec.State = uint64(seq), uint64(seq), lockkeeper.StateHeld
 	rec.AcquiredAt, rec.HeartbeatAt, rec.Heartbeat = m.Wall, m.Wall, m.Lease
 	if rec.TTL > 0 {
@@ -94,15 +93,12 @@ func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now
 }
 
 // Dismiss implements lockkeeper.Express.
-func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte, ev *lockkeeper.Event) (done bool, err error) {
-	event, err := encodeEvent(ev)
-	if err != nil {
-		return false, err
-	}
+func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
 	var seq int64
 	_, wall := p.injected()
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `SELECT dismiss($1,$2,$3,$4,$5)`, p.key, wall, id, tokenHash[:], event).Scan(&seq)
+		err := conn.QueryRow(ctx, `SELECT dismiss($1,$2,$3,$4,$5,$6)`, p.key, wall, id, tokenHash[:],
+			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder)).Scan(&seq)
 		if lost(err, conn) {
 			return false, nil // not done, as far as is known: the engine's own transaction looks
 		}
@@ -111,9 +107,17 @@ func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte, e
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
 	}
-	ev.Seq = uint64(seq)
-	p.listen.ring([]string{id}) // other processes see it at their next heartbeat
 	return true, nil
+}
+
+// wideKinds is the set of kinds that cover what is below, as bits 1 << kind.
+func wideKinds() (mask int64) {
+	for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
+		if k.Below() {
+			mask |= 1 << k
+		}
+	}
+	return mask
 }
 
 // masks lists where a lock that excludes one of these could be, with the modes

@@ -92,7 +92,7 @@ func openProblem(path string, err error) error {
 	p := &lockkeeper.StoreError{Store: path, Reason: "cannot be opened", Err: err, Next: "check the path and its permissions"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.Reason, p.Next = "the lock database is missing", "stop what is still running here, then `lockkeeper init`"
+		p.Reason, p.Next = "the lock database is missing", "put it back; if nobody works here any more, `lockkeeper init --new-world`"
 	case errors.Is(err, fs.ErrPermission):
 		p.Reason = "you may not read and write it"
 	case isReadOnlyDisk(err):
@@ -293,7 +293,7 @@ func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (er
 	}
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	if s.key == 0 || s.writer == nil {
+	if s.writer == nil {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
 	}
 	if err := s.unreplaced(); err != nil {

@@ -29,7 +29,7 @@ func (s *SQLite) unreplaced() error {
 		return openProblem(s.path, err)
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
-		Next: "stop every holder here, put the database back or run `lockkeeper init` again"}
+		Next: "stop every holder here, put the database back or run `lockkeeper init --new-world`"}
 }
 
 const restoredNext = "stop every holder here, then `lockkeeper init --restored`"

@@ -158,9 +158,6 @@ func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {
 				return fmt.Errorf("event %d: %w", seq, err)
 			}
 			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, wall(at)
-			if ev.Actor == (lockkeeper.Actor{Kind: lockkeeper.ActorHolder}) { // as dismiss leaves it
-				ev.Actor.Name = ev.Holder
-			}
 			out = append(out, ev)
 			return nil
 		})

@@ -81,12 +81,13 @@ SELECT id AS lock_id,
 
 -- admit and dismiss are the two commonest steps as one round trip, for when
 -- nobody stands in the way. They know no rule of their own: which modes
--- exclude which is handed in as masks (bit 1 << mode), and whatever is not
--- plainly free is left to the engine's own transaction.
+-- exclude which, and which kinds cover what is below, is handed in as masks
+-- (bits 1 << mode, 1 << kind), and whatever is not plainly free is left to the
+-- engine's own transaction. State 3 is held.
 
 CREATE FUNCTION admit(
   p_space BIGINT, p_now BIGINT, p_wall BIGINT, p_id TEXT, p_holder TEXT, p_policy TEXT, p_token BYTEA, p_ttl BIGINT,
-  p_process TEXT, p_metadata TEXT, p_locks TEXT, p_event TEXT,
+  p_process TEXT, p_metadata TEXT, p_locks TEXT, p_event TEXT, p_wide BIGINT,
   p_at TEXT[], p_exact BIGINT[], p_above BIGINT[],      -- the asked paths and all above them
   p_lo TEXT[], p_hi TEXT[], p_below BIGINT[],           -- what lies below the asked paths
   p_paths TEXT[], p_modes BIGINT[], p_kinds BIGINT[]
@@ -106,7 +107,7 @@ BEGIN
     SELECT 1 FROM unnest(p_at, p_exact, p_above) AS a (path, exact, above)
       CROSS JOIN LATERAL (SELECT targets.mode, targets.kind FROM targets
                            WHERE targets.space = p_space AND targets.path = a.path OFFSET 0) AS t
-     WHERE ((1 << t.mode::int) & (a.exact | CASE WHEN t.kind <> 3 THEN a.above ELSE 0 END)) <> 0
+     WHERE ((1 << t.mode::int) & (a.exact | CASE WHEN (1 << t.kind::int) & p_wide <> 0 THEN a.above ELSE 0 END)) <> 0
   ) OR EXISTS (
     SELECT 1 FROM unnest(p_lo, p_hi, p_below) AS b (lo, hi, mask)
       CROSS JOIN LATERAL (SELECT targets.mode FROM targets
@@ -131,12 +132,13 @@ BEGIN
   RETURN QUERY SELECT s, n;
 END $$;
 
-CREATE FUNCTION dismiss(p_space BIGINT, p_wall BIGINT, p_id TEXT, p_token BYTEA, p_event TEXT)
+CREATE FUNCTION dismiss(p_space BIGINT, p_wall BIGINT, p_id TEXT, p_token BYTEA, p_kind TEXT, p_actor TEXT)
 RETURNS BIGINT LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   s BIGINT;
   w BIGINT;
   r RECORD;
+  h TEXT;
 BEGIN
   SELECT spaces.seq INTO s FROM spaces WHERE spaces.key = p_space FOR UPDATE;
   IF NOT FOUND THEN
@@ -151,9 +153,10 @@ BEGIN
   w := coalesce(p_wall, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT * 1000);
   s := s + 1;
   UPDATE spaces SET seq = s WHERE spaces.key = p_space;
-  -- The actor, who is the holder, stays unnamed in the event handed in.
+  h := to_json(r.holder)::text;
   INSERT INTO events (space, seq, at, body) VALUES (p_space, s, w,
-    left(p_event, -1) || ',"holder":' || to_json(r.holder)::text || ',"locks":' || r.locks || '}');
+    '{"kind":"' || p_kind || '","actor":{"name":' || h || ',"kind":"' || p_actor || '"},"grant_id":' || to_json(p_id)::text ||
+    ',"holder":' || h || ',"locks":' || r.locks || '}');
   DELETE FROM targets WHERE targets.ctid = ANY (ARRAY(
     SELECT t.ctid FROM json_array_elements(r.locks::json) AS l
       CROSS JOIN LATERAL (SELECT targets.ctid FROM targets
