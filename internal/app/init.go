@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -34,6 +35,8 @@ type InitResult struct {
 	Store   string   `json:"store"`
 	Already bool     `json:"already"` // it was there, and nothing was made
 	Made    []string `json:"made"`
+
+	NextMachine string `json:"next_machine,omitempty"` // the command that joins the space from another machine
 }
 
 // Init makes the settings' directory the root of a space. A root that is whole
@@ -61,11 +64,15 @@ func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error)
 		return nil, &lockkeeper.InputError{Field: "store", Value: config.Redact(s.Store), Reason: "it carries a password, which is not written into " + config.FileName,
 			Next: "leave the password out and put it into PGPASSFILE, or set LOCKKEEPER_STORE instead of --store"}
 	}
-	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg)
+	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg, opt.Space)
 	if err != nil {
 		return nil, err
 	}
-	i := &initialiser{root: root, file: file, opt: opt, config: cfg, world: worldOf(state, root),
+	space := opt.Space
+	if space == "" && config.IsPostgres(cfg.Store) {
+		space = cfg.Space
+	}
+	i := &initialiser{root: root, file: file, space: space, opt: opt, config: cfg, world: worldOf(state, root),
 		result: &InitResult{Root: root, Store: config.Redact(cfg.Store), Made: []string{}}}
 	return i.result, i.run(ctx)
 }
@@ -92,7 +99,8 @@ type initialiser struct {
 	root   string
 	opt    InitOptions
 	config *config.Config
-	file   []byte // what the configuration file is to be; nil: as it is
+	file   *plan
+	space  string // to join; empty: make one
 	world  world
 	result *InitResult
 }
@@ -128,7 +136,7 @@ func (i *initialiser) run(ctx context.Context) error {
 
 // alone is the part of init during which nobody of this user uses the world.
 func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) error {
-	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.opt.Space != seen.Space) {
+	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.space != seen.Space) {
 		if err := i.endWorld(seen, marked); err != nil { // joining it again would be no second world
 			return err
 		}
@@ -148,7 +156,7 @@ func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) 
 			return err
 		}
 		return i.make(ctx)
-	case i.opt.Space != "" && !config.IsPostgres(i.config.Store):
+	case i.space != "" && !config.IsPostgres(i.config.Store):
 		return i.join(ctx)
 	}
 	return i.make(ctx)
@@ -195,6 +203,9 @@ func (i *initialiser) keep(ctx context.Context, marked *marker) error {
 	if i.opt.Space != "" && i.opt.Space != marked.Space {
 		return &lockkeeper.InputError{Field: "space", Value: i.opt.Space, Reason: "this root is already space " + marked.Space, Next: "leave --space out"}
 	}
+	if err := agree(i.config, marked); err != nil {
+		return err
+	}
 	store, err := openStore(ctx, i.config.Store, i.root, marked.Space)
 	if err != nil {
 		return err
@@ -221,7 +232,7 @@ func (i *initialiser) restore(ctx context.Context, marked *marker) error {
 
 // join puts the marker back to a database that is still there.
 func (i *initialiser) join(ctx context.Context) error {
-	store, err := openStore(ctx, i.config.Store, i.root, i.opt.Space)
+	store, err := openStore(ctx, i.config.Store, i.root, i.space)
 	if err != nil {
 		return err
 	}
@@ -231,17 +242,17 @@ func (i *initialiser) join(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(i.root, dirName), 0o700); err != nil {
 		return i.unwritable(err)
 	}
-	if err := durable.WriteJSON(ctx, markerPath(i.root), marker{Space: i.opt.Space, CreatedAt: time.Now().UTC()}, 0o600); err != nil {
+	if err := durable.WriteJSON(ctx, markerPath(i.root), marker{Space: i.space, CreatedAt: time.Now().UTC()}, 0o600); err != nil {
 		return i.unwritable(err)
 	}
-	i.result.Space = i.opt.Space
+	i.result.Space = i.space
 	i.result.Made = append(i.result.Made, dirName+"/"+markerName)
 	return i.settle(ctx)
 }
 
 // make builds .lockkeeper beside its place and moves it there as a whole.
 func (i *initialiser) make(ctx context.Context) (err error) {
-	space := i.opt.Space
+	space := i.space
 	if space == "" {
 		space = newUUID()
 	}
@@ -272,6 +283,9 @@ func (i *initialiser) make(ctx context.Context) (err error) {
 
 func (i *initialiser) makeStore(ctx context.Context, built, space string) error {
 	if config.IsPostgres(i.config.Store) {
+		if i.space != "" {
+			return i.checkSpace(ctx)
+		}
 		return sqlstore.CreateSpace(ctx, i.config.Store, space)
 	}
 	path := storePath(i.config.Store, i.root)
@@ -281,10 +295,36 @@ func (i *initialiser) makeStore(ctx context.Context, built, space string) error 
 	return sqlstore.CreateSQLite(ctx, path, space)
 }
 
-// settle writes what a whole root has beside its locks.
+// checkSpace proves that the space to join is there: one that was mistyped must
+// not become a world of its own.
+func (i *initialiser) checkSpace(ctx context.Context) error {
+	store, err := openStore(ctx, i.config.Store, i.root, i.space)
+	if err == nil {
+		return store.Close()
+	}
+	var bad *lockkeeper.StoreError
+	if !errors.As(err, &bad) || bad.Err != nil || !strings.Contains(bad.Reason, " no ") { // no such space, or no schema at all
+		return err
+	}
+	missing := &lockkeeper.InputError{Field: "space", Value: i.space, Reason: "no space " + i.space + " in this database (" + i.result.Store + ")",
+		Next: "copy the id from `lockkeeper init` on a machine that has it; without --space a new one is made"}
+	if i.opt.Space == "" {
+		missing.Next = "check the store; if a new space is wanted, remove the key space from " + config.FileName
+	}
+	return missing
+}
+
+// settle writes what a whole root has beside its locks. On PostgreSQL the file
+// names the space, so that a clone joins it.
 func (i *initialiser) settle(ctx context.Context) error {
-	if i.file != nil {
-		if err := durable.WriteFile(ctx, filepath.Join(i.root, config.FileName), i.file, 0o644); err != nil {
+	if config.IsPostgres(i.config.Store) {
+		if i.file.space == "" {
+			i.file.set("space", i.result.Space)
+		}
+		i.result.NextMachine = joinCommand(i.result.Store, i.result.Space)
+	}
+	if i.file.changed {
+		if err := durable.WriteFile(ctx, filepath.Join(i.root, config.FileName), []byte(i.file.text), 0o644); err != nil {
 			return i.unwritable(err)
 		}
 		i.result.Made = append(i.result.Made, config.FileName)

@@ -68,6 +68,9 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if err := a.Config.CheckDeployment(); err != nil {
 		return nil, err
 	}
+	if err := agree(a.Config, marked); err != nil {
+		return nil, err
+	}
 	state, err := stateDir(s.Env)
 	if err != nil {
 		return nil, err
@@ -110,6 +113,16 @@ func (a *App) enter(ctx context.Context, state, root string) error {
 		return otherWorld(root, seen, a.Space)
 	}
 	return nil
+}
+
+// agree refuses a configuration that names another space than the marker: those
+// who follow the one would not see the locks of those who follow the other.
+func agree(c *config.Config, m *marker) error {
+	if c.Space == "" || c.Space == m.Space || !config.IsPostgres(c.Store) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "space", Value: c.Space, Reason: config.FileName + " names it, and this root is space " + m.Space,
+		Next: "put the file back; or, when nobody works here, remove " + dirName + " and run `lockkeeper init`"}
 }
 
 func otherWorld(root string, seen *witness, space string) error {

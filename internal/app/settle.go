@@ -12,12 +12,18 @@ import (
 	"lockkeeper/internal/config"
 )
 
-// planConfig is what the configuration file is to be after init, nil when it is
-// that already: the sample when there is no file, with the store and the
-// deployment in it that init was told. A file that names others is refused.
-// PostgreSQL without a declared deployment becomes multi-node: that is what it is
-// chosen for, and the careful one of the two.
-func planConfig(path string, s Settings, cfg *config.Config) ([]byte, error) {
+// plan is what the configuration file is to be after init.
+type plan struct {
+	text    string
+	changed bool   // from what it is
+	space   string // that it names already
+}
+
+// planConfig plans the configuration file: the sample when there is none, with
+// the store, the deployment and the space in it that init was told. A file that
+// names others is refused. PostgreSQL without a declared deployment becomes
+// multi-node: that is what it is chosen for, and the careful one of the two.
+func planConfig(path string, s Settings, cfg *config.Config, space string) (*plan, error) {
 	read, err := os.ReadFile(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	text := string(read)
@@ -35,10 +41,14 @@ func planConfig(path string, s Settings, cfg *config.Config) ([]byte, error) {
 	if deployment == "" && file.Deployment == "" && config.IsPostgres(cfg.Store) {
 		deployment = cmp.Or(cfg.Deployment, config.MultiNode)
 	}
-	changed := missing
+	p := &plan{text: text, changed: missing, space: file.Space}
+	if !config.IsPostgres(cfg.Store) {
+		space = ""
+	}
 	for _, v := range []struct{ key, want, have, unset string }{
 		{"store", s.Store, file.Store, config.Default().Store},
 		{"deployment", deployment, file.Deployment, ""},
+		{"space", space, file.Space, ""},
 	} {
 		switch {
 		case v.want == "" || v.want == v.have:
@@ -46,13 +56,17 @@ func planConfig(path string, s Settings, cfg *config.Config) ([]byte, error) {
 			return nil, &lockkeeper.InputError{Field: v.key, Value: v.want, Reason: path + " names another one, " + config.Redact(v.have),
 				Next: "change it there, or leave --" + v.key + " out"}
 		default:
-			text, changed = withValue(text, v.key, v.want), true
+			p.set(v.key, v.want)
 		}
 	}
-	if !changed {
-		return nil, nil
+	if space != "" {
+		p.space = space
 	}
-	return []byte(text), nil
+	return p, nil
+}
+
+func (p *plan) set(key, value string) {
+	p.text, p.changed = withValue(p.text, key, value), true
 }
 
 // withValue puts a value into the text of a configuration file, in the place of

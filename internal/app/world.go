@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/config"
 )
 
 // witness says, outside of the codebase, which lock world a root had.
@@ -138,6 +139,19 @@ func lostRoot(env func(string) (string, bool), dir string, err error) error {
 }
 
 func goneWorld(root string, seen *witness) *lockkeeper.StoreError {
+	if config.IsPostgres(seen.Store) {
+		return &lockkeeper.StoreError{Store: root, Reason: dirName + " is gone, as after git clean -fdx; its locks are still in PostgreSQL, in space " + seen.Space + " of " + seen.Store,
+			Next: joinCommand(seen.Store, seen.Space)}
+	}
 	return &lockkeeper.StoreError{Store: root, Reason: "its locks were removed: space " + seen.Space + " was kept in " + seen.Store + " and " + dirName + " is gone, as after git clean -fdx",
 		Next: "put " + dirName + " back; if nobody works here any more, `lockkeeper init --new-world`"}
+}
+
+// joinCommand joins a space of PostgreSQL. A store whose password is hidden
+// cannot be typed: it comes from the environment or the configuration.
+func joinCommand(store, space string) string {
+	if config.HasPassword(store) {
+		return "lockkeeper init --space " + space + " (with LOCKKEEPER_STORE set as here)"
+	}
+	return "lockkeeper init --store '" + store + "' --space " + space
 }

@@ -20,7 +20,8 @@ below it can be locked. It makes .lockkeeper, which git ignores, and
 lockkeeper.yaml. Running it again is harmless.
 
 PostgreSQL is for codebases that several machines work on: init writes
-deployment: multi-node into lockkeeper.yaml, or what --deployment says.
+deployment: multi-node into lockkeeper.yaml, or what --deployment says, and the
+id of the space. A clone that has this file joins the space by a plain init.
 
 Where locks were before and are gone, as after git clean -fdx, it refuses: who
 still works under the old locks would not see the new ones. When nobody does,
@@ -43,7 +44,7 @@ left of the old one is moved aside.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Space, "space", "", "join the space with this `id`")
+	f.StringVar(&o.Space, "space", "", "join the space with this `id`, which must exist")
 	f.StringVar(&deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
 	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
@@ -59,6 +60,9 @@ func (p *program) showInit(done *app.InitResult) error {
 		return nil
 	}
 	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", clean(done.Root), done.Space, strings.Join(done.Made, " and "))
+	if done.NextMachine != "" {
+		fmt.Fprintf(p.Out, "next machine: %s, or lockkeeper init where lockkeeper.yaml is committed\n", clean(done.NextMachine))
+	}
 	_, err := fmt.Fprintln(p.Out, "next: lockkeeper lock exec --write PATH -- COMMAND")
 	return err
 }

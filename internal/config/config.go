@@ -23,6 +23,7 @@ const MultiNode = "multi-node"
 type Config struct {
 	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are kept: the path of an SQLite file, or postgres://user:password@host/database."`
 	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Left empty, a PostgreSQL store is refused, because several machines could share it."`
+	Space      string `key:"space" pattern:"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" doc:"The id of the space in a PostgreSQL store. Written by init, so that the next machine joins the same one."`
 
 	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Agent processes at once."`
 	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Model API calls at once, apart from the agent processes."`

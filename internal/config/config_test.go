@@ -51,6 +51,7 @@ func TestDefaults(t *testing.T) {
 	want := map[string]string{
 		"store":                               ".lockkeeper/state.db",
 		"deployment":                          "",
+		"space":                               "",
 		"max_claude_concurrency":              "12",
 		"max_api_concurrency":                 "20",
 		"max_lock_retries":                    "11",

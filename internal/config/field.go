@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ type field struct {
 	env   string
 	doc   string
 	enum  []string
-	min   int64 // of numbers and durations, both ends included
+	form  string // what a text must match; empty: anything
+	min   int64  // of numbers and durations, both ends included
 	max   int64
 	value reflect.Value // settable, in the Config the field was made from
 }
@@ -63,7 +65,7 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), form: tag.Get("pattern"), value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		f.enum = strings.Fields(enum)
 	}
@@ -122,6 +124,9 @@ func (f field) set(text string) error {
 func (f field) checkText(text string) error {
 	if f.enum != nil && !slices.Contains(f.enum, text) {
 		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
+	}
+	if f.form != "" && !regexp.MustCompile(f.form).MatchString(text) {
+		return fmt.Errorf("not of the form %s", f.form)
 	}
 	if f.key == "store" {
 		return checkStore(text)

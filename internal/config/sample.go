@@ -16,6 +16,9 @@ func Sample() string {
 	var open []string         // the headings above the current line
 	said := map[string]bool{} // what one lease explains the others need not
 	for _, f := range fieldsOf(Default()) {
+		if f.form != "" { // it has no default that could be shown; init writes it
+			continue
+		}
 		path := strings.Split(f.key, ".")
 		name, groups := path[len(path)-1], path[:len(path)-1]
 		same := 0

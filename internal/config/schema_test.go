@@ -75,6 +75,9 @@ func property(f field) map[string]any {
 		} else {
 			p["minLength"] = 1
 		}
+		if f.form != "" {
+			p["pattern"] = f.form
+		}
 	default:
 		p["type"] = "integer"
 		p["minimum"], p["maximum"], p["default"] = f.min, f.max, f.value.Int()
@@ -116,17 +119,19 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]int{
-		"":                                  good,
-		"# only a comment\n":                good,
-		Sample():                            good,
-		uncomment(Sample()):                 good,
-		"store: a.db":                       good,
-		"store: postgres://u:p@h/db":        good,
-		"lock_timeout: 90":                  good,
-		"lock_timeout: 90s":                 good,
-		"lock_timeout: \"90\"":              good,
-		"lock_timeout: 1h30m":               good,
-		"deployment: single-node":           good,
+		"":                           good,
+		"# only a comment\n":         good,
+		Sample():                     good,
+		uncomment(Sample()):          good,
+		"store: a.db":                good,
+		"store: postgres://u:p@h/db": good,
+		"lock_timeout: 90":           good,
+		"lock_timeout: 90s":          good,
+		"lock_timeout: \"90\"":       good,
+		"lock_timeout: 1h30m":        good,
+		"deployment: single-node":    good,
+		"space: 1b4e28ba-2fa1-41d2-883f-0016d3cca427": good,
+		"space: nonsense":                   shape,
 		"events:":                           good,
 		"policies: {agent: }":               good,
 		"max_claude_concurrency: 1000":      good,

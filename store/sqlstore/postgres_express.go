@@ -74,7 +74,7 @@ func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now
 			if _, err := t.Exec(ctx, `SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key); err != nil {
 				return err
 			}
-			err := t.QueryRow(ctx, `SELECT ticket, heartbeat FROM requests WHERE space = $1 AND id = $2`, p.key, id).Scan(&seq, &now)
+			err := t.QueryRow(ctx, `SELECT ticket, heartbeat FROM requests WHERE id = $2 AND space + 0 = $1`, p.key, id).Scan(&seq, &now)
 			if errors.Is(err, pgx.ErrNoRows) {
 				_, err = t.Exec(ctx, `INSERT INTO denials (space, key, digest, at) VALUES ($1, 'called off ' || $2, 1, `+nowSQL+`) ON CONFLICT DO NOTHING`, p.key, id)
 			}

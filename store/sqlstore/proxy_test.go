@@ -111,9 +111,9 @@ func (p *proxy) up(l *link) {
 		case f.late != nil:
 			l.client.Close()
 			<-f.late
+			close(l.swallow) // first: back must not pass the answer on, and ends the link with it
 			l.server.Write(buf[:n])
-			close(l.swallow)
-			l.server.Read(buf) // its answer
+			l.server.Read(buf) // its answer, or the end
 			return
 		default:
 			return

@@ -263,13 +263,13 @@ func TestPlansUseIndexes(t *testing.T) {
 			"targets below":  {explain(targetsSQL, p.key, []string{"a", "b"}, []string{"a/"}, []string{"a0"}), "AND (path > b.lo) AND (path < b.hi))"},
 			"delete targets": {explain(deleteTargetsSQL, p.key, 1, []string{"a", "b"}), "AND (path = a.path) AND (ticket = '1'::bigint))"},
 			"requests":       {explain(requestsSQL, p.key, []int64{1, 2}), "AND (ticket = k.ticket))"},
-			"get":            {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.id = $2`, p.key, "x"), "Index Cond: ((id = 'x'::text) AND (space"},
+			"get":            {explain(getSQL, p.key, "x"), "Index Cond: (id = 'x'::text)"},
 			"save":           {explain(`UPDATE requests SET state = 1 WHERE space = $1 AND ticket = $2`, p.key, 1), "AND (ticket = '1'::bigint))"},
 			"parked":         {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
 		} {
 			// "1" is the key of some space: the plan shows the values it was made for.
 			want := strings.ReplaceAll(c.want, "space = '1'", fmt.Sprintf("space = '%d'", p.key))
-			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "parked" || !strings.Contains(c.plan, want) {
+			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "parked" && what != "get" || !strings.Contains(c.plan, want) {
 				t.Errorf("%s: want %s in\n%s", what, want, c.plan)
 			}
 		}

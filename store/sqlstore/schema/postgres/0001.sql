@@ -145,7 +145,7 @@ BEGIN
     RAISE EXCEPTION 'space is gone' USING ERRCODE = 'LK404';
   END IF;
   SELECT requests.ticket, requests.holder, requests.locks INTO r FROM requests
-   WHERE requests.space = p_space AND requests.id = p_id AND requests.token = p_token
+   WHERE requests.id = p_id AND requests.space + 0 = p_space AND requests.token = p_token
      AND requests.state = 3 AND requests.process = 'null';
   IF NOT FOUND OR EXISTS (SELECT 1 FROM requests WHERE requests.space = p_space AND requests.parked_on = r.ticket AND requests.parked_on > 0) THEN
     RETURN 0;
