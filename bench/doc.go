@@ -9,8 +9,7 @@
 //     that take turns, so that a busy machine is busy for both.
 //  2. A figure is the median over the turns of all rounds; a ratio is the median
 //     of the ratios of neighbouring slices, not the ratio of the best ones.
-//  3. Work that never waits is measured in processor time, with garbage
-//     collection; all other work in time as people wait for it.
+//  3. Time is what a caller waits.
 //  4. Both sides write to the same disk with the same durability.
 //  5. A missed target is printed as missed. The exit code does not depend on it.
 //  6. What could not be measured says why.

@@ -3,26 +3,7 @@ package main
 import (
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// clock reads a time in nanoseconds, from whatever origin.
-type clock func() float64
-
-// wall is what a person waits.
-func wall() float64 { return float64(monotonic()) }
-
-// processor is what this process used, garbage collection on other threads
-// included. For work that never waits it is the better figure: it does not
-// depend on what else the machine does.
-func processor() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err) // its arguments are constants
-	}
-	return float64(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // side does the work of one side of a comparison n times.
 type side func(n int) error
@@ -31,10 +12,10 @@ type side func(n int) error
 const slicesPerRound = 7
 
 // race measures several sides in turns and returns the time of one piece of
-// work, in nanoseconds of the clock, by side and turn. A slice of one side lasts about
+// work, in nanoseconds, by side and turn. A slice of one side lasts about
 // slice, at least one piece. With medians over the turns, one in which
 // something else had the processor does not count.
-func (b *bench) race(now clock, slice time.Duration, sides ...side) ([][]float64, error) {
+func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
 	pieces := make([]int, len(sides))
 	for i, do := range sides {
 		n, err := calibrate(slice, do)
@@ -47,11 +28,11 @@ func (b *bench) race(now clock, slice time.Duration, sides ...side) ([][]float64
 	for turn := range b.rounds * slicesPerRound {
 		for k := range sides {
 			i := (k + turn) % len(sides) // nobody always goes first
-			began := now()
+			began := monotonic()
 			if err := sides[i](pieces[i]); err != nil {
 				return nil, err
 			}
-			out[i] = append(out[i], (now()-began)/float64(pieces[i]))
+			out[i] = append(out[i], float64(monotonic()-began)/float64(pieces[i]))
 		}
 	}
 	return out, nil

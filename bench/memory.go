@@ -58,13 +58,13 @@ func memoryMap(ctx context.Context, b *bench) ([]row, error) {
 		}
 		return nil
 	}
-	t, err := b.race(processor, memorySlice, takeAndGive(ctx, m, request("asked", 1)), guarded)
+	t, err := b.race(memorySlice, takeAndGive(ctx, m, request("asked", 1)), guarded)
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "Memory: 10 paths, acquire and release, to a map behind a mutex", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The manager on the memory store acquires and releases ten files, with id, token, lease and two events; the peer looks the same ten strings up in a Go map, sets them and deletes them, under a mutex. Processor time, garbage collection included.",
+		How: "The manager on the memory store acquires and releases ten files, with id, token, lease and two events; the peer looks the same ten strings up in a Go map, sets them and deletes them, under a mutex.",
 	}.atMost(median(ratios(t[0], t[1])), 6, "%.1f×")}, nil
 }
 
@@ -75,13 +75,13 @@ func memoryGrowth(ctx context.Context, b *bench) ([]row, error) {
 	if err := errors.Join(hold(ctx, few, 1_000), hold(ctx, many, 100_000)); err != nil {
 		return nil, err
 	}
-	t, err := b.race(processor, memorySlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
+	t, err := b.race(memorySlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "Memory: 100,000 active grants to 1,000", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, 1,000)",
-		How: "The same acquire and release, over 256 requests in turn, beside 100,000 and beside 1,000 active grants of ten paths each. Processor time.",
+		How: "The same acquire and release, over 256 requests in turn, beside 100,000 and beside 1,000 active grants of ten paths each.",
 	}.atMost(100*(median(ratios(t[0], t[1]))-1), 40, "%+.1f %%")}, nil
 }
 
@@ -134,13 +134,13 @@ func memoryScan(ctx context.Context, b *bench) ([]row, error) {
 		}
 		return nil
 	}
-	t, err := b.race(processor, memorySlice, takeAndGive(ctx, m, request("asked", 1)), scan)
+	t, err := b.race(memorySlice, takeAndGive(ctx, m, request("asked", 1)), scan)
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "Memory: faster than a linear scan at 10,000 grants", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "Beside 10,000 active grants of ten paths; the peer compares each asked lock with each held one, in a slice, and keeps no events. Processor time.",
+		How: "Beside 10,000 active grants of ten paths; the peer compares each asked lock with each held one, in a slice, and keeps no events.",
 	}.atLeast(median(ratios(t[1], t[0])), 500, "%.0f×")}, nil
 }
 
@@ -167,13 +167,13 @@ func memoryWebdav(ctx context.Context, b *bench) ([]row, error) {
 		}
 		return nil
 	}
-	t, err := b.race(processor, memorySlice, takeAndGive(ctx, m, request("asked", 1)), inTurn)
+	t, err := b.race(memorySlice, takeAndGive(ctx, m, request("asked", 1)), inTurn)
 	if err != nil {
 		return nil, err
 	}
 	return []row{row{
 		What: "Memory: faster than webdav MemLS", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The peer is the lock system of golang.org/x/net/webdav, which locks one file at a time: ten files locked, then unlocked, in turn, with a duration of 30 minutes. Processor time.",
+		How: "The peer is the lock system of golang.org/x/net/webdav, which locks one file at a time: ten files locked, then unlocked, in turn, with a duration of 30 minutes.",
 	}.atLeast(median(ratios(t[1], t[0])), 1, "%.2f×")}, nil
 }
 
@@ -204,7 +204,7 @@ func memoryWaiters(ctx context.Context, b *bench) (_ []row, err error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	// Long enough to see the waiters renew their places, which they do every 5 s.
-	t, err := b.race(wall, 5*memorySlice, takeAndGive(ctx, queued, request("asked", 1)), takeAndGive(ctx, quiet, request("asked", 1)))
+	t, err := b.race(5*memorySlice, takeAndGive(ctx, queued, request("asked", 1)), takeAndGive(ctx, quiet, request("asked", 1)))
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func postgresMinimal(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	defer peer.conn.Close(context.WithoutCancel(ctx))
-	t, err := b.race(wall, diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side(ctx))
+	t, err := b.race(diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func postgresGrowth(ctx context.Context, b *bench) (_ []row, err error) {
 	if err := errors.Join(small(20), full(20), hold(ctx, many, 10_000)); err != nil {
 		return nil, err
 	}
-	t, err := b.race(wall, diskSlice, full, small)
+	t, err := b.race(diskSlice, full, small)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func postgresSpaces(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	defer closeTheirs()
-	t, err := b.race(wall, 4*diskSlice, crowd(ours), crowd(theirs))
+	t, err := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func postgresOneSpace(ctx context.Context, b *bench) (_ []row, err error) {
 		defer peer.conn.Close(context.WithoutCancel(ctx))
 		theirs = append(theirs, peer.side(ctx))
 	}
-	t, err := b.race(wall, 4*diskSlice, crowd(ours), crowd(theirs))
+	t, err := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	if err != nil {
 		return nil, err
 	}

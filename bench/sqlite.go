@@ -29,7 +29,7 @@ func sqliteMinimal(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer peer.close()
-	t, err := b.race(wall, diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side)
+	t, err := b.race(diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func sqliteGrowth(ctx context.Context, b *bench) ([]row, error) {
 	if err := hold(ctx, many, 10_000); err != nil {
 		return nil, err
 	}
-	t, err := b.race(wall, diskSlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
+	t, err := b.race(diskSlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
 	if err != nil {
 		return nil, err
 	}

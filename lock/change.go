@@ -46,10 +46,11 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 			if err := lockkeeper.CheckCount(len(rec.Locks) + len(locks)); err != nil {
 				return nil, nil, err
 			}
+			locks := lockkeeper.Normalize(slices.Clone(locks))
 			if err := checkLocks(rec.Holder, policy, locks); err != nil {
 				return nil, nil, err
 			}
-			for _, l := range lockkeeper.Normalize(locks) {
+			for _, l := range locks {
 				if i, ok := lockkeeper.Find(rec.Locks, l.Path); ok {
 					if rec.Locks[i].Mode >= l.Mode && (rec.Locks[i].Kind == l.Kind || rec.Locks[i].Kind.Below()) {
 						continue // held already
@@ -68,17 +69,23 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 }
 
 // grow replaces the locks of a live grant by whole, when no other live grant
-// conflicts with what plan newly asks for. Waiters do not count: a holder that
-// waited for one could wait for ever.
+// conflicts with what plan newly asks for. Nor may an extension pass those who
+// waited before the grant was asked for: a stream of grants that grow would
+// starve them. Later waiters do not count, as they would for a new request: the
+// holder was there first, and they may be waiting for it.
 func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockkeeper.EventKind,
 	plan func(lockkeeper.Policy, *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
 	var blocked error
 	g, err := m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
-		asked, whole, err := plan(m.opt.Policies[rec.Policy], rec)
+		asked, whole, err := plan(m.policyOf(rec), rec)
 		if err != nil || len(asked) == 0 {
 			return err
 		}
-		found, more, err := s.blockers(lockkeeper.Query{Locks: asked, Before: lockkeeper.HeldOnly, Except: rec.Ticket})
+		before := lockkeeper.HeldOnly
+		if done == lockkeeper.EventExtended {
+			before = rec.Ticket
+		}
+		found, more, err := s.blockers(lockkeeper.Query{Locks: asked, Before: before, Except: rec.Ticket})
 		if err != nil {
 			return err
 		}

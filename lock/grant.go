@@ -132,7 +132,7 @@ func (g *Grant) mind() {
 		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
 			g.lost(err)
 			return
-		case lease > 0 && time.Since(trusted) >= lease:
+		case lease > 0 && time.Since(trusted) >= patience(lease, renewing):
 			g.lost(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
 			return
 		}
@@ -152,11 +152,20 @@ func (g *Grant) mind() {
 	}
 }
 
+// patience is how long a lease is trusted while the store cannot be asked. One
+// that covers work is given up while there is time left to stop the work.
+func patience(lease time.Duration, renewing bool) time.Duration {
+	if renewing {
+		return lease * 2 / 3
+	}
+	return lease
+}
+
 // nextLook is when the grant should be looked at without being told to.
 func (g *Grant) nextLook(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
 	wait := 30 * time.Second // the slow poll behind the bell
 	if lease > 0 {
-		wait = min(wait, max(time.Until(trusted.Add(lease)), 10*time.Millisecond))
+		wait = min(wait, max(time.Until(trusted.Add(patience(lease, renewing))), 10*time.Millisecond))
 		if renewing {
 			beat := lease / 3
 			if policy.Heartbeat > 0 {

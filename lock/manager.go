@@ -24,6 +24,9 @@ type Processes interface {
 	// EndLeftovers ends what a dead holder left running and returns once it is
 	// gone.
 	EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID string) error
+	// EndWork ends what a living holder runs under a grant, and not the holder,
+	// and returns once it is gone.
+	EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error
 }
 
 // Options of a Manager; the zero value is ready to use.
@@ -91,8 +94,8 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 		return nil, "", err
 	}
 	switch {
-	case strings.TrimSpace(req.Holder) == "" || len(req.Holder) > 200 || strings.ContainsFunc(req.Holder, isControl):
-		return nil, "", &lockkeeper.InputError{Field: "holder", Value: req.Holder, Reason: "empty, too long or with control characters", Next: "name the holder in up to 200 printable characters"}
+	case req.Holder == "" || strings.TrimSpace(req.Holder) != req.Holder || len(req.Holder) > 200 || strings.ContainsFunc(req.Holder, isControl):
+		return nil, "", &lockkeeper.InputError{Field: "holder", Value: req.Holder, Reason: "empty, too long, with control characters or with space around it", Next: "name the holder in up to 200 printable characters"}
 	case req.TTL < 0:
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "negative", Next: "give a positive duration, or none for the policy's own"}
 	case req.TTL > maxTTL:
@@ -136,6 +139,15 @@ func clone[T any](p *T) *T {
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
+
+// policyOf is the policy of a stored record. One that this program does not know
+// frees nothing by itself: a newer program, or a removed policy, may say more.
+func (m *Manager) policyOf(rec *lockkeeper.Record) lockkeeper.Policy {
+	if p, ok := m.opt.Policies[rec.Policy]; ok {
+		return p
+	}
+	return lockkeeper.Policy{Name: rec.Policy, Stale: lockkeeper.Ask, Dead: lockkeeper.DeadShown}
+}
 
 func (m *Manager) policy(name string) (lockkeeper.Policy, error) {
 	if name == "" {

@@ -20,7 +20,6 @@ type finding struct {
 	kind       lockkeeper.EventKind
 	reason     string
 	conditions []lockkeeper.Condition
-	dead       bool // its process is gone, so leftovers must be ended first
 }
 
 // recoverGone frees those of the blockers that are gone: expired ones with a
@@ -69,10 +68,10 @@ func (e *leftError) Unwrap() error { return e.err }
 // it may not. Of a record that was within its lease when it was read, only the
 // process is asked: most are, and a look at the store for each would be slow.
 func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (*finding, error) {
-	policy := m.opt.Policies[rec.Policy]
+	policy := m.policyOf(rec)
 	life := m.life(rec.Process)
 	dead := life == lockkeeper.LifeDead
-	f := &finding{rec: rec, dead: dead}
+	f := &finding{rec: rec}
 	deadFact := lockkeeper.Condition{Name: "process gone", Held: dead, Fact: processFact(rec.Process, life)}
 	switch {
 	case rec.State != lockkeeper.StateHeld && dead:
@@ -171,10 +170,8 @@ func allHeld(cs []lockkeeper.Condition) bool {
 // reaper exactly one wins. What a dead holder left running is ended and seen
 // gone first; if it will not go, the grant stays.
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
-	if f.dead && f.rec.State == lockkeeper.StateHeld {
-		if err := m.opt.Processes.EndLeftovers(ctx, *f.rec.Process, f.rec.ID); err != nil {
-			return false, &leftError{err}
-		}
+	if err := m.endWork(ctx, f); err != nil {
+		return false, &leftError{err}
 	}
 	err = m.update(ctx, func(s *step) error {
 		cur, err := s.tx.Get(f.rec.ID)
@@ -191,6 +188,25 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 		return s.free(cur, lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions})
 	})
 	return freed && err == nil, err
+}
+
+// endWork ends what runs under a grant that is about to be freed, and sees it
+// gone: what a dead holder left, and what a living one, whose lease is past or
+// who is overruled, would otherwise go on doing beside the next holder.
+func (m *Manager) endWork(ctx context.Context, f *finding) error {
+	p := f.rec.Process
+	if f.rec.State != lockkeeper.StateHeld || p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	switch m.life(p) {
+	case lockkeeper.LifeDead:
+		return m.opt.Processes.EndLeftovers(ctx, *p, f.rec.ID)
+	case lockkeeper.LifeAlive:
+		return m.opt.Processes.EndWork(ctx, *p, f.rec.ID)
+	}
+	return nil
 }
 
 // unchanged reports whether a record is still the one that was judged.
@@ -258,10 +274,9 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 	case f.rec == nil:
 		return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
 	}
-	policy := m.opt.Policies[f.rec.Policy]
+	policy := m.policyOf(f.rec)
 	life := m.life(f.rec.Process)
-	f.dead = life == lockkeeper.LifeDead
-	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: f.dead, Fact: processFact(f.rec.Process, life)}}
+	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: life == lockkeeper.LifeDead, Fact: processFact(f.rec.Process, life)}}
 	if policy.Stale == lockkeeper.RecoverUnclaimed {
 		f.unclaimed = true
 		f.conditions = m.fourConditions(f, policy, now)

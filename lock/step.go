@@ -67,7 +67,7 @@ func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
 	if rec.State != lockkeeper.StateHeld {
 		return rec.Expires, true // the waiter's own lease, under any policy
 	}
-	switch p := m.opt.Policies[rec.Policy]; p.Stale {
+	switch p := m.policyOf(rec); p.Stale {
 	case lockkeeper.Reap:
 		return rec.Expires, true
 	case lockkeeper.Break:

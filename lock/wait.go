@@ -54,7 +54,7 @@ type Place struct {
 	attempts int
 	found    []lockkeeper.Overlap // what stood in the way at the last visit
 	seen     lockkeeper.Instant   // when that was
-	lapse    time.Duration        // from the last visit to the earliest lapse among found; 0: none
+	lapse    time.Duration        // from the last visit to the lapse of the one it is parked on; 0: none
 }
 
 // Place checks a request and makes a place for it, without entering the line.
@@ -92,7 +92,9 @@ func (p *Place) Attend(ctx context.Context) (*Grant, error) {
 			p.close()
 			return p.m.handle(p.rec, p.token, p.visited), nil
 		}
-		freed, err := p.m.recoverGone(ctx, p.found, p.seen)
+		// Only the blocker it is parked on: before that one leaves, the request cannot
+		// be granted anyway, and what is known of the others may be old.
+		freed, err := p.m.recoverGone(ctx, p.found[:1], p.seen)
 		if err != nil || !freed {
 			return nil, err
 		}
@@ -139,7 +141,7 @@ func (p *Place) sleep(ctx context.Context, deadline <-chan time.Time) error {
 	select {
 	case <-p.bell.Ring():
 	case <-again.C:
-	case <-p.m.anyExited(watching, p.found):
+	case <-p.m.exited(watching, p.found):
 	case <-deadline:
 		return errWaitedLongEnough
 	case <-ctx.Done():
@@ -188,7 +190,7 @@ func (p *Place) visit(ctx context.Context) error {
 			next.Process = p.holder
 			found, err = s.proceed(next, p.found)
 		}
-		seen, lapse = s.now.Lease, s.earliestLapse(found)
+		seen, lapse = s.now.Lease, s.untilLapse(found)
 		return err
 	})
 	if err == nil {
@@ -267,20 +269,19 @@ func (s *step) stillParked(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([
 	return found, nil
 }
 
-// earliestLapse is the time until the first of the blockers lapses by itself,
-// a little later, so that it has lapsed when it is looked at; 0 when none will.
-// One that has lapsed and is still there cannot be freed at the moment: looking
-// at it again at once would be spinning.
-func (s *step) earliestLapse(found []lockkeeper.Overlap) (soonest time.Duration) {
-	for _, o := range found {
-		if at, ok := s.m.lapsesAt(o.Record); ok && at > s.now.Lease {
-			d := at.Until(s.now.Lease) + time.Millisecond
-			if soonest == 0 || d < soonest {
-				soonest = d
-			}
-		}
+// untilLapse is the time until the blocker that a request is parked on lapses by
+// itself, a little later, so that it has lapsed when it is looked at; 0 when it
+// will not. One that has lapsed and is still there cannot be freed at the
+// moment: looking at it again at once would be spinning.
+func (s *step) untilLapse(found []lockkeeper.Overlap) time.Duration {
+	if len(found) == 0 {
+		return 0
 	}
-	return soonest
+	at, ok := s.m.lapsesAt(found[0].Record)
+	if !ok || at <= s.now.Lease {
+		return 0
+	}
+	return at.Until(s.now.Lease) + time.Millisecond
 }
 
 // leave takes the request out of the line. When it was granted meanwhile, a
@@ -322,35 +323,11 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 	return nil, why
 }
 
-// anyExited is closed when one of the blockers' processes is gone.
-func (m *Manager) anyExited(ctx context.Context, found []lockkeeper.Overlap) <-chan struct{} {
-	if m.opt.Processes == nil {
+// exited is closed when the process of the blocker that a request is parked on
+// is gone.
+func (m *Manager) exited(ctx context.Context, found []lockkeeper.Overlap) <-chan struct{} {
+	if m.opt.Processes == nil || len(found) == 0 || found[0].Record.Process == nil {
 		return nil
 	}
-	const watched = 16 // the slow poll finds the rest
-	var all []<-chan struct{}
-	seen := map[lockkeeper.Process]bool{}
-	for _, o := range found {
-		if p := o.Record.Process; p != nil && !seen[*p] && len(all) < watched {
-			seen[*p] = true
-			all = append(all, m.opt.Processes.Exited(ctx, *p))
-		}
-	}
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
-		return all[0]
-	}
-	first := make(chan struct{}, len(all))
-	for _, c := range all {
-		go func() {
-			select {
-			case <-c:
-				first <- struct{}{}
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return first
+	return m.opt.Processes.Exited(ctx, *found[0].Record.Process)
 }

@@ -23,6 +23,10 @@ func (stuck) EndLeftovers(context.Context, lockkeeper.Process, string) error {
 	return errors.New("it will not end")
 }
 
+func (s stuck) EndWork(ctx context.Context, p lockkeeper.Process, id string) error {
+	return s.EndLeftovers(ctx, p, id)
+}
+
 // A blocker whose time is up and that cannot be freed is looked at again at the
 // pace of the slow poll.
 //
@@ -59,6 +63,8 @@ func (e exiting) Life(lockkeeper.Process) lockkeeper.Life {
 func (e exiting) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return e.gone }
 
 func (e exiting) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
+
+func (e exiting) EndWork(context.Context, lockkeeper.Process, string) error { return nil }
 
 // A waiter is served at the moment its blocker's process ends.
 //

@@ -17,6 +17,9 @@ import (
 // stateDir is where Lockkeeper keeps its own files.
 const stateDir = ".lockkeeper"
 
+// marker is the file in stateDir that makes a directory a root.
+const marker = "space.json"
+
 // maxTurns bounds how often a walk begins anew: at a link, at a ".." inside a
 // link, or because an entry changed while it was looked at. Linux follows at
 // most 40 links too.
@@ -113,7 +116,10 @@ func (w *walk) enter(here *place, name string, rest []string) error {
 		if err != nil {
 			return w.explain(err)
 		}
-		return w.checkDevice(self)
+		if err := w.checkDevice(self); err != nil {
+			return err
+		}
+		return w.checkNested(fd, ".")
 	case errors.Is(err, unix.ENOENT):
 		here.missing = true
 		return nil
@@ -178,7 +184,7 @@ func (w *walk) last(here *place, name string) (lockkeeper.Target, error) {
 	}
 	switch {
 	case e.isDir():
-		return lockkeeper.Target{Path: w.path(), Kind: lockkeeper.Dir}, nil
+		return lockkeeper.Target{Path: w.path(), Kind: lockkeeper.Dir}, w.checkNested(here.fd, name)
 	case !e.isRegular():
 		return none, w.refuse("neither a file nor a directory", "lock regular files only")
 	case w.mustDir:
@@ -206,6 +212,19 @@ func (w *walk) checkDevice(e entry) error {
 		return nil
 	}
 	return w.refuse(w.path()+" is on another device or mount than the root", "open a space of its own there")
+}
+
+// checkNested refuses a directory that is a root of its own: its users do not
+// see the locks of this one.
+func (w *walk) checkNested(fd int, dir string) error {
+	err := unix.Faccessat(fd, dir+"/"+stateDir+"/"+marker, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case err == nil:
+		return w.refuse(w.path()+" is a root with locks of its own", "work in it, with lockkeeper --dir, or remove its "+stateDir)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return nil
+	}
+	return w.explain(err)
 }
 
 func (w *walk) path() string { return strings.Join(w.names, "/") }

@@ -202,7 +202,9 @@ func long(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		text = b.String()
 	case "nul":
-		text = "a\x00b\n"
+		text = "a\nb\x00c\x00"
+	case "crlf":
+		text = "a\r\nb\r\n"
 	case "hostile":
 		text = "esc\x1b[2Jape\n"
 	default:

@@ -222,7 +222,11 @@ func (i *initialiser) restore(ctx context.Context, marked *marker) error {
 	if config.IsPostgres(i.config.Store) {
 		return &lockkeeper.InputError{Field: "restored", Value: i.result.Store, Reason: "PostgreSQL notices a restore by itself", Next: "leave --restored out"}
 	}
-	if err := sqlstore.RestoreSQLite(ctx, storePath(i.config.Store, i.root), marked.Space, sqlstore.Options{}); err != nil {
+	path := storePath(i.config.Store, i.root)
+	if err := checkOwner(path); err != nil {
+		return err
+	}
+	if err := sqlstore.RestoreSQLite(ctx, path, marked.Space, sqlstore.Options{}); err != nil {
 		return err
 	}
 	i.result.Space = marked.Space

@@ -88,8 +88,12 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if a.store, err = openStore(ctx, a.Config.Store, root, a.Space); err != nil {
 		return nil, err
 	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
 	a.Locks = lock.New(a.store, lock.Options{
-		Policies: a.Config.Policies(), Processes: a.Host,
+		Policies: a.Config.Policies(), Processes: a.Host, Self: &self,
 		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,
 	})
 	return a, nil
@@ -166,6 +170,9 @@ func openStore(ctx context.Context, store, root, space string) (lockkeeper.Store
 			return nil, err
 		}
 		return s, nil
+	}
+	if err := checkOwner(storePath(store, root)); err != nil {
+		return nil, err
 	}
 	s, err := sqlstore.OpenSQLite(ctx, storePath(store, root), space, sqlstore.Options{})
 	if err != nil {

@@ -35,6 +35,9 @@ func readMarker(root string) (*marker, error) {
 	case err == nil && !isUUID(m.Space):
 		err = errors.New("it names no space")
 	}
+	if closed := closedMarker(path, err); closed != nil {
+		return nil, closed
+	}
 	if err != nil {
 		return nil, &lockkeeper.StoreError{Store: path, Reason: "the marker of this root cannot be read", Err: err,
 			Next: "put the file back as it was; the space's id is also in the witness that `lockkeeper init` names"}

@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
+	"lockkeeper/lock"
 )
 
 // request is what acquire and exec are told to ask for.
@@ -39,8 +37,10 @@ func (r *request) flags(f *pflag.FlagSet) {
 	})
 }
 
-// build makes the request with its paths resolved.
-func (r *request) build(p *program, a *app.App) (req lockkeeper.Request, err error) {
+// build makes the request with its paths resolved. One that names none, perhaps
+// because a list is empty, would leave unprotected what was meant; outcome says
+// what did not happen.
+func (r *request) build(p *program, cmd *cobra.Command, a *app.App, outcome string) (req lockkeeper.Request, err error) {
 	if r.holder == "" {
 		if r.holder, err = process.Holder(); err != nil {
 			return req, err
@@ -50,8 +50,14 @@ func (r *request) build(p *program, a *app.App) (req lockkeeper.Request, err err
 	if r.reason != "" {
 		req.Metadata = map[string]string{"reason": r.reason}
 	}
-	req.Locks, err = r.resolve(p, a)
-	return req, err
+	if req.Locks, err = r.resolve(p, a); err != nil {
+		return req, err
+	}
+	if len(req.Locks) == 0 {
+		return req, usage(cmd, "names no path; "+outcome)
+	}
+	p.notes(a, req.Locks)
+	return req, nil
 }
 
 type acquireOptions struct {
@@ -70,7 +76,7 @@ its time to live. With --wait the request stands in line, served in the order
 of asking; without, being blocked is exit code 3.`,
 		Example: `  grant=$(lockkeeper lock acquire --holder otter --write app/user.rb --read config/)
   lockkeeper lock acquire --write app/user.rb --wait 5m --reason "rename the user model"
-  git diff --name-only | lockkeeper lock acquire --write-from -
+  git diff -z --name-only --relative | lockkeeper lock acquire --write-from -
   lockkeeper lock acquire --write app/user.rb --pid $$   # freed when this shell is gone`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +89,7 @@ of asking; without, being blocked is exit code 3.`,
 }
 
 func (p *program) acquire(cmd *cobra.Command, a *app.App, o acquireOptions) error {
-	req, err := o.build(p, a)
+	req, err := o.build(p, cmd, a, "nothing was taken")
 	if err != nil {
 		return err
 	}
@@ -96,26 +102,51 @@ func (p *program) acquire(cmd *cobra.Command, a *app.App, o acquireOptions) erro
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	p.announce(ctx, a, req, time.Duration(o.wait))
-	g, err := a.Acquire(ctx, req, time.Duration(o.wait))
+	g, err := p.take(ctx, a, req, time.Duration(o.wait))
 	if err != nil {
 		return err
 	}
 	if p.json {
-		return p.printJSON(g.Snapshot(p.Now()))
+		err = p.printJSON(g.Snapshot(p.Now()))
+	} else {
+		_, err = fmt.Fprintln(p.Out, g.ID)
 	}
-	_, err = fmt.Fprintln(p.Out, g.ID)
+	if err != nil { // nobody knows of the grant
+		if _, releasing := a.Release(cmd.Context(), g.ID); releasing != nil {
+			p.say("the grant could not be given back: " + releasing.Error())
+		}
+	}
 	return err
 }
 
-// interruptible ends the context on the signals that ask a program to end, so
-// that a waiting request leaves the line.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	var ending []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as by nohup
-			ending = append(ending, s)
+// take gets the grant that is asked for, waiting in line as told.
+func (p *program) take(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+	if err := p.notMyOwn(ctx, a, req, wait); err != nil {
+		return nil, err
+	}
+	p.announce(ctx, a, req, wait)
+	g, err := a.Acquire(ctx, req, wait)
+	if err != nil {
+		return nil, interrupted(ctx, err)
+	}
+	return g, nil
+}
+
+// notMyOwn refuses to wait for the grant that this very command runs under: it
+// ends only after the wait.
+func (p *program) notMyOwn(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration) error {
+	under, _ := p.lookup(process.GrantVariable)
+	if under == "" || wait <= 0 {
+		return nil
+	}
+	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	for _, c := range found {
+		if c.GrantID == under {
+			return &lockkeeper.BlockedError{Holder: req.Holder, Conflicts: found}
 		}
 	}
-	return signal.NotifyContext(ctx, ending...)
+	return nil
 }

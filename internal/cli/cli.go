@@ -5,30 +5,44 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
 	"lockkeeper/internal/app"
 )
 
 // program is one call of the program: its IO and the flags of every command.
 type program struct {
 	*IO
+	Out        *output // instead of the IO's
+	args       []string
 	dir, store string
 	json       bool
+
+	purposes map[string]string // why those hold their grants who are in the way
 }
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, io *IO, args []string) int {
-	p := &program{IO: io}
+	// A reader who leaves early must not end us before we have cleaned up.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	p := &program{IO: io, Out: &output{File: io.Out}, args: args}
 	root := p.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if failed := p.Out.failed(); failed != nil {
+		err = failed
+	}
 	p.report(err)
+	die(err)
 	return exitCode(err)
 }
 
@@ -53,7 +67,8 @@ and gets all of them at once, or waits its turn.`,
 	cmd.SetOut(p.Out)
 	cmd.SetErr(p.Err)
 	cmd.SetVersionTemplate("lockkeeper {{.Version}}\n")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err.Error()) })
+	cmd.SetFlagErrorFunc(p.wrongFlag)
+	cmd.SetHelpCommand(helpCommand())
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	f := cmd.PersistentFlags()
 	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
@@ -75,27 +90,6 @@ func version() string {
 		}
 	}
 	return v + ", " + info.GoVersion
-}
-
-// usage is an error in what was typed.
-func usage(cmd *cobra.Command, reason string) error {
-	return &lockkeeper.InputError{Field: "command", Value: cmd.CommandPath(), Reason: reason, Next: cmd.CommandPath() + " --help"}
-}
-
-// subcommand refuses words that are no command of a group, and says which one
-// may have been meant.
-func subcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	e := &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "unknown command of " + cmd.CommandPath(), Next: cmd.CommandPath() + " --help"}
-	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		e.Next = "did you mean " + cmd.CommandPath() + " " + strings.Join(near, " or ") + "?"
-	}
-	return e
 }
 
 // exactly takes so many arguments, which what names.
@@ -131,7 +125,11 @@ func (p *program) with(ctx context.Context, run func(*app.App) error) (err error
 			err = closing
 		}
 	}()
-	return run(a)
+	err = run(a)
+	if err != nil {
+		p.purpose(ctx, a, err)
+	}
+	return err
 }
 
 // printJSON writes one value to standard output.

@@ -1,7 +1,5 @@
 package cli
 
-import "os"
-
 // The few colours in use, as escape sequences.
 const (
 	red    = "\x1b[31m"
@@ -12,7 +10,7 @@ const (
 )
 
 // painter colours text for f, or leaves it as it is.
-func (io *IO) painter(f *os.File) func(colour, text string) string {
+func (io *IO) painter(f file) func(colour, text string) string {
 	if !io.colours(f) {
 		return func(_, text string) string { return text }
 	}

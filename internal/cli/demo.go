@@ -234,14 +234,7 @@ func (w *walk) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (w *walk) prompt(cmd *exec.Cmd, tail string) {
-	words := make([]string, len(cmd.Args))
-	for i, word := range cmd.Args {
-		words[i] = word
-		if strings.ContainsAny(word, " $&;") {
-			words[i] = "'" + word + "'"
-		}
-	}
-	fmt.Fprintln(w.Out, w.paint(bold, "$ "+strings.Join(words, " ")+tail))
+	fmt.Fprintln(w.Out, w.paint(bold, "$ "+typed(cmd.Args)+tail))
 }
 
 // run shows a command and what it answers, and checks how it ended.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,13 +34,18 @@ lockkeeper itself says so: then the command was never started.`,
 		Example: `  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
   lockkeeper lock exec --holder ci --read . -- make test`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case len(args) == 0 || args[0] == "":
 				return usage(cmd, "needs a command to run, after --")
+			case cmd.ArgsLenAtDash() != 0:
+				own := p.args[:len(p.args)-len(args)]
+				return &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "not preceded by --, so flags of lockkeeper and of the command cannot be told apart",
+					Next: typed(slices.Concat([]string{"lockkeeper"}, own, []string{"--"}, args))}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			return p.with(cmd.Context(), func(a *app.App) error { return p.exec(cmd.Context(), a, r, argv) })
+			return p.with(cmd.Context(), func(a *app.App) error { return p.exec(cmd, a, r, argv) })
 		},
 	}
 	r.flags(cmd.Flags())
@@ -45,8 +53,9 @@ lockkeeper itself says so: then the command was never started.`,
 	return cmd
 }
 
-func (p *program) exec(ctx context.Context, a *app.App, r request, argv []string) error {
-	req, err := r.build(p, a)
+func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string) error {
+	ctx := cmd.Context()
+	req, err := r.build(p, cmd, a, "nothing was run")
 	if err != nil {
 		return err
 	}
@@ -59,15 +68,17 @@ func (p *program) exec(ctx context.Context, a *app.App, r request, argv []string
 	// them, while this listening keeps them from ending us before the release.
 	waiting, stop := interruptible(ctx)
 	defer stop()
-	p.announce(waiting, a, req, time.Duration(r.wait))
-	g, err := a.Acquire(waiting, req, time.Duration(r.wait))
+	g, err := p.take(waiting, a, req, time.Duration(r.wait))
 	if err != nil {
 		return err
 	}
 	g.Keep()
+	p.reap(a)
+	var killer syscall.Signal
 	code, err := process.Run(g.Context(), process.Command{
-		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out, Stderr: p.Err,
+		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
 		Grant: g.ID, Foreground: true,
+		Killed: func(by syscall.Signal) { killer = by },
 		Started: func(group lockkeeper.Process) error {
 			if waiting.Err() != nil { // it came too late for the wait and too early for the command
 				return context.Cause(waiting)
@@ -76,13 +87,25 @@ func (p *program) exec(ctx context.Context, a *app.App, r request, argv []string
 			return err
 		},
 	})
-	return p.finish(ctx, a, g, code, err)
+	if err = p.finish(ctx, a, g, code, err); err != nil && err.Error() == "" && (killer == syscall.SIGINT || killer == syscall.SIGTERM) {
+		return killedBy(killer, nil)
+	}
+	return err
+}
+
+// reap looks for what others left behind while the command runs.
+func (p *program) reap(a *app.App) {
+	var once sync.Once
+	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) {
+		once.Do(func() { p.say("looking for abandoned locks failed: " + err.Error()) })
+	})
 }
 
 // finish gives the grant back and says how the command ended.
 func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code int, err error) error {
 	lost := context.Cause(g.Context())
 	var left *process.LeftoversError
+	var early *interruptedError // before the command had begun
 	if errors.As(err, &left) {
 		// The grant stays until recovery, once we are gone, has seen them gone.
 		return &codedError{exit: exitFailed, err: err}
@@ -93,12 +116,14 @@ func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code in
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, lost)}
 	case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, err)}
+	case errors.As(err, &early):
+		return killedBy(early.signal, early)
 	case err != nil && (code == process.ExitNotFound || code == process.ExitNotExecutable):
 		return &codedError{exit: code, err: err}
 	case err != nil:
 		return &codedError{exit: exitFailed, err: err}
 	case released != nil:
-		p.say("the command ended, but its grant could not be given back: " + released.Error())
+		return &codedError{exit: exitLost, err: fmt.Errorf("the command ended with %d, but its grant could not be given back: %w", code, released)}
 	}
 	if code == 0 {
 		return nil
@@ -135,5 +160,5 @@ func (p *program) announce(ctx context.Context, a *app.App, req lockkeeper.Reque
 		return // the request itself will say more
 	}
 	fmt.Fprintf(p.Err, "waiting up to %s:\n", span(wait))
-	p.conflicts(found, false)
+	p.conflicts(req.Holder, found, false)
 }

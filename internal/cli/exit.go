@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"syscall"
 
 	"lockkeeper"
 )
@@ -16,7 +17,7 @@ const (
 	exitTimeout   = 4   // waited, and still blocked
 	exitViolation = 5   // refused by the gate
 	exitOverLock  = 6   // a directory asked for writing
-	exitLost      = 125 // the grant was lost while the command ran
+	exitLost      = 125 // the grant was lost while the command ran, or could not be given back
 )
 
 var exitCodes = map[lockkeeper.Code]int{
@@ -34,8 +35,9 @@ var exitCodes = map[lockkeeper.Code]int{
 // codedError ends the program with a code of its own. Without an error there is
 // nothing to say: what ran has said it.
 type codedError struct {
-	exit int
-	err  error
+	exit   int
+	err    error
+	signal syscall.Signal // to die of, once all is cleaned up; 0: none
 }
 
 func (e *codedError) Error() string {

@@ -36,11 +36,11 @@ func (io *IO) lookup(name string) (string, bool) {
 	return "", false
 }
 
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+func isTerminal(f file) bool { return term.IsTerminal(int(f.Fd())) }
 
 // few is how many items of a list f gets: n for a person at a terminal, all where
 // a program reads, so that it finds each of them.
-func few(f *os.File, n int) int {
+func few(f file, n int) int {
 	if isTerminal(f) {
 		return n
 	}
@@ -51,7 +51,7 @@ func few(f *os.File, n int) int {
 const all = math.MaxInt
 
 // colours reports whether text for f may be coloured.
-func (io *IO) colours(f *os.File) bool {
+func (io *IO) colours(f file) bool {
 	if never, _ := io.lookup("NO_COLOR"); never != "" {
 		return false
 	}
@@ -62,7 +62,7 @@ func (io *IO) colours(f *os.File) bool {
 }
 
 // width is how many columns f shows; 0 when it is no terminal.
-func width(f *os.File) int {
+func width(f file) int {
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0

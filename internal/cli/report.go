@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +13,8 @@ func (p *program) report(err error) {
 	if err == nil || err.Error() == "" {
 		return
 	}
-	if p.json {
-		p.printJSON(facts(err))
+	if p.json && p.Out.err == nil {
+		p.printJSON(p.facts(err))
 		return
 	}
 	var blocked *lockkeeper.BlockedError
@@ -23,14 +22,12 @@ func (p *program) report(err error) {
 	switch {
 	case errors.As(err, &blocked):
 		p.say("blocked; nothing was taken")
-		p.conflicts(blocked.Conflicts, blocked.Truncated)
-		p.next(blocked.Conflicts)
+		p.conflicts(blocked.Holder, blocked.Conflicts, blocked.Truncated)
+		p.next(blocked.Holder, blocked.Conflicts, ", or stand in line with --wait 5m")
 	case errors.As(err, &timeout):
-		p.say(fmt.Sprintf("timed out after waiting %s (looked %d times); nothing was taken", span(timeout.Waited), timeout.Attempts))
-		p.conflicts(timeout.Conflicts, false)
-		p.next(timeout.Conflicts)
-	case errors.Is(err, context.Canceled):
-		p.say("interrupted; nothing was taken: " + err.Error())
+		p.say(fmt.Sprintf("timed out after waiting %s; nothing was taken", span(timeout.Waited)))
+		p.conflicts(timeout.Holder, timeout.Conflicts, false)
+		p.next(timeout.Holder, timeout.Conflicts, "")
 	default:
 		p.say(err.Error())
 	}
@@ -64,35 +61,6 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// conflicts lists who stands in the way.
-func (p *program) conflicts(list []lockkeeper.ConflictInfo, more bool) {
-	now := p.Now()
-	for _, c := range list {
-		how := "held by"
-		if c.Kind == lockkeeper.Waiting {
-			how = "awaited earlier by"
-		}
-		line := fmt.Sprintf("  %s %s: %s %s (%s %s) for %s, since %s", c.Mode, clean(c.Path), how, clean(c.Holder),
-			c.BlockingMode, clean(c.BlockingPath), span(now.Sub(c.AcquiredAt)), stamp(c.AcquiredAt))
-		if c.ExpiresAt == nil {
-			line += ", until released"
-		} else {
-			line += fmt.Sprintf(", expires %s at %s", until(c.ExpiresAt, now), stamp(*c.ExpiresAt))
-		}
-		fmt.Fprintf(p.Err, "%s, grant %s [%s]\n", line, c.GrantID, c.Kind)
-	}
-	if more {
-		fmt.Fprintln(p.Err, "  … and more")
-	}
-}
-
-func (p *program) next(list []lockkeeper.ConflictInfo) {
-	if len(list) == 0 {
-		return
-	}
-	fmt.Fprintf(p.Err, "%s lockkeeper why %s, or stand in line with --wait 5m\n", p.painter(p.Err)(bold, "next:"), list[0].GrantID)
-}
-
 func (p *program) conditions(list []lockkeeper.Condition) {
 	for _, c := range list {
 		holds := "does not hold"
@@ -108,7 +76,7 @@ func (p *program) conditions(list []lockkeeper.Condition) {
 }
 
 // facts is an error as JSON: its class, its message and what is known.
-func facts(err error) map[string]any {
+func (p *program) facts(err error) map[string]any {
 	out := map[string]any{"error": lockkeeper.CodeOf(err), "message": err.Error()}
 	var (
 		blocked   *lockkeeper.BlockedError
@@ -122,9 +90,10 @@ func facts(err error) map[string]any {
 	)
 	switch {
 	case errors.As(err, &blocked):
-		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, blocked.Conflicts, blocked.Truncated
+		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, listOf(blocked.Conflicts), blocked.Truncated
+		out["reasons"] = p.purposes
 	case errors.As(err, &timeout):
-		out["holder"], out["conflicts"] = timeout.Holder, timeout.Conflicts
+		out["holder"], out["conflicts"], out["reasons"] = timeout.Holder, listOf(timeout.Conflicts), p.purposes
 		out["waited_seconds"], out["attempts"] = timeout.Waited.Seconds(), timeout.Attempts
 	case errors.As(err, &over):
 		out["holder"], out["path"], out["policy"] = over.Holder, over.Path, over.Policy
@@ -144,4 +113,12 @@ func facts(err error) map[string]any {
 		out["store"], out["reason"], out["next"] = store.Store, store.Reason, store.Next
 	}
 	return out
+}
+
+// listOf is a list that JSON spells [] when it is empty.
+func listOf[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }

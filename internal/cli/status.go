@@ -162,7 +162,7 @@ func counted(n int, what string) string {
 func holdings(list []standing, now time.Time, paths int) *table {
 	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, wide: 2}
 	for _, s := range list {
-		rows := rowsOf(s.Entry, paths)
+		rows := s.rows(paths)
 		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), until(s.ExpiresAt, now), s.ID, s.note())
 		for _, row := range rows[1:] {
 			t.add("", row[0], row[1], "", "", "", "")
@@ -174,13 +174,22 @@ func holdings(list []standing, now time.Time, paths int) *table {
 func waits(list []standing, now time.Time, paths, holders int) *table {
 	t := &table{heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, wide: 2}
 	for _, s := range list {
-		rows := rowsOf(s.Entry, paths)
+		rows := s.rows(paths)
 		t.add(clean(s.Holder), rows[0][0], rows[0][1], span(now.Sub(s.AcquiredAt)), waitsFor(s.Conflicts, holders), s.ID, s.note())
 		for _, row := range rows[1:] {
 			t.add("", row[0], row[1], "", "", "", "")
 		}
 	}
 	return t
+}
+
+// rows is the rows of an entry, and its reason where it has one.
+func (s *standing) rows(limit int) [][2]string {
+	rows := rowsOf(s.Entry, limit)
+	if reason := s.Metadata["reason"]; reason != "" {
+		rows = append(rows, [2]string{"reason", clean(reason)})
+	}
+	return rows
 }
 
 // rowsOf is mode and path of each lock of an entry, and a last row for those

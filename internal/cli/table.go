@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,7 +16,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) print(f *os.File, paint func(colour, text string) string) {
+func (t *table) print(f file, paint func(colour, text string) string) {
 	widths := make([]int, len(t.heads))
 	for _, row := range append([][]string{t.heads}, t.rows...) {
 		for i, cell := range row {

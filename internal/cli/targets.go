@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -25,12 +25,16 @@ type targets struct {
 func (t *targets) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.read, "read", nil, "a `path` to read; repeatable")
 	f.StringArrayVar(&t.write, "write", nil, "a `path` to write; repeatable")
-	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one to a line; - is standard input")
-	f.StringArrayVar(&t.writeFrom, "write-from", nil, "a `file` with paths to write, one to a line; - is standard input")
+	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one to a line or separated by NUL; - is standard input")
+	f.StringArrayVar(&t.writeFrom, "write-from", nil, "a `file` with paths to write, one to a line or separated by NUL; - is standard input")
 }
 
 // resolve makes locks of all paths. One that is wrong refuses them all.
 func (t *targets) resolve(p *program, a *app.App) ([]lockkeeper.Lock, error) {
+	lists := slices.Concat(t.readFrom, t.writeFrom)
+	if i := slices.Index(lists, "-"); i >= 0 && slices.Contains(lists[i+1:], "-") {
+		return nil, &lockkeeper.InputError{Field: "file of paths", Value: "-", Reason: "standard input can be read once only", Next: "give one of the lists as a file"}
+	}
 	var locks []lockkeeper.Lock
 	add := func(mode lockkeeper.Mode, path string) error {
 		if len(locks) >= lockkeeper.MaxTargets {
@@ -56,7 +60,7 @@ func (t *targets) resolve(p *program, a *app.App) ([]lockkeeper.Lock, error) {
 			}
 		}
 		for _, file := range given.files {
-			if err := p.eachLine(file, func(path string) error { return add(given.mode, path) }); err != nil {
+			if err := p.eachPath(file, func(path string) error { return add(given.mode, path) }); err != nil {
 				return nil, err
 			}
 		}
@@ -64,9 +68,41 @@ func (t *targets) resolve(p *program, a *app.App) ([]lockkeeper.Lock, error) {
 	return locks, nil
 }
 
-// eachLine reads paths from a file or standard input. Lines end with a newline
-// alone: whatever else a path contains is part of it.
-func (p *program) eachLine(name string, visit func(string) error) error {
+// listLimit is more than the largest request spelled out.
+const listLimit = lockkeeper.MaxTargets * (lockkeeper.MaxPathSize + 1)
+
+// eachPath reads paths from a file or standard input: separated by NUL bytes
+// when there is one, one to a line otherwise. Whatever else a path contains is
+// part of it.
+func (p *program) eachPath(name string, visit func(string) error) error {
+	text, err := p.readList(name)
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return &lockkeeper.InputError{Field: "file of paths", Value: name, Reason: err.Error(), Next: "name a file you may read, or - for standard input"}
+	}
+	end := "\n"
+	if strings.Contains(text, "\x00") {
+		end = "\x00"
+	}
+	for path := range strings.SplitSeq(strings.TrimSuffix(text, end), end) {
+		if text == "" {
+			break
+		}
+		if end == "\n" && strings.HasSuffix(path, "\r") {
+			return &lockkeeper.InputError{Field: "path", Value: path, Reason: "it ends with a carriage return",
+				Next: "end the lines of " + name + " with a newline alone; a name that really ends so goes into a list separated by NUL"}
+		}
+		if err := visit(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) readList(name string) (string, error) {
 	from := p.In
 	if name != "-" {
 		path := name
@@ -75,34 +111,48 @@ func (p *program) eachLine(name string, visit func(string) error) error {
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			var at *fs.PathError
-			if errors.As(err, &at) {
-				err = at.Err
-			}
-			return &lockkeeper.InputError{Field: "file of paths", Value: name, Reason: err.Error(), Next: "name a file you may read, or - for standard input"}
+			return "", err
 		}
 		defer f.Close()
 		from = f
 	}
-	// One byte more than a path may have, so that the resolver refuses it, not
-	// the reader.
-	lines := bufio.NewReaderSize(from, 64<<10)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return &lockkeeper.InputError{Field: "path", Value: string(line[:200]), Reason: fmt.Sprintf("path over the limit of %d bytes", lockkeeper.MaxPathSize), Next: "give a shorter path"}
+	text, err := io.ReadAll(io.LimitReader(from, listLimit+1))
+	if err == nil && len(text) > listLimit {
+		err = fmt.Errorf("over the limit of %d paths", lockkeeper.MaxTargets)
+	}
+	return string(text), err
+}
+
+// notesShown is how many paths of one request are remarked upon.
+const notesShown = 8
+
+// notes tells what was perhaps not meant: a new file in a directory that is not
+// there, and a pattern that the shell did not expand.
+func (p *program) notes(a *app.App, locks []lockkeeper.Lock) {
+	if p.json {
+		return
+	}
+	missing := func(path string) bool {
+		_, err := os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(path)))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	shown := 0
+	for _, l := range locks {
+		pattern := strings.ContainsAny(l.Path, "*?[")
+		if !pattern && l.Mode != lockkeeper.Write || !missing(l.Path) {
+			continue
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return &lockkeeper.InputError{Field: "file of paths", Value: name, Reason: err.Error(), Next: "name a file you may read, or - for standard input"}
+		note := " is taken literally; nothing of that name exists"
+		if !pattern {
+			if parent, _ := lockkeeper.Parent(l.Path); !missing(parent) {
+				continue
+			}
+			note = " does not exist yet, nor does its directory"
 		}
-		if len(line) == 0 {
-			return nil
+		if shown++; shown > notesShown {
+			fmt.Fprintln(p.Err, "note: and more such paths")
+			return
 		}
-		if visitErr := visit(strings.TrimSuffix(string(line), "\n")); visitErr != nil {
-			return visitErr
-		}
-		if err != nil {
-			return nil
-		}
+		fmt.Fprintf(p.Err, "note: %s%s\n", clean(l.Path), note)
 	}
 }

@@ -269,6 +269,9 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 func TestPathsAreShortenedOnTerminalsOnly(t *testing.T) {
 	d := newDesk(t)
 	long := strings.Repeat("deep/", 30) + "file.rb"
+	if err := os.MkdirAll(filepath.Join(d.dir, filepath.Dir(long)), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", long)
 	if out := d.must(0, "status"); !strings.Contains(out, long) {
 		t.Errorf("a pipe got a shortened path:\n%s", out)

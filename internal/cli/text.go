@@ -51,3 +51,15 @@ func until(at *time.Time, now time.Time) string {
 	}
 	return "in " + span(at.Sub(now))
 }
+
+// typed is a command as one would type it.
+func typed(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'$&;|<>()*?[]#~`\\") {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +55,12 @@ type reasons struct {
 	Held    []standing         `json:"held"`
 	Waiting []standing         `json:"waiting"` // in the order they will be served
 	Events  []lockkeeper.Event `json:"events"`  // newest last
+
+	missing bool // a path that does not exist
+}
+
+func newReasons(about, name string) *reasons {
+	return &reasons{About: about, Name: name, Held: []standing{}, Waiting: []standing{}, Events: []lockkeeper.Event{}}
 }
 
 func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, error) {
@@ -61,7 +69,7 @@ func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, e
 		if err != nil {
 			return nil, err
 		}
-		r := &reasons{About: "grant", Name: name}
+		r := newReasons("grant", name)
 		if e != nil {
 			r.add(stand(a, *e))
 		}
@@ -71,7 +79,7 @@ func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, e
 	if err != nil {
 		return nil, err
 	}
-	r := &reasons{About: "holder", Name: name}
+	r := newReasons("holder", name)
 	for _, e := range slices.Concat(s.Held, s.Stale, s.Waiting) {
 		if e.Holder == name {
 			r.add(e)
@@ -108,7 +116,9 @@ func (p *program) whyPath(ctx context.Context, a *app.App, path string) (*reason
 	if err != nil {
 		return nil, err
 	}
-	r := &reasons{About: "path", Name: l.Path}
+	r := newReasons("path", l.Path)
+	_, err = os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path)))
+	r.missing = errors.Is(err, fs.ErrNotExist)
 	// Writing meets everybody who is there.
 	l.Mode = lockkeeper.Write
 	found, err := a.Locks.CheckConflicts(ctx, []lockkeeper.Lock{l})
@@ -160,6 +170,8 @@ func (p *program) showReasons(r *reasons) {
 	name := clean(r.Name)
 	switch {
 	case len(r.Held)+len(r.Waiting) > 0:
+	case r.About == "path" && r.missing:
+		fmt.Fprintf(p.Out, "%s is free, and no such file exists\n", name)
 	case r.About == "path":
 		fmt.Fprintf(p.Out, "%s is free: nobody holds it or waits for it\n", name)
 	case r.About == "holder":
@@ -185,7 +197,7 @@ func (p *program) showReasons(r *reasons) {
 }
 
 // showEntry tells all that is known of a grant or a waiting request.
-func (p *program) showEntry(f *os.File, s standing) {
+func (p *program) showEntry(f file, s standing) {
 	now := p.Now()
 	verb := "holds"
 	if s.State == waiting {

@@ -373,6 +373,9 @@ func TestSample(t *testing.T) {
 	c.Deployment = "" // it has no default that could be written
 	defaults := Default().Values()
 	for i, v := range c.Values() {
+		if v.Key == "space" { // init's to write
+			continue
+		}
 		if v.Value != defaults[i].Value || v.Source == "default" {
 			t.Errorf("uncommented: %+v, want %s", v, defaults[i].Value)
 		}

@@ -2,9 +2,9 @@ package config
 
 import "strings"
 
-// nearest finds the known key that was probably meant. Spellings that differ
+// Nearest finds the known key that was probably meant. Spellings that differ
 // in case, underscores and dashes alone count as equal.
-func nearest(typed string, known []string) (string, bool) {
+func Nearest(typed string, known []string) (string, bool) {
 	plain := strings.NewReplacer("_", "", "-", "")
 	typed = plain.Replace(strings.ToLower(typed))
 	if len(typed) > 64 {

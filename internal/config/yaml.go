@@ -106,7 +106,7 @@ func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
 		return
 	}
 	next := "use one of " + strings.Join(known, ", ")
-	if near, ok := nearest(name.Value, known); ok {
+	if near, ok := Nearest(name.Value, known); ok {
 		next = "did you mean " + near + "?"
 	}
 	l.refuseAt(pair.Key, "key", Redact(key), "unknown key", next)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"lockkeeper"
@@ -14,6 +15,9 @@ import (
 // GrantVariable is the environment variable that marks everything which runs
 // under a grant with the grant's id.
 const GrantVariable = "LOCKKEEPER_GRANT"
+
+// grantsVariable lists all grants that a process runs under, outermost first.
+const grantsVariable = "LOCKKEEPER_GRANTS"
 
 // Exit codes of a command that could not be run, as shells give them.
 const (
@@ -48,6 +52,20 @@ type Command struct {
 	// process group, right after the start, so that both are recorded. If it
 	// fails the command is killed and Run returns its error.
 	Started func(lockkeeper.Process) error
+
+	// Killed is called before Run returns when a signal ended the command, which
+	// the exit code alone cannot tell. Nil: nobody wants to know.
+	Killed func(syscall.Signal)
+}
+
+// tell reports how the command ended.
+func (c *Command) tell(state *os.ProcessState) {
+	if state == nil || c.Killed == nil {
+		return
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		c.Killed(status.Signal())
+	}
 }
 
 func (c *Command) check() error {
@@ -78,16 +96,24 @@ func (c *Command) prepare(cmd *exec.Cmd) {
 	}
 }
 
-// environment is the command's environment with exactly one mark in it.
+// environment is the command's environment with the mark of its grant in it, and
+// with those of the grants it runs under besides: a command under locks may run
+// another one.
 func (c *Command) environment() []string {
 	env := c.Env
 	if env == nil {
 		env = os.Environ()
 	}
+	all := c.Grant
+	for _, v := range env {
+		if outer, ok := strings.CutPrefix(v, grantsVariable+"="); ok {
+			all = outer + ":" + c.Grant
+		}
+	}
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, GrantVariable+"=")
+		return strings.HasPrefix(v, GrantVariable+"=") || strings.HasPrefix(v, grantsVariable+"=")
 	})
-	return append(env, GrantVariable+"="+c.Grant)
+	return append(env, GrantVariable+"="+c.Grant, grantsVariable+"="+all)
 }
 
 // Leftover is one process of a grant that could not be ended.

@@ -59,16 +59,20 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	return lockkeeper.Process{Host: host, Boot: string(bytes.TrimSpace(boot)), PIDNS: ns, PID: pid, Start: s.start}, nil
 }
 
-// hostName is the machine's name and, where it has one, a digest of its machine
-// id. The name alone is not enough: "same host, other boot" means that all its
+// hostName is the machine's name and a digest of its machine id. The name alone is not enough: "same host, other boot" means that all its
 // processes died, and two machines may both be called localhost.
 func hostName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("identify this host: %w", err)
 	}
-	if id, err := os.ReadFile("/etc/machine-id"); err == nil && len(bytes.TrimSpace(id)) > 0 {
-		name += fmt.Sprintf("/%.4x", sha256.Sum256(append([]byte("lockkeeper host "), bytes.TrimSpace(id)...)))
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil || len(bytes.TrimSpace(id)) == 0 {
+		// Nothing tells it from its namesakes but the boot: then another boot is
+		// another host, and nobody there is called dead.
+		if id, err = os.ReadFile("/proc/sys/kernel/random/boot_id"); err != nil {
+			return "", fmt.Errorf("identify this host: %w", err)
+		}
 	}
-	return name, nil
+	return name + fmt.Sprintf("/%.4x", sha256.Sum256(append([]byte("lockkeeper host "), bytes.TrimSpace(id)...))), nil
 }

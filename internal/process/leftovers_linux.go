@@ -33,19 +33,48 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if p.Boot != h.self.Boot {
 		return nil // nothing survives a restart of the machine
 	}
+	return end(ctx, grantID, func(t table) map[int]bool { return workOf(t, p.Group, grantID) })
+}
+
+// EndWork kills what a living holder runs under a grant, and not the holder
+// itself, and returns when it is gone. It refuses where the holder cannot be
+// seen.
+func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error {
+	if grantID == "" {
+		return &lockkeeper.InputError{Field: "grant", Reason: "empty"}
+	}
+	if h.Life(p) != lockkeeper.LifeAlive {
+		return h.EndLeftovers(ctx, p, grantID)
+	}
 	return end(ctx, grantID, func(t table) map[int]bool {
-		set := markedIn(t, grantID)
-		if p.Group > 0 && slices.ContainsFunc(keys(set), func(pid int) bool { return t[pid].group == p.Group }) {
-			addGroup(t, p.Group, set)
-		}
+		set := workOf(t, p.Group, grantID)
+		delete(set, p.PID)
 		return set
 	})
+}
+
+// workOf finds what runs under a grant: whatever carries its mark, and the
+// process group that was recorded, if one of its members carries the mark. When
+// none does, because all of them hide their environment, the group counts as
+// well: its number can have gone to strangers, but strangers can be read.
+func workOf(t table, group int, grantID string) map[int]bool {
+	set := markedIn(t, grantID)
+	if group <= 0 {
+		return set
+	}
+	for pid, s := range t {
+		if s.group == group && !s.dead() && (set[pid] || markOf(pid, grantID) == unreadable) {
+			addGroup(t, group, set)
+			break
+		}
+	}
+	return set
 }
 
 func markedIn(t table, grantID string) map[int]bool {
 	set := map[int]bool{}
 	for pid, s := range t {
-		if !s.dead() && marked(pid, grantID) {
+		if !s.dead() && markOf(pid, grantID) == marked {
 			set[pid] = true
 		}
 	}

@@ -51,6 +51,11 @@ func (*Host) EndLeftovers(_ context.Context, p lockkeeper.Process, grantID strin
 		Next:   "let the lease run out"}
 }
 
+// EndWork refuses, for the same reason.
+func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error {
+	return h.EndLeftovers(ctx, p, grantID)
+}
+
 // Run runs a command and kills it when ctx ends. It knows nothing of the
 // command's descendants.
 func Run(ctx context.Context, c Command) (int, error) {
@@ -82,6 +87,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 		}
 	}
 	cmd.Wait()
+	c.tell(cmd.ProcessState)
 	return cmd.ProcessState.ExitCode(), context.Cause(ctx)
 }
 

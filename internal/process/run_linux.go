@@ -87,6 +87,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	leftovers := r.sweep()
 	cmd.Wait()
 	home.reap()
+	c.tell(cmd.ProcessState)
 	return exitCode(cmd.ProcessState), errors.Join(why, leftovers)
 }
 
@@ -221,7 +222,7 @@ func (r *run) sweep() error {
 		set := map[int]bool{}
 		for pid := range below {
 			s := t[pid]
-			if pid != os.Getpid() && (s.group == r.group || !s.dead() && marked(pid, r.Grant)) {
+			if pid != os.Getpid() && (s.group == r.group || !s.dead() && markOf(pid, r.Grant) == marked) {
 				set[pid] = true
 			}
 		}

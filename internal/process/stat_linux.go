@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -127,13 +129,33 @@ func (t table) below(set map[int]bool) {
 	}
 }
 
-// marked reports whether the environment a process was started with carries the
-// mark of a grant. An environment that may not be read belongs to another user.
-func marked(pid int, grantID string) bool {
+// mark is what the environment of a process says about a grant.
+type mark uint8
+
+const (
+	unmarked   mark = iota
+	marked          // it runs under the grant
+	unreadable      // of another user, or wiped out by the program itself
+)
+
+// markOf reads the environment a process was started with.
+func markOf(pid int, grantID string) mark {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || len(env) == 0 {
-		return false
+	if err != nil || len(bytes.Trim(env, "\x00")) == 0 {
+		return unreadable
 	}
-	env = append(append([]byte{0}, env...), 0)
-	return bytes.Contains(env, []byte("\x00"+GrantVariable+"="+grantID+"\x00"))
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		name, value, _ := bytes.Cut(v, []byte("="))
+		switch string(name) {
+		case GrantVariable:
+			if string(value) == grantID {
+				return marked
+			}
+		case grantsVariable:
+			if slices.Contains(strings.Split(string(value), ":"), grantID) {
+				return marked
+			}
+		}
+	}
+	return unmarked
 }

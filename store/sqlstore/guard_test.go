@@ -225,7 +225,7 @@ func TestSQLiteMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
-	if err = errors.Join(err, conn.Close()); err != nil {
+	if err = errors.Join(err, conn.Close(), makeTurn(s.where+"-turn")); err != nil {
 		t.Fatal(err)
 	}
 	errs := make(chan error, 4)
@@ -325,6 +325,64 @@ func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
 	}
 }
 
+// What would give the database a second life beside the first is refused.
+func TestSQLiteSecondLife(t *testing.T) {
+	s, _ := filled(t)
+	alias := filepath.Join(t.TempDir(), "alias.db")
+	if err := os.Link(s.where, alias); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s, "2 names")
+	if err := errors.Join(os.Remove(alias), os.Remove(s.where+"-turn")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s, "remembers the last change is missing")
+	if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if g := fill(t, s, "on"); g.Fence < epochSize {
+		t.Errorf("fence %d after numbers were lost, want a new epoch", g.Fence)
+	}
+}
+
+// All of the database's directory put back as it was is noticed by what was
+// remembered elsewhere.
+func TestSQLiteRemembersElsewhere(t *testing.T) {
+	s, _ := filled(t)
+	elsewhere, err := os.OpenFile(filepath.Join(t.TempDir(), "mark"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	take := func(path string) error {
+		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{Mark: elsewhere})
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("h", path))
+		return err
+	}
+	if err := take("first"); err != nil {
+		t.Fatal(err)
+	}
+	old := map[string][]byte{}
+	for _, f := range []string{"", "-wal", "-turn"} {
+		if old[f], err = os.ReadFile(s.where + f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := take("second"); err != nil {
+		t.Fatal(err)
+	}
+	for f, b := range old { // in place: the same files
+		if err := errors.Join(os.WriteFile(s.where+f, b, 0o600), os.RemoveAll(s.where+"-shm")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantStore(t, take("second"), "overwritten with a backup")
+}
+
 // Nothing half-made is left where a database is to be, and nothing old is
 // played into a new one.
 func TestSQLiteCreate(t *testing.T) {
@@ -335,7 +393,19 @@ func TestSQLiteCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStore(t, CreateSQLite(t.Context(), s.where, s.space), "-wal")
-	if err := errors.Join(os.Remove(s.where+"-wal"), CreateSQLite(t.Context(), s.where, s.space)); err != nil {
+	if err := os.Remove(s.where + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	wantStore(t, CreateSQLite(t.Context(), s.where, s.space), "-turn")
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.Remove(s.where+"-turn"), os.WriteFile(victim, []byte("kept"), 0o600), os.Symlink(victim, s.where+"-turn")); err != nil {
+		t.Fatal(err)
+	}
+	wantStore(t, CreateSQLite(t.Context(), s.where, s.space), "-turn")
+	if b, err := os.ReadFile(victim); string(b) != "kept" {
+		t.Errorf("behind the link is now %q, %v", b, err)
+	}
+	if err := errors.Join(os.Remove(s.where+"-turn"), CreateSQLite(t.Context(), s.where, s.space)); err != nil {
 		t.Fatal(err)
 	}
 	if g := fill(t, s, "first"); g.Fence != 1 {

@@ -124,7 +124,7 @@ func (p *Postgres) greet(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p *Postgres) spaceGone() error {
-	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it, or stop every holder and run `lockkeeper init`"}
+	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it; if nobody works there any more, `lockkeeper init --new-world`"}
 }
 
 // incarnationSQL identifies the physical database: it differs after a restore

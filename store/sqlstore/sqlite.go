@@ -25,6 +25,10 @@ type Options struct {
 	Clock func() lockkeeper.Moment
 	// Boot replaces the host's boot id, in tests. Only SQLite uses it.
 	Boot string
+	// Mark is a file elsewhere, the caller's, in which an SQLite store remembers
+	// the last number given, besides beside the database: what puts back all of
+	// the database's directory does not reach it.
+	Mark *os.File
 	// Busy bounds how long a transaction waits for its turn. Default 10 s.
 	Busy time.Duration
 }
@@ -74,6 +78,9 @@ func openSQLite(ctx context.Context, s *SQLite) (_ *SQLite, err error) {
 	if err := refuseNetworkDisk(filepath.Dir(s.path)); err != nil {
 		return nil, err
 	}
+	if err := refuseShiftedTime(); err != nil {
+		return nil, err
+	}
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
 		return nil, openProblem(s.path, err)
 	}
@@ -108,9 +115,12 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 	if err := s.checkVersion(); err != nil {
 		return err
 	}
-	if s.turn, err = openTurn(s.path + "-turn"); err != nil {
+	if s.turn, err = openTurn(s.path + "-turn"); errors.Is(err, fs.ErrNotExist) {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "the file beside it that remembers the last change is missing: latest changes may be, too", Next: restoredNext}
+	} else if err != nil {
 		return openProblem(s.path+"-turn", err)
 	}
+	s.turn.elsewhere = s.opt.Mark
 	if err := s.unreplaced(); err != nil {
 		return err
 	}

@@ -10,17 +10,20 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lockkeeper"
 )
 
 // CreateSQLite makes a new database with one empty space. It refuses a path
-// where something exists, and a path beside which an earlier database left its
-// log of writes: SQLite would play it into the new one.
+// where something exists, and a path beside which there is anything that would
+// become part of it: an earlier database's log of writes, or a link to
+// somewhere else.
 func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
 		return err
 	}
-	for _, there := range []string{path, path + "-wal", path + "-journal"} {
+	for _, there := range []string{path, path + "-wal", path + "-journal", path + "-turn", path + "-bells"} {
 		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
 			return createProblem(path, &fs.PathError{Op: "create", Path: there, Err: errors.Join(fs.ErrExist, err)})
 		}
@@ -36,11 +39,12 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := makeSQLite(ctx, draft, space); err != nil {
 		return createProblem(path, err)
 	}
-	if err := os.Truncate(path+"-turn", 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return createProblem(path, err) // it would remember the numbers of an earlier database
-	}
-	if err := os.Link(draft, path); err != nil {
+	if err := makeTurn(path + "-turn"); err != nil {
 		return createProblem(path, err)
+	}
+	// Not by a link, which would leave two names if we die before the first is gone.
+	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE); err != nil {
+		return createProblem(path, &os.LinkError{Op: "rename", Old: draft, New: path, Err: err})
 	}
 	return syncDirectory(filepath.Dir(path))
 }
@@ -98,6 +102,10 @@ func syncDirectory(dir string) error {
 // lost its latest writes. Numbers go on in a new epoch, above every one that was
 // ever given.
 func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
+	made := makeTurn(path + "-turn")
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return openProblem(path+"-turn", made)
+	}
 	s, err := openSQLite(ctx, &SQLite{path: path, space: space, opt: opt, restoring: true})
 	if err != nil {
 		return err
@@ -109,7 +117,11 @@ func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 			if err != nil {
 				return err
 			}
-			return t.(*tx).newEpoch(now, given)
+			x := t.(*tx)
+			if made == nil { // what was remembered is lost
+				given = max(given, x.seq+1)
+			}
+			return x.newEpoch(now, given)
 		})
 	}
 	return errors.Join(err, s.Close())

@@ -20,7 +20,7 @@ import (
 func (s *SQLite) unreplaced() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(s.opened, now) {
-		return nil
+		return s.oneName(now)
 	}
 	reason := "the lock database was replaced by another file"
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,6 +30,16 @@ func (s *SQLite) unreplaced() error {
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
 		Next: "stop every holder here, put the database back or run `lockkeeper init --new-world`"}
+}
+
+// oneName refuses a database with hard links: opened by another name, it would
+// have another log of writes.
+func (s *SQLite) oneName(info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink == 1 {
+		return nil
+	}
+	return &lockkeeper.StoreError{Store: s.path, Reason: fmt.Sprintf("the lock database has %d names (hard links)", st.Nlink), Next: "remove the others"}
 }
 
 const restoredNext = "stop every holder here, then `lockkeeper init --restored`"
@@ -131,7 +141,7 @@ func (s *SQLite) explain(err error) error {
 	p := &lockkeeper.StoreError{Store: s.path, Err: err}
 	switch {
 	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
-		p.Reason, p.Next = "the lock database is damaged", "stop every holder, move the file aside, and run `lockkeeper init`; the file holds the audit trail"
+		p.Reason, p.Next = "the lock database is damaged", "stop every holder, move the file aside, and run `lockkeeper init --new-world`; the file holds the audit trail"
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, errNoTurn):
 		p.Reason, p.Next = "the lock database is busy: "+s.turn.holder(), "look at that process; it should write for milliseconds only"
 	case errors.Is(err, sqlite3.READONLY), isReadOnlyDisk(err):

@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +22,26 @@ func monotonic() lockkeeper.Moment {
 		panic(fmt.Sprintf("CLOCK_MONOTONIC: %v", err)) // the kernel always has it
 	}
 	return lockkeeper.Moment{Lease: lockkeeper.Instant(ts.Nano()), Wall: time.Now()}
+}
+
+// refuseShiftedTime refuses a time namespace of its own: the monotonic clock
+// reads differently there, so leases of other processes would look past.
+func refuseShiftedTime() error {
+	b, err := os.ReadFile("/proc/self/timens_offsets")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a kernel without them
+	}
+	if err != nil {
+		return fmt.Errorf("time namespace: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) == 3 && (f[1] != "0" || f[2] != "0") {
+			return &lockkeeper.StoreError{Store: "SQLite", Reason: "this process runs in a time namespace of its own, where leases cannot be compared with those of others",
+				Next: "run it outside, or use PostgreSQL"}
+		}
+	}
+	return nil
 }
 
 func bootID() (string, error) {

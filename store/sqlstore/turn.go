@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -32,19 +33,39 @@ var errNoTurn = errors.New("the turn to write did not come")
 // Its file also remembers the last number given, for a database that
 // went back in time in its place: a backup copied over it, a lost log of writes.
 type turn struct {
-	mu      sync.Mutex
-	file    *os.File
-	pending chan error // a wait that was abandoned but has not ended; nil if none
-	wanted  bool       // somebody waits for pending
-	closed  bool
+	mu   sync.Mutex
+	file *os.File
+	// elsewhere remembers the last number, too; nil for none
+	elsewhere *os.File
+	pending   chan error // a wait that was abandoned but has not ended; nil if none
+	wanted    bool       // somebody waits for pending
+	closed    bool
 }
 
+// openTurn opens the file that was made with the database: a missing one has
+// taken the last number with it. It follows no link, which might lead anywhere.
 func openTurn(path string) (*turn, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return &turn{file: f}, nil
+}
+
+// makeTurn makes the file anew.
+func makeTurn(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // take waits for the turn, for limit at most. The caller serialises calls.
@@ -109,21 +130,32 @@ func (t *turn) wait(pending chan error) {
 }
 
 // mark is the last number that was noted; 0 when none was.
-func (t *turn) mark() (uint64, error) {
-	var b [8]byte
-	n, err := t.file.ReadAt(b[:], 0)
-	if n < len(b) {
-		if errors.Is(err, io.EOF) {
-			err = nil
+func (t *turn) mark() (last uint64, err error) {
+	for _, f := range []*os.File{t.file, t.elsewhere} {
+		var b [8]byte
+		if f == nil {
+			continue
 		}
-		return 0, err
+		n, err := f.ReadAt(b[:], 0)
+		if n < len(b) && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if n == len(b) {
+			last = max(last, binary.BigEndian.Uint64(b[:]))
+		}
 	}
-	return binary.BigEndian.Uint64(b[:]), nil
+	return last, nil
 }
 
 // note remembers a number that was committed. It is never ahead, and may lag:
 // after a loss of power, or on a full disk.
-func (t *turn) note(seq uint64) { t.file.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0) }
+func (t *turn) note(seq uint64) {
+	for _, f := range []*os.File{t.file, t.elsewhere} {
+		if f != nil {
+			f.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0)
+		}
+	}
+}
 
 func (t *turn) giveBack() { flock(t.file, syscall.LOCK_UN) }
 

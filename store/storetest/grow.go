@@ -17,6 +17,7 @@ var growTests = []test{
 	{"extend in order", testExtendInOrder},
 	{"extend by try", testExtendByTry},
 	{"extend against a waiter", testExtendAgainstWaiter},
+	{"extend does not starve a waiter", testExtendBehindWaiter},
 	{"where the set is fixed", testFixedSet},
 }
 
@@ -160,6 +161,22 @@ func testExtendAgainstWaiter(t *testing.T, f Fixture) {
 	b.release(g)
 	b.isServed(w)
 	b.sound()
+}
+
+// A grant that was asked for after somebody began to wait cannot grow past them.
+//
+// shows: SW-73
+func testExtendBehindWaiter(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	reader := b.takes(asks("r", "session", read("y")))
+	w := b.waits(asks("w", "agent", write("y")))
+	late := b.takes(asks("l", "session", read("x")))
+	if _, err := b.m.Extend(b.ctx, late.ID, late.Token, read("y")...); !lock.IsBlocked(err) {
+		t.Fatalf("a late reader grows past a waiting writer: %v", err)
+	}
+	b.sound()
+	b.release(reader)
+	b.isServed(w)
 }
 
 // shows: SW-42 PL-44

@@ -59,6 +59,10 @@ func (p *processes) EndLeftovers(_ context.Context, _ lockkeeper.Process, id str
 	return p.stuck
 }
 
+func (p *processes) EndWork(ctx context.Context, q lockkeeper.Process, id string) error {
+	return p.EndLeftovers(ctx, q, id)
+}
+
 func (b *bench) recover(want int) {
 	b.Helper()
 	if n, err := b.m.Recover(b.ctx); n != want || err != nil {

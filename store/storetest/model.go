@@ -72,10 +72,12 @@ func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	return true
 }
 
-// mayGrow reports whether a grant may add locks: other live grants alone decide.
-func (m *model) mayGrow(ls []lockkeeper.Lock, id string) bool {
+// mayGrow reports whether a grant may add locks: other live grants decide, and
+// whoever waits with a ticket before the given one.
+func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 	for _, r := range m.recs {
-		if r.ID != id && r.State != lockkeeper.StateWaiting && !m.lapsed(r) && conflict(ls, r.Locks) {
+		counts := r.State != lockkeeper.StateWaiting || r.Ticket < before
+		if r.ID != id && counts && !m.lapsed(r) && conflict(ls, r.Locks) {
 			return false
 		}
 	}

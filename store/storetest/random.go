@@ -331,7 +331,7 @@ func (r *run) upgrade() touched {
 		switch {
 		case !r.model.policies[g.Policy].Upgrade || rec.Locks[i].Mode == lockkeeper.Read:
 			want = lockkeeper.CodeRefused
-		case rec.Locks[i].Mode == lockkeeper.Upgradeable && !r.model.mayGrow([]lockkeeper.Lock{asked}, g.ID):
+		case rec.Locks[i].Mode == lockkeeper.Upgradeable && !r.model.mayGrow([]lockkeeper.Lock{asked}, g.ID, 0):
 			want = lockkeeper.CodeBlocked
 		}
 	}
@@ -375,7 +375,7 @@ func (r *run) extension(g *lock.Grant, policy lockkeeper.Policy, l lockkeeper.Lo
 			return lockkeeper.CodeRefused
 		}
 	}
-	if !r.model.mayGrow([]lockkeeper.Lock{l}, g.ID) {
+	if !r.model.mayGrow([]lockkeeper.Lock{l}, g.ID, rec.Ticket) {
 		return lockkeeper.CodeBlocked
 	}
 	return ""

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+)
+
+// How much of what stands in the way is shown.
+const (
+	conflictsShown = 8  // paths of one grant, on a terminal
+	conflictLines  = 96 // lines in all, also where a program reads: a hundred with what is around them
+	purposesLooked = 5  // grants whose reasons are looked up
+)
+
+// purpose finds out why those hold their grants who are in the way, while the
+// store is open. What cannot be found is left out.
+func (p *program) purpose(ctx context.Context, a *app.App, err error) {
+	list := inTheWay(err)
+	p.purposes = map[string]string{}
+	looked := map[string]bool{}
+	for _, c := range list {
+		if looked[c.GrantID] || len(looked) == purposesLooked {
+			continue
+		}
+		looked[c.GrantID] = true
+		if e, err := a.Locks.Entry(ctx, c.GrantID); err == nil && e != nil && e.Metadata["reason"] != "" {
+			p.purposes[c.GrantID] = e.Metadata["reason"]
+		}
+	}
+}
+
+// inTheWay is the conflicts that an error carries.
+func inTheWay(err error) []lockkeeper.ConflictInfo {
+	var blocked *lockkeeper.BlockedError
+	var timeout *lockkeeper.LockTimeoutError
+	switch {
+	case errors.As(err, &blocked):
+		return blocked.Conflicts
+	case errors.As(err, &timeout):
+		return timeout.Conflicts
+	}
+	return nil
+}
+
+// conflicts lists who stands in the way of holder, a block for each grant.
+func (p *program) conflicts(holder string, list []lockkeeper.ConflictInfo, more bool) {
+	var order []string
+	byGrant := map[string][]lockkeeper.ConflictInfo{}
+	for _, c := range list {
+		if byGrant[c.GrantID] == nil {
+			order = append(order, c.GrantID)
+		}
+		byGrant[c.GrantID] = append(byGrant[c.GrantID], c)
+	}
+	left := conflictLines
+	for i, id := range order {
+		if left < 3 { // a grant, a path, and that there are more
+			fmt.Fprintf(p.Err, "  … and %s more\n", counted(len(order)-i, "grant"))
+			return
+		}
+		left -= p.blocker(holder, byGrant[id], min(few(p.Err, conflictsShown), left-2))
+	}
+	if more {
+		fmt.Fprintln(p.Err, "  … and more")
+	}
+}
+
+// blocker shows one grant that stands in the way, with so many of the paths
+// asked for, and returns how many lines that took.
+func (p *program) blocker(holder string, list []lockkeeper.ConflictInfo, limit int) (lines int) {
+	first, now := list[0], p.Now()
+	how, who := "held by", clean(first.Holder)
+	if first.Kind == lockkeeper.Waiting {
+		how = "awaited earlier by"
+	}
+	if first.Holder == holder {
+		who = "you (" + who + ")"
+	}
+	if purpose := p.purposes[first.GrantID]; purpose != "" {
+		who += fmt.Sprintf(" %q", clean(purpose))
+	}
+	end := "until released"
+	if first.ExpiresAt != nil {
+		end = "expires " + until(first.ExpiresAt, now)
+	}
+	fmt.Fprintf(p.Err, "  %s %s for %s, %s, grant %s\n", how, who, span(now.Sub(first.AcquiredAt)), end, first.GrantID)
+	for i, c := range list {
+		if i == limit && i+1 < len(list) {
+			fmt.Fprintf(p.Err, "    … and %d more\n", len(list)-i)
+			return i + 2
+		}
+		line := fmt.Sprintf("    %s %s", c.Mode, clean(c.Path))
+		if c.BlockingPath != c.Path || c.BlockingMode != c.Mode {
+			line += fmt.Sprintf(" (against %s %s)", c.BlockingMode, clean(c.BlockingPath))
+		}
+		fmt.Fprintln(p.Err, line)
+	}
+	return len(list) + 1
+}
+
+// next says what holder can do about the first who is in the way.
+func (p *program) next(holder string, list []lockkeeper.ConflictInfo, orWait string) {
+	if len(list) == 0 {
+		return
+	}
+	under, _ := p.lookup(process.GrantVariable)
+	step := "lockkeeper why " + list[0].GrantID + orWait
+	for _, c := range list {
+		switch {
+		case c.GrantID == under:
+			fmt.Fprintf(p.Err, "  %s is the grant that this command itself runs under: waiting for it would never end\n", under)
+			step = "work with the locks that LOCKKEEPER_GRANT has, or ask for all of them in lock exec"
+		case c.Holder == holder && c.Kind == lockkeeper.Held && holder != "":
+			step = "lockkeeper lock release " + c.GrantID
+		default:
+			continue
+		}
+		break
+	}
+	fmt.Fprintf(p.Err, "%s %s\n", p.painter(p.Err)(bold, "next:"), step)
+}
