@@ -47,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"save":    save,
 			"inline":  inLine,
 			"running": running,
+			"stale":   stale,
 			"sql":     sql,
 			"long":    long,
 			"server":  server,
@@ -126,6 +127,13 @@ func inLine(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, args[0]+" requests in line", func(s state) bool { return len(s.Waiting) == want })
 }
 
+// stale N returns when N grants are stale.
+func stale(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	until(ts, args[0]+" stale grants", func(s state) bool { return len(s.Stale) == want })
+}
+
 // running HOLDER returns when the command that a holder runs is on record.
 func running(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, "a running command of "+args[0], func(s state) bool {
@@ -154,6 +162,7 @@ type state struct {
 		Holder  string
 		Process struct{ Group int }
 	}
+	Stale   []json.RawMessage
 	Waiting []json.RawMessage
 }
 

@@ -46,6 +46,9 @@ func (r *request) build(p *program, cmd *cobra.Command, a *app.App, outcome stri
 			return req, err
 		}
 	}
+	if err := r.checkTTL(cmd); err != nil {
+		return req, err
+	}
 	req = lockkeeper.Request{Holder: r.holder, Policy: r.policy, TTL: time.Duration(r.ttl)}
 	if r.reason != "" {
 		req.Metadata = map[string]string{"reason": r.reason}
@@ -58,6 +61,18 @@ func (r *request) build(p *program, cmd *cobra.Command, a *app.App, outcome stri
 	}
 	p.notes(a, req.Locks)
 	return req, nil
+}
+
+// shortestTTL is the least that is of use to anybody: a grant that is gone
+// before its id is read protects nothing.
+const shortestTTL = time.Second
+
+func (r *request) checkTTL(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("ttl") || time.Duration(r.ttl) >= shortestTTL {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "ttl", Value: time.Duration(r.ttl).String(), Reason: "shorter than " + shortestTTL.String(),
+		Next: "give more, or leave --ttl out for the policy's own"}
 }
 
 type acquireOptions struct {
@@ -73,7 +88,18 @@ func (p *program) acquireCommand() *cobra.Command {
 		Long: `Take locks on files and directories, all of them or none, and print the id of
 the grant. The grant ends when it is released, or when nothing renewed it for
 its time to live. With --wait the request stands in line, served in the order
-of asking; without, being blocked is exit code 3.`,
+of asking; without, being blocked is exit code 3.
+
+Without --holder the holder is a callsign for this terminal, such as otter-7: the
+same name for all that is typed there.
+
+The policies, with their times where lockkeeper.yaml sets no others:
+  agent    a task on single files; 30m, freed at its end and with its process (default)
+  session  a sitting that grows: 15m, paths that are free may be added later
+  dal      a job on a tree of data: 45s, directories, upgradeable; freed on proof only
+  tidy     a sweep over directories: 30m; when that is past, the next one may break it
+  author   a text under one hand: 15m; when that is past, a person decides
+  person   held until released, however long; a person decides`,
 		Example: `  grant=$(lockkeeper lock acquire --holder otter --write app/user.rb --read config/)
   lockkeeper lock acquire --write app/user.rb --wait 5m --reason "rename the user model"
   git diff -z --name-only --relative | lockkeeper lock acquire --write-from -

@@ -80,7 +80,9 @@ func (p *program) audit(ctx context.Context, a *app.App, o auditOptions, since t
 	}
 	enc := json.NewEncoder(p.Out)
 	enc.SetEscapeHTML(false)
+	shown := 0
 	show := func(ev lockkeeper.Event) error {
+		shown++
 		if p.json {
 			return enc.Encode(ev)
 		}
@@ -88,12 +90,16 @@ func (p *program) audit(ctx context.Context, a *app.App, o auditOptions, since t
 		return err
 	}
 	if o.limit == 0 {
-		return eachEvent(ctx, a, since, func(ev lockkeeper.Event) error {
+		err := eachEvent(ctx, a, since, func(ev lockkeeper.Event) error {
 			if !want(ev) {
 				return nil
 			}
 			return show(ev)
 		})
+		if err == nil {
+			p.noneShown(shown)
+		}
+		return err
 	}
 	found, err := latestEvents(ctx, a, since, o.limit, want)
 	if err != nil {
@@ -104,7 +110,15 @@ func (p *program) audit(ctx context.Context, a *app.App, o auditOptions, since t
 			return err
 		}
 	}
+	p.noneShown(shown)
 	return nil
+}
+
+// noneShown tells an empty answer from a missing one.
+func (p *program) noneShown(shown int) {
+	if shown == 0 && !p.json {
+		fmt.Fprintln(p.Err, "no events match")
+	}
 }
 
 // filter makes the question whether an event is asked for.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,12 @@ real output. It needs no set-up and leaves nothing behind.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return p.demo(ctx)
+			err := p.demo(ctx)
+			var by *interruptedError
+			if errors.As(context.Cause(ctx), &by) { // whoever did it knows
+				return killedBy(by.signal, nil)
+			}
+			return err
 		},
 	}
 }
@@ -180,7 +186,7 @@ func (w *walk) inLine(ctx context.Context, ended <-chan struct{}) (grant string,
 func (w *walk) crash(ctx context.Context) error {
 	w.title("5. A holder crashes: kill -9, with a child of its own still running.")
 	holder := w.command(ctx, "lock", "exec", "--holder", "badger", "--write", "app/models/cart.rb", "--",
-		"sh", "-c", "sleep 600 & echo $!; wait")
+		"sh", "-c", "sleep 60 & echo $!; wait")
 	w.prompt(holder, " &")
 	out, err := holder.StdoutPipe()
 	if err != nil {
@@ -230,6 +236,9 @@ func (w *walk) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.self, args...)
 	cmd.Args[0] = "lockkeeper"
 	cmd.Dir, cmd.Env = w.dir, w.env
+	// Asked to end, it ends what it runs.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
@@ -241,6 +250,9 @@ func (w *walk) prompt(cmd *exec.Cmd, tail string) {
 func (w *walk) run(ctx context.Context, want int, args ...string) error {
 	cmd := w.command(ctx, args...)
 	w.prompt(cmd, "")
+	if w.Out.err != nil { // nobody looks any more
+		return w.Out.err
+	}
 	out, err := cmd.CombinedOutput()
 	w.Out.Write(out)
 	var exit *exec.ExitError

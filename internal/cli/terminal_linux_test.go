@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -185,7 +186,10 @@ func TestAgentMayNotForceOnATerminal(t *testing.T) {
 // shows: LM-22 LM-23
 func TestClearFreesAllThatMayBeFreed(t *testing.T) {
 	d := newDesk(t)
-	d.must(0, "lock", "acquire", "--holder", "writer", "--policy", "author", "--write", "ch1", "--ttl", "1ms")
+	d.must(0, "lock", "acquire", "--holder", "writer", "--policy", "author", "--write", "ch1", "--ttl", "1s")
+	for !strings.Contains(d.must(0, "status"), "STALE") {
+		runtime.Gosched()
+	}
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	job := d.must(0, "lock", "acquire", "--holder", "job", "--policy", "dal", "--write", "data")
 	out := d.answering("clear", 1, "lock", "clear", "--reason", "power cut")

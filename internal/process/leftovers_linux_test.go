@@ -97,3 +97,33 @@ func TestEndLeftoversRefusesWhatItCannotSee(t *testing.T) {
 		t.Errorf("machine started again: %v", err)
 	}
 }
+
+// What runs under a grant inside another is found by either.
+func TestNestedGrantsAreBothFound(t *testing.T) {
+	outer := Command{Grant: "g-outer"}
+	inner := Command{Grant: "g-inner", Env: outer.environment()}
+	for _, grant := range []string{"g-outer", "g-inner"} {
+		h := newHost(t)
+		c := launch(t, inner.environment(), helperArgv("sleep")...)
+		work := identify(t, c.next("ready"))
+		if err := h.EndLeftovers(t.Context(), dead(t, h), grant); err != nil {
+			t.Fatal(err)
+		}
+		wantLife(t, h, work, lockkeeper.LifeDead)
+	}
+}
+
+// A living holder loses its work, and not its life.
+//
+// shows: GP-15
+func TestEndWorkOfALivingHolder(t *testing.T) {
+	h := newHost(t)
+	c := launch(t, nil, helperArgv("supervise", append([]string{"g-late"}, helperArgv("sleep")...)...)...)
+	supervisor := identify(t, c.cmd.Process.Pid)
+	work := identify(t, c.next("ready"))
+	supervisor.Group = work.PID
+	if err := h.EndWork(t.Context(), supervisor, "g-late"); err != nil {
+		t.Fatal(err)
+	}
+	wantLife(t, h, work, lockkeeper.LifeDead)
+}
