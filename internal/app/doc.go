@@ -25,6 +25,10 @@
 //     told that they have it, and never leaves that file except to the lock
 //     manager. Others may see the grant, never its token, a moment earlier.
 //  5. No password is written to a file.
+//  6. A space in PostgreSQL is made only for a root that names none. A root whose
+//     configuration names another space than its marker is not opened.
+//  7. Root opens no database of another user: what it left there would lock the
+//     owner out.
 //
 // The package starts no goroutines of its own; those of the manager and the
 // store end with Close.

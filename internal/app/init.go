@@ -307,7 +307,7 @@ func (i *initialiser) checkSpace(ctx context.Context) error {
 		return store.Close()
 	}
 	var bad *lockkeeper.StoreError
-	if !errors.As(err, &bad) || bad.Err != nil || !strings.Contains(bad.Reason, " no ") { // no such space, or no schema at all
+	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Reason, "it has no space") && !strings.HasPrefix(bad.Reason, "there is no Lockkeeper schema") {
 		return err
 	}
 	missing := &lockkeeper.InputError{Field: "space", Value: i.space, Reason: "no space " + i.space + " in this database (" + i.result.Store + ")",

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,11 +159,11 @@ func (p *program) take(ctx context.Context, a *app.App, req lockkeeper.Request, 
 	return g, nil
 }
 
-// notMyOwn refuses to wait for the grant that this very command runs under: it
+// notMyOwn refuses to wait for a grant that this very command runs under: it
 // ends only after the wait.
 func (p *program) notMyOwn(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration) error {
-	under, _ := p.lookup(process.GrantVariable)
-	if under == "" || wait <= 0 {
+	under := process.Under(p.Env)
+	if len(under) == 0 || wait <= 0 {
 		return nil
 	}
 	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
@@ -170,7 +171,7 @@ func (p *program) notMyOwn(ctx context.Context, a *app.App, req lockkeeper.Reque
 		return interrupted(ctx, err)
 	}
 	for _, c := range found {
-		if c.GrantID == under {
+		if slices.Contains(under, c.GrantID) {
 			return &lockkeeper.BlockedError{Holder: req.Holder, Conflicts: found}
 		}
 	}

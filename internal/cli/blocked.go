@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
@@ -82,7 +83,7 @@ func (p *program) blocker(holder string, list []lockkeeper.ConflictInfo, limit i
 		who = "you (" + who + ")"
 	}
 	if purpose := p.purposes[first.GrantID]; purpose != "" {
-		who += fmt.Sprintf(" %q", clean(purpose))
+		who += ` "` + clean(purpose) + `"`
 	}
 	end := "until released"
 	if first.ExpiresAt != nil {
@@ -108,13 +109,13 @@ func (p *program) next(holder string, list []lockkeeper.ConflictInfo, orWait str
 	if len(list) == 0 {
 		return
 	}
-	under, _ := p.lookup(process.GrantVariable)
+	under := process.Under(p.Env)
 	step := "lockkeeper why " + list[0].GrantID + orWait
 	for _, c := range list {
 		switch {
-		case c.GrantID == under:
-			fmt.Fprintf(p.Err, "  %s is the grant that this command itself runs under: waiting for it would never end\n", under)
-			step = "work with the locks that LOCKKEEPER_GRANT has, or ask for all of them in lock exec"
+		case slices.Contains(under, c.GrantID):
+			fmt.Fprintf(p.Err, "  this command itself runs under grant %s: waiting for it would never end\n", c.GrantID)
+			step = "work with the locks that are held already, or ask for all of them in lock exec"
 		case c.Holder == holder && c.Kind == lockkeeper.Held && holder != "":
 			step = "lockkeeper lock release " + c.GrantID
 		default:

@@ -11,7 +11,11 @@
 //  3. Colour and shortened paths are for terminals only.
 //  4. Names of files and holders come from others: what could move the cursor is
 //     escaped before it is shown to a person.
-//  5. What frees somebody else's lock needs a typed answer on a terminal.
+//  5. An answer that could not be written is a failure, whatever the command did;
+//     a grant whose id nobody got is given back.
+//  6. A signal that asks the program to end ends it, after its clean-up, so that
+//     whoever started it sees that it died of the signal.
+//  7. What frees somebody else's lock needs a typed answer on a terminal.
 //
 // The package starts no goroutines that outlive a command.
 package cli

@@ -25,7 +25,7 @@ func (p *program) execCommand() *cobra.Command {
 		Long: `Take locks, run a command, and give the locks back however it ends. While it
 runs the grant is kept alive; signals are passed on to it; its exit code is the
 exit code. When the grant is lost, the command is ended and the exit code is
-125. A command that cannot be executed is 126, one that is not found 127.
+125, as when the locks cannot be given back. A command that cannot be executed is 126, one that is not found 127.
 Nothing the command started outlives the locks. LOCKKEEPER_GRANT in its
 environment is the id of the grant.
 
@@ -74,11 +74,11 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	}
 	g.Keep()
 	p.reap(a)
-	var killer syscall.Signal
-	code, err := process.Run(g.Context(), process.Command{
+	var end ending
+	end.code, end.err = process.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
 		Grant: g.ID, Foreground: true,
-		Killed: func(by syscall.Signal) { killer = by },
+		Killed: func(by syscall.Signal) { end.by = by },
 		Started: func(group lockkeeper.Process) error {
 			if waiting.Err() != nil { // it came too late for the wait and too early for the command
 				return context.Cause(waiting)
@@ -87,10 +87,15 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 			return err
 		},
 	})
-	if err = p.finish(ctx, a, g, code, err); err != nil && err.Error() == "" && (killer == syscall.SIGINT || killer == syscall.SIGTERM) {
-		return killedBy(killer, nil)
-	}
-	return err
+	return p.finish(ctx, a, g, end)
+}
+
+// ending is how a command ended: with a code, which stands for a signal where
+// one killed it, or not as it should.
+type ending struct {
+	code int
+	by   syscall.Signal
+	err  error
 }
 
 // reap looks for what others left behind while the command runs.
@@ -102,7 +107,8 @@ func (p *program) reap(a *app.App) {
 }
 
 // finish gives the grant back and says how the command ended.
-func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code int, err error) error {
+func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, end ending) error {
+	code, err := end.code, end.err
 	lost := context.Cause(g.Context())
 	var left *process.LeftoversError
 	var early *interruptedError // before the command had begun
@@ -125,8 +131,11 @@ func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, code in
 	case released != nil:
 		return &codedError{exit: exitLost, err: fmt.Errorf("the command ended with %d, but its grant could not be given back: %w", code, released)}
 	}
-	if code == 0 {
+	switch {
+	case code == 0:
 		return nil
+	case end.by == syscall.SIGINT || end.by == syscall.SIGTERM:
+		return killedBy(end.by, nil)
 	}
 	return &codedError{exit: code}
 }
@@ -159,6 +168,7 @@ func (p *program) announce(ctx context.Context, a *app.App, req lockkeeper.Reque
 	if err != nil || len(found) == 0 {
 		return // the request itself will say more
 	}
+	p.purpose(ctx, a, &lockkeeper.BlockedError{Conflicts: found})
 	fmt.Fprintf(p.Err, "waiting up to %s:\n", span(wait))
 	p.conflicts(req.Holder, found, false)
 }

@@ -37,7 +37,7 @@ func (o *output) failed() error {
 	case o.err == nil:
 		return nil
 	case errors.Is(o.err, syscall.EPIPE):
-		return killedBy(syscall.SIGPIPE, nil)
+		return &codedError{exit: 128 + int(syscall.SIGPIPE)}
 	}
 	return &codedError{exit: exitFailed, err: errors.New("the answer could not be written: " + o.err.Error())}
 }

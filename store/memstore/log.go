@@ -64,8 +64,7 @@ func (l *eventLog) drop(while func() bool) {
 		oldest := l.chunks[0]
 		l.first += uint64(len(oldest))
 		l.chunks = l.chunks[1:]
-		clear(oldest)
-		l.spare = oldest[:0]
+		l.spare = oldest[:0] // what it held goes as it is written over
 	}
 }
 

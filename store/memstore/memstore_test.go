@@ -12,6 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// shows: SW-50 PL-46
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Fixture{
 		Open: func(_ *testing.T, clock *storetest.Clock) lockkeeper.Store {

@@ -181,7 +181,7 @@ func TestSQLiteConforms(t *testing.T) {
 	conforms(t, sqliteSite, storetest.Fixture{Random: 300, Rounds: 12})
 }
 
-// shows: DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
+// shows: DL-78 DL-11 DL-12 DL-13 SW-43 SW-44 SW-45 SW-46
 func TestPostgresConforms(t *testing.T) {
 	t.Parallel()
 	conforms(t, postgresSite, storetest.Fixture{Random: 300, Rounds: 12})

@@ -83,7 +83,7 @@ func (s site) of(column string) string {
 	return fmt.Sprintf(`%s = (SELECT key FROM spaces WHERE id = '%s')`, column, s.space)
 }
 
-// shows: DL-14
+// shows: DL-9 DL-14
 func TestLockTableOfTheSpecification(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		clock := storetest.NewClock()

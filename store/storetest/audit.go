@@ -103,7 +103,7 @@ func testWaitingOnce(t *testing.T, f Fixture) {
 	told(2, 1)
 }
 
-// shows: DL-72 CF-14
+// shows: DL-7 DL-72 CF-14
 func testForce(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "", write("a")))

@@ -157,7 +157,7 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// shows: DL-17 DL-18 DL-71 DL-76 GP-32
+// shows: DL-6 DL-16 DL-17 DL-18 DL-71 DL-76 GP-32
 func testFourConditions(t *testing.T, f Fixture) {
 	type want struct{ lease, quiet, unclaimed bool }
 	for name, c := range map[string]struct {

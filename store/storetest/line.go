@@ -254,7 +254,7 @@ func (b *bench) until(what string, ok func() bool) {
 	}
 }
 
-// shows: SW-45 CF-18
+// shows: SW-45 DL-75 CF-18
 func testAcquireTimesOut(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "", write("a")))

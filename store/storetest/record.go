@@ -247,7 +247,7 @@ func testDelete(t *testing.T, f Fixture) {
 	}
 }
 
-// shows: DL-53
+// shows: DL-52 DL-53
 func testList(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	var want []string
