@@ -92,7 +92,7 @@ func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(s.Dir, ".lockkeeper")); err != nil {
 		t.Fatal(err)
 	}
-	agree := app.InitOptions{NewWorld: true, Confirm: func(string) error { return nil }}
+	agree := app.InitOptions{NewWorld: true, Confirm: func(string, string) error { return nil }}
 	if _, err := app.Init(t.Context(), s, agree); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("a second world beside a used one: %v", err)
 	}

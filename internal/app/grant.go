@@ -9,11 +9,19 @@ import (
 	"lockkeeper/lock"
 )
 
-// Acquire takes a grant, waiting for it when wait is positive, and keeps its
-// token for this user. When the token cannot be kept the grant is given back:
+// Hold takes a grant, waiting for it when wait is positive, for as long as this
+// process lives. Its token stays here: nobody else can release it.
+func (a *App) Hold(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+	if wait == 0 {
+		return a.Locks.TryAcquire(ctx, req)
+	}
+	return a.Locks.Acquire(ctx, req, wait)
+}
+
+// Acquire takes a grant in the same way, and keeps its token for this user. When the token cannot be kept the grant is given back:
 // nobody could release it later.
 func (a *App) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
-	g, err := a.acquire(ctx, req, wait)
+	g, err := a.Hold(ctx, req, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -21,13 +29,6 @@ func (a *App) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Dur
 		return nil, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
 	}
 	return g, nil
-}
-
-func (a *App) acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
-	if wait == 0 {
-		return a.Locks.TryAcquire(ctx, req)
-	}
-	return a.Locks.Acquire(ctx, req, wait)
 }
 
 // Release gives a grant of this user back. An id that is unknown, or was

@@ -25,7 +25,7 @@ type InitOptions struct {
 
 	// Confirm asks a person whether the old world, told by facts, is really
 	// over; an error refuses. It is called at most once, while nobody uses it.
-	Confirm func(facts string) error
+	Confirm func(act, facts string) error
 }
 
 // InitResult says what Init did.
@@ -102,6 +102,7 @@ type initialiser struct {
 	file   *plan
 	space  string // to join; empty: make one
 	world  world
+	alive  *os.File // while init is alone
 	result *InitResult
 }
 
@@ -124,6 +125,7 @@ func (i *initialiser) run(ctx context.Context) error {
 		return i.inUse(err, seen)
 	}
 	defer alive.Close()
+	i.alive = alive
 	// Somebody else's init may have been first.
 	if marked, err = readMarker(i.root); err != nil {
 		return err
@@ -194,7 +196,7 @@ func (i *initialiser) endWorld(seen *witness, marked *marker) error {
 	if !i.opt.NewWorld || i.opt.Confirm == nil {
 		return gone
 	}
-	return i.opt.Confirm(fmt.Sprintf("%s had the locks of space %s, kept in %s. They are gone, and nobody of yours uses them now.\n"+
+	return i.opt.Confirm("init --new-world", fmt.Sprintf("%s had the locks of space %s, kept in %s. They are gone, and nobody of yours uses them now.\n"+
 		"Other users or machines that still work here will not see the new locks.", i.root, seen.Space, seen.Store))
 }
 
@@ -206,7 +208,7 @@ func (i *initialiser) keep(ctx context.Context, marked *marker) error {
 	if err := agree(i.config, marked); err != nil {
 		return err
 	}
-	store, err := openStore(ctx, i.config.Store, i.root, marked.Space)
+	store, err := openStore(ctx, i.config.Store, i.root, marked.Space, nil)
 	if err != nil {
 		return err
 	}
@@ -226,7 +228,14 @@ func (i *initialiser) restore(ctx context.Context, marked *marker) error {
 	if err := checkOwner(path); err != nil {
 		return err
 	}
-	if err := sqlstore.RestoreSQLite(ctx, path, marked.Space, sqlstore.Options{}); err != nil {
+	if i.opt.Confirm == nil {
+		return &lockkeeper.RefusedError{Act: "init --restored", Reason: "it needs a person", Next: "run it in a terminal"}
+	}
+	if err := i.opt.Confirm("init --restored", fmt.Sprintf("The locks of %s are taken from a database that was copied, restored or lost its latest changes.\n"+
+		"Locks taken since then are missing from it: whoever holds one is not seen.", i.root)); err != nil {
+		return err
+	}
+	if err := sqlstore.RestoreSQLite(ctx, path, marked.Space, sqlstore.Options{Mark: i.alive}); err != nil {
 		return err
 	}
 	i.result.Space = marked.Space
@@ -236,7 +245,7 @@ func (i *initialiser) restore(ctx context.Context, marked *marker) error {
 
 // join puts the marker back to a database that is still there.
 func (i *initialiser) join(ctx context.Context) error {
-	store, err := openStore(ctx, i.config.Store, i.root, i.space)
+	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
 	if err != nil {
 		return err
 	}
@@ -296,13 +305,18 @@ func (i *initialiser) makeStore(ctx context.Context, built, space string) error 
 	if rel, err := filepath.Rel(filepath.Join(i.root, dirName), path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.Join(built, rel)
 	}
+	if i.alive != nil { // what it remembers is of earlier locks here
+		if err := i.alive.Truncate(0); err != nil {
+			return err
+		}
+	}
 	return sqlstore.CreateSQLite(ctx, path, space)
 }
 
 // checkSpace proves that the space to join is there: one that was mistyped must
 // not become a world of its own.
 func (i *initialiser) checkSpace(ctx context.Context) error {
-	store, err := openStore(ctx, i.config.Store, i.root, i.space)
+	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
 	if err == nil {
 		return store.Close()
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/config"
@@ -85,7 +87,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if a.Host, err = process.NewHost(); err != nil {
 		return nil, err
 	}
-	if a.store, err = openStore(ctx, a.Config.Store, root, a.Space); err != nil {
+	if a.store, err = openStore(ctx, a.Config.Store, root, a.Space, a.alive); err != nil {
 		return nil, err
 	}
 	self, err := process.Self()
@@ -111,12 +113,38 @@ func (a *App) enter(ctx context.Context, state, root string) error {
 	switch {
 	case err != nil:
 		return err
+	case seen == nil && config.IsPostgres(a.Config.Store) && strings.HasPrefix(a.Config.Source("store"), config.FileName):
+		return &lockkeeper.RefusedError{Act: "connecting to " + config.Redact(a.Config.Store),
+			Reason: config.FileName + " names that server, and you have not used it here: a repository from elsewhere must not choose whom you send your password to",
+			Next:   "if you know it, `lockkeeper init`"}
 	case seen == nil:
 		return w.remember(ctx, a.Space, config.Redact(a.Config.Store))
 	case seen.Space != a.Space:
 		return otherWorld(root, seen, a.Space)
+	case !sameStore(seen.Store, a.Config.Store, root):
+		return &lockkeeper.StoreError{Store: config.Redact(a.Config.Store), Reason: "the locks of this root are kept in " + seen.Store + ", whose users would not see yours",
+			Next: "leave --store and LOCKKEEPER_STORE as they were; to move the locks, stop everybody and run `lockkeeper init --new-world`"}
 	}
 	return nil
+}
+
+// sameStore reports whether two ways to write a store mean the same one, whoever
+// connects to it and how.
+func sameStore(a, b, root string) bool { return storeName(a, root) == storeName(b, root) }
+
+func storeName(store, root string) string {
+	if !config.IsPostgres(store) {
+		return storePath(store, root)
+	}
+	u, err := url.Parse(store)
+	if err != nil {
+		return store
+	}
+	port := u.Port()
+	if port == "" {
+		port = "5432"
+	}
+	return u.Hostname() + ":" + port + u.Path
 }
 
 // agree refuses a configuration that names another space than the marker: those
@@ -163,7 +191,9 @@ func storePath(store, root string) string {
 	return filepath.Join(root, store)
 }
 
-func openStore(ctx context.Context, store, root, space string) (lockkeeper.Store, error) {
+// openStore opens the store of a space; mark is where an SQLite store remembers
+// the last number outside of the tree.
+func openStore(ctx context.Context, store, root, space string, mark *os.File) (lockkeeper.Store, error) {
 	if config.IsPostgres(store) {
 		s, err := sqlstore.OpenPostgres(ctx, store, space, sqlstore.Options{})
 		if err != nil {
@@ -174,7 +204,7 @@ func openStore(ctx context.Context, store, root, space string) (lockkeeper.Store
 	if err := checkOwner(storePath(store, root)); err != nil {
 		return nil, err
 	}
-	s, err := sqlstore.OpenSQLite(ctx, storePath(store, root), space, sqlstore.Options{})
+	s, err := sqlstore.OpenSQLite(ctx, storePath(store, root), space, sqlstore.Options{Mark: mark})
 	if err != nil {
 		return nil, err
 	}

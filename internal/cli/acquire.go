@@ -129,7 +129,7 @@ func (p *program) acquire(cmd *cobra.Command, a *app.App, o acquireOptions) erro
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	g, err := p.take(ctx, a, req, time.Duration(o.wait))
+	g, err := p.take(ctx, a, req, time.Duration(o.wait), a.Acquire)
 	if err != nil {
 		return err
 	}
@@ -146,13 +146,15 @@ func (p *program) acquire(cmd *cobra.Command, a *app.App, o acquireOptions) erro
 	return err
 }
 
-// take gets the grant that is asked for, waiting in line as told.
-func (p *program) take(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+// take gets the grant that is asked for, waiting in line as told, in one of the
+// app's ways.
+func (p *program) take(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration,
+	way func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {
 	if err := p.notMyOwn(ctx, a, req, wait); err != nil {
 		return nil, err
 	}
 	p.announce(ctx, a, req, wait)
-	g, err := a.Acquire(ctx, req, wait)
+	g, err := way(ctx, req, wait)
 	if err != nil {
 		return nil, interrupted(ctx, err)
 	}

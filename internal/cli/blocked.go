@@ -14,7 +14,7 @@ import (
 // How much of what stands in the way is shown.
 const (
 	conflictsShown = 8  // paths of one grant, on a terminal
-	conflictLines  = 96 // lines in all, also where a program reads: a hundred with what is around them
+	conflictLines  = 96 // lines in all, on a terminal
 	purposesLooked = 5  // grants whose reasons are looked up
 )
 
@@ -58,7 +58,7 @@ func (p *program) conflicts(holder string, list []lockkeeper.ConflictInfo, more 
 		}
 		byGrant[c.GrantID] = append(byGrant[c.GrantID], c)
 	}
-	left := conflictLines
+	left := few(p.Err, conflictLines)
 	for i, id := range order {
 		if left < 3 { // a grant, a path, and that there are more
 			fmt.Fprintf(p.Err, "  … and %s more\n", counted(len(order)-i, "grant"))
@@ -87,19 +87,15 @@ func (p *program) blocker(holder string, list []lockkeeper.ConflictInfo, limit i
 	}
 	end := "until released"
 	if first.ExpiresAt != nil {
-		end = "expires " + until(first.ExpiresAt, now)
+		end = "expires " + until(first.ExpiresAt, now) + " at " + stamp(*first.ExpiresAt)
 	}
-	fmt.Fprintf(p.Err, "  %s %s for %s, %s, grant %s\n", how, who, span(now.Sub(first.AcquiredAt)), end, first.GrantID)
+	fmt.Fprintf(p.Err, "  %s %s for %s since %s, %s, grant %s\n", how, who, span(now.Sub(first.AcquiredAt)), stamp(first.AcquiredAt), end, first.GrantID)
 	for i, c := range list {
 		if i == limit && i+1 < len(list) {
 			fmt.Fprintf(p.Err, "    … and %d more\n", len(list)-i)
 			return i + 2
 		}
-		line := fmt.Sprintf("    %s %s", c.Mode, clean(c.Path))
-		if c.BlockingPath != c.Path || c.BlockingMode != c.Mode {
-			line += fmt.Sprintf(" (against %s %s)", c.BlockingMode, clean(c.BlockingPath))
-		}
-		fmt.Fprintln(p.Err, line)
+		fmt.Fprintf(p.Err, "    %s %s (against %s %s)\n", c.Mode, clean(c.Path), c.BlockingMode, clean(c.BlockingPath))
 	}
 	return len(list) + 1
 }

@@ -68,7 +68,7 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	// them, while this listening keeps them from ending us before the release.
 	waiting, stop := interruptible(ctx)
 	defer stop()
-	g, err := p.take(waiting, a, req, time.Duration(r.wait))
+	g, err := p.take(waiting, a, req, time.Duration(r.wait), a.Hold)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	var end ending
 	end.code, end.err = process.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
-		Grant: g.ID, Foreground: true,
+		Grant: g.ID, Foreground: true, KillAfter: killAfter(g),
 		Killed: func(by syscall.Signal) { end.by = by },
 		Started: func(group lockkeeper.Process) error {
 			if waiting.Err() != nil { // it came too late for the wait and too early for the command
@@ -88,6 +88,15 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 		},
 	})
 	return p.finish(ctx, a, g, end)
+}
+
+// killAfter is how long a command that lost its grant may take to end by itself:
+// the keeper gives a grant up a third of its lease before the lease ends.
+func killAfter(g *lock.Grant) time.Duration {
+	if g.ExpiresAt.IsZero() {
+		return 5 * time.Second
+	}
+	return min(5*time.Second, g.ExpiresAt.Sub(g.HeartbeatAt)/4)
 }
 
 // ending is how a command ended: with a code, which stands for a signal where
@@ -116,7 +125,7 @@ func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, end end
 		// The grant stays until recovery, once we are gone, has seen them gone.
 		return &codedError{exit: exitFailed, err: err}
 	}
-	released := errors.Join(g.Release(ctx), a.Tokens.Drop(g.ID))
+	released := g.Release(ctx)
 	switch {
 	case lost != nil:
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, lost)}

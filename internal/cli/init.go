@@ -33,7 +33,9 @@ left of the old one is moved aside.`,
   lockkeeper init --restored                                          # after restoring a backup`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Confirm = func(facts string) error { return p.confirm("init --new-world", facts, "new locks") }
+			o.Confirm = func(act, facts string) error {
+				return p.confirm(act, facts, map[bool]string{true: "restored", false: "new locks"}[o.Restored])
+			}
 			s := p.settings()
 			s.Deployment = deployment
 			done, err := app.Init(cmd.Context(), s, o)

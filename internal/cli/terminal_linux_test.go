@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"bytes"
 	"context"
 	"fmt"
@@ -240,6 +241,20 @@ func TestNewWorldKeepsWhatIsLeftOfTheOld(t *testing.T) {
 	if old, err := filepath.Glob(filepath.Join(d.dir, ".lockkeeper.old-*", "space.json")); err != nil || len(old) != 1 {
 		t.Errorf("the old marker is at %v %v", old, err)
 	}
+}
+
+func TestRestoredNeedsAPerson(t *testing.T) {
+	d := newDesk(t)
+	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
+	place := filepath.Join(d.dir, ".lockkeeper")
+	if err := errors.Join(os.CopyFS(place+".copy", os.DirFS(place)), os.RemoveAll(place), os.Rename(place+".copy", place)); err != nil {
+		t.Fatal(err)
+	}
+	d.must(1, "status")
+	d.answering("no", 1, "init", "--restored")
+	d.must(1, "status")
+	d.answering("restored", 0, "init", "--restored")
+	d.must(3, "lock", "check", "--write", "a")
 }
 
 func TestNewWorldCancelled(t *testing.T) {

@@ -115,6 +115,16 @@ type Value struct {
 	Source string `json:"source"` // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
 }
 
+// Source is where the value of a key came from, as Values says it.
+func (c *Config) Source(key string) string {
+	for _, v := range c.Values() {
+		if v.Key == key {
+			return v.Source
+		}
+	}
+	return ""
+}
+
 // Values lists every value by key, passwords hidden.
 func (c *Config) Values() []Value {
 	fields := fieldsOf(c)
