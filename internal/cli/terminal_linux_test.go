@@ -1,9 +1,9 @@
 package cli_test
 
 import (
-	"errors"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
