@@ -94,7 +94,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 		return nil, err
 	}
 	t := &s.tx
-	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0]}
+	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0], spots: t.spots[:0]}
 	done := false
 	defer func() {
 		if !done || err != nil {

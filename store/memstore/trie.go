@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"strings"
+
 	"lockkeeper"
 )
 
@@ -123,6 +125,15 @@ func (t *trie) walk(path string) (n *node, rest string) {
 	return n, ""
 }
 
+// resume walks towards a path again. When all that was missing is the last
+// name, there is nothing to walk: a lock has its path to itself in a request.
+func (t *trie) resume(path string, from *spot) (n *node, rest string) {
+	if from == nil || from.rest == "" || strings.IndexByte(from.rest, '/') >= 0 {
+		return t.walk(path)
+	}
+	return from.node, from.rest
+}
+
 // cut takes the first segment off a path.
 func cut(path string) (name, rest string) {
 	for i := range len(path) { // segments are short
@@ -133,10 +144,18 @@ func cut(path string) (name, rest string) {
 	return path, ""
 }
 
+// spot is how far a walk towards a path got: the deepest node there is, and the
+// rest of the path below it.
+type spot struct {
+	node *node
+	rest string
+}
+
 // add puts a lock into the trie and returns its node, which stays where it is
-// until the lock is removed.
-func (t *trie) add(l lockkeeper.Lock, s *slot) *node {
-	n, rest := t.walk(l.Path)
+// until the lock is removed. It goes on from the spot that a walk towards the
+// same path got to, if nothing was removed since.
+func (t *trie) add(l lockkeeper.Lock, s *slot, from *spot) *node {
+	n, rest := t.resume(l.Path, from)
 	for rest != "" {
 		name, tail := cut(rest)
 		k := t.newNode(name)
@@ -206,9 +225,10 @@ func (t *trie) recycle(n *node) {
 
 // conflicting visits every entry whose lock conflicts with l, whatever its
 // state. It looks only where the counts say there is something.
-func (t *trie) conflicting(l lockkeeper.Lock, visit func(path string, e entry)) {
+func (t *trie) conflicting(l lockkeeper.Lock, visit func(path string, e entry)) spot {
 	mask := lockkeeper.ConflictMask(l.Mode)
 	n, rest := t.walk(l.Path)
+	got := spot{n, rest}
 	if rest == "" {
 		if n.own.any(mask) {
 			n.report(l.Path, mask, false, visit)
@@ -223,6 +243,7 @@ func (t *trie) conflicting(l lockkeeper.Lock, visit func(path string, e entry)) 
 			n.report(n.path(), mask, true, visit)
 		}
 	}
+	return got
 }
 
 func (n *node) report(path string, mask uint8, wideOnly bool, visit func(string, entry)) {

@@ -80,7 +80,7 @@ func TestTrieCounts(t *testing.T) {
 			h := held{slot: &slot{}}
 			h.node = tr.add(lockkeeper.Lock{
 				Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
-				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}, h.slot)
+				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}, h.slot, nil)
 			locks = append(locks, h)
 		} else {
 			j := r.IntN(len(locks))

@@ -15,6 +15,9 @@ type tx struct {
 	now   lockkeeper.Moment
 	undo  []undo
 	woken []string
+
+	asked []lockkeeper.Lock // what Overlapping was last asked about
+	spots []spot            // and where they are, until a lock is removed
 }
 
 // undo is how to take one change back.
@@ -81,8 +84,9 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 }
 
 func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
+	t.asked, t.spots = q.Locks, t.spots[:0]
 	for _, asked := range q.Locks {
-		t.trie.conflicting(asked, func(path string, e entry) {
+		got := t.trie.conflicting(asked, func(path string, e entry) {
 			r := e.slot.rec
 			if !q.Counts(r) {
 				return
@@ -90,6 +94,7 @@ func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more b
 			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
 			found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: r})
 		})
+		t.spots = append(t.spots, got)
 	}
 	if len(found) > 1 {
 		slices.SortFunc(found, lockkeeper.Overlap.Compare)
@@ -209,14 +214,22 @@ func (t *tx) replace(s *slot, next *lockkeeper.Record) {
 
 // plant puts the locks of a slot into the trie.
 func (t *tx) plant(s *slot) {
-	s.nodes = make([]*node, len(s.rec.Locks))
-	for i, l := range s.rec.Locks {
-		s.nodes[i] = t.trie.add(l, s)
+	locks := s.rec.Locks
+	s.nodes = make([]*node, len(locks))
+	known := len(locks) > 0 && len(locks) == len(t.asked) && &locks[0] == &t.asked[0]
+	for i, l := range locks {
+		var from *spot
+		if known {
+			from = &t.spots[i]
+		}
+		s.nodes[i] = t.trie.add(l, s, from)
 	}
+	t.asked = nil
 }
 
 // uproot takes them out again.
 func (t *tx) uproot(s *slot) {
+	t.asked = nil
 	for _, n := range s.nodes {
 		t.trie.remove(n, s)
 	}
