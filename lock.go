@@ -219,17 +219,8 @@ const noncharacter = "\U0010FFFF"
 
 func (t Target) validateSegments(bad func(string) error) error {
 	p := t.Path
-	odd, last := false, byte('/')
-	for i := range len(p) {
-		c := p[i]
-		if c-1 >= utf8.RuneSelf-1 || last == '/' && (c == '.' || c == '/') {
-			odd = true
-			break
-		}
-		last = c
-	}
 	switch {
-	case !odd && last != '/':
+	case isPlain(p):
 		return nil // nearly every path, without being taken apart
 	case strings.IndexByte(p, 0) >= 0:
 		return bad("NUL byte in path")
@@ -245,6 +236,20 @@ func (t Target) validateSegments(bad func(string) error) error {
 		}
 	}
 	return nil
+}
+
+// isPlain reports whether a path, or the end of one after a slash, is ASCII and
+// has neither an empty segment nor one that begins with a dot.
+func isPlain(p string) bool {
+	last := byte('/')
+	for i := range len(p) {
+		c := p[i]
+		if c-1 >= utf8.RuneSelf-1 || last == '/' && (c == '.' || c == '/') {
+			return false
+		}
+		last = c
+	}
+	return last != '/'
 }
 
 // Range bounds the paths strictly below path in byte order: lo < p < hi.
@@ -267,6 +272,25 @@ func (l Lock) Validate() error {
 		return &InputError{Field: "mode", Value: l.Mode.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
 	}
 	return l.Target.Validate()
+}
+
+// ValidateAll refuses locks that no resolver would have made, and more of them
+// than a request may have.
+func ValidateAll(locks []Lock) error {
+	if err := CheckCount(len(locks)); err != nil {
+		return err
+	}
+	dir := "" // of the lock before, which was valid, with its slash
+	for _, l := range locks {
+		rest, beside := strings.CutPrefix(l.Path, dir)
+		if dir == "" || !beside || len(l.Path) > MaxPathSize || !isPlain(rest) || l.Kind < File || l.Kind > Tree || l.Mode < Read || l.Mode > Write {
+			if err := l.Validate(); err != nil {
+				return err
+			}
+		}
+		dir = l.Path[:strings.LastIndexByte(l.Path, '/')+1]
+	}
+	return nil
 }
 
 // CheckCount refuses more locks than a request may have.

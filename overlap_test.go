@@ -88,6 +88,35 @@ func covers(a, b lk.Target) bool {
 }
 
 // shows: SW-18 GP-1
+// ValidateAll says of a list what Validate says of each, also of neighbours.
+func TestValidateAllAgrees(t *testing.T) {
+	dirs := []string{"", "a/", "a/b/", "é/", "./", "../", "a//", "/", "a/./"}
+	names := []string{"x", "x.rb", ".x", "..", ".", "", "é", "a\x00b", "\xff", "x/", "y/z", "0"}
+	for _, d := range dirs {
+		for _, e := range dirs {
+			for _, n := range names {
+				for _, m := range names {
+					list := []lk.Lock{}
+					want := true
+					for _, p := range []string{d + n, e + m, d + m} {
+						l := lk.Lock{Target: lk.Target{Path: p, Kind: lk.File}, Mode: lk.Write}
+						list = append(list, l)
+						want = want && l.Validate() == nil
+					}
+					if got := lk.ValidateAll(list) == nil; got != want {
+						t.Fatalf("%q: valid %v, want %v", list, got, want)
+					}
+				}
+			}
+		}
+	}
+	for _, l := range []lk.Lock{{Target: target("a/c", 9), Mode: lk.Write}, {Target: target("a/c", lk.File), Mode: 9}, {Target: target("a/c", 0), Mode: lk.Write}} {
+		if lk.ValidateAll([]lk.Lock{{Target: target("a/b", lk.File), Mode: lk.Write}, l}) == nil {
+			t.Errorf("%v is valid beside another", l)
+		}
+	}
+}
+
 func FuzzOverlap(f *testing.F) {
 	for _, seed := range [][2]string{{"a", "a"}, {"a", "a/b"}, {"a/b", "ab"}, {"a", "a.b"}, {".", "a"}, {"a/b/c", "a/b0"}, {"\u00e9", "\u00e9/x"}} {
 		for kinds := range byte(16) {

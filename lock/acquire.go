@@ -123,13 +123,8 @@ func denialKey(rec *lockkeeper.Record) string {
 // CheckConflicts lists what would block these locks now, and takes nothing.
 // What a request would free on its way, lapsed and dead holders, is left out.
 func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
-	if err := lockkeeper.CheckCount(len(locks)); err != nil {
+	if err := lockkeeper.ValidateAll(locks); err != nil {
 		return nil, err
-	}
-	for _, l := range locks {
-		if err := l.Validate(); err != nil {
-			return nil, err
-		}
 	}
 	var found []lockkeeper.Overlap
 	var now lockkeeper.Instant

@@ -101,7 +101,7 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 	case req.TTL > maxTTL:
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "over ten years", Next: "give a shorter duration, or use a policy that never expires"}
 	}
-	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil {
+	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil { // before they are copied
 		return nil, "", err
 	}
 	// A copy, because the caller may reuse its slice while the locks are held;
@@ -161,10 +161,10 @@ func (m *Manager) policy(name string) (lockkeeper.Policy, error) {
 }
 
 func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock) error {
+	if err := lockkeeper.ValidateAll(locks); err != nil {
+		return err
+	}
 	for _, l := range locks {
-		if err := l.Validate(); err != nil {
-			return err
-		}
 		if l.Mode == lockkeeper.Read {
 			continue
 		}
