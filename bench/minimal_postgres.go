@@ -92,6 +92,7 @@ BEGIN
   DELETE FROM targets WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM unnest(p_paths) AS a (path) CROSS JOIN LATERAL (
     SELECT targets.ctid FROM targets WHERE targets.space = p_space AND targets.path = a.path AND targets.ticket = p_ticket OFFSET 0) AS t));
   DELETE FROM requests WHERE space = p_space AND ticket = p_ticket;
+  PERFORM set_config('synchronous_commit', 'off', true);
   RETURN s;
 END $$;`
 
