@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"lockkeeper"
 )
 
@@ -88,6 +90,19 @@ func (r *Root) withFD(do func(fd int) error) error {
 		return fmt.Errorf("root %s: %w", r.path, os.ErrClosed)
 	}
 	return result
+}
+
+// Handle opens the root directory once more, the same one whatever its path
+// leads to by now. It is the caller's to close.
+func (r *Root) Handle() (f *os.File, err error) {
+	err = r.withFD(func(fd int) error {
+		again, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			f = os.NewFile(uintptr(again), r.path)
+		}
+		return err
+	})
+	return f, err
 }
 
 // Dir is the real absolute path the root had when it was opened.

@@ -8,7 +8,9 @@
 //     gives the descriptor back.
 //  2. After a crash nothing touches the disk any more: it stays as a process
 //     killed at that operation would leave it.
-//  3. Every attempt is in the trace, failed or not.
+//  3. Every attempt is in the trace, failed or not, and its number is its place
+//     there.
 //
-// The package has no goroutines; Faults may be used by several at once.
+// The package has no goroutines; a Plan may be used by several at once. FaultyDisk
+// needs durable.OSDisk and so builds on Linux only.
 package durabletest

@@ -1,0 +1,172 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+var _ Disk = OSDisk{}
+
+// OSDisk is the operating system's Disk.
+type OSDisk struct{}
+
+// within lends the descriptor of an open directory.
+func within(at *os.File, op, name string, do func(fd int) error) error {
+	conn, err := at.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := conn.Control(func(fd uintptr) { result = do(int(fd)) }); err != nil {
+		result = fs.ErrClosed // the one reason there is
+	}
+	if result != nil {
+		return &fs.PathError{Op: op, Path: at.Name() + "/" + name, Err: result}
+	}
+	return nil
+}
+
+// named is within for system calls that change something, which would follow
+// links, or leave the directory, if they were given more than one name.
+func named(at *os.File, op, name string, do func(fd int) error) error {
+	return within(at, op, name, func(fd int) error {
+		if name == ".." || strings.Contains(name, "/") {
+			return fs.ErrInvalid
+		}
+		return do(fd)
+	})
+}
+
+// openAt opens beneath a directory without following any link.
+func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, error) {
+	how := &unix.OpenHow{
+		Flags: uint64(flags | unix.O_CLOEXEC), Mode: perm,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	var f *os.File
+	err := within(at, op, name, func(fd int) error {
+		for {
+			got, err := unix.Openat2(fd, name, how)
+			if err == unix.EINTR { // and not EAGAIN, which without .. means that somebody leased the file
+				continue
+			}
+			if err == nil {
+				f = os.NewFile(uintptr(got), at.Name()+"/"+name)
+			}
+			return err
+		}
+	})
+	return f, err
+}
+
+// OpenDir implements Disk.
+func (OSDisk) OpenDir(at *os.File, path string) (*os.File, error) {
+	return openAt(at, "open", path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
+// OpenFile implements Disk.
+func (OSDisk) OpenFile(at *os.File, name string) (*os.File, error) {
+	return openAt(at, "open", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+}
+
+// Create implements Disk.
+func (OSDisk) Create(at *os.File, name string) (*os.File, error) {
+	return openAt(at, "create", name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+}
+
+// Mkdir implements Disk.
+func (OSDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
+	return named(at, "mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, uint32(perm.Perm())) })
+}
+
+// Lstat implements Disk.
+func (OSDisk) Lstat(at *os.File, name string) (s Stat, err error) {
+	err = within(at, "lstat", name, func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+		s = Stat{Mode: fileMode(st.Mode), Size: st.Size, Dev: st.Dev, Inode: st.Ino, Links: uint64(st.Nlink)}
+		return nil
+	})
+	return s, err
+}
+
+func fileMode(mode uint32) fs.FileMode {
+	out := fs.FileMode(mode & 0o777)
+	for bit, flag := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
+		if mode&bit != 0 {
+			out |= flag
+		}
+	}
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		out |= fs.ModeDir
+	case unix.S_IFLNK:
+		out |= fs.ModeSymlink
+	default:
+		out |= fs.ModeIrregular
+	}
+	return out
+}
+
+// List implements Disk.
+func (d OSDisk) List(dir *os.File) ([]string, error) {
+	again, err := d.OpenDir(dir, ".") // with a position of its own
+	if err != nil {
+		return nil, err
+	}
+	names, err := again.Readdirnames(-1)
+	return names, errors.Join(err, again.Close())
+}
+
+// Write implements Disk.
+func (OSDisk) Write(f *os.File, data []byte) error { return OS{}.Write(f, data) }
+
+// Chmod implements Disk.
+func (OSDisk) Chmod(f *os.File, perm fs.FileMode) error { return OS{}.Chmod(f, perm) }
+
+// Sync implements Disk.
+func (OSDisk) Sync(f *os.File) error { return f.Sync() }
+
+// Close implements Disk.
+func (OSDisk) Close(f *os.File) error { return f.Close() }
+
+// Move implements Disk.
+func (OSDisk) Move(from *os.File, name string, to *os.File, as string) error {
+	return rename("rename", from, name, to, as, unix.RENAME_NOREPLACE)
+}
+
+// Exchange implements Disk.
+func (OSDisk) Exchange(a *os.File, name string, b *os.File, as string) error {
+	return rename("exchange", a, name, b, as, unix.RENAME_EXCHANGE)
+}
+
+func rename(op string, from *os.File, name string, to *os.File, as string, flags uint) error {
+	var result error
+	err := named(from, op, name, func(source int) error {
+		return named(to, op, as, func(target int) error {
+			result = unix.Renameat2(source, name, target, as, flags)
+			return nil
+		})
+	})
+	if err == nil && result != nil {
+		err = &os.LinkError{Op: op, Old: from.Name() + "/" + name, New: to.Name() + "/" + as, Err: result}
+	}
+	return err
+}
+
+// Remove implements Disk.
+func (OSDisk) Remove(at *os.File, name string) error {
+	return named(at, "remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
+}
+
+// RemoveDir implements Disk.
+func (OSDisk) RemoveDir(at *os.File, name string) error {
+	return named(at, "rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
+}

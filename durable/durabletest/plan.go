@@ -1,0 +1,140 @@
+package durabletest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"lockkeeper/durable"
+)
+
+// ErrCrashed is what every operation returns from the crash on.
+var ErrCrashed = errors.New("crashed")
+
+// Op names an operation of durable.Ops or durable.Disk.
+type Op string
+
+// The operations that both have.
+const (
+	Write Op = "write"
+	Chmod Op = "chmod"
+	Sync  Op = "sync"
+	Close Op = "close"
+)
+
+// Plan counts operations and says which of them fail. Its zero value fails
+// nothing. It is part of Faults and FaultyDisk, and has the operations on open
+// files, which are the same in both.
+type Plan struct {
+	// At, where it is set, is called before every operation with its number, so
+	// that a process can stop or end itself there. It is set before the first.
+	At func(k int, op Op)
+
+	mu      sync.Mutex
+	trace   []Op
+	fails   map[int]error
+	next    map[Op][]error
+	crashes bool
+	crashAt int
+	real    durable.OS
+}
+
+// FailAt lets operation number k, counted from 0 over all operations, fail.
+func (p *Plan) FailAt(k int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fails == nil {
+		p.fails = map[int]error{}
+	}
+	p.fails[k] = err
+}
+
+// FailNext lets the next operations of one kind fail, as many times as told.
+func (p *Plan) FailNext(op Op, times int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[Op][]error{}
+	}
+	p.next[op] = append(p.next[op], slices.Repeat([]error{err}, times)...)
+}
+
+// CrashAt lets operation number k and all later ones return ErrCrashed and do
+// nothing.
+func (p *Plan) CrashAt(k int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.crashes, p.crashAt = true, k
+}
+
+// Trace lists the operations attempted so far.
+func (p *Plan) Trace() []Op {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.trace)
+}
+
+// begin records an operation and returns the error it is to fail with, and
+// whether the process was alive when it began.
+func (p *Plan) begin(op Op) (alive bool, err error) {
+	k, alive, err := p.number(op)
+	if p.At != nil {
+		p.At(k, op)
+	}
+	return alive, err
+}
+
+func (p *Plan) number(op Op) (k int, alive bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k = len(p.trace)
+	p.trace = append(p.trace, op)
+	if p.crashes && k >= p.crashAt {
+		return k, k == p.crashAt, ErrCrashed
+	}
+	if err := p.fails[k]; err != nil {
+		return k, true, err
+	}
+	if queue := p.next[op]; len(queue) > 0 {
+		p.next[op] = queue[1:]
+		return k, true, queue[0]
+	}
+	return k, true, nil
+}
+
+// Write implements durable.Ops and durable.Disk.
+func (p *Plan) Write(file *os.File, data []byte) error {
+	alive, err := p.begin(Write)
+	if err == nil {
+		return p.real.Write(file, data)
+	}
+	if alive {
+		return errors.Join(err, p.real.Write(file, data[:len(data)/2]))
+	}
+	return err
+}
+
+// Chmod implements durable.Ops and durable.Disk.
+func (p *Plan) Chmod(file *os.File, perm fs.FileMode) error {
+	if _, err := p.begin(Chmod); err != nil {
+		return err
+	}
+	return p.real.Chmod(file, perm)
+}
+
+// Sync implements durable.Ops and durable.Disk.
+func (p *Plan) Sync(file *os.File) error {
+	if _, err := p.begin(Sync); err != nil {
+		return err
+	}
+	return p.real.Sync(file)
+}
+
+// Close implements durable.Ops and durable.Disk. The descriptor is closed in any case, as the
+// kernel does for a failed close and for a dead process.
+func (p *Plan) Close(file *os.File) error {
+	_, err := p.begin(Close)
+	return errors.Join(err, p.real.Close(file))
+}
