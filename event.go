@@ -22,6 +22,12 @@ const (
 	EventRecovered     EventKind = "recovered"      // freed after its holder was found dead
 	EventForceReleased EventKind = "force_released" // freed by a person or an administrator
 	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end
+	EventRevoking      EventKind = "revoking"       // taken away, and handed on once what it decided is done
+	EventLanded        EventKind = "landed"         // changes were decided: from here on they are done to their end
+	EventUndone        EventKind = "undone"         // decided changes were taken back
+	EventGap           EventKind = "gap"            // a write was refused, and what was to be written is kept
+	EventFinished      EventKind = "finished"       // decided changes that their writer left were done to their end
+	EventCleared       EventKind = "cleared"        // what was staged by a writer that is gone, and never decided, was removed
 	EventRefused       EventKind = "refused"        // an act that its actor may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )

@@ -29,12 +29,19 @@ type Moment struct {
 type State uint8
 
 // The states. A Promoted request is a grant that its waiter has not confirmed
-// yet: it blocks others like a held one, and falls with the waiter's lease.
+// yet: it blocks others like a held one, and falls with the waiter's lease. A
+// Landing grant is held, and a landing under it is decided and not yet known to
+// be done. A Revoking one is taken away and blocks until such a landing is.
 const (
 	StateWaiting State = iota + 1
 	StatePromoted
 	StateHeld
+	StateLanding
+	StateRevoking
 )
+
+// Confirmed reports whether a request has been given to its holder.
+func (s State) Confirmed() bool { return s >= StateHeld }
 
 // Record is a request as it is stored, from its place in the line to its
 // release. Its Grant never carries the token, only TokenHash does.
@@ -114,6 +121,11 @@ type Reader interface {
 	Events(EventQuery) ([]Event, error)
 	// Claims lists the claims of a holder, live or not.
 	Claims(holder string) ([]Claim, error)
+	// Landings answers a LandingQuery. What it returns is the caller's.
+	Landings(LandingQuery) ([]*Landing, error)
+	// Landed finds, for each path that one changed, the newest landing that was
+	// not undone and what it left there. With a grant, only its landings count.
+	Landed(grantID string, paths ...string) (map[string]Left, error)
 }
 
 // Tx is one transaction on a space. Transactions of a space are serial: what a
@@ -142,8 +154,13 @@ type Tx interface {
 	PutClaim(Claim) error
 	// DeleteClaim removes one; unknown ids are harmless.
 	DeleteClaim(id string) error
-	// Prune drops events older than the time or beyond the newest keep, and
-	// forgets denials older than an hour. It does a bounded amount of work.
+	// InsertLanding adds a landing; its number must be new.
+	InsertLanding(*Landing) error
+	// EndLanding ends a decided landing; one that has ended stays as it is.
+	EndLanding(seq uint64, state LandingState) error
+	// Prune drops events older than the time or beyond the newest keep, landings
+	// older than the time that are not decided any more, and denials older than
+	// an hour. It does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 	// Wake rings the bell of an id once the transaction has committed.
 	Wake(id string)

@@ -22,17 +22,18 @@ type Store struct {
 	space string
 	opt   Options
 
-	mu      sync.Mutex
-	closed  bool
-	trie    trie
-	byID    map[string]*slot
-	line    []*slot // by rising ticket; slots that left stay until compacted
-	left    int     // how many of line have left
-	parked  map[uint64][]*slot
-	log     eventLog
-	denials map[string]denial
-	claims  map[string]lockkeeper.Claim
-	tx      tx // reused: transactions are serial
+	mu       sync.Mutex
+	closed   bool
+	trie     trie
+	byID     map[string]*slot
+	line     []*slot // by rising ticket; slots that left stay until compacted
+	left     int     // how many of line have left
+	parked   map[uint64][]*slot
+	log      eventLog
+	denials  map[string]denial
+	claims   map[string]lockkeeper.Claim
+	landings landings
+	tx       tx // reused: transactions are serial
 
 	bellMu sync.Mutex
 	bells  map[string][]*bell
@@ -65,7 +66,7 @@ func New(space string, opt Options) *Store {
 	return &Store{
 		space: space, opt: opt,
 		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
-		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, bells: map[string][]*bell{},
+		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, landings: newLandings(), bells: map[string][]*bell{},
 	}
 }
 
@@ -106,6 +107,9 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 	}()
 	err = fn(t)
 	done = true
+	if err == nil && !t.stale.IsZero() {
+		s.landings.prune(t.stale)
+	}
 	return t.woken, err
 }
 

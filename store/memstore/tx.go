@@ -15,6 +15,7 @@ type tx struct {
 	now   lockkeeper.Moment
 	undo  []undo
 	woken []string
+	stale time.Time // landings before it go when the transaction is done
 
 	asked []lockkeeper.Lock // what Overlapping was last asked about
 	spots []spot            // and where they are, until a lock is removed
@@ -28,6 +29,9 @@ type undo struct {
 	key   string
 	old   denial
 	claim *lockkeeper.Claim
+
+	landing *lockkeeper.Landing
+	state   lockkeeper.LandingState // what the landing's was
 }
 
 type undoKind uint8
@@ -39,6 +43,8 @@ const (
 	undoAppend
 	undoDenial
 	undoClaim
+	undoLanding
+	undoLandingState
 )
 
 func (t *tx) rollback() {
@@ -62,6 +68,10 @@ func (t *tx) rollback() {
 				old = *u.claim
 			}
 			restore(t.claims, u.key, old, u.claim != nil)
+		case undoLanding:
+			t.landings.forget(func(l *lockkeeper.Landing) bool { return l == u.landing })
+		case undoLandingState:
+			t.landings.move(u.landing, u.state)
 		}
 	}
 }
@@ -293,9 +303,11 @@ func (t *tx) rememberClaim(id string) {
 	t.undo = append(t.undo, u)
 }
 
-// Prune forgets; forgetting is not undone when the transaction fails.
+// Prune forgets; forgetting is not undone when the transaction fails. Landings
+// wait until it is known not to: one that it committed may be decided again.
 func (t *tx) Prune(before time.Time, keep int) error {
 	t.log.prune(before, keep)
+	t.stale = before
 	for key, d := range t.denials {
 		if t.now.Wall.Sub(d.at) > time.Hour {
 			delete(t.denials, key)

@@ -1,7 +1,7 @@
 // Package sqlstore keeps spaces in SQL: in an embedded SQLite file for the
 // processes of one machine, or in PostgreSQL for several machines. One core
-// (tx.go, record.go, overlap.go) speaks SQL that both understand; sqlite*.go
-// and postgres*.go hold what differs.
+// (tx.go, record.go, overlap.go, landing.go) speaks SQL that both understand;
+// sqlite*.go and postgres*.go hold what differs.
 //
 // Invariants:
 //

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,6 +83,12 @@ const (
 
 	requestsSQL = `SELECT ` + recordColumns + ` FROM unnest($2::bigint[]) AS k (ticket)
  CROSS JOIN LATERAL (SELECT * FROM requests WHERE requests.space = $1 AND requests.ticket = k.ticket OFFSET 0) AS r`
+
+	landingsByNumberSQL = `SELECT ` + landingColumns + ` FROM unnest($2::bigint[]) AS k (seq)
+ CROSS JOIN LATERAL (SELECT * FROM landings WHERE landings.space = $1 AND landings.seq = k.seq OFFSET 0) AS l`
+
+	changesSQL = `SELECT c.landing, c.path, c.old, c.new FROM unnest($2::bigint[]) AS k (landing)
+ CROSS JOIN LATERAL (SELECT * FROM changes WHERE changes.space = $1 AND changes.landing = k.landing OFFSET 0) AS c ORDER BY c.landing, c.n`
 )
 
 func (s *pgSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
@@ -114,4 +121,27 @@ func (s *pgSession) targets(space int64, p places, each func(func(...any) error)
 
 func (s *pgSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
 	return s.query(requestsSQL, []any{space, tickets}, each)
+}
+
+func (s *pgSession) insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error {
+	paths, old, now := make([]string, len(changes)), make([]string, len(changes)), make([]string, len(changes))
+	for i, a := range changes {
+		paths[i], old[i], now[i] = a.Path, a.Old.String(), a.New.String()
+	}
+	return s.exec(`INSERT INTO changes (space, landing, n, path, old, new)
+ SELECT $1, $2, c.n - 1, c.path, c.old, c.new FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS c (path, old, new, n)`,
+		space, int64(landing), paths, old, now)
+}
+
+func (s *pgSession) landed(space int64, grantID string, paths []string, each func(func(...any) error) error) error {
+	return s.query(`SELECT x.path, x.landing, x.new FROM unnest($2::text[]) AS p (path) CROSS JOIN LATERAL (`+
+		strings.Replace(landedSQL, "c.path = $2", "c.path = p.path", 1)+`) AS x`, []any{space, paths, int64(lockkeeper.Undone), grantID}, each)
+}
+
+func (s *pgSession) landings(space int64, seqs []int64, each func(func(...any) error) error) error {
+	return s.query(landingsByNumberSQL, []any{space, seqs}, each)
+}
+
+func (s *pgSession) changes(space int64, landings []int64, each func(func(...any) error) error) error {
+	return s.query(changesSQL, []any{space, landings}, each)
 }

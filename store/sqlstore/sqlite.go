@@ -268,8 +268,8 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 }
 
 // begin reads the space's row, and restarts the leases after a restart of the
-// host: whoever waited is gone, and whoever holds gets the whole lease again,
-// because nobody knows how long the host was away.
+// host: whoever waited is gone, and whoever holds (its state is confirmed) gets
+// the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, now: s.opt.Clock()}
 	seq, boot := int64(-1), ""
@@ -284,8 +284,8 @@ func (s *SQLite) begin() (*tx, error) {
 	if err := s.keptAll(t.seq); err != nil || boot == s.opt.Boot {
 		return t, err
 	}
-	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $1 + ttl ELSE $1 END,
- expires_at = CASE WHEN expires = 0 THEN 0 WHEN state = $2 THEN $3 + ttl ELSE $3 END`,
+	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $1 + ttl ELSE $1 END,
+ expires_at = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $3 + ttl ELSE $3 END`,
 		int64(t.now.Lease), int64(lockkeeper.StateHeld), unwall(t.now.Wall))
 	if err == nil {
 		err = t.exec(`UPDATE claims SET expires = $1`, int64(t.now.Lease))

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -31,6 +32,9 @@ const (
 	atList
 	belowList
 	requestList
+	landingList
+	insertChangeList
+	changeList
 )
 
 // listLimit bounds how many values one statement lists.
@@ -150,6 +154,12 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
  WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi`
 	case requestList:
 		sql = `SELECT ` + recordColumns + ` FROM requests r WHERE r.ticket IN (` + repeat("?", n) + `) AND r.space = ?`
+	case landingList:
+		sql = `SELECT ` + landingColumns + ` FROM landings l WHERE l.seq IN (` + repeat("?", n) + `) AND l.space = ?`
+	case insertChangeList:
+		sql = `INSERT INTO changes (space, landing, n, path, old, new) VALUES ` + repeat("(?1,?2,?,?,?,?)", n)
+	case changeList:
+		sql = `SELECT landing, path, old, new FROM changes WHERE landing IN (` + repeat("?", n) + `) AND space = ? ORDER BY landing, n`
 	}
 	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
@@ -183,19 +193,34 @@ func pad(args []any, size, n, width int) []any {
 }
 
 func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
-	for len(locks) > 0 { // rows cannot be padded: sizes are powers of two, largest first
-		n := listLimit
-		for n > len(locks) {
-			n /= 2
+	return insertRows(s, insertList, []any{space, int64(ticket)}, locks, func(args []any, _ int, l lockkeeper.Lock) []any {
+		return append(args, l.Path, int64(l.Mode), int64(l.Kind))
+	})
+}
+
+func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error {
+	return insertRows(s, insertChangeList, []any{space, int64(landing)}, changes, func(args []any, n int, a lockkeeper.Alteration) []any {
+		return append(args, int64(n), a.Path, a.Old.String(), a.New.String())
+	})
+}
+
+// insertRows inserts a row for each of a list: what all have in common, and
+// what add says of the n-th. Rows cannot be padded: statements insert powers of
+// two, largest first.
+func insertRows[T any](s *sqliteSession, kind listKind, common []any, list []T, add func(args []any, n int, row T) []any) error {
+	for done := 0; done < len(list); {
+		size := listLimit
+		for size > len(list)-done {
+			size /= 2
 		}
-		st, err := s.list(insertList, n)
+		st, err := s.list(kind, size)
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2+3*n)
-		args = append(args, space, int64(ticket))
-		for _, l := range locks[:n] {
-			args = append(args, l.Path, int64(l.Mode), int64(l.Kind))
+		args := slices.Clone(common)
+		for range size {
+			args = add(args, done, list[done])
+			done++
 		}
 		if err := bind(st, args); err != nil {
 			return err
@@ -203,7 +228,6 @@ func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockke
 		if err := st.Exec(); err != nil {
 			return err
 		}
-		locks = locks[n:]
 	}
 	return nil
 }
@@ -262,14 +286,36 @@ func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(.
 }
 
 func (s *sqliteSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
-	return parts(tickets, func(part []int64, size int) error {
-		st, err := s.list(requestList, size)
+	return s.numbered(requestList, space, tickets, each)
+}
+
+func (s *sqliteSession) landed(space int64, grantID string, paths []string, each func(func(...any) error) error) error {
+	for _, path := range paths {
+		if err := s.query(landedSQL, []any{space, path, int64(lockkeeper.Undone), grantID}, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sqliteSession) landings(space int64, seqs []int64, each func(func(...any) error) error) error {
+	return s.numbered(landingList, space, seqs, each)
+}
+
+func (s *sqliteSession) changes(space int64, landings []int64, each func(func(...any) error) error) error {
+	return s.numbered(changeList, space, landings, each)
+}
+
+// numbered selects the rows of a space that have one of these numbers.
+func (s *sqliteSession) numbered(kind listKind, space int64, numbers []int64, each func(func(...any) error) error) error {
+	return parts(numbers, func(part []int64, size int) error {
+		st, err := s.list(kind, size)
 		if err != nil {
 			return err
 		}
 		args := make([]any, 0, size+1)
-		for _, t := range part {
-			args = append(args, t)
+		for _, n := range part {
+			args = append(args, n)
 		}
 		return run(st, append(pad(args, size, len(part), 1), space), each)
 	})

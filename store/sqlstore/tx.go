@@ -23,6 +23,14 @@ type session interface {
 	targets(space int64, p places, each func(scan func(dest ...any) error) error) error
 	// requests selects recordColumns of the requests with these tickets.
 	requests(space int64, tickets []int64, each func(scan func(dest ...any) error) error) error
+	// landed selects path, landing and new of what landed last at some paths.
+	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
+	// landings selects landingColumns of the landings with these numbers.
+	landings(space int64, seqs []int64, each func(scan func(dest ...any) error) error) error
+	insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error
+	// changes selects landing, path, old and new of the changes of these
+	// landings; those of one landing in their order.
+	changes(space int64, landings []int64, each func(scan func(dest ...any) error) error) error
 }
 
 // tx is a transaction on one space.
@@ -293,6 +301,9 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	}
 	due = min(due, oldest+pruneAtOnce)
 	if err := t.exec(`DELETE FROM events WHERE space = $1 AND seq <= $2`, t.key, due); err != nil {
+		return err
+	}
+	if err := t.pruneLandings(before); err != nil {
 		return err
 	}
 	return t.exec(`DELETE FROM denials WHERE space = $1 AND at < $2`, t.key, unwall(t.now.Wall.Add(-time.Hour)))

@@ -42,7 +42,7 @@ func Run(t *testing.T, f Fixture) {
 		name  string
 		tests []test
 	}{
-		{"Tx", txTests}, {"Log", logTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
+		{"Tx", txTests}, {"Log", logTests}, {"Landing", landingTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
 		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Audit", auditTests},
 		{"Races", raceTests}, {"Input", inputTests},
 	}

@@ -31,6 +31,16 @@ func turmoil(tx lockkeeper.Tx) error {
 	}
 	changed.Locks = write("elsewhere")
 	tx.Wake(ident(1))
+	if _, err := land(tx, lockkeeper.Landing{Commit: "new", Changes: altered("new", "a", "b")}); err != nil {
+		return err
+	}
+	known, err := tx.Landings(lockkeeper.LandingQuery{Commit: "known"})
+	if err != nil {
+		return err
+	}
+	if err := tx.EndLanding(known[0].Seq, lockkeeper.Undone); err != nil {
+		return err
+	}
 	if err := errors.Join(tx.Save(&changed), tx.Delete(gone), tx.Delete(fresh),
 		tx.SetDenial("k", 2), tx.SetDenial("new", 2),
 		tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 2}), tx.DeleteClaim("d"),
@@ -48,7 +58,8 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 	update(t, s, func(tx lockkeeper.Tx) error {
 		_, err1 := draft(tx, ident(1), lockkeeper.StateHeld, write("a"))
 		_, err2 := draft(tx, ident(2), lockkeeper.StateHeld, read("b", "c/d"))
-		return errors.Join(err1, err2, tx.SetDenial("k", 1),
+		_, err3 := land(tx, lockkeeper.Landing{Commit: "known", Changes: altered("known", "a")})
+		return errors.Join(err1, err2, err3, tx.SetDenial("k", 1),
 			tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 1}), tx.PutClaim(lockkeeper.Claim{ID: "d", Holder: "h", Expires: 1}))
 	})
 	before := dump(t, s)
@@ -74,8 +85,8 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 				t.Errorf("event %d after %d", evs[i].Seq, evs[i-1].Seq)
 			}
 		}
-		if len(evs) != 4 {
-			t.Errorf("%d events, want 4", len(evs))
+		if len(evs) != 6 {
+			t.Errorf("%d events, want 6", len(evs))
 		}
 		return err
 	})
@@ -107,6 +118,11 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 				out += fmt.Sprintf("%s in the way of %s: %s %d\n", o.Lock, path, o.Record.ID, o.Record.Ticket)
 			}
 		}
+		landings, err3 := tx.Landings(lockkeeper.LandingQuery{})
+		for _, l := range landings {
+			l.At = l.At.UTC()
+			out += fmt.Sprintf("%+v\n", *l)
+		}
 		claims, err2 := tx.Claims("h")
 		for _, c := range claims {
 			out += fmt.Sprintf("claim %s %d\n", c.ID, c.Expires)
@@ -125,7 +141,7 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 			}
 			out += fmt.Sprintf("parked on %d: %d\n", on, len(parked))
 		}
-		return errors.Join(err, err2)
+		return errors.Join(err, err2, err3)
 	})
 	return out
 }

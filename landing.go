@@ -1,0 +1,136 @@
+package lockkeeper
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is what was at a path: nothing (the zero value), a file with its
+// permissions and content, or a whole directory.
+type Version struct {
+	Kind Kind        // File or Dir; 0: nothing
+	Mode fs.FileMode // permission bits
+	Sum  [32]byte    // SHA-256 of the content, of a directory over all that is in it
+}
+
+// Exists reports whether there was anything.
+func (v Version) Exists() bool { return v.Kind != 0 }
+
+func (v Version) String() string {
+	if !v.Exists() {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum)
+}
+
+// MarshalText spells a version as String does.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (v *Version) UnmarshalText(text []byte) error {
+	*v = Version{}
+	if string(text) == "nothing" {
+		return nil
+	}
+	bad := &InputError{Field: "version", Value: string(text), Reason: "not a kind, a mode and a hash", Next: "copy it whole"}
+	parts := strings.Split(string(text), " ")
+	if len(parts) != 3 || v.Kind.UnmarshalText([]byte(parts[0])) != nil {
+		return bad
+	}
+	mode, err := strconv.ParseUint(parts[1], 8, 32)
+	sum, err2 := hex.DecodeString(parts[2])
+	if err != nil || err2 != nil || len(sum) != len(v.Sum) {
+		return bad
+	}
+	v.Mode = fs.FileMode(mode)
+	copy(v.Sum[:], sum)
+	return nil
+}
+
+// Alteration is what a landing does to one path.
+type Alteration struct {
+	Path string  `json:"path"`
+	Old  Version `json:"old"`
+	New  Version `json:"new"`
+}
+
+// Landing is a set of changes that reaches the tree as one unit. Once it is
+// decided it is done to its end, whatever crashes, unless somebody else's edit
+// is in its way.
+type Landing struct {
+	Seq     uint64       `json:"landing"` // number of the event that decided it
+	Commit  string       `json:"commit"`  // names its stage; unique
+	GrantID string       `json:"grant_id"`
+	Holder  string       `json:"holder"`
+	Fence   uint64       `json:"fence"`
+	Site    string       `json:"site"` // the host and the root whose disk it is on
+	State   LandingState `json:"state"`
+	At      time.Time    `json:"at"`
+	Changes []Alteration `json:"changes"`
+
+	Made   []string `json:"made,omitempty"`   // directories it makes, outermost first
+	Clears []string `json:"clears,omitempty"` // directories it removes where they are empty, innermost first
+	Draft  string   `json:"draft,omitempty"`  // of a replaced directory: where the new one is prepared
+	Undoes uint64   `json:"undoes,omitempty"` // the landing that it takes back
+}
+
+// Clone is a copy that shares nothing.
+func (l *Landing) Clone() *Landing {
+	c := *l
+	c.Changes, c.Made, c.Clears = slices.Clone(l.Changes), slices.Clone(l.Made), slices.Clone(l.Clears)
+	return &c
+}
+
+// Left is what a landing left at a path.
+type Left struct {
+	Seq     uint64 // of the landing
+	Version Version
+}
+
+// LandingState is how far a landing has come.
+type LandingState uint8
+
+// The states. Of a decided landing some, all or none of the changes are in the
+// tree; its grant cannot be handed on until that is settled.
+const (
+	Decided LandingState = iota + 1
+	Committed
+	Undone // taken back: somebody else's edit was in its way, or its content was lost
+)
+
+var landingStates = [...]string{Decided: "decided", Committed: "committed", Undone: "undone"}
+
+func (s LandingState) String() string {
+	if int(s) < len(landingStates) && s != 0 {
+		return landingStates[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// MarshalText spells the state by its name.
+func (s LandingState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LandingQuery selects landings, each with all its changes. Fields left empty
+// select nothing out.
+type LandingQuery struct {
+	Seq     uint64 // this one
+	Commit  string // the one with this commit
+	GrantID string // those under this grant
+	Path    string // those that changed this path
+	Open    bool   // those that are decided and neither committed nor undone
+	After   uint64 // those with a larger number
+	Limit   int    // at most so many
+	Latest  bool   // newest first instead of oldest first
+}
+
+// Selects reports whether a landing is one that the query asks for.
+func (q LandingQuery) Selects(l *Landing) bool {
+	return (q.Seq == 0 || q.Seq == l.Seq) && (q.Commit == "" || q.Commit == l.Commit) &&
+		(q.GrantID == "" || q.GrantID == l.GrantID) && (!q.Open || l.State == Decided) && l.Seq > q.After &&
+		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a Alteration) bool { return a.Path == q.Path }))
+}

@@ -1,0 +1,170 @@
+package memstore
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"lockkeeper"
+)
+
+// landings are the landings of a space. They never leave it: what is handed in
+// or out is a copy.
+type landings struct {
+	all      []*lockkeeper.Landing // by rising number
+	open     map[uint64]*lockkeeper.Landing
+	byCommit map[string]*lockkeeper.Landing
+	byPath   map[string][]visit // by rising number
+}
+
+// visit is one of the changes of a landing.
+type visit struct {
+	*lockkeeper.Landing
+	n int
+}
+
+func newLandings() landings {
+	return landings{open: map[uint64]*lockkeeper.Landing{}, byCommit: map[string]*lockkeeper.Landing{}, byPath: map[string][]visit{}}
+}
+
+func bySeq(a, b *lockkeeper.Landing) int { return cmp.Compare(a.Seq, b.Seq) }
+
+func (s *landings) find(seq uint64) *lockkeeper.Landing {
+	i, found := slices.BinarySearchFunc(s.all, seq, func(l *lockkeeper.Landing, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+	if !found {
+		return nil
+	}
+	return s.all[i]
+}
+
+// candidates are all that a query can mean, by rising number.
+func (s *landings) candidates(q lockkeeper.LandingQuery) (some []*lockkeeper.Landing) {
+	switch {
+	case q.Seq != 0:
+		if l := s.find(q.Seq); l != nil {
+			some = append(some, l)
+		}
+	case q.Commit != "":
+		if l := s.byCommit[q.Commit]; l != nil {
+			some = append(some, l)
+		}
+	case q.Open:
+		some = slices.SortedFunc(maps.Values(s.open), bySeq)
+	case q.Path != "":
+		for _, v := range s.byPath[q.Path] {
+			some = append(some, v.Landing)
+		}
+	default:
+		some = s.all
+	}
+	return some
+}
+
+// add refuses what cannot be told from what is there, and changes nothing then.
+func (s *landings) add(l *lockkeeper.Landing) error {
+	if last := len(s.all) - 1; last >= 0 && s.all[last].Seq >= l.Seq || s.byCommit[l.Commit] != nil {
+		return fmt.Errorf("landing %d of commit %s is not new", l.Seq, l.Commit)
+	}
+	for n, a := range l.Changes {
+		before := s.byPath[a.Path]
+		if last := len(before) - 1; last >= 0 && before[last].Landing == l {
+			s.unlink(l)
+			return fmt.Errorf("landing %d changes %s twice", l.Seq, a.Path)
+		}
+		s.byPath[a.Path] = append(before, visit{l, n})
+	}
+	s.all = append(s.all, l)
+	s.byCommit[l.Commit] = l
+	s.move(l, l.State)
+	return nil
+}
+
+// unlink forgets what a landing changed.
+func (s *landings) unlink(l *lockkeeper.Landing) {
+	for _, a := range l.Changes {
+		rest := slices.DeleteFunc(s.byPath[a.Path], func(v visit) bool { return v.Landing == l })
+		if len(rest) == 0 {
+			delete(s.byPath, a.Path)
+		} else {
+			s.byPath[a.Path] = rest
+		}
+	}
+}
+
+// forget drops all that are to go.
+func (s *landings) forget(goes func(*lockkeeper.Landing) bool) {
+	s.all = slices.DeleteFunc(s.all, func(l *lockkeeper.Landing) bool {
+		if !goes(l) {
+			return false
+		}
+		s.unlink(l)
+		delete(s.byCommit, l.Commit)
+		delete(s.open, l.Seq)
+		return true
+	})
+}
+
+func (s *landings) move(l *lockkeeper.Landing, to lockkeeper.LandingState) {
+	l.State = to
+	if to == lockkeeper.Decided {
+		s.open[l.Seq] = l
+	} else {
+		delete(s.open, l.Seq)
+	}
+}
+
+func (s *landings) prune(before time.Time) {
+	s.forget(func(l *lockkeeper.Landing) bool { return l.At.Before(before) && l.State != lockkeeper.Decided })
+}
+
+func (t *tx) Landings(q lockkeeper.LandingQuery) (out []*lockkeeper.Landing, err error) {
+	some := t.landings.candidates(q)
+	for i := range some {
+		l := some[i]
+		if q.Latest {
+			l = some[len(some)-1-i]
+		}
+		if !q.Selects(l) {
+			continue
+		}
+		out = append(out, l.Clone())
+		if len(out) == q.Limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (t *tx) Landed(grantID string, paths ...string) (map[string]lockkeeper.Left, error) {
+	left := map[string]lockkeeper.Left{}
+	for _, path := range paths {
+		for _, v := range slices.Backward(t.landings.byPath[path]) {
+			if v.State != lockkeeper.Undone && (grantID == "" || grantID == v.GrantID) {
+				left[path] = lockkeeper.Left{Seq: v.Seq, Version: v.Changes[v.n].New}
+				break
+			}
+		}
+	}
+	return left, nil
+}
+
+func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
+	own := l.Clone()
+	if err := t.landings.add(own); err != nil {
+		return err
+	}
+	t.undo = append(t.undo, undo{kind: undoLanding, landing: own})
+	return nil
+}
+
+func (t *tx) EndLanding(seq uint64, state lockkeeper.LandingState) error {
+	l := t.landings.find(seq)
+	if l == nil || l.State != lockkeeper.Decided {
+		return nil
+	}
+	t.undo = append(t.undo, undo{kind: undoLandingState, landing: l, state: l.State})
+	t.landings.move(l, state)
+	return nil
+}

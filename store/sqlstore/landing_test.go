@@ -1,0 +1,192 @@
+package sqlstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/store/storetest"
+)
+
+// land decides a landing of some paths.
+func land(tx lockkeeper.Tx, grant string, paths ...string) error {
+	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: grant})
+	if err != nil {
+		return err
+	}
+	l := &lockkeeper.Landing{Seq: seq, Commit: fmt.Sprint("c", seq), GrantID: grant, State: lockkeeper.Decided, At: tx.Now().Wall}
+	for _, p := range paths {
+		l.Changes = append(l.Changes, lockkeeper.Alteration{Path: p, New: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644}})
+	}
+	return tx.InsertLanding(l)
+}
+
+// landingPlans are the questions about landings that must go through an index,
+// with what the plan says of it in SQLite and in PostgreSQL.
+func landingPlans(key int64) map[string]landingPlan {
+	plans := map[string]landingPlan{
+		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"}, "c USING INDEX changes_path (space=? AND path=?)", "AND (path = 'p'::text))"},
+	}
+	add := func(name string, make func(int64, lockkeeper.LandingQuery) (string, []any), q lockkeeper.LandingQuery, sqlite, postgres string) {
+		sql, args := make(key, q)
+		plans[name] = landingPlan{sql, args, sqlite, postgres}
+	}
+	add("number", landingsSQL, lockkeeper.LandingQuery{Seq: 7}, "l USING INTEGER PRIMARY KEY (rowid=?)", "AND (seq = '7'::bigint))")
+	add("page", landingsSQL, lockkeeper.LandingQuery{After: 7, Limit: 2}, "l USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
+	add("commit", landingsSQL, lockkeeper.LandingQuery{Commit: "c"}, "l USING INDEX landings_commit (commit_id=?", "(commit_id = 'c'::text)")
+	add("open", landingsSQL, lockkeeper.LandingQuery{Open: true, Latest: true, Limit: 1}, "l USING INDEX landings_open", "using landings_open")
+	add("open of a grant", landingsSQL, lockkeeper.LandingQuery{Open: true, GrantID: "g"}, "l USING INDEX landings_open (grant_id=?", "(grant_id = 'g'::text)")
+	add("path", landingsAtSQL, lockkeeper.LandingQuery{Path: "p", Latest: true, Limit: 1}, "c USING COVERING INDEX changes_path (space=? AND path=?", "AND (path = 'p'::text) AND (landing > '0'::bigint))")
+	return plans
+}
+
+type landingPlan struct {
+	sql              string
+	args             []any
+	sqlite, postgres string
+}
+
+func TestLandingPlansUseIndexes(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		st := s.store(t, Options{})
+		check := func(when string) {
+			err := st.View(t.Context(), func(r lockkeeper.Reader) error {
+				x := r.(*tx)
+				explain, plans := `EXPLAIN `, landingPlans(x.key)
+				if s.kind == "sqlite" {
+					explain = `EXPLAIN QUERY PLAN `
+				}
+				for name, p := range plans {
+					want, plan := p.postgres, ""
+					err := x.query(explain+p.sql, p.args, func(scan func(...any) error) error {
+						var id, parent, unused int64
+						var detail string
+						dest := []any{&detail}
+						if s.kind == "sqlite" {
+							dest, want = []any{&id, &parent, &unused, &detail}, p.sqlite
+						}
+						err := scan(dest...)
+						plan += detail + "\n"
+						return err
+					})
+					if err != nil {
+						return err
+					}
+					if !strings.Contains(plan, want) || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Join Filter") {
+						t.Errorf("%s, %s: want %s in\n%s", when, name, want, plan)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		analyze := func(n int) {
+			t.Helper()
+			err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+				for i := range n {
+					if err := land(tx, fmt.Sprint("g", i), fmt.Sprint("p", i), "p"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.kind == "sqlite" {
+				raw(t, s.where, `ANALYZE`)
+				return
+			}
+			conn := foreign(t)
+			defer conn.Close(t.Context())
+			if _, err := conn.Exec(t.Context(), `ANALYZE landings, changes`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check("new")
+		analyze(1)
+		check("few")
+		analyze(300)
+		check("many")
+	})
+}
+
+// A landing of one file goes out with the commit: nothing of it is waited for.
+func TestPostgresLandingIsKeptBack(t *testing.T) {
+	p := postgresSite(t).postgres(t, Options{})
+	err := p.Update(t.Context(), func(lt lockkeeper.Tx) error {
+		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
+		before := queued()
+		if err := land(lt, "g", "a"); err != nil {
+			return err
+		}
+		if err := lt.EndLanding(1, lockkeeper.Committed); err != nil {
+			return err
+		}
+		if n := queued() - before; n != 4 { // event, landing, its changes, its state
+			t.Errorf("%d statements are kept back, want 4", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A restart of the host gives a grant under which something lands its whole
+// lease again, as it does for any that is held; one that is being taken away has
+// none.
+func TestRebootWhileLanding(t *testing.T) {
+	s := sqliteSite(t)
+	clock := storetest.NewClock()
+	before := s.store(t, Options{Clock: clock.Now, Boot: "before"})
+	states := []lockkeeper.State{lockkeeper.StateWaiting, lockkeeper.StatePromoted, lockkeeper.StateHeld, lockkeeper.StateLanding, lockkeeper.StateRevoking}
+	err := before.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		for _, state := range states {
+			seq, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall})
+			if err != nil {
+				return err
+			}
+			rec := &lockkeeper.Record{Grant: lockkeeper.Grant{ID: fmt.Sprint(state), ExpiresAt: tx.Now().Wall.Add(time.Minute)},
+				Ticket: seq, State: state, TTL: time.Hour, Expires: tx.Now().Lease.Add(time.Minute)}
+			if state == lockkeeper.StateRevoking {
+				rec.Expires, rec.ExpiresAt = 0, time.Time{}
+			}
+			if err := tx.Insert(rec); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := lockkeeper.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
+	after := s.store(t, Options{Clock: func() lockkeeper.Moment { return now }, Boot: "after"})
+	err = after.View(t.Context(), func(r lockkeeper.Reader) error {
+		for _, state := range states {
+			rec, err := r.Get(fmt.Sprint(state))
+			if err != nil {
+				return err
+			}
+			lease, shown := now.Lease, now.Wall
+			switch {
+			case state == lockkeeper.StateRevoking:
+				lease, shown = 0, time.Time{}
+			case state.Confirmed():
+				lease, shown = lease.Add(time.Hour), shown.Add(time.Hour)
+			}
+			if rec.State != state || rec.Expires != lease || !rec.ExpiresAt.Equal(shown) {
+				t.Errorf("state %d is %d and expires at %d, %v; want %d, %v", state, rec.State, rec.Expires, rec.ExpiresAt, lease, shown)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

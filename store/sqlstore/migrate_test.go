@@ -1,0 +1,138 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockkeeper"
+)
+
+// What the first version left in a database: somebody holds a path.
+const (
+	oldGrant = `INSERT INTO requests (space, ticket, id, holder, policy, token, state, fence, ttl, expires, heartbeat, acquired_at, expires_at,
+ heartbeat_at, parked_on, blockers, process, metadata, locks)
+ VALUES (1, 1, 'old', 'h', 'person', '', 3, 1, 0, 0, 1, 1, 0, 1, 0, 0, 'null', 'null', '[{"path":"a","kind":"file","mode":"write"}]');
+INSERT INTO targets (space, path, ticket, mode, kind) VALUES (1, 'a', 1, %d, %d);
+INSERT INTO events (space, seq, at, body) VALUES (1, 1, 1, '{"kind":"acquired","actor":{"name":"h","kind":"holder"}}');`
+
+	oldSpace = `INSERT INTO spaces (id, seq, created_at, incarnation%s) VALUES ('s', 1, 1, %s%s);`
+)
+
+// older is a database that has had the first steps of the schema only, and was
+// in use since the first of them.
+func older(steps []string, had int, space string) string {
+	use := space + "\n" + fmt.Sprintf(oldGrant, lockkeeper.Write, lockkeeper.File)
+	return strings.Join([]string{steps[0], use, strings.Join(steps[1:had], ";\n")}, ";\n")
+}
+
+func olderSQLite(t *testing.T, steps []string, had int) site {
+	s := site{kind: "sqlite", where: filepath.Join(t.TempDir(), "state.db"), space: "s"}
+	f, err := os.OpenFile(s.where, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := incarnation(f)
+	if err = errors.Join(err, f.Close(), makeTurn(s.where+"-turn")); err != nil {
+		t.Fatal(err)
+	}
+	raw(t, s.where, fmt.Sprintf(`PRAGMA application_id = %d;`, applicationID)+
+		older(steps, had, fmt.Sprintf(oldSpace, `, boot`, `'`+id+`'`, `, ''`))+
+		fmt.Sprintf(`; PRAGMA user_version = %d; PRAGMA journal_mode = WAL`, had))
+	return s
+}
+
+func olderPostgres(t *testing.T, steps []string, had int) site {
+	s := site{kind: "postgres", where: freshDatabase(t), space: "s"}
+	u, err := url.Parse(s.where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", schemaName)
+	u.RawQuery = q.Encode()
+	conn, err := pgx.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, sql := range []string{
+		`CREATE SCHEMA ` + schemaName,
+		fmt.Sprintf(`CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (%d)`, had),
+		older(steps, had, fmt.Sprintf(oldSpace, ``, incarnationSQL, ``)),
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// A database of every earlier format is brought forward by whoever opens it,
+// several at once, and keeps what is in it.
+func TestMigratesEarlierFormats(t *testing.T) {
+	for kind, old := range map[string]func(*testing.T, []string, int) site{"sqlite": olderSQLite, "postgres": olderPostgres} {
+		steps, err := migrations(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for had := 1; had < len(steps); had++ {
+			t.Run(fmt.Sprint(kind, " format ", had), func(t *testing.T) {
+				s := old(t, steps, had)
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() {
+						st, err := s.open(t.Context(), Options{})
+						if err == nil {
+							err = st.Close()
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				usable(t, s.store(t, Options{}))
+			})
+		}
+	}
+}
+
+// usable wants the old grant, and room for a landing under it.
+func usable(t *testing.T, st lockkeeper.Store) {
+	t.Helper()
+	err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		rec, err := tx.Get("old")
+		if err != nil {
+			return err
+		}
+		if rec == nil || rec.State != lockkeeper.StateHeld || len(rec.Locks) != 1 {
+			t.Errorf("the old grant is %+v", rec)
+		}
+		found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write("a"), Before: lockkeeper.AnyTicket})
+		if len(found) != 1 {
+			t.Errorf("in the way of the old path: %v", found)
+		}
+		return errors.Join(err, land(tx, "old", "a"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.View(t.Context(), func(r lockkeeper.Reader) error {
+		open, err := r.Landings(lockkeeper.LandingQuery{GrantID: "old", Path: "a", Open: true})
+		if len(open) != 1 || open[0].Seq <= 1 {
+			t.Errorf("landings %v", open)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,186 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// A failed transaction takes its landings with it, and changes of state too,
+// also when it pruned on the way.
+//
+// shows: DL-3
+func testLandingUndone(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	was := landed(t, s, lockkeeper.Landing{GrantID: "g", Changes: altered("x", "a", "b")})
+	clock.Advance(time.Hour)
+	for range 2 {
+		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			l, err := land(tx, lockkeeper.Landing{GrantID: "g", Changes: altered("y", "a", "c")})
+			if err != nil {
+				return err
+			}
+			return errors.Join(tx.EndLanding(was.Seq, lockkeeper.Committed), tx.EndLanding(l.Seq, lockkeeper.Undone),
+				tx.Prune(clock.Now().Wall, 1_000), errUndo)
+		})
+		if !errors.Is(err, errUndo) {
+			t.Fatal(err)
+		}
+		for _, q := range []lockkeeper.LandingQuery{{}, {Open: true}, {GrantID: "g"}, {Path: "a"}, {Commit: was.Commit}} {
+			got := landings(t, s, q)
+			if len(got) != 1 {
+				t.Fatalf("%+v finds %d landings, want the one that was there", q, len(got))
+			}
+			sameLanding(t, got[0], was)
+		}
+		view(t, s, func(r lockkeeper.Reader) error {
+			lastAt(t, r, "a", "", was.Seq, version("x"))
+			lastAt(t, r, "c", "", 0, lockkeeper.Version{})
+			return nil
+		})
+	}
+}
+
+func testPruneLandings(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	var stay []uint64
+	for i := range 30 {
+		state := lockkeeper.LandingState(1 + i%3)
+		l := landed(t, s, lockkeeper.Landing{GrantID: "g", State: state, Changes: altered("x", "a", fmt.Sprint("b", i))})
+		if state == lockkeeper.Decided {
+			stay = append(stay, l.Seq)
+		}
+	}
+	old := stay[0]
+	clock.Advance(48 * time.Hour)
+	young := landed(t, s, lockkeeper.Landing{State: lockkeeper.Committed, Changes: altered("young", "c")})
+	stay = append(stay, young.Seq)
+	backwards := landed(t, s, lockkeeper.Landing{State: lockkeeper.Committed, At: clock.Now().Wall.Add(-40 * time.Hour), Changes: altered("x", "d")})
+	for range 3 { // each does a bounded amount of work
+		prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
+	}
+	numbers := func(q lockkeeper.LandingQuery) (out []uint64) {
+		for _, l := range landings(t, s, q) {
+			out = append(out, l.Seq)
+			if len(l.Changes) == 0 {
+				t.Errorf("landing %d lost its changes", l.Seq)
+			}
+		}
+		return out
+	}
+	if got := numbers(lockkeeper.LandingQuery{}); !slices.Equal(got, stay) {
+		t.Errorf("landings %v are left, want %v; %d is older than its number", got, stay, backwards.Seq)
+	}
+	if got := numbers(lockkeeper.LandingQuery{Path: "a"}); !slices.Equal(got, stay[:len(stay)-1]) {
+		t.Errorf("landings %v are left at the path, want %v", got, stay)
+	}
+	view(t, s, func(r lockkeeper.Reader) error {
+		lastAt(t, r, "b1", "", 0, lockkeeper.Version{})
+		lastAt(t, r, "b0", "", old, version("x"))
+		lastAt(t, r, "c", "", young.Seq, version("young"))
+		return nil
+	})
+	update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(old, lockkeeper.Committed) })
+	prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
+	if got := numbers(lockkeeper.LandingQuery{Seq: old}); len(got) != 0 {
+		t.Error("a landing that was committed late is never dropped")
+	}
+}
+
+func testManyChanges(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	l := lockkeeper.Landing{GrantID: "g", State: lockkeeper.Committed}
+	for i := range 10_000 {
+		l.Changes = append(l.Changes, altered(fmt.Sprint(i), fmt.Sprintf("some/directory/%d/file-%d.rb", i%100, 9_999-i))...)
+	}
+	began := time.Now()
+	took := func(what string) {
+		t.Helper()
+		d := time.Since(began)
+		t.Logf("%s: %v", what, d)
+		if d > 5*time.Second {
+			t.Errorf("%s took %v", what, d)
+		}
+		began = time.Now()
+	}
+	want := landed(t, s, l)
+	took("landing 10,000 changes")
+	got := landings(t, s, lockkeeper.LandingQuery{Path: l.Changes[5_000].Path})
+	took("reading them")
+	if len(got) != 1 {
+		t.Fatalf("%d landings, want 1", len(got))
+	}
+	sameLanding(t, got[0], want)
+	began = time.Now()
+	view(t, s, func(r lockkeeper.Reader) error {
+		for i := range 1_000 {
+			a := l.Changes[i*10]
+			lastAt(t, r, a.Path, "g", want.Seq, a.New)
+		}
+		return nil
+	})
+	took("asking for 1,000 of the paths")
+	clock.Advance(time.Hour)
+	began = time.Now()
+	prune(t, s, clock.Now().Wall, 1_000)
+	took("pruning")
+	if got := landings(t, s, lockkeeper.LandingQuery{}); len(got) != 0 {
+		t.Errorf("%d landings after pruning", len(got))
+	}
+}
+
+// A grant under which something lands, and one that is taken away meanwhile,
+// stand in the way like any other.
+func testLandingRecord(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	for i, state := range []lockkeeper.State{lockkeeper.StateLanding, lockkeeper.StateRevoking} {
+		id, path := ident(i), fmt.Sprint("path", i)
+		if !state.Confirmed() {
+			t.Errorf("state %d is not confirmed", state)
+		}
+		var want *lockkeeper.Record
+		update(t, s, func(tx lockkeeper.Tx) error {
+			rec, err := draft(tx, id, lockkeeper.StateHeld, write(path))
+			if err != nil {
+				return err
+			}
+			next := *rec
+			next.State, next.Fence = state, rec.Ticket
+			want = &next
+			return tx.Save(want)
+		})
+		if d := differ(fetch(t, s, id), want); d != "" {
+			t.Error(d)
+		}
+		view(t, s, func(r lockkeeper.Reader) error {
+			for _, before := range []uint64{lockkeeper.HeldOnly, lockkeeper.AnyTicket} {
+				found, _, err := r.Overlapping(lockkeeper.Query{Locks: write(path), Before: before})
+				if err != nil {
+					return err
+				}
+				if len(found) != 1 || found[0].Record.State != state {
+					t.Errorf("in state %d it stands in the way as %+v", state, found)
+				}
+			}
+			return nil
+		})
+		x, ok := s.(lockkeeper.Express)
+		if !ok {
+			continue
+		}
+		if done, err := x.Dismiss(t.Context(), id, want.TokenHash); done || err != nil {
+			t.Errorf("a release without a look at what lands: %v, %v", done, err)
+		}
+		rec := &lockkeeper.Record{Grant: lockkeeper.Grant{ID: ident(100 + i), Holder: "h", Locks: write(path)}}
+		if granted, err := x.Admit(t.Context(), rec, lockkeeper.Event{Kind: lockkeeper.EventAcquired}); granted || err != nil {
+			t.Errorf("a grant past it: %v, %v", granted, err)
+		}
+	}
+}
