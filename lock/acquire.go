@@ -146,7 +146,7 @@ func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) (
 			if err != nil {
 				return nil, err
 			}
-			free = f != nil || m.mayExpire(o.Record, now)
+			free = f != nil && o.Record.State != lockkeeper.StateRevoking || m.mayExpire(o.Record, now)
 			gone[o.Record.Ticket] = free
 		}
 		if !free {

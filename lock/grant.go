@@ -197,6 +197,8 @@ func (g *Grant) look(renew bool) (lease time.Duration, err error) {
 			return err
 		case rec == nil:
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was released, recovered or taken away"}
+		case rec.State == lockkeeper.StateRevoking:
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was taken away"}
 		case g.m.lapsed(rec, now):
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease ran out"}
 		case rec.Expires != 0:

@@ -25,18 +25,31 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 			return done, err
 		}
 	}
-	err = m.update(ctx, func(s *step) error {
-		rec, err := s.tx.Get(id)
-		if err != nil || rec == nil {
-			return err
+	for range settleTries {
+		unsettled := false
+		err = m.update(ctx, func(s *step) error {
+			rec, err := s.tx.Get(id)
+			if err != nil || rec == nil {
+				return err
+			}
+			if err := checkToken(rec, hash); err != nil {
+				return err
+			}
+			if rec.State > lockkeeper.StateHeld {
+				unsettled = true
+				return nil
+			}
+			released = true
+			return s.free(rec, about(lockkeeper.EventReleased, rec))
+		})
+		if err != nil || !unsettled {
+			return released && err == nil, err
 		}
-		if err := checkToken(rec, hash); err != nil {
-			return err
+		if err := m.settle(ctx, id); err != nil {
+			return false, err
 		}
-		released = true
-		return s.free(rec, about(lockkeeper.EventReleased, rec))
-	})
-	return released && err == nil, err
+	}
+	return false, &lockkeeper.RefusedError{Act: "release of " + id, Reason: "changes are being landed under it all the time", Next: "release it when they are done"}
 }
 
 // Renew gives a live grant a whole new lease. A grant that is gone, or whose
@@ -65,7 +78,7 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 		return lockkeeper.Grant{}, err
 	}
 	err := m.update(ctx, func(s *step) error {
-		rec, err := s.live(id, hashToken(token))
+		rec, err := m.live(s.tx, s.now, id, hashToken(token))
 		if err != nil {
 			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
 				refusal = err
@@ -85,8 +98,8 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 
 // live finds a grant that is held, has not lapsed and belongs to the token. A
 // lapsed one is not revived: whoever comes first, heartbeat or reaper, decides.
-func (s *step) live(id string, hash [32]byte) (*lockkeeper.Record, error) {
-	rec, err := s.tx.Get(id)
+func (m *Manager) live(r lockkeeper.Reader, now lockkeeper.Moment, id string, hash [32]byte) (*lockkeeper.Record, error) {
+	rec, err := r.Get(id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -96,7 +109,10 @@ func (s *step) live(id string, hash [32]byte) (*lockkeeper.Record, error) {
 	if err := checkToken(rec, hash); err != nil {
 		return nil, err
 	}
-	if s.m.lapsed(rec, s.now.Lease) {
+	switch {
+	case rec.State == lockkeeper.StateRevoking:
+		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: "it was taken away", Next: "acquire again"}
+	case m.lapsed(rec, now.Lease):
 		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease ran out at %s", rec.ExpiresAt.UTC().Format("15:04:05Z")), Next: "acquire again"}
 	}
 	return rec, nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockkeeper"
@@ -51,7 +52,8 @@ type Manager struct {
 	express lockkeeper.Express // nil when the store has none
 	opt     Options
 
-	steps sync.Pool // of *step
+	steps   sync.Pool // of *step
+	settler atomic.Pointer[Settler]
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc

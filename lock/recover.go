@@ -51,17 +51,19 @@ func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record, seen l
 	freed, err := m.carryOut(ctx, f, system)
 	var left *leftError
 	if errors.As(err, &left) {
-		return false, m.noteFailure(ctx, f, left.err)
+		return false, m.noteFailure(ctx, f, left)
 	}
 	return freed, err
 }
 
-// leftError says that a dead holder's remains would not end.
-type leftError struct{ err error }
-
-func (e *leftError) Error() string {
-	return "what the dead holder left running would not end: " + e.err.Error()
+// leftError says that something of a grant's holder would not end: what it ran,
+// or what it had decided to write.
+type leftError struct {
+	what string
+	err  error
 }
+
+func (e *leftError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
 // judge decides whether a record may be freed without asking anybody; nil when
@@ -74,7 +76,10 @@ func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockke
 	f := &finding{rec: rec}
 	deadFact := lockkeeper.Condition{Name: "process gone", Held: dead, Fact: processFact(rec.Process, life)}
 	switch {
-	case rec.State != lockkeeper.StateHeld && dead:
+	case rec.State == lockkeeper.StateRevoking:
+		f.kind, f.reason = lockkeeper.EventRecovered, "it was taken away earlier"
+		return f, nil
+	case !rec.State.Confirmed() && dead:
 		f.kind, f.reason = lockkeeper.EventRecovered, "the waiting process is gone"
 		f.conditions = []lockkeeper.Condition{deadFact}
 		return f, nil
@@ -99,7 +104,7 @@ func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockke
 		f.conditions = []lockkeeper.Condition{leasePast(rec, now), deadFact}
 		return f, nil
 	}
-	if rec.State == lockkeeper.StateHeld && policy.Stale == lockkeeper.RecoverUnclaimed {
+	if rec.State.Confirmed() && policy.Stale == lockkeeper.RecoverUnclaimed {
 		f.kind, f.reason = lockkeeper.EventRecovered, "stale and unclaimed"
 		f.unclaimed = true
 		f.conditions = m.fourConditions(f, policy, now)
@@ -171,8 +176,10 @@ func allHeld(cs []lockkeeper.Condition) bool {
 // gone first; if it will not go, the grant stays.
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
 	if err := m.endWork(ctx, f); err != nil {
-		return false, &leftError{err}
+		return false, &leftError{"what the dead holder left running would not end", err}
 	}
+	why := lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions}
+	revoking := false
 	err = m.update(ctx, func(s *step) error {
 		cur, err := s.tx.Get(f.rec.ID)
 		if err != nil || cur == nil || !unchanged(cur, f.rec) {
@@ -184,9 +191,20 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 				return err
 			}
 		}
+		switch cur.State {
+		case lockkeeper.StateLanding:
+			revoking = true
+			return s.revoke(cur, why)
+		case lockkeeper.StateRevoking:
+			revoking = true
+			return nil
+		}
 		freed = true
-		return s.free(cur, lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions})
+		return s.free(cur, why)
 	})
+	if revoking && err == nil {
+		return m.finishRevoking(ctx, f.rec.ID, why)
+	}
 	return freed && err == nil, err
 }
 
@@ -195,7 +213,7 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 // who is overruled, would otherwise go on doing beside the next holder.
 func (m *Manager) endWork(ctx context.Context, f *finding) error {
 	p := f.rec.Process
-	if f.rec.State != lockkeeper.StateHeld || p == nil {
+	if !f.rec.State.Confirmed() || p == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -229,7 +247,7 @@ func sameProcess(a, b *lockkeeper.Process) bool {
 	return *a == *b
 }
 
-// noteFailure records, once an hour, that a dead holder's remains would not go.
+// noteFailure records, once an hour, that something of a holder would not end.
 func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) error {
 	return m.update(ctx, func(s *step) error {
 		key := "recovery of " + f.rec.ID

@@ -64,7 +64,7 @@ func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
 	if rec.Expires == 0 {
 		return 0, false
 	}
-	if rec.State != lockkeeper.StateHeld {
+	if !rec.State.Confirmed() {
 		return rec.Expires, true // the waiter's own lease, under any policy
 	}
 	switch p := m.policyOf(rec); p.Stale {
@@ -103,9 +103,10 @@ func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) 
 }
 
 // mayExpire reports whether a record can be freed by the clock alone: its time
-// is up, and no process can have been started under it. It blocks nobody.
+// is up, no process can have been started under it, and nothing is decided that
+// is not done. It blocks nobody.
 func (m *Manager) mayExpire(r *lockkeeper.Record, now lockkeeper.Instant) bool {
-	return m.lapsed(r, now) && (r.Process == nil || r.State != lockkeeper.StateHeld)
+	return m.lapsed(r, now) && (r.Process == nil && r.State == lockkeeper.StateHeld || !r.State.Confirmed())
 }
 
 // expire frees a lapsed record.
@@ -124,6 +125,10 @@ func stateWord(s lockkeeper.State) string {
 		return "waiting"
 	case lockkeeper.StatePromoted:
 		return "unconfirmed"
+	case lockkeeper.StateLanding:
+		return "landing"
+	case lockkeeper.StateRevoking:
+		return "revoking"
 	}
 	return "held"
 }
@@ -140,7 +145,7 @@ func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	s.departed = append(s.departed, r.Ticket)
 	// A holder that releases knows it; only supervisors, who record their process,
 	// and whoever is in the line listen for it as well.
-	if ev.Kind != lockkeeper.EventReleased || r.Process != nil || r.State != lockkeeper.StateHeld {
+	if ev.Kind != lockkeeper.EventReleased || r.Process != nil || !r.State.Confirmed() {
 		s.tx.Wake(r.ID)
 	}
 	return nil
