@@ -25,7 +25,7 @@ const module = "lockkeeper"
 var ranks = [][]string{
 	{"."},
 	{"tree", "durable"},
-	{"lock", "store/memstore", "store/sqlstore"},
+	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/workspace", "internal/agent", "internal/resource", "internal/config"},
 	{"sched", "internal/flow", "internal/feed"},
 	{"internal/app"},

@@ -1,0 +1,166 @@
+package rescue
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+// The files of an entry.
+const (
+	metaName    = "meta.json"
+	contentName = "content"
+)
+
+// maxMeta bounds what is read as meta.json; paths and names are far below.
+const maxMeta = 1 << 20
+
+const chunk = 256 << 10
+
+// Put keeps content, and what e says of it, and returns the entry with its ID,
+// At, Size and Sum. The ID is always a new one; At is now unless it is set. A deletion
+// has no content, and nil is none either, for a change of permissions alone. Ending ctx
+// stops Put before the entry is in place. An error that comes with an ID says that
+// the entry is in place but may not survive a crash; with any other, nothing was
+// kept.
+func (s *Shelf) Put(ctx context.Context, e Entry, content io.Reader) (Entry, error) {
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	e.At = e.At.Round(0).UTC()
+	e.ID, e.Size, e.Sum = newID(e.At), 0, ""
+	if _, ok := timeOf(e.ID); !ok {
+		return Entry{}, &lockkeeper.InputError{Field: "time", Value: e.At.String(), Reason: "outside of the years that an id can hold"}
+	}
+	if e.Delete {
+		content = nil
+	}
+	placed, err := s.put(ctx, &e, content)
+	switch {
+	case err == nil:
+		return e, nil
+	case placed:
+		return e, fmt.Errorf("rescue %s: %w; entry %s is in place but may not survive a crash", e.Path, err, e.ID)
+	}
+	return Entry{}, fmt.Errorf("rescue %s: %w; nothing was kept", e.Path, err)
+}
+
+func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader) (placed bool, err error) {
+	if err := s.make(); err != nil {
+		return false, err
+	}
+	found, err := s.within(func(shelf *os.File) error {
+		temp := durable.TempPrefix + e.ID
+		if err := s.disk.Mkdir(shelf, temp, 0o700); err != nil {
+			return err
+		}
+		err := s.fill(ctx, shelf, temp, e, content)
+		if err == nil {
+			err = s.disk.Move(shelf, temp, shelf, e.ID)
+		}
+		if err != nil {
+			return errors.Join(err, s.clear(shelf, temp))
+		}
+		placed = true
+		return s.disk.Sync(shelf)
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s was taken away at this moment", s.name)
+	}
+	return placed, err
+}
+
+// make makes the shelf where there is none. Its name is made durable in any
+// case: whoever made it may have died before doing so.
+func (s *Shelf) make() (err error) {
+	parent, err := os.Open(s.parent)
+	if err != nil {
+		return err
+	}
+	defer s.closing(parent, &err)
+	if err := s.disk.Mkdir(parent, s.name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return s.disk.Sync(parent)
+}
+
+// fill writes both files of an entry and makes them and their names durable.
+func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry, content io.Reader) (err error) {
+	dir, err := s.disk.OpenDir(shelf, temp)
+	if err != nil {
+		return err
+	}
+	defer s.closing(dir, &err)
+	if content != nil {
+		sum := sha256.New()
+		err := s.write(dir, contentName, func(f *os.File) (err error) {
+			to := &sink{ctx: ctx, disk: s.disk, file: f, sum: sum}
+			e.Size, err = io.CopyBuffer(to, struct{ io.Reader }{content}, make([]byte, chunk)) // in chunks, whatever the reader can
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		e.Sum = hex.EncodeToString(sum.Sum(nil))
+	}
+	meta, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	if len(meta) > maxMeta {
+		return &lockkeeper.InputError{Field: "path and reason", Value: e.Path, Reason: fmt.Sprintf("together longer than %d bytes", maxMeta)}
+	}
+	if err := s.write(dir, metaName, func(f *os.File) error { return s.disk.Write(f, append(meta, '\n')) }); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.disk.Sync(dir)
+}
+
+// write makes one durable file.
+func (s *Shelf) write(dir *os.File, name string, fill func(*os.File) error) (err error) {
+	f, err := s.disk.Create(dir, name)
+	if err != nil {
+		return err
+	}
+	defer s.closing(f, &err)
+	if err := fill(f); err != nil {
+		return err
+	}
+	return s.disk.Sync(f)
+}
+
+// closing closes a file at the end of a function and adds to its error.
+func (s *Shelf) closing(f *os.File, err *error) { *err = errors.Join(*err, s.disk.Close(f)) }
+
+// sink writes and sums up content while its context lasts.
+type sink struct {
+	ctx  context.Context
+	disk durable.Disk
+	file *os.File
+	sum  hash.Hash
+}
+
+func (k *sink) Write(data []byte) (int, error) {
+	if err := k.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := k.disk.Write(k.file, data); err != nil {
+		return 0, err
+	}
+	k.sum.Write(data)
+	return len(data), nil
+}

@@ -1,0 +1,315 @@
+package rescue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/durable"
+)
+
+// Shelf is a directory of entries.
+type Shelf struct {
+	parent string
+	name   string
+	disk   durable.Disk
+}
+
+// Open names a shelf. The directory is made when something is first put there;
+// the one above it must exist.
+func Open(dir string) *Shelf {
+	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}}
+}
+
+// List shows every entry, oldest first.
+func (s *Shelf) List(ctx context.Context) (list []Entry, err error) {
+	_, err = s.within(func(shelf *os.File) error {
+		ids, _, err := s.names(shelf)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e, err := s.read(shelf, id)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // dropped meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Get shows one entry.
+func (s *Shelf) Get(id string) (e Entry, err error) {
+	err = s.entry(id, func(shelf *os.File) (err error) {
+		e, err = s.read(shelf, id)
+		return err
+	})
+	return e, err
+}
+
+// Content opens the content of an entry, be the rest of it damaged or not.
+func (s *Shelf) Content(id string) (content *os.File, err error) {
+	err = s.entry(id, func(shelf *os.File) error {
+		e, err := s.read(shelf, id)
+		if err != nil {
+			return err
+		}
+		content, err = s.openRegular(shelf, id, contentName)
+		switch {
+		case err == nil:
+			return nil
+		case e.Kind == Damaged:
+			return refuse(id, "its content cannot be read: "+e.Reason)
+		case e.Delete:
+			return refuse(id, "it has no content: what was wanted is a deletion")
+		case e.Sum == "":
+			return refuse(id, "it has no content: what was wanted is a change of permissions")
+		}
+		return err
+	})
+	return content, err
+}
+
+// Drop removes an entry.
+func (s *Shelf) Drop(id string) error {
+	return s.entry(id, func(shelf *os.File) error {
+		if _, err := s.disk.Lstat(shelf, id); err != nil {
+			return err
+		}
+		_, err := s.discard(shelf, []string{id}, nil)
+		return err
+	})
+}
+
+// Prune drops entries from before a time, and what Puts and Drops of before then
+// left in a crash. The time must lie so far back that none of them still runs.
+func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
+	_, err = s.within(func(shelf *os.File) error {
+		ids, temps, err := s.names(shelf)
+		if err != nil {
+			return err
+		}
+		later := func(name string) bool {
+			at, _ := timeOf(strings.TrimPrefix(name, durable.TempPrefix))
+			return !at.Before(before)
+		}
+		ids, temps = slices.DeleteFunc(ids, later), slices.DeleteFunc(temps, later)
+		if len(ids)+len(temps) == 0 {
+			return nil
+		}
+		dropped, err = s.discard(shelf, ids, temps)
+		return err
+	})
+	return dropped, err
+}
+
+// within lends the open shelf; not found: nothing was ever put there.
+func (s *Shelf) within(do func(shelf *os.File) error) (found bool, err error) {
+	parent, err := os.Open(s.parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer s.closing(parent, &err)
+	shelf, err := s.disk.OpenDir(parent, s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer s.closing(shelf, &err)
+	return true, do(shelf)
+}
+
+// entry is within for what somebody wants to do with one entry by its id.
+func (s *Shelf) entry(id string, do func(shelf *os.File) error) error {
+	if _, ok := timeOf(id); !ok {
+		return refuse(id, "not the id of anything kept")
+	}
+	found, err := s.within(do)
+	if err == nil && !found || errors.Is(err, fs.ErrNotExist) {
+		return refuse(id, "nothing is kept under it, or not any more")
+	}
+	return err
+}
+
+// names lists the entries by age, and the temporary names. What else somebody
+// put there is left alone.
+func (s *Shelf) names(shelf *os.File) (ids, temps []string, err error) {
+	all, err := s.disk.List(shelf)
+	slices.Sort(all)
+	for _, name := range all {
+		id, temporary := strings.CutPrefix(name, durable.TempPrefix)
+		if _, ok := timeOf(id); !ok {
+			continue
+		}
+		if temporary {
+			temps = append(temps, name)
+		} else {
+			ids = append(ids, id)
+		}
+	}
+	return ids, temps, err
+}
+
+// read shows an entry as it is, damaged or not; fs.ErrNotExist when it is gone.
+func (s *Shelf) read(shelf *os.File, id string) (Entry, error) {
+	e, err := s.readMeta(shelf, id)
+	if err == nil {
+		err = s.checkContent(shelf, id, e)
+	}
+	if err == nil {
+		return e, nil
+	}
+	if _, gone := s.disk.Lstat(shelf, id); gone != nil { // taken away while it was read
+		return Entry{}, gone
+	}
+	at, _ := timeOf(id)
+	if e.ID == "" {
+		e.At = at
+	}
+	e.ID, e.Kind, e.Reason = id, Damaged, "damaged: "+err.Error()
+	return e, nil
+}
+
+func (s *Shelf) readMeta(shelf *os.File, id string) (e Entry, err error) {
+	f, err := s.openRegular(shelf, id, metaName)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer s.closing(f, &err)
+	data, err := io.ReadAll(io.LimitReader(f, maxMeta+2))
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return Entry{}, fmt.Errorf("%s: %w", metaName, err)
+	}
+	if e.ID != id {
+		return Entry{}, fmt.Errorf("%s is of another entry, %q", metaName, e.ID)
+	}
+	return e, nil
+}
+
+// checkContent holds the size alone against what was put, so that a list of
+// large entries costs little; Sum is there for whoever reads the content.
+func (s *Shelf) checkContent(shelf *os.File, id string, e Entry) (err error) {
+	if e.Sum == "" {
+		return nil
+	}
+	f, err := s.openRegular(shelf, id, contentName)
+	if err != nil {
+		return err
+	}
+	defer s.closing(f, &err)
+	info, err := f.Stat()
+	if err == nil && info.Size() != e.Size {
+		err = fmt.Errorf("%s has %d bytes instead of %d", contentName, info.Size(), e.Size)
+	}
+	return err
+}
+
+// openRegular opens a file of an entry if it is one.
+func (s *Shelf) openRegular(shelf *os.File, id, name string) (*os.File, error) {
+	dir, err := s.disk.OpenDir(shelf, id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.disk.OpenFile(dir, name)
+	err = errors.Join(err, s.disk.Close(dir))
+	if f == nil {
+		return nil, err
+	}
+	if info, failed := f.Stat(); failed != nil {
+		err = errors.Join(err, failed)
+	} else if !info.Mode().IsRegular() {
+		err = errors.Join(err, fmt.Errorf("%s is not a regular file", name))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.disk.Close(f))
+	}
+	return f, nil
+}
+
+// discard removes entries and temporary directories. Entries get temporary names
+// first, durably, so that a crash leaves none of them in part.
+func (s *Shelf) discard(shelf *os.File, ids, temps []string) (dropped int, err error) {
+	for _, id := range ids {
+		temp := durable.TempPrefix + id
+		moved := s.disk.Move(shelf, id, shelf, temp)
+		if errors.Is(moved, fs.ErrNotExist) {
+			continue // somebody else dropped it
+		}
+		if moved != nil {
+			err = errors.Join(err, moved)
+			continue
+		}
+		dropped++
+		temps = append(temps, temp)
+	}
+	if failed := s.disk.Sync(shelf); failed != nil {
+		return dropped, errors.Join(err, failed)
+	}
+	for _, temp := range temps {
+		err = errors.Join(err, s.clear(shelf, temp))
+	}
+	return dropped, errors.Join(err, s.disk.Sync(shelf))
+}
+
+// clear removes a name with all that is below it. What is gone already is fine.
+func (s *Shelf) clear(at *os.File, name string) error {
+	err := s.clearPresent(at, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (s *Shelf) clearPresent(at *os.File, name string) error {
+	stat, err := s.disk.Lstat(at, name)
+	if err != nil {
+		return err
+	}
+	if !stat.Mode.IsDir() {
+		return s.disk.Remove(at, name)
+	}
+	if err := s.empty(at, name); err != nil {
+		return err
+	}
+	return s.disk.RemoveDir(at, name)
+}
+
+func (s *Shelf) empty(at *os.File, name string) (err error) {
+	dir, err := s.disk.OpenDir(at, name)
+	if err != nil {
+		return err
+	}
+	defer s.closing(dir, &err)
+	names, err := s.disk.List(dir)
+	for _, name := range names {
+		err = errors.Join(err, s.clear(dir, name))
+	}
+	return err
+}
