@@ -16,6 +16,9 @@ const FileName = "lockkeeper.yaml"
 // the other one is single-node, and empty means not declared.
 const MultiNode = "multi-node"
 
+// GrantOptional is the Gate.Grant of the legacy mode; the other one is required.
+const GrantOptional = "optional"
+
 // Config is the whole configuration. A field with a key tag is a value of the
 // file; doc becomes the comment in the sample and the description in the
 // schema. Variables that the source documents name keep those names, the
@@ -39,6 +42,8 @@ type Config struct {
 
 	Events Events `key:"events" doc:"How much of the event record is kept: whichever limit is reached first."`
 
+	Gate Gate `key:"gate" doc:"What may be written into the codebase, and how long what it replaced is kept."`
+
 	// Leases has an entry for every policy whose grants expire. Policies lays
 	// them over the built-in ones.
 	Leases map[string]*Lease `key:"policies" doc:"The times of each policy's leases. A lease can be tuned, never switched off."`
@@ -50,6 +55,13 @@ type Config struct {
 type Events struct {
 	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" doc:"Events older than this are dropped."`
 	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" doc:"The oldest events beyond this number are dropped."`
+}
+
+// Gate says what the gate lets through.
+type Gate struct {
+	AllowedWritePaths []string      `key:"allowed_write_paths" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to; \".\" is everything."`
+	Grant             string        `key:"grant" enum:"required optional" doc:"Whether a write needs a grant: required, or optional, the legacy mode in which a write without a grant is checked against allowed_write_paths alone."`
+	Keep              time.Duration `key:"keep" min:"1h" max:"365d" doc:"How long originals for undo and rescued content are kept."`
 }
 
 // Lease holds the times of one policy.
@@ -74,8 +86,13 @@ func Default() *Config {
 		MaxJobsPerProject:              8,
 		MaxConcurrentMapJobsPerProject: 2,
 		Events:                         Events{Retention: 30 * 24 * time.Hour, MaxRows: 1_000_000},
-		Leases:                         map[string]*Lease{},
-		sources:                        map[string]string{},
+		Gate: Gate{
+			AllowedWritePaths: []string{"app/controllers", "app/views", "app/models", "app/services", "test/"},
+			Grant:             "required",
+			Keep:              14 * 24 * time.Hour,
+		},
+		Leases:  map[string]*Lease{},
+		sources: map[string]string{},
 	}
 	for name, p := range lockkeeper.Policies() {
 		if p.TTL > 0 {

@@ -42,7 +42,7 @@ func valueOf(t *testing.T, c *Config, key string) Value {
 	return values[i]
 }
 
-// shows: GP-10 SW-40 PL-43 PL-71 DL-63
+// shows: GP-10 SW-40 PL-43 PL-57 PL-71 DL-63 CF-29
 func TestDefaults(t *testing.T) {
 	c, err := Load(filepath.Join(t.TempDir(), FileName), nil, nil)
 	if err != nil {
@@ -64,6 +64,9 @@ func TestDefaults(t *testing.T) {
 		"max_concurrent_map_jobs_per_project": "2",
 		"events.retention":                    "30d",
 		"events.max_rows":                     "1000000",
+		"gate.allowed_write_paths":            "app/controllers, app/views, app/models, app/services, test/",
+		"gate.grant":                          "required",
+		"gate.keep":                           "14d",
 		"policies.agent.ttl":                  "30m",
 		"policies.agent.grace":                "0s",
 		"policies.agent.heartbeat":            "1m",
@@ -132,9 +135,9 @@ func TestEnvironmentReachesEveryNamedField(t *testing.T) {
 		if f.env == "" {
 			continue
 		}
-		text := "single-node"
-		if f.enum == nil {
-			text = f.shown()
+		text := f.shown()
+		if f.enum != nil {
+			text = f.enum[0]
 		}
 		c, err := Load("", environ(map[string]string{f.env: text}), nil)
 		if err != nil {
@@ -143,6 +146,43 @@ func TestEnvironmentReachesEveryNamedField(t *testing.T) {
 		if got := valueOf(t, c, f.key).Source; got != "env "+f.env {
 			t.Errorf("%s came from %q", f.key, got)
 		}
+	}
+}
+
+// A list is a sequence in the file, and separated by commas everywhere else.
+//
+// shows: PL-57 CF-29
+func TestGate(t *testing.T) {
+	const file = "gate:\n  grant: optional\n  keep: 2d\n  allowed_write_paths:\n    - lib\n    - \"a, b\"\n"
+	c, err := load(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Gate.Grant != GrantOptional || c.Gate.Keep != 48*time.Hour || !slices.Equal(c.Gate.AllowedWritePaths, []string{"lib", "a, b"}) {
+		t.Errorf("%+v", c.Gate)
+	}
+	if got := c.Source("gate.allowed_write_paths"); got != "lockkeeper.yaml:5" {
+		t.Errorf("came from %s", got)
+	}
+	c, err = Load(write(t, file), environ(map[string]string{"ALLOWED_WRITE_PATHS": "app, test/ ,."}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Value{"gate.allowed_write_paths", "app, test/, .", "env ALLOWED_WRITE_PATHS"}
+	if got := valueOf(t, c, want.Key); got != want || !slices.Equal(c.Gate.AllowedWritePaths, []string{"app", "test/", "."}) {
+		t.Errorf("%+v, %q", got, c.Gate.AllowedWritePaths)
+	}
+	for text, want := range map[string]string{
+		"app,,test": `env ALLOWED_WRITE_PATHS "app,,test": entry 2 is empty`,
+		"app,../x":  `entry 2 is a path with ..`,
+		"/etc":      `entry 1 is not relative to the root`,
+	} {
+		if _, err := Load("", environ(map[string]string{"ALLOWED_WRITE_PATHS": text}), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if !slices.Equal(Default().Gate.AllowedWritePaths, []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}) {
+		t.Error("loading changed the default")
 	}
 }
 
@@ -180,6 +220,16 @@ func TestRefusals(t *testing.T) {
 		{"list", "store: [a, b]", `lockkeeper.yaml:1:8: store "[…]": must be text, not a list`},
 		{"number for text", "store: 12", `lockkeeper.yaml:1:8: store "12": must be text, not a number; next: put it in quotes`},
 		{"nothing", "store:", `must be text, not nothing`},
+		{"text for list", "gate: {allowed_write_paths: app}", `lockkeeper.yaml:1:29: gate.allowed_write_paths "…": must be a list of texts, not a single value`},
+		{"empty list", "gate: {allowed_write_paths: []}", `gate.allowed_write_paths "[…]": must be a list of texts, not an empty one`},
+		{"no list", "gate:\n  allowed_write_paths:", `must be a list of texts, not nothing`},
+		{"number in list", "gate:\n  allowed_write_paths:\n    - app\n    - 12", `lockkeeper.yaml:4:7: gate.allowed_write_paths "12": must hold text, not a number; next: put it in quotes`},
+		{"absolute", "gate: {allowed_write_paths: [app, /etc]}", `lockkeeper.yaml:1:35: gate.allowed_write_paths "/etc": not relative to the root`},
+		{"way out", "gate: {allowed_write_paths: [app/../..]}", `"app/../..": a path with .., which may lead out of the root`},
+		{"empty path", "gate: {allowed_write_paths: [\"\"]}", `gate.allowed_write_paths "": empty`},
+		{"unprintable path", "gate: {allowed_write_paths: [\"a\\0b\"]}", `a path with a control character`},
+		{"grant neither way", "gate: {grant: never}", `gate.grant "never": must be required or optional`},
+		{"kept too shortly", "gate: {keep: 1m}", `gate.keep "1m": out of range, must be 1h to 365d`},
 		{"scalar for group", "events: 3", `lockkeeper.yaml:1:9: events "3": must hold keys and values, not a number`},
 		{"list at the top", "- a\n- b", `the file "[…]": must hold keys and values, not a list`},
 		{"too low", "max_claude_concurrency: 0", `lockkeeper.yaml:1:25: max_claude_concurrency "0": out of range, must be 1 to 1000`},

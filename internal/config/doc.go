@@ -14,7 +14,8 @@
 //     limits, an anchor or a second document is an error that names the file,
 //     line and column. All errors of a file are reported at once, a line each.
 //  3. A Config that Load returned is valid: no lease is without an end or so
-//     long that it is none, and every heartbeat comes before its lease ends.
+//     long that it is none, every heartbeat comes before its lease ends, and what
+//     the gate may write to is named and lies below the root.
 //  4. No password of a store address appears in an error or in Values.
 //
 // The package starts no goroutines, keeps no state, and does not touch the

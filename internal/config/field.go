@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // field is one value of a Config: where it is kept and what it may be.
@@ -18,7 +20,7 @@ type field struct {
 	env   string
 	doc   string
 	enum  []string
-	form  string // what a text must match; empty: anything
+	form  string // what a text, or each of a list, must match; empty: anything
 	min   int64  // of numbers and durations, both ends included
 	max   int64
 	value reflect.Value // settable, in the Config the field was made from
@@ -27,7 +29,7 @@ type field struct {
 // fieldsOf lists the values of c in the order of the struct, entries of maps by
 // name.
 func fieldsOf(c *Config) []field {
-	fields := make([]field, 0, 32)
+	fields := make([]field, 0, 48)
 	walk(reflect.ValueOf(c).Elem(), "", func(f field) { fields = append(fields, f) })
 	return fields
 }
@@ -76,13 +78,14 @@ func newField(key string, value reflect.Value, tag reflect.StructTag) field {
 		}
 		*into = n
 	}
-	if f.value.Kind() != reflect.String {
+	if f.value.CanInt() {
 		limit(tag.Get("min"), &f.min)
 		limit(tag.Get("max"), &f.max)
 	}
 	return f
 }
 
+func (f field) isList() bool     { return f.value.Kind() == reflect.Slice }
 func (f field) isDuration() bool { return f.value.Type() == reflect.TypeFor[time.Duration]() }
 
 // flag is the name of the flag that sets the field.
@@ -101,9 +104,21 @@ func (f field) number(text string) (int64, error) {
 	return n, nil
 }
 
-// set gives the field the value that text spells, or says why it cannot.
+// set gives the field the value that text spells, or says why it cannot. Texts
+// of a list are separated by commas.
 func (f field) set(text string) error {
-	if f.value.Kind() == reflect.String {
+	switch {
+	case f.isList():
+		list := strings.Split(text, ",")
+		for i, entry := range list {
+			list[i] = strings.TrimSpace(entry)
+			if err := f.checkText(list[i]); err != nil {
+				return fmt.Errorf("entry %d is %w", i+1, err)
+			}
+		}
+		f.setList(list)
+		return nil
+	case f.value.Kind() == reflect.String:
 		if err := f.checkText(text); err != nil {
 			return err
 		}
@@ -121,6 +136,10 @@ func (f field) set(text string) error {
 	return nil
 }
 
+// setList gives a list its texts, each of which was checked.
+func (f field) setList(list []string) { f.value.Set(reflect.ValueOf(list)) }
+
+// checkText looks at a text, or at one of a list.
 func (f field) checkText(text string) error {
 	if f.enum != nil && !slices.Contains(f.enum, text) {
 		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
@@ -128,8 +147,26 @@ func (f field) checkText(text string) error {
 	if f.form != "" && !regexp.MustCompile(f.form).MatchString(text) {
 		return fmt.Errorf("not of the form %s", f.form)
 	}
-	if f.key == "store" {
+	switch f.key {
+	case "store":
 		return checkStore(text)
+	case "gate.allowed_write_paths":
+		return checkBelowRoot(text)
+	}
+	return nil
+}
+
+// checkBelowRoot refuses a path that does not plainly lie below the root.
+func checkBelowRoot(path string) error {
+	switch {
+	case path == "":
+		return errors.New("empty")
+	case strings.HasPrefix(path, "/"):
+		return errors.New("not relative to the root")
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return errors.New("a path with .., which may lead out of the root")
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return errors.New("a path with a control character")
 	}
 	return nil
 }
@@ -141,9 +178,12 @@ func (f field) format(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// shown is the value for people and for the sample file, passwords hidden.
+// shown is the value for people, passwords hidden.
 func (f field) shown() string {
-	if f.value.Kind() == reflect.String {
+	switch {
+	case f.isList():
+		return strings.Join(f.value.Interface().([]string), ", ")
+	case f.value.Kind() == reflect.String:
 		return f.hide(f.value.String())
 	}
 	return f.format(f.value.Int())

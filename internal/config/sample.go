@@ -43,6 +43,9 @@ func Sample() string {
 		if value == "" { // not declared, which cannot be written
 			value = f.enum[0]
 		}
+		if f.isList() {
+			value = "[" + value + "]"
+		}
 		fmt.Fprintf(&b, "%s#%s: %s\n", indent(len(groups)), name, value)
 	}
 	return b.String()

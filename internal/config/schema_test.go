@@ -68,6 +68,9 @@ func property(f field) map[string]any {
 			"maximum": f.max / int64(time.Second),
 		}
 		p["anyOf"] = []any{seconds, map[string]any{"type": "string", "pattern": durationPattern}}
+	case f.isList():
+		p["type"], p["minItems"], p["default"] = "array", 1, f.value.Interface()
+		p["items"] = map[string]any{"type": "string", "minLength": 1}
 	case f.value.Kind() == reflect.String:
 		p["type"] = "string"
 		if f.enum != nil {
@@ -180,11 +183,26 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"deployment: multi-node":            meaning,
 		"store: postgres://u:p@h:port/db":   meaning,
 		"lock_timeout: 99999999999999999ms": meaning,
+
+		"gate:":                                  good,
+		"gate: {grant: optional}":                good,
+		"gate: {allowed_write_paths: [.]}":       good,
+		"gate: {allowed_write_paths: [a, ]}":     good,
+		"gate:\n  allowed_write_paths:\n  - a\n": good,
+		"gate: {grant: never}":                   shape,
+		"gate: {allowed_write_paths: app}":       shape,
+		"gate: {allowed_write_paths: []}":        shape,
+		"gate: {allowed_write_paths: }":          shape,
+		"gate: {allowed_write_paths: [a, 3]}":    shape,
+		"gate: {allowed_write_paths: [[a]]}":     shape,
+		"gate: {allowed_write_paths: [\"\"]}":    shape,
+		"gate: {allowed_write_paths: [../x]}":    meaning,
+		"gate: {allowed_write_paths: [/etc]}":    meaning,
 	}
 	// Every field: a value of no possible type, and its limits where it has some.
 	for _, f := range fieldsOf(Default()) {
 		cases[nest(f.key, "{x: y}")] = shape
-		if f.value.Kind() == reflect.String {
+		if !f.value.CanInt() {
 			continue
 		}
 		cases[nest(f.key, "-1")] = shape

@@ -97,7 +97,11 @@ func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
 	}
 	key := prefix + name.Value
 	if i := slices.IndexFunc(l.fields, func(f field) bool { return f.key == key }); i >= 0 {
-		l.scalar(l.fields[i], pair.Value)
+		if f := l.fields[i]; f.isList() {
+			l.list(f, pair.Value)
+		} else {
+			l.scalar(f, pair.Value)
+		}
 		return
 	}
 	known := l.keysBelow(prefix)
@@ -134,8 +138,41 @@ func (l *loader) scalar(f field, node ast.Node) {
 	l.apply(f, text, l.at(node.GetToken())+": "+f.key, l.source(node.GetToken().Position.Line))
 }
 
+// list takes texts one by one, so that each may hold commas and is refused in
+// its place. An empty list is refused: it is more often a slip than meant.
+func (l *loader) list(f field, node ast.Node) {
+	seq, ok := node.(*ast.SequenceNode)
+	if !ok || len(seq.Values) == 0 {
+		what := kindOf(node)
+		if ok {
+			what = "an empty one"
+		}
+		l.refuseAt(node, f.key, outline(node), "must be "+f.wanted()+", not "+what, "")
+		return
+	}
+	known := len(l.problems)
+	texts := make([]string, len(seq.Values))
+	for i, value := range seq.Values {
+		text, ok := value.(*ast.StringNode)
+		if !ok {
+			l.refuseAt(value, f.key, outline(value), "must hold text, not "+kindOf(value), "put it in quotes")
+			continue
+		}
+		if err := f.checkText(text.Value); err != nil {
+			l.refuseAt(value, f.key, text.Value, err.Error(), "")
+		}
+		texts[i] = text.Value
+	}
+	if len(l.problems) == known {
+		f.setList(texts)
+		l.config.sources[f.key] = l.source(node.GetToken().Position.Line)
+	}
+}
+
 func (f field) wanted() string {
 	switch {
+	case f.isList():
+		return "a list of texts"
 	case f.isDuration():
 		return "a duration like 30m"
 	case f.value.Kind() == reflect.String:
