@@ -1,0 +1,143 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+)
+
+// The names of the checks, in their order. The last is made against the disk.
+const (
+	checkAllowlist = "allowlist"
+	checkGrant     = "grant"
+	checkCoverage  = "coverage"
+	checkBase      = "base"
+)
+
+func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// Check makes the three checks for paths without changing anything. It answers
+// one error for each path, nil for one that may be written.
+func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...string) []error {
+	answers := make([]error, len(paths))
+	targets := make([]string, len(paths))
+	for i, path := range paths {
+		targets[i], answers[i] = g.resolve(path)
+	}
+	err := g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
+		for i, target := range targets {
+			if answers[i] == nil {
+				answers[i] = g.covered(rec, target)
+			}
+		}
+		return nil
+	})
+	for i := range answers {
+		if answers[i] == nil && err != nil {
+			answers[i] = g.grantRefused(err, targets[i], grant)
+		}
+		answers[i] = g.withHolder(ctx, answers[i])
+	}
+	return answers
+}
+
+// look reads the grant. Without one, where that is permitted, there is no record.
+func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(lockkeeper.Reader, *lockkeeper.Record) error) error {
+	if grant == nil || grant.ID == "" {
+		if !g.opt.GrantOptional {
+			return &lockkeeper.NotHeldError{GrantID: "none", Reason: "no grant was given", Next: "lockkeeper lock acquire --write PATH"}
+		}
+		return g.store.View(ctx, func(r lockkeeper.Reader) error { return see(r, nil) })
+	}
+	return g.locks.Look(ctx, grant.ID, grant.Token, see)
+}
+
+// resolve makes the one name of a path, and the first check on it.
+func (g *Gate) resolve(path string) (string, error) {
+	l, err := g.paths.Resolve("", path, lockkeeper.Write)
+	if err != nil {
+		return "", err
+	}
+	if l.Kind == lockkeeper.Dir {
+		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory, and the gate writes files", Next: "name the files in it"}
+	}
+	return l.Path, g.allowed(l.Path)
+}
+
+// allowed is the first check.
+func (g *Gate) allowed(path string) error {
+	refused := func(reason, next string) error {
+		return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: reason, Next: next}
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if strings.EqualFold(segment, lockkeeper.GitTarget) || strings.EqualFold(segment, stateDir) {
+			return refused(segment+" can never be written through the gate", "let git, or lockkeeper itself, change it")
+		}
+	}
+	at := func(dir string) bool { return dir == path || lockkeeper.IsAncestor(dir, path) }
+	if slices.ContainsFunc(g.opt.Protected, func(p string) bool { return strings.EqualFold(p, path) || at(p) }) {
+		return refused("it decides what may be written, so it cannot be written through the gate", "let a person change it")
+	}
+	if !slices.ContainsFunc(g.opt.Allowed, at) {
+		return refused("it lies outside the allowlist: "+strings.Join(g.opt.Allowed, ", "), "if it belongs there, a person adds its directory to gate.allowed_write_paths in lockkeeper.yaml")
+	}
+	return nil
+}
+
+// covered is the third check. A read lock, or a lock on a directory above, is no
+// coverage.
+func (g *Gate) covered(rec *lockkeeper.Record, path string) error {
+	if rec == nil || rec.Covers(path) {
+		return nil
+	}
+	held := "the grant does not hold it at all"
+	if i, ok := lockkeeper.Find(rec.Locks, path); ok {
+		held = fmt.Sprintf("the grant holds it as %s", rec.Locks[i].Mode)
+	}
+	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: path, GrantID: rec.ID, Reason: held + ", not for writing",
+		Next: "declare it when asking for the lock; what was to be written is kept: lockkeeper rescue list"}
+}
+
+// grantRefused is the second check's refusal for one path.
+func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) error {
+	var gone *lockkeeper.NotHeldError
+	var input *lockkeeper.InputError
+	v := &lockkeeper.LockViolationError{Check: checkGrant, Path: path, Next: "acquire again; what was to be written is kept: lockkeeper rescue list"}
+	if grant != nil {
+		v.GrantID = grant.ID
+	}
+	switch {
+	case errors.As(err, &gone):
+		v.Reason = gone.Reason
+	case errors.As(err, &input) && input.Field == "grant":
+		v.Reason = input.Reason
+	default:
+		return err
+	}
+	return v
+}
+
+// withHolder adds who holds the path of a refused write.
+func (g *Gate) withHolder(ctx context.Context, err error) error {
+	var v *lockkeeper.LockViolationError
+	if !errors.As(err, &v) || v.HeldBy != nil {
+		return err
+	}
+	target := lockkeeper.Lock{Target: lockkeeper.Target{Path: v.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
+	found, lookErr := g.locks.CheckConflicts(ctx, []lockkeeper.Lock{target})
+	if lookErr != nil {
+		return errors.Join(err, lookErr)
+	}
+	for i := range found {
+		if found[i].Kind == lockkeeper.Held && found[i].GrantID != v.GrantID {
+			v.HeldBy = &found[i]
+			break
+		}
+	}
+	return err
+}

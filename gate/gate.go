@@ -1,0 +1,221 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/lock"
+	"lockkeeper/rescue"
+	"lockkeeper/tree"
+)
+
+// Options of a Gate; the zero value is ready to use.
+type Options struct {
+	// Allowed lists the directories, or single files, that may be written. "."
+	// allows everything. Default: DefaultAllowed.
+	Allowed []string
+	// Protected lists paths that may never be written, besides .git and
+	// .lockkeeper, wherever they are.
+	Protected []string
+	// GrantOptional restores the rule of tools without a lock manager: a commit
+	// without a grant is held against the allowlist alone.
+	GrantOptional bool
+	// Keep is how long originals, for undo, and refused content are kept. Default
+	// 14 days.
+	Keep time.Duration
+	// Site names the disk that landings are on: this host and this root.
+	Site string
+	// Actor is who asks where no grant says it.
+	Actor lockkeeper.Actor
+	// Disk replaces the operating system's operations, in tests.
+	Disk durable.Disk
+}
+
+// DefaultAllowed is the allowlist of somebody who set none.
+func DefaultAllowed() []string {
+	return []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}
+}
+
+// stateDir is where Lockkeeper keeps its own files.
+const stateDir = ".lockkeeper"
+
+// Gate lands changes in one tree.
+type Gate struct {
+	paths *tree.Root
+	store lockkeeper.Store
+	locks *lock.Manager
+	opt   Options
+	disk  durable.Disk
+	shelf *rescue.Shelf
+
+	root   *os.File
+	stages *os.File // a directory for every landing on its way
+	recovs *os.File // a directory for every recovery on its way
+	kept   *os.File // a directory for every day, in it one for every landing
+
+	mu     sync.Mutex
+	done   map[string][]uint64 // by grant: landings that are done and not yet marked
+	flying map[string]*flight
+}
+
+// Open opens the gate of a tree whose locks are kept by locks in store. All three
+// stay the caller's, to be closed after the gate.
+func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
+	if opt.Allowed == nil {
+		opt.Allowed = DefaultAllowed()
+	}
+	if opt.Keep <= 0 {
+		opt.Keep = 14 * 24 * time.Hour
+	}
+	if opt.Disk == nil {
+		opt.Disk = durable.OSDisk{}
+	}
+	if opt.Site == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, err
+		}
+		opt.Site = host + ":" + root.Dir()
+	}
+	if opt.Actor.Name == "" {
+		opt.Actor = lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorSystem}
+	}
+	opt.Allowed, opt.Protected = cleaned(opt.Allowed), cleaned(opt.Protected)
+	g := &Gate{paths: root, store: store, locks: locks, opt: opt, disk: opt.Disk,
+		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, "rescue")),
+		done:  map[string][]uint64{}, flying: map[string]*flight{}}
+	if err := g.openDirs(); err != nil {
+		return nil, errors.Join(err, g.closeDirs())
+	}
+	locks.SettleWith(g)
+	return g, nil
+}
+
+func cleaned(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = filepath.ToSlash(filepath.Clean(p))
+	}
+	return out
+}
+
+func (g *Gate) openDirs() (err error) {
+	problem := func(err error) error {
+		return &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "the gate's own directories cannot be used", Err: err,
+			Next: "check that it is a directory of the root's own disk that you may write"}
+	}
+	if g.root, err = g.paths.Handle(); err != nil {
+		return problem(err)
+	}
+	state, err := g.disk.OpenDir(g.root, stateDir)
+	if err != nil {
+		return problem(err)
+	}
+	defer state.Close()
+	for name, dir := range map[string]**os.File{"stage": &g.stages, "recover": &g.recovs, "kept": &g.kept} {
+		if *dir, err = g.subdir(state, name); err != nil {
+			return problem(err)
+		}
+	}
+	return nil
+}
+
+// subdir opens a directory, and makes it when it is missing.
+func (g *Gate) subdir(at *os.File, name string) (*os.File, error) {
+	dir, err := g.disk.OpenDir(at, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if err := g.disk.Mkdir(at, name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return g.disk.OpenDir(at, name)
+}
+
+func (g *Gate) closeDirs() error {
+	var errs []error
+	for _, f := range []*os.File{g.root, g.stages, g.recovs, g.kept} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close marks what is done, and gives back what Open took.
+func (g *Gate) Close(ctx context.Context) error {
+	g.mu.Lock()
+	done := g.done
+	g.done = map[string][]uint64{}
+	g.mu.Unlock()
+	var errs []error
+	for grant, seqs := range done {
+		errs = append(errs, g.locks.Committed(ctx, grant, seqs...))
+	}
+	return errors.Join(append(errs, g.closeDirs())...)
+}
+
+// Rescue is the shelf on which refused and displaced content is kept.
+func (g *Gate) Rescue() *rescue.Shelf { return g.shelf }
+
+// Landing finds a landing by its number.
+func (g *Gate) Landing(ctx context.Context, seq uint64) (*lockkeeper.Landing, error) {
+	found, err := g.landings(ctx, lockkeeper.LandingQuery{Seq: seq})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, &lockkeeper.InputError{Field: "landing", Value: itoa(seq), Reason: "there is none with this number, or it is forgotten by now",
+			Next: "lockkeeper audit --kind landed lists them"}
+	}
+	return found[0], nil
+}
+
+func (g *Gate) landings(ctx context.Context, q lockkeeper.LandingQuery) (found []*lockkeeper.Landing, err error) {
+	err = g.store.View(ctx, func(r lockkeeper.Reader) error {
+		found, err = r.Landings(q)
+		return err
+	})
+	return found, err
+}
+
+// takeDone hands out the landings of a grant that are done and not yet marked.
+func (g *Gate) takeDone(grantID string) []uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seqs := g.done[grantID]
+	delete(g.done, grantID)
+	return seqs
+}
+
+func (g *Gate) putDone(grantID string, seqs ...uint64) {
+	if len(seqs) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.done[grantID] = append(g.done[grantID], seqs...)
+}
+
+// split is the directory of a path and the name in it.
+func split(path string) (dir, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return lockkeeper.Root, path
+}
+
+// unique sorts and drops repeats.
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}

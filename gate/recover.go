@@ -1,0 +1,167 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// Report says what a recovery found and did.
+type Report struct {
+	Finished []uint64 `json:"finished"`  // decided landings that are in the tree now
+	Undone   []uint64 `json:"undone"`    // decided landings that were taken back
+	Cleared  int      `json:"cleared"`   // stages of writes that were never decided
+	Working  int      `json:"working"`   // stages on which somebody alive works
+	Away     []string `json:"elsewhere"` // decided landings that only another host or root can finish
+	Forgot   int      `json:"forgot"`    // days of originals and rescued pieces dropped for their age
+}
+
+// Idle reports whether there was nothing to do.
+func (r Report) Idle() bool {
+	return len(r.Finished)+len(r.Undone)+r.Cleared+len(r.Away)+r.Forgot == 0
+}
+
+// Recover brings to an end what crashes left: decided landings are finished or
+// taken back, stages of others cleared away. What somebody alive works on is left
+// alone. It may run at any time, beside anything.
+func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
+	r = Report{Finished: []uint64{}, Undone: []uint64{}, Away: []string{}}
+	open, err := g.landings(ctx, lockkeeper.LandingQuery{Open: true})
+	if err != nil {
+		return r, err
+	}
+	var errs []error
+	for _, l := range open {
+		errs = append(errs, g.recoverLanding(ctx, l, &r))
+	}
+	errs = append(errs, g.clearStages(ctx, &r))
+	r.Forgot, err = g.forget(time.Now())
+	return r, errors.Join(append(errs, err)...)
+}
+
+func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Report) error {
+	if l.Site != g.opt.Site {
+		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, l.Site))
+		return nil
+	}
+	busy, err := g.isBusy(l)
+	if err != nil {
+		return err
+	}
+	if busy || g.isFlying(l.GrantID) {
+		r.Working++
+		return nil
+	}
+	state, err := g.resume(ctx, l)
+	switch {
+	case err != nil:
+		return err
+	case state == lockkeeper.Committed:
+		r.Finished = append(r.Finished, l.Seq)
+	case state == lockkeeper.Undone:
+		r.Undone = append(r.Undone, l.Seq)
+	}
+	return nil
+}
+
+// isBusy reports whether the writer of an open landing lives.
+func (g *Gate) isBusy(l *lockkeeper.Landing) (bool, error) {
+	from, err := g.sources(l)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range from {
+		s, err := g.claim(f.in, f.name)
+		if err != nil {
+			return false, err
+		}
+		if s != nil {
+			if err := s.dir.Close(); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if _, err := g.disk.Lstat(f.in, f.name); err == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// clearStages removes the stages of landings that have ended, or were never
+// decided and never will be because nobody alive works on them.
+func (g *Gate) clearStages(ctx context.Context, r *Report) error {
+	for _, in := range []*os.File{g.stages, g.recovs} {
+		names, err := g.disk.List(in)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := g.clearStage(ctx, in, name, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Report) error {
+	s, err := g.claim(in, name)
+	if err != nil || s == nil {
+		r.Working++
+		return err
+	}
+	open, err := g.landings(ctx, lockkeeper.LandingQuery{Commit: commitOf(name), Open: true})
+	if err != nil || len(open) > 0 { // decided since the listing
+		return errors.Join(err, s.dir.Close())
+	}
+	path, err := s.draftOf()
+	if err == nil && path != "" {
+		_, err = s.reclaimDraft(path)
+	}
+	if err := errors.Join(err, s.discard()); err != nil {
+		return err
+	}
+	r.Cleared++
+	_, err = g.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventCleared, Actor: g.opt.Actor, Reason: "its writer is gone and never decided it",
+		Data: map[string]string{"stage": name}})
+	return err
+}
+
+// commitOf is the commit in the name of a stage, the writer's or a recovery's.
+func commitOf(stage string) string {
+	parts := strings.Split(stage, ".")
+	if len(parts) == 3 {
+		return parts[2]
+	}
+	return parts[0]
+}
+
+// Settle brings everything that was decided under a grant to its end, whoever
+// works on it: the manager asks for it before it hands the paths on.
+func (g *Gate) Settle(ctx context.Context, grantID string) error {
+	if err := g.landAll(ctx, grantID); err != nil {
+		return err
+	}
+	if done := g.takeDone(grantID); len(done) > 0 {
+		if err := g.locks.Committed(ctx, grantID, done...); err != nil {
+			g.putDone(grantID, done...)
+			return err
+		}
+	}
+	open, err := g.landings(ctx, lockkeeper.LandingQuery{GrantID: grantID, Open: true})
+	if err != nil {
+		return err
+	}
+	for _, l := range open {
+		if _, err := g.resume(ctx, l); err != nil {
+			return err
+		}
+	}
+	return g.locks.Committed(ctx, grantID)
+}

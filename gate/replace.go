@@ -1,0 +1,227 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+)
+
+// draftDir is where a directory's next version is prepared, in the directory that
+// the lock is on.
+const draftDir = "tmp"
+
+// ReplaceDir replaces the directory target/final as a whole, in the ten steps of
+// the concurrency specification. The first, the lock, is the caller's: the grant
+// holds target for writing, as a whole; so is the last, its release. fill writes
+// the new content into the directory that it is given.
+//
+//	2 fill writes into target/tmp/<id>       7 the parent of final is synced
+//	3 each file in it is synced              8 the manifest says committed
+//	4 the directory is synced                9 durably
+//	5 it is on the same device as final     10 the caller releases
+//	6 it is exchanged with final
+//
+// Between 5 and 6 the landing is decided, so that whoever crashes or is overtaken
+// leaves the old directory or the new one.
+func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, final string, fill func(dir string) error) (*lockkeeper.Landing, error) {
+	if grant == nil {
+		grant = &lockkeeper.Grant{}
+	}
+	r, err := g.planReplace(ctx, grant, target, final)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.draft(fill)
+	if err != nil {
+		return nil, err
+	}
+	if r.landing.Changes[0].Old == r.landing.Changes[0].New {
+		return nil, s.discard()
+	}
+	end := g.takeOff(grant.ID)
+	defer end()
+	if err := r.decide(ctx); err != nil {
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
+			return nil, errors.Join(err, s.dir.Close())
+		}
+		return nil, errors.Join(err, s.discard())
+	}
+	p := &passage{g: g, l: r.landing, s: s, done: make([]bool, 1)}
+	if err := p.land(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	// The ninth step does not wait for a next transaction.
+	return r.landing, g.locks.Committed(context.WithoutCancel(ctx), grant.ID, r.landing.Seq)
+}
+
+// replacement is one ReplaceDir on its way.
+type replacement struct {
+	g       *Gate
+	grant   *lockkeeper.Grant
+	fence   uint64
+	target  string
+	landing *lockkeeper.Landing
+}
+
+func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target, final string) (*replacement, error) {
+	bad := func(field, value, reason string) error {
+		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: "name a directory and one in it"}
+	}
+	if final == "" || final == draftDir || filepath.Base(final) != final || final == "." || final == ".." {
+		return nil, bad("final", final, "not the name of a directory in the target")
+	}
+	at, err := g.paths.Resolve("", target+"/", lockkeeper.Write)
+	if err != nil {
+		return nil, err
+	}
+	in, err := g.paths.Resolve("", at.Path+"/"+final+"/", lockkeeper.Write)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.allowed(in.Path); err != nil {
+		return nil, err
+	}
+	r := &replacement{g: g, grant: grant, target: at.Path, landing: &lockkeeper.Landing{Site: g.opt.Site, Holder: g.opt.Actor.Name}}
+	err = g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
+		if rec != nil {
+			r.fence = rec.Fence
+		}
+		return g.coveredDir(rec, at.Path)
+	})
+	if err != nil {
+		return nil, g.withHolder(ctx, g.grantRefused(err, in.Path, grant))
+	}
+	old, err := g.observePath(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if old.Exists() && old.Kind != lockkeeper.Dir {
+		return nil, bad("final", in.Path, "a file, not a directory")
+	}
+	r.landing.Changes = []lockkeeper.Alteration{{Path: in.Path, Old: old}}
+	return r, nil
+}
+
+// coveredDir is the third check for a directory: the grant holds it as a whole.
+func (g *Gate) coveredDir(rec *lockkeeper.Record, dir string) error {
+	if rec == nil {
+		return nil
+	}
+	if err := g.covered(rec, dir); err != nil {
+		return err
+	}
+	if i, ok := lockkeeper.Find(rec.Locks, dir); ok && rec.Locks[i].Kind.IsTree() {
+		return nil
+	}
+	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: dir, GrantID: rec.ID, Reason: "the grant holds it as a single file",
+		Next: "lock the directory, with a policy that permits it: --policy dal"}
+}
+
+// draft is steps 2 to 5. Its stage says where the draft is, for whoever finds it
+// abandoned.
+func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
+	g := r.g
+	s, err := g.makeStage(g.stages, func() string {
+		r.landing.Commit = newCommit()
+		return stageName(r.grant.ID, r.fence, r.landing.Commit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.landing.Draft = r.target + "/" + draftDir + "/" + r.landing.Commit
+	if err := r.fill(s, fill); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w; nothing was replaced", r.landing.Draft, err), s.discard())
+	}
+	return s, nil
+}
+
+func (r *replacement) fill(s *stage, fill func(dir string) error) error {
+	g := r.g
+	if err := s.noteDraft(r.landing.Draft); err != nil {
+		return err
+	}
+	if err := g.disk.Mkdir(s.draft.in, s.draft.name, 0o755); err != nil {
+		return err
+	}
+	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
+		return err
+	}
+	if err := g.syncTree(s.draft.in, s.draft.name); err != nil {
+		return err
+	}
+	if err := g.disk.Sync(s.draft.in); err != nil {
+		return err
+	}
+	var err error
+	if r.landing.Changes[0].New, err = g.observe(s.draft.in, s.draft.name); err != nil {
+		return err
+	}
+	return r.checkDevice(s.draft.in)
+}
+
+// checkDevice is step 5: beyond one device a rename is a copy.
+func (r *replacement) checkDevice(drafts *os.File) error {
+	a, err := r.g.disk.Lstat(drafts, r.landing.Commit)
+	if err != nil {
+		return err
+	}
+	dir, _, err := r.g.openParent(r.landing.Changes[0].Path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	b, err := r.g.disk.Lstat(dir, ".")
+	if err == nil && a.Dev != b.Dev {
+		err = fmt.Errorf("it is on another device (%d) than its place (%d)", a.Dev, b.Dev)
+	}
+	return err
+}
+
+// decide is the commit point.
+func (r *replacement) decide(ctx context.Context) error {
+	g := r.g
+	done := g.takeDone(r.grant.ID)
+	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(rec *lockkeeper.Record) error { return g.coveredDir(rec, r.target) }, done...)
+	if err != nil {
+		g.putDone(r.grant.ID, done...)
+		err = g.withHolder(ctx, g.grantRefused(err, r.landing.Changes[0].Path, r.grant))
+	}
+	return err
+}
+
+// syncTree syncs every file and directory in a directory, innermost first.
+func (g *Gate) syncTree(at *os.File, name string) (err error) {
+	dir, err := g.disk.OpenDir(at, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.disk.Close(dir)) }()
+	names, err := g.disk.List(dir)
+	if err != nil {
+		return err
+	}
+	err = together(len(names), func(i int) error {
+		st, err := g.disk.Lstat(dir, names[i])
+		switch {
+		case err != nil:
+			return err
+		case st.Mode.IsDir():
+			return g.syncTree(dir, names[i])
+		case !st.Mode.IsRegular():
+			return fmt.Errorf("%s: %w", names[i], errIrregular)
+		}
+		f, err := g.disk.OpenFile(dir, names[i])
+		if err != nil {
+			return err
+		}
+		return errors.Join(g.disk.Sync(f), g.disk.Close(f))
+	})
+	if err != nil {
+		return err
+	}
+	return g.disk.Sync(dir)
+}

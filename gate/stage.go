@@ -1,0 +1,280 @@
+package gate
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+)
+
+// stage is the directory of a landing's own through which its changes pass: the
+// writer's, or the one into which a recovery has moved it. Change n of the
+// landing is its entry n: the new content before, the old one after.
+type stage struct {
+	g    *Gate
+	in   *os.File
+	name string
+	dir  *os.File
+
+	draft *draft // instead of entry 0; nil for files
+}
+
+// at is where the entry of a change is.
+func (s *stage) at(n int) (*os.File, string) {
+	if s.draft != nil {
+		return s.draft.in, s.draft.name
+	}
+	return s.dir, entry(n)
+}
+
+// newCommit names a landing before it has a number.
+func newCommit() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// stageName is what the stage of a landing is called.
+func stageName(grantID string, fence uint64, commit string) string {
+	if grantID == "" {
+		grantID = "none"
+	}
+	return grantID + "." + itoa(fence) + "." + commit
+}
+
+func entry(n int) string { return strconv.Itoa(n) }
+
+// makeStage makes a stage with a new name. It stays locked while its maker lives,
+// so that others can tell an abandoned one. One that is cleared away before it is
+// locked is given up for another.
+func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
+	for {
+		name := newName()
+		if err := g.disk.Mkdir(in, name, 0o700); err != nil {
+			return nil, err
+		}
+		dir, err := g.disk.OpenDir(in, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, err := g.disk.Lstat(in, "."); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		ours, err := lockStage(dir, unix.LOCK_SH)
+		if err != nil {
+			return nil, errors.Join(err, dir.Close())
+		}
+		if ours {
+			return &stage{g: g, in: in, name: name, dir: dir}, nil
+		}
+		if err := dir.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockStage locks a stage if nobody else has, and if it is still there.
+func lockStage(dir *os.File, how int) (bool, error) {
+	conn, err := dir.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var st unix.Stat_t
+	var result error
+	err = conn.Control(func(fd uintptr) {
+		if result = unix.Flock(int(fd), how|unix.LOCK_NB); result == nil {
+			result = unix.Fstat(int(fd), &st)
+		}
+	})
+	if errors.Is(result, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return st.Nlink > 0, errors.Join(err, result)
+}
+
+// claim opens and locks a stage on which nobody alive works; nil when somebody
+// does, or when it is gone.
+func (g *Gate) claim(in *os.File, name string) (*stage, error) {
+	dir, err := g.disk.OpenDir(in, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	abandoned, err := lockStage(dir, unix.LOCK_EX)
+	if err != nil || !abandoned {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &stage{g: g, in: in, name: name, dir: dir}, nil
+}
+
+// fill stages the new content of all items, several at once, because the disk
+// makes many files durable in little more time than one.
+func (s *stage) fill(items []*item) error {
+	return together(len(items), func(i int) error {
+		if items[i].Delete {
+			return nil
+		}
+		return s.put(i, items[i])
+	})
+}
+
+// atOnce bounds how many files are synced side by side.
+const atOnce = 16
+
+// together calls do for 0 to n-1, some at once, and returns the first error.
+func together(n int, do func(int) error) error {
+	if n == 1 {
+		return do(0)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first != nil || next == n {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := do(i); err != nil {
+					mu.Lock()
+					if first == nil {
+						first = err
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// put writes one file into the stage, durable but for its name, and learns its
+// version.
+func (s *stage) put(n int, it *item) (err error) {
+	body, err := it.open()
+	if err != nil {
+		return fmt.Errorf("new content of %s: %w", it.target, err)
+	}
+	defer func() { err = errors.Join(err, body.Close()) }()
+	disk := s.g.disk
+	f, err := disk.Create(s.dir, entry(n))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, disk.Close(f)) }()
+	h := sha256.New()
+	if _, err := io.Copy(diskWriter{disk.Write, f}, io.TeeReader(body, h)); err != nil {
+		return err
+	}
+	if err := disk.Chmod(f, it.mode); err != nil {
+		return err
+	}
+	it.alter.New = fileVersion(it.mode, h)
+	return disk.Sync(f)
+}
+
+// diskWriter writes through a Disk.
+type diskWriter struct {
+	write func(*os.File, []byte) error
+	file  *os.File
+}
+
+func (w diskWriter) Write(data []byte) (int, error) {
+	if err := w.write(w.file, data); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// settle makes the names in the stage, and its own, durable.
+func (s *stage) settle() error {
+	if err := s.g.disk.Sync(s.dir); err != nil {
+		return err
+	}
+	return s.g.disk.Sync(s.in)
+}
+
+// discard removes a stage with all that is in it, and only then gives it back.
+func (s *stage) discard() error {
+	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name), s.g.disk.Close(s.dir))
+}
+
+// empty removes everything in a directory of the gate's own.
+func (g *Gate) empty(dir *os.File) error {
+	names, err := g.disk.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		err := g.disk.Remove(dir, name)
+		if errors.Is(err, unix.EISDIR) {
+			var sub *os.File
+			if sub, err = g.disk.OpenDir(dir, name); err == nil {
+				err = errors.Join(g.empty(sub), g.disk.Close(sub), g.disk.RemoveDir(dir, name))
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// retire puts a stage away once everything is done: what is left in it are the
+// originals.
+func (s *stage) retire(l *lockkeeper.Landing) (err error) {
+	g := s.g
+	if err := s.collectDraft(); err != nil {
+		return err
+	}
+	originals := false
+	for n, c := range l.Changes {
+		switch {
+		case c.Old == c.New && c.Old.Exists(): // staged for nothing
+			if err := g.disk.Remove(s.dir, entry(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		case c.Old.Exists():
+			originals = true
+		}
+	}
+	if !originals {
+		return errors.Join(g.disk.RemoveDir(s.in, s.name), g.disk.Close(s.dir))
+	}
+	day, err := g.subdir(g.kept, keptDay(l))
+	if err != nil {
+		return err
+	}
+	return errors.Join(g.disk.Move(s.in, s.name, day, l.Commit), g.disk.Close(day), g.disk.Close(s.dir))
+}
+
+// openKept opens the originals of a landing.
+func (g *Gate) openKept(l *lockkeeper.Landing) (*os.File, error) {
+	return g.disk.OpenDir(g.kept, keptDay(l)+"/"+l.Commit)
+}
+
+// keptDay names the directory that holds the originals of a day's landings.
+func keptDay(l *lockkeeper.Landing) string { return l.At.UTC().Format("2006-01-02") }
