@@ -43,7 +43,7 @@ func Run(t *testing.T, f Fixture) {
 		tests []test
 	}{
 		{"Tx", txTests}, {"Log", logTests}, {"Landing", landingTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
-		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Audit", auditTests},
+		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Revoking", revokeTests}, {"Audit", auditTests},
 		{"Races", raceTests}, {"Input", inputTests},
 	}
 	for _, g := range groups {
