@@ -41,6 +41,9 @@ type walk struct {
 var errAgain = errors.New("begin again")
 
 func (w *walk) run(rootFD int) (lockkeeper.Target, error) {
+	if target, ok := w.straight(rootFD); ok {
+		return target, nil
+	}
 	for range maxTurns {
 		target, err := w.turn(rootFD)
 		if err != errAgain {

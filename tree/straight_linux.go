@@ -1,0 +1,63 @@
+package tree
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+)
+
+// straight resolves the usual path, plain names without a link among them, in one
+// look instead of one for each directory. Whatever is not usual, an error too, it
+// leaves to the walk, which knows what to say.
+func (w *walk) straight(rootFD int) (target lockkeeper.Target, ok bool) {
+	if len(w.segs) < 2 || w.segs[0] == lockkeeper.GitTarget || w.segs[0] == stateDir || w.mustDir {
+		return target, false
+	}
+	for _, seg := range w.segs {
+		if seg == ".." || !isPlain(seg) {
+			return target, false
+		}
+	}
+	path := strings.Join(w.segs, "/")
+	name := w.segs[len(w.segs)-1]
+	dir := path[:len(path)-len(name)-1]
+	fd, err := unix.Openat2(rootFD, dir, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return target, false
+	}
+	defer unix.Close(fd)
+	self, err := statFD(fd)
+	if err != nil || !w.root.self.sameDevice(self) || isNested(rootFD, dir) {
+		return target, false
+	}
+	e, err := statAt(fd, name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+	case err != nil || !e.isRegular() || e.links > 1 || !w.root.self.sameDevice(e):
+		return target, false
+	}
+	return lockkeeper.Target{Path: path, Kind: lockkeeper.File}, true
+}
+
+// isNested reports whether a directory, or one on the way to it, may be a root of
+// its own.
+func isNested(rootFD int, dir string) bool {
+	for end := 0; end < len(dir); {
+		next := strings.IndexByte(dir[end+1:], '/')
+		if next < 0 {
+			end = len(dir)
+		} else {
+			end += 1 + next
+		}
+		if unix.Faccessat(rootFD, dir[:end]+"/"+stateDir+"/"+marker, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT {
+			return true
+		}
+	}
+	return false
+}
