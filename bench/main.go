@@ -40,6 +40,9 @@ var comparisons = []comparison{
 	{"wake/memory", wakeMemory},
 	{"wake/sqlite", wakeSQLite},
 	{"wake/postgres", wakePostgres},
+	{"gate/write", gateWrite},
+	{"gate/batch", gateBatch},
+	{"gate/checks", gateChecks},
 	{"command/acquire", commandAcquire},
 }
 
