@@ -38,8 +38,9 @@ type tx struct {
 
 func (t *tx) Now() lockkeeper.Moment { return t.now }
 
-// getSQL names the space in a way that no index serves: of two that would do, a
-// planner that takes the table for small may choose the one that reads it all.
+// getSQL names the space in a way that no index but that of ids serves: of two
+// that would do, a planner that takes the table for small may choose the one
+// that reads it all.
 const getSQL = `SELECT ` + recordColumns + ` FROM requests r WHERE r.id = $2 AND r.space + 0 = $1`
 
 func (t *tx) Get(id string) (*lockkeeper.Record, error) {
