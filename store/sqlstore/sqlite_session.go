@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -15,6 +16,7 @@ type sqliteSession struct {
 	conn   *sqlite3.Conn
 	stmts  map[string]*sqlite3.Stmt
 	listed map[listKey]*sqlite3.Stmt
+	args   []any // of a list, used again for the next
 }
 
 // listKey names a statement that lists n values.
@@ -161,13 +163,18 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 
 func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) + group }
 
-// parts calls fn with parts of a list and a power of two to which each is to
-// be padded, so that few statements serve lists of any length.
+// A list up to shortList has a statement of its own length; longer ones share
+// those for powers of two, so that few statements serve lists of any length.
+const shortList = 16
+
+// parts calls fn with parts of a list and the size to which each is to be
+// padded.
 func parts[T any](list []T, fn func(part []T, size int) error) error {
 	for len(list) > 0 {
-		n, size := min(len(list), listLimit), 1
-		for size < n {
-			size *= 2
+		n := min(len(list), listLimit)
+		size := n
+		if n > shortList {
+			size = 1 << bits.Len(uint(n-1))
 		}
 		if err := fn(list[:n], size); err != nil {
 			return err
@@ -177,27 +184,29 @@ func parts[T any](list []T, fn func(part []T, size int) error) error {
 	return nil
 }
 
-// pad fills args with NULLs, which match nothing, for size-n groups of width.
-func pad(args []any, size, n, width int) []any {
-	return append(args, make([]any, (size-n)*width)...)
+// pad adds n NULLs, which match nothing, to the arguments, and then the last.
+func (s *sqliteSession) pad(n int, last ...any) {
+	for range n {
+		s.args = append(s.args, nil)
+	}
+	s.args = append(s.args, last...)
 }
 
 func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
-	for len(locks) > 0 { // rows cannot be padded: sizes are powers of two, largest first
-		n := listLimit
-		for n > len(locks) {
-			n /= 2
+	for len(locks) > 0 { // rows cannot be padded: the largest size that is not too large comes first
+		n := min(len(locks), listLimit)
+		if n > shortList {
+			n = 1 << (bits.Len(uint(n)) - 1)
 		}
 		st, err := s.list(insertList, n)
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2+3*n)
-		args = append(args, space, int64(ticket))
+		s.args = append(s.args[:0], space, int64(ticket))
 		for _, l := range locks[:n] {
-			args = append(args, l.Path, int64(l.Mode), int64(l.Kind))
+			s.args = append(s.args, l.Path, int64(l.Mode), int64(l.Kind))
 		}
-		if err := bind(st, args); err != nil {
+		if err := bind(st, s.args); err != nil {
 			return err
 		}
 		if err := st.Exec(); err != nil {
@@ -214,12 +223,12 @@ func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockke
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2+size)
-		args = append(args, space, int64(ticket))
+		s.args = append(s.args[:0], space, int64(ticket))
 		for _, l := range part {
-			args = append(args, l.Path)
+			s.args = append(s.args, l.Path)
 		}
-		if err := bind(st, pad(args, size, len(part), 1)); err != nil {
+		s.pad(size - len(part))
+		if err := bind(st, s.args); err != nil {
 			return err
 		}
 		return st.Exec()
@@ -239,11 +248,12 @@ func (s *sqliteSession) targetsAt(space int64, paths []string, each func(func(..
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, size+1)
+		s.args = s.args[:0]
 		for _, p := range part {
-			args = append(args, p)
+			s.args = append(s.args, p)
 		}
-		return run(st, append(pad(args, size, len(part), 1), space), each)
+		s.pad(size-len(part), space)
+		return run(st, s.args, each)
 	})
 }
 
@@ -253,11 +263,12 @@ func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(.
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2*size+1)
+		s.args = s.args[:0]
 		for _, sp := range part {
-			args = append(args, sp.lo, sp.hi)
+			s.args = append(s.args, sp.lo, sp.hi)
 		}
-		return run(st, append(pad(args, size, len(part), 2), space), each)
+		s.pad(2*(size-len(part)), space)
+		return run(st, s.args, each)
 	})
 }
 
@@ -267,10 +278,11 @@ func (s *sqliteSession) requests(space int64, tickets []int64, each func(func(..
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, size+1)
+		s.args = s.args[:0]
 		for _, t := range part {
-			args = append(args, t)
+			s.args = append(s.args, t)
 		}
-		return run(st, append(pad(args, size, len(part), 1), space), each)
+		s.pad(size-len(part), space)
+		return run(st, s.args, each)
 	})
 }

@@ -270,8 +270,9 @@ func (t *tx) DeleteClaim(id string) error {
 	return t.exec(`DELETE FROM claims WHERE space = $1 AND id = $2`, t.key, id)
 }
 
-// pruneAtOnce bounds what one transaction deletes.
-const pruneAtOnce = 10_000
+// pruneAtOnce bounds what one transaction reads and deletes: more than comes in
+// from one cut of the log to the next.
+const pruneAtOnce = 2_000
 
 func (t *tx) Prune(before time.Time, keep int) error {
 	var oldest, due int64

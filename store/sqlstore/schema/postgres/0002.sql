@@ -18,27 +18,22 @@ CREATE PROCEDURE admit(
   p_paths TEXT[], p_modes BIGINT[], p_kinds BIGINT[],
   INOUT given BIGINT, INOUT at_ns BIGINT
 ) LANGUAGE plpgsql AS $$
-DECLARE
-  blocked BOOLEAN;
 BEGIN
   UPDATE spaces SET seq = seq + 1 WHERE key = p_space RETURNING seq INTO given;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'space is gone' USING ERRCODE = 'LK404';
   END IF;
-  blocked := EXISTS (
+  IF EXISTS (
     SELECT 1 FROM denials WHERE space = p_space AND key = 'called off ' || p_id
   ) OR EXISTS (
     SELECT 1 FROM (SELECT unnest(p_at) AS path, unnest(p_exact) AS exact, unnest(p_above) AS above OFFSET 0) AS a
      WHERE EXISTS (SELECT 1 FROM targets AS t WHERE t.space = p_space AND t.path = a.path
                       AND (1 << t.mode::int) & (a.exact | CASE WHEN (1 << t.kind::int) & p_wide <> 0 THEN a.above ELSE 0 END) <> 0 OFFSET 0)
-  );
-  IF NOT blocked AND p_lo <> '{}' THEN
-    blocked := EXISTS (
-      SELECT 1 FROM (SELECT unnest(p_lo) AS lo, unnest(p_hi) AS hi, unnest(p_below) AS mask OFFSET 0) AS b
-       WHERE EXISTS (SELECT 1 FROM targets AS t WHERE t.space = p_space AND t.path > b.lo AND t.path < b.hi
-                        AND (1 << t.mode::int) & b.mask <> 0 OFFSET 0));
-  END IF;
-  IF blocked THEN
+  ) OR EXISTS (
+    SELECT 1 FROM (SELECT unnest(p_lo) AS lo, unnest(p_hi) AS hi, unnest(p_below) AS mask OFFSET 0) AS b
+     WHERE EXISTS (SELECT 1 FROM targets AS t WHERE t.space = p_space AND t.path > b.lo AND t.path < b.hi
+                      AND (1 << t.mode::int) & b.mask <> 0 OFFSET 0)
+  ) THEN
     ROLLBACK;
     given := 0;
     at_ns := 0;
