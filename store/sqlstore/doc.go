@@ -11,9 +11,11 @@
 //     under that lock. After a database was restored from a backup, or another
 //     server took over, the numbers go on in a new epoch, above all that were
 //     ever given.
-//  3. A commit is durable when Update returns (WAL with synchronous=FULL;
-//     synchronous_commit on). The one exception is an uncontended release on
-//     PostgreSQL: a crash of the server can undo it, and the lease ends it then.
+//  3. A commit is durable when Update or Admit returns (WAL with
+//     synchronous=FULL; synchronous_commit on). Others may see a grant of a busy
+//     space before; what they make of it becomes durable after it. The one
+//     exception is an uncontended release on PostgreSQL: a crash of the server
+//     can undo it, and the lease ends it then.
 //  4. SQLite leases run on the host's monotonic clock; a restart of the host
 //     gives every held lease its whole time again. PostgreSQL leases run on
 //     that server's clock.

@@ -36,7 +36,16 @@ func bodies(rec *lockkeeper.Record) (process, metadata, locks string, err error)
 }
 
 func encodeLocks(locks []lockkeeper.Lock) string {
-	return string(appendLocks(make([]byte, 0, 64*len(locks)+2), locks))
+	return string(appendLocks(make([]byte, 0, room(locks)), locks))
+}
+
+// room is about what appendLocks needs.
+func room(locks []lockkeeper.Lock) int {
+	n := len(`[]`)
+	for _, l := range locks {
+		n += len(l.Path) + len(`{"path":"","kind":"file","mode":"upgradeable"},`)
+	}
+	return n
 }
 
 func appendLocks(b []byte, locks []lockkeeper.Lock) []byte {
@@ -102,7 +111,7 @@ func plainLocks(text string) ([]lockkeeper.Lock, bool) {
 
 // encodeEvent leaves out what the row has in columns of its own.
 func encodeEvent(ev *lockkeeper.Event) (string, error) {
-	b := make([]byte, 0, 160+64*len(ev.Locks))
+	b := make([]byte, 0, 256+room(ev.Locks))
 	b = appendString(append(b, `{"kind":`...), string(ev.Kind))
 	b = appendString(append(b, `,"actor":{"name":`...), ev.Actor.Name)
 	b = appendString(append(b, `,"kind":`...), string(ev.Actor.Kind))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,7 @@ type Postgres struct {
 	pool   *pgxpool.Pool
 	conns  int32 // how many the pool may have
 	key    int64
+	last   atomic.Int64 // the number that Admit or Dismiss gave last
 	listen *listener
 }
 

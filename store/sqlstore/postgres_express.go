@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,20 +27,21 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev lockkee
 	paths, modes, kinds := columns(rec.Locks)
 	var seq, now int64
 	lease, wall := p.injected()
-	broken := false
+	unsure := false
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `SELECT given, at_ns FROM admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22)`,
-			p.key, lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event, wideKinds(),
+		err := conn.QueryRow(ctx, `CALL admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,NULL,NULL)`,
+			p.key, p.last.Load(), lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event, wideKinds(),
 			at, exact, above, lo, hi, below, paths, modes, kinds).Scan(&seq, &now)
-		broken = lost(err, conn)
+		unsure = lost(err, conn) || interrupted(err)
 		return pgconn.SafeToRetry(err), err
 	})
-	if broken {
+	if unsure {
 		seq, now, err = p.lookUp(ctx, rec.ID, err)
 	}
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
 	}
+	p.last.Store(seq)
 	m := lockkeeper.Moment{Lease: lockkeeper.Instant(now), Wall: time.Unix(0, now).UTC()}
 	if wall != nil {
 		m.Wall = time.Unix(0, *wall).UTC()
@@ -50,6 +52,13 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev lockkee
 		rec.Expires, rec.ExpiresAt = m.Lease.Add(rec.TTL), m.Wall.Add(rec.TTL)
 	}
 	return true, nil
+}
+
+// interrupted reports whether the server broke off a statement of its own
+// accord: admit may have granted by then, and been waiting for the disk.
+func interrupted(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "57")
 }
 
 // injected is the test clock's time, or NULL for the server's own.
@@ -63,7 +72,7 @@ func (p *Postgres) injected() (lease, wall *int64) {
 }
 
 // lookUp finds out whether a grant came into being although the answer got
-// lost. The server may not even have begun to work on the request, so a grant
+// lost, and lets it reach the disk. The server may not even have begun to work on the request, so a grant
 // that is not there is called off: admit finds the note and does nothing, and
 // the engine's own transaction can decide, as when something is in the way.
 func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now int64, err error) {
@@ -97,7 +106,7 @@ func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte) (
 	var seq int64
 	_, wall := p.injected()
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `SELECT dismiss($1,$2,$3,$4,$5,$6)`, p.key, wall, id, tokenHash[:],
+		err := conn.QueryRow(ctx, `CALL dismiss($1,$2,$3,$4,$5,$6,NULL)`, p.key, wall, id, tokenHash[:],
 			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder)).Scan(&seq)
 		if lost(err, conn) {
 			return false, nil // not done, as far as is known: the engine's own transaction looks
@@ -107,6 +116,7 @@ func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte) (
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
 	}
+	p.last.Store(seq)
 	return true, nil
 }
 

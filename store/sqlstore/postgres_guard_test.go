@@ -98,9 +98,9 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alter(`UPDATE lockkeeper.schema_version SET version = 99`)
-	openRefused(t, where, "s", "format 99 is newer")
-	alter(`UPDATE lockkeeper.schema_version SET version = 1`)
+	alter(`UPDATE lockkeeper.schema_version SET version = version + 99`)
+	openRefused(t, where, "s", "is newer")
+	alter(`UPDATE lockkeeper.schema_version SET version = version - 99`)
 
 	wrong, err := url.Parse(where)
 	if err != nil {

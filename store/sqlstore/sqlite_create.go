@@ -23,7 +23,7 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
 		return err
 	}
-	for _, there := range []string{path, path + "-wal", path + "-journal", path + "-turn", path + "-bells"} {
+	for _, there := range []string{path, path + "-wal", path + "-journal", path + "-bells"} {
 		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
 			return createProblem(path, &fs.PathError{Op: "create", Path: there, Err: errors.Join(fs.ErrExist, err)})
 		}
@@ -39,9 +39,11 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := makeSQLite(ctx, draft, space); err != nil {
 		return createProblem(path, err)
 	}
-	if err := makeTurn(path + "-turn"); err != nil {
+	turn, err := claimTurn(path + "-turn")
+	if err != nil {
 		return createProblem(path, err)
 	}
+	defer turn.Close()
 	// Not by a link, which would leave two names if we die before the first is gone.
 	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE); err != nil {
 		return createProblem(path, &os.LinkError{Op: "rename", Old: draft, New: path, Err: err})

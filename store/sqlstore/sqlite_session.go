@@ -2,7 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
-	"slices"
+	"math/bits"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -16,6 +16,7 @@ type sqliteSession struct {
 	conn   *sqlite3.Conn
 	stmts  map[string]*sqlite3.Stmt
 	listed map[listKey]*sqlite3.Stmt
+	args   []any // of a list, used again for the next
 }
 
 // listKey names a statement that lists n values.
@@ -171,13 +172,18 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 
 func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) + group }
 
-// parts calls fn with parts of a list and a power of two to which each is to
-// be padded, so that few statements serve lists of any length.
+// A list up to shortList has a statement of its own length; longer ones share
+// those for powers of two, so that few statements serve lists of any length.
+const shortList = 16
+
+// parts calls fn with parts of a list and the size to which each is to be
+// padded.
 func parts[T any](list []T, fn func(part []T, size int) error) error {
 	for len(list) > 0 {
-		n, size := min(len(list), listLimit), 1
-		for size < n {
-			size *= 2
+		n := min(len(list), listLimit)
+		size := n
+		if n > shortList {
+			size = 1 << bits.Len(uint(n-1))
 		}
 		if err := fn(list[:n], size); err != nil {
 			return err
@@ -187,42 +193,45 @@ func parts[T any](list []T, fn func(part []T, size int) error) error {
 	return nil
 }
 
-// pad fills args with NULLs, which match nothing, for size-n groups of width.
-func pad(args []any, size, n, width int) []any {
-	return append(args, make([]any, (size-n)*width)...)
+// pad adds n NULLs, which match nothing, to the arguments, and then the last.
+func (s *sqliteSession) pad(n int, last ...any) {
+	for range n {
+		s.args = append(s.args, nil)
+	}
+	s.args = append(s.args, last...)
 }
 
 func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
-	return insertRows(s, insertList, []any{space, int64(ticket)}, locks, func(args []any, _ int, l lockkeeper.Lock) []any {
+	return insertRows(s, insertList, space, int64(ticket), locks, func(args []any, _ int, l lockkeeper.Lock) []any {
 		return append(args, l.Path, int64(l.Mode), int64(l.Kind))
 	})
 }
 
 func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error {
-	return insertRows(s, insertChangeList, []any{space, int64(landing)}, changes, func(args []any, n int, a lockkeeper.Alteration) []any {
+	return insertRows(s, insertChangeList, space, int64(landing), changes, func(args []any, n int, a lockkeeper.Alteration) []any {
 		return append(args, int64(n), a.Path, a.Old.String(), a.New.String())
 	})
 }
 
 // insertRows inserts a row for each of a list: what all have in common, and
-// what add says of the n-th. Rows cannot be padded: statements insert powers of
-// two, largest first.
-func insertRows[T any](s *sqliteSession, kind listKind, common []any, list []T, add func(args []any, n int, row T) []any) error {
+// what add says of the n-th. Rows cannot be padded: the largest size that is not
+// too large comes first.
+func insertRows[T any](s *sqliteSession, kind listKind, space, of int64, list []T, add func(args []any, n int, row T) []any) error {
 	for done := 0; done < len(list); {
-		size := listLimit
-		for size > len(list)-done {
-			size /= 2
+		size := min(len(list)-done, listLimit)
+		if size > shortList {
+			size = 1 << (bits.Len(uint(size)) - 1)
 		}
 		st, err := s.list(kind, size)
 		if err != nil {
 			return err
 		}
-		args := slices.Clone(common)
+		s.args = append(s.args[:0], space, of)
 		for range size {
-			args = add(args, done, list[done])
+			s.args = add(s.args, done, list[done])
 			done++
 		}
-		if err := bind(st, args); err != nil {
+		if err := bind(st, s.args); err != nil {
 			return err
 		}
 		if err := st.Exec(); err != nil {
@@ -238,12 +247,12 @@ func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockke
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2+size)
-		args = append(args, space, int64(ticket))
+		s.args = append(s.args[:0], space, int64(ticket))
 		for _, l := range part {
-			args = append(args, l.Path)
+			s.args = append(s.args, l.Path)
 		}
-		if err := bind(st, pad(args, size, len(part), 1)); err != nil {
+		s.pad(size - len(part))
+		if err := bind(st, s.args); err != nil {
 			return err
 		}
 		return st.Exec()
@@ -263,11 +272,12 @@ func (s *sqliteSession) targetsAt(space int64, paths []string, each func(func(..
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, size+1)
+		s.args = s.args[:0]
 		for _, p := range part {
-			args = append(args, p)
+			s.args = append(s.args, p)
 		}
-		return run(st, append(pad(args, size, len(part), 1), space), each)
+		s.pad(size-len(part), space)
+		return run(st, s.args, each)
 	})
 }
 
@@ -277,11 +287,12 @@ func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(.
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, 2*size+1)
+		s.args = s.args[:0]
 		for _, sp := range part {
-			args = append(args, sp.lo, sp.hi)
+			s.args = append(s.args, sp.lo, sp.hi)
 		}
-		return run(st, append(pad(args, size, len(part), 2), space), each)
+		s.pad(2*(size-len(part)), space)
+		return run(st, s.args, each)
 	})
 }
 
@@ -313,10 +324,11 @@ func (s *sqliteSession) numbered(kind listKind, space int64, numbers []int64, ea
 		if err != nil {
 			return err
 		}
-		args := make([]any, 0, size+1)
+		s.args = s.args[:0]
 		for _, n := range part {
-			args = append(args, n)
+			s.args = append(s.args, n)
 		}
-		return run(st, append(pad(args, size, len(part), 1), space), each)
+		s.pad(size-len(part), space)
+		return run(st, s.args, each)
 	})
 }

@@ -68,6 +68,24 @@ func makeTurn(path string) error {
 	return f.Close()
 }
 
+// claimTurn makes the file of a database that is about to be made, and keeps others
+// from doing the same until it is closed. One that a dead maker left is empty, and
+// nobody has it.
+func claimTurn(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0 || unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil) {
+		err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // take waits for the turn, for limit at most. The caller serialises calls.
 func (t *turn) take(ctx context.Context, limit time.Duration) error {
 	t.mu.Lock()

@@ -46,8 +46,9 @@ type tx struct {
 
 func (t *tx) Now() lockkeeper.Moment { return t.now }
 
-// getSQL names the space in a way that no index serves: of two that would do, a
-// planner that takes the table for small may choose the one that reads it all.
+// getSQL names the space in a way that no index but that of ids serves: of two
+// that would do, a planner that takes the table for small may choose the one
+// that reads it all.
 const getSQL = `SELECT ` + recordColumns + ` FROM requests r WHERE r.id = $2 AND r.space + 0 = $1`
 
 func (t *tx) Get(id string) (*lockkeeper.Record, error) {
@@ -277,8 +278,9 @@ func (t *tx) DeleteClaim(id string) error {
 	return t.exec(`DELETE FROM claims WHERE space = $1 AND id = $2`, t.key, id)
 }
 
-// pruneAtOnce bounds what one transaction deletes.
-const pruneAtOnce = 10_000
+// pruneAtOnce bounds what one transaction reads and deletes: more than comes in
+// from one cut of the log to the next.
+const pruneAtOnce = 2_000
 
 func (t *tx) Prune(before time.Time, keep int) error {
 	var oldest, due int64

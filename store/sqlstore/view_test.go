@@ -198,7 +198,10 @@ func TestPlansUseIndexes(t *testing.T) {
 		st := s.sqlite(t, Options{})
 		check := func(when string) {
 			for _, kind := range []listKind{atList, belowList, deleteList, requestList} {
-				for n := 1; n <= listLimit; n *= 2 {
+				for n := range listLimit + 1 {
+					if n == 0 || n > shortList && n&(n-1) != 0 {
+						continue // no statement has this size
+					}
 					stmt, err := st.writer.list(kind, n)
 					if err != nil {
 						t.Fatal(err)
@@ -235,8 +238,14 @@ func TestPlansUseIndexes(t *testing.T) {
 		check("analyzed")
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		s := postgresSite(t)
+		s := site{kind: "postgres", where: freshDatabase(t), space: "s"}
+		if err := CreateSpace(t.Context(), s.where, s.space); err != nil {
+			t.Fatal(err)
+		}
 		p := s.postgres(t, Options{})
+		if _, err := p.pool.Exec(t.Context(), `VACUUM ANALYZE`); err != nil { // the tables are known to be empty
+			t.Fatal(err)
+		}
 		explain := func(sql string, args ...any) string {
 			conn, err := p.pool.Acquire(t.Context())
 			if err != nil {
@@ -263,7 +272,7 @@ func TestPlansUseIndexes(t *testing.T) {
 			"targets below":  {explain(targetsSQL, p.key, []string{"a", "b"}, []string{"a/"}, []string{"a0"}), "AND (path > b.lo) AND (path < b.hi))"},
 			"delete targets": {explain(deleteTargetsSQL, p.key, 1, []string{"a", "b"}), "AND (path = a.path) AND (ticket = '1'::bigint))"},
 			"requests":       {explain(requestsSQL, p.key, []int64{1, 2}), "AND (ticket = k.ticket))"},
-			"get":            {explain(getSQL, p.key, "x"), "Index Cond: (id = 'x'::text)"},
+			"get":            {explain(getSQL, p.key, "x"), "Index Cond: ((id = 'x'::text) AND ((space + 0) ="},
 			"save":           {explain(`UPDATE requests SET state = 1 WHERE space = $1 AND ticket = $2`, p.key, 1), "AND (ticket = '1'::bigint))"},
 			"parked":         {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
 		} {
