@@ -94,7 +94,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 		return nil, err
 	}
 	t := &s.tx
-	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0], spots: t.spots[:0]}
+	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0], asked: t.asked}
 	done := false
 	defer func() {
 		if !done || err != nil {
@@ -102,6 +102,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 			woken = nil
 		}
 		clear(t.undo)
+		t.asked.locks = nil
 		s.compact()
 	}()
 	err = fn(t)

@@ -16,8 +16,7 @@ type tx struct {
 	undo  []undo
 	woken []string
 
-	asked []lockkeeper.Lock // what Overlapping was last asked about
-	spots []spot            // and where they are, until a lock is removed
+	asked places // of what Overlapping was last asked about
 }
 
 // undo is how to take one change back.
@@ -84,17 +83,18 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 }
 
 func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
-	t.asked, t.spots = q.Locks, t.spots[:0]
-	for _, asked := range q.Locks {
-		got := t.trie.conflicting(asked, func(path string, e entry) {
-			r := e.slot.rec
-			if !q.Counts(r) {
-				return
-			}
-			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
-			found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: r})
-		})
-		t.spots = append(t.spots, got)
+	t.trie.locate(q.Locks, &t.asked)
+	i := 0
+	for _, r := range t.asked.runs {
+		for ; i < r.end; i++ {
+			asked := q.Locks[i]
+			r.conflicting(asked, t.asked.nodes[i], func(path string, e entry) {
+				if q.Counts(e.slot.rec) {
+					held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
+					found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: e.slot.rec})
+				}
+			})
+		}
 	}
 	if len(found) > 1 {
 		slices.SortFunc(found, lockkeeper.Overlap.Compare)
@@ -214,26 +214,17 @@ func (t *tx) replace(s *slot, next *lockkeeper.Record) {
 
 // plant puts the locks of a slot into the trie.
 func (t *tx) plant(s *slot) {
-	locks := s.rec.Locks
-	s.nodes = make([]*node, len(locks))
-	known := len(locks) > 0 && len(locks) == len(t.asked) && &locks[0] == &t.asked[0]
-	for i, l := range locks {
-		var from *spot
-		if known {
-			from = &t.spots[i]
-		}
-		s.nodes[i] = t.trie.add(l, s, from)
+	if !t.asked.of(s.rec.Locks) {
+		t.trie.locate(s.rec.Locks, &t.asked)
 	}
-	t.asked = nil
+	t.trie.add(&t.asked, s)
+	t.asked.locks = nil // they are not where they were
 }
 
 // uproot takes them out again.
 func (t *tx) uproot(s *slot) {
-	t.asked = nil
-	for _, n := range s.nodes {
-		t.trie.remove(n, s)
-	}
-	s.nodes = nil
+	t.trie.remove(s)
+	t.asked.locks = nil
 }
 
 func (t *tx) park(s *slot) {
