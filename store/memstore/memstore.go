@@ -28,6 +28,7 @@ type Store struct {
 	byID    map[string]*slot
 	line    []*slot // by rising ticket; slots that left stay until compacted
 	left    int     // how many of line have left
+	free    []*slot // recycled
 	parked  map[uint64][]*slot
 	log     eventLog
 	denials map[string]denial
@@ -115,8 +116,33 @@ func (s *Store) compact() {
 	if s.left < 64 || s.left < len(s.line)/2 {
 		return
 	}
-	s.line = slices.DeleteFunc(s.line, func(o *slot) bool { return o.left })
+	s.line = slices.DeleteFunc(s.line, func(o *slot) bool {
+		if o.left {
+			s.recycle(o)
+		}
+		return o.left
+	})
 	s.left = 0
+}
+
+// recycle keeps a slot that nothing leads to any more for reuse. A few are
+// enough, and those of large requests are not worth their memory.
+func (s *Store) recycle(o *slot) {
+	if len(s.free) < 64 && cap(o.nodes) <= 64 {
+		o.rec = nil
+		s.free = append(s.free, o)
+	}
+}
+
+func (s *Store) newSlot(rec *lockkeeper.Record) *slot {
+	last := len(s.free) - 1
+	if last < 0 {
+		return &slot{rec: rec}
+	}
+	o := s.free[last]
+	s.free = s.free[:last]
+	o.rec, o.left = rec, false
+	return o
 }
 
 // View implements lockkeeper.Store.

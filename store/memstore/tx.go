@@ -24,9 +24,7 @@ type undo struct {
 	kind  undoKind
 	slot  *slot
 	rec   *lockkeeper.Record // what was in the slot
-	key   string
-	old   denial
-	claim *lockkeeper.Claim
+	other func()             // takes a rarer change back
 }
 
 type undoKind uint8
@@ -36,8 +34,7 @@ const (
 	undoReplace
 	undoDelete
 	undoAppend
-	undoDenial
-	undoClaim
+	undoOther
 )
 
 func (t *tx) rollback() {
@@ -53,24 +50,22 @@ func (t *tx) rollback() {
 			t.put(u.slot)
 		case undoAppend:
 			t.log.pop()
-		case undoDenial:
-			restore(t.denials, u.key, u.old, u.old != denial{})
-		case undoClaim:
-			var old lockkeeper.Claim
-			if u.claim != nil {
-				old = *u.claim
-			}
-			restore(t.claims, u.key, old, u.claim != nil)
+		case undoOther:
+			u.other()
 		}
 	}
 }
 
-func restore[V any](m map[string]V, key string, old V, had bool) {
-	if had {
-		m[key] = old
-	} else {
-		delete(m, key)
-	}
+// remember lets a value of a map be as it is now after a rollback.
+func remember[V any](t *tx, m map[string]V, key string) {
+	old, had := m[key]
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() {
+		if had {
+			m[key] = old
+		} else {
+			delete(m, key)
+		}
+	}})
 }
 
 func (t *tx) Now() lockkeeper.Moment { return t.now }
@@ -140,7 +135,7 @@ func (t *tx) Insert(rec *lockkeeper.Record) error {
 	if last := len(t.line) - 1; t.byID[rec.ID] != nil || last >= 0 && t.line[last].rec.Ticket >= rec.Ticket {
 		return fmt.Errorf("record %s with ticket %d is not new", rec.ID, rec.Ticket)
 	}
-	s := &slot{rec: rec}
+	s := t.newSlot(rec)
 	t.line = append(t.line, s)
 	t.put(s)
 	t.undo = append(t.undo, undo{kind: undoInsert, slot: s})
@@ -259,29 +254,21 @@ func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
 func (t *tx) Denial(key string) (uint64, error) { return t.denials[key].digest, nil }
 
 func (t *tx) SetDenial(key string, digest uint64) error {
-	t.undo = append(t.undo, undo{kind: undoDenial, key: key, old: t.denials[key]})
+	remember(t, t.denials, key)
 	t.denials[key] = denial{digest: digest, at: t.now.Wall}
 	return nil
 }
 
 func (t *tx) PutClaim(c lockkeeper.Claim) error {
-	t.rememberClaim(c.ID)
+	remember(t, t.claims, c.ID)
 	t.claims[c.ID] = c
 	return nil
 }
 
 func (t *tx) DeleteClaim(id string) error {
-	t.rememberClaim(id)
+	remember(t, t.claims, id)
 	delete(t.claims, id)
 	return nil
-}
-
-func (t *tx) rememberClaim(id string) {
-	u := undo{kind: undoClaim, key: id}
-	if old, ok := t.claims[id]; ok {
-		u.claim = &old
-	}
-	t.undo = append(t.undo, u)
 }
 
 // Prune forgets; forgetting is not undone when the transaction fails.
