@@ -25,18 +25,29 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 			return done, err
 		}
 	}
-	err = m.update(ctx, func(s *step) error {
-		rec, err := s.tx.Get(id)
-		if err != nil || rec == nil {
-			return err
-		}
-		if err := checkToken(rec, hash); err != nil {
-			return err
-		}
-		released = true
-		return s.free(rec, about(lockkeeper.EventReleased, rec))
-	})
-	return released && err == nil, err
+	s := m.begin()
+	defer s.end()
+	s.leaving = leaving{id: id, hash: hash}
+	err = s.commit(ctx, (*step).release)
+	return len(s.departed) > 0 && err == nil, err
+}
+
+// leaving is which grant is given back, and the hash of the token that came
+// with it.
+type leaving struct {
+	id   string
+	hash [32]byte
+}
+
+func (s *step) release() error {
+	rec, err := s.tx.Get(s.leaving.id)
+	if err != nil || rec == nil {
+		return err
+	}
+	if err := checkToken(rec, s.leaving.hash); err != nil {
+		return err
+	}
+	return s.free(rec, about(lockkeeper.EventReleased, rec))
 }
 
 // Renew gives a live grant a whole new lease. A grant that is gone, or whose

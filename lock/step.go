@@ -19,7 +19,7 @@ const (
 var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // step is one transaction of the engine in progress. It remembers which tickets
-// left, so that finish can examine who was parked on them.
+// left, so that promote can examine who was parked on them.
 type step struct {
 	m        *Manager
 	tx       lockkeeper.Tx
@@ -27,21 +27,38 @@ type step struct {
 	departed []uint64
 	body     func(*step) error
 	run      func(lockkeeper.Tx) error // transact, bound once
+
+	// What the commonest bodies are about: with a store in memory, closures that
+	// know it would be much of the garbage.
+	attempt attempt
+	leaving leaving
 }
 
-// update runs body as one transaction and promotes whom it made way for. Steps
-// are used again: with a store in memory they would be much of its garbage.
+// update runs body as one transaction and promotes whom it made way for.
 func (m *Manager) update(ctx context.Context, body func(*step) error) error {
+	s := m.begin()
+	defer s.end()
+	return s.commit(ctx, body)
+}
+
+// begin makes a step, of one that ended if there is any.
+func (m *Manager) begin() *step {
 	s, _ := m.steps.Get().(*step)
 	if s == nil {
 		s = &step{m: m}
 		s.run = s.transact
 	}
+	return s
+}
+
+func (s *step) end() {
+	*s = step{m: s.m, run: s.run, departed: s.departed[:0]}
+	s.m.steps.Put(s)
+}
+
+func (s *step) commit(ctx context.Context, body func(*step) error) error {
 	s.body = body
-	err := m.store.Update(ctx, s.run)
-	s.tx, s.body, s.departed = nil, nil, s.departed[:0]
-	m.steps.Put(s)
-	return err
+	return s.m.store.Update(ctx, s.run)
 }
 
 func (s *step) transact(tx lockkeeper.Tx) error {
