@@ -117,7 +117,7 @@ func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
 	}
 	ev := about(lockkeeper.EventDenied, rec)
 	ev.GrantID, ev.Conflicts = "", conflicts(found) // the id dies with the refusal
-	return s.note(ev)
+	return s.note(&ev)
 }
 
 // denialKey is the same for equal requests of one holder.

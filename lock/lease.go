@@ -80,7 +80,7 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 		if err != nil {
 			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
 				refusal = err
-				return s.note(lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
+				return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
 					Actor: lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorHolder}})
 			}
 			return err

@@ -148,7 +148,7 @@ func stateWord(s lockkeeper.State) string {
 // free removes a record with the event that says why.
 func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
-	if err := s.note(ev); err != nil {
+	if err := s.note(&ev); err != nil {
 		return err
 	}
 	if err := s.tx.Delete(r); err != nil {
@@ -173,19 +173,19 @@ func about(kind lockkeeper.EventKind, rec *lockkeeper.Record) lockkeeper.Event {
 const pruneEvery = 1_000
 
 // append adds an event and returns its number.
-func (s *step) append(ev lockkeeper.Event) (uint64, error) {
+func (s *step) append(ev *lockkeeper.Event) (uint64, error) {
 	ev.At = s.now.Wall
 	if len(ev.Conflicts) > maxEventConflicts {
 		ev.Conflicts = ev.Conflicts[:maxEventConflicts]
 	}
-	seq, err := s.tx.Append(ev)
+	seq, err := s.tx.Append(*ev)
 	if err == nil && seq%pruneEvery == 0 {
 		err = s.m.prune(s.tx)
 	}
 	return seq, err
 }
 
-func (s *step) note(ev lockkeeper.Event) error {
+func (s *step) note(ev *lockkeeper.Event) error {
 	_, err := s.append(ev)
 	return err
 }
@@ -193,7 +193,8 @@ func (s *step) note(ev lockkeeper.Event) error {
 // grant makes a record held, or promoted, with a new fence. A record without a
 // ticket is new and gets its fence as ticket.
 func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
-	seq, err := s.append(about(lockkeeper.EventAcquired, rec))
+	ev := about(lockkeeper.EventAcquired, rec)
+	seq, err := s.append(&ev)
 	if err != nil {
 		return err
 	}

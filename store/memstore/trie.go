@@ -304,36 +304,44 @@ func (t *trie) recycle(n *node) {
 	}
 }
 
-// conflicting visits every entry whose lock conflicts with l, a lock of the run
-// at node n, whatever its state. It looks only where the counts say there is
-// something.
-func (r *run) conflicting(l lockkeeper.Lock, n *node, visit func(path string, e entry)) {
+// visitor is shown a lock at a path that conflicts with an asked one.
+type visitor func(asked *lockkeeper.Lock, path string, e entry)
+
+// conflicting visits every entry whose lock conflicts with one of these,
+// whatever its state. It looks only where the counts say there is something.
+func (p *places) conflicting(visit visitor) {
+	begin := 0
+	for i := range p.runs {
+		r := &p.runs[i]
+		if r.wide != 0 || r.rest == "" { // else nothing covers the run, nor is there anything in it
+			for j := begin; j < r.end; j++ {
+				r.conflicting(&p.locks[j], p.nodes[j], visit)
+			}
+		}
+		begin = r.end
+	}
+}
+
+// conflicting does that for a lock of the run at node n.
+func (r *run) conflicting(l *lockkeeper.Lock, n *node, visit visitor) {
 	mask := lockkeeper.ConflictMask(l.Mode)
 	if n != nil {
-		n.reportAll(l.Path, mask, l.Kind.Below(), visit)
+		n.conflicting(l, l.Path, mask, l.Kind.Below(), visit)
 	}
 	if r.wide&mask == 0 {
 		return
 	}
 	for up := r.node; up != nil; up = up.parent {
 		if up.wide.modes()&mask != 0 {
-			up.report(up.path(), mask, true, visit)
+			up.report(l, up.path(), mask, true, visit)
 		}
 	}
 }
 
-func (n *node) report(path string, mask uint8, wideOnly bool, visit func(string, entry)) {
-	for _, e := range n.entries {
-		if mask&(1<<e.mode) != 0 && (!wideOnly || e.kind.Below()) {
-			visit(path, e)
-		}
-	}
-}
-
-// reportAll reports what conflicts at the node and, where asked for, below it.
-func (n *node) reportAll(path string, mask uint8, below bool, visit func(string, entry)) {
+// conflicting does it at a node and, if told so, below it.
+func (n *node) conflicting(l *lockkeeper.Lock, path string, mask uint8, below bool, visit visitor) {
 	if n.own.modes()&mask != 0 {
-		n.report(path, mask, false, visit)
+		n.report(l, path, mask, false, visit)
 	}
 	if !below || n.below.modes()&mask == 0 {
 		return
@@ -343,8 +351,16 @@ func (n *node) reportAll(path string, mask uint8, below bool, visit func(string,
 		if path != lockkeeper.Root {
 			p = path + "/" + k.name
 		}
-		k.reportAll(p, mask, true, visit)
+		k.conflicting(l, p, mask, true, visit)
 	})
+}
+
+func (n *node) report(l *lockkeeper.Lock, path string, mask uint8, wideOnly bool, visit visitor) {
+	for _, e := range n.entries {
+		if mask&(1<<e.mode) != 0 && (!wideOnly || e.kind.Below()) {
+			visit(l, path, e)
+		}
+	}
 }
 
 func (n *node) path() string {

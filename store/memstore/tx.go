@@ -79,18 +79,12 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 
 func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
 	t.trie.locate(q.Locks, &t.asked)
-	i := 0
-	for _, r := range t.asked.runs {
-		for ; i < r.end; i++ {
-			asked := q.Locks[i]
-			r.conflicting(asked, t.asked.nodes[i], func(path string, e entry) {
-				if q.Counts(e.slot.rec) {
-					held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
-					found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: e.slot.rec})
-				}
-			})
+	t.asked.conflicting(func(asked *lockkeeper.Lock, path string, e entry) {
+		if q.Counts(e.slot.rec) {
+			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
+			found = append(found, lockkeeper.Overlap{Asked: *asked, Lock: held, Record: e.slot.rec})
 		}
-	}
+	})
 	if len(found) > 1 {
 		slices.SortFunc(found, lockkeeper.Overlap.Compare)
 	}
