@@ -156,8 +156,8 @@ func (s *Store) View(ctx context.Context, fn func(lockkeeper.Reader) error) erro
 }
 
 func (s *Store) usable(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+	if ctx.Err() != nil { // which is cheaper to ask than the cause
+		return context.Cause(ctx)
 	}
 	if s.closed {
 		return &lockkeeper.StoreError{Store: "memory", Reason: "closed"}
