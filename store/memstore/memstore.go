@@ -63,11 +63,13 @@ func New(space string, opt Options) *Store {
 	if opt.KeepEvents <= 0 {
 		opt.KeepEvents = 4_096
 	}
-	return &Store{
+	s := &Store{
 		space: space, opt: opt,
 		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
 		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, bells: map[string][]*bell{},
 	}
+	s.tx.Store = s
+	return s
 }
 
 // Space implements lockkeeper.Store.
@@ -95,7 +97,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 		return nil, err
 	}
 	t := &s.tx
-	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0], asked: t.asked}
+	t.now = s.opt.Now()
 	done := false
 	defer func() {
 		if !done || err != nil {
@@ -103,7 +105,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 			woken = nil
 		}
 		clear(t.undo)
-		t.asked.locks = nil
+		t.undo, t.woken, t.asked.locks = t.undo[:0], nil, nil
 		s.compact()
 	}()
 	err = fn(t)

@@ -36,7 +36,7 @@ type entry struct {
 type node struct {
 	name    string
 	parent  *node
-	few     []*node
+	few     []*node          // behind the last one there may be spare ones, nameless
 	many    map[string]*node // instead of few, when there are more
 	entries []entry
 	own     counts // entries here
@@ -54,38 +54,6 @@ func (n *node) kid(name string) *node {
 		}
 	}
 	return nil
-}
-
-func (n *node) addKid(k *node) {
-	k.parent = n
-	if n.many != nil {
-		n.many[k.name] = k
-		return
-	}
-	if len(n.few) < fewKids {
-		n.few = append(n.few, k)
-		return
-	}
-	n.many = make(map[string]*node, 2*fewKids)
-	for _, old := range n.few {
-		n.many[old.name] = old
-	}
-	n.many[k.name], n.few = k, nil
-}
-
-func (n *node) dropKid(k *node) {
-	if n.many != nil {
-		delete(n.many, k.name)
-		return
-	}
-	last := len(n.few) - 1
-	for i := last; i >= 0; i-- { // the newest go first
-		if n.few[i] == k {
-			n.few[i], n.few[last] = n.few[last], nil
-			n.few = n.few[:last]
-			return
-		}
-	}
 }
 
 func (n *node) eachKid(visit func(*node)) {
@@ -200,8 +168,7 @@ func (t *trie) add(p *places, s *slot) {
 		for ; i < r.end; i++ {
 			l, n := &p.locks[i], s.nodes[i]
 			if n == nil { // still: only what comes later in the order can lie below it
-				n = t.newNode(l.Path[len(r.dir):])
-				dir.addKid(n)
+				n = t.addKid(dir, l.Path[len(r.dir):])
 				s.nodes[i] = n
 			}
 			n.put(entry{slot: s, mode: l.Mode, kind: l.Kind})
@@ -218,8 +185,7 @@ func (t *trie) grow(n *node, way string) *node {
 		name, rest := cut(way)
 		k := n.kid(name)
 		if k == nil {
-			k = t.newNode(name)
-			n.addKid(k)
+			k = t.addKid(n, name)
 		}
 		n, way = k, rest
 	}
@@ -246,8 +212,7 @@ func (t *trie) remove(s *slot) {
 func (t *trie) prune(n *node) {
 	for n != &t.root && len(n.entries) == 0 && n.below.zero() {
 		parent := n.parent
-		parent.dropKid(n)
-		t.recycle(n)
+		t.dropKid(n)
 		n = parent
 	}
 }
@@ -262,7 +227,10 @@ func (n *node) put(e entry) {
 func (n *node) take(s *slot) lockkeeper.Mode {
 	i := slices.IndexFunc(n.entries, func(e entry) bool { return e.slot == s })
 	e, last := n.entries[i], len(n.entries)-1
-	n.entries[i], n.entries[last] = n.entries[last], entry{}
+	if i != last {
+		n.entries[i] = n.entries[last]
+	}
+	n.entries[last] = entry{}
 	n.entries = n.entries[:last]
 	n.count(e, -1)
 	return e.mode
@@ -284,6 +252,59 @@ func (n *node) countBelow(change *counts) {
 	}
 }
 
+// addKid makes a child of n.
+func (t *trie) addKid(n *node, name string) *node {
+	last := len(n.few)
+	switch {
+	case n.many != nil:
+	case last == fewKids:
+		n.many = make(map[string]*node, 2*fewKids)
+		for _, k := range n.few {
+			n.many[k.name] = k
+		}
+		n.few = nil
+	case last < cap(n.few) && n.few[:last+1][last] != nil: // a spare one
+		n.few = n.few[:last+1]
+		n.few[last].name = name
+		return n.few[last]
+	}
+	k := t.newNode(name)
+	k.parent = n
+	if n.many != nil {
+		n.many[name] = k
+	} else {
+		n.few = append(n.few, k)
+	}
+	return k
+}
+
+// dropKid removes a node, which counts nothing and has no children, from its
+// parent. One that never had any stays there as a spare; the others, with their
+// own spares, are recycled. None pins the path it was named after.
+func (t *trie) dropKid(k *node) {
+	n := k.parent
+	if n.many != nil {
+		delete(n.many, k.name)
+		t.recycle(k)
+		return
+	}
+	last := len(n.few) - 1
+	i := last // the newest go first
+	for n.few[i] != k {
+		i--
+	}
+	if i != last {
+		n.few[i], n.few[last] = n.few[last], k
+	}
+	if cap(k.few) == 0 && k.many == nil {
+		k.name = ""
+	} else {
+		n.few[last] = nil
+		t.recycle(k)
+	}
+	n.few = n.few[:last]
+}
+
 func (t *trie) newNode(name string) *node {
 	last := len(t.free) - 1
 	if last < 0 {
@@ -295,10 +316,8 @@ func (t *trie) newNode(name string) *node {
 	return n
 }
 
-// recycle keeps a removed node, which counts nothing and has no children, for
-// reuse. It must not pin the path it was named after.
 func (t *trie) recycle(n *node) {
-	if len(t.free) < 4096 {
+	if len(t.free) < 1024 {
 		n.name, n.parent, n.many = "", nil, nil
 		t.free = append(t.free, n)
 	}
