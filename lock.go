@@ -239,12 +239,13 @@ func (t Target) validateSegments(bad func(string) error) error {
 }
 
 // isPlain reports whether a path, or the end of one after a slash, is ASCII and
-// has neither an empty segment nor one that begins with a dot.
+// has neither an empty segment nor one that begins with a dot. From '0' to the
+// end of ASCII, where letters and digits are, there is nothing more to ask.
 func isPlain(p string) bool {
 	last := byte('/')
 	for i := range len(p) {
 		c := p[i]
-		if c-1 >= utf8.RuneSelf-1 || last == '/' && (c == '.' || c == '/') {
+		if (c < '0' || c >= utf8.RuneSelf) && (c-1 >= utf8.RuneSelf-1 || last == '/' && (c == '.' || c == '/')) {
 			return false
 		}
 		last = c
@@ -280,15 +281,15 @@ func ValidateAll(locks []Lock) error {
 	if err := CheckCount(len(locks)); err != nil {
 		return err
 	}
-	dir := "" // of the lock before, which was valid, with its slash
+	dir := "" // of a lock before, which was valid, with its slash
 	for _, l := range locks {
-		rest, beside := strings.CutPrefix(l.Path, dir)
-		if dir == "" || !beside || len(l.Path) > MaxPathSize || !isPlain(rest) || l.Kind < File || l.Kind > Tree || l.Mode < Read || l.Mode > Write {
+		rest, inside := strings.CutPrefix(l.Path, dir)
+		if dir == "" || !inside || len(l.Path) > MaxPathSize || !isPlain(rest) || l.Kind < File || l.Kind > Tree || l.Mode < Read || l.Mode > Write {
 			if err := l.Validate(); err != nil {
 				return err
 			}
+			dir = l.Path[:strings.LastIndexByte(l.Path, '/')+1]
 		}
-		dir = l.Path[:strings.LastIndexByte(l.Path, '/')+1]
 	}
 	return nil
 }

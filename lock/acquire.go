@@ -45,39 +45,49 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 	}
 }
 
-// attempt is what one transaction found in the way of a request: nothing, when
-// the request is held.
+// attempt is one transaction's try at a request, and what it found in the way:
+// nothing, when the request is held.
 type attempt struct {
+	rec    *lockkeeper.Record
+	judged bool // what was in the way before
+
 	found []lockkeeper.Overlap
 	more  bool // than found
 	told  bool // in the record of events, unless it is there already
 	now   lockkeeper.Instant
 }
 
-// try attempts a grant in one transaction. A refusal goes on record when the
-// blockers have been judged or need no judging: the dead refuse nobody. After
-// an error the request's record is not to be used.
+// try attempts a grant in one transaction. After an error the request's record
+// is not to be used.
 func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record, judged bool) (attempt, error) {
-	var a attempt
 	if granted, err := m.admit(ctx, rec); err != nil || granted {
-		return a, err
+		return attempt{}, err
 	}
-	err := m.update(ctx, func(s *step) (err error) {
-		a.now = s.now.Lease
-		a.found, a.more, err = s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
-		switch {
-		case err != nil:
-			return err
-		case len(a.found) == 0:
-			return s.grant(rec, lockkeeper.StateHeld)
-		}
-		a.told = judged || !slices.ContainsFunc(a.found, func(o lockkeeper.Overlap) bool { return o.Record.Process != nil })
-		if a.told {
-			return s.deny(rec, a.found)
-		}
-		return nil
-	})
-	return a, err
+	s := m.begin()
+	defer s.end()
+	s.attempt = attempt{rec: rec, judged: judged}
+	err := s.commit(ctx, (*step).try)
+	return s.attempt, err
+}
+
+// try grants the attempted request, or finds what is in its way. A refusal goes
+// on record when the blockers have been judged or need no judging: the dead
+// refuse nobody.
+func (s *step) try() (err error) {
+	a := &s.attempt
+	a.now = s.now.Lease
+	a.found, a.more, err = s.blockers(lockkeeper.Query{Locks: a.rec.Locks, Before: lockkeeper.AnyTicket})
+	switch {
+	case err != nil:
+		return err
+	case len(a.found) == 0:
+		return s.grant(a.rec, lockkeeper.StateHeld)
+	}
+	a.told = a.judged || !slices.ContainsFunc(a.found, func(o lockkeeper.Overlap) bool { return o.Record.Process != nil })
+	if a.told {
+		return s.deny(a.rec, a.found)
+	}
+	return nil
 }
 
 // admit takes the store's short way to a grant, where it has one.
@@ -107,7 +117,7 @@ func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
 	}
 	ev := about(lockkeeper.EventDenied, rec)
 	ev.GrantID, ev.Conflicts = "", conflicts(found) // the id dies with the refusal
-	return s.note(ev)
+	return s.note(&ev)
 }
 
 // denialKey is the same for equal requests of one holder.

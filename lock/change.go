@@ -94,9 +94,9 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 		if len(found) > 0 {
 			ev.Kind, ev.Conflicts = denied, conflicts(found)
 			blocked = &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: ev.Conflicts, Truncated: more}
-			return s.note(ev)
+			return s.note(&ev)
 		}
-		if err := s.note(ev); err != nil {
+		if err := s.note(&ev); err != nil {
 			return err
 		}
 		if err := s.tx.SetLocks(rec, whole); err != nil {

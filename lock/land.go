@@ -84,7 +84,7 @@ func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Land
 			return err
 		}
 		ev.Locks, ev.Data = landed(l)
-		seq, err := s.append(ev)
+		seq, err := s.append(&ev)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (m *Manager) TakenBack(ctx context.Context, seq uint64, reason string) erro
 		l := found[0]
 		ev := lockkeeper.Event{Kind: lockkeeper.EventUndone, Actor: system, GrantID: l.GrantID, Holder: l.Holder, Reason: reason}
 		ev.Locks, ev.Data = landed(l)
-		if err := s.note(ev); err != nil {
+		if err := s.note(&ev); err != nil {
 			return err
 		}
 		if err := s.tx.EndLanding(seq, lockkeeper.Undone); err != nil {
@@ -163,7 +163,7 @@ func (m *Manager) Note(ctx context.Context, key string, ev lockkeeper.Event) (to
 			}
 		}
 		told = true
-		return s.note(ev)
+		return s.note(&ev)
 	})
 	return told && err == nil, err
 }
@@ -173,7 +173,7 @@ func (m *Manager) Note(ctx context.Context, key string, ev lockkeeper.Event) (to
 func (s *step) revoke(cur *lockkeeper.Record, why lockkeeper.Event) error {
 	why.Reason = string(why.Kind) + ": " + why.Reason
 	why.Kind, why.GrantID, why.Holder, why.Locks = lockkeeper.EventRevoking, cur.ID, cur.Holder, cur.Locks
-	if err := s.note(why); err != nil {
+	if err := s.note(&why); err != nil {
 		return err
 	}
 	next := *cur

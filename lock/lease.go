@@ -26,30 +26,45 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 		}
 	}
 	for range settleTries {
-		unsettled := false
-		err = m.update(ctx, func(s *step) error {
-			rec, err := s.tx.Get(id)
-			if err != nil || rec == nil {
-				return err
-			}
-			if err := checkToken(rec, hash); err != nil {
-				return err
-			}
-			if rec.State > lockkeeper.StateHeld {
-				unsettled = true
-				return nil
-			}
-			released = true
-			return s.free(rec, about(lockkeeper.EventReleased, rec))
-		})
+		released, unsettled, err := m.releaseOnce(ctx, id, hash)
 		if err != nil || !unsettled {
-			return released && err == nil, err
+			return released, err
 		}
 		if err := m.settle(ctx, id); err != nil {
 			return false, err
 		}
 	}
 	return false, &lockkeeper.RefusedError{Act: "release of " + id, Reason: "changes are being landed under it all the time", Next: "release it when they are done"}
+}
+
+func (m *Manager) releaseOnce(ctx context.Context, id string, hash [32]byte) (released, unsettled bool, err error) {
+	s := m.begin()
+	defer s.end()
+	s.leaving = leaving{id: id, hash: hash}
+	err = s.commit(ctx, (*step).release)
+	return len(s.departed) > 0 && err == nil, s.leaving.unsettled, err
+}
+
+// leaving is which grant is given back, and the hash of the token that came
+// with it.
+type leaving struct {
+	id        string
+	hash      [32]byte
+	unsettled bool // something decided under it may not be done
+}
+
+func (s *step) release() error {
+	rec, err := s.tx.Get(s.leaving.id)
+	if err != nil || rec == nil {
+		return err
+	}
+	if err := checkToken(rec, s.leaving.hash); err != nil {
+		return err
+	}
+	if s.leaving.unsettled = rec.State > lockkeeper.StateHeld; s.leaving.unsettled {
+		return nil
+	}
+	return s.free(rec, about(lockkeeper.EventReleased, rec))
 }
 
 // Renew gives a live grant a whole new lease. A grant that is gone, or whose
@@ -82,7 +97,7 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 		if err != nil {
 			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
 				refusal = err
-				return s.note(lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
+				return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
 					Actor: lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorHolder}})
 			}
 			return err

@@ -49,7 +49,7 @@ func (s *step) examine(w *lockkeeper.Record, state lockkeeper.State) ([]lockkeep
 		w.Blockers = sum
 		ev := about(lockkeeper.EventWaiting, w)
 		ev.Conflicts = conflicts(found)
-		return found, s.note(ev)
+		return found, s.note(&ev)
 	}
 	return found, nil
 }

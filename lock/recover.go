@@ -257,7 +257,7 @@ func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) erro
 		if err := s.tx.SetDenial(key, 1); err != nil {
 			return err
 		}
-		return s.note(lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
+		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
 			Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
 	})
 }
@@ -314,7 +314,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 // refuse records a refused act and returns it.
 func (m *Manager) refuse(ctx context.Context, id string, by lockkeeper.Actor, refusal *lockkeeper.RefusedError) error {
 	err := m.update(ctx, func(s *step) error {
-		return s.note(lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
+		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
 	})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // step is one transaction of the engine in progress. It remembers which tickets
-// left, so that finish can examine who was parked on them.
+// left, so that promote can examine who was parked on them.
 type step struct {
 	m        *Manager
 	tx       lockkeeper.Tx
@@ -27,21 +27,38 @@ type step struct {
 	departed []uint64
 	body     func(*step) error
 	run      func(lockkeeper.Tx) error // transact, bound once
+
+	// What the commonest bodies are about: with a store in memory, closures that
+	// know it would be much of the garbage.
+	attempt attempt
+	leaving leaving
 }
 
-// update runs body as one transaction and promotes whom it made way for. Steps
-// are used again: with a store in memory they would be much of its garbage.
+// update runs body as one transaction and promotes whom it made way for.
 func (m *Manager) update(ctx context.Context, body func(*step) error) error {
+	s := m.begin()
+	defer s.end()
+	return s.commit(ctx, body)
+}
+
+// begin makes a step, of one that ended if there is any.
+func (m *Manager) begin() *step {
 	s, _ := m.steps.Get().(*step)
 	if s == nil {
 		s = &step{m: m}
 		s.run = s.transact
 	}
+	return s
+}
+
+func (s *step) end() {
+	*s = step{m: s.m, run: s.run, departed: s.departed[:0]}
+	s.m.steps.Put(s)
+}
+
+func (s *step) commit(ctx context.Context, body func(*step) error) error {
 	s.body = body
-	err := m.store.Update(ctx, s.run)
-	s.tx, s.body, s.departed = nil, nil, s.departed[:0]
-	m.steps.Put(s)
-	return err
+	return s.m.store.Update(ctx, s.run)
 }
 
 func (s *step) transact(tx lockkeeper.Tx) error {
@@ -136,7 +153,7 @@ func stateWord(s lockkeeper.State) string {
 // free removes a record with the event that says why.
 func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
-	if err := s.note(ev); err != nil {
+	if err := s.note(&ev); err != nil {
 		return err
 	}
 	if err := s.tx.Delete(r); err != nil {
@@ -161,19 +178,19 @@ func about(kind lockkeeper.EventKind, rec *lockkeeper.Record) lockkeeper.Event {
 const pruneEvery = 1_000
 
 // append adds an event and returns its number.
-func (s *step) append(ev lockkeeper.Event) (uint64, error) {
+func (s *step) append(ev *lockkeeper.Event) (uint64, error) {
 	ev.At = s.now.Wall
 	if len(ev.Conflicts) > maxEventConflicts {
 		ev.Conflicts = ev.Conflicts[:maxEventConflicts]
 	}
-	seq, err := s.tx.Append(ev)
+	seq, err := s.tx.Append(*ev)
 	if err == nil && seq%pruneEvery == 0 {
 		err = s.m.prune(s.tx)
 	}
 	return seq, err
 }
 
-func (s *step) note(ev lockkeeper.Event) error {
+func (s *step) note(ev *lockkeeper.Event) error {
 	_, err := s.append(ev)
 	return err
 }
@@ -181,7 +198,8 @@ func (s *step) note(ev lockkeeper.Event) error {
 // grant makes a record held, or promoted, with a new fence. A record without a
 // ticket is new and gets its fence as ticket.
 func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
-	seq, err := s.append(about(lockkeeper.EventAcquired, rec))
+	ev := about(lockkeeper.EventAcquired, rec)
+	seq, err := s.append(&ev)
 	if err != nil {
 		return err
 	}

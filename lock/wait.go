@@ -213,7 +213,7 @@ func (s *step) enter(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
 	s.keepPlace(rec)
 	ev := about(lockkeeper.EventWaiting, rec)
 	ev.Conflicts = conflicts(found)
-	seq, err := s.append(ev)
+	seq, err := s.append(&ev)
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,9 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	if err := t.landings.add(own); err != nil {
 		return err
 	}
-	t.undo = append(t.undo, undo{kind: undoLanding, landing: own})
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() {
+		t.landings.forget(func(l *lockkeeper.Landing) bool { return l == own })
+	}})
 	return nil
 }
 
@@ -164,7 +166,7 @@ func (t *tx) EndLanding(seq uint64, state lockkeeper.LandingState) error {
 	if l == nil || l.State != lockkeeper.Decided {
 		return nil
 	}
-	t.undo = append(t.undo, undo{kind: undoLandingState, landing: l, state: l.State})
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() { t.landings.move(l, lockkeeper.Decided) }})
 	t.landings.move(l, state)
 	return nil
 }

@@ -28,6 +28,7 @@ type Store struct {
 	byID     map[string]*slot
 	line     []*slot // by rising ticket; slots that left stay until compacted
 	left     int     // how many of line have left
+	free     []*slot // recycled
 	parked   map[uint64][]*slot
 	log      eventLog
 	denials  map[string]denial
@@ -63,11 +64,13 @@ func New(space string, opt Options) *Store {
 	if opt.KeepEvents <= 0 {
 		opt.KeepEvents = 4_096
 	}
-	return &Store{
+	s := &Store{
 		space: space, opt: opt,
 		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
 		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, landings: newLandings(), bells: map[string][]*bell{},
 	}
+	s.tx.Store = s
+	return s
 }
 
 // Space implements lockkeeper.Store.
@@ -95,7 +98,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 		return nil, err
 	}
 	t := &s.tx
-	*t = tx{Store: s, now: s.opt.Now(), undo: t.undo[:0], spots: t.spots[:0]}
+	t.now = s.opt.Now()
 	done := false
 	defer func() {
 		if !done || err != nil {
@@ -103,6 +106,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 			woken = nil
 		}
 		clear(t.undo)
+		t.undo, t.woken, t.asked.locks, t.stale = t.undo[:0], nil, nil, time.Time{}
 		s.compact()
 	}()
 	err = fn(t)
@@ -118,8 +122,33 @@ func (s *Store) compact() {
 	if s.left < 64 || s.left < len(s.line)/2 {
 		return
 	}
-	s.line = slices.DeleteFunc(s.line, func(o *slot) bool { return o.left })
+	s.line = slices.DeleteFunc(s.line, func(o *slot) bool {
+		if o.left {
+			s.recycle(o)
+		}
+		return o.left
+	})
 	s.left = 0
+}
+
+// recycle keeps a slot that nothing leads to any more for reuse. A few are
+// enough, and those of large requests are not worth their memory.
+func (s *Store) recycle(o *slot) {
+	if len(s.free) < 64 && cap(o.nodes) <= 64 {
+		o.rec = nil
+		s.free = append(s.free, o)
+	}
+}
+
+func (s *Store) newSlot(rec *lockkeeper.Record) *slot {
+	last := len(s.free) - 1
+	if last < 0 {
+		return &slot{rec: rec}
+	}
+	o := s.free[last]
+	s.free = s.free[:last]
+	o.rec, o.left = rec, false
+	return o
 }
 
 // View implements lockkeeper.Store.
@@ -133,8 +162,8 @@ func (s *Store) View(ctx context.Context, fn func(lockkeeper.Reader) error) erro
 }
 
 func (s *Store) usable(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+	if ctx.Err() != nil { // which is cheaper to ask than the cause
+		return context.Cause(ctx)
 	}
 	if s.closed {
 		return &lockkeeper.StoreError{Store: "memory", Reason: "closed"}

@@ -55,12 +55,22 @@ func TestTrieCounts(t *testing.T) {
 		}
 	})
 	r := rand.New(rand.NewPCG(seed, 0))
-	type held struct {
-		slot *slot
-		node *node
+	lock := func() lockkeeper.Lock {
+		segments := []string{}
+		for range r.IntN(4) {
+			segments = append(segments, fmt.Sprint(r.IntN(25)))
+		}
+		path := strings.Join(segments, "/")
+		if path == "" {
+			path = lockkeeper.Root
+		}
+		return lockkeeper.Lock{
+			Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
+			Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}
 	}
 	var tr trie
-	var locks []held
+	var at places
+	var held []*slot
 	for i := range 4_000 {
 		// Wide enough to pass fewKids and come back; the size swings so that nodes
 		// are recycled and named anew.
@@ -68,32 +78,27 @@ func TestTrieCounts(t *testing.T) {
 		if i/500%2 == 1 {
 			grow = 35
 		}
-		if len(locks) == 0 || r.IntN(100) < grow {
-			segments := []string{}
-			for range r.IntN(4) {
-				segments = append(segments, fmt.Sprint(r.IntN(40)))
+		if len(held) == 0 || r.IntN(100) < grow {
+			var locks []lockkeeper.Lock
+			for range 1 + r.IntN(6) {
+				locks = append(locks, lock())
 			}
-			path := strings.Join(segments, "/")
-			if path == "" {
-				path = lockkeeper.Root
-			}
-			h := held{slot: &slot{}}
-			h.node = tr.add(lockkeeper.Lock{
-				Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File + lockkeeper.Kind(r.IntN(4))},
-				Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}, h.slot, nil)
-			locks = append(locks, h)
+			s := &slot{}
+			tr.locate(lockkeeper.Normalize(locks), &at)
+			tr.add(&at, s)
+			held = append(held, s)
 		} else {
-			j := r.IntN(len(locks))
-			tr.remove(locks[j].node, locks[j].slot)
-			locks[j] = locks[len(locks)-1]
-			locks = locks[:len(locks)-1]
+			j := r.IntN(len(held))
+			tr.remove(held[j])
+			held[j] = held[len(held)-1]
+			held = held[:len(held)-1]
 		}
 		if i%20 == 0 {
 			consistent(t, &tr.root)
 		}
 	}
-	for _, h := range locks {
-		tr.remove(h.node, h.slot)
+	for _, s := range held {
+		tr.remove(s)
 	}
 	consistent(t, &tr.root)
 	if !tr.root.below.zero() || !tr.root.own.zero() || len(tr.root.few)+len(tr.root.many) > 0 {

@@ -17,8 +17,7 @@ type tx struct {
 	woken []string
 	stale time.Time // landings before it go when the transaction is done
 
-	asked []lockkeeper.Lock // what Overlapping was last asked about
-	spots []spot            // and where they are, until a lock is removed
+	asked places // of what Overlapping was last asked about
 }
 
 // undo is how to take one change back.
@@ -26,12 +25,7 @@ type undo struct {
 	kind  undoKind
 	slot  *slot
 	rec   *lockkeeper.Record // what was in the slot
-	key   string
-	old   denial
-	claim *lockkeeper.Claim
-
-	landing *lockkeeper.Landing
-	state   lockkeeper.LandingState // what the landing's was
+	other func()             // takes a rarer change back
 }
 
 type undoKind uint8
@@ -41,10 +35,7 @@ const (
 	undoReplace
 	undoDelete
 	undoAppend
-	undoDenial
-	undoClaim
-	undoLanding
-	undoLandingState
+	undoOther
 )
 
 func (t *tx) rollback() {
@@ -60,28 +51,22 @@ func (t *tx) rollback() {
 			t.put(u.slot)
 		case undoAppend:
 			t.log.pop()
-		case undoDenial:
-			restore(t.denials, u.key, u.old, u.old != denial{})
-		case undoClaim:
-			var old lockkeeper.Claim
-			if u.claim != nil {
-				old = *u.claim
-			}
-			restore(t.claims, u.key, old, u.claim != nil)
-		case undoLanding:
-			t.landings.forget(func(l *lockkeeper.Landing) bool { return l == u.landing })
-		case undoLandingState:
-			t.landings.move(u.landing, u.state)
+		case undoOther:
+			u.other()
 		}
 	}
 }
 
-func restore[V any](m map[string]V, key string, old V, had bool) {
-	if had {
-		m[key] = old
-	} else {
-		delete(m, key)
-	}
+// remember lets a value of a map be as it is now after a rollback.
+func remember[V any](t *tx, m map[string]V, key string) {
+	old, had := m[key]
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() {
+		if had {
+			m[key] = old
+		} else {
+			delete(m, key)
+		}
+	}})
 }
 
 func (t *tx) Now() lockkeeper.Moment { return t.now }
@@ -94,18 +79,13 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 }
 
 func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
-	t.asked, t.spots = q.Locks, t.spots[:0]
-	for _, asked := range q.Locks {
-		got := t.trie.conflicting(asked, func(path string, e entry) {
-			r := e.slot.rec
-			if !q.Counts(r) {
-				return
-			}
+	t.trie.locate(q.Locks, &t.asked)
+	t.asked.conflicting(func(asked *lockkeeper.Lock, path string, e entry) {
+		if q.Counts(e.slot.rec) {
 			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
-			found = append(found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: r})
-		})
-		t.spots = append(t.spots, got)
-	}
+			found = append(found, lockkeeper.Overlap{Asked: *asked, Lock: held, Record: e.slot.rec})
+		}
+	})
 	if len(found) > 1 {
 		slices.SortFunc(found, lockkeeper.Overlap.Compare)
 	}
@@ -150,7 +130,7 @@ func (t *tx) Insert(rec *lockkeeper.Record) error {
 	if last := len(t.line) - 1; t.byID[rec.ID] != nil || last >= 0 && t.line[last].rec.Ticket >= rec.Ticket {
 		return fmt.Errorf("record %s with ticket %d is not new", rec.ID, rec.Ticket)
 	}
-	s := &slot{rec: rec}
+	s := t.newSlot(rec)
 	t.line = append(t.line, s)
 	t.put(s)
 	t.undo = append(t.undo, undo{kind: undoInsert, slot: s})
@@ -224,26 +204,17 @@ func (t *tx) replace(s *slot, next *lockkeeper.Record) {
 
 // plant puts the locks of a slot into the trie.
 func (t *tx) plant(s *slot) {
-	locks := s.rec.Locks
-	s.nodes = make([]*node, len(locks))
-	known := len(locks) > 0 && len(locks) == len(t.asked) && &locks[0] == &t.asked[0]
-	for i, l := range locks {
-		var from *spot
-		if known {
-			from = &t.spots[i]
-		}
-		s.nodes[i] = t.trie.add(l, s, from)
+	if !t.asked.of(s.rec.Locks) {
+		t.trie.locate(s.rec.Locks, &t.asked)
 	}
-	t.asked = nil
+	t.trie.add(&t.asked, s)
+	t.asked.locks = nil // they are not where they were
 }
 
 // uproot takes them out again.
 func (t *tx) uproot(s *slot) {
-	t.asked = nil
-	for _, n := range s.nodes {
-		t.trie.remove(n, s)
-	}
-	s.nodes = nil
+	t.trie.remove(s)
+	t.asked.locks = nil
 }
 
 func (t *tx) park(s *slot) {
@@ -278,29 +249,21 @@ func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
 func (t *tx) Denial(key string) (uint64, error) { return t.denials[key].digest, nil }
 
 func (t *tx) SetDenial(key string, digest uint64) error {
-	t.undo = append(t.undo, undo{kind: undoDenial, key: key, old: t.denials[key]})
+	remember(t, t.denials, key)
 	t.denials[key] = denial{digest: digest, at: t.now.Wall}
 	return nil
 }
 
 func (t *tx) PutClaim(c lockkeeper.Claim) error {
-	t.rememberClaim(c.ID)
+	remember(t, t.claims, c.ID)
 	t.claims[c.ID] = c
 	return nil
 }
 
 func (t *tx) DeleteClaim(id string) error {
-	t.rememberClaim(id)
+	remember(t, t.claims, id)
 	delete(t.claims, id)
 	return nil
-}
-
-func (t *tx) rememberClaim(id string) {
-	u := undo{kind: undoClaim, key: id}
-	if old, ok := t.claims[id]; ok {
-		u.claim = &old
-	}
-	t.undo = append(t.undo, u)
 }
 
 // Prune forgets; forgetting is not undone when the transaction fails. Landings
