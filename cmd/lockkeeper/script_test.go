@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails":   fails,
 			"refused": refused,
+			"bounces": bounces,
 			"save":    save,
 			"inline":  inLine,
 			"running": running,
@@ -107,6 +108,46 @@ func everything(ts *testscript.TestScript) string {
 			return err
 		}
 		fmt.Fprintf(&b, "%s %s %x\n", d.Type(), path, sha256.Sum256(content))
+		return err
+	}))
+	return b.String()
+}
+
+// bounces CODE CMD… is fails for a command that must leave the codebase as it
+// was, whatever it records of that.
+func bounces(ts *testscript.TestScript, neg bool, args []string) {
+	before := codebase(ts)
+	fails(ts, neg, args)
+	if after := codebase(ts); after != before {
+		ts.Fatalf("the codebase changed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// codebase is every name in the root with its mode, content and where it leads,
+// but for what git and Lockkeeper keep for themselves.
+func codebase(ts *testscript.TestScript) string {
+	var b strings.Builder
+	ts.Check(filepath.WalkDir(filepath.Join(ts.Getenv("WORK"), "repo"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".lockkeeper" || d.Name() == ".git"):
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content []byte
+		switch {
+		case info.Mode().IsRegular():
+			content, err = os.ReadFile(path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			var to string
+			to, err = os.Readlink(path)
+			content = []byte(to)
+		}
+		fmt.Fprintf(&b, "%s %s %x\n", info.Mode(), path, sha256.Sum256(content))
 		return err
 	}))
 	return b.String()

@@ -7,6 +7,7 @@
 //	<root>/lockkeeper.yaml           the configuration
 //	<root>/.lockkeeper/space.json    the marker: which space this root is
 //	<root>/.lockkeeper/state.db      the locks, unless the store is elsewhere
+//	<root>/.lockkeeper/stage, …      what package gate keeps: writes on their way, originals, rescued content
 //	<state>/tokens/<space>/<grant>   secret tokens of this user's grants
 //	<state>/worlds/<root>.json       the witness: which space this root was
 //	<state>/worlds/<root>.alive      everybody who uses it has a shared lock on it
@@ -27,7 +28,9 @@
 //  5. No password is written to a file.
 //  6. A space in PostgreSQL is made only for a root that names none. A root whose
 //     configuration names another space than its marker is not opened.
-//  7. Root opens no database of another user: what it left there would lock the
+//  7. The codebase itself is written through the gate alone, which is opened by the
+//     first who needs it; init alone writes the configuration and git's hook.
+//  8. Root opens no database of another user: what it left there would lock the
 //     owner out.
 //
 // The package starts no goroutines of its own; those of the manager and the

@@ -23,6 +23,8 @@ type Settings struct {
 	Store      string                      // --store; empty: environment or file
 	Deployment string                      // --deployment; empty: environment or file
 	Env        func(string) (string, bool) // as os.LookupEnv
+
+	SkipRecovery bool // do not look for what crashes left
 }
 
 func (s Settings) flags() map[string]string {
@@ -40,9 +42,12 @@ type App struct {
 	Host   *process.Host
 	Tokens Tokens
 
-	base  string
-	store lockkeeper.Store
-	alive *os.File
+	Recovery *Recovery // nil: no crash had left anything
+
+	base    string
+	store   lockkeeper.Store
+	gateway *gateway
+	alive   *os.File
 }
 
 // Open finds the root and opens everything that belongs to it.
@@ -98,6 +103,11 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 		Policies: a.Config.Policies(), Processes: a.Host, Self: &self,
 		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,
 	})
+	a.gateway = &gateway{app: a, host: self.Host}
+	a.Locks.SettleWith(a.gateway)
+	if !s.SkipRecovery {
+		a.Recovery = a.gateway.recoverLeft(ctx)
+	}
 	return a, nil
 }
 
@@ -168,7 +178,12 @@ func otherWorld(root string, seen *witness, space string) error {
 func (a *App) Close() error {
 	var errs []error
 	if a.Locks != nil {
+		// Before the gate, through which its reaper settles. What the gate still has
+		// to mark needs nothing that ends here.
 		errs = append(errs, a.Locks.Close())
+	}
+	if a.gateway != nil {
+		errs = append(errs, a.gateway.close())
 	}
 	if a.store != nil {
 		errs = append(errs, a.store.Close())

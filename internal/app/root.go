@@ -90,13 +90,18 @@ func realDir(dir string) (string, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return "", &lockkeeper.InputError{Field: "directory", Value: dir, Reason: err.Error(), Next: "give a directory that exists and that you may read"}
+		return "", &lockkeeper.InputError{Field: "directory", Value: dir, Reason: reasonOf(err), Next: "give a directory that exists and that you may read"}
 	}
 	return path, nil
+}
+
+// reasonOf is an error of the disk without the path, which is told elsewhere.
+func reasonOf(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return err.Error()
 }
 
 // isUUID reports whether s is spelled as ids are here, so that it may become a

@@ -19,8 +19,8 @@ import (
 const pageSize = 1_000
 
 type auditOptions struct {
-	since, holder, path string
-	limit               int
+	since, holder, path, kind string
+	limit                     int
 }
 
 func (p *program) auditCommand() *cobra.Command {
@@ -33,6 +33,7 @@ forced act, with who, when and why. With --json one JSON object a line. Without
 --since and --limit, the last 100 events.`,
 		Example: `  lockkeeper audit --since 1h
   lockkeeper audit --holder otter --path app/user.rb
+  lockkeeper audit --kind landed
   lockkeeper audit --since 2026-01-31T09:00:00Z --json | jq -r .kind`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,6 +54,7 @@ forced act, with who, when and why. With --json one JSON object a line. Without
 	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
 	f.StringVar(&o.holder, "holder", "", "only what this `holder` did or had done to it")
 	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
+	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as granted, landed or gap")
 	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
 	return cmd
 }
@@ -132,12 +134,13 @@ func (o auditOptions) filter(a *app.App) (func(lockkeeper.Event) bool, error) {
 		concerns = func(ev lockkeeper.Event) bool { return touches(ev, l.Target) }
 	}
 	return func(ev lockkeeper.Event) bool {
-		return (o.holder == "" || ev.Holder == o.holder || ev.Actor.Name == o.holder) && concerns(ev)
+		return (o.kind == "" || o.kind == string(ev.Kind)) && (o.holder == "" || ev.Holder == o.holder || ev.Actor.Name == o.holder) && concerns(ev)
 	}, nil
 }
 
 func touches(ev lockkeeper.Event, t lockkeeper.Target) bool {
-	return slices.ContainsFunc(ev.Locks, func(l lockkeeper.Lock) bool { return l.Overlaps(t) })
+	return slices.ContainsFunc(ev.Locks, func(l lockkeeper.Lock) bool { return l.Overlaps(t) }) ||
+		ev.Kind == lockkeeper.EventGap && t.Overlaps(lockkeeper.Target{Path: ev.Data["path"], Kind: lockkeeper.File})
 }
 
 // latestEvents gathers the newest events that are wanted, newest first, going
@@ -220,6 +223,12 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 			sep = "  "
 		}
 		line += sep + l.Mode.String() + " " + clean(l.Path)
+	}
+	switch ev.Kind {
+	case lockkeeper.EventLanded:
+		line += fmt.Sprintf("  landing %d", ev.Seq)
+	case lockkeeper.EventGap:
+		line += fmt.Sprintf("  write %s, kept as %s", clean(ev.Data["path"]), clean(ev.Data["rescue"]))
 	}
 	if len(ev.Conflicts) > 0 {
 		line += "  because of " + waitsFor(ev.Conflicts, limit)

@@ -74,7 +74,8 @@ and gets all of them at once, or waits its turn.`,
 	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
 	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.json, "json", false, "answer with JSON")
-	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.auditCommand(), p.configCommand(), p.demoCommand())
+	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
+		p.undoCommand(), p.rescueCommand(), p.auditCommand(), p.configCommand(), p.demoCommand())
 	return cmd
 }
 
@@ -115,11 +116,16 @@ func (p *program) settings() app.Settings {
 }
 
 // with runs a command on the open codebase.
-func (p *program) with(ctx context.Context, run func(*app.App) error) (err error) {
-	a, err := app.Open(ctx, p.settings())
+func (p *program) with(ctx context.Context, run func(*app.App) error) error {
+	return p.withSettings(ctx, p.settings(), run)
+}
+
+func (p *program) withSettings(ctx context.Context, s app.Settings, run func(*app.App) error) (err error) {
+	a, err := app.Open(ctx, s)
 	if err != nil {
 		return err
 	}
+	p.noteRecovery(a.Recovery)
 	defer func() {
 		if closing := a.Close(); err == nil {
 			err = closing

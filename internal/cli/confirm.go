@@ -13,14 +13,23 @@ import (
 // mayForce refuses acts that need a person: without a terminal to answer on,
 // and inside an agent's environment.
 func (p *program) mayForce(act string) error {
-	if agent, inside := process.AgentEnvironment(p.Env); inside {
-		return &lockkeeper.RefusedError{Act: act, Reason: "this runs inside an agent's environment (" + agent + "), and only a person may do it",
-			Next: "ask a person to run it in a terminal of their own"}
+	if err := p.noAgent(act); err != nil {
+		return err
 	}
 	if !isTerminal(p.In) || !isTerminal(p.Err) {
 		return &lockkeeper.RefusedError{Act: act, Reason: "it needs a typed answer and this is not a terminal", Next: "run it in a terminal"}
 	}
 	return nil
+}
+
+// noAgent refuses an act inside an agent's environment.
+func (p *program) noAgent(act string) error {
+	agent, inside := process.AgentEnvironment(p.Env)
+	if !inside {
+		return nil
+	}
+	return &lockkeeper.RefusedError{Act: act, Reason: "this runs inside an agent's environment (" + agent + "), and only a person may do it",
+		Next: "ask a person to run it in a terminal of their own"}
 }
 
 // confirm shows facts and has a person type an answer.

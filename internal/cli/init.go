@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 func (p *program) initCommand() *cobra.Command {
 	var o app.InitOptions
 	var deployment string
+	var gitHook bool
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make this directory the root of a space",
@@ -26,11 +29,16 @@ id of the space. A clone that has this file joins the space by a plain init.
 Where locks were before and are gone, as after git clean -fdx, it refuses: who
 still works under the old locks would not see the new ones. When nobody does,
 --new-world makes an empty lock database after asking on a terminal; what is
-left of the old one is moved aside.`,
+left of the old one is moved aside.
+
+With --git-hook git asks lockkeeper gate changes before every commit, and
+refuses one of changes that no lock covers. A pre-commit hook that is there
+already stays as it is.`,
 		Example: `  lockkeeper init
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
-  lockkeeper init --restored                                          # after restoring a backup`,
+  lockkeeper init --restored                                          # after restoring a backup
+  lockkeeper init --git-hook                                          # no commit without a lock`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Confirm = func(act, facts string) error {
@@ -39,6 +47,9 @@ left of the old one is moved aside.`,
 			s := p.settings()
 			s.Deployment = deployment
 			done, err := app.Init(cmd.Context(), s, o)
+			if err == nil && gitHook {
+				err = p.installHook(cmd.Context(), done)
+			}
 			if err != nil {
 				return err
 			}
@@ -50,7 +61,21 @@ left of the old one is moved aside.`,
 	f.StringVar(&deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
 	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
+	f.BoolVar(&gitHook, "git-hook", false, "have git refuse commits of changes that no lock covers")
 	return cmd
+}
+
+// installHook adds the hook to what init made.
+func (p *program) installHook(ctx context.Context, done *app.InitResult) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path, err := app.InstallHook(ctx, app.NewGit(done.Root, p.Dir, p.Env), program)
+	if err == nil {
+		done.Made = append(done.Made, path)
+	}
+	return err
 }
 
 func (p *program) showInit(done *app.InitResult) error {

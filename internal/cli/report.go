@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"lockkeeper"
@@ -28,6 +29,8 @@ func (p *program) report(err error) {
 		p.say(fmt.Sprintf("timed out after waiting %s; nothing was taken", span(timeout.Waited)))
 		p.conflicts(timeout.Holder, timeout.Conflicts, false)
 		p.next(timeout.Holder, timeout.Conflicts, "")
+	case len(violations(err)) > 1:
+		p.violations(err)
 	default:
 		p.say(err.Error())
 	}
@@ -41,7 +44,7 @@ func (p *program) report(err error) {
 func (p *program) say(message string) {
 	paint := p.painter(p.Err)
 	for i, line := range strings.Split(message, "\n") {
-		what, next, found := cutLast(line, "; next: ")
+		what, next, found := cutLast(line, nextSep)
 		if i == 0 {
 			what = paint(red, "lockkeeper:") + " " + clean(what)
 		} else {
@@ -53,6 +56,9 @@ func (p *program) say(message string) {
 		}
 	}
 }
+
+// nextSep stands before the next step in the message of an error.
+const nextSep = "; next: "
 
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
@@ -98,8 +104,12 @@ func (p *program) facts(err error) map[string]any {
 	case errors.As(err, &over):
 		out["holder"], out["path"], out["policy"] = over.Holder, over.Path, over.Policy
 	case errors.As(err, &violation):
-		out["check"], out["path"], out["grant_id"], out["held_by"] = violation.Check, violation.Path, violation.GrantID, violation.HeldBy
-		out["next"] = violation.Next
+		maps.Copy(out, violationFacts(violation))
+		list := []map[string]any{}
+		for _, v := range violations(err) {
+			list = append(list, violationFacts(v))
+		}
+		out["violations"] = list
 	case errors.As(err, &notHeld):
 		out["grant_id"], out["reason"], out["next"] = notHeld.GrantID, notHeld.Reason, notHeld.Next
 	case errors.As(err, &input):

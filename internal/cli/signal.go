@@ -16,7 +16,7 @@ import (
 type interruptedError struct{ signal syscall.Signal }
 
 func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted; nothing was taken (%s)", e.signal)
+	return fmt.Sprintf("interrupted; nothing was taken or changed (%s)", e.signal)
 }
 
 // Code implements the classing of lockkeeper.CodeOf.

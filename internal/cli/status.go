@@ -12,6 +12,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/lock"
+	"lockkeeper/rescue"
 )
 
 // How many of each status shows at once on a terminal.
@@ -26,7 +27,10 @@ func (p *program) statusCommand() *cobra.Command {
 		Short: "Who holds what, and who waits for whom",
 		Long: `Show who holds what since when and until when, and who waits for whom. Grants
 whose time is past, and which wait for a person to decide, are a group of their
-own, marked (STALE).`,
+own, marked (STALE). A grant marked (landing) has changes on their way into the
+codebase; one marked (revoking) was taken away and is handed on once they are
+done. Then the writes that the gate refused, and what became of edits that
+landings met: both are kept, see lockkeeper rescue.`,
 		Example: `  lockkeeper status
   lockkeeper status --json | jq '.held[].write_paths'`,
 		Args: exactly(0, "no arguments"),
@@ -35,6 +39,9 @@ own, marked (STALE).`,
 				s, err := gather(cmd.Context(), a)
 				if err != nil {
 					return err
+				}
+				if err := s.gatherRescued(cmd.Context(), a); err != nil {
+					fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", clean(err.Error()))
 				}
 				live := s.ids()
 				a.Tokens.Sweep(func(id string) bool { return live[id] })
@@ -60,6 +67,9 @@ type status struct {
 	Held    []standing `json:"held"`
 	Stale   []standing `json:"stale"`
 	Waiting []standing `json:"waiting"`
+
+	Gaps      []rescue.Entry `json:"gaps"`      // writes that the gate refused
+	Displaced []rescue.Entry `json:"displaced"` // edits of others that landings met
 }
 
 // ids is the set of all grants and requests.
@@ -76,7 +86,8 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{}}
+	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{},
+		Gaps: []rescue.Entry{}, Displaced: []rescue.Entry{}}
 	for _, e := range entries {
 		switch {
 		case e.State == waiting:
@@ -88,6 +99,20 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 		}
 	}
 	return s, nil
+}
+
+// gatherRescued adds what is kept on the rescue shelf.
+func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
+	list, err := a.Rescued(ctx)
+	for _, e := range list {
+		switch e.Kind {
+		case rescue.Gap:
+			s.Gaps = append(s.Gaps, e)
+		case rescue.Displaced:
+			s.Displaced = append(s.Displaced, e)
+		}
+	}
+	return err
 }
 
 // waiting is the state of an entry that stands in line.
@@ -103,15 +128,20 @@ func stand(a *app.App, e lock.Entry) standing {
 
 // note is what a person should notice about an entry.
 func (s *standing) note() string {
-	switch {
-	case s.Stale:
-		return "(STALE)"
-	case s.Life == lockkeeper.LifeDead.String():
-		return "(process gone)"
-	case s.State != "held" && s.State != waiting:
-		return "(" + s.State + ")"
+	var notes []string
+	if s.Stale {
+		notes = append(notes, "STALE")
 	}
-	return ""
+	if s.State != "held" && s.State != waiting {
+		notes = append(notes, s.State)
+	}
+	if !s.Stale && s.Life == lockkeeper.LifeDead.String() {
+		notes = append(notes, "process gone")
+	}
+	if notes == nil {
+		return ""
+	}
+	return "(" + strings.Join(notes, ", ") + ")"
 }
 
 // locksOf lists the paths of an entry with their modes, strongest first.
@@ -129,7 +159,9 @@ func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
 
 func (p *program) showStatus(s *status) error {
 	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
-		_, err := fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\nnext: lockkeeper lock exec --write PATH -- COMMAND\n", clean(s.Root))
+		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
+		p.showRescued(s)
+		_, err := fmt.Fprintln(p.Out, "next: lockkeeper lock exec --write PATH -- COMMAND")
 		return err
 	}
 	paint := p.painter(p.Out)
@@ -147,7 +179,31 @@ func (p *program) showStatus(s *status) error {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
 		waits(s.Waiting, now, few(p.Out, pathsShown), few(p.Out, holdersShown)).print(p.Out, paint)
 	}
+	p.showRescued(s)
 	return nil
+}
+
+// gapsShown is how many gaps status shows, the newest.
+const gapsShown = 5
+
+// showRescued tells what waits on the rescue shelf for somebody to look at it.
+func (p *program) showRescued(s *status) {
+	paint := p.painter(p.Out)
+	for _, group := range []struct {
+		title string
+		list  []rescue.Entry
+	}{
+		{"gaps: " + counted(len(s.Gaps), "refused write") + ", kept", s.Gaps},
+		{"displaced: " + counted(len(s.Displaced), "edit") + " that a landing met, kept", s.Displaced},
+	} {
+		n := len(group.list)
+		if n == 0 {
+			continue
+		}
+		fmt.Fprintln(p.Out, paint(yellow, group.title))
+		rescued(group.list[max(0, n-gapsShown):], p.Now()).print(p.Out, paint)
+		fmt.Fprintf(p.Out, "next: lockkeeper rescue show %s\n", group.list[n-1].ID)
+	}
 }
 
 func counted(n int, what string) string {

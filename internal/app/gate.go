@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/process"
+)
+
+// Recovery is what Open did about writes that a crash had left.
+type Recovery struct {
+	gate.Report
+	Err error // they could not be brought to their end
+}
+
+// gateway is the gate of a codebase, opened when it is first needed. Until then
+// it stands in for the gate as the lock manager's settler, so that a grant can
+// be released by a command that never writes.
+type gateway struct {
+	app  *App
+	host string
+
+	mu   sync.Mutex
+	gate *gate.Gate
+}
+
+func (w *gateway) open() (*gate.Gate, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate != nil {
+		return w.gate, nil
+	}
+	name, err := process.Holder()
+	if err != nil {
+		return nil, err
+	}
+	a := w.app
+	w.gate, err = gate.Open(a.Root, a.store, a.Locks, gate.Options{
+		Allowed: a.Config.Gate.AllowedWritePaths, Protected: []string{config.FileName},
+		GrantOptional: a.Config.Gate.Grant == config.GrantOptional, Keep: a.Config.Gate.Keep,
+		Site: w.host + ":" + a.Root.Dir(), Actor: lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder},
+	})
+	return w.gate, err
+}
+
+// Settle implements lock.Settler.
+func (w *gateway) Settle(ctx context.Context, grantID string) error {
+	g, err := w.open()
+	if err != nil {
+		return err
+	}
+	return g.Settle(ctx, grantID)
+}
+
+// hasLeft reports whether writes are on their way: somebody's who is at it, or
+// of somebody who crashed. What cannot be looked at counts, so that recovery
+// says what is wrong.
+func (w *gateway) hasLeft() bool {
+	for _, name := range []string{"stage", "recover"} {
+		entries, err := w.list(name)
+		if len(entries) > 0 || err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAged reports whether something is kept for longer than it is to be: what is
+// kept bears its time as its name.
+func (w *gateway) hasAged() bool {
+	before := time.Now().UTC().Add(-w.app.Config.Gate.Keep)
+	for _, kept := range []struct {
+		name, form string
+		since      time.Time // the oldest that stays
+	}{{"kept", time.DateOnly, before.AddDate(0, 0, -1)}, {"rescue", "20060102T150405", before}} {
+		entries, _ := w.list(kept.name) // nothing hangs on it
+		for _, e := range entries {
+			if at := e.Name()[:min(len(e.Name()), len(kept.form))]; at >= "0" { // the first that is no temporary one is the oldest
+				if at < kept.since.Format(kept.form) {
+					return true
+				}
+				break
+			}
+		}
+	}
+	return false
+}
+
+// list is what is in one of the gate's directories, which may not be there yet.
+func (w *gateway) list(name string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(filepath.Join(w.app.Root.Dir(), dirName, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// recoverLeft brings to an end what crashes left, and drops what was kept for its
+// time. That it fails is no reason not to open: most commands have nothing to do
+// with it.
+func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
+	if !w.hasLeft() && !w.hasAged() {
+		return nil
+	}
+	g, err := w.open()
+	if err != nil {
+		return &Recovery{Err: err}
+	}
+	r, err := g.Recover(ctx)
+	return &Recovery{Report: r, Err: err}
+}
+
+func (w *gateway) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate == nil {
+		return nil
+	}
+	return w.gate.Close(context.Background())
+}
+
+// Gate is the one door through which the codebase is written, opened by the
+// first who asks.
+func (a *App) Gate() (*gate.Gate, error) { return a.gateway.open() }
+
+// GrantOf is what the gate wants to see of a grant of this user; nil for none.
+func (a *App) GrantOf(id string) (*lockkeeper.Grant, error) {
+	if id == "" {
+		return nil, nil
+	}
+	token, err := a.Tokens.Get(id)
+	return &lockkeeper.Grant{ID: id, Token: token}, err
+}
+
+// File is the one name, from the root, of a file as it was typed.
+func (a *App) File(path string) (string, error) { return a.fileAt(a.base, path) }
+
+func (a *App) fileAt(base, path string) (string, error) {
+	l, err := a.Root.Resolve(base, path, lockkeeper.Write)
+	if err == nil && l.Kind == lockkeeper.Dir {
+		err = &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory, and the gate writes files", Next: "name the files in it"}
+	}
+	return l.Path, err
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/app"
+)
+
+type writeOptions struct{ grant, mode, base string }
+
+func (p *program) writeCommand() *cobra.Command {
+	var o writeOptions
+	cmd := &cobra.Command{
+		Use:   "write --grant GRANT PATH <CONTENT",
+		Short: "Write one file",
+		Long: `Write what comes from standard input into one file, which the grant must hold
+for writing. The file is the old or the new one at every moment. Its permissions
+stay as they are; a new file gets 0644, and missing directories are made.
+
+It is refused, with exit code 5, when the grant is gone or does not hold the
+path, when the path is not in the allowlist, and when somebody else changed the
+file: since the last write under this grant, or since what --base says, which is
+"nothing", the SHA-256 of the content, or a version as --json answers it.`,
+		Example: `  lockkeeper gate write --grant $grant app/models/user.rb <user.rb
+  lockkeeper gate write --grant $grant --mode 0755 app/services/run.sh <run.sh
+  base=$(sha256sum <app/models/user.rb | cut -d' ' -f1)
+  edit <app/models/user.rb | lockkeeper gate write --grant $grant --base $base app/models/user.rb`,
+		Args: exactly(1, "one path"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mode, err := parseMode(o.mode)
+			if err != nil {
+				return err
+			}
+			content, err := p.spool()
+			if err != nil {
+				return err
+			}
+			defer content.Close()
+			return p.with(cmd.Context(), func(a *app.App) error { return p.write(cmd, a, o, args[0], mode, content) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.grant, "grant", "", "the `id` of the grant that covers the path")
+	f.StringVar(&o.mode, "mode", "", "the file's permissions, such as 0755 (default: as they are; 0644 for a new file)")
+	f.StringVar(&o.base, "base", "", "what the file must hold now: nothing, a SHA-256, or a `version`")
+	return cmd
+}
+
+func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path string, mode *fs.FileMode, content *spooled) error {
+	target, err := a.File(path)
+	if err != nil {
+		return err
+	}
+	change := gate.Change{Path: target, Body: content.body, Mode: mode}
+	if o.base != "" {
+		if change.Base, err = a.ParseBase(target, o.base); err != nil {
+			return err
+		}
+	}
+	done, err := p.apply(cmd, a, o.grant, []gate.Change{change}, true)
+	if err != nil {
+		return err
+	}
+	return p.showApplied(done)
+}
+
+// parseMode reads permissions; nil when there are none.
+func parseMode(text string) (*fs.FileMode, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || n > uint64(fs.ModePerm) {
+		return nil, &lockkeeper.InputError{Field: "mode", Value: text, Reason: "not the permissions of a file", Next: "write them in octal, such as 0644 or 0755"}
+	}
+	mode := fs.FileMode(n)
+	return &mode, nil
+}
+
+// spooled is what came from standard input, however much, in a file that has no
+// name any more: it can be read again, and ends with this process.
+type spooled struct {
+	*os.File
+	size int64
+}
+
+// spool reads all of standard input.
+func (p *program) spool() (*spooled, error) {
+	if isTerminal(p.In) && isTerminal(p.Err) {
+		fmt.Fprintln(p.Err, "note: reading the content from the terminal; it ends with Ctrl-D")
+	}
+	f, err := os.CreateTemp("", "lockkeeper-")
+	if err != nil {
+		return nil, fmt.Errorf("keep the content from standard input: %w", err)
+	}
+	s := &spooled{File: f}
+	err = os.Remove(f.Name())
+	if err == nil {
+		s.size, err = io.Copy(f, p.In)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read the content from standard input: %w", err), f.Close())
+	}
+	return s, nil
+}
+
+func (s *spooled) body() (io.ReadCloser, error) {
+	return io.NopCloser(io.NewSectionReader(s.File, 0, s.size)), nil
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/rescue"
+)
+
+func (p *program) rescueCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rescue",
+		Short: "What could not land, and is kept",
+		Long: `Look at what could not land, land it after all, or drop it: writes that the gate
+refused, and edits of others that a landing met in its place. All of it is kept
+for as long as gate.keep says, 14 days where lockkeeper.yaml says nothing.`,
+		Example: `  lockkeeper rescue list
+  lockkeeper rescue show 20260131T090000.123-1b4e28ba
+  lockkeeper rescue land 20260131T090000.123-1b4e28ba`,
+		Args: subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.rescueListCommand(), p.rescueShowCommand(), p.rescueLandCommand(), p.rescueDropCommand())
+	return cmd
+}
+
+func (p *program) rescueListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "Everything that is kept, newest last",
+		Long: `List everything that is kept, newest last: what it is, where it was to go, who
+wanted it there, and why it did not get there.`,
+		Example: `  lockkeeper rescue list
+  lockkeeper rescue list --json | jq -r '.[].path'`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error {
+				list, err := a.Rescued(cmd.Context())
+				switch {
+				case err != nil:
+					return err
+				case p.json:
+					return p.printJSON(listOf(list))
+				case len(list) == 0:
+					_, err = fmt.Fprintln(p.Out, "nothing is kept: everything that was written got to its place")
+					return err
+				}
+				rescued(list, p.Now()).print(p.Out, p.painter(p.Out))
+				_, err = fmt.Fprintln(p.Out, "next: lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
+				return err
+			})
+		},
+	}
+}
+
+// rescued is a table of what is kept.
+func rescued(list []rescue.Entry, now time.Time) *table {
+	t := &table{heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, wide: 6}
+	for _, e := range list {
+		t.add(e.ID, span(now.Sub(e.At)), wanted(e), clean(e.Path), clean(e.Holder), size(e), clean(e.Reason))
+	}
+	return t
+}
+
+// wanted is what an entry is, in a word or two.
+func wanted(e rescue.Entry) string {
+	if e.Kind == rescue.Gap && e.Delete {
+		return "gap, a deletion"
+	}
+	return e.Kind
+}
+
+// size is how much content an entry has.
+func size(e rescue.Entry) string {
+	if e.Delete || e.Sum == "" {
+		return "-"
+	}
+	return bytesOf(e.Size)
+}
+
+// bytesOf says an amount of bytes as people do.
+func bytesOf(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, prefixes := float64(n)/unit, "KMGTPE"
+	for value >= unit && len(prefixes) > 1 {
+		value, prefixes = value/unit, prefixes[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
+}
