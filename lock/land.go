@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"lockkeeper"
 )
@@ -208,5 +209,12 @@ func landed(l *lockkeeper.Landing) ([]lockkeeper.Lock, map[string]string) {
 	for i, c := range l.Changes {
 		locks[i] = lockkeeper.Lock{Target: lockkeeper.Target{Path: c.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 	}
-	return locks, map[string]string{"commit": l.Commit}
+	data := map[string]string{"commit": l.Commit}
+	if l.Seq != 0 {
+		data["landing"] = strconv.FormatUint(l.Seq, 10)
+	}
+	if l.Undoes != 0 {
+		data["undoes"] = strconv.FormatUint(l.Undoes, 10)
+	}
+	return locks, data
 }
