@@ -57,6 +57,15 @@ func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(lockk
 	return g.locks.Look(ctx, grant.ID, grant.Token, see)
 }
 
+// sameGrant holds that a grant is still the one that was looked at, whose fence is
+// in the name of the stage.
+func sameGrant(rec *lockkeeper.Record, fence uint64) error {
+	if rec == nil || rec.Fence == fence {
+		return nil
+	}
+	return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was granted anew meanwhile"}
+}
+
 // resolve makes the one name of a path, and the first check on it.
 func (g *Gate) resolve(path string) (string, error) {
 	l, err := g.paths.Resolve("", path, lockkeeper.Write)
@@ -95,11 +104,11 @@ func (g *Gate) covered(rec *lockkeeper.Record, path string) error {
 	if rec == nil || rec.Covers(path) {
 		return nil
 	}
-	held := "the grant does not hold it at all"
+	held := "the grant does not hold it"
 	if i, ok := lockkeeper.Find(rec.Locks, path); ok {
-		held = fmt.Sprintf("the grant holds it as %s", rec.Locks[i].Mode)
+		held = fmt.Sprintf("the grant holds it as %s, not for writing", rec.Locks[i].Mode)
 	}
-	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: path, GrantID: rec.ID, Reason: held + ", not for writing",
+	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: path, GrantID: rec.ID, Reason: held,
 		Next: "declare it when asking for the lock; what was to be written is kept: lockkeeper rescue list"}
 }
 

@@ -33,7 +33,7 @@ func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Ch
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.opt.Site, Holder: g.opt.Actor.Name}}
+	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 	l, err := c.run(ctx, changes)
 	if err != nil {
 		return nil, g.recordGaps(ctx, grant, c.items, err)
@@ -80,7 +80,7 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 		}
 		return nil, errors.Join(err, s.discard())
 	}
-	p := &passage{g: c.g, l: c.landing, s: s, done: make([]bool, len(c.items))}
+	p := c.g.pass(c.landing, s)
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
@@ -284,11 +284,8 @@ func (c *commit) changesNothing() bool {
 func (c *commit) decide(ctx context.Context) error {
 	done := c.g.takeDone(c.grant.ID)
 	err := c.g.locks.Land(ctx, c.grant.ID, c.grant.Token, c.landing, func(rec *lockkeeper.Record) error {
-		if rec == nil {
-			return nil
-		}
-		if rec.Fence != c.fence {
-			return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was granted anew meanwhile"}
+		if err := sameGrant(rec, c.fence); err != nil {
+			return err
 		}
 		return c.coverage(rec)
 	}, done...)
@@ -309,7 +306,7 @@ func (g *Gate) lookAt(path string) (lockkeeper.Version, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return lockkeeper.Version{}, nil
 	case isElsewhere(err):
-		return lockkeeper.Version{}, bad("its directory has just been replaced by a link, a mount or a file", "look at it, and try again")
+		return lockkeeper.Version{}, justReplaced(path)
 	case err != nil:
 		return lockkeeper.Version{}, err
 	}
@@ -333,6 +330,11 @@ func (g *Gate) lookAt(path string) (lockkeeper.Version, error) {
 		return lockkeeper.Version{}, bad("the file is read-only", "make it writable first, if it is meant to be changed")
 	}
 	return g.observe(dir, name)
+}
+
+// justReplaced refuses a path whose directory was one when the path was resolved.
+func justReplaced(path string) error {
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory has just been replaced by a link, a mount or a file", Next: "look at it, and try again"}
 }
 
 // writable refuses a directory in which nothing may be renamed.
@@ -378,6 +380,9 @@ func (g *Gate) missingDirs(items []*item) ([]string, error) {
 					return nil, err
 				}
 				break
+			}
+			if isElsewhere(err) {
+				return nil, justReplaced(it.target)
 			}
 			if !errors.Is(err, fs.ErrNotExist) {
 				return nil, err

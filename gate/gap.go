@@ -156,6 +156,7 @@ func (p *passage) keepWhole(n int, e rescue.Entry) error {
 	if err != nil {
 		return err
 	}
+	e.Kind = rescue.Whole
 	name := p.l.Commit + ".displaced." + newCommit()
 	own, staged := p.s.at(n)
 	if err := errors.Join(p.g.disk.Move(own, staged, day, name), p.g.disk.Close(day)); err != nil {

@@ -32,7 +32,8 @@ type Options struct {
 	// Keep is how long originals, for undo, and refused content are kept. Default
 	// 14 days.
 	Keep time.Duration
-	// Site names the disk that landings are on: this host and this root.
+	// Site names, for people, the disk that landings are on: this host and this
+	// root.
 	Site string
 	// Actor is who asks where no grant says it.
 	Actor lockkeeper.Actor
@@ -56,6 +57,7 @@ type Gate struct {
 	opt   Options
 	disk  durable.Disk
 	shelf *rescue.Shelf
+	site  string // id of the disk, and its name
 
 	root   *os.File
 	stages *os.File // a directory for every landing on its way
@@ -121,12 +123,35 @@ func (g *Gate) openDirs() (err error) {
 		return problem(err)
 	}
 	defer state.Close()
+	if err := g.learnSite(state); err != nil {
+		return problem(err)
+	}
 	for name, dir := range map[string]**os.File{"stage": &g.stages, "recover": &g.recovs, "kept": &g.kept} {
 		if *dir, err = g.subdir(state, name); err != nil {
 			return problem(err)
 		}
 	}
 	return nil
+}
+
+// anew is this gate with its own directories as they are by now, made again where
+// somebody removed them, to end what was decided.
+func (g *Gate) anew() (*Gate, error) {
+	state, err := g.subdir(g.root, stateDir)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &Gate{paths: g.paths, store: g.store, locks: g.locks, opt: g.opt, disk: g.disk, shelf: g.shelf, site: g.site}
+	if err := errors.Join(state.Close(), fresh.openDirs()); err != nil {
+		return nil, errors.Join(err, fresh.closeDirs())
+	}
+	return fresh, nil
+}
+
+// isRemoved reports whether somebody removed a directory of the gate's own.
+func (g *Gate) isRemoved(dir *os.File) (bool, error) {
+	st, err := g.disk.Lstat(dir, ".")
+	return err == nil && st.Links == 0, err
 }
 
 // subdir opens a directory, and makes it when it is missing.

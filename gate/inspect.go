@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"lockkeeper"
 )
@@ -27,7 +28,30 @@ func (p *passage) inspect(survived bool) error {
 			blocked = err
 		}
 	}
+	if err := p.alone(); err != nil {
+		return err // what was missing may be in somebody else's hands
+	}
 	return blocked
+}
+
+// alone reports errFenced when somebody else has begun to take the stage over.
+func (p *passage) alone() error {
+	from, err := p.g.sources(p.l)
+	if err != nil {
+		return err
+	}
+	for _, f := range from {
+		if f.in == p.s.in && f.name == p.s.name {
+			continue
+		}
+		if _, err := p.g.disk.Lstat(f.in, f.name); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(errFenced, err)
+		}
+	}
+	if err := p.orFenced(fs.ErrNotExist); errors.Is(err, errFenced) {
+		return err
+	}
+	return nil
 }
 
 // judge decides for one change. What was displaced and is not what was expected
@@ -43,12 +67,12 @@ func (p *passage) judge(n int, c lockkeeper.Alteration, staged lockkeeper.Versio
 		return nil
 	case !c.New.Exists() && !staged.Exists() && odd == nil: // not deleted by us
 		if !now.Exists() && nowOdd == nil {
-			p.done[n] = true // somebody else did
+			p.bare[n] = true // somebody else did
 			return nil
 		}
 	case !staged.Exists() && odd == nil:
 		if now == c.New && nowOdd == nil {
-			p.done[n] = true // its original is lost, it is not
+			p.bare[n] = true // its original is lost, it is not
 			return nil
 		}
 		return &obstacle{c.Path, "its new content was lost in a crash before it was in place"}

@@ -17,6 +17,12 @@ type passage struct {
 	l    *lockkeeper.Landing
 	s    *stage
 	done []bool // which changes are in the tree
+	bare []bool // which are besides in the tree, with nothing in the stage to put back
+}
+
+func (g *Gate) pass(l *lockkeeper.Landing, s *stage) *passage {
+	n := len(l.Changes)
+	return &passage{g: g, l: l, s: s, done: make([]bool, n), bare: make([]bool, n)}
 }
 
 // errFenced says that somebody else has taken the stage over, and with it the
@@ -28,6 +34,9 @@ type obstacle struct {
 	path   string
 	reason string
 }
+
+// movedAway is the reason of an obstacle that standsAt found.
+const movedAway = "its directory was moved away, or replaced by a link"
 
 func (o *obstacle) Error() string { return o.path + ": " + o.reason }
 
@@ -45,7 +54,7 @@ func (p *passage) land(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, errFenced) {
-		return p.outcome(ctx)
+		return p.outcome(ctx, p.s.dir.Close())
 	}
 	return p.takeBack(ctx, err)
 }
@@ -57,8 +66,7 @@ func (p *passage) indeterminate(err error) error {
 }
 
 // outcome finds out what became of a landing that somebody else took over.
-func (p *passage) outcome(ctx context.Context) error {
-	closing := p.s.dir.Close()
+func (p *passage) outcome(ctx context.Context, closing error) error {
 	l, err := p.g.Landing(ctx, p.l.Seq)
 	if err == nil {
 		err = closing
@@ -78,29 +86,6 @@ func (p *passage) outcome(ctx context.Context) error {
 		Next: "lockkeeper gate recover, to see what became of it"}
 }
 
-// takeBack undoes what is done of a landing that cannot be finished.
-func (p *passage) takeBack(ctx context.Context, cause error) error {
-	if err := p.back(ctx); err != nil {
-		if errors.Is(err, errFenced) {
-			return p.outcome(ctx)
-		}
-		return errors.Join(cause, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper gate recover", p.l.Seq, err), p.s.dir.Close())
-	}
-	if err := p.g.locks.TakenBack(ctx, p.l.Seq, cause.Error()); err != nil {
-		return errors.Join(cause, err, p.s.dir.Close())
-	}
-	p.l.State = lockkeeper.Undone
-	if err := p.s.discard(); err != nil {
-		return errors.Join(cause, err)
-	}
-	var met *obstacle
-	if errors.As(cause, &met) {
-		return &lockkeeper.LockViolationError{Check: checkBase, Path: met.path, GrantID: p.l.GrantID, Reason: met.reason,
-			Next: "look at the change, and write again on top of it; what was to be written is kept: lockkeeper rescue list"}
-	}
-	return fmt.Errorf("landing %d was taken back: %w", p.l.Seq, cause)
-}
-
 // forward does what is not done yet.
 func (p *passage) forward() error {
 	for n, dir := range p.l.Made {
@@ -109,7 +94,7 @@ func (p *passage) forward() error {
 		}
 	}
 	for n, c := range p.l.Changes {
-		if p.done[n] || c.Old == c.New {
+		if p.done[n] || p.bare[n] || c.Old == c.New {
 			continue
 		}
 		if err := p.do(n); err != nil {
@@ -151,7 +136,17 @@ func (p *passage) makeDir(n int, path string) error {
 		}
 		return nil
 	}
-	return p.orFenced(err)
+	if err != nil {
+		return p.orFenced(err)
+	}
+	stands, err := p.g.standsAt(at, path)
+	if err != nil || stands {
+		return err
+	}
+	if err := disk.RemoveDir(at, name); err != nil && !isInUse(err) && !isElsewhere(err) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return &obstacle{path, movedAway}
 }
 
 // orFenced tells a stage that is gone from other errors.
@@ -213,7 +208,7 @@ func (p *passage) do(n int) error {
 		if stands {
 			return nil
 		}
-		met = "its directory was moved away, or replaced by a link"
+		met = movedAway
 	}
 	if err := p.swapBack(n, dir, name, c); err != nil {
 		return err
@@ -250,91 +245,6 @@ func (p *passage) swap(n int, dir *os.File, name string, c lockkeeper.Alteration
 		}
 	}
 	return &obstacle{c.Path, "somebody else removed it, or its directory"}
-}
-
-// swapBack undoes a swap that has just been made. Whoever wrote to the new file in
-// that moment finds it on the rescue shelf.
-func (p *passage) swapBack(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
-	disk := p.g.disk
-	own, staged := p.s.at(n)
-	switch {
-	case !c.Old.Exists():
-		return p.orFenced(disk.Move(dir, name, own, staged))
-	case !c.New.Exists():
-		err := disk.Move(own, staged, dir, name)
-		if errors.Is(err, fs.ErrExist) {
-			return p.keep(n, c.Path, "a landing that was taken back had moved it aside, and somebody else wrote a new one")
-		}
-		return p.orFenced(err)
-	}
-	if err := disk.Exchange(own, staged, dir, name); err != nil {
-		return p.orFenced(err)
-	}
-	now, err := p.g.observe(own, staged)
-	if err != nil || now == c.New {
-		return err
-	}
-	return p.keep(n, c.Path, "it was written on top of a landing that was taken back in that moment")
-}
-
-// back takes back all that is done, last first.
-func (p *passage) back(context.Context) error {
-	for n, c := range slices.Backward(p.l.Changes) {
-		if !p.done[n] || c.Old == c.New {
-			continue
-		}
-		if err := p.undo(n, c); err != nil {
-			return err
-		}
-		p.done[n] = false
-	}
-	for _, dir := range slices.Backward(p.l.Made) {
-		if err := p.clearDir(dir); err != nil {
-			return err
-		}
-	}
-	return p.sync()
-}
-
-// undo takes one change back, unless somebody has changed the path since: then
-// theirs stays, and what was there before is kept on the rescue shelf.
-func (p *passage) undo(n int, c lockkeeper.Alteration) error {
-	const since = "it was there before a landing that was taken back, and somebody else has changed the path since"
-	dir, name, err := p.open(c.Path)
-	var met *obstacle
-	switch {
-	case errors.As(err, &met) && c.Old.Exists():
-		return p.keep(n, c.Path, since)
-	case errors.As(err, &met):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer dir.Close()
-	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
-	err = p.swap(n, dir, name, back)
-	switch {
-	case errors.As(err, &met) && c.Old.Exists():
-		return p.keep(n, c.Path, since)
-	case errors.As(err, &met):
-		return nil // it is gone, or another one is there
-	case err != nil || !c.New.Exists():
-		return err
-	}
-	displaced, err := p.g.observe(p.s.at(n))
-	if err != nil && !errors.Is(err, errIrregular) {
-		return err
-	}
-	if err == nil && displaced == c.New {
-		return nil
-	}
-	if err := p.swapBack(n, dir, name, back); err != nil {
-		return err
-	}
-	if c.Old.Exists() {
-		return p.keep(n, c.Path, since)
-	}
-	return nil
 }
 
 // clearDir removes a directory if it is empty.

@@ -45,8 +45,8 @@ func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
 }
 
 func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Report) error {
-	if l.Site != g.opt.Site {
-		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, l.Site))
+	if !g.isHere(l) {
+		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, siteOf(l)))
 		return nil
 	}
 	busy, err := g.isBusy(l)

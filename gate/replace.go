@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 
 	"lockkeeper"
@@ -50,7 +51,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 		}
 		return nil, errors.Join(err, s.discard())
 	}
-	p := &passage{g: g, l: r.landing, s: s, done: make([]bool, 1)}
+	p := g.pass(r.landing, s)
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
@@ -82,10 +83,12 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	if err != nil {
 		return nil, err
 	}
-	if err := g.allowed(in.Path); err != nil {
-		return nil, err
+	for _, written := range []string{in.Path, path.Join(at.Path, draftDir)} {
+		if err := g.allowed(written); err != nil {
+			return nil, err
+		}
 	}
-	r := &replacement{g: g, grant: grant, target: at.Path, landing: &lockkeeper.Landing{Site: g.opt.Site, Holder: g.opt.Actor.Name}}
+	r := &replacement{g: g, grant: grant, target: at.Path, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 	err = g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
 		if rec != nil {
 			r.fence = rec.Fence
@@ -185,7 +188,12 @@ func (r *replacement) checkDevice(drafts *os.File) error {
 func (r *replacement) decide(ctx context.Context) error {
 	g := r.g
 	done := g.takeDone(r.grant.ID)
-	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(rec *lockkeeper.Record) error { return g.coveredDir(rec, r.target) }, done...)
+	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(rec *lockkeeper.Record) error {
+		if err := sameGrant(rec, r.fence); err != nil {
+			return err
+		}
+		return g.coveredDir(rec, r.target)
+	}, done...)
 	if err != nil {
 		g.putDone(r.grant.ID, done...)
 		err = g.withHolder(ctx, g.grantRefused(err, r.landing.Changes[0].Path, r.grant))

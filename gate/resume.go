@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"lockkeeper"
 )
@@ -17,11 +18,23 @@ const takeOverTries = 5
 
 // resume brings a decided landing to its end from what is on the disk.
 func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
-	if l.Site != g.opt.Site {
-		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "its files are on " + l.Site,
+	if !g.isHere(l) {
+		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
 			Next: "run `lockkeeper gate recover` there"}
 	}
-	for range takeOverTries {
+	removed, err := g.isRemoved(g.recovs)
+	if err != nil {
+		return l.State, err
+	}
+	if removed {
+		fresh, err := g.anew()
+		if err != nil {
+			return l.State, err
+		}
+		state, err := fresh.resume(ctx, l)
+		return state, errors.Join(err, fresh.closeDirs())
+	}
+	for try := range takeOverTries {
 		state, err := g.resumeOnce(ctx, l)
 		if !errors.Is(err, errFenced) {
 			return state, err
@@ -30,28 +43,64 @@ func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.La
 		if err != nil || now.State != lockkeeper.Decided {
 			return now.State, err
 		}
+		if err := g.standAside(ctx, l, 500*time.Millisecond<<try); err != nil {
+			return l.State, err
+		}
 	}
 	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "several recoveries take it from each other",
 		Next: "run `lockkeeper gate recover` once they are done"}
 }
 
-func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
-	p := &passage{g: g, l: l.Clone(), done: make([]bool, len(l.Changes))}
-	kept, err := g.isKept(l)
-	if err != nil {
-		return l.State, err
-	}
-	if kept { // all was done, only the mark is missing
-		if err := p.sync(); err != nil {
-			return l.State, err
+// standAside lets whoever took a landing over bring it to its end, lest two
+// recoveries take it from each other for ever. It does not wait for long: the other
+// one may be stopped.
+func (g *Gate) standAside(ctx context.Context, l *lockkeeper.Landing, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNotInTime)
+	defer cancel()
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		busy, err := g.isBusy(l)
+		if err != nil || !busy {
+			return err
 		}
-		return g.finished(ctx, l)
+		select {
+		case <-time.After(wait): // a lock on a file rings no bell
+		case <-ctx.Done():
+			if err := context.Cause(ctx); !errors.Is(err, errNotInTime) {
+				return err
+			}
+			return nil
+		}
 	}
+}
+
+// errNotInTime says that another recovery was not done in time.
+var errNotInTime = errors.New("another recovery is still at work")
+
+func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
 	s, survived, err := g.takeOver(l)
 	if err != nil {
 		return l.State, err
 	}
-	p.s = s
+	p := g.pass(l.Clone(), s)
+	// From here on nobody else can end it without fencing this recovery. It may have
+	// ended just before.
+	now, err := g.Landing(ctx, l.Seq)
+	if err != nil {
+		return l.State, errors.Join(err, s.dir.Close())
+	}
+	if now.State != lockkeeper.Decided {
+		return now.State, p.orFenced(s.discard())
+	}
+	kept, err := g.isKept(l)
+	if err != nil {
+		return l.State, errors.Join(err, s.dir.Close())
+	}
+	if kept { // all was done, only the mark is missing
+		if err := errors.Join(p.sync(), p.orFenced(s.discard())); err != nil {
+			return l.State, err
+		}
+		return g.finished(ctx, l)
+	}
 	cause := p.inspect(survived)
 	var met *obstacle
 	if cause != nil && !errors.As(cause, &met) {
@@ -64,19 +113,16 @@ func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeepe
 	case errors.Is(cause, errFenced):
 		return l.State, errors.Join(cause, s.dir.Close())
 	case cause != nil:
-		if err := p.back(ctx); err != nil {
-			return l.State, errors.Join(err, s.dir.Close())
+		if err := p.takenBack(ctx, cause); err != nil {
+			return l.State, err
 		}
-		if err := g.locks.TakenBack(ctx, l.Seq, cause.Error()); err != nil {
-			return l.State, errors.Join(err, s.dir.Close())
-		}
-		return lockkeeper.Undone, p.s.discard()
+		return lockkeeper.Undone, nil
 	}
 	if err := p.sync(); err != nil {
 		return l.State, errors.Join(err, s.dir.Close())
 	}
 	if err := p.s.retire(p.l); err != nil {
-		return l.State, err
+		return l.State, p.orFenced(err)
 	}
 	return g.finished(ctx, l)
 }
@@ -167,6 +213,9 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 	const tries = 10_000 // one more than a writer has renames
 	for range lockkeeper.MaxTargets + tries {
 		names, err := g.disk.List(dir)
+		if errors.Is(err, fs.ErrNotExist) { // another recovery was quicker
+			return true, nil
+		}
 		if err != nil {
 			return true, err
 		}

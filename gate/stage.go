@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -60,7 +61,10 @@ func entry(n int) string { return strconv.Itoa(n) }
 func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 	for {
 		name := newName()
-		if err := g.disk.Mkdir(in, name, 0o700); err != nil {
+		if err := g.disk.Mkdir(in, name, 0o700); errors.Is(err, fs.ErrNotExist) {
+			return nil, &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "it was removed while the gate was open", Err: err,
+				Next: "lockkeeper init makes it again; then start again whatever uses it"}
+		} else if err != nil {
 			return nil, err
 		}
 		dir, err := g.disk.OpenDir(in, name)
@@ -217,6 +221,17 @@ func (s *stage) settle() error {
 	return s.g.disk.Sync(s.in)
 }
 
+// putAside takes a stage out of the way of whoever looks for what is left of its
+// landing. It is cleared away by the next recovery, at the latest.
+func (s *stage) putAside() error {
+	aside := "over." + s.name
+	if err := s.g.disk.Move(s.in, s.name, s.g.recovs, aside); err != nil {
+		return err
+	}
+	s.in, s.name = s.g.recovs, aside
+	return nil
+}
+
 // discard removes a stage with all that is in it, and only then gives it back.
 func (s *stage) discard() error {
 	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name), s.g.disk.Close(s.dir))
@@ -244,25 +259,19 @@ func (g *Gate) empty(dir *os.File) error {
 }
 
 // retire puts a stage away once everything is done: what is left in it are the
-// originals.
+// originals. One without any is put away as well, because it says that all was done:
+// what somebody changes afterwards is not in the way of the landing any more.
 func (s *stage) retire(l *lockkeeper.Landing) (err error) {
 	g := s.g
 	if err := s.collectDraft(); err != nil {
 		return err
 	}
-	originals := false
 	for n, c := range l.Changes {
-		switch {
-		case c.Old == c.New && c.Old.Exists(): // staged for nothing
+		if c.Old == c.New && c.Old.Exists() { // staged for nothing
 			if err := g.disk.Remove(s.dir, entry(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-		case c.Old.Exists():
-			originals = true
 		}
-	}
-	if !originals {
-		return errors.Join(g.disk.RemoveDir(s.in, s.name), g.disk.Close(s.dir))
 	}
 	day, err := g.subdir(g.kept, keptDay(l))
 	if err != nil {

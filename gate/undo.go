@@ -29,8 +29,8 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 		return nil, refuse("it was taken back already", "")
 	case l.State == lockkeeper.Decided && !g.isDone(l):
 		return nil, refuse("it is not known to be done yet", "lockkeeper gate recover")
-	case l.Site != g.opt.Site:
-		return nil, refuse("its files are on "+l.Site, "undo it there")
+	case !g.isHere(l):
+		return nil, refuse("its files are on "+siteOf(l), "undo it there")
 	case l.Draft != "":
 		return nil, refuse("it replaced a whole directory", "the directory as it was is in "+stateDir+"/kept/"+keptDay(l)+"/"+l.Commit)
 	}
@@ -41,7 +41,7 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.opt.Site, Holder: g.opt.Actor.Name, Undoes: seq}}
+	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name, Undoes: seq}}
 	c.landing.Clears = slices.Clone(l.Made)
 	slices.Reverse(c.landing.Clears)
 	back, err := c.run(ctx, changes)

@@ -3,7 +3,9 @@
 //
 // An entry is a directory named by its id, with what is known of it in meta.json
 // and, unless there is none, the content beside it in the file content. The path
-// that it was to go to is text in meta.json and never part of a file name.
+// that it was to go to is text in meta.json and never part of a file name. What is
+// no file is not copied: whoever keeps it moves it aside, and the content is a note
+// that says where.
 //
 // Invariants:
 //

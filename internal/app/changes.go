@@ -10,27 +10,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/internal/config"
+	"lockkeeper/lock"
 )
 
 // How a change of the work tree came about.
 const (
 	ChangeLanded    = "landed"    // it is what the gate left there
-	ChangeCovered   = "covered"   // somebody holds a write lock on it
+	ChangeCovered   = "covered"   // somebody holds a write lock on it, or did when it was made
 	ChangeUncovered = "uncovered" // neither
 )
 
 // WorkChange is one path that differs from what git has.
 type WorkChange struct {
-	Path    string `json:"path"`
-	State   string `json:"state"`
-	Landing uint64 `json:"landing,omitempty"`
-	Holder  string `json:"holder,omitempty"`
-	GrantID string `json:"grant_id,omitempty"`
+	Path      string     `json:"path"`
+	State     string     `json:"state"`
+	Modified  time.Time  `json:"modified"`
+	Landing   uint64     `json:"landing,omitempty"`
+	Holder    string     `json:"holder,omitempty"`
+	GrantID   string     `json:"grant_id,omitempty"`
+	HeldFrom  *time.Time `json:"held_from,omitempty"`
+	HeldUntil *time.Time `json:"held_until,omitempty"` // none: it is still held
+	BeforeLog bool       `json:"before_log,omitempty"` // uncovered because the log does not reach back to whoever may have held it
 }
 
 // Changes finds out how each change of the work tree, or of git's index, came
@@ -58,23 +64,37 @@ func (a *App) Changes(ctx context.Context, git *Git, staged bool) ([]WorkChange,
 	}
 	defer tree.Close()
 	list := make([]WorkChange, len(paths))
+	var unexplained []*WorkChange
 	for i, path := range paths {
-		c := WorkChange{Path: path, State: ChangeUncovered}
-		if w, ok := writers.of(path); ok {
-			c.State, c.Holder, c.GrantID = ChangeCovered, w.holder, w.grant
+		c := &list[i]
+		c.Path, c.State = path, ChangeUncovered
+		if c.Modified, err = modifiedAt(tree, path); err != nil {
+			return nil, err
 		}
-		if left, ok := landed[path]; ok {
-			now, err := versionAt(tree, path)
-			if err != nil {
-				return nil, err
-			}
-			if now == left.Version {
-				c = WorkChange{Path: path, State: ChangeLanded, Landing: left.Seq}
-			}
+		if err := c.compare(tree, landed); err != nil {
+			return nil, err
 		}
-		list[i] = c
+		if w := writers.of(path); w != nil && c.State == ChangeUncovered {
+			c.State, c.Holder, c.GrantID, c.HeldFrom = ChangeCovered, w.Holder, w.ID, &w.AcquiredAt
+		}
+		if c.State == ChangeUncovered {
+			unexplained = append(unexplained, c)
+		}
 	}
-	return list, nil
+	return list, a.cover(ctx, unexplained)
+}
+
+// compare finds out whether a change is what the newest landing there left.
+func (c *WorkChange) compare(tree *os.Root, landed map[string]lockkeeper.Left) error {
+	left, ok := landed[c.Path]
+	if !ok {
+		return nil
+	}
+	now, err := versionAt(tree, c.Path)
+	if err == nil && now == left.Version {
+		c.State, c.Landing = ChangeLanded, left.Seq
+	}
+	return err
 }
 
 // changedPaths lists what git says is changed under the names that locks have.
@@ -107,37 +127,36 @@ func (a *App) nameOf(path string) string {
 	return name // nothing that could be locked
 }
 
-// writer is who holds a path for writing.
-type writer struct{ holder, grant string }
+// writers is everything that is held for writing, by path.
+type writers map[string]*lock.Entry
 
-type writers map[string]writer
-
-// writers lists everything that is held for writing, by path.
 func (a *App) writers(ctx context.Context) (writers, error) {
 	entries, err := a.Locks.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	held := writers{}
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		if e.State != "held" && e.State != "landing" {
 			continue
 		}
 		for _, path := range e.WritePaths {
-			held[path] = writer{e.Holder, e.ID}
+			held[path] = e
 		}
 	}
 	return held, nil
 }
 
-// of finds who holds a path, or a directory above it with all that is in it.
-func (w writers) of(path string) (writer, bool) {
+// of finds who holds a path, or a directory above it with all that is in it; nil
+// for nobody.
+func (w writers) of(path string) *lock.Entry {
 	for here, more := path, true; more; here, more = lockkeeper.Parent(here) {
-		if found, ok := w[here]; ok {
-			return found, true
+		if found := w[here]; found != nil {
+			return found
 		}
 	}
-	return writer{}, false
+	return nil
 }
 
 // versionAt is what a path of the tree holds. What is neither a file nor nothing

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/cli"
+	"lockkeeper/rescue"
 )
 
 // What an agent wrote is shown to a person without the power to move the cursor,
@@ -38,5 +39,36 @@ func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 	}
 	if seen := d.sees("next: lockkeeper rescue land " + id); !strings.Contains(seen, "+\tharmless\\x1b[2J") || strings.Contains(seen, "\x1b[2J") {
 		t.Errorf("a person saw %q", seen)
+	}
+}
+
+// Of a directory that was moved aside it is said where it is; it is not landed as
+// if the note were its content.
+func TestRescuedWholeIsNotLanded(t *testing.T) {
+	d := newDesk(t)
+	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"))
+	const note = "kept as it was in .lockkeeper/kept/20260131/1b4e28ba"
+	e, err := shelf.Put(t.Context(), rescue.Entry{Kind: rescue.Whole, Path: "app/models/a.rb", Holder: "otter"}, strings.NewReader(note+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"whole of app/models/a.rb", "\n  " + note + "\n", "next: move it back by hand, under a lock on app/models/a.rb, or lockkeeper rescue drop " + e.ID} {
+		if text := d.must(0, "rescue", "show", e.ID); !strings.Contains(text, want) {
+			t.Errorf("showed %q, want %q", text, want)
+		}
+	}
+	if text := d.must(0, "rescue", "show", e.ID, "--json"); !strings.Contains(text, `"note": "`+note+`"`) {
+		t.Errorf("a program got %q", text)
+	}
+	for _, args := range [][]string{{"rescue", "land", "--json", e.ID}, {"rescue", "land", "--json", "--onto-current", e.ID}} {
+		if text := d.must(2, args...); !strings.Contains(text, "a directory, or something odd, that was moved aside as it is") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
+			t.Errorf("%v said %q", args, text)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(d.dir, "app", "models", "a.rb")); !os.IsNotExist(err) {
+		t.Errorf("something landed: %v", err)
+	}
+	if _, err := shelf.Get(e.ID); err != nil {
+		t.Error(err)
 	}
 }

@@ -25,7 +25,8 @@ func (p *program) rescueLandCommand() *cobra.Command {
 		Long: `Write something that is kept to where it was to go, through the gate: it takes the
 lock on the path, and is blocked, with exit code 3, while somebody else holds
 it. It is refused when the file is not what it was when the content was kept;
-with --onto-current it replaces whatever is there. What has landed is dropped.`,
+with --onto-current it replaces whatever is there. What has landed is dropped. A
+directory that was moved aside is not landed, but moved back by hand.`,
 		Example: `  lockkeeper rescue land 20260131T090000.123-1b4e28ba
   lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
 		Args: exactly(1, "the id of something that is kept"),
@@ -47,8 +48,12 @@ func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescue
 	if err != nil {
 		return err
 	}
-	if e.Kind == rescue.Damaged {
+	switch e.Kind {
+	case rescue.Damaged:
 		return &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: e.Reason, Next: "lockkeeper rescue show " + id}
+	case rescue.Whole:
+		return &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is no file but a directory, or something odd, that was moved aside as it is, and the gate lands files only",
+			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
 	}
 	var l *lockkeeper.Landing
 	err = p.under(cmd, a, "land rescued "+id, time.Duration(o.wait), []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {

@@ -27,8 +27,8 @@ func (p *program) rescueShowCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "What it would change, as a diff",
 		Long: `Show all that is known of something that is kept, and what it would change where
-it was to go, as a diff against what is there now. Of content that is no text it
-says where it is.`,
+it was to go, as a diff against what is there now. Of content that is no text,
+and of a directory that was moved aside, it says where it is.`,
 		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue show 20260131T090000.123-1b4e28ba --json | jq -r .diff`,
 		Args: exactly(1, "the id of something that is kept"),
@@ -74,7 +74,11 @@ func (p *program) showRescue(a *app.App, shelf *rescue.Shelf, e rescue.Entry) er
 		fmt.Fprintln(p.Out, "  "+clean(s.Note))
 	}
 	fmt.Fprint(p.Out, p.legible(s.Diff))
-	_, err = fmt.Fprintf(p.Out, "next: lockkeeper rescue land %s, or lockkeeper rescue drop %s\n", e.ID, e.ID)
+	first := "lockkeeper rescue land " + e.ID
+	if e.Kind == rescue.Whole {
+		first = "move it back by hand, under a lock on " + clean(e.Path)
+	}
+	_, err = fmt.Fprintf(p.Out, "next: %s, or lockkeeper rescue drop %s\n", first, e.ID)
 	return err
 }
 
@@ -100,6 +104,10 @@ func (p *program) legible(text string) string {
 // difference is what an entry would change, or a note where that is no text.
 func difference(a *app.App, shelf *rescue.Shelf, e rescue.Entry) (text, note string, err error) {
 	const nothing = "/dev/null"
+	if e.Kind == rescue.Whole {
+		where, err := readSome(shelf.Content(e.ID))
+		return "", strings.TrimSpace(string(where)), err
+	}
 	now, name := e.Path, e.Path
 	there, err := readSome(os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(e.Path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0))
 	switch {

@@ -108,7 +108,7 @@ func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
 		switch e.Kind {
 		case rescue.Gap:
 			s.Gaps = append(s.Gaps, e)
-		case rescue.Displaced:
+		case rescue.Displaced, rescue.Whole:
 			s.Displaced = append(s.Displaced, e)
 		}
 	}

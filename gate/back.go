@@ -1,0 +1,136 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"lockkeeper"
+)
+
+// takeBack undoes what is done of a landing that cannot be finished.
+func (p *passage) takeBack(ctx context.Context, cause error) error {
+	if err := p.takenBack(ctx, cause); err != nil {
+		if errors.Is(err, errFenced) {
+			return p.outcome(ctx, nil)
+		}
+		return errors.Join(cause, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper gate recover", p.l.Seq, err))
+	}
+	var met *obstacle
+	if errors.As(cause, &met) {
+		return &lockkeeper.LockViolationError{Check: checkBase, Path: met.path, GrantID: p.l.GrantID, Reason: met.reason,
+			Next: "look at the change, and write again on top of it; what was to be written is kept: lockkeeper rescue list"}
+	}
+	return fmt.Errorf("landing %d was taken back: %w", p.l.Seq, cause)
+}
+
+// takenBack takes back what is done, and says so. The stage goes first, and at once:
+// then nobody who takes the landing over can do it again, or takes what is already
+// removed from the stage for done.
+func (p *passage) takenBack(ctx context.Context, cause error) error {
+	if err := p.back(); err != nil {
+		return errors.Join(err, p.s.dir.Close())
+	}
+	if err := p.s.putAside(); err != nil {
+		return errors.Join(p.orFenced(err), p.s.dir.Close())
+	}
+	if err := p.s.discard(); err != nil {
+		return err
+	}
+	if err := p.g.locks.TakenBack(ctx, p.l.Seq, cause.Error()); err != nil {
+		return err
+	}
+	p.l.State = lockkeeper.Undone
+	return nil
+}
+
+// back takes back all that is done, last first.
+func (p *passage) back() error {
+	for n, c := range slices.Backward(p.l.Changes) {
+		if !p.done[n] || c.Old == c.New {
+			continue
+		}
+		if err := p.undo(n, c); err != nil {
+			return err
+		}
+		p.done[n] = false
+	}
+	for _, dir := range slices.Backward(p.l.Made) {
+		if err := p.clearDir(dir); err != nil {
+			return err
+		}
+	}
+	return p.sync()
+}
+
+// undo takes one change back, unless somebody has changed the path since: then
+// theirs stays, and what was there before is kept on the rescue shelf.
+func (p *passage) undo(n int, c lockkeeper.Alteration) error {
+	const since = "it was there before a landing that was taken back, and somebody else has changed the path since"
+	dir, name, err := p.open(c.Path)
+	var met *obstacle
+	switch {
+	case errors.As(err, &met) && c.Old.Exists():
+		return p.keep(n, c.Path, since)
+	case errors.As(err, &met):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer dir.Close()
+	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
+	err = p.swap(n, dir, name, back)
+	switch {
+	case errors.As(err, &met) && c.Old.Exists():
+		return p.keep(n, c.Path, since)
+	case errors.As(err, &met):
+		return nil // it is gone, or another one is there
+	case err != nil || !c.New.Exists():
+		return err
+	}
+	displaced, err := p.g.observe(p.s.at(n))
+	if err != nil && !errors.Is(err, errIrregular) {
+		return err
+	}
+	if err == nil && displaced == c.New {
+		return nil
+	}
+	if err := p.swapBack(n, dir, name, back); err != nil {
+		return err
+	}
+	if c.Old.Exists() {
+		return p.keep(n, c.Path, since)
+	}
+	return nil
+}
+
+// swapBack undoes a swap that has just been made. Whoever wrote to the new file in
+// that moment finds it on the rescue shelf.
+func (p *passage) swapBack(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
+	disk := p.g.disk
+	own, staged := p.s.at(n)
+	var err error
+	switch {
+	case !c.Old.Exists():
+		err = disk.Move(dir, name, own, staged)
+	case !c.New.Exists():
+		err = disk.Move(own, staged, dir, name)
+		if errors.Is(err, fs.ErrExist) {
+			return p.keep(n, c.Path, "a landing that was taken back had moved it aside, and somebody else wrote a new one")
+		}
+		return p.orFenced(err)
+	default:
+		err = disk.Exchange(own, staged, dir, name)
+	}
+	if err != nil {
+		return p.orFenced(err)
+	}
+	now, err := p.g.observe(own, staged)
+	if err != nil && !errors.Is(err, errIrregular) || err == nil && now == c.New {
+		return err
+	}
+	return p.keep(n, c.Path, "it was written on top of a landing that was taken back in that moment")
+}

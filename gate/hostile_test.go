@@ -1,0 +1,378 @@
+package gate_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/lock"
+	"lockkeeper/store/memstore"
+	"lockkeeper/store/storetest"
+)
+
+// scan describes all that is in a directory: kinds, permissions, contents and
+// where links lead. Directories called skip are left out.
+func scan(t testing.TB, dir string, skip ...string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		for _, name := range skip {
+			if rel == name {
+				return fs.SkipDir
+			}
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := ""
+		switch {
+		case info.Mode().IsRegular():
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text = string(content)
+		case info.Mode()&fs.ModeSymlink != 0:
+			if text, err = os.Readlink(path); err != nil {
+				return err
+			}
+		}
+		out[rel] = fmt.Sprintf("%s %s", info.Mode(), text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// differences names what two scans do not have in common.
+func differences(before, after map[string]string) (list []string) {
+	for path, was := range before {
+		if now, ok := after[path]; !ok {
+			list = append(list, path+" is gone")
+		} else if now != was {
+			list = append(list, fmt.Sprintf("%s was %.60q, is %.60q", path, was, now))
+		}
+	}
+	for path, now := range after {
+		if _, ok := before[path]; !ok {
+			list = append(list, fmt.Sprintf("%s is new: %.60q", path, now))
+		}
+	}
+	return list
+}
+
+// harmless holds that an act fails, says why in these words, and leaves the tree
+// as it was and nothing on its way.
+func (w *world) harmless(what string, act func() error, words ...string) {
+	w.t.Helper()
+	before := scan(w.t, w.dir, ".lockkeeper")
+	err := act()
+	if err == nil {
+		w.t.Errorf("%s: accepted", what)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			w.t.Errorf("%s: error %q does not say %q", what, err, word)
+		}
+	}
+	for _, d := range differences(before, scan(w.t, w.dir, ".lockkeeper")) {
+		w.t.Errorf("%s: %s", what, d)
+	}
+	w.noStages()
+}
+
+// releases holds that a grant can be given back, and that nothing under it is
+// left open.
+func (w *world) releases(g *lock.Grant) {
+	w.t.Helper()
+	if err := g.Release(w.t.Context()); err != nil {
+		w.t.Errorf("release: %v", err)
+	}
+	if e, err := w.locks.Entry(w.t.Context(), g.ID); err != nil || e != nil {
+		w.t.Errorf("the grant is still there: %v, %v", e, err)
+	}
+	var open []*lockkeeper.Landing
+	if err := w.store.View(w.t.Context(), func(r lockkeeper.Reader) (err error) {
+		open, err = r.Landings(lockkeeper.LandingQuery{Open: true})
+		return err
+	}); err != nil || len(open) > 0 {
+		w.t.Errorf("%d landings are open, %v", len(open), err)
+	}
+}
+
+func (w *world) in(path string) string { return filepath.Join(w.dir, path) }
+
+// must ends a test at an error of its own preparations.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever a path is that is not one file inside, the write is refused, the tree
+// stays and the grant can be given back.
+//
+// shows: SW-35 SW-38 PL-55 GP-2
+func TestHostilePaths(t *testing.T) {
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("theirs"), 0o644))
+	w := newWorld(t, map[string]string{"test/a": "a", "test/twin": "t", "lib/x": "x", "test/sub/f": "f", "test/ro": "r", "test/closed/f": "c", "test/caf\u00e9": "nfc"}, gate.Options{})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: w.in("test/socket"), Net: "unix"})
+	must(t, err)
+	defer listener.Close()
+	must(t,
+		os.Symlink(outside, w.in("test/out")), os.Symlink(filepath.Join(outside, "secret"), w.in("test/secret")),
+		os.Symlink(filepath.Join(outside, "new"), w.in("test/dangling")), os.Symlink("../lib/x", w.in("test/lib")),
+		os.Symlink("loop", w.in("test/loop")), os.Symlink("../../../etc/passwd", w.in("test/up")),
+		os.Symlink("../.lockkeeper/rescue/x", w.in("test/own")),
+		os.Link(w.in("test/twin"), w.in("test/twin2")), unix.Mkfifo(w.in("test/fifo"), 0o644),
+		os.Chmod(w.in("test/ro"), 0o444), os.Chmod(w.in("test/closed"), 0o555))
+	device := os.Geteuid() == 0 && unix.Mknod(w.in("test/null"), unix.S_IFCHR|0o666, 1<<8|3) == nil
+	beyond := scan(t, outside)
+	cases := []struct{ path, word string }{
+		{"test/out/secret", "leaves the root"}, {"test/out/new", "leaves the root"}, {"test/secret", "leaves the root"},
+		{"test/dangling", "leaves the root"}, {"test/lib", "allowlist"}, {"test/loop", "symlinks"}, {"test/up", "symlink"},
+		{"test/own", "Lockkeeper"}, {"test/twin", "hard links"}, {"test/twin2", "hard links"},
+		{"test/a/b", "test/a"}, {"test/a/b/c", "test/a"}, {"test/../lib/x", ".."}, {"../x", ".."}, {"test/..", ".."},
+		{"/etc/passwd", "outside the root"}, {filepath.Join(outside, "secret"), "outside the root"},
+		{"test/fifo", "neither a file nor a directory"}, {"test/socket", "neither a file nor a directory"},
+		{"test/sub", "a directory"}, {"test/sub/", "a directory"}, {"test/a/", "trailing slash"}, {"test/new/", "a directory"}, {".", "a directory"},
+		{"test/ro", "read-only"}, {"test/closed/f", "read-only"}, {"test/closed/new", "read-only"}, {"test/closed/deep/new", "read-only"},
+		{"test/cafe\u0301", "does not hold it"}, {"test/\xff", "UTF-8"}, {"test/a\x00b", "NUL"}, {"", "empty"},
+		{"test/" + strings.Repeat("n", 300), "too long"}, {strings.Repeat("test/", 1000), "limit"},
+		{"testing/x", "allowlist"}, {"TEST/a", "allowlist"}, {".git", ".git"}, {".git/config", ".git"}, {"test/.GIT/config", "GIT"}, {".lockkeeper/x", "Lockkeeper"},
+	}
+	if device {
+		cases = append(cases, struct{ path, word string }{"test/null", "neither a file nor a directory"})
+	}
+	var held []string
+	for _, c := range cases {
+		target := lockkeeper.Target{Path: c.path, Kind: lockkeeper.File}
+		if target.Validate() == nil && c.word != "does not hold it" {
+			held = append(held, c.path) // the grant is not what refuses
+		}
+	}
+	g := w.hold("otter", append(held, "test/caf\u00e9", "lib/x")...)
+	for _, c := range cases {
+		w.harmless(fmt.Sprintf("write %.60q", c.path), func() error {
+			_, err := w.gate.Write(t.Context(), &g.Grant, c.path, []byte("forced"))
+			return err
+		}, c.word)
+		if c.path != "test/closed/deep/new" { // which is gone already
+			w.harmless(fmt.Sprintf("delete %.60q", c.path), func() error {
+				_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Delete(c.path)})
+				return err
+			}, c.word)
+		}
+		if errs := w.gate.Check(t.Context(), &g.Grant, c.path); errs[0] == nil && c.word != "read-only" {
+			t.Errorf("check %.60q: fine", c.path)
+		}
+	}
+	w.harmless("no change", func() error { _, err := w.gate.Commit(t.Context(), &g.Grant, nil); return err }, "between 1 and")
+	w.harmless("one file twice", func() error {
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/caf\u00e9", nil), gate.Put("./test//caf\u00e9", nil)})
+		return err
+	}, "twice")
+	w.harmless("mode of nothing", func() error {
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Chmod("test/dangling2", 0o600)})
+		return err
+	})
+	w.releases(g)
+	if d := differences(beyond, scan(t, outside)); len(d) > 0 {
+		t.Errorf("outside of the root: %v", d)
+	}
+}
+
+// A path that stays inside names the file it leads to, and only that one changes.
+//
+// shows: SW-37
+func TestLinksInside(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/real/a": "a"}, gate.Options{})
+	must(t, os.Symlink("real", w.in("test/dir")), os.Symlink("real/a", w.in("test/file")))
+	g := w.hold("otter", "test/real/a", "test/real/b", "test/real/new/deep")
+	w.commit(g, gate.Put("test/file", []byte("1")))
+	w.commit(g, gate.Put("test/dir/b", []byte("2")), gate.Put("test/dir/new/deep", []byte("3")))
+	w.want(map[string]string{"test/real/a": "1", "test/real/b": "2", "test/real/new/deep": "3"})
+	for _, link := range []string{"test/dir", "test/file"} {
+		if info, err := os.Lstat(w.in(link)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v", link, err)
+		}
+	}
+	w.harmless("both names at once", func() error {
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/file", nil), gate.Put("test/real/a", nil)})
+		return err
+	}, "twice")
+	w.releases(g)
+}
+
+// Directories that are missing are made inside the allowlist, and nowhere else.
+func TestMissingParents(t *testing.T) {
+	w := newWorld(t, nil, gate.Options{Allowed: []string{"app/models"}})
+	g := w.hold("otter", "app/models/x/y.rb", "app/views/x/y.rb")
+	w.harmless("outside", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "app/views/x/y.rb", nil); return err }, "allowlist")
+	w.commit(g, gate.Put("app/models/x/y.rb", []byte("1")))
+	w.want(map[string]string{"app/models/x/y.rb": "1"})
+	w.releases(g)
+}
+
+// A grant that is not live lets nothing pass, however it ended.
+//
+// shows: SW-36 CF-11 GP-4
+func TestGrantsThatEnded(t *testing.T) {
+	clock := storetest.NewClock()
+	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{Now: clock.Now})}
+	w.plant(map[string]string{"test/a": "old"})
+	must(t, os.Mkdir(w.in(".lockkeeper"), 0o700))
+	w.open(gate.Options{})
+	write := func(g *lock.Grant) func() error {
+		return func() error {
+			_, err := w.gate.Write(t.Context(), &g.Grant, "test/a", []byte("late"))
+			return err
+		}
+	}
+	expired := w.hold("late", "test/a")
+	clock.Advance(31 * time.Minute)
+	w.harmless("expired", write(expired), "(grant)", "test/a")
+	thief := w.hold("thief", "test/a")
+	w.harmless("stolen", write(expired), "(grant)", "thief")
+	w.releases(thief)
+	w.harmless("released", write(thief), "(grant)", "test/a")
+
+	revoked := w.hold("revoked", "test/a")
+	must(t, w.locks.ForceRelease(t.Context(), revoked.ID, lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "needed"))
+	w.harmless("taken away by a person", write(revoked), "(grant)", "test/a")
+
+	elsewhere := newWorld(t, nil, gate.Options{})
+	foreign := elsewhere.hold("foreigner", "test/a")
+	w.harmless("of another space", write(foreign), "(grant)")
+	w.want(map[string]string{"test/a": "old"})
+	kept, err := w.gate.Rescue().List(t.Context())
+	if err != nil || len(kept) < 4 {
+		t.Errorf("%d pieces on the shelf, %v; what was refused should be kept", len(kept), err)
+	}
+}
+
+// Names that a folding disk takes for one file are one file to the gate, whichever
+// way they are spelled.
+//
+// shows: GP-2
+func TestFoldingDisk(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/tmpfs/features/casefold"); err != nil {
+		t.Skip("this kernel's tmpfs cannot fold case")
+	}
+	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{})}
+	mountTmpfs(t, w.dir, "size=1m,casefold")
+	must(t, os.Mkdir(w.in(".lockkeeper"), 0o700), os.Mkdir(w.in("test"), 0o755))
+	d, err := os.Open(w.in("test"))
+	must(t, err)
+	const casefold = 0x40000000
+	must(t, unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, casefold), d.Close())
+	w.plant(map[string]string{"test/user.rb": "old"})
+	w.open(gate.Options{})
+	g := w.hold("otter", "test/user.rb")
+	w.commit(g, gate.Put("test/User.RB", []byte("new")))
+	w.want(map[string]string{"test/user.rb": "new"})
+	w.harmless("two spellings of one file", func() error {
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/USER.rb", nil), gate.Put("test/user.rb", nil)})
+		return err
+	}, "twice")
+	w.releases(g)
+}
+
+// mountTmpfs puts a small disk at a directory for the length of a test, which only
+// root can have.
+func mountTmpfs(t *testing.T, dir, options string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Skip("cannot mount:", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A mount below the root is another disk: no rename reaches it, and nothing is
+// copied there instead.
+//
+// shows: DL-48
+func TestAnotherDevice(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/a": "a"}, gate.Options{})
+	must(t, os.Mkdir(w.in("test/disk"), 0o755))
+	mountTmpfs(t, w.in("test/disk"), "size=64k")
+	g := w.hold("otter", "test/a", "test/disk/x", "test/disk/deep/x")
+	for _, path := range []string{"test/disk/x", "test/disk/deep/x"} {
+		w.harmless(path, func() error {
+			_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("2")), gate.Put(path, nil)})
+			return err
+		}, "another device or mount")
+	}
+	w.releases(g)
+}
+
+// shows: GP-4
+func TestFullDisk(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{})}
+	mountTmpfs(t, w.dir, "size=256k")
+	must(t, os.Mkdir(w.in(".lockkeeper"), 0o700))
+	files := map[string]string{"test/a": "a", "test/b": "b"}
+	w.plant(files)
+	w.open(gate.Options{})
+	g := w.hold("otter", "test/a", "test/b", "test/new/c")
+	big := []byte(strings.Repeat("x", 1<<20))
+	w.harmless("one file", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "test/a", big); return err }, "no space left", "nothing in the tree was changed")
+	w.harmless("several", func() error {
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("2")), gate.Delete("test/b"), gate.Put("test/new/c", big)})
+		return err
+	}, "no space left")
+	w.commit(g, gate.Put("test/a", []byte("small")))
+	want := maps.Clone(files)
+	want["test/a"] = "small"
+	w.want(want)
+	w.releases(g)
+}
+
+// A root that is replaced under the gate stays the one it was opened as.
+func TestRootMovedAway(t *testing.T) {
+	top := t.TempDir()
+	w := &world{t: t, dir: filepath.Join(top, "root"), store: memstore.New(space, memstore.Options{})}
+	w.plant(map[string]string{"test/a": "a", ".lockkeeper/x": ""})
+	w.open(gate.Options{})
+	g := w.hold("otter", "test/a")
+	must(t, os.Rename(w.dir, filepath.Join(top, "moved")), os.MkdirAll(w.in("test"), 0o755), os.WriteFile(w.in("test/a"), []byte("decoy"), 0o644))
+	w.commit(g, gate.Put("test/a", []byte("b")))
+	if got, err := os.ReadFile(w.in("test/a")); string(got) != "decoy" {
+		t.Errorf("the decoy holds %q, %v", got, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(top, "moved/test/a")); string(got) != "b" {
+		t.Errorf("the root holds %q, %v", got, err)
+	}
+	w.releases(g)
+}

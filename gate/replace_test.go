@@ -1,0 +1,308 @@
+package gate_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/durable/durabletest"
+	"lockkeeper/gate"
+	"lockkeeper/lock"
+	"lockkeeper/store/sqlstore"
+)
+
+// atMaps is where the tests of whole directories may write.
+var atMaps = gate.Options{Allowed: []string{"maps"}}
+
+// holdDir takes a grant on directories as a whole, which policy dal permits.
+func (w *world) holdDir(dirs ...string) *lock.Grant {
+	w.t.Helper()
+	req := lockkeeper.Request{Holder: "cartographer", Policy: "dal"}
+	for _, dir := range dirs {
+		req.Locks = append(req.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: dir, Kind: lockkeeper.Dir}, Mode: lockkeeper.Write})
+	}
+	g, err := w.locks.TryAcquire(w.t.Context(), req)
+	must(w.t, err)
+	return g
+}
+
+// filled writes files into a directory, content by path.
+func filled(files map[string]string) func(string) error {
+	return func(dir string) error {
+		for path, content := range files {
+			path = filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (w *world) replace(g *lock.Grant, target, final string, files map[string]string) *lockkeeper.Landing {
+	w.t.Helper()
+	l, err := w.gate.ReplaceDir(w.t.Context(), &g.Grant, target, final, filled(files))
+	must(w.t, err)
+	return l
+}
+
+// noDrafts holds that nothing is in preparation below a target.
+func (w *world) noDrafts(target string) {
+	w.t.Helper()
+	entries, err := os.ReadDir(w.in(target + "/tmp"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.t.Error(err)
+	}
+	for _, e := range entries {
+		w.t.Errorf("%s/tmp/%s was left behind", target, e.Name())
+	}
+}
+
+func checkReplaceDir(t *testing.T, w *world) {
+	g := w.holdDir("maps/m1")
+	first := w.replace(g, "maps/m1", "current", map[string]string{"index": "1", "tiles/0/0": "1"})
+	w.want(map[string]string{"maps/m1/current/index": "1", "maps/m1/current/tiles/0/0": "1"})
+	if c := first.Changes[0]; first.State != lockkeeper.Decided && first.State != lockkeeper.Committed || c.Old.Exists() || c.New.Kind != lockkeeper.Dir || c.Path != "maps/m1/current" {
+		t.Errorf("landing %+v", first)
+	}
+	if got, err := w.gate.Landing(t.Context(), first.Seq); err != nil || got.State != lockkeeper.Committed {
+		t.Errorf("the manifest says %v, %v", got, err)
+	}
+	if same, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"index": "1", "tiles/0/0": "1"})); err != nil || same != nil {
+		t.Errorf("the same once more: %v, %v", same, err)
+	}
+	second := w.replace(g, "maps/m1/", "current", map[string]string{"index": "2"})
+	w.want(map[string]string{"maps/m1/current/index": "2"})
+	if second.Changes[0].Old != first.Changes[0].New {
+		t.Errorf("the second replaced %s, the first left %s", second.Changes[0].Old, first.Changes[0].New)
+	}
+	// The displaced directory is kept whole.
+	kept, err := filepath.Glob(w.in(".lockkeeper/kept/*/" + second.Commit + "/0/tiles/0/0"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("the directory as it was is not kept: %v, %v", kept, err)
+	}
+	_, err = w.gate.Undo(t.Context(), &g.Grant, second.Seq)
+	if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "kept/") {
+		t.Errorf("undo: %v; it should say where the old directory is", err)
+	}
+	w.noStages()
+	w.noDrafts("maps/m1")
+	w.releases(g)
+}
+
+// shows: DL-46 DL-47 DL-49
+func TestReplaceDir(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		checkReplaceDir(t, newWorld(t, map[string]string{"maps/m1/x": ""}, atMaps).without("maps/m1/x"))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		w := &world{t: t, dir: t.TempDir()}
+		must(t, os.MkdirAll(w.in("maps/m1"), 0o755), os.Mkdir(w.in(".lockkeeper"), 0o700))
+		db := w.in(".lockkeeper/locks.db")
+		must(t, sqlstore.CreateSQLite(t.Context(), db, space))
+		store, err := sqlstore.OpenSQLite(t.Context(), db, space, sqlstore.Options{})
+		must(t, err)
+		t.Cleanup(func() { must(t, store.Close()) })
+		w.store = store
+		w.open(atMaps)
+		checkReplaceDir(t, w)
+	})
+}
+
+func (w *world) without(path string) *world {
+	w.t.Helper()
+	must(w.t, os.Remove(w.in(path)))
+	return w
+}
+
+// Whoever reads the directory while it is replaced finds it there, old or new, and
+// never a mixture.
+//
+// shows: DL-49 GP-31
+func TestReplaceDirIsNeverAbsent(t *testing.T) {
+	w := newWorld(t, map[string]string{"maps/m1/current/a": "0", "maps/m1/current/b": "0"}, atMaps)
+	g := w.holdDir("maps/m1")
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	read := 0
+	wg.Go(func() {
+		for ; !done.Load(); read++ {
+			dir, err := os.OpenRoot(w.in("maps/m1/current")) // by its path, at a moment of its own
+			if err != nil {
+				t.Error("absent:", err)
+				return
+			}
+			a, errA := dir.ReadFile("a")
+			b, errB := dir.ReadFile("b")
+			if err := errors.Join(errA, errB, dir.Close()); err != nil || string(a) != string(b) {
+				t.Errorf("read %q and %q, %v", a, b, err)
+				return
+			}
+		}
+	})
+	for n := range 50 {
+		w.replace(g, "maps/m1", "current", map[string]string{"a": fmt.Sprint(n + 1), "b": fmt.Sprint(n + 1)})
+	}
+	done.Store(true)
+	wg.Wait()
+	t.Logf("%d reads", read)
+	w.want(map[string]string{"maps/m1/current/a": "50", "maps/m1/current/b": "50"})
+	w.releases(g)
+}
+
+// shows: DL-46 DL-48
+func TestReplaceDirRefused(t *testing.T) {
+	w := newWorld(t, map[string]string{"maps/m1/current/a": "old", "maps/m1/file": "f", "maps/m2/current/a": "old", "lib/current/a": "old", "maps/m3/tmp": "a file"}, atMaps)
+	outside := t.TempDir()
+	must(t, os.Symlink(outside, w.in("maps/m1/link")))
+	g := w.holdDir("maps/m1", "lib", "maps/m3", "maps/gone")
+	single := w.hold("otter", "maps/m2")
+	replace := func(grant *lock.Grant, target, final string, fill func(string) error) func() error {
+		return func() error {
+			_, err := w.gate.ReplaceDir(t.Context(), &grant.Grant, target, final, fill)
+			return err
+		}
+	}
+	fine := filled(map[string]string{"a": "new"})
+	must(t, os.Mkdir(w.in("maps/m1/tmp"), 0o755)) // as every target has it after its first time
+	failure := errors.New("the source is gone")
+	w.harmless("fill fails", replace(g, "maps/m1", "current", func(dir string) error {
+		return errors.Join(fine(dir), failure)
+	}), failure.Error(), "nothing was replaced")
+	w.harmless("fill plants a link", replace(g, "maps/m1", "current", func(dir string) error { return os.Symlink("/etc", filepath.Join(dir, "x")) }), "neither a file nor a directory")
+	w.harmless("fill plants a FIFO", replace(g, "maps/m1", "current", func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "x"), 0o644) }), "neither a file nor a directory")
+	w.harmless("fill removes the draft", replace(g, "maps/m1", "current", os.RemoveAll), "nothing was replaced")
+	w.harmless("final is a file", replace(g, "maps/m1", "file", fine), "file")
+	w.harmless("final is a link", replace(g, "maps/m1", "link", fine), "leaves the root")
+	for _, final := range []string{"", ".", "..", "a/b", "../m2", "tmp", "/etc", ".git", ".lockkeeper", "a\x00b"} {
+		w.harmless(fmt.Sprintf("final %q", final), replace(g, "maps/m1", final, fine))
+	}
+	w.harmless("target is a file", replace(g, "maps/m1/file", "current", fine), "file")
+	w.harmless("target is missing", replace(g, "maps/gone", "current", fine), "no such directory")
+	w.harmless("target outside", replace(g, "..", "current", fine), "..")
+	w.harmless("outside of the allowlist", replace(g, "lib", "current", fine), "allowlist")
+	w.harmless("tmp is a file", replace(g, "maps/m3", "current", fine), "tmp")
+	w.harmless("not held", replace(g, "maps/m2", "current", fine), "(coverage)", "otter")
+	w.harmless("held as a file", replace(single, "maps/m2", "current", fine), "(coverage)", "single file")
+	w.harmless("no grant", replace(&lock.Grant{}, "maps/m1", "current", fine), "(grant)")
+	w.releases(single)
+	w.harmless("released", replace(single, "maps/m2", "current", fine), "(grant)")
+	for _, target := range []string{"maps/m1", "maps/m2"} {
+		w.noDrafts(target)
+	}
+	w.releases(g)
+}
+
+// What is not in the allowlist is not written, even for a moment.
+func TestReplaceDirDraftIsAllowed(t *testing.T) {
+	w := newWorld(t, map[string]string{"maps/m1/current/a": "old"}, gate.Options{Allowed: []string{"maps/m1/current"}})
+	g := w.holdDir("maps/m1")
+	w.harmless("draft outside of the allowlist", func() error {
+		_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
+		return err
+	}, "allowlist", "maps/m1/tmp")
+	w.releases(g)
+}
+
+// otherDevice is a disk on which drafts seem to be on a device of their own.
+type otherDevice struct{ durable.OSDisk }
+
+func (d otherDevice) Lstat(at *os.File, name string) (durable.Stat, error) {
+	st, err := d.OSDisk.Lstat(at, name)
+	if filepath.Base(filepath.Clean(at.Name())) == "tmp" {
+		st.Dev++
+	}
+	return st, err
+}
+
+// shows: DL-48
+func TestReplaceDirOnAnotherDevice(t *testing.T) {
+	opt := atMaps
+	opt.Disk = otherDevice{}
+	w := newWorld(t, map[string]string{"maps/m1/current/a": "old"}, opt)
+	must(t, os.Mkdir(w.in("maps/m1/tmp"), 0o755))
+	g := w.holdDir("maps/m1")
+	w.harmless("another device", func() error {
+		_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
+		return err
+	}, "another device")
+	if landed := w.events(lockkeeper.EventLanded); len(landed) > 0 {
+		t.Errorf("decided all the same: %v", landed)
+	}
+	w.noDrafts("maps/m1")
+	w.releases(g)
+}
+
+// An edit in the directory between its last look and the exchange is somebody's:
+// the directory stays as they left it.
+func TestReplaceDirMeetsAnEdit(t *testing.T) {
+	w := &world{}
+	disk := newMeddle(durabletest.Exchange, 1, func() { must(t, os.WriteFile(w.in("maps/m1/current/b"), []byte("theirs"), 0o644)) })
+	opt := atMaps
+	opt.Disk = disk
+	*w = *newWorld(t, map[string]string{"maps/m1/current/a": "old"}, opt)
+	g := w.holdDir("maps/m1")
+	disk.armed = true
+	_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
+	w.refused(err, "base", "maps/m1/current")
+	w.want(map[string]string{"maps/m1/current/a": "old", "maps/m1/current/b": "theirs"})
+	w.noStages()
+	w.noDrafts("maps/m1")
+	w.releases(g)
+}
+
+// What an abandoned replacement left is cleared away, or brought to its end when it
+// was decided: at whichever operation its writer ended.
+//
+// shows: DL-49 GP-31
+func TestReplaceDirAbandoned(t *testing.T) {
+	inMemory(t)
+	var states []string
+	for k, more := 0, true; more; k++ {
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			w := newWorld(t, map[string]string{"maps/m1/current/a": "old", "maps/m1/current/b": "old"}, atMaps)
+			disk := &durabletest.FaultyDisk{}
+			opt := atMaps
+			opt.Disk = disk
+			w.open(opt)
+			g := w.holdDir("maps/m1")
+			disk.CrashAt(len(disk.Trace()) + k)
+			_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
+			more = err != nil
+			w.open(atMaps) // a process that did not crash
+			if _, err := w.locks.Release(t.Context(), g.ID, g.Token); err != nil {
+				t.Error(err)
+			}
+			if _, err := w.gate.Recover(t.Context()); err != nil {
+				t.Error(err)
+			}
+			w.noStages()
+			w.noDrafts("maps/m1")
+			switch files := w.files(); {
+			case len(files) == 2 && files["maps/m1/current/a"] == "old" && files["maps/m1/current/b"] == "old":
+				states = append(states, "old")
+			case len(files) == 1 && files["maps/m1/current/a"] == "new":
+				states = append(states, "new")
+			default:
+				t.Errorf("neither old nor new: %v", files)
+			}
+			if e, err := w.locks.Entry(t.Context(), g.ID); err != nil || e != nil {
+				t.Errorf("the grant is still there: %v, %v", e, err)
+			}
+		})
+	}
+	if slices.Index(states, "old") < 0 || slices.Index(states, "new") < 0 || !slices.IsSortedFunc(states, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("states %v, want old ones and then new ones", states)
+	}
+}

@@ -1,0 +1,144 @@
+package gate_test
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+)
+
+// scene is a commit, and the tree before and after it as scan describes it.
+type scene struct {
+	changes  []gate.Change
+	old, new map[string]string
+}
+
+// bystander is a file that no scene touches.
+const bystander = "test/bystander"
+
+func plain(content string) string { return "-rw-r--r-- " + content }
+
+// add joins one more change of some kind, with names of its own, to a scene.
+func (s *scene) add(kind, name string) {
+	path := "test/" + name
+	before, after := plain("old "+name), plain("new "+name)
+	put := gate.Put(path, []byte("new "+name))
+	switch kind {
+	case "create":
+		s.changes, s.new[path] = append(s.changes, put), after
+	case "deep":
+		put.Path = "test/made/" + name + "/in/it"
+		s.changes, s.new[put.Path] = append(s.changes, put), after
+		for dir := filepath.Dir(put.Path); dir != "test"; dir = filepath.Dir(dir) {
+			s.new[dir] = "drwxr-xr-x "
+		}
+	case "replace":
+		s.changes, s.old[path], s.new[path] = append(s.changes, put), before, after
+	case "delete":
+		s.changes, s.old[path] = append(s.changes, gate.Delete(path)), before
+	case "rename":
+		s.changes, s.old[path], s.new[path+".moved"] = append(s.changes, gate.Rename(path, path+".moved")...), before, before
+	case "mode":
+		s.changes, s.old[path], s.new[path] = append(s.changes, gate.Chmod(path, 0o750)), before, "-rwxr-x--- old "+name
+	}
+}
+
+// kinds are the kinds of a change.
+var kinds = []string{"create", "deep", "replace", "delete", "rename", "mode"}
+
+// scenes are commits of every kind, and of 2, 3 and 20 files.
+func scenes() map[string]scene {
+	all := map[string][]string{
+		"two":    {"replace", "create"},
+		"three":  {"create", "create", "create"},
+		"twenty": slices.Concat(slices.Repeat([]string{"replace", "create", "deep", "delete"}, 3), []string{"rename", "mode", "rename", "mode", "replace", "create"}),
+	}
+	for _, kind := range kinds {
+		all[kind] = []string{kind}
+	}
+	out := map[string]scene{}
+	for name, list := range all {
+		s := scene{old: map[string]string{}, new: map[string]string{}}
+		for n, kind := range list {
+			s.add(kind, fmt.Sprint("f", n))
+		}
+		for _, dir := range []string{".", "test"} {
+			s.old[dir], s.new[dir] = "drwxr-xr-x ", "drwxr-xr-x "
+		}
+		s.old[bystander], s.new[bystander] = plain("stays"), plain("stays")
+		out[name] = s
+	}
+	return out
+}
+
+func (s scene) paths() (list []string) {
+	for _, c := range s.changes {
+		list = append(list, c.Path)
+	}
+	return list
+}
+
+// plant makes the tree a scan describes, and nothing else.
+func plantScan(t testing.TB, root string, tree map[string]string) {
+	t.Helper()
+	must(t, os.RemoveAll(filepath.Join(root, "test")), os.Chmod(root, 0o755))
+	for _, path := range slices.Sorted(maps.Keys(tree)) {
+		at := filepath.Join(root, path)
+		if tree[path][0] == 'd' {
+			must(t, os.MkdirAll(at, 0o755))
+			continue
+		}
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(tree[path][len(plain("")):]), 0o644))
+	}
+}
+
+// holds reports whether a tree is as a scan, apart from some paths.
+func holds(tree, want map[string]string, except ...string) bool {
+	tree, want = maps.Clone(tree), maps.Clone(want)
+	for _, path := range except {
+		delete(tree, path)
+		delete(want, path)
+	}
+	return maps.Equal(tree, want)
+}
+
+// edit is what a person does to a file meanwhile, without asking anybody.
+func edit(t testing.TB, root, path, content string) {
+	t.Helper()
+	at := filepath.Join(root, path)
+	must(t, os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), fs.FileMode(0o644)))
+}
+
+// agreed holds that the tree is wholly what the one landing under a grant made of
+// it, apart from some paths, and that this landing has ended. Where none was
+// decided, it counts as undone.
+func agreed(w *world, grantID string, s scene, except ...string) (state lockkeeper.LandingState, decided bool) {
+	t := w.t
+	t.Helper()
+	var found []*lockkeeper.Landing
+	must(t, w.store.View(t.Context(), func(r lockkeeper.Reader) (err error) {
+		found, err = r.Landings(lockkeeper.LandingQuery{GrantID: grantID})
+		return err
+	}))
+	state = lockkeeper.Undone
+	if decided = len(found) > 0; decided {
+		state = found[0].State
+	}
+	want := s.old
+	switch {
+	case len(found) > 1 || state == lockkeeper.Decided:
+		t.Errorf("%d landings, %s", len(found), state)
+	case state == lockkeeper.Committed:
+		want = s.new
+	}
+	if tree := scan(t, w.dir, ".lockkeeper"); !holds(tree, want, except...) {
+		t.Errorf("the landing is %s, but %v", state, differences(want, tree))
+	}
+	return state, decided
+}

@@ -1,0 +1,157 @@
+package gate_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+)
+
+// A hostile neighbour keeps exchanging a directory for a link out of the root, for
+// one into a part that may not be written, and for one that stood outside, so that
+// the directory itself is outside meanwhile. Nothing is left written outside,
+// nothing that was there is lost, and what the gate says it has done is done.
+//
+// shows: SW-35 SW-38
+func TestSwappedDirectory(t *testing.T) {
+	const rounds = 2_000
+	inMemory(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	draw := rand.New(rand.NewPCG(seed, 1))
+	outside := t.TempDir()
+	w := newWorld(t, map[string]string{"test/spot/f": "0", "test/spot/sub/g": "0", "lib/f": "sentinel", "lib/sub/g": "sentinel"}, gate.Options{})
+	must(t, os.WriteFile(filepath.Join(outside, "f"), []byte("sentinel"), 0o644), os.Mkdir(filepath.Join(outside, "sub"), 0o755),
+		os.Symlink(outside, filepath.Join(outside, "away")), os.Symlink(outside, w.in("test/out")), os.Symlink("../lib", w.in("test/lib")))
+	before, lib := scan(t, outside), scan(t, w.in("lib"))
+	paths := []string{"test/spot/f", "test/spot/sub/g", "test/spot/new", "test/spot/fresh/h"}
+
+	calm := keepSwapping(t, w.in("test/spot"), w.in("test/out"), w.in("test/lib"), filepath.Join(outside, "away"))
+	refused, torn := 0, 0
+	var was map[string]string
+	calm(func() { was = w.files() })
+	for n := range rounds {
+		content := fmt.Sprint(n + 1)
+		var changes []gate.Change
+		for _, path := range paths {
+			switch draw.IntN(4) {
+			case 0, 1:
+				changes = append(changes, gate.Put(path, []byte(content)))
+			case 2:
+				changes = append(changes, gate.Delete(path))
+			}
+		}
+		if len(changes) == 0 {
+			continue
+		}
+		g := w.hold("otter", slices.Concat(paths, []string{"lib/f", "lib/sub/g", "lib/new", "lib/fresh/h"})...)
+		_, err := w.gate.Commit(t.Context(), &g.Grant, changes)
+		if code := lockkeeper.CodeOf(err); err != nil && code != lockkeeper.CodeViolation && code != lockkeeper.CodeInput {
+			t.Fatalf("round %d: %v", n, err)
+		}
+		want := maps.Clone(was)
+		for _, c := range changes {
+			if want[c.Path] = content; c.Delete {
+				delete(want, c.Path)
+			}
+		}
+		var now map[string]string
+		calm(func() { now = w.files() })
+		switch {
+		case err == nil && !maps.Equal(now, want):
+			t.Fatalf("round %d: landed %v on %v, found %v", n, changes, was, now)
+		case err != nil:
+			refused++
+			// What could not be put back, because the directory was elsewhere, is kept.
+			for _, path := range paths {
+				if now[path] == was[path] {
+					continue
+				}
+				torn++
+				if kept := w.shelf()[path]; now[path] != want[path] || was[path] != "" && !slices.Contains(kept, was[path]) {
+					t.Fatalf("round %d: %v; %s was %q, is %q, and the shelf has %q", n, err, path, was[path], now[path], kept)
+				}
+			}
+		}
+		was = now
+		w.releases(g)
+		if t.Failed() {
+			t.Fatalf("round %d: %v", n, err)
+		}
+	}
+	if refused == 0 || refused == rounds {
+		t.Errorf("%d of %d rounds were refused: nobody met anybody", refused, rounds)
+	}
+	t.Logf("%d of %d rounds were refused, %d files kept on the shelf meanwhile", refused, rounds, torn)
+	calm(func() {
+		for _, d := range append(differences(before, scan(t, outside)), differences(lib, scan(t, w.in("lib")))...) {
+			t.Error(d)
+		}
+		for path := range w.files() {
+			if !slices.Contains(paths, path) && !strings.HasPrefix(path, "lib/") {
+				t.Errorf("%s should not be there", path)
+			}
+		}
+	})
+	w.noStages()
+}
+
+// inMemory lets a test of many rounds, for which it does not matter what survives
+// a power failure, work on a disk in memory where there is one.
+func inMemory(t testing.TB) {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", shm)
+	}
+}
+
+// keepSwapping exchanges a directory for links, one after the other, until the end
+// of the test. What is done calmly is done with the directory in its place.
+func keepSwapping(t *testing.T, spot string, links ...string) (calm func(func())) {
+	exchange := func(a, b string) error {
+		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	}
+	var mu sync.Mutex
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; !done.Load(); n++ {
+			mu.Lock()
+			err := exchange(spot, links[n%len(links)])
+			for range n % 7 * 10 {
+				runtime.Gosched()
+			}
+			err = errors.Join(err, exchange(spot, links[n%len(links)]))
+			mu.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range n % 5 * 20 {
+				runtime.Gosched()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		done.Store(true)
+		wg.Wait()
+	})
+	return func(act func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		act()
+	}
+}

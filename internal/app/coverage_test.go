@@ -1,0 +1,272 @@
+package app_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/lock"
+	"lockkeeper/store/sqlstore"
+)
+
+// workTree is a root in a git work tree, in which nothing is committed.
+type workTree struct {
+	*testing.T
+	*app.App
+	dir string
+}
+
+func newWorkTree(t *testing.T) *workTree {
+	t.Helper()
+	s := settings(t)
+	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w := &workTree{t, open(t, s), s.Dir}
+	w.git("init", "-q")
+	return w
+}
+
+func (w *workTree) git(args ...string) {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), "git", append([]string{"-c", "user.name=Otter", "-c", "user.email=otter@example.org"}, args...)...)
+	cmd.Dir = w.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// hold takes a grant of a policy that lets it grow, and trees be written.
+func (w *workTree) hold(mode lockkeeper.Mode, path string) *lock.Grant {
+	w.Helper()
+	return w.ask(lockkeeper.Request{Holder: "otter", Policy: "dal"}, mode, path)
+}
+
+func (w *workTree) ask(req lockkeeper.Request, mode lockkeeper.Mode, path string) *lock.Grant {
+	w.Helper()
+	req.Locks = []lockkeeper.Lock{w.lock(mode, path)}
+	g, err := w.Hold(w.Context(), req, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return g
+}
+
+func (w *workTree) lock(mode lockkeeper.Mode, path string) lockkeeper.Lock {
+	w.Helper()
+	l, err := w.Resolve(mode, path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return l
+}
+
+func (w *workTree) release(g *lock.Grant) {
+	w.Helper()
+	if err := g.Release(context.Background()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// when is the time of the newest event of a kind.
+func (w *workTree) when(kind lockkeeper.EventKind) time.Time {
+	w.Helper()
+	events, err := w.Locks.Events(w.Context(), lockkeeper.EventQuery{Latest: true, Limit: 1_000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, ev := range events {
+		if ev.Kind == kind {
+			return ev.At
+		}
+	}
+	w.Fatalf("no event %s", kind)
+	return time.Time{}
+}
+
+// change finds out about a path that was modified at a time.
+func (w *workTree) change(path string, modified time.Time) app.WorkChange {
+	w.Helper()
+	if err := os.Chtimes(filepath.Join(w.dir, path), modified, modified); err != nil {
+		w.Fatal(err)
+	}
+	return w.find(path)
+}
+
+func (w *workTree) find(path string) app.WorkChange {
+	w.Helper()
+	list, err := w.Changes(w.Context(), app.NewGit(w.dir, w.dir, os.Environ()), false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Path == path {
+			return c
+		}
+	}
+	w.Fatalf("%s is not among %+v", path, list)
+	return app.WorkChange{}
+}
+
+func (w *workTree) want(path string, modified time.Time, state string) {
+	w.Helper()
+	if c := w.change(path, modified); c.State != state || c.BeforeLog {
+		w.Errorf("modified %s: %+v, want %s", modified, c, state)
+	}
+}
+
+// A change is covered from the moment when its lock was given to the moment when
+// it ended, with the slack of the clock of files at the beginning.
+//
+// shows: CF-15
+func TestChangeIsCoveredByAGrantThatEnded(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "app/a.rb"), "a")
+	write(t, filepath.Join(w.dir, "app/b.rb"), "b")
+	first := w.hold(lockkeeper.Write, "app/a.rb")
+	from := w.when(lockkeeper.EventAcquired)
+	w.release(first)
+	until := w.when(lockkeeper.EventReleased)
+	w.release(w.hold(lockkeeper.Read, "app/a.rb"))
+
+	w.want("app/a.rb", from, app.ChangeCovered)
+	w.want("app/a.rb", from.Add(-5*time.Millisecond), app.ChangeCovered)
+	w.want("app/a.rb", from.Add(-20*time.Millisecond), app.ChangeUncovered)
+	w.want("app/a.rb", until, app.ChangeCovered)
+	w.want("app/a.rb", until.Add(time.Millisecond), app.ChangeUncovered)
+	w.want("app/b.rb", until, app.ChangeUncovered)
+
+	c := w.change("app/a.rb", until)
+	if c.Holder != "otter" || c.GrantID != first.ID || !c.HeldFrom.Equal(from) || !c.HeldUntil.Equal(until) || !c.Modified.Equal(until) {
+		t.Errorf("%+v, want grant %s from %s to %s", c, first.ID, from, until)
+	}
+}
+
+func TestChangeIsCoveredByALockOnTheTreeAbove(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "app/data/x/y"), "y")
+	write(t, filepath.Join(w.dir, "app/database"), "not below")
+	g := w.hold(lockkeeper.Write, "app/data")
+	w.release(g)
+	until := w.when(lockkeeper.EventReleased)
+	w.want("app/data/x/y", until, app.ChangeCovered)
+	w.want("app/database", until, app.ChangeUncovered)
+}
+
+// What a grant gained later covers from then on.
+func TestChangeBeforeTheGrantGrewIsUncovered(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "a"), "a")
+	write(t, filepath.Join(w.dir, "b"), "b")
+	const earlier = 20 * time.Millisecond
+	g := w.hold(lockkeeper.Upgradeable, "a")
+	if _, err := w.Locks.Upgrade(t.Context(), g.ID, g.Token, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Locks.Extend(t.Context(), g.ID, g.Token, w.lock(lockkeeper.Write, "b")); err != nil {
+		t.Fatal(err)
+	}
+	w.release(g)
+	for path, kind := range map[string]lockkeeper.EventKind{"a": lockkeeper.EventUpgraded, "b": lockkeeper.EventExtended} {
+		w.want(path, w.when(kind).Add(-earlier), app.ChangeUncovered)
+		w.want(path, w.when(kind), app.ChangeCovered)
+		w.want(path, w.when(lockkeeper.EventReleased), app.ChangeCovered)
+	}
+}
+
+// A grant that was taken away, or whose time ran out, covers up to then.
+func TestChangeIsCoveredHoweverTheGrantEnded(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "a"), "a")
+	write(t, filepath.Join(w.dir, "b"), "b")
+	g := w.ask(lockkeeper.Request{Holder: "otter"}, lockkeeper.Write, "a")
+	if err := w.Locks.ForceRelease(t.Context(), g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "for a test"); err != nil {
+		t.Fatal(err)
+	}
+	w.want("a", w.when(lockkeeper.EventForceReleased), app.ChangeCovered)
+	w.want("a", w.when(lockkeeper.EventForceReleased).Add(time.Millisecond), app.ChangeUncovered)
+
+	lapsing := w.ask(lockkeeper.Request{Holder: "otter", TTL: time.Millisecond}, lockkeeper.Write, "b")
+	for e := new(lock.Entry); e != nil; { // until its lease is past; nobody frees it
+		var err error
+		if e, err = w.Locks.Entry(t.Context(), lapsing.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := w.when(lockkeeper.EventAcquired)
+	if c := w.change("b", from); c.State != app.ChangeCovered || c.GrantID != lapsing.ID || c.HeldUntil != nil {
+		t.Errorf("under a lapsed grant: %+v", c)
+	}
+	w.want("b", from.Add(-20*time.Millisecond), app.ChangeUncovered)
+	if _, err := w.Locks.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.want("b", w.when(lockkeeper.EventExpired), app.ChangeCovered)
+	w.want("b", w.when(lockkeeper.EventExpired).Add(time.Millisecond), app.ChangeUncovered)
+}
+
+// Where the log has been cut, what it does not tell is not covered, and said.
+func TestChangeBeforeTheLog(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "a"), "a")
+	write(t, filepath.Join(w.dir, "b"), "b")
+	g := w.hold(lockkeeper.Write, "a")
+	from := w.when(lockkeeper.EventAcquired)
+	w.release(w.hold(lockkeeper.Write, "z"))
+	w.release(g)
+	until := w.when(lockkeeper.EventReleased)
+	w.want("a", until, app.ChangeCovered)
+	w.want("b", from, app.ChangeUncovered)
+
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(w.dir, w.Config.Store), w.Space, sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.Prune(time.Time{}, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	for path, modified := range map[string]time.Time{"a": until, "b": from} {
+		if c := w.change(path, modified); c.State != app.ChangeUncovered || !c.BeforeLog {
+			t.Errorf("%s: %+v", path, c)
+		}
+	}
+	w.want("b", until.Add(time.Hour), app.ChangeUncovered) // of then the log tells all
+}
+
+// A deletion has the time of the nearest directory that is left, or of what is
+// there instead of one, wherever that leads.
+func TestDeletionHasTheTimeOfItsDirectory(t *testing.T) {
+	w := newWorkTree(t)
+	write(t, filepath.Join(w.dir, "app/models/a.rb"), "a")
+	write(t, filepath.Join(w.dir, "lib/deep/b.rb"), "b")
+	w.git("add", ".")
+	w.git("commit", "-qm", "first")
+	g := w.hold(lockkeeper.Write, "app/models/a.rb")
+	for _, path := range []string{"app/models", "lib"} {
+		if err := os.RemoveAll(filepath.Join(w.dir, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(w.dir, "lib")); err != nil {
+		t.Fatal(err)
+	}
+	w.release(g)
+	until := w.when(lockkeeper.EventReleased)
+	for modified, state := range map[time.Time]string{until: app.ChangeCovered, until.Add(time.Second): app.ChangeUncovered} {
+		if err := os.Chtimes(filepath.Join(w.dir, "app"), modified, modified); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.find("app/models/a.rb"); c.State != state || !c.Modified.Equal(modified) {
+			t.Errorf("directory of %s: %+v", modified, c)
+		}
+	}
+	if c := w.find("lib/deep/b.rb"); c.State != app.ChangeUncovered {
+		t.Errorf("behind a link: %+v", c)
+	}
+}

@@ -1,0 +1,239 @@
+package lockkeeper_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayChange lists, by directory or file, who changes files other than through the
+// gate, and why that is not the shared tree.
+var mayChange = map[string]string{
+	"durable":                            "the operations themselves",
+	"rescue":                             "its shelf in .lockkeeper",
+	"store/sqlstore":                     "the database, and what lies beside it",
+	"internal/app/world.go":              "a witness in the user's own state directory",
+	"internal/app/state.go":              "tokens in the user's own state directory",
+	"internal/app/init.go":               ".lockkeeper itself, and a first configuration for a person to edit",
+	"internal/app/hook.go":               "a hook of git, which a person asks for",
+	"internal/cli/demo.go":               "a demonstration in a directory of its own",
+	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",
+	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
+}
+
+// changing are the names of functions and methods that change files, whoever has
+// them: packages os, syscall and unix, os.Root, *os.File, durable.Ops and
+// durable.Disk.
+var changing = words(`WriteFile WriteJSON Create CreateTemp Creat Rename Renameat Renameat2 Move Exchange
+	Remove RemoveAll RemoveDir Unlink Unlinkat Rmdir Mkdir MkdirAll MkdirTemp Mkdirat Mkfifo Mkfifoat Mknod Mknodat
+	Chmod Fchmod Fchmodat Chown Lchown Fchown Fchownat Chtimes Utimes UtimesNano UtimesNanoAt
+	Symlink Symlinkat Link Linkat Truncate Ftruncate Fallocate CopyFS Setxattr Lsetxattr Fsetxattr Removexattr`)
+
+// opening are those that change files when they are told to.
+var opening = words("OpenFile Open Openat Openat2")
+
+var writeFlags = words("O_WRONLY O_RDWR O_CREATE O_CREAT O_TRUNC O_APPEND O_TMPFILE")
+
+// ours are packages whose functions with such names are made of these, and are
+// held to account themselves.
+var ours = words("gate lock memstore sqlstore rescue tree lockkeeper app process config")
+
+func words(s string) []string { return strings.Fields(s) }
+
+// act is one place in the module that changes files.
+type act struct {
+	file string // relative to the root
+	in   string // the function
+	on   string // the package, or what has the method
+	name string
+}
+
+// acts finds what changes files in a source, and calls of the functions besides.
+func acts(file, text string, besides ...string) (found []act, err error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, decl := range parsed.Decls {
+		in := "a variable"
+		if fn, ok := decl.(*ast.FuncDecl); ok {
+			in = fn.Name.Name
+		}
+		called := map[ast.Expr]*ast.CallExpr{}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				called[n.Fun] = n
+			case *ast.SelectorExpr: // called, or handed on as a value
+				a := act{file: file, in: in, on: receiver(n.X), name: n.Sel.Name}
+				call := called[n]
+				changes := slices.Contains(changing, a.name) || slices.Contains(opening, a.name) && call != nil && mentions(call.Args, writeFlags)
+				if (changes || slices.Contains(besides, a.name)) && !slices.Contains(ours, a.on) {
+					found = append(found, a)
+				}
+			}
+			return true
+		})
+	}
+	return found, nil
+}
+
+// receiver is the last name of what a method is called on.
+func receiver(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	}
+	return "a value"
+}
+
+func mentions(list []ast.Expr, names []string) (found bool) {
+	for _, x := range list {
+		ast.Inspect(x, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && slices.Contains(names, id.Name) {
+				found = true
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// writeProblems holds that nobody but those in mayChange, and the gate, changes
+// files, and that none of them is listed for nothing.
+func writeProblems(list []act) (problems []string) {
+	used := map[string]bool{}
+	for _, a := range list {
+		dir := path.Dir(a.file)
+		switch {
+		case dir == "gate":
+		case mayChange[a.file] != "":
+			used[a.file] = true
+		case mayChange[dir] != "":
+			used[dir] = true
+		default:
+			problems = append(problems, fmt.Sprintf("%s: %s calls %s.%s: files are changed by the gate, or by whom mayChange lists", a.file, a.in, a.on, a.name))
+		}
+	}
+	for _, who := range slices.Sorted(maps.Keys(mayChange)) {
+		if !used[who] {
+			problems = append(problems, who+" is listed in mayChange and changes nothing")
+		}
+	}
+	return problems
+}
+
+// gateMay lists the functions of the gate that may do what would be wrong in the
+// tree: they work on stages, on what is kept, and on empty directories. Renames
+// may be anywhere: with one end in a stage they are what the gate does.
+var gateMay = map[string][]string{
+	"Create":    {"put", "noteDraft", "makeSite"},                                                       // in a stage, or the site file
+	"Chmod":     {"put"},                                                                                // of a file just made there
+	"Remove":    {"empty", "retire", "takeDraft", "drainEntry", "makeSite"},                             // in a stage, the draft of the site file, or of what was kept for long enough
+	"RemoveDir": {"empty", "discard", "retire", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
+	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                             // in a stage, of the gate's own, of a draft
+	"makeStage": {"run", "draft", "takeOver"},                                                           // once for each landing, once for each recovery
+	"Move":      nil,
+	"Exchange":  nil,
+}
+
+// gateProblems holds the gate to its third invariant.
+func gateProblems(list []act) (problems []string) {
+	count := map[string]int{}
+	for _, a := range list {
+		if path.Dir(a.file) != "gate" {
+			continue
+		}
+		in, known := gateMay[a.name]
+		count[a.name+" in "+a.in]++
+		switch {
+		case !known || a.name != "makeStage" && a.on != "disk":
+			problems = append(problems, fmt.Sprintf("%s: %s calls %s.%s: the gate changes files through its Disk alone", a.file, a.in, a.on, a.name))
+		case in != nil && !slices.Contains(in, a.in):
+			problems = append(problems, fmt.Sprintf("%s: %s calls %s.%s, which only %s may", a.file, a.in, a.on, a.name, strings.Join(in, ", ")))
+		case a.name == "makeStage" && count[a.name+" in "+a.in] > 1:
+			problems = append(problems, fmt.Sprintf("%s: %s makes a second stage", a.file, a.in))
+		}
+	}
+	return problems
+}
+
+// shows: SW-33 SW-38 CF-15
+func TestOnlyTheGateWritesIntoTheTree(t *testing.T) {
+	var list []act
+	for _, f := range moduleSources(t) {
+		if f.isTest() || slices.Contains(testSupport, f.dir) {
+			continue
+		}
+		text, err := os.ReadFile(f.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := acts(f.path(), string(text), "makeStage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	for _, p := range append(writeProblems(list), gateProblems(list)...) {
+		t.Error(p)
+	}
+}
+
+// The rule finds what it is made to find.
+func TestTheRuleOfWritesCanFail(t *testing.T) {
+	sources := map[string]string{
+		"lock/x.go": `package lock
+			import "os"
+			func tidy(path string) { os.Remove(path); os.ReadFile(path); os.OpenFile(path, os.O_RDONLY, 0); os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) }
+			var write = os.WriteFile`,
+		"tree/x.go": `package tree
+			import "golang.org/x/sys/unix"
+			func (r *Root) swap(fd int) error { unix.Openat(fd, "x", unix.O_RDONLY, 0); return unix.Renameat2(fd, "a", fd, "b", 0) }
+			func (r *Root) through(root *os.Root) { root.Symlink("a", "b"); r.file.Truncate(0) }`,
+		"internal/cli/x.go": `package cli
+			func f() { gate.Rename("a", "b"); durable.WriteFile(ctx, "a", nil, 0) }`,
+		"gate/x.go": `package gate
+			import "os"
+			func (p *passage) do(n int) { p.g.disk.Move(a, "x", b, "y"); p.g.disk.Remove(dir, name); os.Chmod("x", 0); p.g.makeStage(in, name) }
+			func (g *Gate) takeOver() { g.makeStage(in, name); g.makeStage(in, name) }
+			func (s *stage) put() { s.g.disk.Create(s.dir, "0"); disk.Chmod(f, 0o644); f.Chmod(0) }`,
+	}
+	var list []act
+	for _, file := range slices.Sorted(maps.Keys(sources)) {
+		found, err := acts(file, sources[file], "makeStage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	unused := slices.DeleteFunc(writeProblems(list), func(p string) bool { return strings.HasSuffix(p, "changes nothing") })
+	got := append(unused, gateProblems(list)...)
+	const outside, disk = ": files are changed by the gate, or by whom mayChange lists", ": the gate changes files through its Disk alone"
+	want := []string{
+		"internal/cli/x.go: f calls durable.WriteFile" + outside,
+		"lock/x.go: tidy calls os.Remove" + outside,
+		"lock/x.go: tidy calls os.OpenFile" + outside,
+		"lock/x.go: a variable calls os.WriteFile" + outside,
+		"tree/x.go: swap calls unix.Renameat2" + outside,
+		"tree/x.go: through calls root.Symlink" + outside,
+		"tree/x.go: through calls file.Truncate" + outside,
+		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite may",
+		"gate/x.go: do calls os.Chmod" + disk,
+		"gate/x.go: do calls g.makeStage, which only run, draft, takeOver may",
+		"gate/x.go: takeOver makes a second stage",
+		"gate/x.go: put calls f.Chmod" + disk,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
