@@ -200,3 +200,9 @@ type Express interface {
 	// unknown or the token differs. Those with a process may listen.
 	Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }
+
+// Peeker is what a store may offer beside View: a look at a few rows that may wait
+// for a transaction of this process, and so finds warm what the last one touched.
+type Peeker interface {
+	Peek(ctx context.Context, fn func(Reader) error) error
+}

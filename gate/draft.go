@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"lockkeeper"
 )
@@ -80,7 +81,15 @@ func (s *stage) draftOf() (string, error) {
 		return "", err
 	}
 	path, err := io.ReadAll(io.LimitReader(f, lockkeeper.MaxPathSize))
-	return string(path), errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	// Whoever wrote the note may not have been a gate: only what a gate prepares is
+	// ever taken out of the tree.
+	if parent, name := split(string(path)); name != commitOf(s.name) || parent != draftDir && !strings.HasSuffix(parent, "/"+draftDir) {
+		return "", nil
+	}
+	return string(path), nil
 }
 
 // reclaimDraft collects the draft at a path of the tree, and reports whether there

@@ -35,7 +35,11 @@ func (m *Manager) Look(ctx context.Context, id, token string, see func(lockkeepe
 	if err := validID(id); err != nil {
 		return err
 	}
-	return m.store.View(ctx, func(r lockkeeper.Reader) error {
+	view := m.store.View
+	if p, ok := m.store.(lockkeeper.Peeker); ok {
+		view = p.Peek
+	}
+	return view(ctx, func(r lockkeeper.Reader) error {
 		rec, err := m.mayWrite(r, r.Now(), id, hashToken(token))
 		if err != nil {
 			return err

@@ -26,6 +26,7 @@ type Postgres struct {
 	key    int64
 	last   atomic.Int64 // the number that Admit or Dismiss gave last
 	listen *listener
+	known  memo
 }
 
 // schemaName is the PostgreSQL schema that holds all our tables.

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"lockkeeper"
@@ -28,7 +29,28 @@ func (r *recordRow) dest() []any {
 		&r.acquiredAt, &r.expiresAt, &r.heartbeatAt, &r.parkedOn, &r.blockers, &r.process, &r.metadata, &r.locks}
 }
 
-func (r *recordRow) record(space string) (*lockkeeper.Record, error) {
+// memo remembers the locks that were read last: a holder is looked at again and
+// again, and its locks are most of what there is to decode.
+type memo struct{ last atomic.Pointer[decodedLocks] }
+
+type decodedLocks struct {
+	text  string
+	locks []lockkeeper.Lock
+}
+
+// decode reads locks. The answer is shared, as records are.
+func (m *memo) decode(text string) ([]lockkeeper.Lock, error) {
+	if d := m.last.Load(); d != nil && d.text == text {
+		return d.locks, nil
+	}
+	locks, err := decodeLocks(text)
+	if err == nil {
+		m.last.Store(&decodedLocks{text, locks})
+	}
+	return locks, err
+}
+
+func (r *recordRow) record(space string, known *memo) (*lockkeeper.Record, error) {
 	rec := &lockkeeper.Record{
 		Grant: lockkeeper.Grant{
 			ID: r.id, Space: space, Holder: r.holder, Policy: r.policy, Fence: uint64(r.fence),
@@ -46,7 +68,7 @@ func (r *recordRow) record(space string) (*lockkeeper.Record, error) {
 		return nil, fmt.Errorf("metadata of %s: %w", r.id, err)
 	}
 	var err error
-	if rec.Locks, err = decodeLocks(r.locks); err != nil {
+	if rec.Locks, err = known.decode(r.locks); err != nil {
 		return nil, fmt.Errorf("locks of %s: %w", r.id, err)
 	}
 	return rec, nil

@@ -47,6 +47,8 @@ type SQLite struct {
 
 	belfry belfry
 
+	known memo
+
 	writing sync.Mutex
 	writer  *sqliteSession
 	key     int64
@@ -271,7 +273,7 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // host: whoever waited is gone, and whoever holds (its state is confirmed) gets
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
-	t := &tx{session: s.writer, key: s.key, space: s.space, now: s.opt.Clock()}
+	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}
 	seq, boot := int64(-1), ""
 	err := t.query(`SELECT seq, boot FROM spaces WHERE key = $1`, []any{s.key}, func(scan func(...any) error) error { return scan(&seq, &boot) })
 	if err != nil {
@@ -314,13 +316,35 @@ func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (er
 			return err
 		}
 	}
-	if err := s.reader.exec(`BEGIN`); err != nil {
+	return s.read(s.reader, fn)
+}
+
+// Peek implements lockkeeper.Peeker: it reads through the writer, whose pages the
+// last transaction left in memory. The reader's are forgotten with every change.
+func (s *SQLite) Peek(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.writer == nil {
+		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
+	}
+	if err := s.unreplaced(); err != nil {
+		return err
+	}
+	return s.read(s.writer, fn)
+}
+
+// read runs fn on the state as it is now.
+func (s *SQLite) read(sess *sqliteSession, fn func(lockkeeper.Reader) error) (err error) {
+	if err := sess.exec(`BEGIN`); err != nil {
 		return s.explain(err)
 	}
 	defer func() {
-		if rb := s.reader.exec(`ROLLBACK`); rb != nil && err == nil {
+		if rb := sess.exec(`ROLLBACK`); rb != nil && err == nil {
 			err = s.explain(rb)
 		}
 	}()
-	return s.explain(fn(&tx{session: s.reader, key: s.key, space: s.space, now: s.opt.Clock()}))
+	return s.explain(fn(&tx{session: sess, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}))
 }

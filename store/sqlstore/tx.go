@@ -38,6 +38,7 @@ type tx struct {
 	session
 	key   int64 // of the space in the database
 	space string
+	known *memo
 	now   lockkeeper.Moment
 	seq   uint64 // the last event number given
 	began uint64 // seq at the beginning
@@ -75,7 +76,7 @@ func (t *tx) records(sql string, args ...any) (out []*lockkeeper.Record, err err
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		rec, err := row.record(t.space)
+		rec, err := row.record(t.space, t.known)
 		out = append(out, rec)
 		return err
 	})
@@ -142,7 +143,7 @@ func (t *tx) recordsOf(met []target) (map[int64]*lockkeeper.Record, error) {
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		rec, err := row.record(t.space)
+		rec, err := row.record(t.space, t.known)
 		recs[row.ticket] = rec
 		return err
 	})
