@@ -68,7 +68,8 @@ type Landing struct {
 	GrantID string       `json:"grant_id"`
 	Holder  string       `json:"holder"`
 	Fence   uint64       `json:"fence"`
-	Site    string       `json:"site"` // the host and the root whose disk it is on
+	Site    string       `json:"site"` // the disk it is on: an id, and a name for people
+	Taker   string       `json:"-"`    // who brings it to its end: its writer, or the last recovery that took it over
 	State   LandingState `json:"state"`
 	At      time.Time    `json:"at"`
 	Changes []Alteration `json:"changes"`
@@ -84,6 +85,13 @@ func (l *Landing) Clone() *Landing {
 	c := *l
 	c.Changes, c.Made, c.Clears = slices.Clone(l.Changes), slices.Clone(l.Made), slices.Clone(l.Clears)
 	return &c
+}
+
+// Ending says which landing is done, and who did it. Only its last taker can end a
+// landing: whoever took it over before has been fenced, and knows less.
+type Ending struct {
+	Seq   uint64
+	Taker string
 }
 
 // Left is what a landing left at a path.

@@ -156,8 +156,11 @@ type Tx interface {
 	DeleteClaim(id string) error
 	// InsertLanding adds a landing; its number must be new.
 	InsertLanding(*Landing) error
-	// EndLanding ends a decided landing; one that has ended stays as it is.
-	EndLanding(seq uint64, state LandingState) error
+	// TakeLanding gives a decided landing another taker.
+	TakeLanding(Ending) error
+	// EndLanding ends a decided landing; one that has ended, or has another taker,
+	// stays as it is.
+	EndLanding(Ending, LandingState) error
 	// Prune drops events older than the time or beyond the newest keep, landings
 	// older than the time that are not decided any more, and denials older than
 	// an hour. It does a bounded amount of work.

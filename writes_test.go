@@ -136,12 +136,12 @@ func writeProblems(list []act) (problems []string) {
 // tree: they work on stages, on what is kept, and on empty directories. Renames
 // may be anywhere: with one end in a stage they are what the gate does.
 var gateMay = map[string][]string{
-	"Create":    {"put", "noteDraft", "makeSite"},                                                       // in a stage, or the site file
-	"Chmod":     {"put"},                                                                                // of a file just made there
-	"Remove":    {"empty", "retire", "takeDraft", "drainEntry", "makeSite"},                             // in a stage, the draft of the site file, or of what was kept for long enough
-	"RemoveDir": {"empty", "discard", "retire", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
-	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                             // in a stage, of the gate's own, of a draft
-	"makeStage": {"run", "draft", "takeOver"},                                                           // once for each landing, once for each recovery
+	"Create":    {"put", "noteDraft", "makeSite"},                                                                 // in a stage, or the site file
+	"Chmod":     {"put"},                                                                                          // of a file just made there
+	"Remove":    {"empty", "retire", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
+	"RemoveDir": {"empty", "discard", "drop", "giveBack", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
+	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                       // in a stage, of the gate's own, of a draft
+	"makeStage": {"run", "draft", "resumeOnce"},                                                                   // once for each landing, once for each recovery
 	"Move":      nil,
 	"Exchange":  nil,
 }
@@ -227,9 +227,9 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 		"tree/x.go: swap calls unix.Renameat2" + outside,
 		"tree/x.go: through calls root.Symlink" + outside,
 		"tree/x.go: through calls file.Truncate" + outside,
-		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite may",
+		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite, learnSite may",
 		"gate/x.go: do calls os.Chmod" + disk,
-		"gate/x.go: do calls g.makeStage, which only run, draft, takeOver may",
+		"gate/x.go: do calls g.makeStage, which only run, draft, resumeOnce may",
 		"gate/x.go: takeOver makes a second stage",
 		"gate/x.go: put calls f.Chmod" + disk,
 	}

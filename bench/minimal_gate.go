@@ -40,8 +40,8 @@ func openMinimalGate(ctx context.Context, path, dir string) (*minimalGate, error
 		{&m.commit, `COMMIT`},
 		{&m.count, `UPDATE spaces SET seq = ? WHERE key = 1`},
 		{&m.event, `INSERT INTO events (space, seq, at, body) VALUES (1, ?, ?, ?)`},
-		{&m.landing, `INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes)
- VALUES (1, ?1, printf('%016x', ?1), '7f0c7a39-0000-4000-8000-000000000001', 'bench', 1, 'host:/root/of/tree', 2, ?2, 'null', 'null', '', 0)`},
+		{&m.landing, `INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes, taker)
+ VALUES (1, ?1, printf('%016x', ?1), '7f0c7a39-0000-4000-8000-000000000001', 'bench', 1, 'host:/root/of/tree', 2, ?2, 'null', 'null', '', 0, printf('%016x', ?1))`},
 		{&m.change, `INSERT INTO changes (space, landing, n, path, old, new) VALUES (1, ?1, ?2, ?3, ?4, ?4)`},
 	} {
 		if err == nil {

@@ -3,6 +3,7 @@ package durable
 import (
 	"io/fs"
 	"os"
+	"time"
 )
 
 // Disk are the operations on names in open directories with which whole sets of
@@ -42,6 +43,8 @@ type Stat struct {
 	Dev   uint64
 	Inode uint64
 	Links uint64
+
+	Modified time.Time
 }
 
 // SameFile reports whether two names lead to one file.

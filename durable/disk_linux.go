@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,7 +91,8 @@ func (OSDisk) Lstat(at *os.File, name string) (s Stat, err error) {
 		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return err
 		}
-		s = Stat{Mode: fileMode(st.Mode), Size: st.Size, Dev: st.Dev, Inode: st.Ino, Links: uint64(st.Nlink)}
+		s = Stat{Mode: fileMode(st.Mode), Size: st.Size, Dev: st.Dev, Inode: st.Ino, Links: uint64(st.Nlink),
+			Modified: time.Unix(st.Mtim.Unix())}
 		return nil
 	})
 	return s, err

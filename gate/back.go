@@ -13,38 +13,40 @@ import (
 
 // takeBack undoes what is done of a landing that cannot be finished.
 func (p *passage) takeBack(ctx context.Context, cause error) error {
-	if err := p.takenBack(ctx, cause); err != nil {
+	nothing := func(error) error { return nil } // its caller keeps what it was to write
+	if err := p.takenBack(ctx, cause, nothing); err != nil {
 		if errors.Is(err, errFenced) {
-			return p.outcome(ctx, nil)
+			return p.outcome(ctx)
 		}
 		return errors.Join(cause, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper gate recover", p.l.Seq, err))
 	}
 	var met *obstacle
 	if errors.As(cause, &met) {
 		return &lockkeeper.LockViolationError{Check: checkBase, Path: met.path, GrantID: p.l.GrantID, Reason: met.reason,
-			Next: "look at the change, and write again on top of it; what was to be written is kept: lockkeeper rescue list"}
+			Next: "look at the change, and write again on top of it"}
 	}
 	return fmt.Errorf("landing %d was taken back: %w", p.l.Seq, cause)
 }
 
-// takenBack takes back what is done, and says so. The stage goes first, and at once:
-// then nobody who takes the landing over can do it again, or takes what is already
-// removed from the stage for done.
-func (p *passage) takenBack(ctx context.Context, cause error) error {
+// takenBack takes back what is done, and says so; only then is the stage of no use
+// any more. Whoever took the landing over meanwhile does as the stage tells, which
+// is left to them.
+func (p *passage) takenBack(ctx context.Context, cause error, keep func(error) error) error {
 	if err := p.back(); err != nil {
-		return errors.Join(err, p.s.dir.Close())
-	}
-	if err := p.s.putAside(); err != nil {
-		return errors.Join(p.orFenced(err), p.s.dir.Close())
-	}
-	if err := p.s.discard(); err != nil {
 		return err
 	}
-	if err := p.g.locks.TakenBack(ctx, p.l.Seq, cause.Error()); err != nil {
+	if err := keep(cause); err != nil {
 		return err
+	}
+	ended, err := p.g.locks.EndLanding(ctx, p.ending(), lockkeeper.Undone, cause.Error())
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return errFenced
 	}
 	p.l.State = lockkeeper.Undone
-	return nil
+	return p.s.discard()
 }
 
 // back takes back all that is done, last first.

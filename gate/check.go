@@ -41,7 +41,11 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 		if answers[i] == nil && err != nil {
 			answers[i] = g.grantRefused(err, targets[i], grant)
 		}
-		answers[i] = g.withHolder(ctx, answers[i])
+	}
+	if err := g.addHolders(ctx, violations(errors.Join(answers...))); err != nil {
+		for i := range answers {
+			answers[i] = errors.Join(answers[i], err)
+		}
 	}
 	return answers
 }
@@ -109,14 +113,14 @@ func (g *Gate) covered(rec *lockkeeper.Record, path string) error {
 		held = fmt.Sprintf("the grant holds it as %s, not for writing", rec.Locks[i].Mode)
 	}
 	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: path, GrantID: rec.ID, Reason: held,
-		Next: "declare it when asking for the lock; what was to be written is kept: lockkeeper rescue list"}
+		Next: "declare it when asking for the lock"}
 }
 
 // grantRefused is the second check's refusal for one path.
 func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) error {
 	var gone *lockkeeper.NotHeldError
 	var input *lockkeeper.InputError
-	v := &lockkeeper.LockViolationError{Check: checkGrant, Path: path, Next: "acquire again; what was to be written is kept: lockkeeper rescue list"}
+	v := &lockkeeper.LockViolationError{Check: checkGrant, Path: path, Next: "acquire again"}
 	if grant != nil {
 		v.GrantID = grant.ID
 	}
@@ -131,22 +135,26 @@ func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) err
 	return v
 }
 
-// withHolder adds who holds the path of a refused write.
-func (g *Gate) withHolder(ctx context.Context, err error) error {
-	var v *lockkeeper.LockViolationError
-	if !errors.As(err, &v) || v.HeldBy != nil {
+// addHolders adds who holds the paths of refused writes.
+func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolationError) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	locks := make([]lockkeeper.Lock, len(refused))
+	for i, v := range refused {
+		locks[i] = lockkeeper.Lock{Target: lockkeeper.Target{Path: v.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
+	}
+	found, err := g.locks.CheckConflicts(ctx, locks)
+	if err != nil {
 		return err
 	}
-	target := lockkeeper.Lock{Target: lockkeeper.Target{Path: v.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
-	found, lookErr := g.locks.CheckConflicts(ctx, []lockkeeper.Lock{target})
-	if lookErr != nil {
-		return errors.Join(err, lookErr)
-	}
-	for i := range found {
-		if found[i].Kind == lockkeeper.Held && found[i].GrantID != v.GrantID {
-			v.HeldBy = &found[i]
-			break
+	for _, v := range refused {
+		for i := range found {
+			if found[i].Path == v.Path && found[i].Kind == lockkeeper.Held && found[i].GrantID != v.GrantID {
+				v.HeldBy = &found[i]
+				break
+			}
 		}
 	}
-	return err
+	return nil
 }

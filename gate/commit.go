@@ -1,12 +1,13 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"time"
 
 	"lockkeeper"
 )
@@ -18,6 +19,9 @@ type item struct {
 	mode   fs.FileMode
 	alter  lockkeeper.Alteration
 	open   Body // the content to stage
+
+	refused bool // by the first check
+	first   bool // the grant has landed nothing here
 }
 
 // Write is Commit for one file.
@@ -27,25 +31,58 @@ func (g *Gate) Write(ctx context.Context, grant *lockkeeper.Grant, path string, 
 
 // Commit lands changes as one unit: all of them or none. It returns nil when the
 // tree is already as wanted. A refusal is a *lockkeeper.LockViolationError, or
-// several joined, and leaves the tree, and the grant, as they were. Ending ctx
-// stops it up to the moment in which the landing is decided.
+// several joined, and leaves the tree, and the grant, as they were; what was to be
+// written is kept. Ending ctx stops it up to the moment in which the landing is
+// decided.
 func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (*lockkeeper.Landing, error) {
+	c := g.newCommit(grant)
+	l, err := c.run(ctx, changes)
+	if err != nil {
+		return nil, c.keepAll(ctx, err)
+	}
+	return l, nil
+}
+
+// Apply lands as one unit what of the changes may land. The others are refused, each
+// with its error, and kept.
+func (g *Gate) Apply(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (l *lockkeeper.Landing, refused []error, err error) {
+	for len(changes) > 0 {
+		c := g.newCommit(grant)
+		l, err := c.run(ctx, changes)
+		if err == nil {
+			return l, refused, nil
+		}
+		why := c.reasons(err)
+		if len(why) == 0 {
+			return nil, refused, err
+		}
+		var left []Change
+		for n, it := range c.items {
+			reason := why[it.target]
+			if reason == nil {
+				left = append(left, changes[n])
+				continue
+			}
+			refused = append(refused, c.keepOne(ctx, it, reason))
+		}
+		changes = left
+	}
+	return nil, refused, nil
+}
+
+func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
-	l, err := c.run(ctx, changes)
-	if err != nil {
-		return nil, g.recordGaps(ctx, grant, c.items, err)
-	}
-	return l, nil
+	return &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
 // commit is one Commit on its way.
 type commit struct {
 	g       *Gate
 	grant   *lockkeeper.Grant
-	fence   uint64 // of the grant when it was looked at
+	fence   uint64    // of the grant when it was looked at
+	since   time.Time // when it was granted
 	items   []*item
 	landing *lockkeeper.Landing
 }
@@ -58,12 +95,13 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 		return nil, err
 	}
 	s, err := c.g.makeStage(c.g.stages, func() string {
-		c.landing.Commit = newCommit()
+		c.landing.Commit = newID()
 		return stageName(c.grant.ID, c.fence, c.landing.Commit)
 	})
 	if err != nil {
-		return nil, c.failed("stage", err)
+		return nil, failed("stage", err)
 	}
+	defer s.close()
 	if err := c.prepare(s); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
@@ -76,7 +114,7 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
 			// It may have been decided all the same. The stage stays for recovery, which
 			// knows.
-			return nil, errors.Join(err, s.dir.Close())
+			return nil, err
 		}
 		return nil, errors.Join(err, s.discard())
 	}
@@ -84,62 +122,79 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	c.g.putDone(c.grant.ID, c.landing.Seq)
+	c.g.putDone(c.grant.ID, p.ending())
 	return c.landing, nil
 }
 
 // failed explains an error of the disk before anything was decided.
-func (c *commit) failed(op string, err error) error {
+func failed(op string, err error) error {
 	return fmt.Errorf("%s: %w; nothing in the tree was changed", op, err)
 }
 
-// check makes the three checks, and learns what each path is expected to hold.
+// check makes the three checks, and learns what each path is expected to hold. What
+// is wrong with any path is told at once.
 func (c *commit) check(ctx context.Context, changes []Change) error {
-	g := c.g
-	if len(changes) == 0 || len(changes) > lockkeeper.MaxTargets {
-		return &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
+	refused, err := c.resolve(changes)
+	if err != nil {
+		return err
 	}
-	var refused []error
+	err = c.g.look(ctx, c.grant, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
+		refused = append(refused, c.coverage(rec)...)
+		if rec == nil {
+			return nil
+		}
+		c.fence = rec.Fence
+		c.since = rec.AcquiredAt.Add(time.Since(r.Now().Wall)) // on the clock of this disk
+		return c.bases(r)
+	})
+	return c.refusal(ctx, err, refused...)
+}
+
+// resolve makes the first check on each change, and an item of it.
+func (c *commit) resolve(changes []Change) (refused []error, err error) {
+	if len(changes) == 0 || len(changes) > lockkeeper.MaxTargets {
+		return nil, &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
+	}
 	seen := map[string]bool{}
 	for _, change := range changes {
 		it := &item{Change: change}
-		var err error
-		if it.target, err = g.resolve(change.Path); err != nil {
-			if lockkeeper.CodeOf(err) != lockkeeper.CodeViolation {
-				return err
+		if it.target, err = c.g.resolve(change.Path); err != nil {
+			if !isRefusal(err) {
+				return nil, err
 			}
+			it.refused = true
+			it.target = cmp.Or(it.target, change.Path)
 			refused = append(refused, err)
 		}
 		if seen[it.target] {
-			return &lockkeeper.InputError{Field: "path", Value: change.Path, Reason: "changed twice in one commit", Next: "name each file once"}
+			return nil, &lockkeeper.InputError{Field: "path", Value: change.Path, Reason: "changed twice in one commit", Next: "name each file once"}
 		}
 		seen[it.target] = true
 		it.alter.Path = it.target
 		c.items = append(c.items, it)
 		c.landing.Changes = append(c.landing.Changes, it.alter)
 	}
-	if refused != nil {
-		return errors.Join(refused...)
-	}
-	err := g.look(ctx, c.grant, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
-		if err := c.coverage(rec); err != nil || rec == nil {
-			return err
-		}
-		c.fence = rec.Fence
-		return c.bases(r)
-	})
-	return c.refusal(ctx, err)
+	return refused, nil
+}
+
+// isRefusal reports whether an error is about one path, and not about the disk or
+// the store.
+func isRefusal(err error) bool {
+	code := lockkeeper.CodeOf(err)
+	return code == lockkeeper.CodeViolation || code == lockkeeper.CodeInput
 }
 
 // coverage is the third check for all items.
-func (c *commit) coverage(rec *lockkeeper.Record) error {
-	var refused []error
+func (c *commit) coverage(rec *lockkeeper.Record) (refused []error) {
 	for _, it := range c.items {
+		if it.refused {
+			continue
+		}
 		if err := c.g.covered(rec, it.target); err != nil {
 			refused = append(refused, err)
 		}
 	}
-	return errors.Join(refused...)
+	return refused
 }
 
 // bases looks up what the grant itself landed last at each path.
@@ -153,35 +208,35 @@ func (c *commit) bases(r lockkeeper.Reader) error {
 		return err
 	}
 	for _, it := range c.items {
-		if left, ok := landed[it.target]; ok && it.Base == nil {
+		left, ok := landed[it.target]
+		it.first = !ok
+		if ok && it.Base == nil {
 			it.Base = &left.Version
 		}
 	}
 	return nil
 }
 
-// refusal makes one violation for each path of a grant that is not live, and adds
-// who holds the paths now.
-func (c *commit) refusal(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if lockkeeper.CodeOf(err) != lockkeeper.CodeViolation {
-		var refused []error
+// refusal joins what is wrong with single paths. A grant that is not live is wrong
+// for each of them.
+func (c *commit) refusal(ctx context.Context, err error, refused ...error) error {
+	if err != nil {
 		for _, it := range c.items {
-			refused = append(refused, c.g.grantRefused(err, it.target, c.grant))
-			if refused[0] == err {
+			if it.refused {
+				continue
+			}
+			e := c.g.grantRefused(err, it.target, c.grant)
+			if e == err {
 				return err // not about the grant at all
 			}
-		}
-		err = errors.Join(refused...)
-	}
-	for _, v := range violations(err) {
-		if e := c.g.withHolder(ctx, v); e != error(v) {
-			return e
+			refused = append(refused, e)
 		}
 	}
-	return err
+	joined := errors.Join(refused...)
+	if err := c.g.addHolders(ctx, violations(joined)); err != nil {
+		return errors.Join(joined, err)
+	}
+	return joined
 }
 
 // plan looks at the disk: what each path holds now, whether that is what was
@@ -190,15 +245,21 @@ func (c *commit) plan() error {
 	var refused []error
 	versions := map[string]lockkeeper.Version{}
 	for _, it := range c.items {
-		old, err := c.g.lookAt(it.target)
+		old, modified, err := c.g.lookAt(it.target)
+		if isRefusal(err) {
+			refused = append(refused, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		versions[it.target] = old
 		it.alter.Old = old
-		if it.Base != nil && *it.Base != old {
+		switch {
+		case it.Base != nil && *it.Base != old:
 			refused = append(refused, changedSince(it.target, c.grant.ID, *it.Base, old))
-			continue
+		case it.Base == nil && it.first && old.Exists() && modified.After(c.since):
+			refused = append(refused, changedUnder(it.target, c.grant.ID, modified, c.since, old))
 		}
 		if it.Body == nil && it.from == "" && !it.Delete && !old.Exists() {
 			return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: "there is no file whose mode could be changed", Next: "write it first"}
@@ -236,25 +297,33 @@ func (c *commit) source(it *item, versions map[string]lockkeeper.Version) error 
 	if it.Mode != nil {
 		it.mode = it.Mode.Perm()
 	}
+	if !it.Delete && it.mode&0o400 == 0 {
+		return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: fmt.Sprintf("mode %04o: its owner could not read it, and nobody could tell what landed", it.mode), Next: "give a mode with read permission"}
+	}
 	it.open = it.Body
 	if it.open == nil {
-		it.open = func() (io.ReadCloser, error) {
-			dir, name, err := c.g.openParent(from)
-			if err != nil {
-				return nil, err
-			}
-			f, err := c.g.disk.OpenFile(dir, name)
-			return f, errors.Join(err, dir.Close())
-		}
+		it.open = c.g.bodyOf(from)
 	}
 	return nil
+}
+
+// bodyOf is the content of a file of the tree.
+func (g *Gate) bodyOf(path string) Body {
+	return func() (io.ReadCloser, error) {
+		dir, name, err := g.openParent(path)
+		if err != nil {
+			return nil, err
+		}
+		f, err := g.disk.OpenFile(dir, name)
+		return f, errors.Join(err, dir.Close())
+	}
 }
 
 // prepare fills the stage. A single file needs no durable name in it: if the
 // power fails before it is in its place, the landing is as if it had never been.
 func (c *commit) prepare(s *stage) error {
 	if err := s.fill(c.items); err != nil {
-		return c.failed("stage", err)
+		return failed("stage", err)
 	}
 	for n, it := range c.items {
 		c.landing.Changes[n] = it.alter
@@ -266,7 +335,7 @@ func (c *commit) prepare(s *stage) error {
 		return nil
 	}
 	if err := s.settle(); err != nil {
-		return c.failed("sync stage", err)
+		return failed("sync stage", err)
 	}
 	return nil
 }
@@ -283,113 +352,19 @@ func (c *commit) changesNothing() bool {
 // decide is the commit point.
 func (c *commit) decide(ctx context.Context) error {
 	done := c.g.takeDone(c.grant.ID)
+	var refused []error
 	err := c.g.locks.Land(ctx, c.grant.ID, c.grant.Token, c.landing, func(rec *lockkeeper.Record) error {
 		if err := sameGrant(rec, c.fence); err != nil {
 			return err
 		}
-		return c.coverage(rec)
+		refused = c.coverage(rec)
+		return errors.Join(refused...)
 	}, done...)
 	if err != nil {
 		c.g.putDone(c.grant.ID, done...)
 	}
+	if refused != nil {
+		return c.refusal(ctx, nil, refused...)
+	}
 	return c.refusal(ctx, err)
-}
-
-// lookAt is what a path of the tree holds, refused where a file there cannot be
-// replaced.
-func (g *Gate) lookAt(path string) (lockkeeper.Version, error) {
-	bad := func(reason, next string) error {
-		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
-	}
-	dir, name, err := g.openParent(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return lockkeeper.Version{}, nil
-	case isElsewhere(err):
-		return lockkeeper.Version{}, justReplaced(path)
-	case err != nil:
-		return lockkeeper.Version{}, err
-	}
-	defer dir.Close()
-	if err := writable(dir, path); err != nil {
-		return lockkeeper.Version{}, err
-	}
-	st, err := g.disk.Lstat(dir, name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return lockkeeper.Version{}, nil
-	case err != nil:
-		return lockkeeper.Version{}, err
-	case st.Mode.IsDir():
-		return lockkeeper.Version{}, bad("a directory, and the gate writes files", "name the files in it")
-	case !st.Mode.IsRegular():
-		return lockkeeper.Version{}, bad("neither a file nor a directory", "write regular files only")
-	case st.Links > 1:
-		return lockkeeper.Version{}, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
-	case st.Mode.Perm()&0o222 == 0:
-		return lockkeeper.Version{}, bad("the file is read-only", "make it writable first, if it is meant to be changed")
-	}
-	return g.observe(dir, name)
-}
-
-// justReplaced refuses a path whose directory was one when the path was resolved.
-func justReplaced(path string) error {
-	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory has just been replaced by a link, a mount or a file", Next: "look at it, and try again"}
-}
-
-// writable refuses a directory in which nothing may be renamed.
-func writable(dir *os.File, path string) error {
-	info, err := dir.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Mode().Perm()&0o222 != 0 && mayWrite(dir) {
-		return nil
-	}
-	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory is read-only", Next: "make the directory writable first"}
-}
-
-func changedSince(path, grantID string, want, found lockkeeper.Version) error {
-	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
-		Reason: fmt.Sprintf("it was changed by somebody else: expected %s, found %s", brief(want), brief(found)),
-		Next:   "look at the change, and write again on top of it; what was to be written is kept: lockkeeper rescue list"}
-}
-
-// brief is a version short enough to be read.
-func brief(v lockkeeper.Version) string {
-	if !v.Exists() {
-		return "nothing"
-	}
-	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum[:6])
-}
-
-// missingDirs lists the directories that new files need and that are not there,
-// outermost first.
-func (g *Gate) missingDirs(items []*item) ([]string, error) {
-	var missing []string
-	known := map[string]bool{lockkeeper.Root: true}
-	for _, it := range items {
-		if it.alter.Old.Exists() || it.Delete {
-			continue
-		}
-		for dir, _ := split(it.target); !known[dir]; dir, _ = split(dir) {
-			f, err := g.disk.OpenDir(g.root, dir)
-			if err == nil {
-				known[dir] = true
-				if err := errors.Join(writable(f, it.target), g.disk.Close(f)); err != nil {
-					return nil, err
-				}
-				break
-			}
-			if isElsewhere(err) {
-				return nil, justReplaced(it.target)
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			known[dir] = true
-			missing = append(missing, dir)
-		}
-	}
-	return unique(missing), nil
 }

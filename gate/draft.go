@@ -86,7 +86,8 @@ func (s *stage) draftOf() (string, error) {
 	}
 	// Whoever wrote the note may not have been a gate: only what a gate prepares is
 	// ever taken out of the tree.
-	if parent, name := split(string(path)); name != commitOf(s.name) || parent != draftDir && !strings.HasSuffix(parent, "/"+draftDir) {
+	parent, name := split(string(path))
+	if name != commitOf(s.name) || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(string(path)) != nil {
 		return "", nil
 	}
 	return string(path), nil

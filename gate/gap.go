@@ -2,12 +2,10 @@ package gate
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"strconv"
-	"strings"
 
 	"lockkeeper"
 	"lockkeeper/rescue"
@@ -26,50 +24,143 @@ func violations(err error) (list []*lockkeeper.LockViolationError) {
 	return list
 }
 
-// recordGaps keeps what refused writes were to write, and records each of them. It
-// returns the refusal itself, with what went wrong on the way.
-func (g *Gate) recordGaps(ctx context.Context, grant *lockkeeper.Grant, items []*item, refusal error) error {
-	ctx = context.WithoutCancel(ctx)
-	for _, v := range violations(refusal) {
-		for _, it := range items {
-			if it.target != v.Path {
-				continue
+// reasons is what is wrong with single paths, by path; none when something else is.
+func (c *commit) reasons(err error) map[string]error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		why := map[string]error{}
+		for _, e := range joined.Unwrap() {
+			part := c.reasons(e)
+			if len(part) == 0 {
+				return nil
 			}
-			if err := g.recordGap(ctx, grant, it, v); err != nil {
-				refusal = errors.Join(refusal, fmt.Errorf("the refused content of %s could not be kept: %w", v.Path, err))
-			}
+			maps.Copy(why, part)
+		}
+		return why
+	}
+	var v *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
+	path := ""
+	switch {
+	case errors.As(err, &v):
+		path = v.Path
+	case errors.As(err, &input) && input.Field == "path":
+		path = input.Value
+	}
+	for _, it := range c.items {
+		if it.target == path || it.Path == path {
+			return map[string]error{it.target: err}
 		}
 	}
+	return nil
+}
+
+// keepAll keeps what a refused commit was to write, all of it: its caller may have
+// it nowhere else. It returns the refusal, with what went wrong on the way.
+func (c *commit) keepAll(ctx context.Context, refusal error) error {
+	why := c.reasons(refusal)
+	if len(why) == 0 {
+		return refusal
+	}
+	var told []error
+	for _, it := range c.items {
+		if reason := why[it.target]; reason != nil {
+			told = append(told, c.keepOne(ctx, it, reason))
+		} else if _, err := c.keep(ctx, it, "whole", "what was to land with it was refused"); err != nil {
+			told = append(told, notKept(it.target, err))
+		}
+	}
+	return errors.Join(told...)
+}
+
+// keepOne keeps one refused write, records it, and says in the refusal where it is.
+func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
+	var v *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
+	check, reason, next := "target", refusal.Error(), new(string)
+	switch {
+	case errors.As(refusal, &v):
+		check, reason, next = v.Check, v.Reason, &v.Next
+	case errors.As(refusal, &input):
+		reason, next = input.Reason, &input.Next
+	}
+	e, err := c.keep(ctx, it, check, reason)
+	if err != nil {
+		return errors.Join(refusal, notKept(it.target, err))
+	}
+	*next += "; what was to be written is kept: lockkeeper rescue show " + e.ID
 	return refusal
 }
 
-// recordGap keeps one refused write, once for the same content.
-func (g *Gate) recordGap(ctx context.Context, grant *lockkeeper.Grant, it *item, v *lockkeeper.LockViolationError) error {
-	sum, err := sumOf(it.Body)
+func notKept(path string, err error) error {
+	return fmt.Errorf("the refused content of %s could not be kept: %w", path, err)
+}
+
+// keep puts one refused write on the shelf and records it. The same again is neither
+// kept nor told twice: an agent may try it again and again.
+func (c *commit) keep(ctx context.Context, it *item, check, reason string) (e rescue.Entry, err error) {
+	ctx = context.WithoutCancel(ctx)
+	g := c.g
+	holder, err := g.holderOf(ctx, c.grant)
 	if err != nil {
-		return err
+		return e, err
 	}
-	holder, err := g.holderOf(ctx, grant)
-	if err != nil {
-		return err
-	}
-	e := rescue.Entry{Kind: rescue.Gap, Path: it.target, GrantID: grant.ID, Holder: holder.Name, Reason: v.Check + ": " + v.Reason, Delete: it.Delete, Mode: it.mode}
-	if e.Base, err = g.observePath(it.target); err != nil && !errors.Is(err, errIrregular) && !isElsewhere(err) {
-		return err
+	e = rescue.Entry{Kind: rescue.Gap, Path: it.target, GrantID: c.grant.ID, Holder: holder.Name, Reason: check + ": " + reason, Delete: it.Delete, Mode: it.mode}
+	switch {
+	case it.Base != nil:
+		e.Base = *it.Base
+	case check == checkBase: // what was there when the grant was given: nobody knows
+	default:
+		if e.Base, err = g.observePath(it.target); err != nil && !errors.Is(err, errIrregular) && !isElsewhere(err) {
+			return e, err
+		}
 	}
 	if it.Mode != nil {
 		e.Mode = *it.Mode
 	}
-	if e, err = g.shelveBody(ctx, e, it.Body); err != nil {
-		return err
+	content := it.Body
+	if it.from != "" {
+		content = g.bodyOf(it.from)
 	}
-	key := fmt.Sprintf("gap %s %s %s %x", grant.ID, v.Check, it.target, sum[:8])
-	told, err := g.locks.Note(ctx, key, lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: holder, GrantID: grant.ID, Holder: holder.Name, Reason: v.Reason,
-		Data: map[string]string{"path": it.target, "check": v.Check, "rescue": e.ID, "bytes": strconv.FormatInt(e.Size, 10)}})
+	if e, err = g.shelveBody(ctx, e, content); err != nil {
+		return e, err
+	}
+	told, err := g.noteGap(ctx, c.grant, it.target, check, reason, &e)
 	if err != nil || told {
-		return err
+		return e, err
 	}
-	return g.shelf.Drop(e.ID) // the same has been kept and told
+	return g.sameBefore(ctx, e)
+}
+
+// sameBefore drops an entry that is on the shelf already, and returns the earlier
+// one. Somebody may have dropped that meanwhile.
+func (g *Gate) sameBefore(ctx context.Context, e rescue.Entry) (rescue.Entry, error) {
+	all, err := g.shelf.List(ctx)
+	if err != nil {
+		return e, err
+	}
+	for _, o := range all {
+		if o.ID != e.ID && o.Kind == e.Kind && o.Path == e.Path && o.GrantID == e.GrantID && o.Reason == e.Reason &&
+			o.Sum == e.Sum && o.Delete == e.Delete && o.Mode == e.Mode && o.Base == e.Base {
+			return o, g.shelf.Drop(e.ID)
+		}
+	}
+	return e, nil
+}
+
+// noteGap records a refused write. The same is told once an hour.
+func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) (told bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	holder, err := g.holderOf(ctx, grant)
+	if err != nil {
+		return false, err
+	}
+	data, same := map[string]string{"path": path, "check": check}, ""
+	if e != nil {
+		data["rescue"], data["bytes"] = e.ID, strconv.FormatInt(e.Size, 10)
+		same = fmt.Sprint(e.Sum, e.Delete, e.Mode, e.Base)
+	}
+	return g.locks.Note(ctx, fmt.Sprintf("gap %s %s %s %s", grant.ID, check, path, same),
+		lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: holder, GrantID: grant.ID, Holder: holder.Name, Reason: reason, Data: data})
 }
 
 // shelveBody keeps refused content. Of a deletion, or a mode, there is nothing to
@@ -84,20 +175,6 @@ func (g *Gate) shelveBody(ctx context.Context, e rescue.Entry, content Body) (re
 	}
 	e, err = g.shelf.Put(ctx, e, body)
 	return e, errors.Join(err, body.Close())
-}
-
-func sumOf(content Body) (sum [sha256.Size]byte, err error) {
-	if content == nil {
-		return sum, nil
-	}
-	body, err := content()
-	if err != nil {
-		return sum, err
-	}
-	h := sha256.New()
-	_, err = io.Copy(h, body)
-	h.Sum(sum[:0])
-	return sum, errors.Join(err, body.Close())
 }
 
 // holderOf is who asked: the holder of the grant if it is known, else whoever
@@ -115,52 +192,4 @@ func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (actor loc
 		return err
 	})
 	return actor, err
-}
-
-// keep puts what entry n of a stage holds on the rescue shelf: an edit of somebody
-// else, or an original, for which there is no place in the tree.
-func (p *passage) keep(n int, path, reason string) error {
-	g := p.g
-	e := rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: p.l.GrantID, Holder: p.l.Holder, Reason: reason}
-	own, staged := p.s.at(n)
-	st, err := g.disk.Lstat(own, staged)
-	if err != nil {
-		return p.orFenced(err)
-	}
-	e.Mode = st.Mode.Perm()
-	if !st.Mode.IsRegular() {
-		return p.keepWhole(n, e)
-	}
-	f, err := g.disk.OpenFile(own, staged)
-	if err != nil {
-		return p.orFenced(err)
-	}
-	defer f.Close()
-	if e.Base, err = g.observePath(path); err != nil && !errors.Is(err, errIrregular) && !isElsewhere(err) {
-		return err
-	}
-	return g.shelve(e, f)
-}
-
-// shelve puts content on the rescue shelf, whatever the caller's context says: it
-// has no other place any more.
-func (g *Gate) shelve(e rescue.Entry, content io.Reader) error {
-	_, err := g.shelf.Put(context.Background(), e, content)
-	return err
-}
-
-// keepWhole moves a directory, or something odd, aside as it is, and leaves a note
-// on the shelf that says where.
-func (p *passage) keepWhole(n int, e rescue.Entry) error {
-	day, err := p.g.subdir(p.g.kept, keptDay(p.l))
-	if err != nil {
-		return err
-	}
-	e.Kind = rescue.Whole
-	name := p.l.Commit + ".displaced." + newCommit()
-	own, staged := p.s.at(n)
-	if err := errors.Join(p.g.disk.Move(own, staged, day, name), p.g.disk.Close(day)); err != nil {
-		return err
-	}
-	return p.g.shelve(e, strings.NewReader("kept as it was in "+stateDir+"/kept/"+keptDay(p.l)+"/"+name+"\n"))
 }

@@ -46,8 +46,14 @@ func DefaultAllowed() []string {
 	return []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}
 }
 
-// stateDir is where Lockkeeper keeps its own files.
-const stateDir = ".lockkeeper"
+// stateDir is where Lockkeeper keeps its own files; in it are the gate's.
+const (
+	stateDir    = ".lockkeeper"
+	stagesDir   = "stage"
+	recoversDir = "recover"
+	keptDir     = "kept"
+	shelfDir    = "rescue"
+)
 
 // Gate lands changes in one tree.
 type Gate struct {
@@ -65,7 +71,7 @@ type Gate struct {
 	kept   *os.File // a directory for every day, in it one for every landing
 
 	mu     sync.Mutex
-	done   map[string][]uint64 // by grant: landings that are done and not yet marked
+	done   map[string][]lockkeeper.Ending // by grant: landings that are done and not yet marked
 	flying map[string]*flight
 }
 
@@ -93,8 +99,8 @@ func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Opti
 	}
 	opt.Allowed, opt.Protected = cleaned(opt.Allowed), cleaned(opt.Protected)
 	g := &Gate{paths: root, store: store, locks: locks, opt: opt, disk: opt.Disk,
-		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, "rescue")),
-		done:  map[string][]uint64{}, flying: map[string]*flight{}}
+		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir)),
+		done:  map[string][]lockkeeper.Ending{}, flying: map[string]*flight{}}
 	if err := g.openDirs(); err != nil {
 		return nil, errors.Join(err, g.closeDirs())
 	}
@@ -126,7 +132,7 @@ func (g *Gate) openDirs() (err error) {
 	if err := g.learnSite(state); err != nil {
 		return problem(err)
 	}
-	for name, dir := range map[string]**os.File{"stage": &g.stages, "recover": &g.recovs, "kept": &g.kept} {
+	for name, dir := range map[string]**os.File{stagesDir: &g.stages, recoversDir: &g.recovs, keptDir: &g.kept} {
 		if *dir, err = g.subdir(state, name); err != nil {
 			return problem(err)
 		}
@@ -180,11 +186,11 @@ func (g *Gate) closeDirs() error {
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	done := g.done
-	g.done = map[string][]uint64{}
+	g.done = map[string][]lockkeeper.Ending{}
 	g.mu.Unlock()
 	var errs []error
-	for grant, seqs := range done {
-		errs = append(errs, g.locks.Committed(ctx, grant, seqs...))
+	for grant, ended := range done {
+		errs = append(errs, g.locks.Committed(ctx, grant, ended...))
 	}
 	return errors.Join(append(errs, g.closeDirs())...)
 }
@@ -214,21 +220,21 @@ func (g *Gate) landings(ctx context.Context, q lockkeeper.LandingQuery) (found [
 }
 
 // takeDone hands out the landings of a grant that are done and not yet marked.
-func (g *Gate) takeDone(grantID string) []uint64 {
+func (g *Gate) takeDone(grantID string) []lockkeeper.Ending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	seqs := g.done[grantID]
+	done := g.done[grantID]
 	delete(g.done, grantID)
-	return seqs
+	return done
 }
 
-func (g *Gate) putDone(grantID string, seqs ...uint64) {
-	if len(seqs) == 0 {
+func (g *Gate) putDone(grantID string, done ...lockkeeper.Ending) {
+	if len(done) == 0 {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.done[grantID] = append(g.done[grantID], seqs...)
+	g.done[grantID] = append(g.done[grantID], done...)
 }
 
 // split is the directory of a path and the name in it.

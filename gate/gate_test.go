@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -51,7 +52,7 @@ func (w *world) open(opt gate.Options) {
 	}
 	g, locks := w.gate, w.locks
 	w.t.Cleanup(func() {
-		if err := errors.Join(g.Close(w.t.Context()), locks.Close(), root.Close()); err != nil && !errors.Is(err, fs.ErrClosed) {
+		if err := errors.Join(g.Close(context.WithoutCancel(w.t.Context())), locks.Close(), root.Close()); err != nil && !errors.Is(err, fs.ErrClosed) {
 			w.t.Log("close:", err)
 		}
 	})

@@ -3,7 +3,6 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"lockkeeper"
 )
@@ -28,30 +27,7 @@ func (p *passage) inspect(survived bool) error {
 			blocked = err
 		}
 	}
-	if err := p.alone(); err != nil {
-		return err // what was missing may be in somebody else's hands
-	}
 	return blocked
-}
-
-// alone reports errFenced when somebody else has begun to take the stage over.
-func (p *passage) alone() error {
-	from, err := p.g.sources(p.l)
-	if err != nil {
-		return err
-	}
-	for _, f := range from {
-		if f.in == p.s.in && f.name == p.s.name {
-			continue
-		}
-		if _, err := p.g.disk.Lstat(f.in, f.name); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(errFenced, err)
-		}
-	}
-	if err := p.orFenced(fs.ErrNotExist); errors.Is(err, errFenced) {
-		return err
-	}
-	return nil
 }
 
 // judge decides for one change. What was displaced and is not what was expected

@@ -15,7 +15,7 @@ import (
 	"lockkeeper"
 )
 
-// errIrregular says that a name is neither a file nor a directory.
+// errIrregular says that a name is neither a file nor a directory, or cannot be read.
 var errIrregular = errors.New("neither a file nor a directory")
 
 // observe looks at what a name holds. Nothing is a version, too.
@@ -32,10 +32,12 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 		return lockkeeper.Version{}, errIrregular
 	}
 	f, err := g.disk.OpenFile(dir, name)
-	if errors.Is(err, fs.ErrNotExist) { // it left in between
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it left in between
 		return lockkeeper.Version{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrPermission): // whose content nobody can tell
+		return lockkeeper.Version{}, errors.Join(errIrregular, err)
+	case err != nil:
 		return lockkeeper.Version{}, err
 	}
 	v, err := versionOf(f)
@@ -133,7 +135,7 @@ func (g *Gate) standsAt(dir *os.File, path string) (bool, error) {
 }
 
 // isElsewhere reports whether a path could not be followed inside the tree: a link
-// or a mount is in it, or a file.
+// or a mount is in it, or a file, or a directory that is closed to us.
 func isElsewhere(err error) bool {
-	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTDIR)
+	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission)
 }

@@ -25,6 +25,11 @@ func (g *Gate) pass(l *lockkeeper.Landing, s *stage) *passage {
 	return &passage{g: g, l: l, s: s, done: make([]bool, n), bare: make([]bool, n)}
 }
 
+// ending is how whoever carries the landing out ends it.
+func (p *passage) ending() lockkeeper.Ending {
+	return lockkeeper.Ending{Seq: p.l.Seq, Taker: p.l.Taker}
+}
+
 // errFenced says that somebody else has taken the stage over, and with it the
 // landing.
 var errFenced = errors.New("the landing was taken over")
@@ -54,7 +59,7 @@ func (p *passage) land(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, errFenced) {
-		return p.outcome(ctx, p.s.dir.Close())
+		return p.outcome(ctx)
 	}
 	return p.takeBack(ctx, err)
 }
@@ -62,15 +67,12 @@ func (p *passage) land(ctx context.Context) error {
 // indeterminate says that the changes are in place but may not survive a crash, or
 // are not accounted for yet. Recovery looks again, through new descriptors.
 func (p *passage) indeterminate(err error) error {
-	return errors.Join(fmt.Errorf("landing %d is in place, but it is not certain that it survives a crash: %w; next: lockkeeper gate recover", p.l.Seq, err), p.s.dir.Close())
+	return fmt.Errorf("landing %d is in place, but it is not certain that it survives a crash: %w; next: lockkeeper gate recover", p.l.Seq, err)
 }
 
 // outcome finds out what became of a landing that somebody else took over.
-func (p *passage) outcome(ctx context.Context, closing error) error {
+func (p *passage) outcome(ctx context.Context) error {
 	l, err := p.g.Landing(ctx, p.l.Seq)
-	if err == nil {
-		err = closing
-	}
 	switch {
 	case err != nil:
 		return err
@@ -151,19 +153,27 @@ func (p *passage) makeDir(n int, path string) error {
 
 // orFenced tells a stage that is gone from other errors.
 func (p *passage) orFenced(err error) error {
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	mine, errMine := p.s.dir.Stat()
-	there, errThere := p.g.disk.OpenDir(p.s.in, p.s.name)
-	if errMine != nil || errThere != nil {
+	fenced, lookErr := p.isFenced()
+	if fenced {
 		return errFenced
 	}
-	defer there.Close()
-	if info, err := there.Stat(); err != nil || !os.SameFile(mine, info) {
-		return errFenced
+	return errors.Join(err, lookErr)
+}
+
+// isFenced reports whether the stage is not where it was made any more.
+func (p *passage) isFenced() (bool, error) {
+	mine, err := p.g.disk.Lstat(p.s.dir, ".")
+	if err != nil {
+		return false, err
 	}
-	return err
+	there, err := p.g.disk.Lstat(p.s.in, p.s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return err == nil && !mine.SameFile(there), err
 }
 
 // open opens the directory of a path in the tree.

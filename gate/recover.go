@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -49,13 +50,11 @@ func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Rep
 		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, siteOf(l)))
 		return nil
 	}
-	busy, err := g.isBusy(l)
-	if err != nil {
-		return err
-	}
-	if busy || g.isFlying(l.GrantID) {
-		r.Working++
+	if g.isFlying(l.GrantID) || g.isDone(l) {
 		return nil
+	}
+	if busy, err := g.isBusy(l); err != nil || busy {
+		return err
 	}
 	state, err := g.resume(ctx, l)
 	switch {
@@ -76,18 +75,12 @@ func (g *Gate) isBusy(l *lockkeeper.Landing) (bool, error) {
 		return false, err
 	}
 	for _, f := range from {
-		s, err := g.claim(f.in, f.name)
-		if err != nil {
-			return false, err
+		s, busy, err := g.claim(f.in, f.name)
+		if err != nil || busy {
+			return busy, err
 		}
 		if s != nil {
-			if err := s.dir.Close(); err != nil {
-				return false, err
-			}
-			continue
-		}
-		if _, err := g.disk.Lstat(f.in, f.name); err == nil {
-			return true, nil
+			s.close()
 		}
 	}
 	return false, nil
@@ -96,41 +89,68 @@ func (g *Gate) isBusy(l *lockkeeper.Landing) (bool, error) {
 // clearStages removes the stages of landings that have ended, or were never
 // decided and never will be because nobody alive works on them.
 func (g *Gate) clearStages(ctx context.Context, r *Report) error {
+	var errs []error
 	for _, in := range []*os.File{g.stages, g.recovs} {
 		names, err := g.disk.List(in)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, name := range names {
-			if err := g.clearStage(ctx, in, name, r); err != nil {
-				return err
+			st, err := g.disk.Lstat(in, name)
+			if err == nil && st.Mode.IsDir() { // anything else is not the gate's
+				err = g.clearStage(ctx, in, name, r)
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Report) error {
-	s, err := g.claim(in, name)
-	if err != nil || s == nil {
+	s, busy, err := g.claim(in, name)
+	if busy {
 		r.Working++
+	}
+	if err != nil || s == nil {
 		return err
 	}
-	open, err := g.landings(ctx, lockkeeper.LandingQuery{Commit: commitOf(name), Open: true})
-	if err != nil || len(open) > 0 { // decided since the listing
-		return errors.Join(err, s.dir.Close())
+	defer s.close()
+	if isAside(name) {
+		return s.discard()
+	}
+	l, err := g.landingOf(ctx, commitOf(name))
+	switch {
+	case err != nil || l != nil && l.State == lockkeeper.Decided: // since the listing
+		return err
+	case l != nil && l.State == lockkeeper.Committed && in == g.stages:
+		return s.retire(l) // that it was put away got lost with the power
 	}
 	path, err := s.draftOf()
 	if err == nil && path != "" {
 		_, err = s.reclaimDraft(path)
 	}
-	if err := errors.Join(err, s.discard()); err != nil {
+	// At once, so that nobody takes what is removed already for done, should the
+	// landing be decided after all.
+	if err := errors.Join(err, s.putAside(), s.discard()); err != nil || l != nil {
 		return err
 	}
 	r.Cleared++
 	_, err = g.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventCleared, Actor: g.opt.Actor, Reason: "its writer is gone and never decided it",
 		Data: map[string]string{"stage": name}})
 	return err
+}
+
+// landingOf finds the landing of a commit. It looks in a transaction of its own: one
+// of a writer that is gone may be on its way still.
+func (g *Gate) landingOf(ctx context.Context, commit string) (l *lockkeeper.Landing, err error) {
+	err = g.store.Update(ctx, func(tx lockkeeper.Tx) error {
+		found, err := tx.Landings(lockkeeper.LandingQuery{Commit: commit})
+		if len(found) > 0 {
+			l = found[0]
+		}
+		return err
+	})
+	return l, err
 }
 
 // commitOf is the commit in the name of a stage, the writer's or a recovery's.
@@ -163,5 +183,5 @@ func (g *Gate) Settle(ctx context.Context, grantID string) error {
 			return err
 		}
 	}
-	return g.locks.Committed(ctx, grantID)
+	return g.locks.Committed(ctx, grantID) // none more, and the grant is held as before
 }

@@ -40,6 +40,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	if err != nil {
 		return nil, err
 	}
+	defer s.close()
 	if r.landing.Changes[0].Old == r.landing.Changes[0].New {
 		return nil, s.discard()
 	}
@@ -47,7 +48,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	defer end()
 	if err := r.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
-			return nil, errors.Join(err, s.dir.Close())
+			return nil, err
 		}
 		return nil, errors.Join(err, s.discard())
 	}
@@ -56,7 +57,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 		return nil, err
 	}
 	// The ninth step does not wait for a next transaction.
-	return r.landing, g.locks.Committed(context.WithoutCancel(ctx), grant.ID, r.landing.Seq)
+	return r.landing, g.locks.Committed(context.WithoutCancel(ctx), grant.ID, p.ending())
 }
 
 // replacement is one ReplaceDir on its way.
@@ -96,7 +97,7 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 		return g.coveredDir(rec, at.Path)
 	})
 	if err != nil {
-		return nil, g.withHolder(ctx, g.grantRefused(err, in.Path, grant))
+		return nil, g.refuseDir(ctx, err, in.Path, grant)
 	}
 	old, err := g.observePath(in.Path)
 	if err != nil {
@@ -106,7 +107,51 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 		return nil, bad("final", in.Path, "a file, not a directory")
 	}
 	r.landing.Changes = []lockkeeper.Alteration{{Path: in.Path, Old: old}}
-	return r, nil
+	if !old.Exists() {
+		return r, nil
+	}
+	dir, name, err := g.openParent(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return r, g.unprotected(dir, name, in.Path)
+}
+
+// unprotected refuses a directory with something in it that can never be written
+// through the gate.
+func (g *Gate) unprotected(at *os.File, name, path string) (err error) {
+	if err := g.allowed(path); err != nil {
+		return err
+	}
+	dir, err := g.disk.OpenDir(at, name)
+	if isElsewhere(err) { // no directory
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.disk.Close(dir)) }()
+	names, err := g.disk.List(dir)
+	for _, name := range names {
+		err = errors.Join(err, g.unprotected(dir, name, path+"/"+name))
+	}
+	return err
+}
+
+// refuseDir explains why a directory is not replaced, and records it. There is
+// nothing to keep: nothing has been written yet, or it is removed again.
+func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *lockkeeper.Grant) error {
+	err = g.grantRefused(err, path, grant)
+	refused := violations(err)
+	if len(refused) == 0 {
+		return err
+	}
+	if err := g.addHolders(ctx, refused); err != nil {
+		return errors.Join(refused[0], err)
+	}
+	_, noted := g.noteGap(ctx, grant, path, refused[0].Check, refused[0].Reason, nil)
+	return errors.Join(err, noted)
 }
 
 // coveredDir is the third check for a directory: the grant holds it as a whole.
@@ -129,7 +174,7 @@ func (g *Gate) coveredDir(rec *lockkeeper.Record, dir string) error {
 func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
 	g := r.g
 	s, err := g.makeStage(g.stages, func() string {
-		r.landing.Commit = newCommit()
+		r.landing.Commit = newID()
 		return stageName(r.grant.ID, r.fence, r.landing.Commit)
 	})
 	if err != nil {
@@ -137,6 +182,7 @@ func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
 	}
 	r.landing.Draft = r.target + "/" + draftDir + "/" + r.landing.Commit
 	if err := r.fill(s, fill); err != nil {
+		defer s.close()
 		return nil, errors.Join(fmt.Errorf("%s: %w; nothing was replaced", r.landing.Draft, err), s.discard())
 	}
 	return s, nil
@@ -151,6 +197,9 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 		return err
 	}
 	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
+		return err
+	}
+	if err := g.unprotected(s.draft.in, s.draft.name, r.landing.Changes[0].Path); err != nil {
 		return err
 	}
 	if err := g.syncTree(s.draft.in, s.draft.name); err != nil {
@@ -196,7 +245,7 @@ func (r *replacement) decide(ctx context.Context) error {
 	}, done...)
 	if err != nil {
 		g.putDone(r.grant.ID, done...)
-		err = g.withHolder(ctx, g.grantRefused(err, r.landing.Changes[0].Path, r.grant))
+		err = g.refuseDir(ctx, err, r.landing.Changes[0].Path, r.grant)
 	}
 	return err
 }

@@ -16,7 +16,8 @@ import (
 // other.
 const takeOverTries = 5
 
-// resume brings a decided landing to its end from what is on the disk.
+// resume brings a decided landing to its end from what is on the disk, and returns
+// how it ended. Of one that its writer had done, and not marked, it says nothing.
 func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
 	if !g.isHere(l) {
 		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
@@ -40,8 +41,11 @@ func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.La
 			return state, err
 		}
 		now, err := g.Landing(ctx, l.Seq) // somebody else took it over; it may be done
-		if err != nil || now.State != lockkeeper.Decided {
-			return now.State, err
+		if err != nil {
+			return l.State, err
+		}
+		if now.State != lockkeeper.Decided {
+			return lockkeeper.Decided, nil // and has told so
 		}
 		if err := g.standAside(ctx, l, 500*time.Millisecond<<try); err != nil {
 			return l.State, err
@@ -76,65 +80,73 @@ func (g *Gate) standAside(ctx context.Context, l *lockkeeper.Landing, limit time
 // errNotInTime says that another recovery was not done in time.
 var errNotInTime = errors.New("another recovery is still at work")
 
+// resumeOnce takes a landing over and brings it to its end. Its own stage is there
+// before the store says who has the landing. So the last who takes it finds the
+// stages of all who had it before, empties and removes them, and only then goes on:
+// whoever is late finds nothing, and cannot end it either.
 func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
-	s, survived, err := g.takeOver(l)
+	s, err := g.makeStage(g.recovs, func() string { return l.Commit + "." + newID() })
 	if err != nil {
 		return l.State, err
 	}
-	p := g.pass(l.Clone(), s)
-	// From here on nobody else can end it without fencing this recovery. It may have
-	// ended just before.
-	now, err := g.Landing(ctx, l.Seq)
-	if err != nil {
-		return l.State, errors.Join(err, s.dir.Close())
+	defer s.close()
+	taken, err := g.locks.TakeLanding(ctx, lockkeeper.Ending{Seq: l.Seq, Taker: newID()})
+	if err != nil || taken == nil {
+		return lockkeeper.Decided, errors.Join(err, s.drop())
 	}
-	if now.State != lockkeeper.Decided {
-		return now.State, p.orFenced(s.discard())
+	state, err := g.finish(ctx, taken, s)
+	if errors.Is(err, errFenced) {
+		return state, errors.Join(err, s.drop())
 	}
-	kept, err := g.isKept(l)
+	return state, err
+}
+
+func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage) (lockkeeper.LandingState, error) {
+	survived, err := g.takeOver(taken, s)
 	if err != nil {
-		return l.State, errors.Join(err, s.dir.Close())
+		return taken.State, err
+	}
+	p := g.pass(taken, s)
+	kept, err := g.isKept(taken)
+	if err != nil {
+		return taken.State, err
 	}
 	if kept { // all was done, only the mark is missing
-		if err := errors.Join(p.sync(), p.orFenced(s.discard())); err != nil {
-			return l.State, err
-		}
-		return g.finished(ctx, l)
+		return lockkeeper.Decided, p.end(ctx, s.giveBack, "")
 	}
 	cause := p.inspect(survived)
 	var met *obstacle
 	if cause != nil && !errors.As(cause, &met) {
-		return l.State, errors.Join(cause, s.dir.Close())
+		return taken.State, cause
 	}
 	if cause == nil {
 		cause = p.forward()
 	}
 	switch {
 	case errors.Is(cause, errFenced):
-		return l.State, errors.Join(cause, s.dir.Close())
+		return taken.State, cause
 	case cause != nil:
-		if err := p.takenBack(ctx, cause); err != nil {
-			return l.State, err
-		}
-		return lockkeeper.Undone, nil
+		return lockkeeper.Undone, p.takenBack(ctx, cause, p.shelveWanted)
 	}
-	if err := p.sync(); err != nil {
-		return l.State, errors.Join(err, s.dir.Close())
-	}
-	if err := p.s.retire(p.l); err != nil {
-		return l.State, p.orFenced(err)
-	}
-	return g.finished(ctx, l)
+	return lockkeeper.Committed, p.end(ctx, s.retire, "its writer left it")
 }
 
-// finished marks a landing that its writer left.
-func (g *Gate) finished(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
-	if err := g.locks.Committed(ctx, l.GrantID, l.Seq); err != nil {
-		return l.State, err
+// end makes a landing that is done durable, puts the originals away and says so.
+// Originals that cannot be put away are lost for an undo; that is told, and stops
+// nothing.
+func (p *passage) end(ctx context.Context, putAway func(*lockkeeper.Landing) error, reason string) error {
+	if err := p.sync(); err != nil {
+		return err
 	}
-	_, err := g.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventFinished, Actor: g.opt.Actor, GrantID: l.GrantID, Holder: l.Holder,
-		Reason: "its writer left it", Data: map[string]string{"landing": itoa(l.Seq)}})
-	return lockkeeper.Committed, err
+	left := p.orFenced(putAway(p.l))
+	if errors.Is(left, errFenced) {
+		return left
+	}
+	ended, err := p.g.locks.EndLanding(ctx, p.ending(), lockkeeper.Committed, reason)
+	if err == nil && !ended {
+		err = errFenced
+	}
+	return errors.Join(err, left)
 }
 
 // isKept reports whether a landing's originals have been put away, which happens
@@ -170,33 +182,30 @@ func (g *Gate) sources(l *lockkeeper.Landing) ([]source, error) {
 }
 
 // takeOver moves all that is left of a landing's stages into a new one. That
-// fences whoever worked on them. survived says whether there was any stage.
-func (g *Gate) takeOver(l *lockkeeper.Landing) (s *stage, survived bool, err error) {
+// fences whoever worked on them. survived says whether there was any other.
+func (g *Gate) takeOver(l *lockkeeper.Landing, s *stage) (survived bool, err error) {
 	from, err := g.sources(l)
 	if err != nil {
-		return nil, false, err
-	}
-	if s, err = g.makeStage(g.recovs, func() string { return l.Commit + "." + newCommit() }); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	for _, f := range from {
+		if f.in == s.in && f.name == s.name {
+			continue
+		}
 		there, err := g.drain(f.in, f.name, s)
 		if err != nil {
-			return nil, false, errors.Join(err, s.dir.Close())
+			return false, err
 		}
 		survived = survived || there
 	}
 	if l.Draft != "" {
 		there, err := s.reclaimDraft(l.Draft)
 		if err != nil {
-			return nil, false, errors.Join(err, s.dir.Close())
+			return false, err
 		}
 		survived = survived || there
 	}
-	if err := s.settle(); err != nil {
-		return nil, false, errors.Join(err, s.dir.Close())
-	}
-	return s, survived, nil
+	return survived, s.settle()
 }
 
 // drain empties a stage into another and removes it. Its writer may still put
@@ -210,8 +219,7 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 		return false, err
 	}
 	defer dir.Close()
-	const tries = 10_000 // one more than a writer has renames
-	for range lockkeeper.MaxTargets + tries {
+	for range 2 * lockkeeper.MaxTargets { // more than a writer has renames
 		names, err := g.disk.List(dir)
 		if errors.Is(err, fs.ErrNotExist) { // another recovery was quicker
 			return true, nil
@@ -232,7 +240,7 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 			return true, err
 		}
 	}
-	return true, fmt.Errorf("stage %s is filled again and again", name)
+	return true, fmt.Errorf("stage %s is filled again and again; next: end whoever writes into %s", name, dir.Name())
 }
 
 func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
@@ -245,8 +253,14 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	default:
 		err = g.disk.Move(dir, entry, into.dir, entry)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // its writer, or another recovery, was quicker
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Its writer, or another recovery, was quicker; unless it is the stage to move it
+	// into that is gone.
+	removed, err := g.isRemoved(into.dir)
+	if removed {
+		return errFenced
 	}
 	return err
 }

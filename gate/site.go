@@ -14,11 +14,22 @@ import (
 // do paths; this file stays with the files.
 const siteFile = "site"
 
-// learnSite reads the id of this site, or makes one.
+// learnSite reads the id of this site, or makes one. The file says in which
+// directory it was made: in a copy of a tree it is another one, and so is the site.
 func (g *Gate) learnSite(state *os.File) error {
-	id, err := g.readSite(state)
-	if errors.Is(err, fs.ErrNotExist) {
-		id, err = g.makeSite(state)
+	self, err := g.disk.Lstat(state, ".")
+	if err != nil {
+		return err
+	}
+	mine := itoa(self.Inode)
+	id, of, err := g.readSite(state)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		id, err = g.makeSite(state, mine)
+	case err == nil && of != mine:
+		if err = g.disk.Remove(state, siteFile); err == nil || errors.Is(err, fs.ErrNotExist) {
+			id, err = g.makeSite(state, mine)
+		}
 	}
 	if err == nil {
 		g.site = id + " " + g.opt.Site
@@ -26,37 +37,40 @@ func (g *Gate) learnSite(state *os.File) error {
 	return err
 }
 
-func (g *Gate) readSite(state *os.File) (string, error) {
+// readSite reads the id, and the directory it belongs to.
+func (g *Gate) readSite(state *os.File) (id, of string, err error) {
 	f, err := g.disk.OpenFile(state, siteFile)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	id, err := io.ReadAll(io.LimitReader(f, 64))
-	return strings.TrimSpace(string(id)), errors.Join(err, f.Close())
+	text, err := io.ReadAll(io.LimitReader(f, 64))
+	id, of, _ = strings.Cut(strings.TrimSpace(string(text)), " ")
+	return id, of, errors.Join(err, f.Close())
 }
 
 // makeSite puts the file in place whole, unless somebody else was quicker. A gate
 // whose directories were removed keeps its id.
-func (g *Gate) makeSite(state *os.File) (string, error) {
+func (g *Gate) makeSite(state *os.File, of string) (string, error) {
 	id, _, _ := strings.Cut(g.site, " ")
 	if id == "" {
-		id = newCommit()
+		id = newID()
 	}
-	draft := siteFile + "." + newCommit()
-	f, err := g.disk.Create(state, draft)
+	temp := siteFile + "." + newID()
+	f, err := g.disk.Create(state, temp)
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(g.disk.Write(f, []byte(id+"\n")), g.disk.Sync(f), g.disk.Close(f))
+	err = errors.Join(g.disk.Write(f, []byte(id+" "+of+"\n")), g.disk.Sync(f), g.disk.Close(f))
 	if err == nil {
-		err = g.disk.Move(state, draft, state, siteFile)
+		err = g.disk.Move(state, temp, state, siteFile)
 	}
 	if err == nil {
 		return id, g.disk.Sync(state)
 	}
-	removed := g.disk.Remove(state, draft)
+	removed := g.disk.Remove(state, temp)
 	if errors.Is(err, fs.ErrExist) && removed == nil {
-		return g.readSite(state)
+		id, _, err = g.readSite(state)
+		return id, err
 	}
 	return "", errors.Join(err, removed)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -38,8 +39,8 @@ func (s *stage) at(n int) (*os.File, string) {
 	return s.dir, entry(n)
 }
 
-// newCommit names a landing before it has a number.
-func newCommit() string {
+// newID makes a name that nothing else has.
+func newID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
@@ -69,22 +70,18 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 		}
 		dir, err := g.disk.OpenDir(in, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			if _, err := g.disk.Lstat(in, "."); err != nil {
-				return nil, err
-			}
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		s := &stage{g: g, in: in, name: name, dir: dir}
 		ours, err := lockStage(dir, unix.LOCK_SH)
+		if err == nil && ours {
+			return s, nil
+		}
+		s.close()
 		if err != nil {
-			return nil, errors.Join(err, dir.Close())
-		}
-		if ours {
-			return &stage{g: g, in: in, name: name, dir: dir}, nil
-		}
-		if err := dir.Close(); err != nil {
 			return nil, err
 		}
 	}
@@ -109,21 +106,30 @@ func lockStage(dir *os.File, how int) (bool, error) {
 	return st.Nlink > 0, errors.Join(err, result)
 }
 
-// claim opens and locks a stage on which nobody alive works; nil when somebody
-// does, or when it is gone.
-func (g *Gate) claim(in *os.File, name string) (*stage, error) {
+// claim opens and locks a stage on which nobody alive works. It is nil when
+// somebody does, which busy says, or when it is gone.
+func (g *Gate) claim(in *os.File, name string) (s *stage, busy bool, err error) {
 	dir, err := g.disk.OpenDir(in, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	s = &stage{g: g, in: in, name: name, dir: dir}
 	abandoned, err := lockStage(dir, unix.LOCK_EX)
-	if err != nil || !abandoned {
-		return nil, errors.Join(err, dir.Close())
+	if err == nil && abandoned {
+		return s, false, nil
 	}
-	return &stage{g: g, in: in, name: name, dir: dir}, nil
+	s.close()
+	if err != nil {
+		return nil, false, err
+	}
+	_, err = g.disk.Lstat(in, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	return nil, err == nil, err
 }
 
 // fill stages the new content of all items, several at once, because the disk
@@ -221,10 +227,15 @@ func (s *stage) settle() error {
 	return s.g.disk.Sync(s.in)
 }
 
+// asidePrefix begins the name of a stage that is being removed.
+const asidePrefix = "over."
+
+func isAside(stage string) bool { return strings.HasPrefix(stage, asidePrefix) }
+
 // putAside takes a stage out of the way of whoever looks for what is left of its
-// landing. It is cleared away by the next recovery, at the latest.
+// landing. It is cleared away here, or by the next recovery.
 func (s *stage) putAside() error {
-	aside := "over." + s.name
+	aside := asidePrefix + s.name
 	if err := s.g.disk.Move(s.in, s.name, s.g.recovs, aside); err != nil {
 		return err
 	}
@@ -232,9 +243,28 @@ func (s *stage) putAside() error {
 	return nil
 }
 
-// discard removes a stage with all that is in it, and only then gives it back.
+// discard removes a stage with all that is in it.
 func (s *stage) discard() error {
-	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name), s.g.disk.Close(s.dir))
+	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name))
+}
+
+// drop removes a stage that nothing is left in, or is gone.
+func (s *stage) drop() error {
+	err := s.g.disk.RemoveDir(s.in, s.name)
+	if errors.Is(err, fs.ErrNotExist) || isInUse(err) {
+		return nil
+	}
+	return err
+}
+
+// close gives a stage back, whatever is left of it: whoever has it may close it
+// more than once. Others see then that nobody works on it.
+func (s *stage) close() {
+	if s.draft != nil {
+		s.draft.in.Close()
+		s.draft = nil
+	}
+	s.dir.Close() // nothing was written through it
 }
 
 // empty removes everything in a directory of the gate's own.
@@ -277,7 +307,31 @@ func (s *stage) retire(l *lockkeeper.Landing) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(g.disk.Move(s.in, s.name, day, l.Commit), g.disk.Close(day), g.disk.Close(s.dir))
+	return errors.Join(g.disk.Move(s.in, s.name, day, l.Commit), g.disk.Close(day))
+}
+
+// giveBack returns what was moved out of a stage that its writer was just putting
+// away: the originals.
+func (s *stage) giveBack(l *lockkeeper.Landing) (err error) {
+	g := s.g
+	kept, err := g.openKept(l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	names, err := g.disk.List(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := g.disk.Move(s.dir, name, kept, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := g.disk.RemoveDir(s.in, s.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // openKept opens the originals of a landing.

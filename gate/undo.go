@@ -1,9 +1,9 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -26,22 +26,23 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 	}
 	switch {
 	case l.State == lockkeeper.Undone:
-		return nil, refuse("it was taken back already", "")
+		return nil, refuse("it was taken back when it landed: somebody else's edit was in its way", "nothing is left to undo")
 	case l.State == lockkeeper.Decided && !g.isDone(l):
 		return nil, refuse("it is not known to be done yet", "lockkeeper gate recover")
 	case !g.isHere(l):
 		return nil, refuse("its files are on "+siteOf(l), "undo it there")
 	case l.Draft != "":
-		return nil, refuse("it replaced a whole directory", "the directory as it was is in "+stateDir+"/kept/"+keptDay(l)+"/"+l.Commit)
+		return nil, refuse("it replaced a whole directory", "put it back by hand: as it was, it is in "+originalsOf(l))
+	}
+	if by, err := g.undoneBy(ctx, l); err != nil || by != 0 {
+		return nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "to have it back: lockkeeper undo "+itoa(by)))
 	}
 	changes, err := g.reversal(l)
 	if err != nil {
 		return nil, err
 	}
-	if grant == nil {
-		grant = &lockkeeper.Grant{}
-	}
-	c := &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name, Undoes: seq}}
+	c := g.newCommit(grant)
+	c.landing.Undoes = seq
 	c.landing.Clears = slices.Clone(l.Made)
 	slices.Reverse(c.landing.Clears)
 	back, err := c.run(ctx, changes)
@@ -50,7 +51,7 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 	}
 	for _, v := range violations(err) {
 		if v.Check == checkBase {
-			return nil, refuse(g.standingOn(ctx, l, err), "undo the later ones first, or put the files back by hand")
+			return nil, g.standingOn(ctx, l, err)
 		}
 	}
 	return nil, err
@@ -60,7 +61,7 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 func (g *Gate) isDone(l *lockkeeper.Landing) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Contains(g.done[l.GrantID], l.Seq)
+	return slices.ContainsFunc(g.done[l.GrantID], func(e lockkeeper.Ending) bool { return e.Seq == l.Seq })
 }
 
 // reversal makes the changes that take a landing back.
@@ -105,28 +106,84 @@ func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 	return f, errors.Join(err, kept.Close())
 }
 
-// standingOn says what has happened since to the paths of a landing.
-func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, refusal error) string {
+// undoneBy is the landing that undid another and still stands; 0 when none did.
+func (g *Gate) undoneBy(ctx context.Context, l *lockkeeper.Landing) (uint64, error) {
+	later, err := g.since(ctx, l, l.Changes[0].Path)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range later {
+		if s.Undoes == l.Seq {
+			return s.Seq, nil
+		}
+	}
+	return 0, nil
+}
+
+// since lists the landings after one that changed a path and still stand: neither
+// taken back nor undone.
+func (g *Gate) since(ctx context.Context, l *lockkeeper.Landing, path string) ([]*lockkeeper.Landing, error) {
+	later, err := g.landings(ctx, lockkeeper.LandingQuery{Path: path, After: l.Seq})
+	gone := map[uint64]bool{}
+	var standing []*lockkeeper.Landing
+	for _, s := range slices.Backward(later) { // an undo may have been undone
+		if s.State == lockkeeper.Undone || gone[s.Seq] {
+			continue
+		}
+		gone[s.Undoes] = true
+		if s.Undoes == 0 || s.Undoes <= l.Seq {
+			standing = append(standing, s)
+		}
+	}
+	slices.Reverse(standing)
+	return standing, err
+}
+
+// standingOn refuses an undo, and says what has happened since to its paths.
+func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, refusal error) error {
 	var told []string
+	var undo []uint64
 	for _, v := range violations(refusal) {
 		if v.Check != checkBase {
 			continue
 		}
-		later, err := g.landings(ctx, lockkeeper.LandingQuery{Path: v.Path, After: l.Seq, Limit: 10})
-		by := "outside of the gate"
+		later, err := g.since(ctx, l, v.Path)
 		if err != nil {
-			by = "and by whom could not be found out: " + err.Error()
+			return err
 		}
-		var seqs []string
-		for _, s := range later {
-			if s.State != lockkeeper.Undone {
-				seqs = append(seqs, fmt.Sprintf("%d of %s", s.Seq, s.Holder))
+		by := ", outside of the gate"
+		if last := len(later) - 1; last >= 0 {
+			now, err := g.observePath(v.Path)
+			if err == nil && now == leftBy(later[last], v.Path) {
+				by = ", by landing " + itoa(later[last].Seq) + " of " + later[last].Holder
+				undo = append(undo, later[last].Seq)
 			}
 		}
-		if len(seqs) > 0 {
-			by = "by landing " + strings.Join(seqs, ", ")
-		}
-		told = append(told, fmt.Sprintf("%s was changed since, %s", v.Path, by))
+		told = append(told, v.Path+" was changed since"+by)
 	}
-	return strings.Join(told, "; ")
+	next := "put the files back by hand: as they were, they are in " + originalsOf(l)
+	if len(undo) > 0 {
+		slices.Sort(undo)
+		var first []string
+		for _, seq := range slices.Backward(slices.Compact(undo)) {
+			first = append(first, itoa(seq))
+		}
+		next = "lockkeeper undo " + strings.Join(first, ", then ") + "; or " + next
+	}
+	return &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: strings.Join(told, "; "), Next: next}
+}
+
+// leftBy is what a landing left at a path.
+func leftBy(l *lockkeeper.Landing, path string) (left lockkeeper.Version) {
+	for _, a := range l.Changes {
+		if a.Path == path {
+			left = a.New
+		}
+	}
+	return left
+}
+
+// originalsOf is where the originals of a landing are, for people.
+func originalsOf(l *lockkeeper.Landing) string {
+	return stateDir + "/kept/" + keptDay(l) + "/" + l.Commit
 }

@@ -48,7 +48,7 @@ func TestUndoNamesWhatStandsOnIt(t *testing.T) {
 	w.plant(map[string]string{"test/c": "by hand"})
 
 	w.undoRefused(heron, first.Seq, "test/a was changed since, by landing "+seqOf(second)+" of heron",
-		"test/b was changed since, by landing "+seqOf(third)+" of heron", "test/c was changed since, outside of the gate", "later ones first")
+		"test/b was changed since, by landing "+seqOf(third)+" of heron", "test/c was changed since, outside of the gate", "lockkeeper undo "+seqOf(third)+", then "+seqOf(second))
 	w.undo(heron, third.Seq)
 	w.undo(heron, second.Seq)
 	w.plant(map[string]string{"test/c": "1"})
@@ -70,7 +70,7 @@ func TestUndoOfAnUndo(t *testing.T) {
 	if _, err := os.Stat(w.in("test/new")); err == nil {
 		t.Error("the directory that the landing made is still there")
 	}
-	w.undoRefused(g, l.Seq, "changed since, by landing")
+	w.undoRefused(g, l.Seq, "landing "+seqOf(back)+" has undone it")
 	w.undo(g, back.Seq)
 	w.want(after)
 	w.releases(g)
@@ -122,7 +122,7 @@ func TestUndoOfWhatDidNotLand(t *testing.T) {
 	if len(undone) != 1 || len(landed) != 1 {
 		t.Fatalf("events %v %v", landed, undone)
 	}
-	w.undoRefused(g, landed[0].Seq, "taken back already")
+	w.undoRefused(g, landed[0].Seq, "taken back when it landed")
 	w.releases(g)
 
 	l := w.abandon(2, gate.Put("test/b", []byte("new")), gate.Put("test/c", []byte("new")))
@@ -130,11 +130,14 @@ func TestUndoOfWhatDidNotLand(t *testing.T) {
 	if _, err := w.gate.Undo(t.Context(), &lockkeeper.Grant{}, l.Seq); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "gate recover") {
 		t.Errorf("undo of what is not done: %v", err)
 	}
+	if _, err := w.gate.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(w.dir, ".lockkeeper", "site")); err != nil { // as on another disk
 		t.Fatal(err)
 	}
 	w.open(gate.Options{})
-	if _, err := w.gate.Undo(t.Context(), &lockkeeper.Grant{}, l.Seq); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+	if _, err := w.gate.Undo(t.Context(), &lockkeeper.Grant{}, l.Seq); err == nil || !strings.Contains(err.Error(), "its files are on") {
 		t.Errorf("undo elsewhere: %v", err)
 	}
 }

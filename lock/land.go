@@ -63,15 +63,15 @@ func (m *Manager) mayWrite(r lockkeeper.Reader, now lockkeeper.Moment, id string
 // end. permit sees the grant as it is in that transaction and may refuse. Earlier
 // landings of the same grant that are done are marked as committed with it. A
 // landing without a grant has no id, and permit sees none.
-func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Landing, permit func(*lockkeeper.Record) error, done ...uint64) error {
+func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Landing, permit func(*lockkeeper.Record) error, done ...lockkeeper.Ending) error {
 	if id != "" {
 		if err := validID(id); err != nil {
 			return err
 		}
 	}
 	return m.update(ctx, func(s *step) error {
-		for _, seq := range done {
-			if err := s.tx.EndLanding(seq, lockkeeper.Committed); err != nil {
+		for _, e := range done {
+			if err := s.tx.EndLanding(e, lockkeeper.Committed); err != nil {
 				return err
 			}
 		}
@@ -93,7 +93,7 @@ func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Land
 		if err != nil {
 			return err
 		}
-		l.Seq, l.State, l.At = seq, lockkeeper.Decided, s.now.Wall
+		l.Seq, l.State, l.At, l.Taker = seq, lockkeeper.Decided, s.now.Wall, l.Commit
 		if err := s.tx.InsertLanding(l); err != nil || rec == nil || rec.State == lockkeeper.StateLanding {
 			return err
 		}
@@ -103,12 +103,12 @@ func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Land
 	})
 }
 
-// Committed marks landings of one grant whose changes are all in the tree, on
-// disk.
-func (m *Manager) Committed(ctx context.Context, grantID string, seqs ...uint64) error {
+// Committed marks landings of one grant whose changes are all in the tree, on disk,
+// by whoever did them. One that somebody else took over is theirs to mark.
+func (m *Manager) Committed(ctx context.Context, grantID string, done ...lockkeeper.Ending) error {
 	return m.update(ctx, func(s *step) error {
-		for _, seq := range seqs {
-			if err := s.tx.EndLanding(seq, lockkeeper.Committed); err != nil {
+		for _, e := range done {
+			if err := s.tx.EndLanding(e, lockkeeper.Committed); err != nil {
 				return err
 			}
 		}
@@ -116,25 +116,47 @@ func (m *Manager) Committed(ctx context.Context, grantID string, seqs ...uint64)
 	})
 }
 
-// TakenBack marks a decided landing of which nothing is in the tree any more,
-// and records why.
-func (m *Manager) TakenBack(ctx context.Context, seq uint64, reason string) error {
-	return m.update(ctx, func(s *step) error {
-		found, err := s.tx.Landings(lockkeeper.LandingQuery{Seq: seq, Open: true})
+// TakeLanding takes a decided landing over, to bring it to its end, and returns it;
+// nil when it has ended. From then on nobody who had it before can end it.
+func (m *Manager) TakeLanding(ctx context.Context, by lockkeeper.Ending) (taken *lockkeeper.Landing, err error) {
+	err = m.update(ctx, func(s *step) error {
+		found, err := s.tx.Landings(lockkeeper.LandingQuery{Seq: by.Seq, Open: true})
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		l := found[0]
-		ev := lockkeeper.Event{Kind: lockkeeper.EventUndone, Actor: system, GrantID: l.GrantID, Holder: l.Holder, Reason: reason}
-		ev.Locks, ev.Data = landed(l)
-		if err := s.note(&ev); err != nil {
+		taken = found[0]
+		taken.Taker = by.Taker
+		return s.tx.TakeLanding(by)
+	})
+	return taken, err
+}
+
+// EndLanding ends a landing that by has taken, and records why, if there is anything
+// to say. It answers false when somebody else has taken it since.
+func (m *Manager) EndLanding(ctx context.Context, by lockkeeper.Ending, state lockkeeper.LandingState, reason string) (ended bool, err error) {
+	err = m.update(ctx, func(s *step) error {
+		found, err := s.tx.Landings(lockkeeper.LandingQuery{Seq: by.Seq, Open: true})
+		if err != nil || len(found) == 0 || found[0].Taker != by.Taker {
 			return err
 		}
-		if err := s.tx.EndLanding(seq, lockkeeper.Undone); err != nil {
+		l := found[0]
+		if reason != "" {
+			ev := lockkeeper.Event{Kind: lockkeeper.EventFinished, Actor: system, GrantID: l.GrantID, Holder: l.Holder, Reason: reason}
+			if state == lockkeeper.Undone {
+				ev.Kind = lockkeeper.EventUndone
+			}
+			ev.Locks, ev.Data = landed(l)
+			if err := s.note(&ev); err != nil {
+				return err
+			}
+		}
+		ended = true
+		if err := s.tx.EndLanding(by, state); err != nil {
 			return err
 		}
 		return s.settled(l.GrantID)
 	})
+	return ended && err == nil, err
 }
 
 // settled makes a grant held as before when no landing under it is open.

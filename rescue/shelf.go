@@ -89,6 +89,12 @@ func (s *Shelf) Content(id string) (content *os.File, err error) {
 	return content, err
 }
 
+// ContentPath is where the content of an entry is, if there is any, for a person
+// who wants to copy it.
+func (s *Shelf) ContentPath(id string) string {
+	return filepath.Join(s.parent, s.name, id, contentName)
+}
+
 // Drop removes an entry.
 func (s *Shelf) Drop(id string) error {
 	return s.entry(id, func(shelf *os.File) error {

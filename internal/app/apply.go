@@ -12,10 +12,11 @@ import (
 
 // Outcome is what became of one wanted change.
 type Outcome struct {
-	Path    string
-	Landed  bool               // false without a refusal: it was so already
-	Version lockkeeper.Version // that landed
-	Refusal error
+	Path     string
+	Landed   bool               // false without a refusal: it was so already
+	Version  lockkeeper.Version // that landed
+	Refusal  error
+	HeldBack bool // because others were refused that it was to land with
 }
 
 // Applied is what became of changes that were to land together.
@@ -38,42 +39,53 @@ func (a *App) Apply(ctx context.Context, grantID string, changes []gate.Change, 
 		return nil, err
 	}
 	done := &Applied{}
-	for len(changes) > 0 {
-		l, err := g.Commit(ctx, grant, changes)
-		if err == nil {
-			done.add(l, changes)
-			break
-		}
-		refused := refusals(err)
-		if whole || refused == nil {
-			return nil, err
-		}
-		left := slices.DeleteFunc(slices.Clone(changes), func(c gate.Change) bool { return refused[c.Path] != nil })
-		if len(left) == len(changes) {
-			return nil, err
-		}
-		for _, c := range changes {
-			if why := refused[c.Path]; why != nil {
-				done.Files = append(done.Files, Outcome{Path: c.Path, Refusal: why})
-			}
-		}
-		changes = left
+	var refused []error
+	switch {
+	case len(changes) == 0:
+	case whole:
+		done.Landing, err = g.Commit(ctx, grant, changes)
+	default:
+		done.Landing, refused, err = g.Apply(ctx, grant, changes)
 	}
-	slices.SortFunc(done.Files, func(a, b Outcome) int { return cmp.Compare(a.Path, b.Path) })
+	if err != nil {
+		return nil, err
+	}
+	done.add(changes, refused)
 	return done, nil
 }
 
-// add notes changes that were committed.
-func (d *Applied) add(l *lockkeeper.Landing, changes []gate.Change) {
-	d.Landing = l
-	for i, c := range changes {
-		o := Outcome{Path: c.Path}
-		if l != nil {
-			o.Version = l.Changes[i].New
-			o.Landed = l.Changes[i].Old != o.Version
-		}
-		d.Files = append(d.Files, o)
+// add tells what became of each change, by path.
+func (d *Applied) add(changes []gate.Change, refused []error) {
+	why := map[string]error{}
+	for _, err := range refused {
+		why[pathOf(err)] = err
 	}
+	landed := map[string]lockkeeper.Alteration{}
+	if d.Landing != nil {
+		for _, c := range d.Landing.Changes {
+			landed[c.Path] = c
+		}
+	}
+	for _, c := range changes {
+		to := landed[c.Path]
+		d.Files = append(d.Files, Outcome{Path: c.Path, Refusal: why[c.Path], Version: to.New, Landed: to.Old != to.New})
+	}
+	slices.SortFunc(d.Files, func(a, b Outcome) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+// Withheld is what became of changes that were to land as a whole and did not,
+// because of err; nil when err is not about single paths.
+func Withheld(changes []gate.Change, err error) *Applied {
+	refused := refusals(err)
+	if refused == nil {
+		return nil
+	}
+	done := &Applied{}
+	for _, c := range changes {
+		why := refused[c.Path]
+		done.Files = append(done.Files, Outcome{Path: c.Path, Refusal: why, HeldBack: why == nil})
+	}
+	return done
 }
 
 // refusals is why changes of single paths did not get through; nil when
@@ -81,18 +93,26 @@ func (d *Applied) add(l *lockkeeper.Landing, changes []gate.Change) {
 func refusals(err error) map[string]error {
 	refused := map[string]error{}
 	for _, part := range Parts(err) {
-		var violation *lockkeeper.LockViolationError
-		var input *lockkeeper.InputError
-		switch {
-		case errors.As(part, &violation):
-			refused[violation.Path] = part
-		case errors.As(part, &input) && input.Field == "path":
-			refused[input.Value] = part
-		default:
+		path := pathOf(part)
+		if path == "" {
 			return nil
 		}
+		refused[path] = part
 	}
 	return refused
+}
+
+// pathOf is the path whose change an error refuses; empty when it does not.
+func pathOf(err error) string {
+	var violation *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
+	switch {
+	case errors.As(err, &violation):
+		return violation.Path
+	case errors.As(err, &input) && input.Field == "path":
+		return input.Value
+	}
+	return ""
 }
 
 // Parts is the errors that were joined to one.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,9 @@ const (
 type WorkChange struct {
 	Path      string     `json:"path"`
 	State     string     `json:"state"`
-	Modified  time.Time  `json:"modified"`
+	Staged    bool       `json:"staged,omitempty"`  // what is staged there, and not what the work tree has
+	Deleted   bool       `json:"deleted,omitempty"` // nothing is there
+	Modified  time.Time  `json:"modified,omitzero"` // not known of what only git has
 	Landing   uint64     `json:"landing,omitempty"`
 	Holder    string     `json:"holder,omitempty"`
 	GrantID   string     `json:"grant_id,omitempty"`
@@ -39,78 +42,112 @@ type WorkChange struct {
 	BeforeLog bool       `json:"before_log,omitempty"` // uncovered because the log does not reach back to whoever may have held it
 }
 
-// Changes finds out how each change of the work tree, or of git's index, came
-// about. Lockkeeper's own files are left out.
-func (a *App) Changes(ctx context.Context, git *Git, staged bool) ([]WorkChange, error) {
-	paths, err := a.changedPaths(ctx, git, staged)
+// WorkChanges is what differs from what git has.
+type WorkChanges struct {
+	List          []WorkChange
+	ConfigChanged bool // the file that decides what may be written is among what changed
+}
+
+// Changes finds out how each change of the work tree, and of git's index where it
+// has another content, came about; or how what is staged did. Lockkeeper's own
+// files are left out.
+func (a *App) Changes(ctx context.Context, git *Git, stagedOnly bool) (*WorkChanges, error) {
+	found, err := git.changed(ctx, stagedOnly)
 	if err != nil {
 		return nil, err
 	}
-	var landed map[string]lockkeeper.Left
-	err = a.store.View(ctx, func(r lockkeeper.Reader) error {
-		landed, err = r.Landed("", paths...)
+	done := &WorkChanges{}
+	found = slices.DeleteFunc(found, func(c gitChange) bool {
+		done.ConfigChanged = done.ConfigChanged || c.path == config.FileName
+		return c.path == config.FileName || c.path == dirName+"/" || lockkeeper.IsAncestor(dirName, c.path)
+	})
+	for i, c := range found {
+		found[i].path = a.nameOf(c.path)
+	}
+	j, err := a.judge(ctx, git, found)
+	if err != nil {
+		return nil, err
+	}
+	defer j.tree.Close()
+	done.List = make([]WorkChange, len(found))
+	var unexplained []*WorkChange
+	for i, c := range found {
+		w := &done.List[i]
+		w.Path = c.path
+		if err := j.explain(w, c.staged); err != nil {
+			return nil, err
+		}
+		if w.State == ChangeUncovered && !w.Modified.IsZero() {
+			unexplained = append(unexplained, w)
+		}
+	}
+	return done, a.cover(ctx, unexplained)
+}
+
+// judge is what changes are held against.
+type judge struct {
+	tree    *os.Root
+	landed  map[string]lockkeeper.Left
+	writers writers
+	sums    map[string][sha256.Size]byte // of what is staged and nowhere else
+}
+
+func (a *App) judge(ctx context.Context, git *Git, found []gitChange) (*judge, error) {
+	j := &judge{}
+	paths := make([]string, len(found))
+	for i, c := range found {
+		paths[i] = c.path
+	}
+	err := a.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		j.landed, err = r.Landed("", paths...)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	writers, err := a.writers(ctx)
-	if err != nil {
+	if j.writers, err = a.writers(ctx); err != nil {
 		return nil, err
 	}
-	tree, err := os.OpenRoot(a.Root.Dir())
-	if err != nil {
+	var ids []string
+	for _, c := range found {
+		if _, ok := j.landed[c.path]; ok && c.staged != nil && !c.staged.same {
+			ids = append(ids, c.staged.id)
+		}
+	}
+	if j.sums, err = git.sums(ctx, ids); err != nil {
 		return nil, err
 	}
-	defer tree.Close()
-	list := make([]WorkChange, len(paths))
-	var unexplained []*WorkChange
-	for i, path := range paths {
-		c := &list[i]
-		c.Path, c.State = path, ChangeUncovered
-		if c.Modified, err = modifiedAt(tree, path); err != nil {
-			return nil, err
-		}
-		if err := c.compare(tree, landed); err != nil {
-			return nil, err
-		}
-		if w := writers.of(path); w != nil && c.State == ChangeUncovered {
-			c.State, c.Holder, c.GrantID, c.HeldFrom = ChangeCovered, w.Holder, w.ID, &w.AcquiredAt
-		}
-		if c.State == ChangeUncovered {
-			unexplained = append(unexplained, c)
-		}
-	}
-	return list, a.cover(ctx, unexplained)
+	j.tree, err = os.OpenRoot(a.Root.Dir())
+	return j, err
 }
 
-// compare finds out whether a change is what the newest landing there left.
-func (c *WorkChange) compare(tree *os.Root, landed map[string]lockkeeper.Left) error {
-	left, ok := landed[c.Path]
-	if !ok {
-		return nil
-	}
-	now, err := versionAt(tree, c.Path)
-	if err == nil && now == left.Version {
-		c.State, c.Landing = ChangeLanded, left.Seq
-	}
-	return err
-}
-
-// changedPaths lists what git says is changed under the names that locks have.
-func (a *App) changedPaths(ctx context.Context, git *Git, staged bool) ([]string, error) {
-	changed, err := git.changed(ctx, staged)
-	if err != nil {
-		return nil, err
-	}
-	paths := changed[:0]
-	for _, path := range changed {
-		if path == config.FileName || path == dirName+"/" || lockkeeper.IsAncestor(dirName, path) {
-			continue
+// explain finds out how a change came about, as far as the present tells. What is
+// staged and differs from the file has no time of its own, so no lock of the past
+// can be shown to cover it.
+func (j *judge) explain(w *WorkChange, staged *blob) (err error) {
+	w.State = ChangeUncovered
+	left, landed := j.landed[w.Path]
+	if staged != nil && !staged.same {
+		w.Staged, w.Deleted = true, staged.mode == modeNothing
+		landed = landed && staged.isLeft(left.Version, j.sums)
+	} else {
+		if w.Modified, w.Deleted, err = modifiedAt(j.tree, w.Path); err != nil {
+			return err
 		}
-		paths = append(paths, a.nameOf(path))
+		if landed {
+			now, err := versionAt(j.tree, w.Path)
+			if err != nil {
+				return err
+			}
+			landed = now == left.Version
+		}
 	}
-	return paths, nil
+	if landed {
+		w.State, w.Landing = ChangeLanded, left.Seq
+	} else if held := j.writers.of(w.Path); held != nil {
+		w.State, w.Holder, w.GrantID, w.HeldFrom = ChangeCovered, held.Holder, held.ID, &held.AcquiredAt
+	}
+	return nil
 }
 
 // nameOf is the name under which locks know a path that git names. A link stands
@@ -146,6 +183,12 @@ func (a *App) writers(ctx context.Context) (writers, error) {
 		}
 	}
 	return held, nil
+}
+
+// Writer finds who holds a path for writing; nil for nobody.
+func (a *App) Writer(ctx context.Context, path string) (*lock.Entry, error) {
+	held, err := a.writers(ctx)
+	return held.of(path), err
 }
 
 // of finds who holds a path, or a directory above it with all that is in it; nil

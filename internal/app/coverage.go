@@ -195,25 +195,26 @@ func (h *history) tellShort(changes []*WorkChange, begins time.Time) {
 
 // modifiedAt is when a path of the tree was last modified. Of what is gone it is
 // when the nearest directory above was, or what is there in its place.
-func modifiedAt(tree *os.Root, name string) (time.Time, error) {
+func modifiedAt(tree *os.Root, name string) (at time.Time, gone bool, err error) {
 	found, err := tree.Lstat(".")
 	if err != nil {
-		return time.Time{}, err
+		return at, false, err
 	}
 	here := ""
 	for segment := range strings.SplitSeq(name, "/") {
-		if !found.IsDir() {
+		if gone = !found.IsDir(); gone {
 			break
 		}
 		here = path.Join(here, segment)
 		next, err := tree.Lstat(filepath.FromSlash(here))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+			gone = true
 			break
 		}
 		if err != nil {
-			return time.Time{}, err
+			return at, false, err
 		}
 		found = next
 	}
-	return found.ModTime(), nil
+	return found.ModTime(), gone, nil
 }

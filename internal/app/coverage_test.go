@@ -100,16 +100,16 @@ func (w *workTree) change(path string, modified time.Time) app.WorkChange {
 
 func (w *workTree) find(path string) app.WorkChange {
 	w.Helper()
-	list, err := w.Changes(w.Context(), app.NewGit(w.dir, w.dir, os.Environ()), false)
+	done, err := w.Changes(w.Context(), app.NewGit(w.dir, w.dir, os.Environ()), false)
 	if err != nil {
 		w.Fatal(err)
 	}
-	for _, c := range list {
+	for _, c := range done.List {
 		if c.Path == path {
 			return c
 		}
 	}
-	w.Fatalf("%s is not among %+v", path, list)
+	w.Fatalf("%s is not among %+v", path, done.List)
 	return app.WorkChange{}
 }
 

@@ -2,12 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -60,54 +55,11 @@ func (w *gateway) Settle(ctx context.Context, grantID string) error {
 	return g.Settle(ctx, grantID)
 }
 
-// hasLeft reports whether writes are on their way: somebody's who is at it, or
-// of somebody who crashed. What cannot be looked at counts, so that recovery
-// says what is wrong.
-func (w *gateway) hasLeft() bool {
-	for _, name := range []string{"stage", "recover"} {
-		entries, err := w.list(name)
-		if len(entries) > 0 || err != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// hasAged reports whether something is kept for longer than it is to be: what is
-// kept bears its time as its name.
-func (w *gateway) hasAged() bool {
-	before := time.Now().UTC().Add(-w.app.Config.Gate.Keep)
-	for _, kept := range []struct {
-		name, form string
-		since      time.Time // the oldest that stays
-	}{{"kept", time.DateOnly, before.AddDate(0, 0, -1)}, {"rescue", "20060102T150405", before}} {
-		entries, _ := w.list(kept.name) // nothing hangs on it
-		for _, e := range entries {
-			if at := e.Name()[:min(len(e.Name()), len(kept.form))]; at >= "0" { // the first that is no temporary one is the oldest
-				if at < kept.since.Format(kept.form) {
-					return true
-				}
-				break
-			}
-		}
-	}
-	return false
-}
-
-// list is what is in one of the gate's directories, which may not be there yet.
-func (w *gateway) list(name string) ([]fs.DirEntry, error) {
-	entries, err := os.ReadDir(filepath.Join(w.app.Root.Dir(), dirName, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return entries, err
-}
-
 // recoverLeft brings to an end what crashes left, and drops what was kept for its
 // time. That it fails is no reason not to open: most commands have nothing to do
 // with it.
 func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
-	if !w.hasLeft() && !w.hasAged() {
+	if left, err := gate.HasLeft(w.app.Root.Dir(), w.app.Config.Gate.Keep); !left && err == nil {
 		return nil
 	}
 	g, err := w.open()

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,25 +34,33 @@ func NewGit(root, dir string, env []string) *Git {
 // gitPatience is how long git may take to end once it was told to.
 const gitPatience = 5 * time.Second
 
+// run is what git answers.
 func (g *Git) run(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := g.pipe(ctx, nil, &out, args...)
+	return out.String(), err
+}
+
+// pipe runs git between a reader and a writer.
+func (g *Git) pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = g.dir, g.env, gitPatience
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
+	var complaint bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &complaint
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return out.String(), nil
+		return nil
 	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
+		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return "", g.refuse("git is not installed, or not in PATH", "install git")
+		return g.refuse("git is not installed, or not in PATH", "install git")
 	case errors.As(err, &exit):
 		first, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n")
-		return "", g.refuse("git says: "+first, "run it in a root that is a git work tree")
+		return g.refuse("git says: "+first, "run it in a root that is a git work tree")
 	}
-	return "", err
+	return err
 }
 
 func (g *Git) refuse(reason, next string) error {
@@ -66,38 +74,4 @@ func (g *Git) top(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return realDir(strings.TrimSuffix(out, "\n"))
-}
-
-// changed lists the changed paths, from the root: those of the work tree, or
-// those in the index. Directories, as of nested repositories, end with a slash.
-func (g *Git) changed(ctx context.Context, staged bool) ([]string, error) {
-	top, err := g.top(ctx)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"}
-	skip := len("XY ")
-	if staged {
-		args, skip = []string{"diff", "--cached", "--name-only", "-z", "--no-renames"}, 0
-	}
-	out, err := g.run(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if len(entry) <= skip {
-			continue
-		}
-		path := entry[skip:]
-		rel, err := filepath.Rel(g.root, filepath.Join(top, path))
-		if err != nil || !filepath.IsLocal(rel) {
-			continue // in the repository, and not in the root
-		}
-		if strings.HasSuffix(path, "/") {
-			rel += "/"
-		}
-		paths = append(paths, filepath.ToSlash(rel))
-	}
-	return paths, nil
 }

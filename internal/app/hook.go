@@ -16,8 +16,9 @@ import (
 const hookMark = "# Installed by `lockkeeper init --git-hook`, which also renews it."
 
 // InstallHook makes git ask before a commit whether its changes are covered, and
-// returns where it put the hook. program is what to run where lockkeeper is not
-// in PATH. A hook of somebody else stays as it is.
+// returns where it put the hook; empty when it was there, as it is to be. program is
+// what to run where lockkeeper is not in PATH. A hook of somebody else stays as it
+// is. Git runs it in all work trees of the repository.
 func InstallHook(ctx context.Context, git *Git, program string) (string, error) {
 	top, err := git.top(ctx)
 	if err != nil {
@@ -49,6 +50,9 @@ func InstallHook(ctx context.Context, git *Git, program string) (string, error) 
 		"program=lockkeeper\n" +
 		"command -v lockkeeper >/dev/null 2>&1 || program=" + quoted(program) + "\n" +
 		"exec \"$program\" " + check + "\n"
+	if info, err := os.Stat(path); err == nil && old == script && info.Mode().Perm()&0o100 != 0 {
+		return "", nil
+	}
 	if err := durable.WriteFile(ctx, path, []byte(script), 0o755); err != nil {
 		return "", err
 	}
@@ -59,9 +63,28 @@ func InstallHook(ctx context.Context, git *Git, program string) (string, error) 
 // below which the root is.
 func hookCheck(below string) string {
 	if below == "." {
-		return "gate changes --staged"
+		return "gate changes --hook"
 	}
-	return "gate changes --staged --dir " + quoted(below)
+	return "gate changes --hook --dir " + quoted(below)
+}
+
+// IsRoot reports whether the settings' directory is itself a root, as the one is
+// that a hook was made for. A root above it covers a work tree elsewhere. Of locks
+// that were there and are gone it says so.
+func IsRoot(s Settings) (bool, error) {
+	dir, err := realDir(s.Dir)
+	if err != nil {
+		return false, nil // another work tree need not have all its directories
+	}
+	root, _, err := findRoot(dir)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		lost := lostRoot(s.Env, dir, err)
+		if lost == err {
+			return false, nil
+		}
+		return false, lost
+	}
+	return root == dir, err
 }
 
 // hooks is where git looks for the repository's own hooks.
@@ -88,7 +111,7 @@ func (g *Git) hooks(ctx context.Context, top string) (string, error) {
 		}
 	}
 	return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: "core.hooksPath leads to " + dir + ", outside of this repository, where other repositories may run it, too",
-		Next: "add a line like this to its pre-commit: lockkeeper gate changes --staged || exit 1"}
+		Next: "add a line like this to its pre-commit: lockkeeper gate changes --hook || exit 1"}
 }
 
 // readHook is the hook that is there, empty when there is none. What is no file

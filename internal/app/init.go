@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ type InitResult struct {
 	Already bool     `json:"already"` // it was there, and nothing was made
 	Made    []string `json:"made"`
 
-	NextMachine string `json:"next_machine,omitempty"` // the command that joins the space from another machine
+	NextMachine string   `json:"next_machine,omitempty"`        // the command that joins the space from another machine
+	Allowed     []string `json:"allowed_write_paths,omitempty"` // what the gate may write to, where nothing of it exists
 }
 
 // Init makes the settings' directory the root of a space. A root that is whole
@@ -347,10 +349,18 @@ func (i *initialiser) settle(ctx context.Context) error {
 		}
 		i.result.Made = append(i.result.Made, config.FileName)
 	}
+	if allowed := i.config.Gate.AllowedWritePaths; !slices.ContainsFunc(allowed, i.exists) {
+		i.result.Allowed = allowed
+	}
 	if err := makeDir(filepath.Dir(i.world.path)); err != nil {
 		return err
 	}
 	return i.world.remember(ctx, i.result.Space, i.result.Store)
+}
+
+func (i *initialiser) exists(path string) bool {
+	_, err := os.Lstat(filepath.Join(i.root, filepath.FromSlash(path)))
+	return err == nil
 }
 
 func (i *initialiser) unwritable(err error) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -17,33 +18,43 @@ import (
 // Mirror is a directory whose files are to become those of the codebase with the
 // same paths. It stays open until they have.
 type Mirror struct {
-	Changes []gate.Change
-	Refused []Outcome // files that no path of the codebase can be
+	Changes   []gate.Change
+	Unchanged []Outcome // files that the codebase has just so
+	Refused   []Outcome // what no file of the codebase can become
 
-	app *App
-	dir *os.Root
+	app  *App
+	dir  *os.Root
+	tree *os.Root
 }
 
-// OpenMirror looks through a directory. Nothing but files and directories may be
-// in it: what a link or a pipe there means is anybody's guess.
-func (a *App) OpenMirror(dir string) (*Mirror, error) {
+// OpenMirror looks through a directory. What the codebase has just so is passed
+// over, whatever it is, so that the directory may be a copy of all of it. Of the rest
+// only files can land: what a link or a pipe there means is anybody's guess.
+func (a *App) OpenMirror(dir string) (_ *Mirror, err error) {
 	real, err := realDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := os.OpenRoot(real)
-	if err != nil {
+	m := &Mirror{app: a}
+	if m.dir, err = os.OpenRoot(real); err != nil {
 		return nil, err
 	}
-	m := &Mirror{app: a, dir: opened}
-	if err := fs.WalkDir(opened.FS(), ".", m.visit); err != nil {
+	if m.tree, err = os.OpenRoot(a.Root.Dir()); err == nil {
+		err = fs.WalkDir(m.dir.FS(), ".", m.visit)
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
 // Close gives the directory back.
-func (m *Mirror) Close() error { return m.dir.Close() }
+func (m *Mirror) Close() error {
+	if m.tree == nil {
+		return m.dir.Close()
+	}
+	return errors.Join(m.tree.Close(), m.dir.Close())
+}
 
 func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 	switch {
@@ -56,24 +67,88 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 		return nil
 	case d.IsDir():
 		return nil
-	case !d.Type().IsRegular():
-		return m.odd(path, d.Type())
 	}
 	info, err := d.Info()
 	if err != nil {
 		return m.unreadable(path, err)
+	}
+	there, err := m.tree.Lstat(filepath.FromSlash(path))
+	if err != nil {
+		there = nil // new, or the gate will say what is in the way
+	}
+	same, err := m.isSame(path, info, there)
+	if err != nil {
+		return m.unreadable(path, err)
+	}
+	if same {
+		m.Unchanged = append(m.Unchanged, Outcome{Path: path})
+		return nil
+	}
+	if !info.Mode().IsRegular() {
+		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: m.odd(path, info.Mode())})
+		return nil
 	}
 	target, err := m.app.fileAt("", path)
 	if err != nil {
 		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: err})
 		return nil
 	}
-	there, err := os.Lstat(filepath.Join(m.app.Root.Dir(), filepath.FromSlash(target)))
-	if err != nil {
-		there = nil // new, or the gate will say what is in the way
+	if target != path { // the way there leads through a link
+		if there, err = os.Lstat(filepath.Join(m.app.Root.Dir(), filepath.FromSlash(target))); err != nil {
+			there = nil
+		}
 	}
 	m.Changes = append(m.Changes, gate.Change{Path: target, Body: m.body(path), Mode: modeFor(there, info.Mode())})
 	return nil
+}
+
+// isSame reports whether the codebase has just what the directory has: a file with
+// the same content that can be executed as well, or as little, or a link with the
+// same text.
+func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
+	switch {
+	case there == nil || there.Mode().Type() != info.Mode().Type():
+		return false, nil
+	case info.Mode().Type() == fs.ModeSymlink:
+		want, err := m.dir.Readlink(path)
+		has, failed := m.tree.Readlink(filepath.FromSlash(path))
+		return failed == nil && want == has, err
+	case !info.Mode().IsRegular() || there.Size() != info.Size() || modeFor(there, info.Mode()) != nil:
+		return false, nil
+	}
+	has, err := m.tree.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, nil // the gate says what is wrong with it
+	}
+	defer has.Close()
+	want, err := m.body(path)()
+	if err != nil {
+		return false, err
+	}
+	defer want.Close()
+	return sameContent(want, has, info.Size())
+}
+
+// sameContent compares two readers of about this size, and fails when the first
+// cannot be read.
+func sameContent(want, has io.Reader, size int64) (bool, error) {
+	const most = 64 << 10
+	chunk := min(size+1, most)
+	a, b := make([]byte, chunk), make([]byte, chunk)
+	for {
+		n, err := io.ReadFull(want, a)
+		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !ended {
+			return false, err
+		}
+		k, err := io.ReadFull(has, b)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !bytes.Equal(a[:n], b[:k]) {
+			return false, nil
+		}
+		if ended {
+			return true, nil
+		}
+	}
 }
 
 // body reads a file that must still be one. No link is followed out of the
@@ -107,6 +182,9 @@ func (m *Mirror) odd(path string, mode fs.FileMode) error {
 }
 
 func (m *Mirror) unreadable(path string, err error) error {
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		return err
+	}
 	return m.bad(path, reasonOf(err), "make it a file that you may read")
 }
 

@@ -6,30 +6,49 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"path/filepath"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/rescue"
 )
 
+// Shelf is where what could not land is kept. It can be looked at without the gate.
+func (a *App) Shelf() *rescue.Shelf {
+	return rescue.Open(filepath.Join(a.Root.Dir(), dirName, "rescue"))
+}
+
 // Rescued is what is kept on the rescue shelf, oldest first.
-func (a *App) Rescued(ctx context.Context) ([]rescue.Entry, error) {
+func (a *App) Rescued(ctx context.Context) ([]rescue.Entry, error) { return a.Shelf().List(ctx) }
+
+// Barred says why a path can never be written as things are, whoever holds it; nil
+// when it can.
+func (a *App) Barred(ctx context.Context, path string) (*lockkeeper.LockViolationError, error) {
 	g, err := a.Gate()
 	if err != nil {
 		return nil, err
 	}
-	return g.Rescue().List(ctx)
+	var v *lockkeeper.LockViolationError
+	err = g.Check(ctx, nil, path)[0]
+	if errors.As(err, &v) {
+		if v.Check == "allowlist" {
+			return v, nil
+		}
+		return nil, nil
+	}
+	return nil, err
 }
 
 // LandRescued lands what an entry of the rescue shelf wanted, under a grant that
-// was taken for it, and drops the entry. It must meet what was there when it was
+// holds its path, and drops the entry. It must meet what was there when it was
 // kept, unless ontoCurrent says that anything may be there.
 func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (*lockkeeper.Landing, error) {
 	g, err := a.Gate()
 	if err != nil {
 		return nil, err
 	}
-	shelf := g.Rescue()
+	shelf := a.Shelf()
 	change := gate.Change{Path: e.Path, Delete: e.Delete}
 	if e.Mode != 0 && !e.Delete {
 		change.Mode = &e.Mode
@@ -43,11 +62,22 @@ func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue
 		}
 		change.Body = func() (io.ReadCloser, error) { return shelf.Content(e.ID) }
 	}
+	began := time.Now()
 	l, err := g.Commit(ctx, grant, []gate.Change{change})
 	if err != nil {
-		return nil, errors.Join(err, a.dropCopies(ctx, shelf, grant.ID))
+		return nil, errors.Join(err, a.dropCopies(ctx, began, grant.ID, map[string]lockkeeper.Version{e.Path: versionOf(e)}))
 	}
 	return l, shelf.Drop(e.ID)
+}
+
+// versionOf is what an entry wants to be at its path.
+func versionOf(e rescue.Entry) (v lockkeeper.Version) {
+	if e.Delete {
+		return v
+	}
+	v.Kind, v.Mode = lockkeeper.File, e.Mode
+	hex.Decode(v.Sum[:], []byte(e.Sum)) // without content: none
+	return v
 }
 
 // checkRescued holds content against its hash.
@@ -67,12 +97,19 @@ func checkRescued(shelf *rescue.Shelf, e rescue.Entry) error {
 	return nil
 }
 
-// dropCopies drops what the gate kept of a write that comes from the shelf and
-// was refused again: the shelf has it already.
-func (a *App) dropCopies(ctx context.Context, shelf *rescue.Shelf, grantID string) error {
+// dropCopies drops what was kept since then, under a grant, of content that is not
+// lost: by path, the version that has landed, or that the shelf has anyway.
+func (a *App) dropCopies(ctx context.Context, since time.Time, grantID string, safe map[string]lockkeeper.Version) error {
+	shelf := a.Shelf()
 	list, err := shelf.List(context.WithoutCancel(ctx))
 	for _, e := range list {
-		if e.GrantID == grantID {
+		v, known := safe[e.Path]
+		sum := ""
+		if v.Sum != (lockkeeper.Version{}).Sum {
+			sum = hex.EncodeToString(v.Sum[:])
+		}
+		same := e.Delete == !v.Exists() && e.Sum == sum
+		if known && same && e.Kind == rescue.Gap && e.GrantID == grantID && !e.At.Before(since) {
 			err = errors.Join(err, shelf.Drop(e.ID))
 		}
 	}

@@ -47,10 +47,16 @@ func makeDir(dir string) error {
 type Tokens struct{ dir string }
 
 func (t Tokens) path(grant string) (string, error) {
-	if !isUUID(grant) {
-		return "", &lockkeeper.InputError{Field: "grant", Value: grant, Reason: "not a grant id", Next: "copy the id from `lockkeeper status`"}
+	return filepath.Join(t.dir, grant), CheckGrantID(grant)
+}
+
+// CheckGrantID refuses what cannot be the id of a grant.
+func CheckGrantID(id string) error {
+	if isUUID(id) {
+		return nil
 	}
-	return filepath.Join(t.dir, grant), nil
+	return &lockkeeper.InputError{Field: "grant", Value: id, Reason: "not a grant id",
+		Next: "copy the id from `lockkeeper status`; where it comes from `lockkeeper lock acquire`, see whether that failed"}
 }
 
 // Put keeps a token.

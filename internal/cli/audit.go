@@ -29,7 +29,8 @@ func (p *program) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "What happened, newest last",
 		Long: `Show what happened, newest last: every acquire, refusal, release, recovery and
-forced act, with who, when and why. With --json one JSON object a line. Without
+forced act, and every landing and gap, with who, when and why. A gap is a write
+that the gate refused, and kept: see lockkeeper rescue. With --json one JSON object a line. Without
 --since and --limit, the last 100 events.`,
 		Example: `  lockkeeper audit --since 1h
   lockkeeper audit --holder otter --path app/user.rb
@@ -39,6 +40,9 @@ forced act, with who, when and why. With --json one JSON object a line. Without
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			since, err := parseSince(o.since, p.Now())
 			if err != nil {
+				return err
+			}
+			if o.kind, err = parseKind(o.kind); err != nil {
 				return err
 			}
 			if o.limit < 0 {
@@ -54,7 +58,7 @@ forced act, with who, when and why. With --json one JSON object a line. Without
 	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
 	f.StringVar(&o.holder, "holder", "", "only what this `holder` did or had done to it")
 	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
-	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as granted, landed or gap")
+	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a refused write")
 	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
 	return cmd
 }
@@ -227,6 +231,13 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 	switch ev.Kind {
 	case lockkeeper.EventLanded:
 		line += fmt.Sprintf("  landing %d", ev.Seq)
+		if undoes := ev.Data["undoes"]; undoes != "" {
+			line += ", undoes landing " + clean(undoes)
+		}
+	case lockkeeper.EventUndone, lockkeeper.EventFinished:
+		if landing := ev.Data["landing"]; landing != "" {
+			line += "  landing " + clean(landing)
+		}
 	case lockkeeper.EventGap:
 		line += fmt.Sprintf("  write %s, kept as %s", clean(ev.Data["path"]), clean(ev.Data["rescue"]))
 	}

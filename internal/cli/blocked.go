@@ -119,5 +119,5 @@ func (p *program) next(holder string, list []lockkeeper.ConflictInfo, orWait str
 		}
 		break
 	}
-	fmt.Fprintf(p.Err, "%s %s\n", p.painter(p.Err)(bold, "next:"), step)
+	p.advise(step)
 }

@@ -85,7 +85,7 @@ func (p *program) demo(ctx context.Context) (err error) {
 		}
 	}
 	w.title(fmt.Sprintf("That was real, in %s. %s is removed again.", span(time.Since(start)), dir))
-	fmt.Fprintln(p.Out, "next: lockkeeper init, in the root of your codebase")
+	p.advise("lockkeeper init, in the root of your codebase")
 	return nil
 }
 

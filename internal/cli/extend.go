@@ -15,7 +15,7 @@ func (p *program) extendCommand() *cobra.Command {
 		Long: `Add paths to a grant, all of them or none. It never waits. Policy session may
 grow by whatever is free; policy dal only by paths after all it holds; the
 others fix what they hold when it is granted.`,
-		Example: `  lockkeeper lock extend $grant --write app/second.rb`,
+		Example: `  lockkeeper lock extend "$grant" --write app/second.rb`,
 		Args:    exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.onGrant(cmd, args[0], func(a *app.App, token string) (lockkeeper.Grant, error) {

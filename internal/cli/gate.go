@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
@@ -20,10 +20,13 @@ func (p *program) gateCommand() *cobra.Command {
 		Long: `Write into the codebase under locks. Nothing lands without a live grant that
 holds exactly this path for writing, and only in the directories that
 gate.allowed_write_paths in lockkeeper.yaml lists. What lands, lands whole,
-whatever crashes. What is refused is kept: see lockkeeper rescue.`,
+whatever crashes. What is refused is kept: see lockkeeper rescue.
+
+A command that lock exec runs has no use for it: lock exec keeps the token of its
+grant. It edits the files that are locked for it in place, and the lock covers that.`,
 		Example: `  grant=$(lockkeeper lock acquire --write app/models/user.rb)
-  lockkeeper gate write --grant $grant app/models/user.rb <user.rb
-  lockkeeper gate apply --grant $grant --from out/
+  lockkeeper gate write --grant "$grant" app/models/user.rb <user.rb
+  lockkeeper gate apply --grant "$grant" --from out/
   lockkeeper gate changes`,
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -33,99 +36,46 @@ whatever crashes. What is refused is kept: see lockkeeper rescue.`,
 }
 
 // apply lands changes and explains refusals that this environment is the cause of.
-func (p *program) apply(cmd *cobra.Command, a *app.App, grantID string, changes []gate.Change, whole bool) (*app.Applied, error) {
+func (p *program) apply(cmd *cobra.Command, a *app.App, grant grantID, changes []gate.Change, whole bool) (*app.Applied, error) {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	done, err := a.Apply(ctx, grantID, changes, whole)
+	done, err := a.Apply(ctx, string(grant), changes, whole)
 	if err != nil {
-		p.explainGrant(grantID, err)
-		return nil, interrupted(ctx, err)
+		return nil, interrupted(ctx, errors.Join(err, p.explainGrant(ctx, a, grant, err)))
 	}
 	for _, o := range done.Files {
-		p.explainGrant(grantID, o.Refusal)
+		if err := p.explainGrant(ctx, a, grant, o.Refusal); err != nil {
+			return nil, err
+		}
 	}
 	return done, nil
 }
 
-// explainGrant says why a grant that this very command runs under is no help:
-// its token never leaves the supervisor.
-func (p *program) explainGrant(grantID string, err error) {
+// explainGrant says why a grant that this very command runs under is no help, its
+// token never leaving the supervisor, and that none is needed.
+func (p *program) explainGrant(ctx context.Context, a *app.App, grant grantID, refusal error) error {
 	under := process.Under(p.Env)
-	if len(under) == 0 || grantID != "" && !slices.Contains(under, grantID) {
-		return
+	if len(under) == 0 || grant != "" && !slices.Contains(under, string(grant)) {
+		return nil
 	}
-	for _, v := range violations(err) {
-		if v.Check == "grant" {
-			v.Reason += "; lock exec holds the grant that this runs under, and gives its id alone to what it runs"
-			v.Next = "take a grant of its own with lockkeeper lock acquire --write PATH, and give its id with --grant"
+	for _, v := range violations(refusal) {
+		if v.Check != "grant" {
+			continue
 		}
-	}
-}
-
-// landed is what became of a file, as JSON.
-type landed struct {
-	Path    string              `json:"path"`
-	Outcome string              `json:"outcome"`           // landed, unchanged or refused
-	Version *lockkeeper.Version `json:"version,omitempty"` // what landed
-	Refusal map[string]any      `json:"refusal,omitempty"`
-}
-
-// showApplied tells what became of each file, and fails when one was refused.
-func (p *program) showApplied(done *app.Applied) error {
-	number := uint64(0)
-	if done.Landing != nil {
-		number = done.Landing.Seq
-	}
-	files := make([]landed, len(done.Files))
-	count := map[string]int{}
-	for i, o := range done.Files {
-		files[i] = landed{Path: o.Path, Outcome: "unchanged"}
-		switch {
-		case o.Refusal != nil:
-			files[i].Outcome, files[i].Refusal = "refused", p.facts(o.Refusal)
-		case o.Landed:
-			files[i].Outcome, files[i].Version = "landed", &o.Version
-		}
-		count[files[i].Outcome]++
-	}
-	if p.json {
-		if err := p.printJSON(map[string]any{"landing": number, "files": files}); err != nil {
+		held, err := a.Writer(ctx, v.Path)
+		if err != nil {
 			return err
 		}
-	} else {
-		for i, f := range files {
-			line := fmt.Sprintf("%-9s  %s", f.Outcome, clean(f.Path))
-			if why := done.Files[i].Refusal; why != nil {
-				what, _, _ := cutLast(why.Error(), nextSep)
-				line += ": " + clean(what)
-			}
-			fmt.Fprintln(p.Out, line)
+		v.Reason += "; lock exec keeps the token of its grant"
+		next := "take a grant of its own with lockkeeper lock acquire --write PATH, and give its id with --grant"
+		if held != nil && slices.Contains(under, held.ID) {
+			v.Reason += "; what it runs may edit the file directly, this lock covers it"
+			next = "edit " + v.Path + " in place"
 		}
-		p.summary(number, count)
-	}
-	if count["refused"] > 0 {
-		return &codedError{exit: exitViolation}
+		if _, kept, found := strings.Cut(v.Next, "; "); found { // and where the content is
+			next += "; " + kept
+		}
+		v.Next = next
 	}
 	return nil
-}
-
-// summary is the last line about files that were to land, and the next step.
-func (p *program) summary(number uint64, count map[string]int) {
-	var parts []string
-	for _, outcome := range []string{"landed", "unchanged", "refused"} {
-		if n := count[outcome]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, outcome))
-		}
-	}
-	what := "nothing landed"
-	if number != 0 {
-		what = fmt.Sprintf("landing %d", number)
-	}
-	fmt.Fprintf(p.Out, "%s: %s\n", what, strings.Join(parts, ", "))
-	switch {
-	case count["refused"] > 0:
-		fmt.Fprintln(p.Out, "next: lockkeeper rescue list")
-	case number != 0:
-		fmt.Fprintf(p.Out, "next: lockkeeper undo %d takes it back\n", number)
-	}
 }

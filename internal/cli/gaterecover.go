@@ -46,10 +46,10 @@ time; what somebody alive works on is left alone.`,
 func (p *program) showRecovery(r gate.Report) error {
 	lines := recovered(r)
 	if r.Forgot > 0 {
-		lines = append(lines, "dropped "+counted(r.Forgot, "piece")+" of originals and rescued content for their age")
+		lines = append(lines, "dropped "+counted(r.Forgot, "piece")+" of originals and rescued content for "+plural(r.Forgot, "its", "their")+" age")
 	}
 	if r.Working > 0 {
-		lines = append(lines, counted(r.Working, "write")+" of others are on their way and left alone")
+		lines = append(lines, counted(r.Working, "write")+" of others "+plural(r.Working, "is on its way", "are on their way")+" and left alone")
 	}
 	for _, away := range r.Away {
 		lines = append(lines, clean(away)+" can only be finished there; next: lockkeeper gate recover, there")
@@ -68,7 +68,7 @@ func recovered(r gate.Report) (lines []string) {
 		seqs []uint64
 	}{{"finished", r.Finished}, {"took back", r.Undone}} {
 		if len(group.seqs) > 0 {
-			lines = append(lines, group.done+" landing "+strings.Trim(fmt.Sprint(group.seqs), "[]"))
+			lines = append(lines, group.done+" "+plural(len(group.seqs), "landing", "landings")+" "+strings.Trim(fmt.Sprint(group.seqs), "[]"))
 		}
 	}
 	if r.Cleared > 0 {

@@ -15,7 +15,10 @@ import (
 	"lockkeeper/internal/app"
 )
 
-type writeOptions struct{ grant, mode, base string }
+type writeOptions struct {
+	grant      grantID
+	mode, base string
+}
 
 func (p *program) writeCommand() *cobra.Command {
 	var o writeOptions
@@ -24,53 +27,58 @@ func (p *program) writeCommand() *cobra.Command {
 		Short: "Write one file",
 		Long: `Write what comes from standard input into one file, which the grant must hold
 for writing. The file is the old or the new one at every moment. Its permissions
-stay as they are; a new file gets 0644, and missing directories are made.
+stay as they are; a new file gets 0644, and missing directories are made. To a
+program it prints the number of the landing alone, and nothing when the file was
+so already; the rest is on standard error.
 
 It is refused, with exit code 5, when the grant is gone or does not hold the
 path, when the path is not in the allowlist, and when somebody else changed the
 file: since the last write under this grant, or since what --base says, which is
 "nothing", the SHA-256 of the content, or a version as --json answers it.`,
-		Example: `  lockkeeper gate write --grant $grant app/models/user.rb <user.rb
-  lockkeeper gate write --grant $grant --mode 0755 app/services/run.sh <run.sh
+		Example: `  lockkeeper gate write --grant "$grant" app/models/user.rb <user.rb
+  lockkeeper gate write --grant "$grant" --mode 0755 app/services/run.sh <run.sh
   base=$(sha256sum <app/models/user.rb | cut -d' ' -f1)
-  edit <app/models/user.rb | lockkeeper gate write --grant $grant --base $base app/models/user.rb`,
+  edit <app/models/user.rb | lockkeeper gate write --grant "$grant" --base "$base" app/models/user.rb`,
 		Args: exactly(1, "one path"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mode, err := parseMode(o.mode)
 			if err != nil {
 				return err
 			}
-			content, err := p.spool()
-			if err != nil {
-				return err
-			}
-			defer content.Close()
-			return p.with(cmd.Context(), func(a *app.App) error { return p.write(cmd, a, o, args[0], mode, content) })
+			return p.with(cmd.Context(), func(a *app.App) error { return p.write(cmd, a, o, args[0], mode) })
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.grant, "grant", "", "the `id` of the grant that covers the path")
+	f.Var(&o.grant, "grant", "the `id` of the grant that covers the path")
 	f.StringVar(&o.mode, "mode", "", "the file's permissions, such as 0755 (default: as they are; 0644 for a new file)")
 	f.StringVar(&o.base, "base", "", "what the file must hold now: nothing, a SHA-256, or a `version`")
 	return cmd
 }
 
-func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path string, mode *fs.FileMode, content *spooled) error {
+// write reads standard input only once all that was typed is known to be right, so
+// that nothing is consumed which would be neither written nor kept.
+func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path string, mode *fs.FileMode) error {
 	target, err := a.File(path)
 	if err != nil {
 		return err
 	}
-	change := gate.Change{Path: target, Body: content.body, Mode: mode}
+	change := gate.Change{Path: target, Mode: mode}
 	if o.base != "" {
 		if change.Base, err = a.ParseBase(target, o.base); err != nil {
 			return err
 		}
 	}
+	content, err := p.spool()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	change.Body = content.body
 	done, err := p.apply(cmd, a, o.grant, []gate.Change{change}, true)
 	if err != nil {
 		return err
 	}
-	return p.showApplied(done)
+	return p.showWritten(done, o.grant)
 }
 
 // parseMode reads permissions; nil when there are none.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/config"
 )
 
 func (p *program) initCommand() *cobra.Command {
@@ -32,8 +33,9 @@ still works under the old locks would not see the new ones. When nobody does,
 left of the old one is moved aside.
 
 With --git-hook git asks lockkeeper gate changes before every commit, and
-refuses one of changes that no lock covers. A pre-commit hook that is there
-already stays as it is.`,
+refuses one of changes that no lock covers. The hook is that of all work trees of
+the repository; in one that is no root it lets every commit pass, with a note. A
+pre-commit hook of somebody else stays as it is.`,
 		Example: `  lockkeeper init
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
@@ -72,7 +74,7 @@ func (p *program) installHook(ctx context.Context, done *app.InitResult) error {
 		return err
 	}
 	path, err := app.InstallHook(ctx, app.NewGit(done.Root, p.Dir, p.Env), program)
-	if err == nil {
+	if path != "" {
 		done.Made = append(done.Made, path)
 	}
 	return err
@@ -90,6 +92,9 @@ func (p *program) showInit(done *app.InitResult) error {
 	if done.NextMachine != "" {
 		fmt.Fprintf(p.Out, "next machine: %s, or lockkeeper init where lockkeeper.yaml is committed\n", clean(done.NextMachine))
 	}
-	_, err := fmt.Fprintln(p.Out, "next: lockkeeper lock exec --write PATH -- COMMAND")
-	return err
+	if len(done.Allowed) > 0 {
+		fmt.Fprintf(p.Out, "the gate may write to: %s, of which nothing exists here; change gate.allowed_write_paths in %s\n", clean(strings.Join(done.Allowed, ", ")), config.FileName)
+	}
+	p.advise("lockkeeper lock exec --write PATH -- COMMAND")
+	return nil
 }

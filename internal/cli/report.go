@@ -52,8 +52,16 @@ func (p *program) say(message string) {
 		}
 		fmt.Fprintln(p.Err, what)
 		if found {
-			fmt.Fprintln(p.Err, paint(bold, "next:")+" "+clean(next))
+			p.advise(next)
 		}
+	}
+}
+
+// advise writes the next step to standard error, where no program takes it for a
+// part of the answer; nothing where there is none.
+func (p *program) advise(next string) {
+	if next != "" {
+		fmt.Fprintln(p.Err, p.painter(p.Err)(bold, "next:")+" "+clean(next))
 	}
 }
 

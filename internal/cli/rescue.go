@@ -14,9 +14,10 @@ func (p *program) rescueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rescue",
 		Short: "What could not land, and is kept",
-		Long: `Look at what could not land, land it after all, or drop it: writes that the gate
-refused, and edits of others that a landing met in its place. All of it is kept
-for as long as gate.keep says, 14 days where lockkeeper.yaml says nothing.`,
+		Long: `Look at what could not land, land it after all, or drop it: gaps, which are writes
+that the gate refused, and edits of others that a landing met in its place. All
+of it is kept for as long as gate.keep says, 14 days where lockkeeper.yaml says
+nothing.`,
 		Example: `  lockkeeper rescue list
   lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue land 20260131T090000.123-1b4e28ba`,
@@ -43,24 +44,46 @@ wanted it there, and why it did not get there.`,
 				case err != nil:
 					return err
 				case p.json:
-					return p.printJSON(listOf(list))
+					return p.printJSON(entriesOf(list))
 				case len(list) == 0:
 					_, err = fmt.Fprintln(p.Out, "nothing is kept: everything that was written got to its place")
 					return err
 				}
-				rescued(list, p.Now()).print(p.Out, p.painter(p.Out))
-				_, err = fmt.Fprintln(p.Out, "next: lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
-				return err
+				rescued(entriesOf(list), p.Now()).print(p.Out, p.painter(p.Out))
+				p.advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
+				return nil
 			})
 		},
 	}
 }
 
+// entry is something that is kept, as JSON, with its permissions as people write
+// them.
+type entry struct {
+	rescue.Entry
+	Mode string `json:"mode"` // empty: those that are there
+}
+
+func entryOf(e rescue.Entry) entry {
+	if e.Mode == 0 {
+		return entry{Entry: e}
+	}
+	return entry{e, fmt.Sprintf("%04o", e.Mode.Perm())}
+}
+
+func entriesOf(list []rescue.Entry) []entry {
+	out := make([]entry, len(list))
+	for i, e := range list {
+		out[i] = entryOf(e)
+	}
+	return out
+}
+
 // rescued is a table of what is kept.
-func rescued(list []rescue.Entry, now time.Time) *table {
+func rescued(list []entry, now time.Time) *table {
 	t := &table{heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, wide: 6}
 	for _, e := range list {
-		t.add(e.ID, span(now.Sub(e.At)), wanted(e), clean(e.Path), clean(e.Holder), size(e), clean(e.Reason))
+		t.add(e.ID, span(now.Sub(e.At)), wanted(e.Entry), clean(e.Path), clean(e.Holder), size(e.Entry), clean(e.Reason))
 	}
 	return t
 }

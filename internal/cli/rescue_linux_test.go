@@ -30,14 +30,14 @@ func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 		t.Fatalf("%v, %v", kept, err)
 	}
 	id := kept[0].Name()
-	if text := d.must(0, "rescue", "show", id); !strings.Contains(text, "+\tharmless\x1b[2J\n") {
+	if text := d.must(0, "rescue", "show", id); !strings.Contains(text, "+\tharmless\x1b[2J") {
 		t.Errorf("a program got %q", text)
 	}
 	show := &cli.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env, Now: time.Now}
 	if code := cli.Main(context.Background(), show, []string{"rescue", "show", id}); code != 0 {
 		t.Fatalf("ended with %d", code)
 	}
-	if seen := d.sees("next: lockkeeper rescue land " + id); !strings.Contains(seen, "+\tharmless\\x1b[2J") || strings.Contains(seen, "\x1b[2J") {
+	if seen := d.sees("harmless\\x1b[2J"); !strings.Contains(seen, "+\tharmless\\x1b[2J") || strings.Contains(seen, "\x1b[2J") {
 		t.Errorf("a person saw %q", seen)
 	}
 }
@@ -52,11 +52,12 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"whole of app/models/a.rb", "\n  " + note + "\n", "next: move it back by hand, under a lock on app/models/a.rb, or lockkeeper rescue drop " + e.ID} {
+	for _, want := range []string{"whole of app/models/a.rb", "\n  " + note} {
 		if text := d.must(0, "rescue", "show", e.ID); !strings.Contains(text, want) {
 			t.Errorf("showed %q, want %q", text, want)
 		}
 	}
+	d.sees("move it back by hand, under a lock on app/models/a.rb, or lockkeeper rescue drop " + e.ID)
 	if text := d.must(0, "rescue", "show", e.ID, "--json"); !strings.Contains(text, `"note": "`+note+`"`) {
 		t.Errorf("a program got %q", text)
 	}
@@ -70,5 +71,23 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 	}
 	if _, err := shelf.Get(e.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// Dropping is for good, so a person is asked.
+func TestRescueDropAsks(t *testing.T) {
+	d := newDesk(t)
+	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"))
+	e, err := shelf.Put(t.Context(), rescue.Entry{Kind: rescue.Gap, Path: "app/models/a.rb", Holder: "otter"}, strings.NewReader("mine\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.answering("no", 1, "rescue", "drop", e.ID)
+	if _, err := shelf.Get(e.ID); err != nil {
+		t.Errorf("dropped against the answer: %v", err)
+	}
+	d.answering("drop", 0, "rescue", "drop", e.ID)
+	if _, err := shelf.Get(e.ID); err == nil {
+		t.Error("still there")
 	}
 }

@@ -1,43 +1,59 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/rescue"
 )
 
 func (p *program) rescueDropCommand() *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:   "drop ID",
 		Short: "Forget it",
-		Long: `Drop something that is kept, for good. It asks nothing and says what it dropped;
-agents may not do it.`,
-		Example: `  lockkeeper rescue drop 20260131T090000.123-1b4e28ba`,
-		Args:    exactly(1, "the id of something that is kept"),
+		Long: `Drop something that is kept, for good. It says what that is and asks on a
+terminal; where there is none it needs --yes. Agents may not do it.`,
+		Example: `  lockkeeper rescue drop 20260131T090000.123-1b4e28ba
+  lockkeeper rescue drop --yes 20260131T090000.123-1b4e28ba`,
+		Args: exactly(1, "the id of something that is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := p.noAgent("rescue drop"); err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), func(a *app.App) error {
-				g, err := a.Gate()
-				if err != nil {
-					return err
-				}
-				e, err := g.Rescue().Get(args[0])
-				if err != nil {
-					return err
-				}
-				if err := g.Rescue().Drop(e.ID); err != nil {
-					return err
-				}
-				if p.json {
-					return p.printJSON(map[string]any{"dropped": e})
-				}
-				_, err = fmt.Fprintf(p.Out, "dropped %s: %s of %s, %s, wanted by %s\n", e.ID, wanted(e), clean(e.Path), size(e), clean(e.Holder))
-				return err
-			})
+			return p.with(cmd.Context(), func(a *app.App) error { return p.rescueDrop(a.Shelf(), args[0], yes) })
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
+	e, err := shelf.Get(id)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, wanted(e), clean(e.Path), size(e), clean(e.Holder))
+	if !yes {
+		err := p.confirm("rescue drop", "This drops "+what+", for good.", "drop")
+		var refused *lockkeeper.RefusedError
+		if errors.As(err, &refused) && !isTerminal(p.In) {
+			refused.Next += ", or with --yes"
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := shelf.Drop(e.ID); err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(map[string]any{"dropped": entryOf(e)})
+	}
+	_, err = fmt.Fprintf(p.Out, "dropped %s\n", what)
+	return err
 }

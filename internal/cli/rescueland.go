@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +13,8 @@ import (
 )
 
 type rescueLandOptions struct {
+	ownLock
 	ontoCurrent bool
-	wait        duration
 }
 
 func (p *program) rescueLandCommand() *cobra.Command {
@@ -24,9 +24,10 @@ func (p *program) rescueLandCommand() *cobra.Command {
 		Short: "Write it to its place after all",
 		Long: `Write something that is kept to where it was to go, through the gate: it takes the
 lock on the path, and is blocked, with exit code 3, while somebody else holds
-it. It is refused when the file is not what it was when the content was kept;
-with --onto-current it replaces whatever is there. What has landed is dropped. A
-directory that was moved aside is not landed, but moved back by hand.`,
+it. With --grant it works under a grant of yours that holds it. It is refused when
+the file is not what it was when the content was kept; with --onto-current it
+replaces whatever is there. What has landed is dropped. A directory that was moved
+aside is not landed, but moved back by hand.`,
 		Example: `  lockkeeper rescue land 20260131T090000.123-1b4e28ba
   lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
 		Args: exactly(1, "the id of something that is kept"),
@@ -35,16 +36,12 @@ directory that was moved aside is not landed, but moved back by hand.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.ontoCurrent, "onto-current", false, "replace whatever is there now")
-	cmd.Flags().Var(&o.wait, "wait", "how long to wait in line when blocked (default: not at all)")
+	o.flags(cmd.Flags())
 	return cmd
 }
 
 func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescueLandOptions) error {
-	g, err := a.Gate()
-	if err != nil {
-		return err
-	}
-	e, err := g.Rescue().Get(id)
+	e, err := a.Shelf().Get(id)
 	if err != nil {
 		return err
 	}
@@ -56,17 +53,12 @@ func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescue
 			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
 	}
 	var l *lockkeeper.Landing
-	err = p.under(cmd, a, "land rescued "+id, time.Duration(o.wait), []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
+	err = p.under(cmd, a, "land rescued "+id, o.ownLock, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
 		l, err = a.LandRescued(ctx, grant, e, o.ontoCurrent)
 		return err
 	})
-	for _, v := range violations(err) {
-		v.Next = "it stays kept: lockkeeper rescue show " + id
-		if v.Check == "base" {
-			v.Next = "lockkeeper rescue show " + id + ", then lockkeeper rescue land --onto-current " + id
-		}
-	}
 	if err != nil {
+		staysKept(err, id)
 		return err
 	}
 	seq := uint64(0)
@@ -80,6 +72,24 @@ func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescue
 		_, err = fmt.Fprintf(p.Out, "%s is so already; dropped %s\n", clean(e.Path), id)
 	default:
 		_, err = fmt.Fprintf(p.Out, "landing %d: %s; dropped %s\n", seq, clean(e.Path), id)
+		p.advise(undoStep(seq, o.grant))
 	}
 	return err
+}
+
+// staysKept says of refusals that what is kept is so still, under the same id.
+func staysKept(err error, id string) {
+	for _, part := range app.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		var input *lockkeeper.InputError
+		next := "it stays kept: lockkeeper rescue show " + id
+		switch {
+		case errors.As(part, &v) && v.Check == "base":
+			v.Next = "lockkeeper rescue show " + id + ", then lockkeeper rescue land --onto-current " + id
+		case errors.As(part, &v):
+			v.Next = next
+		case errors.As(part, &input) && input.Field == "path":
+			input.Next = next
+		}
+	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,21 +29,18 @@ func (p *program) rescueShowCommand() *cobra.Command {
 		Short: "What it would change, as a diff",
 		Long: `Show all that is known of something that is kept, and what it would change where
 it was to go, as a diff against what is there now. Of content that is no text,
-and of a directory that was moved aside, it says where it is.`,
+of a directory that was moved aside, and of what is damaged or cannot land, it says
+where it is.`,
 		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue show 20260131T090000.123-1b4e28ba --json | jq -r .diff`,
 		Args: exactly(1, "the id of something that is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd.Context(), func(a *app.App) error {
-				g, err := a.Gate()
+				e, err := a.Shelf().Get(args[0])
 				if err != nil {
 					return err
 				}
-				e, err := g.Rescue().Get(args[0])
-				if err != nil {
-					return err
-				}
-				return p.showRescue(a, g.Rescue(), e)
+				return p.showRescue(cmd.Context(), a, e)
 			})
 		},
 	}
@@ -50,15 +48,15 @@ and of a directory that was moved aside, it says where it is.`,
 
 // shown is an entry with what it would change, as JSON.
 type shown struct {
-	rescue.Entry
+	entry
 	Diff string `json:"diff"`
 	Note string `json:"note,omitempty"` // instead of a diff
 }
 
-func (p *program) showRescue(a *app.App, shelf *rescue.Shelf, e rescue.Entry) error {
-	s := shown{Entry: e}
+func (p *program) showRescue(ctx context.Context, a *app.App, e rescue.Entry) error {
+	s := shown{entry: entryOf(e)}
 	var err error
-	if s.Diff, s.Note, err = difference(a, shelf, e); err != nil {
+	if s.Diff, s.Note, err = difference(a, e); err != nil {
 		return err
 	}
 	if p.json {
@@ -74,12 +72,30 @@ func (p *program) showRescue(a *app.App, shelf *rescue.Shelf, e rescue.Entry) er
 		fmt.Fprintln(p.Out, "  "+clean(s.Note))
 	}
 	fmt.Fprint(p.Out, p.legible(s.Diff))
-	first := "lockkeeper rescue land " + e.ID
-	if e.Kind == rescue.Whole {
-		first = "move it back by hand, under a lock on " + clean(e.Path)
-	}
-	_, err = fmt.Fprintf(p.Out, "next: %s, or lockkeeper rescue drop %s\n", first, e.ID)
+	first, err := wayOut(ctx, a, e)
+	p.advise(first + ", or lockkeeper rescue drop " + e.ID)
 	return err
+}
+
+// wayOut is what can be done with an entry, besides dropping it.
+func wayOut(ctx context.Context, a *app.App, e rescue.Entry) (string, error) {
+	land, where := "lockkeeper rescue land "+e.ID, a.Shelf().ContentPath(e.ID)
+	switch {
+	case e.Kind == rescue.Whole:
+		return "move it back by hand, under a lock on " + e.Path, nil
+	case e.Kind == rescue.Damaged:
+		return "copy what you need from " + where, nil
+	case !strings.HasPrefix(e.Reason, "allowlist: "):
+		return land, nil
+	}
+	barred, err := a.Barred(ctx, e.Path)
+	switch {
+	case err != nil || barred == nil:
+		return land, err
+	case strings.Contains(barred.Next, "gate.allowed_write_paths"):
+		return barred.Next + ", then " + land + "; or copy what you need from " + where, nil
+	}
+	return barred.Next + ": the content is in " + where, nil
 }
 
 // legible is text from a file: as it is for a program, fit for the terminal for a
@@ -102,11 +118,16 @@ func (p *program) legible(text string) string {
 }
 
 // difference is what an entry would change, or a note where that is no text.
-func difference(a *app.App, shelf *rescue.Shelf, e rescue.Entry) (text, note string, err error) {
+func difference(a *app.App, e rescue.Entry) (text, note string, err error) {
 	const nothing = "/dev/null"
-	if e.Kind == rescue.Whole {
+	shelf := a.Shelf()
+	content := shelf.ContentPath(e.ID)
+	switch e.Kind {
+	case rescue.Whole:
 		where, err := readSome(shelf.Content(e.ID))
 		return "", strings.TrimSpace(string(where)), err
+	case rescue.Damaged:
+		return "", "what is left of the content is in " + content, nil
 	}
 	now, name := e.Path, e.Path
 	there, err := readSome(os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(e.Path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0))
@@ -118,7 +139,7 @@ func difference(a *app.App, shelf *rescue.Shelf, e rescue.Entry) (text, note str
 	}
 	var kept []byte
 	switch {
-	case e.Kind == rescue.Damaged || e.Sum == "" && !e.Delete:
+	case e.Sum == "" && !e.Delete:
 		return "", fmt.Sprintf("no content is kept; the permissions wanted are %04o", e.Mode.Perm()), nil
 	case e.Delete:
 		name = nothing
@@ -127,12 +148,11 @@ func difference(a *app.App, shelf *rescue.Shelf, e rescue.Entry) (text, note str
 			return "", "", err
 		}
 	}
-	where := filepath.Join(a.Root.Dir(), ".lockkeeper", "rescue", e.ID, "content")
 	switch {
 	case len(kept) > diffLimit || len(there) > diffLimit:
-		return "", "too large to be shown as a diff; the content is in " + where, nil
+		return "", "too large to be shown as a diff; the content is in " + content, nil
 	case isBinary(kept) || isBinary(there):
-		return "", "binary content, SHA-256 " + e.Sum + "; it is in " + where, nil
+		return "", "binary content, SHA-256 " + e.Sum + "; it is in " + content, nil
 	case bytes.Equal(kept, there):
 		return "", "the same content is there already", nil
 	}

@@ -29,8 +29,8 @@ func (p *program) statusCommand() *cobra.Command {
 whose time is past, and which wait for a person to decide, are a group of their
 own, marked (STALE). A grant marked (landing) has changes on their way into the
 codebase; one marked (revoking) was taken away and is handed on once they are
-done. Then the writes that the gate refused, and what became of edits that
-landings met: both are kept, see lockkeeper rescue.`,
+done. Then the gaps, which are writes that the gate refused, and the edits of
+others that landings met: both are kept, see lockkeeper rescue.`,
 		Example: `  lockkeeper status
   lockkeeper status --json | jq '.held[].write_paths'`,
 		Args: exactly(0, "no arguments"),
@@ -68,8 +68,9 @@ type status struct {
 	Stale   []standing `json:"stale"`
 	Waiting []standing `json:"waiting"`
 
-	Gaps      []rescue.Entry `json:"gaps"`      // writes that the gate refused
-	Displaced []rescue.Entry `json:"displaced"` // edits of others that landings met
+	Gaps      []entry `json:"gaps"`      // writes that the gate refused
+	Displaced []entry `json:"displaced"` // edits of others that landings met
+	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 }
 
 // ids is the set of all grants and requests.
@@ -87,7 +88,7 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 		return nil, err
 	}
 	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{},
-		Gaps: []rescue.Entry{}, Displaced: []rescue.Entry{}}
+		Gaps: []entry{}, Displaced: []entry{}, Damaged: []entry{}}
 	for _, e := range entries {
 		switch {
 		case e.State == waiting:
@@ -107,9 +108,11 @@ func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
 	for _, e := range list {
 		switch e.Kind {
 		case rescue.Gap:
-			s.Gaps = append(s.Gaps, e)
+			s.Gaps = append(s.Gaps, entryOf(e))
 		case rescue.Displaced, rescue.Whole:
-			s.Displaced = append(s.Displaced, e)
+			s.Displaced = append(s.Displaced, entryOf(e))
+		default:
+			s.Damaged = append(s.Damaged, entryOf(e))
 		}
 	}
 	return err
@@ -161,8 +164,8 @@ func (p *program) showStatus(s *status) error {
 	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
 		p.showRescued(s)
-		_, err := fmt.Fprintln(p.Out, "next: lockkeeper lock exec --write PATH -- COMMAND")
-		return err
+		p.advise("lockkeeper lock exec --write PATH -- COMMAND")
+		return nil
 	}
 	paint := p.painter(p.Out)
 	now := p.Now()
@@ -173,7 +176,7 @@ func (p *program) showStatus(s *status) error {
 	if len(s.Stale) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
 		holdings(s.Stale, now, few(p.Out, pathsShown)).print(p.Out, paint)
-		fmt.Fprintln(p.Out, "next: lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear")
+		p.advise("lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear")
 	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
@@ -191,26 +194,33 @@ func (p *program) showRescued(s *status) {
 	paint := p.painter(p.Out)
 	for _, group := range []struct {
 		title string
-		list  []rescue.Entry
+		list  []entry
 	}{
 		{"gaps: " + counted(len(s.Gaps), "refused write") + ", kept", s.Gaps},
-		{"displaced: " + counted(len(s.Displaced), "edit") + " that a landing met, kept", s.Displaced},
+		{"displaced: " + counted(len(s.Displaced), "edit") + " that " + plural(len(s.Displaced), "a landing", "landings") + " met, kept", s.Displaced},
+		{"damaged: " + counted(len(s.Damaged), "kept piece") + ", not as " + plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
 	} {
 		n := len(group.list)
 		if n == 0 {
 			continue
 		}
+		if n > gapsShown {
+			group.title += fmt.Sprintf("; newest %d; all: lockkeeper rescue list", gapsShown)
+		}
 		fmt.Fprintln(p.Out, paint(yellow, group.title))
 		rescued(group.list[max(0, n-gapsShown):], p.Now()).print(p.Out, paint)
-		fmt.Fprintf(p.Out, "next: lockkeeper rescue show %s\n", group.list[n-1].ID)
+		p.advise("lockkeeper rescue show " + group.list[n-1].ID)
 	}
 }
 
-func counted(n int, what string) string {
+func counted(n int, what string) string { return fmt.Sprintf("%d %s", n, plural(n, what, what+"s")) }
+
+// plural is the word for one, or for any other number of them.
+func plural(n int, one, more string) string {
 	if n == 1 {
-		return "1 " + what
+		return one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return more
 }
 
 // holdings is a table with a row to a path, of each grant so many at most; what

@@ -272,7 +272,7 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 	d := newDesk(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.must(3, "lock", "acquire", "--holder", "fox", "--write", "a")
-	if shown := d.sees("next:"); !strings.Contains(shown, "\x1b[31m") {
+	if shown := d.sees("lockkeeper why"); !strings.Contains(shown, "\x1b[31m") {
 		t.Errorf("no colour on a terminal:\n%q", shown)
 	}
 	d.mu.Lock()
@@ -280,7 +280,7 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 	d.mu.Unlock()
 	d.env = append(d.env, "NO_COLOR=1")
 	d.must(3, "lock", "acquire", "--holder", "fox", "--write", "a")
-	if shown := d.sees("next:"); strings.Contains(shown, "\x1b") {
+	if shown := d.sees("lockkeeper why"); strings.Contains(shown, "\x1b") {
 		t.Errorf("colour in spite of NO_COLOR:\n%q", shown)
 	}
 }

@@ -15,7 +15,7 @@ func (p *program) upgradeCommand() *cobra.Command {
 without a moment in which they are not held. It never waits: when somebody else
 reads there, it is blocked and the hold stays as it was.`,
 		Example: `  grant=$(lockkeeper lock acquire --policy dal --upgradeable data/index)
-  lockkeeper lock upgrade $grant data/index`,
+  lockkeeper lock upgrade "$grant" data/index`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usage(cmd, "needs the id of a grant and one path or more")

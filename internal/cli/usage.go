@@ -44,7 +44,10 @@ func (p *program) wrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
+	var input *lockkeeper.InputError
 	switch {
+	case errors.As(err, &input):
+		return input
 	case errors.As(err, &unknown):
 		wrong := usage(cmd, err.Error()).(*lockkeeper.InputError)
 		var known []string

@@ -161,9 +161,20 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	return nil
 }
 
-func (t *tx) EndLanding(seq uint64, state lockkeeper.LandingState) error {
-	l := t.landings.find(seq)
+func (t *tx) TakeLanding(e lockkeeper.Ending) error {
+	l := t.landings.find(e.Seq)
 	if l == nil || l.State != lockkeeper.Decided {
+		return nil
+	}
+	before := l.Taker
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() { l.Taker = before }})
+	l.Taker = e.Taker
+	return nil
+}
+
+func (t *tx) EndLanding(e lockkeeper.Ending, state lockkeeper.LandingState) error {
+	l := t.landings.find(e.Seq)
+	if l == nil || l.State != lockkeeper.Decided || l.Taker != e.Taker {
 		return nil
 	}
 	t.undo = append(t.undo, undo{kind: undoOther, other: func() { t.landings.move(l, lockkeeper.Decided) }})

@@ -12,7 +12,7 @@ import (
 )
 
 // landingColumns are the columns of a landing in the order of landingRow.
-const landingColumns = `l.seq, l.commit_id, l.grant_id, l.holder, l.fence, l.site, l.state, l.at, l.made, l.clears, l.draft, l.undoes`
+const landingColumns = `l.seq, l.commit_id, l.grant_id, l.holder, l.fence, l.site, l.state, l.at, l.made, l.clears, l.draft, l.undoes, l.taker`
 
 // landingRow is a landing as its row holds it.
 type landingRow struct {
@@ -23,17 +23,18 @@ type landingRow struct {
 	state, at               int64
 	made, clears, draft     string
 	undoes                  int64
+	taker                   string
 }
 
 func (r *landingRow) dest() []any {
-	return []any{&r.seq, &r.commit, &r.grantID, &r.holder, &r.fence, &r.site, &r.state, &r.at, &r.made, &r.clears, &r.draft, &r.undoes}
+	return []any{&r.seq, &r.commit, &r.grantID, &r.holder, &r.fence, &r.site, &r.state, &r.at, &r.made, &r.clears, &r.draft, &r.undoes, &r.taker}
 }
 
 // landing is all of it but its changes.
 func (r *landingRow) landing() (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{
 		Seq: uint64(r.seq), Commit: r.commit, GrantID: r.grantID, Holder: r.holder, Fence: uint64(r.fence), Site: r.site,
-		State: lockkeeper.LandingState(r.state), At: wall(r.at), Draft: r.draft, Undoes: uint64(r.undoes),
+		State: lockkeeper.LandingState(r.state), At: wall(r.at), Draft: r.draft, Undoes: uint64(r.undoes), Taker: r.taker,
 	}
 	if err := decode(r.made, &l.Made); err != nil {
 		return nil, fmt.Errorf("directories made by landing %d: %w", r.seq, err)
@@ -204,17 +205,22 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	if err != nil {
 		return err
 	}
-	err = t.exec(`INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes)
- VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		t.key, int64(l.Seq), l.Commit, l.GrantID, l.Holder, int64(l.Fence), l.Site, int64(l.State), unwall(l.At), made, clears, l.Draft, int64(l.Undoes))
+	err = t.exec(`INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes, taker)
+ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		t.key, int64(l.Seq), l.Commit, l.GrantID, l.Holder, int64(l.Fence), l.Site, int64(l.State), unwall(l.At), made, clears, l.Draft, int64(l.Undoes), l.Taker)
 	if err != nil {
 		return err
 	}
 	return t.insertChanges(t.key, l.Seq, l.Changes)
 }
 
-func (t *tx) EndLanding(seq uint64, state lockkeeper.LandingState) error {
-	return t.exec(`UPDATE landings SET state = $3 WHERE space = $1 AND seq = $2 AND state = $4`, t.key, int64(seq), int64(state), int64(lockkeeper.Decided))
+func (t *tx) TakeLanding(e lockkeeper.Ending) error {
+	return t.exec(`UPDATE landings SET taker = $3 WHERE space = $1 AND seq = $2 AND state = $4`, t.key, int64(e.Seq), e.Taker, int64(lockkeeper.Decided))
+}
+
+func (t *tx) EndLanding(e lockkeeper.Ending, state lockkeeper.LandingState) error {
+	return t.exec(`UPDATE landings SET state = $3 WHERE space = $1 AND seq = $2 AND state = $4 AND taker = $5`,
+		t.key, int64(e.Seq), int64(state), int64(lockkeeper.Decided), e.Taker)
 }
 
 // What one transaction drops: between two prunings there are a thousand events

@@ -124,7 +124,7 @@ func TestPostgresLandingIsKeptBack(t *testing.T) {
 		if err := land(lt, "g", "a"); err != nil {
 			return err
 		}
-		if err := lt.EndLanding(1, lockkeeper.Committed); err != nil {
+		if err := lt.EndLanding(lockkeeper.Ending{Seq: 1}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		if n := queued() - before; n != 4 { // event, landing, its changes, its state

@@ -224,13 +224,13 @@ func testLanded(t *testing.T, f Fixture) {
 		lastAt(t, tx, "b", "", gone, none) // a deletion leaves nothing, and has landed
 		lastAt(t, tx, "b", "g", first, version("1"))
 		lastAt(t, tx, "", "", 0, none)
-		if err := tx.EndLanding(third, lockkeeper.Undone); err != nil {
+		if err := tx.EndLanding(lockkeeper.Ending{Seq: third}, lockkeeper.Undone); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
 		lastAt(t, tx, "a", "g", first, version("1"))
 		lastAt(t, tx, "aa", "", 0, none)
-		if err := tx.EndLanding(other, lockkeeper.Committed); err != nil {
+		if err := tx.EndLanding(lockkeeper.Ending{Seq: other}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
@@ -257,12 +257,28 @@ func testLandingStates(t *testing.T, f Fixture) {
 	open("", 2)
 	l.State = lockkeeper.Committed
 	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // it ends once
-		update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(l.Seq, state) })
+		update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(lockkeeper.Ending{Seq: l.Seq}, state) })
 		sameLanding(t, landings(t, s, lockkeeper.LandingQuery{Seq: l.Seq})[0], l)
 		open("g", 0)
 		open("", 1)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(l.Seq+1000, lockkeeper.Undone) }) // unknown: harmless
+	update(t, s, func(tx lockkeeper.Tx) error {
+		return tx.EndLanding(lockkeeper.Ending{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
+	})
+	taken := landed(t, s, lockkeeper.Landing{GrantID: "g", Taker: "writer", Changes: altered("x", "c")})
+	for _, e := range []lockkeeper.Ending{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
+		update(t, s, func(tx lockkeeper.Tx) error { return tx.TakeLanding(e) })
+	}
+	for _, taker := range []string{"", "writer", "first"} {
+		update(t, s, func(tx lockkeeper.Tx) error {
+			return tx.EndLanding(lockkeeper.Ending{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
+		})
+		open("g", 1)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		return tx.EndLanding(lockkeeper.Ending{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
+	})
+	open("g", 0)
 }
 
 func testLandingTwice(t *testing.T, f Fixture) {

@@ -25,7 +25,7 @@ func testLandingUndone(t *testing.T, f Fixture) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(tx.EndLanding(was.Seq, lockkeeper.Committed), tx.EndLanding(l.Seq, lockkeeper.Undone),
+			return errors.Join(tx.EndLanding(lockkeeper.Ending{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(lockkeeper.Ending{Seq: l.Seq}, lockkeeper.Undone),
 				tx.Prune(clock.Now().Wall, 1_000), errUndo)
 		})
 		if !errors.Is(err, errUndo) {
@@ -86,7 +86,7 @@ func testPruneLandings(t *testing.T, f Fixture) {
 		lastAt(t, r, "c", "", young.Seq, version("young"))
 		return nil
 	})
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(old, lockkeeper.Committed) })
+	update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(lockkeeper.Ending{Seq: old}, lockkeeper.Committed) })
 	prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
 	if got := numbers(lockkeeper.LandingQuery{Seq: old}); len(got) != 0 {
 		t.Error("a landing that was committed late is never dropped")

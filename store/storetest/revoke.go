@@ -72,15 +72,24 @@ func testLandingGrant(t *testing.T, f Fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.m.Committed(b.ctx, g.ID, first.Seq); err != nil {
+	if err := b.m.Committed(b.ctx, g.ID, lockkeeper.Ending{Seq: first.Seq, Taker: first.Taker}); err != nil {
 		t.Fatal(err)
 	}
 	b.state(g.ID, "landing")
-	if err := b.m.TakenBack(b.ctx, second.Seq, "an edit"); err != nil {
-		t.Fatal(err)
+	if taken, err := b.m.TakeLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "recovery"}); err != nil || taken == nil {
+		t.Fatalf("taken over: %v, %v", taken, err)
+	}
+	if ended, err := b.m.EndLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: second.Commit}, lockkeeper.Committed, ""); ended || err != nil {
+		t.Fatalf("ended by a writer that was overtaken: %v, %v", ended, err)
+	}
+	if ended, err := b.m.EndLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "recovery"}, lockkeeper.Undone, "an edit"); !ended || err != nil {
+		t.Fatalf("ended: %v, %v", ended, err)
+	}
+	if taken, err := b.m.TakeLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "too late"}); err != nil || taken != nil {
+		t.Fatalf("taken over when it had ended: %v, %v", taken, err)
 	}
 	b.state(g.ID, "held")
-	if err := b.m.Committed(b.ctx, g.ID, second.Seq); err != nil { // too late: it was taken back
+	if err := b.m.Committed(b.ctx, g.ID, lockkeeper.Ending{Seq: second.Seq, Taker: second.Taker}); err != nil { // too late: it was taken back
 		t.Fatal(err)
 	}
 	for seq, want := range map[uint64]lockkeeper.LandingState{first.Seq: lockkeeper.Committed, second.Seq: lockkeeper.Undone} {
@@ -128,7 +137,9 @@ func testReleaseSettles(t *testing.T, f Fixture) {
 		t.Fatalf("released with nobody to settle: %v", err)
 	}
 	b.blocked(asks("k", "", write("a")))
-	s := &settler{settle: func(ctx context.Context, id string) error { return b.m.Committed(ctx, id, l.Seq) }}
+	s := &settler{settle: func(ctx context.Context, id string) error {
+		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
+	}}
 	b.m.SettleWith(s)
 	if err := g.Release(b.ctx); err != nil || s.calls.Load() != 1 {
 		t.Fatalf("release %v after %d settlings, want one", err, s.calls.Load())
@@ -153,7 +164,7 @@ func testRevoking(t *testing.T, f Fixture) {
 		if _, err := b.m.Renew(ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("a revoked grant was renewed: %v", err)
 		}
-		return b.m.Committed(ctx, id, l.Seq)
+		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
 	}})
 	k := b.takes(asks("k", "", write("a")))
 	b.state(g.ID, "")
@@ -178,7 +189,9 @@ func testRevokingBlocks(t *testing.T, f Fixture) {
 	b.state(g.ID, "revoking")
 	b.clock.Advance(1000 * time.Hour)
 	b.blocked(asks("k", "", write("a")))
-	s.settle = func(ctx context.Context, id string) error { return b.m.Committed(ctx, id, l.Seq) }
+	s.settle = func(ctx context.Context, id string) error {
+		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
+	}
 	b.recover(1)
 	b.takes(asks("k", "", write("a")))
 }

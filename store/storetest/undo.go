@@ -38,7 +38,7 @@ func turmoil(tx lockkeeper.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.EndLanding(known[0].Seq, lockkeeper.Undone); err != nil {
+	if err := tx.EndLanding(lockkeeper.Ending{Seq: known[0].Seq}, lockkeeper.Undone); err != nil {
 		return err
 	}
 	if err := errors.Join(tx.Save(&changed), tx.Delete(gone), tx.Delete(fresh),

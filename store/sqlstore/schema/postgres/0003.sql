@@ -13,6 +13,7 @@ CREATE TABLE landings (
   clears    TEXT   NOT NULL,
   draft     TEXT   NOT NULL,
   undoes    BIGINT NOT NULL,
+  taker     TEXT   NOT NULL,           -- who brings it to its end
   PRIMARY KEY (space, seq)
 );
 -- Nothing but its primary key can be taken for an index of the space: a planner

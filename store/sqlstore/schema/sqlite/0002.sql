@@ -12,7 +12,8 @@ CREATE TABLE landings (
   made      TEXT    NOT NULL,
   clears    TEXT    NOT NULL,
   draft     TEXT    NOT NULL,
-  undoes    INTEGER NOT NULL
+  undoes    INTEGER NOT NULL,
+  taker     TEXT    NOT NULL           -- who brings it to its end
 );
 CREATE UNIQUE INDEX landings_commit ON landings (commit_id, space + 0);
 CREATE INDEX landings_open ON landings (grant_id, space + 0) WHERE state = 1;

@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"lockkeeper"
+)
+
+// lookAt is what a path of the tree holds, refused where a file there cannot be
+// replaced.
+func (g *Gate) lookAt(path string) (now lockkeeper.Version, modified time.Time, err error) {
+	bad := func(reason, next string) error {
+		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
+	}
+	dir, name, err := g.openParent(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return now, modified, nil
+	case errors.Is(err, fs.ErrPermission):
+		return now, modified, bad("its directory is closed to you", "ask for permission to write there")
+	case isElsewhere(err):
+		return now, modified, justReplaced(path)
+	case err != nil:
+		return now, modified, err
+	}
+	defer dir.Close()
+	if err := writable(dir, path); err != nil {
+		return now, modified, err
+	}
+	st, err := g.disk.Lstat(dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return now, modified, nil
+	case err != nil:
+		return now, modified, err
+	case st.Mode.IsDir():
+		return now, modified, bad("a directory, and the gate writes files", "name the files in it")
+	case !st.Mode.IsRegular():
+		return now, modified, bad("neither a file nor a directory", "write regular files only")
+	case st.Links > 1:
+		return now, modified, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
+	case st.Mode.Perm()&0o222 == 0:
+		return now, modified, bad("the file is read-only", "make it writable first, if it is meant to be changed")
+	}
+	now, err = g.observe(dir, name)
+	return now, st.Modified, err
+}
+
+// justReplaced refuses a path whose directory was one when the path was resolved.
+func justReplaced(path string) error {
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory has just been replaced by a link, a mount or a file", Next: "look at it, and try again"}
+}
+
+// writable refuses a directory in which nothing may be renamed.
+func writable(dir *os.File, path string) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o222 != 0 && mayWrite(dir) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory is read-only", Next: "make the directory writable first"}
+}
+
+func changedSince(path, grantID string, want, found lockkeeper.Version) error {
+	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
+		Reason: fmt.Sprintf("it was changed by somebody else: expected %s, found %s", brief(want), brief(found)),
+		Next:   "look at the change, and write again on top of it"}
+}
+
+// changedUnder refuses the first write of a grant to a file that somebody else wrote
+// to while the grant was held.
+func changedUnder(path, grantID string, modified, since time.Time, found lockkeeper.Version) error {
+	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
+		Reason: fmt.Sprintf("it was modified at %s, after the grant was given at %s, and not through this grant", stamp(modified), stamp(since)),
+		Next:   fmt.Sprintf("look at it; to write over it, say so with --base %x", found.Sum)}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("15:04:05.000Z") }
+
+// brief is a version short enough to be read.
+func brief(v lockkeeper.Version) string {
+	if !v.Exists() {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum[:6])
+}
+
+// missingDirs lists the directories that new files need and that are not there,
+// outermost first.
+func (g *Gate) missingDirs(items []*item) ([]string, error) {
+	var missing []string
+	known := map[string]bool{lockkeeper.Root: true}
+	for _, it := range items {
+		if it.alter.Old.Exists() || it.Delete {
+			continue
+		}
+		for dir, _ := split(it.target); !known[dir]; dir, _ = split(dir) {
+			f, err := g.disk.OpenDir(g.root, dir)
+			if err == nil {
+				known[dir] = true
+				if err := errors.Join(writable(f, it.target), g.disk.Close(f)); err != nil {
+					return nil, err
+				}
+				break
+			}
+			if isElsewhere(err) {
+				return nil, justReplaced(it.target)
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			known[dir] = true
+			missing = append(missing, dir)
+		}
+	}
+	return unique(missing), nil
+}
