@@ -205,7 +205,7 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 		"gate/x.go": `package gate
 			import "os"
 			func (p *passage) do(n int) { p.g.disk.Move(a, "x", b, "y"); p.g.disk.Remove(dir, name); os.Chmod("x", 0); p.g.makeStage(in, name) }
-			func (g *Gate) takeOver() { g.makeStage(in, name); g.makeStage(in, name) }
+			func (g *Gate) resumeOnce() { g.makeStage(in, name); g.makeStage(in, name) }
 			func (s *stage) put() { s.g.disk.Create(s.dir, "0"); disk.Chmod(f, 0o644); f.Chmod(0) }`,
 	}
 	var list []act
@@ -230,7 +230,7 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite, learnSite may",
 		"gate/x.go: do calls os.Chmod" + disk,
 		"gate/x.go: do calls g.makeStage, which only run, draft, resumeOnce may",
-		"gate/x.go: takeOver makes a second stage",
+		"gate/x.go: resumeOnce makes a second stage",
 		"gate/x.go: put calls f.Chmod" + disk,
 	}
 	if !slices.Equal(got, want) {

@@ -19,7 +19,8 @@
 //     stage: out of it (create), into it (delete), or an exchange with it (replace,
 //     mode). Whoever has emptied and removed the stage has fenced its writer: its
 //     next rename finds nothing. A stage is made once and never again; nothing in
-//     the tree is unlinked or chmoded, and only empty directories are removed.
+//     the tree is unlinked or chmoded, and only empty directories are removed. A
+//     directory that is replaced as a whole is drafted in the tree, in target/tmp.
 //  4. A displaced file must be what the landing took for granted. If it is not, it
 //     is put back: nobody's edit is overwritten. What cannot be put back, because
 //     there is yet another one, is kept on the rescue shelf.
@@ -27,10 +28,13 @@
 //     its old self, a created one is gone from it, a deleted one is in it. So it can
 //     be finished after a crash at any point, by content alone.
 //  6. Recovery takes over a stage by moving what is in it into a new directory of
-//     its own, which fences the writer and every earlier recovery alike.
+//     its own, which fences the writer and every earlier recovery alike. That
+//     directory is there before the store says who has the landing, and only who
+//     has it can end it: so the last taker has fenced all others when it ends it.
 //  7. Files are synced before the landing is decided; the directories before it is
 //     called committed. A failed sync is never tried again on the same descriptor.
-//  8. A refused write is recorded as a gap, and what was to be written is kept.
+//  8. A refused write is recorded as a gap, and what was to be written is kept, with
+//     all that was to land beside it.
 //
 // A Gate may be used by many goroutines. It starts none that outlives a call.
 package gate

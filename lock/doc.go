@@ -24,11 +24,14 @@
 //     confirms it: a dead waiter hands the lock on.
 //  5. A grant whose policy frees it by time alone blocks nobody after that time,
 //     whether or not a reaper ran. One with a recorded process is freed only
-//     after what a dead holder left running has been ended and seen gone.
+//     after what a dead holder left running has been ended and seen gone, and one
+//     under which a landing is decided only after the Settler has brought that to
+//     its end: taken away meanwhile, it is revoking, and blocks.
 //  6. Freeing re-reads the grant in the freeing transaction: of a heartbeat and
 //     a reaper that race, exactly one wins.
 //  7. Every change is one event in the same transaction; a refusal is an event
-//     once per change of blockers. What cannot be recorded does not happen.
+//     once per change of blockers. What cannot be recorded does not happen. That a
+//     decided landing is done is no event: deciding it was.
 //  8. No file, network or process work happens inside a transaction.
 //
 // A Place is the line without the waiting, for callers with a loop of their own;

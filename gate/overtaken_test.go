@@ -1,0 +1,174 @@
+package gate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/durable/durabletest"
+	"lockkeeper/gate"
+	"lockkeeper/lock"
+)
+
+// A recovery, or a writer, that is late by any operation does nothing any more once
+// its landing has ended and the paths are somebody else's.
+//
+// shows: SW-38 GP-4 GP-31
+func TestLateByAnyOperation(t *testing.T) {
+	inMemory(t)
+	kinds := map[string][]gate.Change{
+		"replace": {gate.Put("test/a", []byte("new"))},
+		"delete":  {gate.Delete("test/b")},
+		"several": {gate.Put("test/a", []byte("new")), gate.Delete("test/b"), gate.Put("test/n/n", []byte("new"))},
+	}
+	for kind, changes := range kinds {
+		for _, edited := range []bool{false, true} {
+			for k, more := 0, true; more; k++ {
+				t.Run(fmt.Sprintf("recovery of %s edited %t at %d", kind, edited, k), func(t *testing.T) {
+					w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
+					l := w.abandon(1, changes...)
+					if edited {
+						w.plant(map[string]string{l.Changes[0].Path: "theirs"})
+					}
+					more = late(w, k, l.GrantID, changes, func(*lock.Grant) { _ = w.gate.Settle(t.Context(), l.GrantID) })
+				})
+				t.Run(fmt.Sprintf("writer of %s at %d", kind, k), func(t *testing.T) {
+					w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
+					write := func(g *lock.Grant) { _, _ = w.gate.Commit(t.Context(), &g.Grant, changes) }
+					more = late(w, k, "", changes, write) || more
+				})
+			}
+		}
+	}
+}
+
+// late lets somebody else take the grant away, end what was decided under it and
+// write the same paths, all before operation k of do, and reports whether there was
+// such an operation. Nothing of what they left may change afterwards.
+func late(w *world, k int, grantID string, changes []gate.Change, do func(*lock.Grant)) (met bool) {
+	t := w.t
+	w.open(gate.Options{})
+	locks, other := w.locks, w.gate
+	disk := &durabletest.FaultyDisk{}
+	var mu sync.Mutex
+	armed := false
+	var left map[string]string
+	disk.At = func(now int, _ durabletest.Op) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !armed || now != k {
+			return
+		}
+		armed, met = false, true
+		person := lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
+		if err := locks.ForceRelease(t.Context(), grantID, person, "late"); err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+			t.Errorf("it could not be taken away: %v", err)
+			return
+		}
+		next := &world{t: t, dir: w.dir, store: w.store, locks: locks, gate: other}
+		var paths []string
+		var theirs []gate.Change
+		for _, c := range changes {
+			paths = append(paths, c.Path)
+			theirs = append(theirs, gate.Put(c.Path, []byte("the next holder's")))
+		}
+		heron := next.hold("heron", paths...)
+		next.commit(heron, theirs...)
+		left = scan(t, w.dir, ".lockkeeper")
+	}
+	w.open(gate.Options{Disk: disk})
+	var g *lock.Grant
+	if grantID == "" {
+		g = w.hold("otter", pathsOf(changes)...)
+		grantID = g.ID
+	}
+	k += len(disk.Trace())
+	mu.Lock()
+	armed = true
+	mu.Unlock()
+	do(g)
+	if d := differences(left, scan(t, w.dir, ".lockkeeper")); met && len(d) > 0 {
+		t.Errorf("what the next holder left was changed: %v", d)
+	}
+	return met
+}
+
+func pathsOf(changes []gate.Change) (paths []string) {
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
+// Whoever releases while a commit is being put away does not lose its originals.
+//
+// shows: GP-18
+func TestOriginalsSurviveARelease(t *testing.T) {
+	inMemory(t)
+	for k, more := 0, true; more; k++ {
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
+			other := w.gate
+			disk := &durabletest.FaultyDisk{}
+			more = false
+			id, at := "", 0
+			disk.At = func(now int, _ durabletest.Op) {
+				if now == at && id != "" {
+					more = true
+					if err := other.Settle(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			w.open(gate.Options{Disk: disk})
+			g := w.hold("otter", "test/a")
+			id, at = g.ID, k+len(disk.Trace())
+			_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("new"))})
+			id = ""
+			if err != nil {
+				return // it was refused, or taken over; the other tests look at that
+			}
+			landed := w.events(lockkeeper.EventLanded)
+			if _, err := w.gate.Undo(t.Context(), &g.Grant, landed[0].Seq); err != nil {
+				t.Errorf("undo: %v", err)
+			}
+			w.want(map[string]string{"test/a": "old"})
+		})
+	}
+}
+
+// A codebase from elsewhere may bring stages of its own.
+func TestHostileStages(t *testing.T) {
+	files := map[string]string{".git/HEAD": "ref", "test/a": "mine", "test/tmp/0123456789abcdef/x": "mine too"}
+	w := newWorld(t, files, gate.Options{})
+	for stage, at := range map[string]string{"x": ".git", "y": "test", "z.1.0123456789abcdef": "../tmp/0123456789abcdef", "a.1.fedcba9876543210": "test/a"} {
+		w.plant(map[string]string{".lockkeeper/stage/" + stage + "/at": at, ".lockkeeper/recover/" + stage + "/at": at})
+	}
+	w.plant(map[string]string{".lockkeeper/stage/.DS_Store": "x"})
+	if _, err := w.gate.Recover(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+	w.want(files)
+}
+
+// A copy of a tree is another site: it cannot end what was decided in the original.
+func TestCopiedRoot(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
+	l := w.abandon(1, gate.Put("test/a", []byte("new")), gate.Put("test/b", []byte("new")))
+	original := w.dir
+	w.dir = filepath.Join(t.TempDir(), "copy")
+	must(t, os.CopyFS(w.dir, os.DirFS(original)))
+	w.open(gate.Options{})
+	if err := w.gate.Settle(t.Context(), l.GrantID); err == nil || !strings.Contains(err.Error(), "its files are on") {
+		t.Errorf("a copy settled it: %v", err)
+	}
+	w.dir = original
+	w.open(gate.Options{})
+	must(t, w.gate.Settle(t.Context(), l.GrantID))
+	w.want(map[string]string{"test/a": "new", "test/b": "new"})
+}
