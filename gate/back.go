@@ -60,10 +60,10 @@ func (p *passage) back() error {
 		}
 		p.done[n] = false
 	}
-	for _, dir := range slices.Backward(p.l.Made) {
-		if err := p.clearDir(dir); err != nil {
-			return err
-		}
+	made := slices.Clone(p.l.Made)
+	slices.Reverse(made)
+	if err := p.clearDirs(slices.Values(made)); err != nil {
+		return err
 	}
 	return p.sync()
 }

@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 
@@ -103,7 +105,16 @@ func (p *passage) forward() error {
 			return err
 		}
 	}
-	for _, dir := range p.l.Clears {
+	return p.clearDirs(slices.Values(p.l.Clears))
+}
+
+// clearDirs removes directories where they are empty, unless the landing is in
+// somebody else's hands by now.
+func (p *passage) clearDirs(dirs iter.Seq[string]) error {
+	for dir := range dirs {
+		if fenced, err := p.isFenced(); err != nil || fenced {
+			return cmp.Or(err, errFenced)
+		}
 		if err := p.clearDir(dir); err != nil {
 			return err
 		}
