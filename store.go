@@ -206,6 +206,8 @@ type Express interface {
 
 // Peeker is what a store may offer beside View: a look at a few rows that may wait
 // for a transaction of this process, and so finds warm what the last one touched.
+// What it answers need not be of one moment, so it is for looks before a
+// transaction that looks again.
 type Peeker interface {
 	Peek(ctx context.Context, fn func(Reader) error) error
 }

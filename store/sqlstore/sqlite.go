@@ -316,7 +316,15 @@ func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (er
 			return err
 		}
 	}
-	return s.read(s.reader, fn)
+	if err := s.reader.exec(`BEGIN`); err != nil {
+		return s.explain(err)
+	}
+	defer func() {
+		if rb := s.reader.exec(`ROLLBACK`); rb != nil && err == nil {
+			err = s.explain(rb)
+		}
+	}()
+	return s.explain(fn(s.look(s.reader)))
 }
 
 // Peek implements lockkeeper.Peeker: it reads through the writer, whose pages the
@@ -333,18 +341,10 @@ func (s *SQLite) Peek(ctx context.Context, fn func(lockkeeper.Reader) error) err
 	if err := s.unreplaced(); err != nil {
 		return err
 	}
-	return s.read(s.writer, fn)
+	return s.explain(fn(s.look(s.writer)))
 }
 
-// read runs fn on the state as it is now.
-func (s *SQLite) read(sess *sqliteSession, fn func(lockkeeper.Reader) error) (err error) {
-	if err := sess.exec(`BEGIN`); err != nil {
-		return s.explain(err)
-	}
-	defer func() {
-		if rb := sess.exec(`ROLLBACK`); rb != nil && err == nil {
-			err = s.explain(rb)
-		}
-	}()
-	return s.explain(fn(&tx{session: sess, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}))
+// look is a reader of the state as it is now.
+func (s *SQLite) look(sess *sqliteSession) *tx {
+	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}
 }
