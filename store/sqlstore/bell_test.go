@@ -187,7 +187,7 @@ func TestBellAfterReconnect(t *testing.T) {
 }
 
 func TestBellWithoutServer(t *testing.T) {
-	_, p, _, px := outage(t, time.Second)
+	_, p, _, px := outage(t, 3*time.Second)
 	px.refuse(true)
 	_, err := p.Bell(t.Context(), "id")
 	wantStore(t, err, "not to be reached")

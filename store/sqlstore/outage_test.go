@@ -89,7 +89,7 @@ func kinds(t *testing.T, s site, kind lockkeeper.EventKind, holder string) int {
 }
 
 func TestPostgresNotThere(t *testing.T) {
-	s, p, m, px := outage(t, time.Second)
+	s, p, m, px := outage(t, 3*time.Second)
 	px.refuse(true)
 	px.cut()
 	wantStore(t, p.Update(t.Context(), marking("while down", nil)), "not to be reached")
@@ -109,7 +109,7 @@ func TestPostgresNotThere(t *testing.T) {
 }
 
 func TestPostgresDeadConnectionsAreReplaced(t *testing.T) {
-	s, p, _, px := outage(t, time.Second)
+	s, p, _, px := outage(t, 3*time.Second)
 	for i := range 5 {
 		px.cut()
 		mark(t, p, fmt.Sprint("after cut ", i))
@@ -188,15 +188,15 @@ func TestPostgresCancelledDuringCommit(t *testing.T) {
 }
 
 func TestPostgresOutcomeUnknown(t *testing.T) {
-	s, p, _, px := outage(t, 500*time.Millisecond)
+	s, p, _, px := outage(t, 3*time.Second)
 	began := time.Now()
 	err := p.Update(t.Context(), marking("unknown", func() {
 		px.refuse(true)
 		px.arm(fault{forward: true})
 	}))
 	wantStore(t, err, "could not be found out")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v with Busy 500ms", took)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v with Busy 3s", took)
 	}
 	px.refuse(false)
 	mark(t, p, "back")
@@ -302,7 +302,7 @@ func TestPostgresAdmitLate(t *testing.T) {
 }
 
 func TestPostgresAdmitUnknown(t *testing.T) {
-	_, _, m, px := outage(t, 300*time.Millisecond)
+	_, _, m, px := outage(t, 3*time.Second) // for as long it asks; a slow server must let it open first
 	px.refuse(true)
 	px.arm(fault{forward: true})
 	_, err := m.TryAcquire(t.Context(), request("h", "a"))
