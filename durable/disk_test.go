@@ -190,8 +190,8 @@ func TestDiskStaysOnItsMount(t *testing.T) {
 	path := func(name string) string { return filepath.Join(at.Name(), name) }
 	mount := func(source, target, kind string, flags uintptr) {
 		t.Helper()
-		if err := unix.Mount(source, target, kind, flags, ""); errors.Is(err, fs.ErrPermission) {
-			t.Skip("mounting is not permitted here")
+		if err := unix.Mount(source, target, kind, flags, ""); errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+			t.Skip("only root may mount")
 		} else if err != nil {
 			t.Fatal(err)
 		}

@@ -337,7 +337,7 @@ func newPlace(t *testing.T, kind string, files map[string]string) (place, *world
 	var err error
 	switch kind {
 	case "PostgreSQL":
-		p.Where, err = database()
+		p.Where, err = database.URL()
 		must(t, err, sqlstore.CreateSpace(t.Context(), p.Where, p.Space))
 	default:
 		p.Where = filepath.Join(dir, "state.db")

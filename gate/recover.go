@@ -22,11 +22,6 @@ type Report struct {
 	Forgot   int      `json:"forgot"`    // days of originals and rescued pieces dropped for their age
 }
 
-// Idle reports whether there was nothing to do.
-func (r Report) Idle() bool {
-	return len(r.Finished)+len(r.Undone)+r.Cleared+len(r.Away)+r.Forgot == 0
-}
-
 // Recover brings to an end what crashes left: decided landings are finished or
 // taken back, stages of others cleared away. What somebody alive works on is left
 // alone. It may run at any time, beside anything.

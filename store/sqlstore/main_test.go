@@ -3,15 +3,11 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"lockkeeper"
@@ -26,57 +22,17 @@ func TestMain(m *testing.M) {
 		os.Exit(helper(os.Args[2], os.Args[3:]))
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		dropDatabase()
+		database.Drop()
 		os.Exit(code)
 	}))
 }
 
-const needPostgres = "LOCKKEEPER_TEST_POSTGRES is not set: run make test, or scripts/postgres run -- go test ./…"
-
-// database makes one database for the whole run, so that the schema of an
-// earlier or parallel run is never met, and returns its URL.
-var database = sync.OnceValues(func() (string, error) {
-	base := os.Getenv("LOCKKEEPER_TEST_POSTGRES")
-	if base == "" {
-		return "", fmt.Errorf("%s", needPostgres)
-	}
-	u, err := url.Parse(base)
-	if err != nil {
-		return "", err
-	}
-	name := "sqlstore_" + strings.ToLower(rand.Text())
-	if err := administer("CREATE DATABASE " + name); err != nil {
-		return "", err
-	}
-	madeDatabase = name
-	u.Path = "/" + name
-	return u.String(), nil
-})
-
-var madeDatabase string
-
-func dropDatabase() {
-	if madeDatabase == "" {
-		return
-	}
-	if err := administer("DROP DATABASE " + madeDatabase + " WITH (FORCE)"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-}
-
-func administer(sql string) error {
-	conn, err := pgx.Connect(context.Background(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), sql)
-	return err
-}
+// database is for the whole run.
+var database = &storetest.Database{Prefix: "sqlstore"}
 
 func postgresURL(t testing.TB) string {
 	t.Helper()
-	u, err := database()
+	u, err := database.URL()
 	if err != nil {
 		t.Fatal(err)
 	}

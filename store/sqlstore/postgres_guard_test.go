@@ -15,6 +15,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store/storetest"
 )
 
 // freshDatabase makes a database of its own, owned by an ordinary role that is
@@ -30,13 +31,13 @@ func freshDatabase(t *testing.T) string {
 		fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, name, password),
 		fmt.Sprintf(`CREATE DATABASE %s OWNER %s`, name, name),
 	} {
-		if err := administer(sql); err != nil {
+		if err := storetest.Administer(sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
 		for _, sql := range []string{`DROP DATABASE ` + name + ` WITH (FORCE)`, `DROP ROLE ` + name} {
-			if err := administer(sql); err != nil {
+			if err := storetest.Administer(sql); err != nil {
 				t.Error(err)
 			}
 		}

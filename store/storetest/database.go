@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Database is a PostgreSQL database for one run of the tests of a package, so that
+// the schema of an earlier or parallel run is never met. It is made when it is first
+// asked for, and dropped by Drop.
+type Database struct {
+	Prefix string // of its name
+
+	once sync.Once
+	name string
+	url  string
+	err  error
+}
+
+// URL makes the database and returns where it is.
+func (d *Database) URL() (string, error) {
+	d.once.Do(func() { d.err = d.make() })
+	return d.url, d.err
+}
+
+func (d *Database) make() error {
+	base := os.Getenv("LOCKKEEPER_TEST_POSTGRES")
+	if base == "" {
+		return errors.New("LOCKKEEPER_TEST_POSTGRES is not set: run make test, or scripts/postgres run -- go test ./…")
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return err
+	}
+	name := d.Prefix + "_" + strings.ToLower(rand.Text())
+	if err := Administer("CREATE DATABASE " + name); err != nil {
+		return err
+	}
+	u.Path = "/" + name
+	d.name, d.url = name, u.String()
+	return nil
+}
+
+// Drop removes the database, if there is one.
+func (d *Database) Drop() {
+	if d.name == "" {
+		return
+	}
+	if err := Administer("DROP DATABASE " + d.name + " WITH (FORCE)"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// Administer runs a statement on the server itself.
+func Administer(sql string, args ...any) error {
+	conn, err := pgx.Connect(context.Background(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), sql, args...)
+	return err
+}
