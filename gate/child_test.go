@@ -68,8 +68,8 @@ func (p place) store(ctx context.Context) (lockkeeper.Store, error) {
 // errand is what a child is asked to do, and the point at which it is to stop or
 // to die.
 type errand struct {
-	Do           string // commit, recover or settle
-	Scene        string // of a commit: what it changes
+	Do           string // commit, replace, recover or settle
+	Scene        string // of a commit or a replacement: what it changes
 	Grant, Token string
 	Step         int    // before which change of the disk, from 0; -1: none
 	Around       string // "before" or "after" the first transaction of a commit; empty: neither
@@ -224,6 +224,8 @@ func run(ctx context.Context, g *gate.Gate, e errand) (a answer) {
 	switch e.Do {
 	case "commit":
 		l, err = g.Commit(ctx, &lockkeeper.Grant{ID: e.Grant, Token: e.Token}, scenes()[e.Scene].changes)
+	case "replace":
+		l, err = g.ReplaceDir(ctx, &lockkeeper.Grant{ID: e.Grant, Token: e.Token}, replaced, "current", filled(newVersion))
 	case "recover":
 		_, err = g.Recover(ctx)
 	case "settle":

@@ -24,6 +24,7 @@ type aftermath struct {
 	told   bool   // the commit had answered that it was done
 	failed bool   // the disk had failed, so that it may have been taken back
 	edited string // a path of the scene that a person edited after the crash; empty: none
+	aside  string // a path that may be there or not; empty: none
 }
 
 const (
@@ -51,7 +52,7 @@ func (a *aftermath) recovered(w *world) {
 	if tree[bystander] != plain(theirs) {
 		t.Errorf("the edit of an untouched file is lost: %q", tree[bystander])
 	}
-	except := []string{bystander}
+	except := []string{bystander, a.aside}
 	if a.edited != "" {
 		for dir := a.edited; dir != "test"; dir = filepath.Dir(dir) {
 			except = append(except, dir)
@@ -116,8 +117,16 @@ func crash(t *testing.T, kind, name string, at errand) (a *aftermath, died bool)
 	p, w := newPlace(t, kind, nil)
 	plantScan(t, p.Root, s.old)
 	a = &aftermath{t: t, place: p, scene: s, grant: w.hold("otter", s.paths()...)}
-	at.Do, at.Scene, at.Grant, at.Token, at.Signal = "commit", name, a.grant.ID, a.grant.Token, syscall.SIGKILL
-	c := start(t, p)
+	at.Do, at.Scene = "commit", name
+	return a, a.die(at)
+}
+
+// die lets a child do an errand, and reports whether it died of it.
+func (a *aftermath) die(at errand) bool {
+	t := a.t
+	t.Helper()
+	at.Grant, at.Token, at.Signal = a.grant.ID, a.grant.Token, syscall.SIGKILL
+	c := start(t, a.place)
 	c.ask(at)
 	got, survived := c.answer()
 	if survived && got.Error != "" && at.Fails == "" {
@@ -125,7 +134,7 @@ func crash(t *testing.T, kind, name string, at errand) (a *aftermath, died bool)
 	}
 	c.kill()
 	a.told, a.failed = survived && got.Error == "", at.Fails != ""
-	return a, !survived
+	return !survived
 }
 
 // sampled reports whether a step is one of the few that the ordinary run takes.

@@ -17,13 +17,17 @@ type draft struct {
 	name string
 }
 
-// draftNote is the entry of a stage that says where its draft is.
-const draftNote = "at"
+// What a stage holds besides numbered entries: the note that says where its draft is,
+// and new directories on their way into the tree.
+const (
+	draftNote = "at"
+	dirPrefix = "d"
+)
 
 // noteDraft opens the place of a draft and notes it in the stage.
 func (s *stage) noteDraft(path string) error {
 	disk := s.g.disk
-	f, err := disk.Create(s.dir, draftNote)
+	f, err := disk.Create(s.dir, s.entry(draftNote))
 	if err != nil {
 		return err
 	}
@@ -62,10 +66,10 @@ func (s *stage) collectDraft() error {
 
 func (s *stage) takeDraft(in *os.File, name string) error {
 	disk := s.g.disk
-	if err := disk.Move(in, name, s.dir, entry(0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := disk.Move(in, name, s.dir, s.entry("0")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := disk.Remove(s.dir, draftNote); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := disk.Remove(s.dir, s.entry(draftNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -73,7 +77,7 @@ func (s *stage) takeDraft(in *os.File, name string) error {
 
 // draftOf reads where the draft of a stage is; empty when it has none.
 func (s *stage) draftOf() (string, error) {
-	f, err := s.g.disk.OpenFile(s.dir, draftNote)
+	f, err := s.g.disk.OpenFile(s.dir, s.entry(draftNote))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -87,7 +91,7 @@ func (s *stage) draftOf() (string, error) {
 	// Whoever wrote the note may not have been a gate: only what a gate prepares is
 	// ever taken out of the tree.
 	parent, name := split(string(path))
-	if name != commitOf(s.name) || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(string(path)) != nil {
+	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(string(path)) != nil {
 		return "", nil
 	}
 	return string(path), nil

@@ -121,7 +121,11 @@ func TestDiskThatStaysBroken(t *testing.T) {
 			must(t, err)
 			return false
 		}
-		if !errors.Is(err, fault) {
+		tree := scan(t, w.dir, ".lockkeeper")
+		switch {
+		case err == nil && !holds(tree, s.new):
+			t.Errorf("no error, but %v", differences(s.new, tree))
+		case err != nil && !errors.Is(err, fault):
 			t.Errorf("error %v does not say what was wrong", err)
 		}
 		w.open(gate.Options{})

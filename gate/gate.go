@@ -70,9 +70,12 @@ type Gate struct {
 	recovs *os.File // a directory for every recovery on its way
 	kept   *os.File // a directory for every day, in it one for every landing
 
+	buffers sync.Pool
+
 	mu     sync.Mutex
 	done   map[string][]lockkeeper.Ending // by grant: landings that are done and not yet marked
 	flying map[string]*flight
+	spares []*stage
 }
 
 // Open opens the gate of a tree whose locks are kept by locks in store. All three
@@ -192,7 +195,7 @@ func (g *Gate) Close(ctx context.Context) error {
 	for grant, ended := range done {
 		errs = append(errs, g.locks.Committed(ctx, grant, ended...))
 	}
-	return errors.Join(append(errs, g.closeDirs())...)
+	return errors.Join(append(errs, g.dropSpares(), g.closeDirs())...)
 }
 
 // Rescue is the shelf on which refused and displaced content is kept.

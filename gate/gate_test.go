@@ -142,6 +142,10 @@ func (w *world) noStages() {
 			w.t.Fatal(err)
 		}
 		for _, e := range entries {
+			inside, err := os.ReadDir(filepath.Join(w.dir, ".lockkeeper", dir, e.Name()))
+			if err == nil && len(inside) == 0 && strings.HasPrefix(e.Name(), "spare.") {
+				continue // for the next commit of a gate that is open
+			}
 			w.t.Errorf("%s/%s was left behind", dir, e.Name())
 		}
 	}

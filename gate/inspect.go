@@ -33,9 +33,10 @@ func (p *passage) inspect(survived bool) error {
 // judge decides for one change. What was displaced and is not what was expected
 // belongs to somebody else: then the change is done and has to be taken back.
 func (p *passage) judge(n int, c lockkeeper.Alteration, staged lockkeeper.Version, odd error, now lockkeeper.Version, nowOdd error, survived bool) error {
+	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the names in the stage, before it was decided
 	switch {
 	case c.New.Exists() && staged == c.New && odd == nil: // not done
-	case !c.Old.Exists() && !staged.Exists() && odd == nil && (survived && len(p.l.Changes) > 1 || now == c.New): // created
+	case !c.Old.Exists() && !staged.Exists() && odd == nil && (survived && synced || now == c.New): // created
 		p.done[n] = true
 		return nil
 	case c.Old.Exists() && staged == c.Old && odd == nil: // displaced as expected

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,8 @@ func HasLeft(root string, keep time.Duration) (bool, error) {
 		return entries, err
 	}
 	for _, name := range []string{stagesDir, recoversDir} {
-		if entries, err := list(name); len(entries) > 0 || err != nil {
+		entries, err := list(name)
+		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !isSpare(e.Name()) }) {
 			return true, err
 		}
 	}

@@ -40,12 +40,12 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	case err != nil:
 		return lockkeeper.Version{}, err
 	}
-	v, err := versionOf(f)
+	v, err := g.versionOf(f)
 	return v, errors.Join(err, g.disk.Close(f))
 }
 
 // versionOf reads an open file to its end.
-func versionOf(f *os.File) (lockkeeper.Version, error) {
+func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return lockkeeper.Version{}, err
@@ -54,10 +54,37 @@ func versionOf(f *os.File) (lockkeeper.Version, error) {
 		return lockkeeper.Version{}, errIrregular
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if err := g.pour(f, h.Write); err != nil {
 		return lockkeeper.Version{}, err
 	}
 	return fileVersion(info.Mode(), h), nil
+}
+
+// pourSize is how much of a file is in memory at once.
+const pourSize = 32 << 10
+
+// pour reads to the end. What it needs is kept for the next file: most are small, and
+// to make a buffer takes longer than to read them.
+func (g *Gate) pour(from io.Reader, into func([]byte) (int, error)) error {
+	buf, ok := g.buffers.Get().(*[pourSize]byte)
+	if !ok {
+		buf = new([pourSize]byte)
+	}
+	defer g.buffers.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			if _, err := into(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func fileVersion(mode fs.FileMode, h hash.Hash) lockkeeper.Version {

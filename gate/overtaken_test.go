@@ -27,7 +27,7 @@ func TestLateByAnyOperation(t *testing.T) {
 		"deletes": {gate.Delete("test/a"), gate.Delete("test/b")},
 		"several": {gate.Put("test/a", []byte("new")), gate.Delete("test/b"), gate.Put("test/n/n", []byte("new"))},
 	}
-	files := map[string]string{"test/a": "old", "test/b": "old"}
+	files := map[string]string{"test/a": "old", "test/b": "old", "test/warm": "old"}
 	for kind, changes := range kinds {
 		for _, edited := range []bool{false, true} {
 			t.Run(fmt.Sprintf("recovery of %s edited %t", kind, edited), func(t *testing.T) {
@@ -94,6 +94,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 	w.open(gate.Options{Disk: disk})
 	var g *lock.Grant
 	if grantID == "" {
+		w.commit(w.hold("otter", "test/warm"), gate.Put("test/warm", []byte("new"))) // whose stage is used again
 		g = w.hold("otter", pathsOf(changes)...)
 		grantID = g.ID
 	}
@@ -102,6 +103,9 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 	armed = true
 	mu.Unlock()
 	do(g)
+	mu.Lock()
+	armed = false
+	mu.Unlock()
 	now := scan(t, w.dir, ".lockkeeper")
 	if _, there := left["test/n"]; there && content == "old" { // an empty directory may go late: docs/safety.md
 		delete(left, "test/n")
@@ -160,8 +164,12 @@ func TestHostileStages(t *testing.T) {
 	files := map[string]string{".git/HEAD": "ref", "test/a": "mine", "test/tmp/0123456789abcdef/x": "mine too"}
 	w := newWorld(t, files, gate.Options{})
 	for stage, at := range map[string]string{"x": ".git", "y": "test", "z.1.0123456789abcdef": "../tmp/0123456789abcdef", "a.1.fedcba9876543210": "test/a"} {
-		w.plant(map[string]string{".lockkeeper/stage/" + stage + "/at": at, ".lockkeeper/recover/" + stage + "/at": at})
+		commit := stage[strings.LastIndex(stage, ".")+1:]
+		for _, note := range []string{commit + ".at", "at"} {
+			w.plant(map[string]string{".lockkeeper/stage/" + stage + "/" + note: at, ".lockkeeper/recover/" + stage + "/" + note: at})
+		}
 	}
+	w.plant(map[string]string{".lockkeeper/stage/spare.x/test": "not mine"})
 	w.plant(map[string]string{".lockkeeper/stage/.DS_Store": "x"})
 	if _, err := w.gate.Recover(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)

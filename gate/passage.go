@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 
 	"lockkeeper"
 )
@@ -55,8 +56,12 @@ func (p *passage) land(ctx context.Context) error {
 		if err := p.sync(); err != nil {
 			return p.indeterminate(err)
 		}
-		if err := p.s.retire(p.l); err != nil && !errors.Is(err, fs.ErrNotExist) { // not there: taken over, when all was done
+		err := p.s.retire(p.l)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // not there: taken over, when all was done
 			return p.indeterminate(err)
+		case err == nil && keepsOne(p.l):
+			p.s.spare()
 		}
 		return nil
 	}
@@ -112,7 +117,7 @@ func (p *passage) forward() error {
 // somebody else's hands by now.
 func (p *passage) clearDirs(dirs iter.Seq[string]) error {
 	for dir := range dirs {
-		if fenced, err := p.isFenced(); err != nil || fenced {
+		if fenced, err := p.s.isGone(); err != nil || fenced {
 			return cmp.Or(err, errFenced)
 		}
 		if err := p.clearDir(dir); err != nil {
@@ -131,7 +136,7 @@ func (p *passage) makeDir(n int, path string) error {
 		return err
 	}
 	defer at.Close()
-	made := "d" + entry(n)
+	made := p.s.entry(dirPrefix + strconv.Itoa(n))
 	if st, err := disk.Lstat(at, name); err == nil && st.Mode.IsDir() {
 		return nil
 	}
@@ -167,24 +172,11 @@ func (p *passage) orFenced(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fenced, lookErr := p.isFenced()
+	fenced, lookErr := p.s.isGone()
 	if fenced {
 		return errFenced
 	}
 	return errors.Join(err, lookErr)
-}
-
-// isFenced reports whether the stage is not where it was made any more.
-func (p *passage) isFenced() (bool, error) {
-	mine, err := p.g.disk.Lstat(p.s.dir, ".")
-	if err != nil {
-		return false, err
-	}
-	there, err := p.g.disk.Lstat(p.s.in, p.s.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
-	}
-	return err == nil && !mine.SameFile(there), err
 }
 
 // open opens the directory of a path in the tree.

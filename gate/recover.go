@@ -103,30 +103,34 @@ func (g *Gate) clearStages(ctx context.Context, r *Report) error {
 
 func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Report) error {
 	s, busy, err := g.claim(in, name)
-	if busy {
+	if busy && !isSpare(name) {
 		r.Working++
 	}
 	if err != nil || s == nil {
 		return err
 	}
 	defer s.close()
-	if isAside(name) {
+	switch {
+	case isAside(name):
 		return s.discard()
+	case isSpare(name):
+		return s.clearAway()
 	}
 	l, err := g.landingOf(ctx, commitOf(name))
 	switch {
 	case err != nil || l != nil && l.State == lockkeeper.Decided: // since the listing
 		return err
 	case l != nil && l.State == lockkeeper.Committed && in == g.stages:
-		return s.retire(l) // that it was put away got lost with the power
+		return errors.Join(s.retire(l), s.drop()) // that it was put away got lost with the power
 	}
 	path, err := s.draftOf()
 	if err == nil && path != "" {
 		_, err = s.reclaimDraft(path)
 	}
-	// At once, so that nobody takes what is removed already for done, should the
-	// landing be decided after all.
-	if err := errors.Join(err, s.putAside(), s.discard()); err != nil || l != nil {
+	if err == nil {
+		err = s.clearAway()
+	}
+	if err != nil || l != nil {
 		return err
 	}
 	r.Cleared++
@@ -150,7 +154,7 @@ func (g *Gate) landingOf(ctx context.Context, commit string) (l *lockkeeper.Land
 
 // commitOf is the commit in the name of a stage, the writer's or a recovery's.
 func commitOf(stage string) string {
-	parts := strings.Split(stage, ".")
+	parts := strings.Split(strings.TrimPrefix(stage, asidePrefix), ".")
 	if len(parts) == 3 {
 		return parts[2]
 	}

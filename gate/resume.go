@@ -142,24 +142,12 @@ func (p *passage) end(ctx context.Context, putAway func(*lockkeeper.Landing) err
 	if errors.Is(left, errFenced) {
 		return left
 	}
+	left = errors.Join(left, p.s.drop())
 	ended, err := p.g.locks.EndLanding(ctx, p.ending(), lockkeeper.Committed, reason)
 	if err == nil && !ended {
 		err = errFenced
 	}
 	return errors.Join(err, left)
-}
-
-// isKept reports whether a landing's originals have been put away, which happens
-// when all is done.
-func (g *Gate) isKept(l *lockkeeper.Landing) (bool, error) {
-	dir, err := g.openKept(l)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, dir.Close()
 }
 
 // source is where a stage may be.
@@ -228,6 +216,9 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 			return true, err
 		}
 		for _, entry := range names {
+			if !strings.HasPrefix(entry, into.entry("")) {
+				continue
+			}
 			if err := g.drainEntry(dir, entry, into); err != nil {
 				return true, err
 			}
@@ -246,9 +237,9 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	var err error
 	switch {
-	case entry == draftNote:
+	case entry == into.entry(draftNote):
 		err = g.disk.Remove(dir, entry)
-	case strings.HasPrefix(entry, "d"): // an empty directory on its way
+	case strings.HasPrefix(entry, into.entry(dirPrefix)): // an empty directory on its way
 		err = g.disk.RemoveDir(dir, entry)
 	default:
 		err = g.disk.Move(dir, entry, into.dir, entry)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,12 +20,15 @@ import (
 
 // stage is the directory of a landing's own through which its changes pass: the
 // writer's, or the one into which a recovery has moved it. Change n of the
-// landing is its entry n: the new content before, the old one after.
+// landing is its entry n: the new content before, the old one after. Whatever is in
+// it has the commit in its name, so that whoever is late with one commit touches
+// nothing of another that uses the same directory.
 type stage struct {
-	g    *Gate
-	in   *os.File
-	name string
-	dir  *os.File
+	g      *Gate
+	in     *os.File
+	name   string
+	commit string
+	dir    *os.File
 
 	draft *draft // instead of entry 0; nil for files
 }
@@ -36,8 +38,11 @@ func (s *stage) at(n int) (*os.File, string) {
 	if s.draft != nil {
 		return s.draft.in, s.draft.name
 	}
-	return s.dir, entry(n)
+	return s.dir, s.entry(strconv.Itoa(n))
 }
+
+// entry names something in the stage.
+func (s *stage) entry(name string) string { return s.commit + "." + name }
 
 // newID makes a name that nothing else has.
 func newID() string {
@@ -54,14 +59,17 @@ func stageName(grantID string, fence uint64, commit string) string {
 	return grantID + "." + itoa(fence) + "." + commit
 }
 
-func entry(n int) string { return strconv.Itoa(n) }
-
 // makeStage makes a stage with a new name. It stays locked while its maker lives,
-// so that others can tell an abandoned one. One that is cleared away before it is
-// locked is given up for another.
+// so that others can tell an abandoned one. A spare one is as good as new. One that
+// is cleared away before it is locked is given up for another.
 func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 	for {
 		name := newName()
+		if in == g.stages {
+			if s, err := g.takeSpare(name); s != nil || err != nil {
+				return s, err
+			}
+		}
 		if err := g.disk.Mkdir(in, name, 0o700); errors.Is(err, fs.ErrNotExist) {
 			return nil, &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "it was removed while the gate was open", Err: err,
 				Next: "lockkeeper init makes it again; then start again whatever uses it"}
@@ -75,7 +83,7 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &stage{g: g, in: in, name: name, dir: dir}
+		s := &stage{g: g, in: in, name: name, commit: commitOf(name), dir: dir}
 		ours, err := lockStage(dir, unix.LOCK_SH)
 		if err == nil && ours {
 			return s, nil
@@ -116,7 +124,7 @@ func (g *Gate) claim(in *os.File, name string) (s *stage, busy bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	s = &stage{g: g, in: in, name: name, dir: dir}
+	s = &stage{g: g, in: in, name: name, commit: commitOf(name), dir: dir}
 	abandoned, err := lockStage(dir, unix.LOCK_EX)
 	if err == nil && abandoned {
 		return s, false, nil
@@ -190,13 +198,17 @@ func (s *stage) put(n int, it *item) (err error) {
 	}
 	defer func() { err = errors.Join(err, body.Close()) }()
 	disk := s.g.disk
-	f, err := disk.Create(s.dir, entry(n))
+	f, err := disk.Create(s.at(n))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, disk.Close(f)) }()
 	h := sha256.New()
-	if _, err := io.Copy(diskWriter{disk.Write, f}, io.TeeReader(body, h)); err != nil {
+	err = s.g.pour(body, func(data []byte) (int, error) {
+		h.Write(data) // never fails
+		return len(data), disk.Write(f, data)
+	})
+	if err != nil {
 		return err
 	}
 	if err := disk.Chmod(f, it.mode); err != nil {
@@ -204,19 +216,6 @@ func (s *stage) put(n int, it *item) (err error) {
 	}
 	it.alter.New = fileVersion(it.mode, h)
 	return disk.Sync(f)
-}
-
-// diskWriter writes through a Disk.
-type diskWriter struct {
-	write func(*os.File, []byte) error
-	file  *os.File
-}
-
-func (w diskWriter) Write(data []byte) (int, error) {
-	if err := w.write(w.file, data); err != nil {
-		return 0, err
-	}
-	return len(data), nil
 }
 
 // settle makes the names in the stage, and its own, durable.
@@ -232,15 +231,17 @@ const asidePrefix = "over."
 
 func isAside(stage string) bool { return strings.HasPrefix(stage, asidePrefix) }
 
-// putAside takes a stage out of the way of whoever looks for what is left of its
-// landing. It is cleared away here, or by the next recovery.
-func (s *stage) putAside() error {
+// clearAway removes a stage that its maker left. It goes out of the way at once, so
+// that nobody takes what is removed already for done, should its landing be decided
+// after all; and only under the name that it was found by, lest it be in use for
+// another landing by now.
+func (s *stage) clearAway() error {
 	aside := asidePrefix + s.name
 	if err := s.g.disk.Move(s.in, s.name, s.g.recovs, aside); err != nil {
 		return err
 	}
 	s.in, s.name = s.g.recovs, aside
-	return nil
+	return s.discard()
 }
 
 // discard removes a stage with all that is in it.
@@ -257,6 +258,20 @@ func (s *stage) drop() error {
 	return err
 }
 
+// isGone reports whether the stage is not where it was any more: somebody else has
+// taken it over.
+func (s *stage) isGone() (bool, error) {
+	mine, err := s.g.disk.Lstat(s.dir, ".")
+	if err != nil {
+		return false, err
+	}
+	there, err := s.g.disk.Lstat(s.in, s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return err == nil && !mine.SameFile(there), err
+}
+
 // close gives a stage back, whatever is left of it: whoever has it may close it
 // more than once. Others see then that nobody works on it.
 func (s *stage) close() {
@@ -264,10 +279,12 @@ func (s *stage) close() {
 		s.draft.in.Close()
 		s.draft = nil
 	}
-	s.dir.Close() // nothing was written through it
+	if s.dir != nil {
+		s.dir.Close() // nothing was written through it
+	}
 }
 
-// empty removes everything in a directory of the gate's own.
+// empty removes everything in a directory of the gate's own .
 func (g *Gate) empty(dir *os.File) error {
 	names, err := g.disk.List(dir)
 	if err != nil {
@@ -287,57 +304,3 @@ func (g *Gate) empty(dir *os.File) error {
 	}
 	return nil
 }
-
-// retire puts a stage away once everything is done: what is left in it are the
-// originals. One without any is put away as well, because it says that all was done:
-// what somebody changes afterwards is not in the way of the landing any more.
-func (s *stage) retire(l *lockkeeper.Landing) (err error) {
-	g := s.g
-	if err := s.collectDraft(); err != nil {
-		return err
-	}
-	for n, c := range l.Changes {
-		if c.Old == c.New && c.Old.Exists() { // staged for nothing
-			if err := g.disk.Remove(s.dir, entry(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	day, err := g.subdir(g.kept, keptDay(l))
-	if err != nil {
-		return err
-	}
-	return errors.Join(g.disk.Move(s.in, s.name, day, l.Commit), g.disk.Close(day))
-}
-
-// giveBack returns what was moved out of a stage that its writer was just putting
-// away: the originals.
-func (s *stage) giveBack(l *lockkeeper.Landing) (err error) {
-	g := s.g
-	kept, err := g.openKept(l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
-	names, err := g.disk.List(s.dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := g.disk.Move(s.dir, name, kept, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if err := g.disk.RemoveDir(s.in, s.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// openKept opens the originals of a landing.
-func (g *Gate) openKept(l *lockkeeper.Landing) (*os.File, error) {
-	return g.disk.OpenDir(g.kept, keptDay(l)+"/"+l.Commit)
-}
-
-// keptDay names the directory that holds the originals of a day's landings.
-func keptDay(l *lockkeeper.Landing) string { return l.At.UTC().Format("2006-01-02") }

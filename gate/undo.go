@@ -3,10 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -66,14 +63,9 @@ func (g *Gate) isDone(l *lockkeeper.Landing) bool {
 
 // reversal makes the changes that take a landing back.
 func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
-	kept, err := g.openKept(l)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	kept, err := g.isKept(l)
+	if err != nil {
 		return nil, err
-	}
-	if kept != nil {
-		if err := kept.Close(); err != nil {
-			return nil, err
-		}
 	}
 	var changes []Change
 	for n, a := range l.Changes {
@@ -86,7 +78,7 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 			mode := a.Old.Mode
 			change.Mode, change.Delete = &mode, false
 			change.Body = func() (io.ReadCloser, error) { return g.openOriginal(l, n) }
-			if kept == nil {
+			if !kept {
 				return nil, &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: "the original of " + a.Path + " is not kept any more",
 					Next: "take it from your version control"}
 			}
@@ -94,16 +86,6 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 		changes = append(changes, change)
 	}
 	return changes, nil
-}
-
-// openOriginal opens what a change of a landing displaced.
-func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
-	kept, err := g.openKept(l)
-	if err != nil {
-		return nil, err
-	}
-	f, err := g.disk.OpenFile(kept, entry(n))
-	return f, errors.Join(err, kept.Close())
 }
 
 // undoneBy is the landing that undid another and still stands; 0 when none did.
@@ -181,9 +163,4 @@ func leftBy(l *lockkeeper.Landing, path string) (left lockkeeper.Version) {
 		}
 	}
 	return left
-}
-
-// originalsOf is where the originals of a landing are, for people.
-func originalsOf(l *lockkeeper.Landing) string {
-	return stateDir + "/kept/" + keptDay(l) + "/" + l.Commit
 }

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,17 +31,15 @@ func (w *walk) straight(rootFD int) (target lockkeeper.Target, ok bool) {
 		return target, false
 	}
 	defer unix.Close(fd)
-	self, err := statFD(fd)
-	if err != nil || !w.root.self.sameDevice(self) || isNested(rootFD, dir) {
-		return target, false
-	}
 	e, err := statAt(fd, name)
-	switch {
-	case errors.Is(err, unix.ENOENT):
-	case err != nil || !e.isRegular() || e.links > 1 || !w.root.self.sameDevice(e):
+	if err == unix.ENOENT { // then it would be on the device of its directory
+		if e, err = statFD(fd); err != nil || !w.root.self.sameDevice(e) {
+			return target, false
+		}
+	} else if err != nil || !e.isRegular() || e.links > 1 || !w.root.self.sameDevice(e) {
 		return target, false
 	}
-	return lockkeeper.Target{Path: path, Kind: lockkeeper.File}, true
+	return lockkeeper.Target{Path: path, Kind: lockkeeper.File}, !isNested(rootFD, dir)
 }
 
 // isNested reports whether a directory, or one on the way to it, may be a root of
