@@ -18,9 +18,10 @@
 //  3. Every change of the tree is a rename with one end in the landing's own
 //     stage: out of it (create), into it (delete), or an exchange with it (replace,
 //     mode). Whoever has emptied and removed the stage has fenced its writer: its
-//     next rename finds nothing. A stage is made once and never again; nothing in
-//     the tree is unlinked or chmoded, and only empty directories are removed. A
-//     directory that is replaced as a whole is drafted in the tree, in target/tmp.
+//     next rename finds nothing. A stage has its name once and never again, and so
+//     has all that is in it; nothing in the tree is unlinked or chmoded, and only
+//     empty directories are removed. A directory that is replaced as a whole is
+//     drafted in the tree, in target/tmp.
 //  4. A displaced file must be what the landing took for granted. If it is not, it
 //     is put back: nobody's edit is overwritten. What cannot be put back, because
 //     there is yet another one, is kept on the rescue shelf.
