@@ -28,6 +28,11 @@ const (
 	EventGap           EventKind = "gap"            // a write was refused, and what was to be written is kept
 	EventFinished      EventKind = "finished"       // decided changes that their writer left were done to their end
 	EventCleared       EventKind = "cleared"        // what was staged by a writer that is gone, and never decided, was removed
+	EventQueued        EventKind = "queued"         // an item was put into the queue
+	EventBlocked       EventKind = "blocked"        // an item was found blocked by locks; once per change of blockers
+	EventEscalated     EventKind = "escalated"      // an item was blocked for so long that it reserves what it needs
+	EventFailed        EventKind = "failed"         // an item went to the error state
+	EventRequeued      EventKind = "requeued"       // an item went back into the queue: by a person, or because its worker is gone
 	EventRefused       EventKind = "refused"        // an act that its actor may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )

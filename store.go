@@ -109,6 +109,7 @@ type EventQuery struct {
 // Reader reads a consistent state of one space. Records it returns are shared:
 // a caller that wants to change one works on a copy.
 type Reader interface {
+	QueueReader
 	Now() Moment
 	// Get finds a record by its id; nil when there is none.
 	Get(id string) (*Record, error)
@@ -133,6 +134,7 @@ type Reader interface {
 // and must not wait for anything.
 type Tx interface {
 	Reader
+	QueueTx
 	// Append adds an event, numbers it and returns the number. Numbers rise
 	// strictly and are never reused, also when earlier events were pruned.
 	Append(Event) (seq uint64, err error)
@@ -162,8 +164,8 @@ type Tx interface {
 	// stays as it is.
 	EndLanding(Ending, LandingState) error
 	// Prune drops events older than the time or beyond the newest keep, landings
-	// older than the time that are not decided any more, and denials older than
-	// an hour. It does a bounded amount of work.
+	// older than the time that are not decided any more, items completed before
+	// it, and denials older than an hour. It does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 	// Wake rings the bell of an id once the transaction has committed.
 	Wake(id string)

@@ -45,8 +45,6 @@ func TestPausedHolder(t *testing.T) {
 				h := &highwayman{t: t, place: p, w: w, writer: start(t, p)}
 				every, rounds := 3, 1
 				switch {
-				case storetest.Torture() > 1 && ended: // a new process each time
-					every, rounds = 1, storetest.Torture()
 				case storetest.Torture() > 1:
 					every, rounds = 1, 5*storetest.Torture()
 				case kind == "PostgreSQL":

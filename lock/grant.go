@@ -49,11 +49,20 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 
 // Release gives the grant back and ends its context. It is idempotent.
 func (g *Grant) Release(ctx context.Context) error {
+	return g.ReleaseBy(func() error {
+		_, err := g.m.release(ctx, g.ID, g.hash)
+		return err
+	})
+}
+
+// ReleaseBy is Release for a caller that gives the grant back as part of something
+// larger. When free returns nil the grant is not held any more.
+func (g *Grant) ReleaseBy(free func() error) error {
 	// Held throughout, so that the keeper, which the release wakes, cannot call
 	// the grant lost before its context has ended as released.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, err := g.m.release(ctx, g.ID, g.hash); err != nil {
+	if err := free(); err != nil {
 		return err
 	}
 	g.Released = true

@@ -42,6 +42,11 @@ func (s *step) examine(w *lockkeeper.Record, state lockkeeper.State) ([]lockkeep
 	}
 	if len(found) == 0 {
 		s.tx.Wake(w.ID)
+		if s.tx.HasParked() {
+			if _, err := lockkeeper.Rouse(s.tx, lockkeeper.OnGrant(w.ID)); err != nil {
+				return nil, err
+			}
+		}
 		return nil, s.grant(w, state)
 	}
 	w.ParkedOn = found[0].Record.Ticket

@@ -153,10 +153,14 @@ func stateWord(s lockkeeper.State) string {
 // free removes a record with the event that says why.
 func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
+	ev.Data = withItem(ev.Data, r)
 	if err := s.note(&ev); err != nil {
 		return err
 	}
 	if err := s.tx.Delete(r); err != nil {
+		return err
+	}
+	if err := s.rouse(r); err != nil {
 		return err
 	}
 	s.departed = append(s.departed, r.Ticket)
@@ -168,10 +172,44 @@ func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 	return nil
 }
 
+// rouse lets queued items that were parked on what a record had locked be looked at
+// again: the first of each line, because it may take the path.
+func (s *step) rouse(r *lockkeeper.Record) error {
+	if !s.tx.HasParked() {
+		return nil
+	}
+	for _, l := range r.Locks {
+		if err := lockkeeper.RousePath(s.tx, l.Mode, l.Path); err != nil {
+			return err
+		}
+	}
+	if r.State.Confirmed() {
+		return nil
+	}
+	_, err := lockkeeper.Rouse(s.tx, lockkeeper.OnGrant(r.ID))
+	return err
+}
+
+// ItemKey is the key of a request's metadata that names the queued item it is for.
+// Events about it say so, too.
+const ItemKey = "item"
+
+func withItem(data map[string]string, r *lockkeeper.Record) map[string]string {
+	item := r.Metadata[ItemKey]
+	if item == "" {
+		return data
+	}
+	if data == nil {
+		data = map[string]string{}
+	}
+	data[ItemKey] = item
+	return data
+}
+
 // about is an event that the holder of a request caused.
 func about(kind lockkeeper.EventKind, rec *lockkeeper.Record) lockkeeper.Event {
 	return lockkeeper.Event{Kind: kind, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks}
+		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks, Data: withItem(nil, rec)}
 }
 
 // pruneEvery is after how many events the log is cut, by whoever appends.

@@ -11,6 +11,7 @@ import (
 // eventKinds is every kind of event there is.
 func eventKinds() []string {
 	kinds := []lockkeeper.EventKind{
+		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
 		lockkeeper.EventAcquired, lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut,
 		lockkeeper.EventRenewFailed, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
 		lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRecoverFailed,

@@ -34,6 +34,7 @@ type Store struct {
 	denials  map[string]denial
 	claims   map[string]lockkeeper.Claim
 	landings landings
+	queue    queue
 	tx       tx // reused: transactions are serial
 
 	bellMu sync.Mutex
@@ -67,7 +68,8 @@ func New(space string, opt Options) *Store {
 	s := &Store{
 		space: space, opt: opt,
 		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
-		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, landings: newLandings(), bells: map[string][]*bell{},
+		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, landings: newLandings(), queue: newQueue(),
+		bells: map[string][]*bell{},
 	}
 	s.tx.Store = s
 	return s
@@ -113,6 +115,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 	done = true
 	if err == nil && !t.stale.IsZero() {
 		s.landings.prune(t.stale)
+		s.queue.prune(t.stale)
 	}
 	return t.woken, err
 }

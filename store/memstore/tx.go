@@ -15,7 +15,7 @@ type tx struct {
 	now   lockkeeper.Moment
 	undo  []undo
 	woken []string
-	stale time.Time // landings before it go when the transaction is done
+	stale time.Time // landings and items before it go when the transaction is done
 
 	asked places // of what Overlapping was last asked about
 }
@@ -58,7 +58,7 @@ func (t *tx) rollback() {
 }
 
 // remember lets a value of a map be as it is now after a rollback.
-func remember[V any](t *tx, m map[string]V, key string) {
+func remember[K comparable, V any](t *tx, m map[K]V, key K) {
 	old, had := m[key]
 	t.undo = append(t.undo, undo{kind: undoOther, other: func() {
 		if had {
@@ -267,7 +267,7 @@ func (t *tx) DeleteClaim(id string) error {
 }
 
 // Prune forgets; forgetting is not undone when the transaction fails. Landings
-// wait until it is known not to: one that it committed may be decided again.
+// and items wait until it is known not to: what it ended may be under way again.
 func (t *tx) Prune(before time.Time, keep int) error {
 	t.log.prune(before, keep)
 	t.stale = before

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,15 +22,14 @@ func land(tx lockkeeper.Tx, grant string, paths ...string) error {
 	return tx.InsertLanding(l)
 }
 
-// landingPlans are the questions about landings that must go through an index,
-// with what the plan says of it in SQLite and in PostgreSQL.
-func landingPlans(key int64) map[string]landingPlan {
-	plans := map[string]landingPlan{
+// landingPlans are the questions about landings that must go through an index.
+func landingPlans(key int64) map[string]plan {
+	plans := map[string]plan{
 		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"}, "c USING INDEX changes_path (space=? AND path=?)", "AND (path = 'p'::text))"},
 	}
 	add := func(name string, make func(int64, lockkeeper.LandingQuery) (string, []any), q lockkeeper.LandingQuery, sqlite, postgres string) {
 		sql, args := make(key, q)
-		plans[name] = landingPlan{sql, args, sqlite, postgres}
+		plans[name] = plan{sql, args, sqlite, postgres}
 	}
 	add("number", landingsSQL, lockkeeper.LandingQuery{Seq: 7}, "l USING INTEGER PRIMARY KEY (rowid=?)", "AND (seq = '7'::bigint))")
 	add("page", landingsSQL, lockkeeper.LandingQuery{After: 7, Limit: 2}, "l USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
@@ -42,76 +40,9 @@ func landingPlans(key int64) map[string]landingPlan {
 	return plans
 }
 
-type landingPlan struct {
-	sql              string
-	args             []any
-	sqlite, postgres string
-}
-
 func TestLandingPlansUseIndexes(t *testing.T) {
-	sites(t, func(t *testing.T, s site) {
-		st := s.store(t, Options{})
-		check := func(when string) {
-			err := st.View(t.Context(), func(r lockkeeper.Reader) error {
-				x := r.(*tx)
-				explain, plans := `EXPLAIN `, landingPlans(x.key)
-				if s.kind == "sqlite" {
-					explain = `EXPLAIN QUERY PLAN `
-				}
-				for name, p := range plans {
-					want, plan := p.postgres, ""
-					err := x.query(explain+p.sql, p.args, func(scan func(...any) error) error {
-						var id, parent, unused int64
-						var detail string
-						dest := []any{&detail}
-						if s.kind == "sqlite" {
-							dest, want = []any{&id, &parent, &unused, &detail}, p.sqlite
-						}
-						err := scan(dest...)
-						plan += detail + "\n"
-						return err
-					})
-					if err != nil {
-						return err
-					}
-					if !strings.Contains(plan, want) || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Join Filter") {
-						t.Errorf("%s, %s: want %s in\n%s", when, name, want, plan)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		analyze := func(n int) {
-			t.Helper()
-			err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
-				for i := range n {
-					if err := land(tx, fmt.Sprint("g", i), fmt.Sprint("p", i), "p"); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.kind == "sqlite" {
-				raw(t, s.where, `ANALYZE`)
-				return
-			}
-			conn := foreign(t)
-			defer conn.Close(t.Context())
-			if _, err := conn.Exec(t.Context(), `ANALYZE landings, changes`); err != nil {
-				t.Fatal(err)
-			}
-		}
-		check("new")
-		analyze(1)
-		check("few")
-		analyze(300)
-		check("many")
+	plansUseIndexes(t, "landings, changes", landingPlans, func(tx lockkeeper.Tx, i int) error {
+		return land(tx, fmt.Sprint("g", i), fmt.Sprint("p", i), "p")
 	})
 }
 

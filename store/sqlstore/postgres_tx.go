@@ -80,10 +80,8 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeepe
 	if s.failed != nil { // and fn went on; the server would roll back and call it no error
 		return false, s.failed
 	}
-	if t.seq != t.began {
-		if err := s.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, p.key, int64(t.seq)); err != nil {
-			return false, err
-		}
+	if err := t.ends(); err != nil {
+		return false, err
 	}
 	err = s.send(`COMMIT`, nil, nil)
 	if lost(err, conn) {
@@ -111,10 +109,10 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 		return "", err
 	}
 	found := false
-	var seq, now int64
-	err = s.query(`SELECT seq, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
+	var seq, parked, now int64
+	err = s.query(`SELECT seq, parked, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
 		found = true
-		return scan(&seq, &now, &xid)
+		return scan(&seq, &parked, &now, &xid)
 	})
 	if err != nil {
 		return "", err
@@ -122,7 +120,8 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	if !found {
 		return "", p.spaceGone()
 	}
-	t.seq, t.began, t.now = uint64(seq), uint64(seq), p.moment(now)
+	t.begins(seq, parked)
+	t.now = p.moment(now)
 	return xid, nil
 }
 

@@ -254,16 +254,14 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 	if err := fn(t); err != nil {
 		return nil, s.explain(err)
 	}
-	if t.seq != t.began {
-		if err := t.exec(`UPDATE spaces SET seq = $2 WHERE key = $1`, s.key, int64(t.seq)); err != nil {
-			return nil, s.explain(err)
-		}
+	if err := t.ends(); err != nil {
+		return nil, s.explain(err)
 	}
 	if err := s.writer.exec(`COMMIT`); err != nil {
 		return nil, s.explain(err)
 	}
 	done = true
-	if t.seq != t.began {
+	if t.seq != t.began.seq {
 		s.turn.note(t.seq)
 	}
 	return t.woken, s.unreplaced()
@@ -274,15 +272,16 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}
-	seq, boot := int64(-1), ""
-	err := t.query(`SELECT seq, boot FROM spaces WHERE key = $1`, []any{s.key}, func(scan func(...any) error) error { return scan(&seq, &boot) })
+	seq, parked, boot := int64(-1), int64(0), ""
+	err := t.query(`SELECT seq, parked, boot FROM spaces WHERE key = $1`, []any{s.key},
+		func(scan func(...any) error) error { return scan(&seq, &parked, &boot) })
 	if err != nil {
 		return nil, err
 	}
 	if seq < 0 {
 		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "its space " + s.space + " is gone", Next: restoredNext}
 	}
-	t.seq, t.began = uint64(seq), uint64(seq)
+	t.begins(seq, parked)
 	if err := s.keptAll(t.seq); err != nil || boot == s.opt.Boot {
 		return t, err
 	}
@@ -291,6 +290,9 @@ func (s *SQLite) begin() (*tx, error) {
 		int64(t.now.Lease), int64(lockkeeper.StateHeld), unwall(t.now.Wall))
 	if err == nil {
 		err = t.exec(`UPDATE claims SET expires = $1`, int64(t.now.Lease))
+	}
+	if err == nil {
+		err = t.restartQueue()
 	}
 	if err == nil {
 		err = t.exec(`UPDATE spaces SET boot = $2 WHERE key = $1`, s.key, s.opt.Boot)

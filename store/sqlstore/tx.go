@@ -40,9 +40,30 @@ type tx struct {
 	space string
 	known *memo
 	now   lockkeeper.Moment
-	seq   uint64 // the last event number given
-	began uint64 // seq at the beginning
+	counters
+	began counters          // as they were at the beginning
+	seen  map[string]stored // items by id; nil when it only reads
 	woken []string
+}
+
+// counters are what the space's row counts.
+type counters struct {
+	seq    uint64 // the last event number given
+	parked int64  // items that are parked on locks
+}
+
+// begins takes over the counters of the space's row.
+func (t *tx) begins(seq, parked int64) {
+	t.began = counters{uint64(seq), parked}
+	t.counters, t.seen = t.began, map[string]stored{}
+}
+
+// ends writes the counters back.
+func (t *tx) ends() error {
+	if t.counters == t.began {
+		return nil
+	}
+	return t.exec(`UPDATE spaces SET seq = $2, parked = $3 WHERE key = $1`, t.key, int64(t.seq), t.parked)
 }
 
 func (t *tx) Now() lockkeeper.Moment { return t.now }
@@ -307,6 +328,9 @@ func (t *tx) Prune(before time.Time, keep int) error {
 		return err
 	}
 	if err := t.pruneLandings(before); err != nil {
+		return err
+	}
+	if err := t.pruneItems(before); err != nil {
 		return err
 	}
 	return t.exec(`DELETE FROM denials WHERE space = $1 AND at < $2`, t.key, unwall(t.now.Wall.Add(-time.Hour)))

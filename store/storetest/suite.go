@@ -42,7 +42,7 @@ func Run(t *testing.T, f Fixture) {
 		name  string
 		tests []test
 	}{
-		{"Tx", txTests}, {"Log", logTests}, {"Landing", landingTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
+		{"Tx", txTests}, {"Log", logTests}, {"Landing", landingTests}, {"Queue", queueTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
 		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Revoking", revokeTests}, {"Audit", auditTests},
 		{"Races", raceTests}, {"Input", inputTests},
 	}

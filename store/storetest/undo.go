@@ -47,6 +47,9 @@ func turmoil(tx lockkeeper.Tx) error {
 		tx.PutClaim(lockkeeper.Claim{ID: "e", Holder: "h", Expires: 2})); err != nil {
 		return err
 	}
+	if err := queueTurmoil(tx); err != nil {
+		return err
+	}
 	_, err = draft(tx, ident(2), lockkeeper.StateWaiting, write("a"))
 	return err
 }
@@ -59,7 +62,8 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 		_, err1 := draft(tx, ident(1), lockkeeper.StateHeld, write("a"))
 		_, err2 := draft(tx, ident(2), lockkeeper.StateHeld, read("b", "c/d"))
 		_, err3 := land(tx, lockkeeper.Landing{Commit: "known", Changes: altered("known", "a")})
-		return errors.Join(err1, err2, err3, tx.SetDenial("k", 1),
+		_, err4 := queued(tx, lockkeeper.Item{ID: "known", Key: "known", Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a"), Due: 5})
+		return errors.Join(err1, err2, err3, err4, tx.TakeSlots("p", 1), tx.SetTurn("q", 1, 1), tx.PutWorker(lockkeeper.Worker{ID: "w"}), tx.SetDenial("k", 1),
 			tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 1}), tx.PutClaim(lockkeeper.Claim{ID: "d", Holder: "h", Expires: 1}))
 	})
 	before := dump(t, s)
@@ -85,8 +89,8 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 				t.Errorf("event %d after %d", evs[i].Seq, evs[i-1].Seq)
 			}
 		}
-		if len(evs) != 6 {
-			t.Errorf("%d events, want 6", len(evs))
+		if len(evs) != 8 {
+			t.Errorf("%d events, want 8", len(evs))
 		}
 		return err
 	})
@@ -141,7 +145,9 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 			}
 			out += fmt.Sprintf("parked on %d: %d\n", on, len(parked))
 		}
-		return errors.Join(err, err2, err3)
+		items, err4 := dumpQueue(tx)
+		out += items
+		return errors.Join(err, err2, err3, err4)
 	})
 	return out
 }

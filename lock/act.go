@@ -1,0 +1,159 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lockkeeper"
+)
+
+// Act is one transaction of the engine that its caller composes: what is taken,
+// given back and noted in it happens together or not at all. It is for whoever
+// keeps rows of their own beside the locks, as the queue does.
+type Act struct{ s *step }
+
+// Within runs body as one transaction. Like every transaction of the engine it ends
+// with promoting whom it made way for. After an error nothing has happened, and
+// nothing that body returned is to be used.
+func (m *Manager) Within(ctx context.Context, body func(*Act) error) error {
+	return m.update(ctx, func(s *step) error { return body(&Act{s}) })
+}
+
+// Check refuses a request that could never be granted, whatever is free.
+func (m *Manager) Check(req lockkeeper.Request) error {
+	_, _, err := m.prepare(req)
+	return err
+}
+
+// Tx is the transaction itself.
+func (a *Act) Tx() lockkeeper.Tx { return a.s.tx }
+
+// Now is when the transaction began.
+func (a *Act) Now() lockkeeper.Moment { return a.s.now }
+
+// Note appends an event and returns its number.
+func (a *Act) Note(ev lockkeeper.Event) (uint64, error) { return a.s.append(&ev) }
+
+// Held is a grant that an Act has taken. It counts once the Act has committed.
+type Held struct {
+	rec   *lockkeeper.Record
+	token string
+	began time.Time
+}
+
+// ID is the id of the grant.
+func (h *Held) ID() string { return h.rec.ID }
+
+// Handle hands a grant to its holder, after the Act that took it has committed.
+func (m *Manager) Handle(h *Held) *Grant { return m.handle(h.rec, h.token, h.began) }
+
+// Try grants a request, or answers what is in its way, the latest first. A refusal is
+// not recorded: its caller does that, once for each change of blockers.
+func (a *Act) Try(req lockkeeper.Request) (*Held, []lockkeeper.Overlap, error) {
+	began := time.Now()
+	rec, token, err := a.s.m.prepare(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, _, err := a.s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
+	if err != nil || len(found) > 0 {
+		return nil, found, err
+	}
+	return &Held{rec, token, began}, nil, a.s.grant(rec, lockkeeper.StateHeld)
+}
+
+// InTheWay lists what Try would answer, and takes nothing. Of a request that is in
+// the line already, which reserved names, it lists what is before it there.
+func (a *Act) InTheWay(locks []lockkeeper.Lock, reserved string) ([]lockkeeper.Overlap, error) {
+	q := lockkeeper.Query{Locks: locks, Before: lockkeeper.AnyTicket}
+	if reserved != "" {
+		rec, err := a.s.tx.Get(reserved)
+		if err != nil {
+			return nil, err
+		}
+		if rec != nil {
+			q.Before, q.Except = rec.Ticket, rec.Ticket
+		}
+	}
+	found, _, err := a.s.blockers(q)
+	return found, err
+}
+
+// Reserve puts a request into the line, where it keeps its place for so long, and
+// returns the id that its grant will have. Something must be in its way.
+func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, err error) {
+	rec, _, err := a.s.m.prepare(req)
+	if err != nil {
+		return "", err
+	}
+	found, err := a.s.enter(rec)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("nothing was in the way of %s, which was to wait", req.Holder)
+	}
+	if err != nil {
+		return "", err
+	}
+	a.s.leaseFor(rec, lease)
+	return rec.ID, a.s.tx.Save(rec)
+}
+
+// Keep renews a place in the line, or a grant that was promised there, for so long;
+// one that is gone stays gone.
+func (a *Act) Keep(id string, lease time.Duration) error {
+	rec, err := a.s.tx.Get(id)
+	if err != nil || rec == nil || rec.State.Confirmed() {
+		return err
+	}
+	next := clone(rec)
+	next.Process = a.s.m.opt.Self // a dead one must not keep others waiting
+	a.s.leaseFor(next, lease)
+	return a.s.tx.Save(next)
+}
+
+// Claim takes the grant that was promised to a place in the line. It answers nil
+// while the place waits, and gone when it is not there any more.
+func (a *Act) Claim(id string, holder *lockkeeper.Process) (held *Held, gone bool, err error) {
+	began := time.Now()
+	rec, err := a.s.tx.Get(id)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case rec == nil || a.s.m.lapsed(rec, a.s.now.Lease):
+		return nil, true, nil
+	case rec.State != lockkeeper.StatePromoted:
+		return nil, false, nil
+	}
+	next := clone(rec)
+	_, token := newSecrets() // whoever reserved it need not be who takes it
+	next.TokenHash, next.Process = hashToken(token), clone(holder)
+	if _, err := a.s.proceed(next, nil); err != nil {
+		return nil, false, err
+	}
+	return &Held{next, token, began}, false, nil
+}
+
+// Free gives a grant back, or takes a request out of the line, with the event that
+// says so; an id that is gone is harmless. A grant under which something is decided
+// that may not be done cannot be freed like this: unsettled says so, and nothing is
+// changed.
+func (a *Act) Free(id string, ev lockkeeper.Event) (unsettled bool, err error) {
+	rec, err := a.s.tx.Get(id)
+	if err != nil || rec == nil {
+		return false, err
+	}
+	if rec.State > lockkeeper.StateHeld {
+		return true, nil
+	}
+	return false, a.s.free(rec, ev)
+}
+
+// Settle brings what was decided under a grant to its end, outside of transactions.
+func (m *Manager) Settle(ctx context.Context, id string) error { return m.settle(ctx, id) }
+
+// Conflicts renders what is in the way as facts.
+func Conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo { return conflicts(found) }
+
+// Digest identifies a set of blockers: it changes when one comes, goes or turns from
+// waiting into held.
+func Digest(found []lockkeeper.Overlap) uint64 { return digest(found) }

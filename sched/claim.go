@@ -1,0 +1,293 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// examineAtOnce bounds how many items one transaction looks at.
+const examineAtOnce = 64
+
+// Claim gives a worker the first item that can start now, dispatched to it; nil when
+// there is none.
+func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
+	for {
+		var t taken
+		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
+			t, err = q.take(a, &w)
+			return err
+		})
+		if err != nil || !t.more {
+			return q.job(t), err
+		}
+	}
+}
+
+// taken is what a transaction took from the queue.
+type taken struct {
+	item *lockkeeper.Item // nil: nothing
+	held *lock.Held
+	more bool // it stopped before it had looked at all that is ready
+}
+
+// take serves lifecycles that wait for a slot, and dispatches the first item that can
+// start to a worker. Without a worker it only serves.
+func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker) (taken, error) {
+	for range examineAtOnce {
+		it, err := q.first(a.Tx(), w)
+		if err != nil || it == nil || w == nil && !it.IsHolding() {
+			return taken{}, err
+		}
+		next := it.Clone()
+		var held *lock.Held
+		if it.IsHolding() {
+			err = q.serve(a, next)
+		} else {
+			held, err = q.examine(a, next, w)
+		}
+		if err == nil {
+			err = a.Tx().SaveItem(next)
+		}
+		if err == nil {
+			err = q.passOn(a.Tx(), next, it.RousedBy)
+		}
+		if err != nil || held != nil {
+			return taken{item: next, held: held}, err
+		}
+	}
+	return taken{more: true}, nil
+}
+
+// first is the first ready item that a worker may run; without a worker, of any
+// root that needs none to be named.
+func (q *Queue) first(r lockkeeper.Reader, w *lockkeeper.Worker) (best *lockkeeper.Item, err error) {
+	roots := []string{""}
+	if w != nil {
+		roots = append(roots, w.Roots...)
+	}
+	for _, root := range roots {
+		it, err := r.FirstReady(root)
+		if err != nil {
+			return nil, err
+		}
+		if it != nil && (best == nil || lockkeeper.CompareItems(it, best) < 0) {
+			best = it
+		}
+	}
+	return best, nil
+}
+
+// serve gives a lifecycle the slots of its next phase, or parks it.
+func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
+	full, err := q.full(a.Tx(), it.Pools)
+	if err != nil || full != "" {
+		park(it, lockkeeper.OnPool(full))
+		return err
+	}
+	it.Stage, it.RousedBy = lockkeeper.StageRunning, ""
+	a.Tx().Wake(lockkeeper.ItemBell(it.ID))
+	return takeSlots(a.Tx(), it.Pools, 1)
+}
+
+// examine dispatches a queued item, or parks it on the first thing in its way.
+func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
+	if slices.Contains(strings.Fields(it.Shuns), w.Node) {
+		park(it, onCopy)
+		it.Due = a.Now().Lease.Add(copyCheck)
+		return nil, nil
+	}
+	open, err := unfinished(a.Tx(), it)
+	if err != nil || open != "" {
+		park(it, lockkeeper.OnItem(open))
+		return nil, err
+	}
+	full, err := q.full(a.Tx(), slots(it))
+	if err != nil || full != "" {
+		park(it, lockkeeper.OnPool(full))
+		return nil, err
+	}
+	held, err := q.lock(a, it, w)
+	if err != nil || held == nil {
+		return nil, err
+	}
+	it.Status, it.Stage, it.RousedBy = lockkeeper.ItemDispatched, lockkeeper.StageRunning, ""
+	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, a.Now().Wall, ""
+	it.Attempts++
+	it.Retries, it.Blocked, it.Blockers = 0, 0, 0
+	if err := takeSlots(a.Tx(), slots(it), 1); err != nil {
+		return nil, err
+	}
+	return held, q.advance(a.Tx(), it)
+}
+
+// advance lets the turns of a rank follow what is dispatched.
+func (q *Queue) advance(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+	last, err := tx.Turn(everyProject, it.Rank)
+	if err != nil || last >= it.Tag {
+		return err
+	}
+	return tx.SetTurn(everyProject, it.Rank, it.Tag)
+}
+
+// lock takes the locks of an item, or parks it on what is in their way.
+func (q *Queue) lock(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
+	if it.GrantID != "" { // reserved
+		held, gone, err := a.Claim(it.GrantID, w.Process)
+		switch {
+		case err != nil || held != nil:
+			return held, err
+		case !gone:
+			park(it, lockkeeper.OnGrant(it.GrantID))
+			q.count(it, a.Now().Lease)
+			return nil, nil
+		}
+		it.GrantID = ""
+	}
+	held, found, err := a.Try(q.request(it, w.Process))
+	if err != nil || held != nil {
+		return held, err
+	}
+	return nil, q.parkOnLock(a, it, found)
+}
+
+// request is what an item asks of the lock engine.
+func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.Request {
+	return lockkeeper.Request{Holder: it.ID, Locks: it.Locks, Policy: it.Policy, Process: p,
+		Metadata: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}
+}
+
+// parkOnLock parks an item on the latest of its blockers. Once for each change of
+// blockers that is told.
+func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
+	park(it, lockkeeper.OnPath(found[0].Asked.Mode, found[0].Lock.Path))
+	q.count(it, a.Now().Lease)
+	sum := lock.Digest(found)
+	if sum == it.Blockers {
+		return nil
+	}
+	it.Blockers = sum
+	ev := about(lockkeeper.EventBlocked, it)
+	ev.Conflicts = lock.Conflicts(found)
+	_, err := a.Note(ev)
+	return err
+}
+
+// count lets the time that an item is blocked by locks run from now on, and somebody
+// look at it when it has run for long enough.
+func (q *Queue) count(it *lockkeeper.Item, now lockkeeper.Instant) {
+	it.Since = now
+	it.Due = now.Add(q.opt.LockTimeout)
+	if !it.Escalated {
+		it.Due = min(it.Due, now.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
+	}
+}
+
+// about is an event about an item.
+func about(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
+	return lockkeeper.Event{Kind: kind, Actor: system, Holder: it.Workflow, Locks: it.Locks,
+		Data: map[string]string{lock.ItemKey: it.ID, "phase": it.Phase}}
+}
+
+var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
+
+// park takes an item out of the ready line.
+func park(it *lockkeeper.Item, key string) {
+	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Due = lockkeeper.StageParked, key, "", 0, 0
+}
+
+// onCopy is the key of items that a node could not run because its copy is behind.
+// They are looked at again, by every node, after copyCheck.
+const (
+	onCopy    = "copy:behind"
+	copyCheck = 15 * time.Second
+)
+
+// slots are the pools of which an item needs a slot to start.
+func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
+
+// full is the first of some pools without a free slot; empty: none.
+func (q *Queue) full(r lockkeeper.Reader, pools []string) (string, error) {
+	for _, pool := range pools {
+		n, err := r.SlotsTaken(pool)
+		if err != nil {
+			return "", err
+		}
+		if limit, _ := q.opt.Limits.Of(pool); n >= limit {
+			return pool, nil
+		}
+	}
+	return "", nil
+}
+
+func takeSlots(tx lockkeeper.Tx, pools []string, n int) error {
+	for _, pool := range pools {
+		if err := tx.TakeSlots(pool, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveSlots gives slots back, and rouses the first who needs each of them.
+func giveSlots(tx lockkeeper.Tx, pools []string) error {
+	if err := takeSlots(tx, pools, -1); err != nil {
+		return err
+	}
+	for _, pool := range pools {
+		if _, err := lockkeeper.Rouse(tx, lockkeeper.OnPool(pool)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passOn rouses the next item on what one was roused by, unless that one has taken
+// it: the next may be able to use it.
+func (q *Queue) passOn(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error {
+	if key == "" || it.ParkedOn == key {
+		return nil
+	}
+	if pool, ok := strings.CutPrefix(key, lockkeeper.OnPool("")); ok {
+		full, err := q.full(tx, []string{pool})
+		if err != nil || full != "" {
+			return err
+		}
+	} else if lockkeeper.IsOnLock(key) && !strings.HasPrefix(key, lockkeeper.OnGrant("")) {
+		if it.Status == lockkeeper.ItemDispatched && slices.ContainsFunc(it.Locks, func(l lockkeeper.Lock) bool { return keepsWaiting(l, key) }) {
+			return nil
+		}
+	} else {
+		return nil
+	}
+	_, err := lockkeeper.Rouse(tx, key)
+	return err
+}
+
+// keepsWaiting reports whether a lock, once held, keeps those parked on a key waiting.
+func keepsWaiting(l lockkeeper.Lock, key string) bool {
+	for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
+		if lockkeeper.Conflicts(l.Mode, asked) && lockkeeper.OnPath(asked, l.Path) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// job makes the job of what a transaction took.
+func (q *Queue) job(t taken) *Job {
+	if t.held == nil {
+		return nil
+	}
+	return &Job{Item: *t.item, Grant: q.locks.Handle(t.held), q: q}
+}
+
+// errLost says that an item is not this worker's any more.
+func errLost(it *lockkeeper.Item) error {
+	return &lockkeeper.NotHeldError{GrantID: it.GrantID, Reason: fmt.Sprintf("item %s was given to somebody else, or ended, meanwhile", it.ID), Next: "lockkeeper why " + it.ID}
+}

@@ -1,0 +1,33 @@
+// Package sched is the queue and whoever works through it: it starts an item only
+// when all its locks and all its slots are free, in the right order, and loses none.
+//
+//	Enqueue ──▶ ready ──▶ examined ──▶ dispatched ──▶ completed, or error
+//	              ▲          │             │  ▲
+//	              └── parked ◀┘            └──┘ next phase: other slots, same grant
+//
+// Invariants:
+//
+//  1. The queue is rows of the store. Whoever claims does so in one transaction: the
+//     first item in order, its slots, its locks, its new status. There is no leader,
+//     and nothing is known only to a process.
+//  2. An item takes its locks and its slots together or not at all, and gives them
+//     back in the transaction that ends it, which may claim the next one.
+//  3. The order is lockkeeper.CompareItems. What cannot start is passed over: it is
+//     parked on one thing that is in its way, a path, a pool, another item, and is
+//     not looked at before that is freed. With no slot free nothing is looked at.
+//  4. Freeing a thing rouses the first item parked on it. When that one does not take
+//     the thing after all, the next is roused: so as long as something is parked on a
+//     thing, the thing is taken, or the first of them is ready.
+//  5. Time counts only while an item is parked on locks. After EscalateAfter of it the
+//     item reserves its locks in the engine's line, which nobody overtakes. Each
+//     LockTimeout with the same blockers is a retry; after MaxLockRetries of them the
+//     item is in the error state, and says who blocked it.
+//  6. An item runs under a live grant. When its worker vanishes the engine ends what is
+//     left of it and frees the grant; whoever ticks next puts the item back, which
+//     counts as an attempt. A worker that comes back too late cannot end the item.
+//  7. Caps come from the configuration of whoever claims. Nothing that is submitted
+//     can lift them.
+//
+// Goroutines: a Worker owns its loop and one goroutine for each running item; Stop and
+// Close wait for them. A Queue starts none.
+package sched

@@ -1,0 +1,294 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Job is a dispatched item in the hands of its worker.
+type Job struct {
+	Item  lockkeeper.Item
+	Grant *lock.Grant
+
+	q *Queue
+}
+
+// Note says how far the work has got, for whoever asks why others wait.
+func (j *Job) Note(ctx context.Context, text string) error {
+	return j.change(ctx, func(a *lock.Act, it *lockkeeper.Item) error {
+		it.Note = text
+		return nil
+	})
+}
+
+// change runs fn on the item while it is this worker's.
+func (j *Job) change(ctx context.Context, fn func(*lock.Act, *lockkeeper.Item) error) error {
+	return j.q.locks.Within(ctx, func(a *lock.Act) error {
+		it, err := j.own(a.Tx())
+		if err != nil {
+			return err
+		}
+		if err := fn(a, it); err != nil {
+			return err
+		}
+		j.Item = *it
+		return a.Tx().SaveItem(it)
+	})
+}
+
+// own finds the item, which must still be this worker's. The answer is a copy.
+func (j *Job) own(r lockkeeper.Reader) (*lockkeeper.Item, error) {
+	it, err := r.Item(j.Item.ID)
+	if err != nil {
+		return nil, err
+	}
+	if it == nil || it.Status != lockkeeper.ItemDispatched || it.GrantID != j.Grant.ID {
+		return nil, errLost(&j.Item)
+	}
+	return it.Clone(), nil
+}
+
+// Phase ends a phase and waits for the slots of the next one: the old ones are given
+// back at once, the grant is kept. Lifecycles under way come before all others, by
+// the rank of their phase.
+func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
+	rank, known := RankOf(phase)
+	if !known {
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "unknown phase", Next: "use one of " + PhaseNames()}
+	}
+	bell, err := j.q.store.Bell(ctx, lockkeeper.ItemBell(j.Item.ID))
+	if err != nil {
+		return err
+	}
+	defer bell.Close()
+	err = j.change(ctx, func(a *lock.Act, it *lockkeeper.Item) error {
+		if it.Stage == lockkeeper.StageRunning { // and has not given up waiting for the last one
+			if err := giveSlots(a.Tx(), it.Pools); err != nil {
+				return err
+			}
+		}
+		roused := it.RousedBy
+		it.ParkedOn, it.RousedBy = "", ""
+		it.Phase, it.Rank, it.Pools, it.Stage = phase, rank, slices.Sorted(slices.Values(pools)), lockkeeper.StageReady
+		if err := j.q.giveTurn(a.Tx(), it); err != nil {
+			return err
+		}
+		return j.q.passOn(a.Tx(), it, roused)
+	})
+	if err != nil {
+		return err
+	}
+	lost := j.Grant.Context()
+	for {
+		running, err := j.served(ctx)
+		if err != nil || running {
+			return err
+		}
+		select {
+		case <-bell.Ring():
+		case <-lost.Done():
+			return context.Cause(lost)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// served serves those who wait for slots, and reports whether the item has its own.
+func (j *Job) served(ctx context.Context) (running bool, err error) {
+	err = j.q.locks.Within(ctx, func(a *lock.Act) error {
+		if _, err := j.q.take(a, nil); err != nil {
+			return err
+		}
+		it, err := j.own(a.Tx())
+		if err == nil {
+			j.Item, running = *it, it.Stage == lockkeeper.StageRunning
+		}
+		return err
+	})
+	return running, err
+}
+
+// settleTries bounds how often the end of an item waits for landings that keep
+// coming.
+const settleTries = 8
+
+// Finish ends the item: completed, or with failure in the error state. What it held
+// is given back in the same transaction, in which its worker, if there is one, claims
+// the next item that can start.
+func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (next *Job, err error) {
+	var t taken
+	err = j.Grant.ReleaseBy(func() error {
+		for range settleTries {
+			unsettled := false
+			err := j.q.locks.Within(ctx, func(a *lock.Act) (err error) {
+				t = taken{}
+				if unsettled, err = j.q.end(a, j, failure); err != nil || unsettled || w == nil {
+					return err
+				}
+				t, err = j.q.take(a, w)
+				return err
+			})
+			if err != nil || !unsettled {
+				return err
+			}
+			if err := j.q.locks.Settle(ctx, j.Grant.ID); err != nil {
+				return err
+			}
+		}
+		return &lockkeeper.RefusedError{Act: "end of item " + j.Item.ID, Reason: "changes are being landed under it all the time", Next: "end what writes under it"}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.more {
+		return j.q.Claim(ctx, *w)
+	}
+	return j.q.job(t), nil
+}
+
+// end ends an item and frees what it had. One whose grant is gone is put back: what
+// it did since then was not under its locks.
+func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err error) {
+	it, err := j.own(a.Tx())
+	if err != nil {
+		return false, err
+	}
+	rec, err := a.Tx().Get(it.GrantID)
+	if err != nil {
+		return false, err
+	}
+	if rec == nil {
+		return false, q.putBack(a, it, "its grant was lost while it ran")
+	}
+	ev := lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
+		Data: map[string]string{"status": string(outcome(failure))}}
+	if unsettled, err = a.Free(it.GrantID, ev); err != nil || unsettled {
+		return unsettled, err
+	}
+	if err := q.vacate(a.Tx(), it); err != nil {
+		return false, err
+	}
+	it.Status, it.Stage, it.CompletedAt = outcome(failure), lockkeeper.StageEnded, a.Now().Wall
+	if failure != nil {
+		return false, q.fail(a, it, lockkeeper.Failure{Reason: reasonOf(failure), Attempts: it.Attempts})
+	}
+	it.Failure = nil
+	if err := a.Tx().SaveItem(it); err != nil {
+		return false, err
+	}
+	return false, rouseAll(a.Tx(), lockkeeper.OnItem(it.ID))
+}
+
+func outcome(failure error) lockkeeper.ItemStatus {
+	if failure != nil {
+		return lockkeeper.ItemError
+	}
+	return lockkeeper.ItemCompleted
+}
+
+// maxReason bounds what an item keeps of an error: it may quote what a command said.
+const maxReason = 2_000
+
+func reasonOf(failure error) string {
+	text := failure.Error()
+	if len(text) > maxReason {
+		text = text[:maxReason] + "…"
+	}
+	return text
+}
+
+// vacate gives back the slots that a dispatched item has taken.
+func (q *Queue) vacate(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+	taken := it.Caps
+	if it.Stage == lockkeeper.StageRunning {
+		taken = slots(it)
+	}
+	return giveSlots(tx, taken)
+}
+
+// rouseAll makes all that is parked on a key ready.
+func rouseAll(tx lockkeeper.Tx, key string) error {
+	for {
+		if more, err := lockkeeper.Rouse(tx, key); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// fail puts an item into the error state.
+func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) error {
+	why.Phase = it.Phase
+	it.Failure = &why
+	it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
+	it.ParkedOn, it.Since, it.Due = "", 0, 0
+	if err := a.Tx().SaveItem(it); err != nil {
+		return err
+	}
+	return q.noteFailure(a, it)
+}
+
+func (q *Queue) noteFailure(a *lock.Act, it *lockkeeper.Item) error {
+	ev := about(lockkeeper.EventFailed, it)
+	ev.Reason, ev.Conflicts = it.Failure.Reason, it.Failure.Conflicts
+	_, err := a.Note(ev)
+	return err
+}
+
+// putBack returns a dispatched item to the queue, where it keeps its place, or, when
+// it has been tried often enough, to the error state.
+func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
+	if err := q.vacate(a.Tx(), it); err != nil {
+		return err
+	}
+	roused := it.RousedBy // it may have been waiting for the slots of its next phase
+	it.GrantID, it.Worker, it.Note = "", "", ""
+	if it.Attempts >= q.opt.MaxAttempts {
+		if err := q.fail(a, it, lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}); err != nil {
+			return err
+		}
+		return q.passOn(a.Tx(), it, roused)
+	}
+	it.Status, it.Stage = lockkeeper.ItemQueued, lockkeeper.StageReady
+	it.ParkedOn, it.RousedBy, it.Since, it.Due = "", "", 0, 0
+	if err := a.Tx().SaveItem(it); err != nil {
+		return err
+	}
+	a.Tx().Wake(lockkeeper.QueueBell)
+	ev := about(lockkeeper.EventRequeued, it)
+	ev.Reason = reason
+	if _, err := a.Note(ev); err != nil {
+		return err
+	}
+	return q.passOn(a.Tx(), it, roused)
+}
+
+// GiveUp returns the item to the queue, as if it had not been dispatched to this node,
+// whose copy of what it needs is behind.
+func (j *Job) GiveUp(ctx context.Context, node string, behind error) error {
+	return j.Grant.ReleaseBy(func() error {
+		return j.q.locks.Within(ctx, func(a *lock.Act) error {
+			it, err := j.own(a.Tx())
+			if err != nil {
+				return err
+			}
+			if unsettled, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: behind.Error()}); err != nil || unsettled {
+				return errors.Join(err, errUnsettled(unsettled))
+			}
+			it.Attempts--
+			it.Shuns += " " + node
+			return j.q.putBack(a, it, behind.Error())
+		})
+	})
+}
+
+func errUnsettled(unsettled bool) error {
+	if !unsettled {
+		return nil
+	}
+	return errors.New("something was landed under the grant before its work began")
+}

@@ -1,0 +1,29 @@
+package sched
+
+import (
+	"context"
+
+	"lockkeeper"
+)
+
+// Depth is how many items are queued.
+func (q *Queue) Depth(ctx context.Context) (n int, err error) {
+	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
+		c, err := r.Census()
+		n = c.Queued()
+		return err
+	})
+	return n, err
+}
+
+// Active lists the items that are dispatched, the oldest first.
+func (q *Queue) Active(ctx context.Context) (list []*lockkeeper.Item, err error) {
+	err = q.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		list, err = r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+		return err
+	})
+	return list, err
+}
+
+// pageSize bounds what one look lists.
+const pageSize = 10_000

@@ -1,0 +1,130 @@
+package sched_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+	"lockkeeper/store/memstore"
+)
+
+const space = "7f0c7a39-0000-4000-8000-000000000001"
+
+var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
+
+// yard is a queue on a store in memory, with whoever works in it.
+type yard struct {
+	t     testing.TB
+	store *memstore.Store
+	locks *lock.Manager
+	queue *sched.Queue
+}
+
+// newYard makes a yard. In a bubble of synctest its time is the bubble's.
+func newYard(t testing.TB, opt sched.Options) *yard {
+	t.Helper()
+	y := &yard{t: t, store: memstore.New(space, memstore.Options{KeepEvents: 100_000})}
+	y.locks = lock.New(y.store, lock.Options{})
+	var err error
+	y.queue, err = sched.New(y.store, y.locks, opt)
+	must(t, err)
+	t.Cleanup(func() { must(t, y.locks.Close(), y.store.Close()) })
+	return y
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writes and reads are locks on files.
+func writes(paths ...string) []lockkeeper.Lock { return locked(lockkeeper.Write, paths) }
+func reads(paths ...string) []lockkeeper.Lock  { return locked(lockkeeper.Read, paths) }
+
+func locked(mode lockkeeper.Mode, paths []string) (list []lockkeeper.Lock) {
+	for _, p := range paths {
+		list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.File}, Mode: mode})
+	}
+	return list
+}
+
+// enqueue queues one order.
+func (y *yard) enqueue(o sched.Order) *lockkeeper.Item {
+	y.t.Helper()
+	if o.By.Name == "" {
+		o.By = ada
+	}
+	items, err := y.queue.Enqueue(y.t.Context(), o)
+	must(y.t, err)
+	return items[0]
+}
+
+// claim claims for a worker of one node; nil: nothing can start.
+func (y *yard) claim() *sched.Job {
+	y.t.Helper()
+	job, err := y.queue.Claim(y.t.Context(), lockkeeper.Worker{ID: "w", Node: "here"})
+	must(y.t, err)
+	return job
+}
+
+// started claims all that can start, and returns what it is called.
+func (y *yard) started() (names []string, jobs []*sched.Job) {
+	y.t.Helper()
+	for job := y.claim(); job != nil; job = y.claim() {
+		names, jobs = append(names, job.Item.Workflow), append(jobs, job)
+	}
+	return names, jobs
+}
+
+func (y *yard) finish(job *sched.Job, failure error) {
+	y.t.Helper()
+	_, err := job.Finish(y.t.Context(), failure, nil)
+	must(y.t, err)
+}
+
+func (y *yard) tick() {
+	y.t.Helper()
+	_, err := y.queue.Tick(y.t.Context())
+	must(y.t, err)
+}
+
+// item reads an item as it is now.
+func (y *yard) item(id string) (it *lockkeeper.Item) {
+	y.t.Helper()
+	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r lockkeeper.Reader) (err error) {
+		it, err = r.Item(id)
+		return err
+	}))
+	return it
+}
+
+// events lists the events of some kinds, oldest first.
+func (y *yard) events(kinds ...lockkeeper.EventKind) (found []lockkeeper.Event) {
+	y.t.Helper()
+	all, err := y.locks.Events(context.WithoutCancel(y.t.Context()), lockkeeper.EventQuery{Limit: 100_000})
+	must(y.t, err)
+	for _, ev := range all {
+		for _, kind := range kinds {
+			if ev.Kind == kind {
+				found = append(found, ev)
+			}
+		}
+	}
+	return found
+}
+
+// impatient is a context that lets everything be done but waiting.
+type impatient struct{ context.Context }
+
+func (impatient) Done() <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (impatient) Err() error { return nil }

@@ -1,0 +1,122 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// The pools that exist in every space. Caps on a project have its name behind them.
+const (
+	PoolAgent = "claude" // processes of agents
+	PoolAPI   = "api"    // calls of a model's API
+	PoolTest  = "test"   // test runs
+	PoolJobs  = "jobs"   // submitted jobs
+	PoolCPU   = "cpu"    // submitted jobs that are heavy on the processor
+
+	jobsOf = "jobs of "
+	mapsOf = "maps of "
+)
+
+// Limits says how many slots each pool has.
+type Limits struct {
+	Agents, API, Tests, Jobs, CPU  int
+	JobsPerProject, MapsPerProject int
+}
+
+// DefaultLimits are the limits of somebody who set none.
+func DefaultLimits() Limits {
+	return Limits{Agents: 12, API: 20, Tests: 1, Jobs: 16, CPU: 4, JobsPerProject: 8, MapsPerProject: 2}
+}
+
+// Of is how many slots a pool has, and whether there is such a pool.
+func (l Limits) Of(pool string) (int, bool) {
+	switch pool {
+	case PoolAgent:
+		return l.Agents, true
+	case PoolAPI:
+		return l.API, true
+	case PoolTest:
+		return l.Tests, true
+	case PoolJobs:
+		return l.Jobs, true
+	case PoolCPU:
+		return l.CPU, true
+	}
+	switch {
+	case strings.HasPrefix(pool, jobsOf):
+		return l.JobsPerProject, true
+	case strings.HasPrefix(pool, mapsOf):
+		return l.MapsPerProject, true
+	}
+	return 0, false
+}
+
+func (l Limits) check() error {
+	for _, n := range []int{l.Agents, l.API, l.Tests, l.Jobs, l.CPU, l.JobsPerProject, l.MapsPerProject} {
+		if n < 1 {
+			return &lockkeeper.InputError{Field: "limits", Reason: "a pool without slots would stop all work that needs it", Next: "give each pool at least one"}
+		}
+	}
+	return nil
+}
+
+// Options of a Queue; the zero value is ready to use.
+type Options struct {
+	Limits         Limits        // default: DefaultLimits
+	LockTimeout    time.Duration // default 300 s
+	MaxLockRetries int           // default 11; negative: none
+	EscalateAfter  time.Duration // default 10 min
+	MaxAttempts    int           // default 3
+}
+
+func (o Options) withDefaults() Options {
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = 300 * time.Second
+	}
+	switch {
+	case o.MaxLockRetries == 0:
+		o.MaxLockRetries = 11
+	case o.MaxLockRetries < 0:
+		o.MaxLockRetries = 0
+	}
+	if o.EscalateAfter <= 0 {
+		o.EscalateAfter = 10 * time.Minute
+	}
+	if o.MaxAttempts <= 0 {
+		o.MaxAttempts = 3
+	}
+	return o
+}
+
+// phases lists the phases of each rank: work near its end comes first, so that few
+// hold locks. A job that names no phase ranks with apply.
+var phases = [][]string{
+	{"verify"},
+	{"test", "ci", "fix", "ci_fix"},
+	{"apply", "merge", "job"},
+	{"batch_plan"},
+	{"extract", "synthesize", "audit"},
+	{"analyze"},
+}
+
+// DefaultPhase is the phase of an item that names none.
+const DefaultPhase = "job"
+
+// RankOf is the rank of a phase, and whether there is such a phase.
+func RankOf(phase string) (int, bool) {
+	for rank, names := range phases {
+		if slices.Contains(names, phase) {
+			return rank, true
+		}
+	}
+	return 0, false
+}
+
+// PhaseNames lists the phases, first ranks first, for messages.
+func PhaseNames() string { return strings.Join(slices.Concat(phases...), ", ") }

@@ -1,0 +1,138 @@
+package sched_test
+
+import (
+	"slices"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/sched"
+)
+
+// Work near its end comes first; inside a rank projects take turns, and each
+// project's own come in the order of their submission.
+//
+// shows: SW-31 PL-51 CF-23 CF-24 DL-62
+func TestOrder(t *testing.T) {
+	y := newYard(t, sched.Options{})
+	for _, o := range []sched.Order{
+		{Workflow: "a1", Phase: "apply", Project: "a"}, {Workflow: "a2", Phase: "apply", Project: "a"}, {Workflow: "a3", Phase: "apply", Project: "a"},
+		{Workflow: "z1", Phase: "analyze"}, {Workflow: "b1", Phase: "apply", Project: "b"}, {Workflow: "b2", Phase: "merge", Project: "b"},
+		{Workflow: "s1", Phase: "synthesize"}, {Workflow: "v1", Phase: "verify"}, {Workflow: "t1", Phase: "ci"}, {Workflow: "p1", Phase: "batch_plan"},
+	} {
+		y.enqueue(o)
+	}
+	got, _ := y.started()
+	want := []string{"v1", "t1", "a1", "b1", "a2", "b2", "a3", "p1", "s1", "z1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("dispatched %v, want %v", got, want)
+	}
+}
+
+// An item whose locks or slots are taken is passed over, and looked at again when
+// they are free.
+//
+// shows: SW-27 SW-39 PL-42 GP-11
+func TestPassedOver(t *testing.T) {
+	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 2, API: 1, Tests: 1, Jobs: 3, CPU: 1, JobsPerProject: 2, MapsPerProject: 1}})
+	agent := []string{sched.PoolAgent}
+	y.enqueue(sched.Order{Workflow: "first", Locks: writes("a", "b"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "blocked", Locks: writes("b", "c"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "free", Locks: writes("c"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "no slot", Locks: writes("d"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "needs none", Locks: writes("e")})
+	got, jobs := y.started()
+	if want := []string{"first", "free", "needs none"}; !slices.Equal(got, want) {
+		t.Fatalf("dispatched %v, want %v", got, want)
+	}
+	y.finish(jobs[0], nil)
+	if got, _ := y.started(); !slices.Equal(got, []string{"no slot"}) {
+		t.Errorf("dispatched %v: the blocked one still needs c", got)
+	}
+	y.finish(jobs[1], nil)
+	if got, _ := y.started(); !slices.Equal(got, []string{"blocked"}) {
+		t.Errorf("dispatched %v", got)
+	}
+}
+
+// shows: DL-59 DL-60 DL-61 DL-63 DL-64 CF-25
+func TestCaps(t *testing.T) {
+	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 9, API: 9, Tests: 1, Jobs: 4, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
+	for _, o := range []sched.Order{
+		{Workflow: "m1", Project: "p", Map: true}, {Workflow: "m2", Project: "p", Map: true}, {Workflow: "c1", Project: "p", Class: "cpu"},
+		{Workflow: "c2", Project: "q", Class: "cpu"}, {Workflow: "p3", Project: "p"}, {Workflow: "p4", Project: "p"}, {Workflow: "q1", Project: "q"}, {Workflow: "q2", Project: "q"},
+	} {
+		o.Job = true
+		y.enqueue(o)
+	}
+	got, jobs := y.started()
+	slices.Sort(got)
+	if want := []string{"c2", "m1", "q1", "q2"}; !slices.Equal(got, want) {
+		t.Errorf("dispatched %v, want %v", got, want)
+	}
+	for _, job := range jobs {
+		y.finish(job, nil)
+	}
+	got, _ = y.started()
+	slices.Sort(got)
+	if want := []string{"c1", "m2", "p3"}; !slices.Equal(got, want) {
+		t.Errorf("then %v, want %v", got, want)
+	}
+}
+
+// A lifecycle keeps its grant from phase to phase, gives its slot back in between,
+// and comes before everything else when it wants the next one.
+//
+// shows: CF-13 CF-12 SW-28
+func TestLifecycle(t *testing.T) {
+	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
+	agent := []string{sched.PoolAgent}
+	y.enqueue(sched.Order{Workflow: "one", Phase: "apply", Locks: writes("a"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "two", Phase: "apply", Locks: writes("b"), Pools: agent})
+	y.enqueue(sched.Order{Workflow: "three", Phase: "verify", Locks: writes("c"), Pools: agent})
+	three := y.claim()
+	if three.Item.Workflow != "three" || y.claim() != nil {
+		t.Fatal("one slot, and not the first in order")
+	}
+	grant, id := three.Grant.ID, three.Item.ID
+	must(t, three.Phase(t.Context(), "test", sched.PoolTest))
+	one := y.claim()
+	if one == nil || one.Item.Workflow != "one" {
+		t.Fatalf("the agent's slot was not given back: %v", one)
+	}
+	done := make(chan error, 1)
+	go func() { done <- three.Phase(t.Context(), "verify", sched.PoolAgent) }()
+	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageParked })
+	y.finish(one, nil)
+	must(t, <-served(y, done))
+	if three.Grant.ID != grant || y.item(id).GrantID != grant {
+		t.Error("the lifecycle changed its grant")
+	}
+	if y.claim() != nil {
+		t.Error("somebody overtook a lifecycle under way")
+	}
+	y.finish(three, nil)
+	if two := y.claim(); two == nil || two.Item.Workflow != "two" {
+		t.Error("the slot was lost")
+	}
+}
+
+// served lets whoever waits for slots have them, as a worker that looks for work does.
+func served(y *yard, done chan error) chan error {
+	y.claim()
+	return done
+}
+
+// waitFor polls for what another goroutine of the test does.
+func waitFor(t *testing.T, what func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if what() {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+		default:
+		}
+	}
+	t.Fatal("it never happened")
+}

@@ -1,0 +1,351 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Queue is the queued work of one space.
+type Queue struct {
+	store lockkeeper.Store
+	locks *lock.Manager
+	opt   Options
+}
+
+// New makes a queue on a store whose locks are kept by locks. Both stay the
+// caller's.
+func New(store lockkeeper.Store, locks *lock.Manager, opt Options) (*Queue, error) {
+	opt = opt.withDefaults()
+	return &Queue{store: store, locks: locks, opt: opt}, opt.Limits.check()
+}
+
+// Order is what is to be queued.
+type Order struct {
+	Key      string // no second item with this key is queued; empty: none
+	Workflow string
+	Unit     string
+	Phase    string // default: DefaultPhase
+	Project  string
+	Class    string // cpu, io or empty
+	Map      bool   // it counts against the cap on map jobs of its project
+	Job      bool   // it counts against the caps on submitted jobs
+	Locks    []lockkeeper.Lock
+	Policy   string   // default: lockkeeper.DefaultPolicy
+	Pools    []string // whose slots its first phase needs
+	After    []string // ids or keys of items, of the same call too, that must be completed first
+	Root     string
+	Command  []string
+	Dir      string
+	By       lockkeeper.Actor
+}
+
+// Enqueue puts orders into the queue, all of them or none, and returns the items in
+// the same order. An item whose lock set is wider than its policy allows is queued
+// in the error state, so that somebody sees it.
+func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Item, error) {
+	items := make([]*lockkeeper.Item, len(orders))
+	for i, o := range orders {
+		var err error
+		if items[i], err = q.item(o); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkKeys(items); err != nil {
+		return nil, err
+	}
+	err := q.locks.Within(ctx, func(a *lock.Act) error {
+		for _, it := range items { // ids first: items may name each other
+			if err := q.number(a, it); err != nil {
+				return err
+			}
+		}
+		for i, it := range items {
+			after, err := resolve(a.Tx(), orders[i].After, items)
+			if err != nil {
+				return err
+			}
+			it.After = after
+		}
+		if cycle := findCycle(items); cycle != nil {
+			return &lockkeeper.InputError{Field: "after", Value: strings.Join(cycle, " → "), Reason: "they wait for each other for ever", Next: "take one of the dependencies away"}
+		}
+		for _, it := range items {
+			if err := q.insert(a, it); err != nil {
+				return err
+			}
+		}
+		a.Tx().Wake(lockkeeper.QueueBell)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+// item checks an order and makes the item it becomes.
+func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
+	bad := func(field, value, reason, next string) error {
+		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: next}
+	}
+	it := &lockkeeper.Item{
+		Key: o.Key, Workflow: o.Workflow, Unit: o.Unit, Project: o.Project, Class: o.Class, Policy: o.Policy, Root: o.Root,
+		Command: o.Command, Dir: o.Dir, By: o.By, Phase: o.Phase, Pools: slices.Sorted(slices.Values(o.Pools)),
+		Locks: lockkeeper.Normalize(slices.Clone(o.Locks)), Status: lockkeeper.ItemQueued,
+	}
+	if it.Phase == "" {
+		it.Phase = DefaultPhase
+	}
+	if it.Policy == "" {
+		it.Policy = lockkeeper.DefaultPolicy
+	}
+	for _, name := range []struct{ field, value string }{{"workflow", o.Workflow}, {"key", o.Key}, {"unit", o.Unit}, {"project", o.Project}, {"root", o.Root}} {
+		if len(name.value) > 200 || strings.ContainsFunc(name.value, isControl) {
+			return nil, bad(name.field, name.value, "over 200 bytes, or with control characters", "give it a printable name")
+		}
+	}
+	rank, known := RankOf(it.Phase)
+	switch {
+	case it.Workflow == "":
+		return nil, bad("workflow", "", "empty", "say what the work is called")
+	case !known:
+		return nil, bad("phase", it.Phase, "unknown phase", "use one of "+PhaseNames())
+	case o.Class != "" && o.Class != "cpu" && o.Class != "io":
+		return nil, bad("class", o.Class, "unknown class", "use cpu or io")
+	case o.Project == everyProject:
+		return nil, bad("project", o.Project, "reserved", "name the project")
+	case o.Map && o.Project == "":
+		return nil, bad("project", "", "empty, and map jobs are counted by project", "name the project")
+	}
+	it.Rank = rank
+	if o.Job {
+		it.Caps = append(it.Caps, PoolJobs)
+		if o.Project != "" {
+			it.Caps = append(it.Caps, jobsOf+o.Project)
+		}
+	}
+	if o.Map {
+		it.Caps = append(it.Caps, mapsOf+o.Project)
+	}
+	if o.Class == "cpu" {
+		it.Caps = append(it.Caps, PoolCPU)
+	}
+	for _, pool := range it.Pools {
+		if _, ok := q.opt.Limits.Of(pool); !ok {
+			return nil, bad("pool", pool, "there is no such pool", fmt.Sprintf("use %s, %s or %s", PoolAgent, PoolAPI, PoolTest))
+		}
+	}
+	return it, q.checkLocks(it)
+}
+
+// checkLocks refuses what can never be granted. What is too wide for its policy is
+// kept, in the error state: to drop it would hide a fault of whoever planned it.
+func (q *Queue) checkLocks(it *lockkeeper.Item) error {
+	err := q.locks.Check(lockkeeper.Request{Holder: it.Workflow, Locks: it.Locks, Policy: it.Policy})
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeOverLock {
+		it.Failure = &lockkeeper.Failure{Phase: it.Phase, Reason: err.Error()}
+		return nil
+	}
+	return err
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// checkKeys refuses two orders of one call with the same key.
+func checkKeys(items []*lockkeeper.Item) error {
+	seen := map[string]bool{}
+	for _, it := range items {
+		if it.Key != "" && seen[it.Key] {
+			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: "used twice", Next: "give each item a key of its own"}
+		}
+		seen[it.Key] = true
+	}
+	return nil
+}
+
+// number gives an item its number and its id.
+func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
+	if it.Key != "" {
+		old, err := a.Tx().ItemWithKey(it.Key)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: fmt.Sprintf("%s has it, %s since %s", old.ID, old.Status, old.QueuedAt.UTC().Format("2006-01-02 15:04:05Z")),
+				Next: "lockkeeper why " + old.ID}
+		}
+	}
+	seq, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
+		Data: map[string]string{"phase": it.Phase}})
+	it.Seq, it.ID, it.QueuedAt = seq, fmt.Sprint("j", seq), a.Now().Wall
+	return err
+}
+
+// resolve finds the items that an order names by id or key.
+func resolve(r lockkeeper.Reader, names []string, batch []*lockkeeper.Item) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		id := ""
+		for _, it := range batch {
+			if it.Key != "" && it.Key == name {
+				id = it.ID
+			}
+		}
+		if id == "" {
+			it, err := find(r, name)
+			if err != nil {
+				return nil, err
+			}
+			id = it.ID
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// find looks an item up by its id or its key.
+func find(r lockkeeper.Reader, name string) (*lockkeeper.Item, error) {
+	it, err := r.Item(name)
+	if err == nil && it == nil {
+		it, err = r.ItemWithKey(name)
+	}
+	if err == nil && it == nil {
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no item with this id or key", Next: "lockkeeper job list"}
+	}
+	return it, err
+}
+
+// findCycle finds items of one call that wait for each other, by what they are
+// called; nil: none do. Items that were there before wait for none of these.
+func findCycle(items []*lockkeeper.Item) []string {
+	byID := map[string]*lockkeeper.Item{}
+	for _, it := range items {
+		byID[it.ID] = it
+	}
+	done := map[string]bool{}
+	var path []string
+	var visit func(it *lockkeeper.Item) []string
+	visit = func(it *lockkeeper.Item) []string {
+		if i := slices.Index(path, it.ID); i >= 0 {
+			var names []string
+			for _, id := range append(path[i:], it.ID) {
+				names = append(names, byID[id].Workflow)
+			}
+			return names
+		}
+		if done[it.ID] {
+			return nil
+		}
+		path = append(path, it.ID)
+		for _, id := range it.After {
+			if next := byID[id]; next != nil {
+				if cycle := visit(next); cycle != nil {
+					return cycle
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		done[it.ID] = true
+		return nil
+	}
+	for _, it := range items {
+		if cycle := visit(it); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
+}
+
+// insert puts an item into its line.
+func (q *Queue) insert(a *lock.Act, it *lockkeeper.Item) error {
+	if it.Failure != nil {
+		it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
+		if err := a.Tx().InsertItem(it); err != nil {
+			return err
+		}
+		return q.noteFailure(a, it)
+	}
+	if err := q.checkRoot(a.Tx(), it); err != nil {
+		return err
+	}
+	it.Stage = lockkeeper.StageReady
+	open, err := unfinished(a.Tx(), it)
+	if err != nil {
+		return err
+	}
+	if open != "" {
+		it.Stage, it.ParkedOn = lockkeeper.StageParked, lockkeeper.OnItem(open)
+	}
+	if err := q.giveTurn(a.Tx(), it); err != nil {
+		return err
+	}
+	return a.Tx().InsertItem(it)
+}
+
+// unfinished is the first item that another has to wait for; empty: none. One that
+// is not there any more was completed: only such items are forgotten.
+func unfinished(r lockkeeper.Reader, it *lockkeeper.Item) (string, error) {
+	for _, id := range it.After {
+		first, err := r.Item(id)
+		if err != nil {
+			return "", err
+		}
+		if first != nil && first.Status != lockkeeper.ItemCompleted {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// checkRoot refuses an item that no worker could be sent.
+func (q *Queue) checkRoot(r lockkeeper.Reader, it *lockkeeper.Item) error {
+	if it.Root == "" {
+		return nil
+	}
+	workers, err := r.Workers()
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, w := range workers {
+		if w.Expires <= r.Now().Lease {
+			continue
+		}
+		if w.Reaches(it.Root) {
+			return nil
+		}
+		known = append(known, fmt.Sprintf("%s reaches %s", w.Node, strings.Join(w.Roots, ", ")))
+	}
+	if known == nil {
+		known = []string{"no worker has said what it reaches"}
+	}
+	return &lockkeeper.InputError{Field: "root", Value: it.Root, Reason: "no node is known to reach it: " + strings.Join(known, "; "),
+		Next: "start `lockkeeper job work` where that root is, or name another root"}
+}
+
+// everyProject stands for all projects of a rank: its turn is the last that was
+// dispatched.
+const everyProject = "*"
+
+// giveTurn puts an item behind the earlier ones of its project in its rank, and
+// level with the other projects: one that has queued much does not hold up one that
+// comes later.
+func (q *Queue) giveTurn(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+	own, err := tx.Turn(it.Project, it.Rank)
+	if err != nil {
+		return err
+	}
+	all, err := tx.Turn(everyProject, it.Rank)
+	if err != nil {
+		return err
+	}
+	it.Tag = max(own, all) + 1
+	return tx.SetTurn(it.Project, it.Rank, it.Tag)
+}

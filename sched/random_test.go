@@ -1,0 +1,409 @@
+package sched_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+	"lockkeeper/store/memstore"
+	"lockkeeper/store/storetest"
+)
+
+// chaos draws what happens to a queue: orders, workers, their deaths, people.
+type chaos struct {
+	*yard
+	rnd    *rand.Rand
+	clock  *storetest.Clock
+	limits sched.Limits
+	known  []*lockkeeper.Item
+	jobs   map[string][]*sched.Job // by worker
+	people []*lock.Grant
+
+	dispatches map[string]int
+	ends       map[string]int
+	order      []string // of dispatch
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	c := &chaos{
+		rnd: rand.New(rand.NewPCG(seed, 1)), clock: storetest.NewClock(), jobs: map[string][]*sched.Job{},
+		limits:     sched.Limits{Agents: 3, API: 2, Tests: 1, Jobs: 6, CPU: 1, JobsPerProject: 3, MapsPerProject: 1},
+		dispatches: map[string]int{}, ends: map[string]int{},
+	}
+	y := &yard{t: t, store: memstore.New(space, memstore.Options{Now: c.clock.Now, KeepEvents: 1 << 20})}
+	y.locks = lock.New(y.store, lock.Options{})
+	var err error
+	y.queue, err = sched.New(y.store, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
+	must(t, err)
+	t.Cleanup(func() { must(t, y.locks.Close()) })
+	c.yard = y
+	return c
+}
+
+func (c *chaos) pick(list ...string) string { return list[c.rnd.IntN(len(list))] }
+
+// order draws an order. Of some files there are few, so that many meet there.
+func (c *chaos) draw() sched.Order {
+	o := sched.Order{Workflow: fmt.Sprint("w", len(c.known)), Phase: c.pick("analyze", "apply", "verify"), Project: c.pick("a", "b", "c"), Job: c.rnd.IntN(2) == 0, By: ada}
+	for range c.rnd.IntN(4) {
+		path := fmt.Sprint("f", c.rnd.IntN(8))
+		switch c.rnd.IntN(4) {
+		case 0:
+			o.Locks = append(o.Locks, writes("d/"+path)...)
+		case 1:
+			o.Locks = append(o.Locks, reads(path)...)
+		case 2:
+			o.Locks = append(o.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: "d", Kind: lockkeeper.Dir}, Mode: lockkeeper.Read})
+		default:
+			o.Locks = append(o.Locks, writes(path)...)
+		}
+	}
+	if c.rnd.IntN(2) == 0 {
+		o.Pools = []string{c.pick(sched.PoolAgent, sched.PoolAPI, sched.PoolTest)}
+	}
+	if c.rnd.IntN(8) == 0 {
+		o.Class = "cpu"
+	}
+	if c.rnd.IntN(8) == 0 {
+		o.Map = true
+	}
+	for range c.rnd.IntN(3) {
+		if len(c.known) > 0 && c.rnd.IntN(3) == 0 {
+			o.After = append(o.After, c.known[c.rnd.IntN(len(c.known))].ID)
+		}
+	}
+	return o
+}
+
+func (c *chaos) step() {
+	worker := fmt.Sprint("worker ", c.rnd.IntN(5))
+	switch n := c.rnd.IntN(100); {
+	case n < 25:
+		c.known = append(c.known, c.enqueue(c.draw()))
+	case n < 55:
+		job, err := c.queue.Claim(c.t.Context(), lockkeeper.Worker{ID: worker, Node: "here"})
+		must(c.t, err)
+		c.begun(worker, job)
+	case n < 80:
+		c.finishOne(worker)
+	case n < 83: // the worker dies: nobody ends its items
+		delete(c.jobs, worker)
+	case n < 88:
+		c.person()
+	case n < 90:
+		c.cancel()
+	case n < 93:
+		c.phase(worker)
+	default:
+		c.clock.Advance(time.Duration(c.rnd.Int64N(int64(8 * time.Minute))))
+		c.keepAlive()
+		c.tick()
+	}
+}
+
+func (c *chaos) begun(worker string, job *sched.Job) {
+	if job == nil {
+		return
+	}
+	c.jobs[worker] = append(c.jobs[worker], job)
+	c.dispatches[job.Item.ID]++
+	c.order = append(c.order, job.Item.ID)
+	if got := c.item(job.Item.ID).Attempts; got != c.dispatches[job.Item.ID] && got != 1 {
+		c.t.Errorf("%s was dispatched %d times and says %d", job.Item.ID, c.dispatches[job.Item.ID], got)
+	}
+}
+
+// keepAlive renews the grants of the living, as their keepers do.
+func (c *chaos) keepAlive() {
+	for _, jobs := range c.jobs {
+		for _, job := range jobs {
+			_, err := c.locks.Renew(c.t.Context(), job.Grant.ID, job.Grant.Token)
+			if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld { // it was cancelled
+				c.t.Error(err)
+			}
+		}
+	}
+}
+
+func (c *chaos) finishOne(worker string) {
+	jobs := c.jobs[worker]
+	if len(jobs) == 0 {
+		return
+	}
+	i := c.rnd.IntN(len(jobs))
+	job := jobs[i]
+	if c.item(job.Item.ID).Stage != lockkeeper.StageRunning && c.item(job.Item.ID).Status == lockkeeper.ItemDispatched {
+		return // it waits for a slot
+	}
+	c.jobs[worker] = slices.Delete(jobs, i, i+1)
+	var failure error
+	if c.rnd.IntN(10) == 0 {
+		failure = errors.New("it failed")
+	}
+	var claimant *lockkeeper.Worker
+	if c.rnd.IntN(2) == 0 {
+		claimant = &lockkeeper.Worker{ID: worker, Node: "here"}
+	}
+	next, err := job.Finish(c.t.Context(), failure, claimant)
+	switch {
+	case err == nil:
+		c.ends[job.Item.ID]++
+	case lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld: // cancelled, or given to another after its worker was taken for dead
+		c.t.Error(err)
+	}
+	c.begun(worker, next)
+}
+
+// person takes or releases locks beside the queue.
+func (c *chaos) person() {
+	if len(c.people) > 0 && c.rnd.IntN(2) == 0 {
+		must(c.t, c.people[0].Release(c.t.Context()))
+		c.people = c.people[1:]
+		return
+	}
+	g, err := c.locks.TryAcquire(c.t.Context(), lockkeeper.Request{Holder: "ada", Locks: writes(fmt.Sprint("f", c.rnd.IntN(8))), Policy: "person"})
+	if err == nil {
+		c.people = append(c.people, g)
+	}
+}
+
+func (c *chaos) cancel() {
+	if len(c.known) == 0 {
+		return
+	}
+	id := c.known[c.rnd.IntN(len(c.known))].ID
+	_, err := c.queue.Cancel(c.t.Context(), id, ada, "chance")
+	if code := lockkeeper.CodeOf(err); err != nil && code != lockkeeper.CodeRefused {
+		c.t.Error(err)
+	}
+}
+
+// phase lets a lifecycle ask for the slot of its next phase, without waiting for it.
+func (c *chaos) phase(worker string) {
+	if jobs := c.jobs[worker]; len(jobs) > 0 {
+		_ = jobs[c.rnd.IntN(len(jobs))].Phase(impatient{c.t.Context()}, "test", c.pick(sched.PoolTest, sched.PoolAgent))
+	}
+}
+
+// check holds the invariants of the queue as it is now.
+func (c *chaos) check() {
+	t := c.t
+	t.Helper()
+	must(t, c.store.View(t.Context(), func(r lockkeeper.Reader) error {
+		running, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: 1000})
+		must(t, err)
+		taken := map[string]int{}
+		for i, a := range running {
+			pools := a.Caps
+			if a.Stage == lockkeeper.StageRunning {
+				pools = slices.Concat(pools, a.Pools)
+			}
+			for _, pool := range pools {
+				taken[pool]++
+			}
+			rec, err := r.Get(a.GrantID)
+			must(t, err)
+			if rec == nil {
+				continue // its worker died, and nobody has ticked since
+			}
+			for _, b := range running[:i] {
+				other, err := r.Get(b.GrantID)
+				must(t, err)
+				if other != nil && conflict(a, b) {
+					t.Errorf("%s and %s run at the same time on the same paths", a.ID, b.ID)
+				}
+			}
+		}
+		for _, pool := range []string{sched.PoolAgent, sched.PoolAPI, sched.PoolTest, sched.PoolJobs, sched.PoolCPU, "jobs of a", "jobs of b", "jobs of c", "maps of a", "maps of b", "maps of c"} {
+			n, err := r.SlotsTaken(pool)
+			must(t, err)
+			limit, known := c.limits.Of(pool)
+			if n != taken[pool] || !known || n > limit {
+				t.Errorf("pool %s: %d of %d taken, and %d have one", pool, n, limit, taken[pool])
+			}
+		}
+		c.checkParked(r)
+		return nil
+	}))
+}
+
+// checkParked holds that whatever something is parked on is taken, or that the first
+// that was parked on it is about to be looked at.
+func (c *chaos) checkParked(r lockkeeper.Reader) {
+	t := c.t
+	all, err := r.Items(lockkeeper.ItemQuery{Limit: 10_000})
+	must(t, err)
+	roused := map[string]bool{}
+	for _, it := range all {
+		if it.Stage == lockkeeper.StageReady {
+			roused[it.RousedBy] = true
+		}
+	}
+	for _, it := range all {
+		if it.Stage != lockkeeper.StageParked || roused[it.ParkedOn] {
+			continue
+		}
+		kind, what, _ := strings.Cut(it.ParkedOn, ":")
+		taken := false
+		switch kind {
+		case "path":
+			found, _, err := r.Overlapping(lockkeeper.Query{Locks: it.Locks, Before: lockkeeper.AnyTicket})
+			must(t, err)
+			taken = slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return o.Asked.Mode.String()+":"+o.Lock.Path == what })
+		case "pool":
+			n, err := r.SlotsTaken(what)
+			must(t, err)
+			limit, _ := c.limits.Of(what)
+			taken = n >= limit
+		case "item":
+			first, err := r.Item(what)
+			must(t, err)
+			taken = first.Status != lockkeeper.ItemCompleted
+		case "grant":
+			rec, err := r.Get(what)
+			must(t, err)
+			taken = rec != nil && rec.State == lockkeeper.StateWaiting
+		}
+		if !taken {
+			t.Errorf("%s is parked on %s, which is free", it.ID, it.ParkedOn)
+		}
+	}
+}
+
+func conflict(a, b *lockkeeper.Item) bool {
+	for _, x := range a.Locks {
+		for _, y := range b.Locks {
+			if x.Conflicts(y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// drain lets everything come to its end: whoever is dead is found dead, people leave,
+// and what failed is tried again.
+func (c *chaos) drain() {
+	t := c.t
+	for _, g := range c.people {
+		must(t, g.Release(t.Context()))
+	}
+	c.people = nil
+	for round := 0; ; round++ {
+		if round > 2_000 {
+			for _, it := range c.known {
+				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
+					t.Errorf("%s is %s, stage %d, parked on %q, roused by %q, escalated %t, grant %q, due %d", it.ID, now.Status, now.Stage, now.ParkedOn, now.RousedBy, now.Escalated, now.GrantID, now.Due)
+				}
+			}
+			t.Fatal("it never comes to an end")
+		}
+		for range 5 { // after 40 minutes the dead are taken for dead
+			c.clock.Advance(8 * time.Minute)
+			c.keepAlive()
+		}
+		c.tick()
+		for worker := range c.jobs {
+			for range len(c.jobs[worker]) {
+				c.finishOne(worker)
+			}
+		}
+		job, err := c.queue.Claim(t.Context(), lockkeeper.Worker{ID: "last", Node: "here"})
+		must(t, err)
+		c.begun("last", job)
+		c.check()
+		failed := 0
+		must(t, c.store.View(t.Context(), func(r lockkeeper.Reader) error {
+			list, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemError, Limit: 10_000})
+			failed = len(list)
+			for _, it := range list {
+				c.known = append(c.known, it)
+			}
+			return err
+		}))
+		for _, it := range c.known[len(c.known)-failed:] {
+			_, err := c.queue.Retry(t.Context(), it.ID, ada)
+			must(t, err)
+		}
+		if failed == 0 && c.depth() == 0 && len(c.active()) == 0 {
+			return
+		}
+	}
+}
+
+// Whatever happens, caps hold, nothing overlaps, nothing is lost, and every item ends
+// as often as it was ended.
+//
+// shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-80
+func TestChaos(t *testing.T) {
+	for n := range 20 * storetest.Torture() {
+		seed := rand.Uint64()
+		if n == 0 {
+			seed = 1
+		}
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			c := newChaos(t, seed)
+			for range 400 {
+				c.step()
+				c.check()
+				if t.Failed() {
+					return
+				}
+			}
+			c.drain()
+			for _, it := range c.known {
+				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
+					t.Errorf("%s is %s, parked on %q", it.ID, now.Status, now.ParkedOn)
+				}
+			}
+		})
+	}
+}
+
+// Inside a rank and a project, items that are in nobody's way start in the order in
+// which they were queued.
+//
+// shows: SW-31 PL-51
+func TestFirstComeFirstServed(t *testing.T) {
+	for range 20 * storetest.Torture() {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			c := newChaos(t, seed)
+			place := map[string][]string{}
+			for range 60 {
+				o := c.draw()
+				o.Locks, o.After, o.Pools, o.Map, o.Class, o.Job = nil, nil, []string{sched.PoolAgent}, false, "", false
+				it := c.enqueue(o)
+				place[o.Project+o.Phase] = append(place[o.Project+o.Phase], it.ID)
+				if c.rnd.IntN(3) == 0 {
+					c.begun("w", c.claim())
+				}
+				if c.rnd.IntN(3) == 0 {
+					c.finishOne("w")
+				}
+			}
+			for range 200 {
+				c.begun("w", c.claim())
+				c.finishOne("w")
+			}
+			for lane, want := range place {
+				var got []string
+				for _, id := range c.order {
+					if slices.Contains(want, id) {
+						got = append(got, id)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: dispatched %v, queued %v", lane, got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,283 @@
+package sched
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Explanation says why an item is where it is, and when it may start.
+type Explanation struct {
+	Item     lockkeeper.Item   `json:"item"`
+	Position int               `json:"position,omitempty"` // in the line it stands in, from 1
+	Locks    []LockWait        `json:"locks,omitempty"`
+	Slots    []SlotWait        `json:"slots,omitempty"`    // pools without a free slot
+	After    []lockkeeper.Item `json:"after,omitempty"`    // what has to be completed first
+	Behind   string            `json:"behind,omitempty"`   // nodes whose copy is behind
+	StartsAt time.Time         `json:"starts_at,omitzero"` // an estimate
+	Attempts int               `json:"max_attempts"`
+	Retries  int               `json:"max_retries"`
+}
+
+// LockWait is one lock in an item's way.
+type LockWait struct {
+	lockkeeper.ConflictInfo
+	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds it, if one does
+	Left time.Duration    `json:"left,omitempty"` // how much longer it is likely to; 0: unknown
+}
+
+// SlotWait is a pool in which an item finds no slot.
+type SlotWait struct {
+	Pool  string `json:"pool"`
+	Taken int    `json:"taken"`
+	Limit int    `json:"limit"`
+}
+
+// Why explains an item, which is named by its id or its key, or by what it is called
+// where that is clear.
+func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
+	var e *Explanation
+	err := q.store.View(ctx, func(r lockkeeper.Reader) error {
+		it, err := q.named(r, name)
+		if err != nil {
+			return err
+		}
+		typical, err := durations(r)
+		if err != nil {
+			return err
+		}
+		e, err = q.explain(r, it, typical)
+		return err
+	})
+	return e, err
+}
+
+// Blocked explains the items that are parked, those first that come first.
+func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, err error) {
+	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
+		typical, err := durations(r)
+		if err != nil {
+			return err
+		}
+		queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
+		if err != nil {
+			return err
+		}
+		queued = slices.DeleteFunc(slices.Clone(queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageParked })
+		slices.SortFunc(queued, lockkeeper.CompareItems)
+		for _, it := range queued[:min(limit, len(queued))] {
+			e, err := q.explain(r, it, typical)
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// named finds an item as people name it.
+func (q *Queue) named(r lockkeeper.Reader, name string) (*lockkeeper.Item, error) {
+	it, notFound := find(r, name)
+	if notFound == nil {
+		return it, nil
+	}
+	var called []*lockkeeper.Item
+	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemError} {
+		list, err := r.Items(lockkeeper.ItemQuery{Status: status, Limit: pageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range list {
+			if it.Workflow == name {
+				called = append(called, it)
+			}
+		}
+	}
+	switch len(called) {
+	case 0:
+		return nil, notFound
+	case 1:
+		return called[0], nil
+	}
+	var ids []string
+	for _, it := range called {
+		ids = append(ids, it.ID)
+	}
+	return nil, &lockkeeper.InputError{Field: "item", Value: name, Reason: "several items are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
+}
+
+func (q *Queue) explain(r lockkeeper.Reader, it *lockkeeper.Item, typical estimates) (*Explanation, error) {
+	e := &Explanation{Item: *it, Attempts: q.opt.MaxAttempts, Retries: q.opt.MaxLockRetries, Behind: strings.TrimSpace(it.Shuns)}
+	if it.Stage != lockkeeper.StageReady && it.Stage != lockkeeper.StageParked {
+		return e, nil
+	}
+	for _, id := range it.After {
+		first, err := r.Item(id)
+		if err != nil {
+			return nil, err
+		}
+		if first != nil && first.Status != lockkeeper.ItemCompleted {
+			e.After = append(e.After, *first)
+		}
+	}
+	if err := q.explainSlots(r, e); err != nil {
+		return nil, err
+	}
+	if !it.IsHolding() {
+		if err := q.explainLocks(r, e, typical); err != nil {
+			return nil, err
+		}
+	}
+	return e, q.estimate(r, e, typical)
+}
+
+func (q *Queue) explainSlots(r lockkeeper.Reader, e *Explanation) error {
+	pools := e.Item.Pools
+	if !e.Item.IsHolding() {
+		pools = slots(&e.Item)
+	}
+	for _, pool := range pools {
+		n, err := r.SlotsTaken(pool)
+		if err != nil {
+			return err
+		}
+		if limit, _ := q.opt.Limits.Of(pool); n >= limit {
+			e.Slots = append(e.Slots, SlotWait{pool, n, limit})
+		}
+	}
+	return nil
+}
+
+// maxShown bounds how many blockers an explanation lists.
+const maxShown = 20
+
+func (q *Queue) explainLocks(r lockkeeper.Reader, e *Explanation, typical estimates) error {
+	query := lockkeeper.Query{Locks: e.Item.Locks, Before: lockkeeper.AnyTicket, Limit: maxShown}
+	if e.Item.GrantID != "" {
+		own, err := r.Get(e.Item.GrantID)
+		if err != nil {
+			return err
+		}
+		if own != nil {
+			query.Before, query.Except = own.Ticket, own.Ticket
+		}
+	}
+	found, _, err := r.Overlapping(query)
+	if err != nil {
+		return err
+	}
+	for i, c := range lock.Conflicts(found) {
+		wait := LockWait{ConflictInfo: c}
+		if id := found[i].Record.Metadata[lock.ItemKey]; id != "" {
+			if wait.By, err = r.Item(id); err != nil {
+				return err
+			}
+		}
+		if wait.By != nil {
+			wait.Left = typical.left(wait.By, r.Now().Wall)
+		}
+		e.Locks = append(e.Locks, wait)
+	}
+	return nil
+}
+
+// estimates are how long items of a phase usually run.
+type estimates map[string]time.Duration
+
+// recent is how many completed items estimates are made of.
+const recent = 200
+
+// durations is the median of what items of each phase took lately.
+func durations(r lockkeeper.Reader) (estimates, error) {
+	done, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemCompleted, Latest: true, Limit: recent})
+	if err != nil {
+		return nil, err
+	}
+	took := map[string][]time.Duration{}
+	for _, it := range done {
+		took[it.Phase] = append(took[it.Phase], it.CompletedAt.Sub(it.DispatchedAt))
+	}
+	out := estimates{}
+	for phase, list := range took {
+		slices.Sort(list)
+		out[phase] = list[len(list)/2]
+	}
+	return out, nil
+}
+
+// left is how much longer an item is likely to run; 0: nobody knows.
+func (e estimates) left(it *lockkeeper.Item, now time.Time) time.Duration {
+	usual := e[it.Phase]
+	if usual == 0 || it.Status != lockkeeper.ItemDispatched {
+		return usual
+	}
+	return max(usual-now.Sub(it.DispatchedAt), time.Second)
+}
+
+// estimate says which place in its line an item has, and when it may start: when what
+// is in its way has likely ended, and what is before it in the line has had its turn.
+func (q *Queue) estimate(r lockkeeper.Reader, e *Explanation, typical estimates) error {
+	var ahead time.Duration
+	queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
+	if err != nil {
+		return err
+	}
+	for _, it := range queued {
+		if it.ID == e.Item.ID || it.Stage != e.Item.Stage || it.ParkedOn != e.Item.ParkedOn || lockkeeper.CompareItems(it, &e.Item) > 0 {
+			continue
+		}
+		e.Position++
+		ahead += typical[it.Phase]
+	}
+	e.Position++
+	var wait time.Duration
+	for _, l := range e.Locks {
+		if l.Left == 0 {
+			return nil
+		}
+		wait = max(wait, l.Left)
+	}
+	switch {
+	case len(e.Locks) > 0: // those before it take the path one after the other
+		wait += ahead
+	case len(e.Slots) > 0:
+		left, err := q.untilSlot(r, e, typical)
+		if err != nil || left == 0 {
+			return err
+		}
+		wait = max(wait, left)
+	}
+	if len(e.After) > 0 || wait == 0 {
+		return nil
+	}
+	e.StartsAt = r.Now().Wall.Add(wait)
+	return nil
+}
+
+// untilSlot is when so many of a pool's slots have likely been given back that the
+// item has its turn; 0: nobody knows.
+func (q *Queue) untilSlot(r lockkeeper.Reader, e *Explanation, typical estimates) (time.Duration, error) {
+	running, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+	if err != nil {
+		return 0, err
+	}
+	pool := e.Slots[0]
+	var left []time.Duration
+	for _, it := range running {
+		if slices.Contains(slots(it), pool.Pool) {
+			left = append(left, typical.left(it, r.Now().Wall))
+		}
+	}
+	if len(left) == 0 || slices.Contains(left, 0) {
+		return 0, nil
+	}
+	slices.Sort(left)
+	turns, place := (e.Position-1)/len(left), (e.Position-1)%len(left)
+	return left[place] + time.Duration(turns)*typical[e.Item.Phase], nil
+}

@@ -1,0 +1,344 @@
+package sched
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"lockkeeper"
+)
+
+// WorkerOptions says who works, and how.
+type WorkerOptions struct {
+	Slots   int // how many items at once
+	Node    string
+	Process *lockkeeper.Process // who is recorded behind the grants; nil: leases alone count
+	Roots   []string            // what this node reaches
+
+	// Run does the work of an item. Its context ends when the item's grant is lost or
+	// the worker is closed. An error puts the item into the error state; so does a
+	// panic.
+	Run func(context.Context, *Job) error
+
+	// Fresh reports, before an item is run, an error when this node's copy of what the
+	// item locks is behind. Nil: it never is.
+	Fresh func(context.Context, *lockkeeper.Item) error
+
+	// UntilEmpty lets the worker end when nothing is queued or runs.
+	UntilEmpty bool
+
+	// TickEvery is how often the worker looks for what others left, besides when
+	// something is due. Default 5 s.
+	TickEvery time.Duration
+
+	// Trouble hears of errors that the worker survives. Nil: nobody does.
+	Trouble func(error)
+}
+
+// workerLease is how long a worker that gives no sign of life is listed as alive.
+const workerLease = time.Minute
+
+// Worker runs the items of a queue.
+type Worker struct {
+	q    *Queue
+	opt  WorkerOptions
+	self lockkeeper.Worker
+
+	work   context.Context // of the items; ends with Close
+	cancel context.CancelCauseFunc
+	quit   chan struct{} // closed by Stop: nothing new is claimed
+	stop   sync.Once
+	loop   sync.WaitGroup
+	free   chan struct{} // a slot was given back
+	err    error         // of the loop; read after loop.Wait
+
+	mu      sync.Mutex
+	running map[string]*Job
+	jobs    sync.WaitGroup
+}
+
+// Start begins to work through the queue. It goes on with what it finds there.
+func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
+	switch {
+	case opt.Slots < 1:
+		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "a worker without slots does nothing", Next: "give at least one"}
+	case opt.Run == nil:
+		return nil, &lockkeeper.InputError{Field: "run", Reason: "nothing to do with an item"}
+	}
+	if opt.TickEvery <= 0 {
+		opt.TickEvery = 5 * time.Second
+	}
+	if opt.Trouble == nil {
+		opt.Trouble = func(error) {}
+	}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), running: map[string]*Job{}}
+	w.self = lockkeeper.Worker{ID: rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Slots: opt.Slots}
+	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.register(ctx); err != nil {
+		return nil, errors.Join(err, bell.Close())
+	}
+	w.loop.Go(func() {
+		w.err = errors.Join(w.serve(bell.Ring()), bell.Close())
+	})
+	return w, nil
+}
+
+// register tells the space of this worker, and that it is alive.
+func (w *Worker) register(ctx context.Context) error {
+	return w.q.store.Update(ctx, func(tx lockkeeper.Tx) error {
+		self := w.self
+		if self.Began.IsZero() {
+			self.Began = tx.Now().Wall
+		}
+		self.Expires = tx.Now().Lease.Add(workerLease)
+		w.self.Began = self.Began
+		return tx.PutWorker(self)
+	})
+}
+
+// ID names the worker in the items that it runs.
+func (w *Worker) ID() string { return w.self.ID }
+
+var errClosed = errors.New("the worker was closed")
+
+// serve claims while slots are free, and ticks, until it is told to stop. Trouble with
+// the store does not end it: the queue is there when the store is.
+func (w *Worker) serve(ring <-chan struct{}) error {
+	free := w.opt.Slots
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for look := true; ; {
+		if look && free > 0 {
+			n, err := w.claim(free)
+			if err != nil {
+				w.trouble(err)
+			}
+			free -= n
+		}
+		if look && w.opt.UntilEmpty && free == w.opt.Slots {
+			if empty, err := w.isEmpty(); err != nil {
+				w.trouble(err)
+			} else if empty {
+				return w.leave()
+			}
+		}
+		look = false
+		select {
+		case <-w.quit:
+			return w.leave()
+		case <-w.free:
+			free++
+			look = true
+		case <-ring:
+			look = true
+		case <-tick.C:
+			tick.Reset(w.tick())
+			look = true
+		}
+	}
+}
+
+// claim starts what can start, up to n, and returns how many that were.
+func (w *Worker) claim(n int) (started int, err error) {
+	for started < n {
+		var some bool
+		err := w.q.store.View(w.work, func(r lockkeeper.Reader) error { // most often nothing is ready, and looking is cheaper
+			it, err := w.q.first(r, &w.self)
+			some = it != nil
+			return err
+		})
+		if err != nil || !some {
+			return started, err
+		}
+		job, err := w.q.Claim(w.work, w.self)
+		if err != nil || job == nil {
+			return started, err
+		}
+		w.begin(job)
+		started++
+	}
+	return started, nil
+}
+
+// isEmpty reports whether nothing can come any more: nothing runs anywhere, and what
+// is queued waits for something that failed.
+func (w *Worker) isEmpty() (empty bool, err error) {
+	err = w.q.store.View(w.work, func(r lockkeeper.Reader) error {
+		c, err := r.Census()
+		if err != nil || c.Running > 0 || c.Ready > 0 {
+			return err
+		}
+		if c.Parked == 0 {
+			empty = true
+			return nil
+		}
+		empty, err = onlyStuck(r)
+		return err
+	})
+	return empty, err
+}
+
+// onlyStuck reports whether all that is parked waits for items in the error state.
+func onlyStuck(r lockkeeper.Reader) (bool, error) {
+	keys, err := r.ParkedKeys("")
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(keys, func(key string) bool { return key < lockkeeper.OnItem("") || key > lockkeeper.OnItem("\xff") }), nil
+}
+
+// begin runs a job, and what the worker claims when that ends, in a goroutine.
+func (w *Worker) begin(job *Job) {
+	w.jobs.Go(func() {
+		defer func() { w.free <- struct{}{} }()
+		for job != nil {
+			job = w.run(job)
+		}
+	})
+}
+
+// run runs one job and returns the next, which was claimed in the transaction that
+// ended it; nil: none.
+func (w *Worker) run(job *Job) *Job {
+	w.mu.Lock()
+	w.running[job.Item.ID] = job
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.running, job.Item.ID)
+		w.mu.Unlock()
+	}()
+	job.Grant.Keep()
+	ctx, cancel := context.WithCancelCause(job.Grant.Context())
+	defer cancel(nil)
+	stop := context.AfterFunc(w.work, func() { cancel(errClosed) })
+	defer stop()
+	if w.opt.Fresh != nil {
+		if err := w.opt.Fresh(ctx, &job.Item); err != nil {
+			w.trouble(err)
+			if err := job.GiveUp(context.WithoutCancel(ctx), w.opt.Node, err); err != nil {
+				w.trouble(err)
+			}
+			return nil
+		}
+	}
+	failure := w.call(ctx, job)
+	claimant := &w.self
+	select {
+	case <-w.quit:
+		claimant = nil
+	default:
+	}
+	return w.finish(job, failure, claimant)
+}
+
+// call runs the work of a job. A panic is an error of that job alone.
+func (w *Worker) call(ctx context.Context, job *Job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return w.opt.Run(ctx, job)
+}
+
+// finishTries bounds how often the end of a job is told to a store that fails; after
+// that it is left to its lease.
+const finishTries = 5
+
+// finish ends a job. What the store cannot be told now it is told a little later.
+func (w *Worker) finish(job *Job, failure error, claimant *lockkeeper.Worker) *Job {
+	ctx := context.WithoutCancel(w.work)
+	for wait := 100 * time.Millisecond; ; wait *= 3 {
+		next, err := job.Finish(ctx, failure, claimant)
+		switch {
+		case err == nil:
+			return next
+		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item
+			w.trouble(errors.Join(err, job.Grant.Release(ctx)))
+			return nil
+		case wait > 100*time.Millisecond<<(2*finishTries), w.work.Err() != nil:
+			w.trouble(fmt.Errorf("item %s is left to its lease: %w", job.Item.ID, err))
+			return nil
+		}
+		select {
+		case <-time.After(wait): // a store that fails rings no bell
+		case <-w.work.Done():
+		}
+	}
+}
+
+// trouble tells of an error that the worker survives. That it was closed is none.
+func (w *Worker) trouble(err error) {
+	if !errors.Is(err, errClosed) {
+		w.opt.Trouble(err)
+	}
+}
+
+// tick does what is due and returns when to tick again.
+func (w *Worker) tick() time.Duration {
+	if err := w.register(w.work); err != nil {
+		w.trouble(err)
+	}
+	next, err := w.q.Tick(w.work)
+	if err != nil {
+		w.trouble(err)
+	}
+	if next == 0 {
+		return w.opt.TickEvery
+	}
+	return min(next, w.opt.TickEvery)
+}
+
+// leave takes the worker out of the list of those alive.
+func (w *Worker) leave() error {
+	w.jobs.Wait()
+	return w.q.store.Update(context.WithoutCancel(w.work), func(tx lockkeeper.Tx) error { return tx.DeleteWorker(w.self.ID) })
+}
+
+// Wait returns when the worker has ended: stopped, or, if it was to, with nothing left
+// to do.
+func (w *Worker) Wait() error {
+	w.loop.Wait()
+	w.cancel(errClosed)
+	return w.err
+}
+
+// Stop claims nothing more and waits for what runs, until ctx ends: then it returns
+// what still does, and that goes on. Queued items stay queued.
+func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) {
+	w.stop.Do(func() { close(w.quit) })
+	ended := make(chan struct{})
+	go func() { // ends with the work, which Close ends
+		w.loop.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil, w.Wait()
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, job := range w.running {
+		still = append(still, job.Item)
+	}
+	slices.SortFunc(still, func(a, b lockkeeper.Item) int { return lockkeeper.CompareItems(&a, &b) })
+	return still, context.Cause(ctx)
+}
+
+// Close stops the worker, ends what runs, and waits for it.
+func (w *Worker) Close() error {
+	w.stop.Do(func() { close(w.quit) })
+	w.cancel(errClosed)
+	return w.Wait()
+}

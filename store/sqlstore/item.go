@@ -1,0 +1,198 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"lockkeeper"
+)
+
+// itemColumns are the columns of an item in the order of itemRow.
+const itemColumns = `seq, id, key, root, locks, body, phase, pools, status, stage, standing, rank, tag, parked_on, roused_by, since, blocked, due,
+ blockers, retries, attempts, grant_id, worker, shuns, dispatched_at, completed_at, note, failure`
+
+// itemRow is an item as its row holds it. Everything up to body stays as it was
+// inserted.
+type itemRow struct {
+	seq                     int64
+	id, key, root           string
+	locks, body             string
+	phase, pools, status    string
+	stage, standing         int64
+	rank, tag               int64
+	parkedOn, rousedBy      string
+	since, blocked, due     int64
+	blockers                int64
+	retries, attempts       int64
+	grantID, worker, shuns  string
+	dispatchedAt, completed int64
+	note, failure           string
+}
+
+func (r *itemRow) dest() []any {
+	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.standing, &r.rank, &r.tag,
+		&r.parkedOn, &r.rousedBy, &r.since, &r.blocked, &r.due, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.shuns,
+		&r.dispatchedAt, &r.completed, &r.note, &r.failure}
+}
+
+// itemBody is what was asked for and no question is about.
+type itemBody struct {
+	Workflow string           `json:"workflow"`
+	Unit     string           `json:"unit,omitempty"`
+	Project  string           `json:"project,omitempty"`
+	Class    string           `json:"class,omitempty"`
+	Policy   string           `json:"policy"`
+	Caps     []string         `json:"caps,omitempty"`
+	After    []string         `json:"after,omitempty"`
+	Command  []string         `json:"command,omitempty"`
+	Dir      string           `json:"dir,omitempty"`
+	By       lockkeeper.Actor `json:"by"`
+	QueuedAt time.Time        `json:"queued_at"`
+}
+
+// standing is the place of an item in a line before its rank counts.
+func standing(it *lockkeeper.Item) int64 {
+	place := int64(3)
+	if it.IsHolding() {
+		place -= 2
+	}
+	if it.Escalated {
+		place--
+	}
+	return place
+}
+
+func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
+	var b itemBody
+	if err := decode(r.body, &b); err != nil {
+		return nil, fmt.Errorf("what item %s asks for: %w", r.id, err)
+	}
+	it := &lockkeeper.Item{
+		ID: r.id, Seq: uint64(r.seq), Key: r.key, Root: r.root,
+		Workflow: b.Workflow, Unit: b.Unit, Project: b.Project, Class: b.Class, Policy: b.Policy, Caps: b.Caps, After: b.After,
+		Command: b.Command, Dir: b.Dir, By: b.By, QueuedAt: b.QueuedAt,
+		Phase: r.phase, Rank: int(r.rank), Status: lockkeeper.ItemStatus(r.status), Stage: lockkeeper.ItemStage(r.stage),
+		Escalated: r.standing%2 == 0, Tag: uint64(r.tag), ParkedOn: r.parkedOn, RousedBy: r.rousedBy,
+		Since: lockkeeper.Instant(r.since), Blocked: time.Duration(r.blocked), Due: lockkeeper.Instant(r.due), Blockers: uint64(r.blockers),
+		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Shuns: r.shuns,
+		DispatchedAt: wall(r.dispatchedAt), CompletedAt: wall(r.completed), Note: r.note,
+	}
+	var err error
+	if it.Locks, err = known.decode(r.locks); err != nil {
+		return nil, fmt.Errorf("locks of item %s: %w", r.id, err)
+	}
+	if err := decode(r.pools, &it.Pools); err != nil {
+		return nil, fmt.Errorf("pools of item %s: %w", r.id, err)
+	}
+	if err := decode(r.failure, &it.Failure); err != nil {
+		return nil, fmt.Errorf("failure of item %s: %w", r.id, err)
+	}
+	return it, nil
+}
+
+// stored is what a transaction that may save an item has to know of its row.
+type stored struct {
+	seq    int64
+	onLock bool // parked on one
+}
+
+// items reads items.
+func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) {
+	err = t.query(sql, args, func(scan func(...any) error) error {
+		var row itemRow
+		if err := scan(row.dest()...); err != nil {
+			return err
+		}
+		it, err := row.item(t.known)
+		if err != nil {
+			return err
+		}
+		if t.seen != nil {
+			t.seen[it.ID] = stored{row.seq, lockkeeper.IsOnLock(it.ParkedOn)}
+		}
+		out = append(out, it)
+		return nil
+	})
+	return out, err
+}
+
+// item reads the first item.
+func (t *tx) item(sql string, args ...any) (*lockkeeper.Item, error) {
+	found, err := t.items(sql, args...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+func (t *tx) InsertItem(it *lockkeeper.Item) error {
+	body, err := encode(itemBody{
+		Workflow: it.Workflow, Unit: it.Unit, Project: it.Project, Class: it.Class, Policy: it.Policy, Caps: it.Caps, After: it.After,
+		Command: it.Command, Dir: it.Dir, By: it.By, QueuedAt: it.QueuedAt.UTC(),
+	})
+	if err != nil {
+		return err
+	}
+	rest, err := changing(it)
+	if err != nil {
+		return err
+	}
+	args := append([]any{t.key, int64(it.Seq), it.ID, it.Key, it.Root, encodeLocks(it.Locks), body}, rest...)
+	err = t.exec(`INSERT INTO items (space, `+itemColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+ $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`, args...)
+	if err == nil {
+		t.keep(it, stored{seq: int64(it.Seq)})
+	}
+	return err
+}
+
+func (t *tx) SaveItem(it *lockkeeper.Item) error {
+	if _, seen := t.seen[it.ID]; !seen { // then nobody has asked for it
+		if _, err := t.Item(it.ID); err != nil {
+			return err
+		}
+	}
+	was, seen := t.seen[it.ID]
+	if !seen {
+		return fmt.Errorf("item %s is not stored", it.ID)
+	}
+	rest, err := changing(it)
+	if err != nil {
+		return err
+	}
+	err = t.exec(`UPDATE items SET phase = $3, pools = $4, status = $5, stage = $6, standing = $7, rank = $8, tag = $9, parked_on = $10,
+ roused_by = $11, since = $12, blocked = $13, due = $14, blockers = $15, retries = $16, attempts = $17, grant_id = $18, worker = $19,
+ shuns = $20, dispatched_at = $21, completed_at = $22, note = $23, failure = $24 WHERE space = $1 AND seq = $2`,
+		append([]any{t.key, was.seq}, rest...)...)
+	if err == nil {
+		t.keep(it, was)
+	}
+	return err
+}
+
+// changing are the values of the columns that change.
+func changing(it *lockkeeper.Item) ([]any, error) {
+	pools, err := encode(it.Pools)
+	if err != nil {
+		return nil, err
+	}
+	failure, err := encode(it.Failure)
+	if err != nil {
+		return nil, err
+	}
+	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), standing(it), int64(it.Rank), int64(it.Tag), it.ParkedOn, it.RousedBy,
+		int64(it.Since), int64(it.Blocked), int64(it.Due), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
+		it.Shuns, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
+}
+
+// keep remembers and counts where an item stands now.
+func (t *tx) keep(it *lockkeeper.Item, was stored) {
+	is := stored{was.seq, lockkeeper.IsOnLock(it.ParkedOn)}
+	t.seen[it.ID] = is
+	switch {
+	case is.onLock && !was.onLock:
+		t.parked++
+	case was.onLock && !is.onLock:
+		t.parked--
+	}
+}

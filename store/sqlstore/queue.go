@@ -1,0 +1,206 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"lockkeeper"
+)
+
+// Questions about items repeat the condition of the index that is to answer
+// them, and name the space as the indexes do, so that none leads through all of a
+// space.
+const (
+	itemSQL        = `SELECT ` + itemColumns + ` FROM items WHERE id = $2 AND id <> '' AND space + 0 = $1`
+	itemWithKeySQL = `SELECT ` + itemColumns + ` FROM items WHERE key = $2 AND key <> '' AND space + 0 = $1`
+
+	firstReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND root = $2
+ ORDER BY standing, rank, tag, seq LIMIT 1`
+	firstParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
+ ORDER BY standing, rank, tag, seq LIMIT 1`
+
+	// From key to key, however many items are parked on each.
+	parkedKeysSQL = `WITH RECURSIVE k (parked_on) AS (
+ SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on >= $2 ORDER BY i.parked_on LIMIT 1)
+ UNION ALL
+ SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on > k.parked_on ORDER BY i.parked_on LIMIT 1)
+ FROM k WHERE substr(k.parked_on, 1, length($2)) = $2)
+ SELECT parked_on FROM k WHERE substr(parked_on, 1, length($2)) = $2 ORDER BY parked_on`
+
+	nextDueSQL  = `SELECT due FROM items WHERE due > 0 AND space + 0 = $1 ORDER BY due LIMIT 1`
+	dueItemsSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
+
+	// Each count is of the entries of an index; a few rows are looked at.
+	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1),
+ (SELECT count(*) FROM items WHERE stage = 2 AND space + 0 = $1),
+ (SELECT count(*) FROM items WHERE status = 'dispatched' AND status <> '' AND space + 0 = $1 AND stage = 3),
+ (SELECT count(*) FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1),
+ (SELECT count(*) FROM items WHERE status = 'error' AND status <> '' AND space + 0 = $1)`
+
+	// It looks at the oldest alone: they need not have been completed in order.
+	oldItemsSQL = `SELECT page.id, page.seq FROM (SELECT id, seq, completed_at FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1
+ ORDER BY seq LIMIT $2) AS page WHERE page.completed_at < $3 ORDER BY page.seq`
+)
+
+func (t *tx) Item(id string) (*lockkeeper.Item, error) { return t.item(itemSQL, t.key, id) }
+
+func (t *tx) ItemWithKey(key string) (*lockkeeper.Item, error) {
+	return t.item(itemWithKeySQL, t.key, key)
+}
+
+func (t *tx) Items(q lockkeeper.ItemQuery) ([]*lockkeeper.Item, error) {
+	sql, args := itemsSQL(t.key, q)
+	return t.items(sql, args...)
+}
+
+// itemsSQL selects a page of items.
+func itemsSQL(key int64, q lockkeeper.ItemQuery) (sql string, args []any) {
+	args = []any{key}
+	sql = `SELECT ` + itemColumns + ` FROM items WHERE `
+	if q.Status == "" {
+		sql += `space = $1`
+	} else {
+		sql += `space + 0 = $1 AND status <> '' AND status = ` + argument(&args, string(q.Status))
+	}
+	after, order := ` AND seq > `, ` ORDER BY seq`
+	if q.Latest {
+		after, order = ` AND seq < `, ` ORDER BY seq DESC`
+	}
+	if q.After != 0 {
+		sql += after + argument(&args, int64(q.After))
+	}
+	return sql + order + ` LIMIT ` + argument(&args, int64(q.Limit)), args
+}
+
+func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
+	return t.item(firstReadySQL, t.key, root)
+}
+
+func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
+	return t.item(firstParkedSQL, t.key, key)
+}
+
+func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
+	err = t.query(parkedKeysSQL, []any{t.key, prefix}, func(scan func(...any) error) error {
+		var key string
+		err := scan(&key)
+		keys = append(keys, key)
+		return err
+	})
+	return keys, err
+}
+
+func (t *tx) NextDue() (lockkeeper.Instant, error) {
+	due, err := t.number(nextDueSQL, t.key)
+	return lockkeeper.Instant(due), err
+}
+
+func (t *tx) DueItems(now lockkeeper.Instant, limit int) ([]*lockkeeper.Item, error) {
+	return t.items(dueItemsSQL, t.key, int64(now), int64(limit))
+}
+
+func (t *tx) Census() (c lockkeeper.Census, err error) {
+	var ready, parked, running, completed, failed int64
+	err = t.query(censusSQL, []any{t.key}, func(scan func(...any) error) error {
+		return scan(&ready, &parked, &running, &completed, &failed)
+	})
+	return lockkeeper.Census{Ready: int(ready), Parked: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
+}
+
+func (t *tx) SlotsTaken(pool string) (int, error) {
+	n, err := t.number(`SELECT taken FROM pools WHERE space = $1 AND name = $2`, t.key, pool)
+	return int(n), err
+}
+
+func (t *tx) TakeSlots(pool string, n int) error {
+	return t.exec(`INSERT INTO pools (space, name, taken) VALUES ($1, $2, $3)
+ ON CONFLICT (space, name) DO UPDATE SET taken = pools.taken + excluded.taken`, t.key, pool, int64(n))
+}
+
+func (t *tx) Turn(project string, rank int) (uint64, error) {
+	n, err := t.number(`SELECT turn FROM turns WHERE space = $1 AND project = $2 AND rank = $3`, t.key, project, int64(rank))
+	return uint64(n), err
+}
+
+func (t *tx) SetTurn(project string, rank int, turn uint64) error {
+	return t.exec(`INSERT INTO turns (space, project, rank, turn) VALUES ($1, $2, $3, $4)
+ ON CONFLICT (space, project, rank) DO UPDATE SET turn = excluded.turn`, t.key, project, int64(rank), int64(turn))
+}
+
+// number reads one number; 0 when there is none.
+func (t *tx) number(sql string, args ...any) (n int64, err error) {
+	err = t.query(sql, args, func(scan func(...any) error) error { return scan(&n) })
+	return n, err
+}
+
+func (t *tx) Workers() (out []lockkeeper.Worker, err error) {
+	err = t.query(`SELECT id, body, expires FROM workers WHERE space = $1 ORDER BY id`, []any{t.key}, func(scan func(...any) error) error {
+		var w lockkeeper.Worker
+		var id, body string
+		var expires int64
+		if err := scan(&id, &body, &expires); err != nil {
+			return err
+		}
+		if err := decode(body, &w); err != nil {
+			return fmt.Errorf("worker %s: %w", id, err)
+		}
+		w.Expires = lockkeeper.Instant(expires)
+		out = append(out, w)
+		return nil
+	})
+	return out, err
+}
+
+func (t *tx) PutWorker(w lockkeeper.Worker) error {
+	w.Began = w.Began.UTC()
+	body, err := encode(w)
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO workers (space, id, body, expires) VALUES ($1, $2, $3, $4)
+ ON CONFLICT (space, id) DO UPDATE SET body = excluded.body, expires = excluded.expires`, t.key, w.ID, body, int64(w.Expires))
+}
+
+func (t *tx) DeleteWorker(id string) error {
+	return t.exec(`DELETE FROM workers WHERE space = $1 AND id = $2`, t.key, id)
+}
+
+func (t *tx) HasParked() bool { return t.parked > 0 }
+
+// restartQueue lets the instants of the queue begin anew on a lease clock that
+// did: nobody works any more, and whatever was to be looked at some time is to be
+// looked at now.
+func (t *tx) restartQueue() error {
+	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
+ WHERE since <> 0 OR due > 0`, int64(t.now.Lease))
+	if err != nil {
+		return err
+	}
+	return t.exec(`UPDATE workers SET expires = $1`, int64(t.now.Lease))
+}
+
+// pruneItemsAtOnce bounds what one transaction drops: between two prunings there
+// are a thousand events, and no more items end.
+const pruneItemsAtOnce = 1_000
+
+// pruneItems drops the oldest of those that were completed long enough ago.
+func (t *tx) pruneItems(before time.Time) error {
+	due := map[string]int64{}
+	err := t.query(oldItemsSQL, []any{t.key, int64(pruneItemsAtOnce), unwall(before)}, func(scan func(...any) error) error {
+		var id string
+		var seq int64
+		err := scan(&id, &seq)
+		due[id] = seq
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for id, seq := range due {
+		delete(t.seen, id)
+		if err := t.exec(`DELETE FROM items WHERE space = $1 AND seq = $2`, t.key, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+var queueTests = []test{
+	{"round trip of an item", testItem},
+	{"names of every kind in an item", testItemNames},
+	{"an item that is not new", testItemTwice},
+	{"what is not there", testItemUnknown},
+	{"what was handed in is the caller's", testItemShared},
+	{"pages and a census of items", testItems},
+	{"slots of pools", testSlots},
+	{"turns of projects", testTurns},
+	{"workers", testWorkers},
+	{"pruning drops what was completed long ago", testPruneItems},
+	{"the order of the ready", testReadyLine},
+	{"the lines of the parked", testParkedLines},
+	{"keys of the parked", testParkedKeys},
+	{"rouse", testRouse},
+	{"whether anything is parked on a lock", testHasParked},
+	{"what is due", testDue},
+	{"random changes", testRandomQueue},
+}
+
+// queued puts an item into the queue in a transaction: its number is that of an
+// event.
+func queued(tx lockkeeper.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
+	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
+	if err != nil {
+		return nil, err
+	}
+	it.Seq = seq
+	if it.ID == "" {
+		it.ID = fmt.Sprint("item-", seq)
+	}
+	if it.Status == "" {
+		it.Status = lockkeeper.ItemQueued
+	}
+	if it.Stage == 0 {
+		it.Stage = lockkeeper.StageReady
+	}
+	return &it, tx.InsertItem(&it)
+}
+
+// queue puts items into the queue of a store.
+func queue(t *testing.T, s lockkeeper.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
+	t.Helper()
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for _, it := range items {
+			in, err := queued(tx, it)
+			if err != nil {
+				return err
+			}
+			out = append(out, in)
+		}
+		return nil
+	})
+	return out
+}
+
+// save stores a changed copy of an item.
+func save(t *testing.T, s lockkeeper.Store, it *lockkeeper.Item, change func(*lockkeeper.Item)) *lockkeeper.Item {
+	t.Helper()
+	next := it.Clone()
+	change(next)
+	update(t, s, func(tx lockkeeper.Tx) error { return tx.SaveItem(next) })
+	return next
+}
+
+// plain is an item in the one form in which equal ones are equal: times in one
+// zone, and no list where it is empty.
+func plain(it *lockkeeper.Item) *lockkeeper.Item {
+	if it == nil {
+		return nil
+	}
+	p := it.Clone()
+	p.QueuedAt, p.DispatchedAt, p.CompletedAt = p.QueuedAt.UTC(), p.DispatchedAt.UTC(), p.CompletedAt.UTC()
+	if len(p.Locks) == 0 {
+		p.Locks = nil
+	}
+	for _, list := range []*[]string{&p.Caps, &p.After, &p.Command, &p.Pools} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return p
+}
+
+func sameItem(t *testing.T, got, want *lockkeeper.Item) {
+	t.Helper()
+	if g, w := plain(got), plain(want); !reflect.DeepEqual(g, w) {
+		t.Errorf("got  %+.2000v\nwant %+.2000v", g, w)
+	}
+}
+
+// finds must find an item, or nil.
+func finds(t *testing.T, what string, got *lockkeeper.Item, err error, want *lockkeeper.Item) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if g, w := plain(got), plain(want); !reflect.DeepEqual(g, w) {
+		t.Fatalf("%s is %+.1000v\nwant %+.1000v", what, g, w)
+	}
+}
+
+// fullItem has something in every field.
+func fullItem(now lockkeeper.Moment) lockkeeper.Item {
+	until := now.Wall.Add(time.Hour).UTC()
+	return lockkeeper.Item{
+		ID: ident(1), Key: "order 7, line 'a'", Workflow: `Zoë "quote"`, Unit: "unit\n1", Project: "名前", Class: "io",
+		Locks:  lockkeeper.Normalize(append(write("app/it's.rb", "b"), read("c")...)),
+		Policy: "agent", Caps: []string{"api", "two words"}, After: []string{ident(8), ident(9)}, Root: "/srv/a root",
+		Command: []string{"sh", "-c", `echo "$1" '%s'`, ""}, Dir: "sub dir/ö", By: lockkeeper.Actor{Name: "p", Kind: lockkeeper.ActorPerson},
+		Phase: "merge", Rank: -3, Pools: []string{"claude"}, Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageParked, Escalated: true,
+		Tag: 1<<63 - 1, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "app/it's.rb"), RousedBy: lockkeeper.OnPool("claude"), Since: now.Lease, Blocked: time.Hour + 1,
+		Due: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Shuns: "node-1",
+		QueuedAt: now.Wall.Add(-time.Hour - 1), DispatchedAt: now.Wall.Add(time.Nanosecond), CompletedAt: now.Wall.Add(time.Second), Note: "half\tdone",
+		Failure: &lockkeeper.Failure{Phase: "merge", Reason: `because "so"`, Waited: time.Minute, Attempts: 4,
+			Conflicts: []lockkeeper.ConflictInfo{{Path: "a", Mode: lockkeeper.Write, BlockingPath: "b", BlockingMode: lockkeeper.Read,
+				Kind: lockkeeper.Waiting, Holder: "x", GrantID: ident(3), AcquiredAt: now.Wall.UTC(), ExpiresAt: &until}}},
+	}
+}
+
+// changed has something else in every field that can change, and in the others as
+// well, which must not be stored.
+func changed(it *lockkeeper.Item) lockkeeper.Item {
+	c := lockkeeper.Item{ID: it.ID, Seq: it.Seq + 1000, Key: "other", Workflow: "other", Root: "other", Policy: "other", Locks: write("other"), After: []string{"x"},
+		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Tag: 5, ParkedOn: lockkeeper.OnItem("x"),
+		RousedBy: "r", Since: 4, Blocked: 6, Due: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Shuns: "s",
+		DispatchedAt: it.DispatchedAt.Add(1), CompletedAt: it.CompletedAt.Add(1), Note: "n", Failure: &lockkeeper.Failure{Phase: "p", Reason: "r"}}
+	return c
+}
+
+// overlaid is what must be there after changed was saved over it.
+func overlaid(it *lockkeeper.Item, c lockkeeper.Item) *lockkeeper.Item {
+	c.Seq, c.Key, c.Workflow, c.Unit, c.Project, c.Class = it.Seq, it.Key, it.Workflow, it.Unit, it.Project, it.Class
+	c.Locks, c.Policy, c.Caps, c.After, c.Root = it.Locks, it.Policy, it.Caps, it.After, it.Root
+	c.Command, c.Dir, c.By, c.QueuedAt = it.Command, it.Dir, it.By, it.QueuedAt
+	return &c
+}
+
+// shows: SW-57 SW-58 GP-13
+func testItem(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	full := queue(t, s, fullItem(clock.Now()))[0]
+	for i, v := 0, reflect.ValueOf(*full); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not tried", v.Type().Field(i).Name)
+		}
+	}
+	bare := &lockkeeper.Item{ID: "bare", Seq: full.Seq + 1}
+	update(t, s, func(tx lockkeeper.Tx) error { return tx.InsertItem(bare) })
+	handles := []lockkeeper.Store{s}
+	if f.Second != nil {
+		handles = append(handles, second(t, f, s, clock))
+	}
+	are := func(want ...*lockkeeper.Item) {
+		t.Helper()
+		for _, h := range handles {
+			view(t, h, func(r lockkeeper.Reader) error {
+				for _, w := range want {
+					got, err := r.Item(w.ID)
+					finds(t, w.ID, got, err, w)
+					if w.Key != "" {
+						got, err = r.ItemWithKey(w.Key)
+						finds(t, w.Key, got, err, w)
+					}
+				}
+				got, err := r.Items(lockkeeper.ItemQuery{Limit: 10})
+				if len(got) != len(want) {
+					t.Fatalf("%d items, want %d", len(got), len(want))
+				}
+				for i := range got {
+					sameItem(t, got[i], want[i])
+				}
+				return err
+			})
+		}
+	}
+	are(full, bare)
+	other := changed(full)
+	update(t, s, func(tx lockkeeper.Tx) error { // which has not looked at it
+		if err := tx.SaveItem(&other); err != nil {
+			return err
+		}
+		got, err := tx.Item(full.ID)
+		finds(t, "in the transaction", got, err, overlaid(full, other))
+		return nil
+	})
+	are(overlaid(full, other), bare)
+	empty := lockkeeper.Item{ID: full.ID} // every field back to nothing
+	update(t, s, func(tx lockkeeper.Tx) error {
+		if _, err := tx.Item(full.ID); err != nil {
+			return err
+		}
+		return tx.SaveItem(&empty)
+	})
+	are(overlaid(full, empty), bare)
+}
+
+func testItemNames(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	for i, n := range append(slices.Clone(hostile), strings.Repeat("ö'\"\\\n ", 4096/7), "Robert'); DROP TABLE items;--") {
+		in := lockkeeper.Item{ID: n, Key: n, Workflow: n, Unit: n, Project: n, Class: n, Locks: write(n), Policy: n, Caps: []string{n, n}, After: []string{n},
+			Root: n, Command: []string{n, n}, Dir: n, By: lockkeeper.Actor{Name: n}, Phase: n, Pools: []string{n, ""}, Stage: lockkeeper.StageParked, ParkedOn: n,
+			RousedBy: n, GrantID: n, Worker: n, Shuns: n, Note: n, Failure: &lockkeeper.Failure{Reason: n}, Rank: i}
+		parked := queue(t, s, in)[0]
+		update(t, s, func(tx lockkeeper.Tx) error {
+			got, err := tx.Item(n)
+			finds(t, "by id", got, err, parked)
+			got, err = tx.ItemWithKey(n)
+			finds(t, "by key", got, err, parked)
+			got, err = tx.FirstParked(n)
+			finds(t, "parked", got, err, parked)
+			if keys, err := tx.ParkedKeys(n); err != nil || !slices.Contains(keys, n) {
+				t.Errorf("keys with %q are %q, %v", n, keys, err)
+			}
+			ready := parked.Clone()
+			ready.Unpark(tx.Now().Lease)
+			if err := tx.SaveItem(ready); err != nil {
+				return err
+			}
+			got, err = tx.FirstReady(n)
+			finds(t, "ready", got, err, ready)
+			return errors.Join(tx.TakeSlots(n, i+1), tx.SetTurn(n, i, 9), tx.PutWorker(lockkeeper.Worker{ID: n, Node: n, Roots: []string{n}}))
+		})
+		view(t, s, func(r lockkeeper.Reader) error {
+			taken, err1 := r.SlotsTaken(n)
+			turn, err2 := r.Turn(n, i)
+			workers, err3 := r.Workers()
+			if taken != i+1 || turn != 9 || !slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == n && w.Node == n && w.Roots[0] == n }) {
+				t.Errorf("%q: %d slots, turn %d, workers %+v", n, taken, turn, workers)
+			}
+			return errors.Join(err1, err2, err3)
+		})
+	}
+}
+
+func testItemTwice(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	first := queue(t, s, lockkeeper.Item{Key: "k"}, lockkeeper.Item{}, lockkeeper.Item{})[0] // many may have no key
+	before := dump(t, s)
+	for what, again := range map[string]func(*lockkeeper.Item){
+		"id":     func(it *lockkeeper.Item) { it.Seq, it.Key = it.Seq+1000, "" },
+		"number": func(it *lockkeeper.Item) { it.ID, it.Key = "another", "" },
+		"key":    func(it *lockkeeper.Item) { it.ID, it.Seq = "another", it.Seq+1000 },
+	} {
+		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			dup := first.Clone()
+			dup.ParkedOn, dup.Stage = lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.StageParked
+			again(dup)
+			return tx.InsertItem(dup)
+		})
+		if err == nil {
+			t.Errorf("a second item with the same %s was kept", what)
+		}
+	}
+	if after := dump(t, s); after != before {
+		t.Errorf("left behind:\n%s\nwant:\n%s", after, before)
+	}
+	queue(t, s, lockkeeper.Item{Key: "l"})
+}
+
+func testItemUnknown(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	for range 2 { // in an empty queue and in one with an item
+		update(t, s, func(tx lockkeeper.Tx) error {
+			for _, name := range []string{"", "unknown"} {
+				it, err := tx.Item(name)
+				finds(t, "item", it, err, nil)
+				it, err = tx.ItemWithKey(name)
+				finds(t, "key", it, err, nil)
+				it, err = tx.FirstParked(name)
+				finds(t, "parked", it, err, nil)
+			}
+			it, err := tx.FirstReady("unknown")
+			finds(t, "ready", it, err, nil)
+			if roused, err := lockkeeper.Rouse(tx, lockkeeper.OnPool("unknown")); roused || err != nil {
+				t.Errorf("roused %v, %v", roused, err)
+			}
+			keys, err1 := tx.ParkedKeys("")
+			due, err2 := tx.NextDue()
+			items, err3 := tx.DueItems(1<<62, 10)
+			taken, err4 := tx.SlotsTaken("unknown")
+			turn, err5 := tx.Turn("unknown", 1)
+			workers, err6 := tx.Workers()
+			if len(keys)+int(due)+len(items)+taken+int(turn)+len(workers) > 0 || tx.HasParked() {
+				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, parked %v", keys, due, items, taken, turn, workers, tx.HasParked())
+			}
+			return errors.Join(err1, err2, err3, err4, err5, err6, tx.DeleteWorker("unknown"))
+		})
+		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.SaveItem(&lockkeeper.Item{ID: "unknown"}) })
+		if err == nil || !strings.Contains(err.Error(), "unknown") {
+			t.Errorf("an item that is not there was saved: %v", err)
+		}
+		queue(t, s, lockkeeper.Item{})
+	}
+}
+
+func testItemShared(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	it := lockkeeper.Item{ID: "a", Seq: 1, Stage: lockkeeper.StageReady}
+	want := it
+	spoil := func() { it.Stage, it.Seq, it.ParkedOn, it.Root = lockkeeper.StageParked, 99, "path:p", "elsewhere" }
+	update(t, s, func(tx lockkeeper.Tx) error {
+		err := tx.InsertItem(&it)
+		spoil()
+		return err
+	})
+	for range 2 {
+		view(t, s, func(r lockkeeper.Reader) error {
+			got, err := r.FirstReady("")
+			finds(t, "what was stored", got, err, &want)
+			return nil
+		})
+		want.Note = "saved"
+		it = want
+		update(t, s, func(tx lockkeeper.Tx) error {
+			err := tx.SaveItem(&it)
+			spoil()
+			return err
+		})
+	}
+}

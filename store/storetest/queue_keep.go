@@ -1,0 +1,231 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// testItems compares with the naive answer.
+func testItems(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	statuses := []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemCompleted, lockkeeper.ItemError}
+	stages := map[lockkeeper.ItemStatus][]lockkeeper.ItemStage{
+		lockkeeper.ItemQueued:     {lockkeeper.StageReady, lockkeeper.StageParked},
+		lockkeeper.ItemDispatched: {lockkeeper.StageReady, lockkeeper.StageParked, lockkeeper.StageRunning},
+		lockkeeper.ItemCompleted:  {lockkeeper.StageEnded},
+		lockkeeper.ItemError:      {lockkeeper.StageEnded},
+	}
+	var items []lockkeeper.Item
+	for i := range 40 {
+		status := statuses[i*i%7%4]
+		items = append(items, lockkeeper.Item{Status: status, Stage: stages[status][i%len(stages[status])]})
+	}
+	all := queue(t, s, items...)
+	want := census(all)
+	view(t, s, func(r lockkeeper.Reader) error {
+		for _, status := range append(statuses, "", "unknown") {
+			for _, after := range []uint64{0, 1, all[3].Seq, all[17].Seq, all[39].Seq, all[39].Seq + 9} {
+				for _, limit := range []int{1, 7, 1000} {
+					for _, latest := range []bool{false, true} {
+						q := lockkeeper.ItemQuery{After: after, Status: status, Limit: limit, Latest: latest}
+						got, err := r.Items(q)
+						if err != nil {
+							return err
+						}
+						if got, want := numbers(got), numbers(selected(q, all)); !slices.Equal(got, want) {
+							t.Errorf("%+v: got %v, want %v", q, got, want)
+						}
+					}
+				}
+			}
+		}
+		got, err := r.Census()
+		if got != want || got.Queued() != want.Ready+want.Parked {
+			t.Errorf("census %+v, want %+v", got, want)
+		}
+		return err
+	})
+}
+
+// selected answers an ItemQuery from items in the order of their numbers.
+func selected(q lockkeeper.ItemQuery, all []*lockkeeper.Item) (out []*lockkeeper.Item) {
+	for _, it := range all {
+		past := it.Seq > q.After
+		if q.Latest {
+			past = q.After == 0 || it.Seq < q.After
+		}
+		if past && (q.Status == "" || q.Status == it.Status) {
+			out = append(out, it)
+		}
+	}
+	if q.Latest {
+		slices.Reverse(out)
+	}
+	return out[:min(len(out), q.Limit)]
+}
+
+func numbers(items []*lockkeeper.Item) (out []uint64) {
+	for _, it := range items {
+		out = append(out, it.Seq)
+	}
+	return out
+}
+
+func census(all []*lockkeeper.Item) (c lockkeeper.Census) {
+	for _, it := range all {
+		switch {
+		case it.Stage == lockkeeper.StageReady:
+			c.Ready++
+		case it.Stage == lockkeeper.StageParked:
+			c.Parked++
+		case it.Stage == lockkeeper.StageRunning:
+			c.Running++
+		case it.Status == lockkeeper.ItemCompleted:
+			c.Completed++
+		default:
+			c.Failed++
+		}
+	}
+	return c
+}
+
+func testSlots(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	taken := func(r lockkeeper.Reader, pool string, want int) {
+		t.Helper()
+		if n, err := r.SlotsTaken(pool); n != want || err != nil {
+			t.Errorf("%d slots of %q are taken, %v, want %d", n, pool, err, want)
+		}
+	}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		if err := errors.Join(tx.TakeSlots("a", 2), tx.TakeSlots("b", 1), tx.TakeSlots("a", 3)); err != nil {
+			return err
+		}
+		taken(tx, "a", 5)
+		return nil
+	})
+	err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		return errors.Join(tx.TakeSlots("a", 9), tx.TakeSlots("c", 9), errUndo)
+	})
+	if !errors.Is(err, errUndo) {
+		t.Error(err)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error { return errors.Join(tx.TakeSlots("a", -4), tx.TakeSlots("b", -1)) })
+	view(t, s, func(r lockkeeper.Reader) error {
+		taken(r, "a", 1)
+		taken(r, "b", 0)
+		taken(r, "c", 0)
+		taken(r, "A", 0)
+		return nil
+	})
+}
+
+// shows: CF-24
+func testTurns(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx lockkeeper.Tx) error {
+		return errors.Join(tx.SetTurn("p", 1, 4), tx.SetTurn("p", 2, 5), tx.SetTurn("q", 1, 6), tx.SetTurn("", 0, 7), tx.SetTurn("p", 1, 1<<63-1))
+	})
+	view(t, s, func(r lockkeeper.Reader) error {
+		for _, c := range []struct {
+			project string
+			rank    int
+			want    uint64
+		}{{"p", 1, 1<<63 - 1}, {"p", 2, 5}, {"q", 1, 6}, {"", 0, 7}, {"p", 3, 0}, {"", 1, 0}} {
+			if n, err := r.Turn(c.project, c.rank); n != c.want || err != nil {
+				t.Errorf("turn of %q in %d is %d, %v, want %d", c.project, c.rank, n, err, c.want)
+			}
+		}
+		return nil
+	})
+}
+
+func testWorkers(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	a := lockkeeper.Worker{ID: "a", Node: "node 'x'", Process: &lockkeeper.Process{Host: "h", Boot: "b", PIDNS: "n", PID: 7, Start: 1 << 62, Group: 8},
+		Roots: []string{"/r", "two\nlines"}, Slots: 4, Began: clock.Now().Wall, Expires: clock.Now().Lease.Add(time.Minute)}
+	b := lockkeeper.Worker{ID: "B", Node: "other"}
+	are := func(r lockkeeper.Reader, want ...lockkeeper.Worker) {
+		t.Helper()
+		got, err := r.Workers()
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("workers %+v, %v, want %d", got, err, len(want))
+		}
+		for i := range got {
+			got[i].Began = got[i].Began.UTC()
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Errorf("got  %+v\nwant %+v", got[i], want[i])
+			}
+		}
+	}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		if err := errors.Join(tx.PutWorker(a), tx.PutWorker(b)); err != nil {
+			return err
+		}
+		are(tx, b, a)
+		return nil
+	})
+	err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		return errors.Join(tx.PutWorker(lockkeeper.Worker{ID: "a"}), tx.DeleteWorker("B"), tx.PutWorker(lockkeeper.Worker{ID: "c"}), errUndo)
+	})
+	if !errors.Is(err, errUndo) {
+		t.Error(err)
+	}
+	view(t, s, func(r lockkeeper.Reader) error { are(r, b, a); return nil })
+	a.Expires, a.Process, a.Slots = 9, nil, 1
+	update(t, s, func(tx lockkeeper.Tx) error { return errors.Join(tx.PutWorker(a), tx.DeleteWorker("B")) })
+	view(t, s, func(r lockkeeper.Reader) error { are(r, a); return nil })
+}
+
+func testPruneItems(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	long, lately := clock.Now().Wall.Add(-time.Hour), clock.Now().Wall
+	stay := []lockkeeper.Item{
+		{ID: "queued", QueuedAt: long}, {ID: "dispatched", Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageRunning, DispatchedAt: long},
+		{ID: "failed", Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, CompletedAt: long},
+		{ID: "young", Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: lately},
+	}
+	queue(t, s, stay...)
+	var old []lockkeeper.Item
+	for i := range 1_500 {
+		old = append(old, lockkeeper.Item{ID: fmt.Sprint("old-", i), Key: fmt.Sprint("key-", i), Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: long})
+	}
+	queue(t, s, old...)
+	left := func() (c lockkeeper.Census) {
+		t.Helper()
+		view(t, s, func(r lockkeeper.Reader) (err error) {
+			c, err = r.Census()
+			return err
+		})
+		return c
+	}
+	for range 5 {
+		prune(t, s, lately, 1_000_000)
+	}
+	if got, want := left(), (lockkeeper.Census{Ready: 1, Running: 1, Failed: 1, Completed: 1}); got != want {
+		t.Errorf("left are %+v, want %+v", got, want)
+	}
+	view(t, s, func(r lockkeeper.Reader) error {
+		for _, it := range stay {
+			if got, err := r.Item(it.ID); got == nil || err != nil {
+				t.Errorf("item %s is %v, %v", it.ID, got, err)
+			}
+		}
+		got, err := r.ItemWithKey("key-7")
+		finds(t, "a dropped item", got, err, nil)
+		return nil
+	})
+	queue(t, s, lockkeeper.Item{ID: "old-7", Key: "key-7"}) // both are free again
+	prune(t, s, lately.Add(1), 1_000_000)
+	if got := left(); got.Completed != 0 {
+		t.Errorf("left are %+v", got)
+	}
+}

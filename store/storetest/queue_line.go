@@ -1,0 +1,258 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// someItem is an item somewhere in a line.
+func someItem(rnd *rand.Rand) lockkeeper.Item {
+	return lockkeeper.Item{
+		Status:    []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)],
+		Escalated: rnd.IntN(3) == 0, Rank: rnd.IntN(4) - 1, Tag: uint64(rnd.IntN(5)), Root: []string{"", "a", "b"}[rnd.IntN(3)],
+	}
+}
+
+// shows: SW-31 PL-51 CF-24
+func testReadyLine(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	rnd := rand.New(rand.NewPCG(seedOf(t), 1))
+	lines := map[string][]*lockkeeper.Item{}
+	for range 150 {
+		it := queue(t, s, someItem(rnd))[0]
+		lines[it.Root] = append(lines[it.Root], it)
+	}
+	for _, line := range lines {
+		slices.SortFunc(line, lockkeeper.CompareItems)
+	}
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for root, line := range lines {
+			for _, want := range line {
+				got, err := tx.FirstReady(root)
+				finds(t, fmt.Sprintf("first of %q", root), got, err, want)
+				next := got.Clone()
+				next.Status, next.Stage = lockkeeper.ItemDispatched, lockkeeper.StageRunning
+				if err := tx.SaveItem(next); err != nil {
+					return err
+				}
+			}
+			got, err := tx.FirstReady(root)
+			finds(t, "after the last", got, err, nil)
+		}
+		return nil
+	})
+}
+
+// shows: SW-31 CF-24
+func testParkedLines(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	rnd := rand.New(rand.NewPCG(seedOf(t), 2))
+	keys := []string{lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.OnPath(lockkeeper.Write, "a/b"), lockkeeper.OnPool("p"), lockkeeper.OnItem("i"), lockkeeper.OnGrant("g")}
+	lines := map[string][]*lockkeeper.Item{}
+	for range 100 {
+		it := someItem(rnd)
+		it.Stage, it.ParkedOn = lockkeeper.StageParked, keys[rnd.IntN(len(keys))]
+		lines[it.ParkedOn] = append(lines[it.ParkedOn], queue(t, s, it)...)
+	}
+	queue(t, s, someItem(rnd)) // a ready one is in no such line
+	update(t, s, func(tx lockkeeper.Tx) error {
+		for key, line := range lines {
+			slices.SortFunc(line, lockkeeper.CompareItems)
+			for i, want := range line {
+				got, err := tx.FirstParked(key)
+				finds(t, "first on "+key, got, err, want)
+				next := got.Clone()
+				if i%2 == 0 {
+					next.Stage = lockkeeper.StageEnded
+				} else {
+					next.ParkedOn = lockkeeper.OnPool("elsewhere")
+				}
+				if err := tx.SaveItem(next); err != nil {
+					return err
+				}
+			}
+			got, err := tx.FirstParked(key)
+			finds(t, "after the last", got, err, nil)
+		}
+		return nil
+	})
+}
+
+func testParkedKeys(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	keys := []string{"path:", "path:a", "path:a%", "path:a/b", "path:a/b/c", "path:a/ü", "path:a0", "path:a_b", "path:b", "pool:a", "item:a"}
+	for _, n := range hostile {
+		keys = append(keys, lockkeeper.OnPath(lockkeeper.Write, n))
+	}
+	for i := range 60 {
+		queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: keys[i%len(keys)]})
+	}
+	queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageReady, RousedBy: "path:a/gone"})
+	view(t, s, func(r lockkeeper.Reader) error {
+		for _, prefix := range []string{"", "path:", "path:a", "path:a/", "path:a%", "path:a_", "p", "pool:a", "pool:ab", "q"} {
+			var want []string
+			for _, key := range keys {
+				if strings.HasPrefix(key, prefix) {
+					want = append(want, key)
+				}
+			}
+			slices.Sort(want)
+			if got, err := r.ParkedKeys(prefix); err != nil || !slices.Equal(got, want) {
+				t.Errorf("keys with %q: got %q, %v, want %q", prefix, got, err, want)
+			}
+		}
+		return nil
+	})
+}
+
+// shows: GP-14
+func testRouse(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	key := lockkeeper.OnPath(lockkeeper.Write, "a")
+	waits := lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: key, Since: clock.Now().Lease, Blocked: time.Second, Due: clock.Now().Lease.Add(time.Hour)}
+	urgent := waits
+	urgent.Escalated = true
+	items := queue(t, s, waits, urgent, waits)
+	bell, err := s.Bell(t.Context(), lockkeeper.QueueBell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bell.Close()
+	clock.Advance(time.Minute)
+	for _, want := range []*lockkeeper.Item{items[1], items[0]} {
+		update(t, s, func(tx lockkeeper.Tx) error {
+			roused, err := lockkeeper.Rouse(tx, key)
+			if !roused {
+				t.Error("nobody was roused")
+			}
+			return err
+		})
+		ready := want.Clone()
+		ready.Stage, ready.ParkedOn, ready.RousedBy, ready.Since, ready.Due, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, time.Minute+time.Second
+		view(t, s, func(r lockkeeper.Reader) error {
+			got, err := r.Item(want.ID)
+			finds(t, "roused", got, err, ready)
+			return nil
+		})
+		select {
+		case <-bell.Ring():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the bell of the queue did not ring")
+		}
+	}
+}
+
+func testHasParked(t *testing.T, f Fixture) {
+	clock := NewClock()
+	s := open(t, f, clock)
+	handles := []lockkeeper.Store{s}
+	if f.Second != nil {
+		handles = append(handles, second(t, f, s, clock))
+	}
+	steps := 0
+	// step changes something through one handle after the other, and looks through
+	// all of them.
+	step := func(want bool, change func(lockkeeper.Tx) error) {
+		t.Helper()
+		steps++
+		err := handles[steps%len(handles)].Update(t.Context(), func(tx lockkeeper.Tx) error {
+			err := change(tx)
+			if got := tx.HasParked(); err == nil && got != want {
+				t.Errorf("in the transaction: %v, want %v", got, want)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errUndo) {
+			t.Fatal(err)
+		}
+		for _, h := range handles {
+			update(t, h, func(tx lockkeeper.Tx) error {
+				if got := tx.HasParked(); got != want {
+					t.Errorf("after it: %v, want %v", got, want)
+				}
+				return nil
+			})
+		}
+	}
+	park := func(id, on string) func(lockkeeper.Tx) error {
+		return func(tx lockkeeper.Tx) error {
+			stage := lockkeeper.StageParked
+			if on == "" {
+				stage = lockkeeper.StageReady
+			}
+			it, err := tx.Item(id)
+			if err != nil {
+				return err
+			}
+			if it == nil {
+				_, err := queued(tx, lockkeeper.Item{ID: id, Stage: stage, ParkedOn: on})
+				return err
+			}
+			next := it.Clone()
+			next.Stage, next.ParkedOn = stage, on
+			return tx.SaveItem(next)
+		}
+	}
+	both := func(a, b func(lockkeeper.Tx) error) func(lockkeeper.Tx) error {
+		return func(tx lockkeeper.Tx) error { return errors.Join(a(tx), b(tx)) }
+	}
+	undone := func(tx lockkeeper.Tx) error { return errUndo }
+	path, grant := lockkeeper.OnPath(lockkeeper.Write, "p"), lockkeeper.OnGrant("g")
+	step(false, park("a", lockkeeper.OnPool("p")))
+	step(false, park("b", ""))
+	step(true, park("a", path))
+	step(true, park("a", grant))
+	step(true, park("a", grant))
+	step(true, park("c", path))
+	step(true, park("a", lockkeeper.OnItem("x")))
+	step(true, both(park("c", ""), undone))
+	step(false, park("c", ""))
+	step(false, both(park("d", path), undone))
+	step(false, both(park("a", path), park("a", "")))
+	step(true, both(park("a", path), park("b", path)))
+	step(true, func(tx lockkeeper.Tx) error { _, err := lockkeeper.Rouse(tx, path); return err })
+	step(false, func(tx lockkeeper.Tx) error { _, err := lockkeeper.Rouse(tx, path); return err })
+}
+
+func testDue(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	var items []lockkeeper.Item
+	for _, due := range []lockkeeper.Instant{0, 50, 20, 90, 20, 0, 70, 10} {
+		items = append(items, lockkeeper.Item{Due: due})
+	}
+	all := queue(t, s, items...)
+	are := func(now lockkeeper.Instant, limit int, next lockkeeper.Instant, want ...int) {
+		t.Helper()
+		update(t, s, func(tx lockkeeper.Tx) error {
+			got, err := tx.DueItems(now, limit)
+			var due []*lockkeeper.Item
+			for _, i := range want {
+				due = append(due, all[i])
+			}
+			if !slices.Equal(numbers(got), numbers(due)) {
+				t.Errorf("due at %d: %v, want %v", now, numbers(got), numbers(due))
+			}
+			first, err2 := tx.NextDue()
+			if first != next {
+				t.Errorf("next is due %d, want %d", first, next)
+			}
+			return errors.Join(err, err2)
+		})
+	}
+	are(9, 10, 10)
+	are(20, 10, 10, 7, 2, 4)
+	are(20, 2, 10, 7, 2)
+	are(1000, 10, 10, 7, 2, 4, 1, 6, 3)
+	save(t, s, all[7], func(it *lockkeeper.Item) { it.Due = 0 })
+	save(t, s, all[0], func(it *lockkeeper.Item) { it.Due = 15 })
+	save(t, s, all[2], func(it *lockkeeper.Item) { it.Due = 80 })
+	are(70, 10, 15, 0, 4, 1, 6)
+}

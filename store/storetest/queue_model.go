@@ -1,0 +1,246 @@
+package storetest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockkeeper"
+)
+
+// queueModel is a queue as simply as it can be said.
+type queueModel struct {
+	items   map[string]*lockkeeper.Item
+	slots   map[string]int
+	turns   map[int]uint64 // of one project, by rank
+	workers map[string]lockkeeper.Instant
+}
+
+func (m queueModel) clone() queueModel {
+	return queueModel{maps.Clone(m.items), maps.Clone(m.slots), maps.Clone(m.turns), maps.Clone(m.workers)}
+}
+
+// of lists some of the items in an order.
+func (m queueModel) of(some func(*lockkeeper.Item) bool, order func(a, b *lockkeeper.Item) int) (out []*lockkeeper.Item) {
+	for _, it := range m.items {
+		if some(it) {
+			out = append(out, it)
+		}
+	}
+	slices.SortFunc(out, order)
+	return out
+}
+
+func firstOf(items []*lockkeeper.Item) *lockkeeper.Item {
+	if len(items) == 0 {
+		return nil
+	}
+	return items[0]
+}
+
+var (
+	modelRoots = []string{"", "a", "b"}
+	modelKeys  = []string{lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.OnPath(lockkeeper.Write, "a/b"), lockkeeper.OnPath(lockkeeper.Write, "b"), lockkeeper.OnPool("p"), lockkeeper.OnItem("i"), lockkeeper.OnGrant("g")}
+)
+
+// move puts an item anywhere.
+func move(rnd *rand.Rand, it *lockkeeper.Item) {
+	it.Escalated, it.Rank, it.Tag, it.ParkedOn, it.Due = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)), "", 0
+	it.Note = fmt.Sprint(rnd.IntN(1000))
+	it.Status = []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)]
+	switch rnd.IntN(5) {
+	case 0, 1:
+		it.Stage = lockkeeper.StageReady
+	case 2, 3:
+		it.Stage, it.ParkedOn = lockkeeper.StageParked, modelKeys[rnd.IntN(len(modelKeys))]
+		it.Due = lockkeeper.Instant(rnd.IntN(20))
+	default:
+		it.Stage, it.Status = lockkeeper.StageRunning, lockkeeper.ItemDispatched
+		if rnd.IntN(2) == 0 {
+			it.Stage, it.Status = lockkeeper.StageEnded, []lockkeeper.ItemStatus{lockkeeper.ItemCompleted, lockkeeper.ItemError}[rnd.IntN(2)]
+		}
+	}
+}
+
+// change makes one random change in a transaction and in the model, and says
+// which.
+func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err error) {
+	ids := slices.Sorted(maps.Keys(m.items))
+	switch n := rnd.IntN(20); {
+	case n < 6 || len(ids) == 0:
+		it := lockkeeper.Item{Root: modelRoots[rnd.IntN(len(modelRoots))]}
+		if rnd.IntN(3) == 0 {
+			it.Key = fmt.Sprint("key ", len(ids))
+		}
+		move(rnd, &it)
+		in, err := queued(tx, it)
+		if err != nil {
+			return "insert", err
+		}
+		m.items[in.ID] = in
+		return "insert " + in.ID, nil
+	case n < 14:
+		next := m.items[ids[rnd.IntN(len(ids))]].Clone()
+		move(rnd, next)
+		m.items[next.ID] = next
+		return "save " + next.ID, tx.SaveItem(next)
+	case n < 16:
+		key := modelKeys[rnd.IntN(len(modelKeys))]
+		if it := firstOf(m.parkedOn(key)); it != nil {
+			next := it.Clone()
+			next.Unpark(tx.Now().Lease)
+			m.items[next.ID] = next
+		}
+		_, err := lockkeeper.Rouse(tx, key)
+		return "rouse " + key, err
+	case n < 17:
+		pool, n := fmt.Sprint("pool ", rnd.IntN(3)), rnd.IntN(5)-2
+		m.slots[pool] += n
+		return "slots of " + pool, tx.TakeSlots(pool, n)
+	case n < 18:
+		rank, turn := rnd.IntN(3), rnd.Uint64N(100)
+		m.turns[rank] = turn
+		return fmt.Sprint("turn in ", rank), tx.SetTurn("project", rank, turn)
+	case n < 19:
+		w := lockkeeper.Worker{ID: fmt.Sprint("w", rnd.IntN(4)), Expires: lockkeeper.Instant(rnd.IntN(100))}
+		m.workers[w.ID] = w.Expires
+		return "put worker " + w.ID, tx.PutWorker(w)
+	default:
+		id := fmt.Sprint("w", rnd.IntN(4))
+		delete(m.workers, id)
+		return "delete worker " + id, tx.DeleteWorker(id)
+	}
+}
+
+func (m queueModel) parkedOn(key string) []*lockkeeper.Item {
+	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageParked && it.ParkedOn == key }, lockkeeper.CompareItems)
+}
+
+// agrees compares everything that can be asked.
+func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
+	t.Helper()
+	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
+	want := m.of(func(*lockkeeper.Item) bool { return true }, bySeq)
+	got, err := r.Items(lockkeeper.ItemQuery{Limit: 1 << 30})
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d items, %v, want %d", len(got), err, len(want))
+	}
+	for i := range got {
+		finds(t, "item", got[i], nil, want[i])
+	}
+	if n, err := r.Census(); err != nil || n != census(want) {
+		t.Fatalf("census %+v, %v, want %+v", n, err, census(want))
+	}
+	for _, root := range modelRoots {
+		line := m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems)
+		it, err := r.FirstReady(root)
+		finds(t, fmt.Sprintf("first of %q", root), it, err, firstOf(line))
+	}
+	var keys []string
+	for _, key := range modelKeys {
+		line := m.parkedOn(key)
+		it, err := r.FirstParked(key)
+		finds(t, "first on "+key, it, err, firstOf(line))
+		if len(line) > 0 && strings.HasPrefix(key, "path:") {
+			keys = append(keys, key)
+		}
+	}
+	if got, err := r.ParkedKeys("path:"); err != nil || !slices.Equal(got, keys) {
+		t.Fatalf("keys %q, %v, want %q", got, err, keys)
+	}
+	due := m.of(func(it *lockkeeper.Item) bool { return it.Due > 0 }, func(a, b *lockkeeper.Item) int { return cmp.Or(cmp.Compare(a.Due, b.Due), bySeq(a, b)) })
+	next := lockkeeper.Instant(0)
+	if len(due) > 0 {
+		next = due[0].Due
+	}
+	if got, err := r.NextDue(); err != nil || got != next {
+		t.Fatalf("next due %d, %v, want %d", got, err, next)
+	}
+	m.agreesBeside(t, r)
+	if tx, ok := r.(lockkeeper.Tx); ok {
+		all, err := tx.DueItems(1<<60, 1<<30)
+		if err != nil || !slices.Equal(numbers(all), numbers(due)) {
+			t.Fatalf("due %v, %v, want %v", numbers(all), err, numbers(due))
+		}
+	}
+}
+
+// agreesBeside compares what is beside the items.
+func (m queueModel) agreesBeside(t *testing.T, r lockkeeper.Reader) {
+	t.Helper()
+	for pool, want := range m.slots {
+		if n, err := r.SlotsTaken(pool); err != nil || n != want {
+			t.Fatalf("%s: %d, %v, want %d", pool, n, err, want)
+		}
+	}
+	for rank, want := range m.turns {
+		if n, err := r.Turn("project", rank); err != nil || n != want {
+			t.Fatalf("turn in %d: %d, %v, want %d", rank, n, err, want)
+		}
+	}
+	workers, err := r.Workers()
+	if err != nil || len(workers) != len(m.workers) {
+		t.Fatalf("workers %+v, %v, want %v", workers, err, m.workers)
+	}
+	for _, w := range workers {
+		if expires, there := m.workers[w.ID]; !there || expires != w.Expires {
+			t.Fatalf("workers %+v, want %v", workers, m.workers)
+		}
+	}
+}
+
+// testRandomQueue compares random transactions, of which some fail, with the
+// model: within each, and after it.
+//
+// shows: SW-31 PL-51 CF-24 DL-3
+func testRandomQueue(t *testing.T, f Fixture) {
+	rnd := rand.New(rand.NewPCG(seedOf(t), 3))
+	clock := NewClock()
+	handles := []lockkeeper.Store{open(t, f, clock)}
+	if f.Second != nil {
+		handles = append(handles, second(t, f, handles[0], clock))
+	}
+	model := queueModel{map[string]*lockkeeper.Item{}, map[string]int{}, map[int]uint64{}, map[string]lockkeeper.Instant{}}
+	for round := range min(f.Random, 2_000) * Torture() {
+		next, fails := model.clone(), rnd.IntN(4) == 0
+		var did []string
+		err := handles[rnd.IntN(len(handles))].Update(t.Context(), func(tx lockkeeper.Tx) error {
+			for range 1 + rnd.IntN(4) {
+				what, err := next.change(rnd, tx)
+				did = append(did, what)
+				if err != nil {
+					return err
+				}
+			}
+			if round%8 == 0 {
+				next.agrees(t, tx)
+			}
+			if fails {
+				return errUndo
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errUndo) {
+			t.Fatalf("round %d, %v: %v", round, did, err)
+		}
+		if !fails {
+			model = next
+		}
+		h := handles[rnd.IntN(len(handles))]
+		if round%4 == 0 {
+			view(t, h, func(r lockkeeper.Reader) error { model.agrees(t, r); return nil })
+		}
+		update(t, h, func(tx lockkeeper.Tx) error {
+			parked := firstOf(model.of(func(it *lockkeeper.Item) bool { return lockkeeper.IsOnLock(it.ParkedOn) }, lockkeeper.CompareItems)) != nil
+			if tx.HasParked() != parked {
+				t.Fatalf("round %d, %v: something is parked on a lock: %v, want %v", round, did, tx.HasParked(), parked)
+			}
+			return nil
+		})
+	}
+}
