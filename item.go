@@ -113,15 +113,26 @@ func (it *Item) Clone() *Item {
 // OnPath is the key of a path that somebody else has locked, for those who ask for it
 // in a mode: readers and writers stand in lines of their own, because what keeps the
 // first of one line waiting keeps all of that line waiting.
-func OnPath(asked Mode, path string) string { return "path:" + asked.String() + ":" + path }
+func OnPath(asked Mode, path string) string { return linesAt(path) + asked.String() }
+
+// linesAt begins the keys of a path and of no other: no path has two slashes in it.
+func linesAt(path string) string { return "path:" + path + "//" }
 
 // RousePath rouses the first of each line that a lock at a path has kept waiting.
 func RousePath(tx Tx, held Mode, path string) error {
-	for asked := Read; asked <= Write; asked++ {
+	lines, err := tx.ParkedKeys(linesAt(path)) // most often there is none
+	if err != nil {
+		return err
+	}
+	for _, key := range lines {
+		asked, err := ParseMode(key[len(linesAt(path)):])
+		if err != nil {
+			return err
+		}
 		if !Conflicts(held, asked) {
 			continue
 		}
-		if _, err := Rouse(tx, OnPath(asked, path)); err != nil {
+		if _, err := Rouse(tx, key); err != nil {
 			return err
 		}
 	}

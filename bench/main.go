@@ -43,7 +43,9 @@ var comparisons = []comparison{
 	{"gate/write", gateWrite},
 	{"gate/batch", gateBatch},
 	{"gate/checks", gateChecks},
+	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
 	{"command/acquire", commandAcquire},
+	{"simulate/order", simulatedOrder},
 }
 
 func main() {

@@ -256,7 +256,7 @@ func (c *chaos) checkParked(r lockkeeper.Reader) {
 		case "path":
 			found, _, err := r.Overlapping(lockkeeper.Query{Locks: it.Locks, Before: lockkeeper.AnyTicket})
 			must(t, err)
-			taken = slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return o.Asked.Mode.String()+":"+o.Lock.Path == what })
+			taken = slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return lockkeeper.OnPath(o.Asked.Mode, o.Lock.Path) == it.ParkedOn })
 		case "pool":
 			n, err := r.SlotsTaken(what)
 			must(t, err)

@@ -1,7 +1,7 @@
 // Package sqlstore keeps spaces in SQL: in an embedded SQLite file for the
 // processes of one machine, or in PostgreSQL for several machines. One core
-// (tx.go, record.go, overlap.go, landing.go) speaks SQL that both understand;
-// sqlite*.go and postgres*.go hold what differs.
+// (tx.go, record.go, overlap.go, landing.go, item.go, queue.go) speaks SQL that
+// both understand; sqlite*.go and postgres*.go hold what differs.
 //
 // Invariants:
 //
@@ -17,8 +17,8 @@
 //     exception is an uncontended release on PostgreSQL: a crash of the server
 //     can undo it, and the lease ends it then.
 //  4. SQLite leases run on the host's monotonic clock; a restart of the host
-//     gives every held lease its whole time again. PostgreSQL leases run on
-//     that server's clock.
+//     gives every held lease its whole time again, takes all workers for gone and
+//     makes due whatever was to be. PostgreSQL leases run on that server's clock.
 //  5. A database that is missing, corrupt, replaced, newer, on a network file
 //     system or of another space is refused, and never made anew in passing. So
 //     is an SQLite file that went back behind a number it has given: the file
@@ -27,6 +27,8 @@
 //  7. When a connection breaks during a commit, the outcome is looked up; what
 //     the server may still begin to work on is called off before it is called
 //     not done. The function given to Update or View runs once at most.
+//  8. The space's row counts the items that are parked on locks, so that a
+//     transaction knows without looking whether a release concerns any.
 //
 // Goroutines: a bell of SQLite owns one reader, which ends with the bell or the
 // store; a PostgreSQL store owns one listener and its pool, which end with the

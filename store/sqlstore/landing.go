@@ -142,7 +142,7 @@ func landingsAtSQL(key int64, q lockkeeper.LandingQuery) (sql string, args []any
 // changes.
 func conditions(q lockkeeper.LandingQuery, args *[]any) (sql string) {
 	if q.Commit != "" {
-		sql += ` AND l.commit_id = ` + argument(args, q.Commit)
+		sql += ` AND l.commit_id <> '' AND l.commit_id = ` + argument(args, q.Commit)
 	}
 	if q.GrantID != "" {
 		sql += ` AND l.grant_id = ` + argument(args, q.GrantID)

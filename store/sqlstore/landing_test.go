@@ -25,11 +25,12 @@ func land(tx lockkeeper.Tx, grant string, paths ...string) error {
 // landingPlans are the questions about landings that must go through an index.
 func landingPlans(key int64) map[string]plan {
 	plans := map[string]plan{
-		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"}, "c USING INDEX changes_path (space=? AND path=?)", "AND (path = 'p'::text))"},
+		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"},
+			"c USING INDEX changes_path (space=? AND path=?)", "AND (path = 'p'::text))", true},
 	}
 	add := func(name string, make func(int64, lockkeeper.LandingQuery) (string, []any), q lockkeeper.LandingQuery, sqlite, postgres string) {
 		sql, args := make(key, q)
-		plans[name] = plan{sql, args, sqlite, postgres}
+		plans[name] = plan{sql: sql, args: args, sqlite: sqlite, postgres: postgres}
 	}
 	add("number", landingsSQL, lockkeeper.LandingQuery{Seq: 7}, "l USING INTEGER PRIMARY KEY (rowid=?)", "AND (seq = '7'::bigint))")
 	add("page", landingsSQL, lockkeeper.LandingQuery{After: 7, Limit: 2}, "l USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
@@ -41,7 +42,7 @@ func landingPlans(key int64) map[string]plan {
 }
 
 func TestLandingPlansUseIndexes(t *testing.T) {
-	plansUseIndexes(t, "landings, changes", landingPlans, func(tx lockkeeper.Tx, i int) error {
+	plansUseIndexes(t, []string{"landings", "changes"}, landingPlans, func(tx lockkeeper.Tx, i int) error {
 		return land(tx, fmt.Sprint("g", i), fmt.Sprint("p", i), "p")
 	})
 }

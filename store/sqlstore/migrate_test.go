@@ -3,14 +3,11 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"lockkeeper"
 )
@@ -51,17 +48,7 @@ func olderSQLite(t *testing.T, steps []string, had int) site {
 
 func olderPostgres(t *testing.T, steps []string, had int) site {
 	s := site{kind: "postgres", where: freshDatabase(t), space: "s"}
-	u, err := url.Parse(s.where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("search_path", schemaName)
-	u.RawQuery = q.Encode()
-	conn, err := pgx.Connect(t.Context(), u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := foreignTo(t, s.where)
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
 		`CREATE SCHEMA ` + schemaName,
@@ -105,7 +92,8 @@ func TestMigratesEarlierFormats(t *testing.T) {
 	}
 }
 
-// usable wants the old grant, and room for a landing under it.
+// usable wants the old grant, and room for a landing under it and for an item
+// that waits for it.
 func usable(t *testing.T, st lockkeeper.Store) {
 	t.Helper()
 	err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
@@ -120,7 +108,18 @@ func usable(t *testing.T, st lockkeeper.Store) {
 		if len(found) != 1 {
 			t.Errorf("in the way of the old path: %v", found)
 		}
-		return errors.Join(err, land(tx, "old", "a"))
+		_, queued := enqueue(tx, lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a")})
+		return errors.Join(err, queued, land(tx, "old", "a"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		roused, err := lockkeeper.Rouse(tx, lockkeeper.OnPath(lockkeeper.Write, "a"))
+		if !roused || tx.HasParked() {
+			t.Errorf("roused %v, and others are parked: %v", roused, tx.HasParked())
+		}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,12 +13,19 @@ type plan struct {
 	sql              string
 	args             []any
 	sqlite, postgres string
+	inOrder          bool // of the index: nothing is sorted
 }
 
 // plansUseIndexes looks at the plans while tables are new, hold little and hold
 // much, and when all of that was deleted. add adds the i-th row.
-func plansUseIndexes(t *testing.T, tables string, plans func(key int64) map[string]plan, add func(tx lockkeeper.Tx, i int) error) {
+func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[string]plan, add func(tx lockkeeper.Tx, i int) error) {
 	sites(t, func(t *testing.T, s site) {
+		if s.kind == "postgres" { // in which nobody else changes what the planner knows
+			s.where = freshDatabase(t)
+			if err := CreateSpace(t.Context(), s.where, s.space); err != nil {
+				t.Fatal(err)
+			}
+		}
 		st := s.store(t, Options{})
 		rows := 0
 		fill := func(n int) {
@@ -35,7 +42,7 @@ func plansUseIndexes(t *testing.T, tables string, plans func(key int64) map[stri
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.analyze(t, tables)
+			s.administer(t, `ANALYZE`)
 		}
 		check := func(when string) {
 			t.Helper()
@@ -46,12 +53,8 @@ func plansUseIndexes(t *testing.T, tables string, plans func(key int64) map[stri
 					if err != nil {
 						return err
 					}
-					for _, bad := range []string{"Seq Scan", "Join Filter", "Sort Key", "FOR ORDER BY"} {
-						if strings.Contains(is, bad) && !strings.Contains(want, bad) {
-							t.Errorf("%s, %s: %s in\n%s", when, name, bad, is)
-						}
-					}
-					if !strings.Contains(is, want) {
+					sorts := strings.Contains(is, "Sort Key") || strings.Contains(is, "FOR ORDER BY")
+					if !strings.Contains(is, want) || strings.Contains(is, "Seq Scan") || strings.Contains(is, "Join Filter") || p.inOrder && sorts {
 						t.Errorf("%s, %s: want %s in\n%s", when, name, want, is)
 					}
 				}
@@ -66,19 +69,25 @@ func plansUseIndexes(t *testing.T, tables string, plans func(key int64) map[stri
 		check("few")
 		fill(300)
 		check("many")
+		for _, table := range tables {
+			s.administer(t, `DELETE FROM `+table)
+		}
+		s.administer(t, `VACUUM`)
+		s.administer(t, `ANALYZE`)
+		check("emptied")
 	})
 }
 
-// analyze lets the planner know what is in some tables.
-func (s site) analyze(t *testing.T, tables string) {
+// administer runs a statement past the store.
+func (s site) administer(t *testing.T, sql string) {
 	t.Helper()
 	if s.kind == "sqlite" {
-		raw(t, s.where, `ANALYZE`)
+		raw(t, s.where, sql)
 		return
 	}
-	conn := foreign(t)
+	conn := foreignTo(t, s.where)
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), `ANALYZE `+tables); err != nil {
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -202,7 +202,12 @@ func ask[T any](t testing.TB, sql string, args ...any) (out T) {
 
 func foreign(t testing.TB) *pgx.Conn {
 	t.Helper()
-	cfg, err := pgx.ParseConfig(postgresURL(t))
+	return foreignTo(t, postgresURL(t))
+}
+
+func foreignTo(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,13 +34,17 @@ CREATE TABLE items (
   failure       TEXT    NOT NULL
 );
 -- Each has a condition that only the questions meant for it repeat: no planner
--- can take one for an index of the space.
+-- can take one for an index of the space, as one did with that of commits when
+-- all landings had been deleted.
 CREATE UNIQUE INDEX items_id ON items (id, space + 0) WHERE id <> '';
 CREATE UNIQUE INDEX items_key ON items (key, space + 0) WHERE key <> '';
 CREATE INDEX items_status ON items (space + 0, status) WHERE status <> '';
 CREATE INDEX items_ready ON items (space + 0, root, standing, rank, tag) WHERE stage = 1;
 CREATE INDEX items_parked ON items (space + 0, parked_on, standing, rank, tag) WHERE stage = 2;
 CREATE INDEX items_due ON items (space + 0, due) WHERE due > 0;
+
+DROP INDEX landings_commit;
+CREATE UNIQUE INDEX landings_commit ON landings (commit_id, space + 0) WHERE commit_id <> '';
 
 CREATE TABLE pools (
   space INTEGER NOT NULL,

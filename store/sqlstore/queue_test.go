@@ -1,0 +1,199 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+	"lockkeeper/store/storetest"
+)
+
+// enqueue puts an item into the queue.
+func enqueue(tx lockkeeper.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
+	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
+	it.Seq = seq
+	if it.ID == "" {
+		it.ID = fmt.Sprint("item-", seq)
+	}
+	if it.Status == "" {
+		it.Status = lockkeeper.ItemQueued
+	}
+	return &it, errors.Join(err, tx.InsertItem(&it))
+}
+
+// itemPlans are the questions about items that must go through an index: however
+// many there are, few rows are read.
+func itemPlans(key int64) map[string]plan {
+	const pg = "Cond: (((space + 0) = '1'::bigint)"
+	plans := map[string]plan{
+		"id":          {itemSQL, []any{key, "i"}, "items USING INDEX items_id (id=? AND <expr>=?)", "Cond: ((id = 'i'::text) AND ((space + 0) = ", true},
+		"key":         {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
+		"ready":       {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
+		"parked":      {firstParkedSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
+		"parked keys": {parkedKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
+		"next due":    {nextDueSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
+		"due":         {dueItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
+		"old":         {oldItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_status (<expr>=? AND status=?)", pg + " AND (status = 'completed'::text))", true},
+	}
+	add := func(name string, q lockkeeper.ItemQuery, sqlite, postgres string) {
+		sql, args := itemsSQL(key, q)
+		plans[name] = plan{sql, args, sqlite, postgres, true}
+	}
+	add("page", lockkeeper.ItemQuery{After: 7, Limit: 2}, "items USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
+	add("last page", lockkeeper.ItemQuery{After: 7, Limit: 2, Latest: true}, "items USING INTEGER PRIMARY KEY (rowid<?)", "AND (seq < '7'::bigint))")
+	add("dispatched", lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: 2}, "items USING INDEX items_status (<expr>=? AND status=?)", pg+" AND (status = 'dispatched'::text))")
+	add("page of dispatched", lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, After: 7, Limit: 2},
+		"items USING INDEX items_status (<expr>=? AND status=? AND rowid>?)", pg+" AND (status = 'dispatched'::text) AND (seq > '7'::bigint))")
+	add("last page of completed", lockkeeper.ItemQuery{Status: lockkeeper.ItemCompleted, After: 7, Limit: 2, Latest: true},
+		"items USING INDEX items_status (<expr>=? AND status=? AND rowid<?)", pg+" AND (status = 'completed'::text) AND (seq < '7'::bigint))")
+	return plans
+}
+
+func TestItemPlansUseIndexes(t *testing.T) {
+	plansUseIndexes(t, []string{"items"}, itemPlans, func(tx lockkeeper.Tx, i int) error {
+		it := lockkeeper.Item{Key: fmt.Sprint("k", i), Root: "r", Rank: i % 5, Stage: lockkeeper.StageReady}
+		switch i % 10 {
+		case 1, 2, 3:
+			it.Stage, it.ParkedOn, it.Due = lockkeeper.StageParked, fmt.Sprint("p", i%7), lockkeeper.Instant(i)
+		case 4:
+			it.Stage, it.Status = lockkeeper.StageRunning, lockkeeper.ItemDispatched
+		case 5, 6, 7, 8, 9:
+			it.Stage, it.Status = lockkeeper.StageEnded, lockkeeper.ItemCompleted
+		}
+		_, err := enqueue(tx, it)
+		return err
+	})
+}
+
+// What is known of an item when it is saved costs no round trip: the item was
+// asked for, or put into the queue, in the same transaction.
+func TestPostgresItemIsKeptBack(t *testing.T) {
+	p := postgresSite(t).postgres(t, Options{})
+	err := p.Update(t.Context(), func(lt lockkeeper.Tx) error {
+		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
+		before := queued()
+		it, err := enqueue(lt, lockkeeper.Item{Stage: lockkeeper.StageReady})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(lt.SaveItem(it), lt.TakeSlots("p", 1), lt.SetTurn("p", 1, 1), lt.PutWorker(lockkeeper.Worker{ID: "w"})); err != nil {
+			return err
+		}
+		if n := queued() - before; n != 6 { // event, item, its change, slots, turn, worker
+			t.Errorf("%d statements are kept back, want 6", n)
+		}
+		if it, err = lt.FirstReady(""); err != nil {
+			return err
+		}
+		if err := lt.SaveItem(it); err != nil {
+			return err
+		}
+		if n := queued(); n != 1 {
+			t.Errorf("%d statements are kept back, want 1", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The express release is the engine's as soon as an item is parked on any lock,
+// and its own again afterwards.
+func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
+	s := postgresSite(t)
+	p := s.postgres(t, Options{})
+	m := lock.New(p, lock.Options{})
+	park := func(id, on string) {
+		t.Helper()
+		err := p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			it, err := tx.Item(id)
+			if err != nil {
+				return err
+			}
+			if it == nil {
+				_, err = enqueue(tx, lockkeeper.Item{ID: id, Stage: lockkeeper.StageParked, ParkedOn: on})
+				return err
+			}
+			next := it.Clone()
+			next.ParkedOn = on
+			return tx.SaveItem(next)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		on   string
+		done bool
+	}{{lockkeeper.OnPool("p"), true}, {lockkeeper.OnPath(lockkeeper.Write, "elsewhere"), false}, {lockkeeper.OnGrant("g"), false}, {lockkeeper.OnItem("i"), true}} {
+		park("it", c.on)
+		g, err := m.TryAcquire(t.Context(), request("h", "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hash [32]byte
+		err = p.View(t.Context(), func(r lockkeeper.Reader) error {
+			rec, err := r.Get(g.ID)
+			hash = rec.TokenHash
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := p.Dismiss(t.Context(), g.ID, hash)
+		if err != nil || done != c.done {
+			t.Errorf("parked on %s: dismissed %v, %v, want %v", c.on, done, err, c.done)
+		}
+		if !done {
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		holds(t, m, "a", false, "released")
+	}
+}
+
+// After a restart of the host nobody works, and what was to be looked at some
+// time is to be looked at now.
+func TestRebootRestartsTheQueue(t *testing.T) {
+	s := sqliteSite(t)
+	clock := storetest.NewClock()
+	before := s.store(t, Options{Clock: clock.Now, Boot: "before"})
+	parked := lockkeeper.Item{ID: "parked", Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a"), Since: 50, Due: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
+	err := before.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		_, err1 := enqueue(tx, parked)
+		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady})
+		return errors.Join(err1, err2, tx.PutWorker(lockkeeper.Worker{ID: "w", Node: "n", Expires: clock.Now().Lease.Add(time.Hour)}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := lockkeeper.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
+	after := s.store(t, Options{Clock: func() lockkeeper.Moment { return now }, Boot: "after"})
+	err = after.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		for _, want := range []lockkeeper.Item{
+			{ID: "parked", Since: 1000, Due: 1000, Blocked: time.Minute, ParkedOn: parked.ParkedOn, Stage: lockkeeper.StageParked}, {ID: "ready", Stage: lockkeeper.StageReady},
+		} {
+			it, err := tx.Item(want.ID)
+			if err != nil {
+				return err
+			}
+			if it.Since != want.Since || it.Due != want.Due || it.Blocked != want.Blocked || it.ParkedOn != want.ParkedOn || it.Stage != want.Stage {
+				t.Errorf("got %+v, want %+v", it, want)
+			}
+		}
+		due, err := tx.NextDue()
+		workers, err2 := tx.Workers()
+		if due != 1000 || len(workers) != 1 || workers[0].Expires != 1000 || workers[0].Node != "n" || !tx.HasParked() {
+			t.Errorf("due %d, workers %+v, parked %v", due, workers, tx.HasParked())
+		}
+		return errors.Join(err, err2)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
