@@ -214,3 +214,22 @@ func withNext(s, next string) string {
 	}
 	return s + "; next: " + next
 }
+
+// BehindError says that the copy of a file on this machine is not what was landed
+// last, on another one: whoever worked on it would undo that.
+type BehindError struct {
+	Path    string
+	Landing uint64
+	Holder  string // whose landing it is
+	Site    string // where that is
+	At      time.Time
+	Fact    string
+}
+
+func (e *BehindError) Error() string {
+	return fmt.Sprintf("%s: this copy is behind landing %d of %s on %s, at %s: %s; next: bring the copy up to date, for example with git pull",
+		e.Path, e.Landing, e.Holder, e.Site, e.At.UTC().Format("2006-01-02 15:04:05Z"), e.Fact)
+}
+
+// Code implements the classing of CodeOf.
+func (e *BehindError) Code() Code { return CodeRefused }

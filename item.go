@@ -158,7 +158,7 @@ const QueueBell = "queue"
 func ItemBell(id string) string { return "item-" + id }
 
 // Rouse makes the first item that is parked on a key ready, and reports whether
-// there was one.
+// there was one. A lifecycle under way has somebody who waits with it.
 func Rouse(tx Tx, key string) (bool, error) {
 	it, err := tx.FirstParked(key)
 	if err != nil || it == nil {
@@ -166,7 +166,11 @@ func Rouse(tx Tx, key string) (bool, error) {
 	}
 	next := it.Clone()
 	next.Unpark(tx.Now().Lease)
-	tx.Wake(QueueBell)
+	if next.IsHolding() {
+		tx.Wake(ItemBell(next.ID))
+	} else {
+		tx.Wake(QueueBell)
+	}
 	return true, tx.SaveItem(next)
 }
 

@@ -213,3 +213,10 @@ type Express interface {
 type Peeker interface {
 	Peek(ctx context.Context, fn func(Reader) error) error
 }
+
+// Watcher is what a store may offer besides: a bell that is rung after every change
+// of the event log, by whichever process. Where it would cost writers something while
+// nobody watches, a store does not have it.
+type Watcher interface {
+	Watch(ctx context.Context) (Bell, error)
+}

@@ -20,7 +20,7 @@ func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
 		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
-			t, err = q.take(a, &w)
+			t, err = q.take(a, &w, w.Roots)
 			return err
 		})
 		if err != nil || !t.more {
@@ -37,10 +37,11 @@ type taken struct {
 }
 
 // take serves lifecycles that wait for a slot, and dispatches the first item that can
-// start to a worker. Without a worker it only serves.
-func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker) (taken, error) {
+// start to a worker: of some roots, and of those that need none. Without a worker it
+// only serves.
+func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, error) {
 	for range examineAtOnce {
-		it, err := q.first(a.Tx(), w)
+		it, err := first(a.Tx(), roots)
 		if err != nil || it == nil || w == nil && !it.IsHolding() {
 			return taken{}, err
 		}
@@ -64,14 +65,9 @@ func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker) (taken, error) {
 	return taken{more: true}, nil
 }
 
-// first is the first ready item that a worker may run; without a worker, of any
-// root that needs none to be named.
-func (q *Queue) first(r lockkeeper.Reader, w *lockkeeper.Worker) (best *lockkeeper.Item, err error) {
-	roots := []string{""}
-	if w != nil {
-		roots = append(roots, w.Roots...)
-	}
-	for _, root := range roots {
+// first is the first ready item of some roots, or of none.
+func first(r lockkeeper.Reader, roots []string) (best *lockkeeper.Item, err error) {
+	for _, root := range append([]string{""}, roots...) {
 		it, err := r.FirstReady(root)
 		if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"lockkeeper"
@@ -101,7 +100,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 // served serves those who wait for slots, and reports whether the item has its own.
 func (j *Job) served(ctx context.Context) (running bool, err error) {
 	err = j.q.locks.Within(ctx, func(a *lock.Act) error {
-		if _, err := j.q.take(a, nil); err != nil {
+		if _, err := j.q.take(a, nil, []string{j.Item.Root}); err != nil {
 			return err
 		}
 		it, err := j.own(a.Tx())
@@ -122,15 +121,60 @@ const settleTries = 8
 // the next item that can start.
 func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (next *Job, err error) {
 	var t taken
-	err = j.Grant.ReleaseBy(func() error {
+	err = j.release(ctx, func(a *lock.Act) (unsettled bool, err error) {
+		t = taken{}
+		if unsettled, err = j.q.end(a, j, failure); err != nil || unsettled || w == nil {
+			return unsettled, err
+		}
+		t, err = j.q.take(a, w, w.Roots)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.more {
+		return j.q.Claim(ctx, *w)
+	}
+	return j.q.job(t), nil
+}
+
+// Return puts the item back into the queue: its work was interrupted. That counts as
+// an attempt.
+func (j *Job) Return(ctx context.Context, reason string) error {
+	return j.giveBack(ctx, reason, func(*lockkeeper.Item) {})
+}
+
+// GiveUp returns the item to the queue as if it had not been dispatched to this node,
+// whose copy of what it needs is behind.
+func (j *Job) GiveUp(ctx context.Context, node string, behind error) error {
+	return j.giveBack(ctx, behind.Error(), func(it *lockkeeper.Item) {
+		it.Attempts--
+		it.Shuns += " " + node
+	})
+}
+
+func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeeper.Item)) error {
+	return j.release(ctx, func(a *lock.Act) (unsettled bool, err error) {
+		it, err := j.own(a.Tx())
+		if err != nil {
+			return false, err
+		}
+		if unsettled, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || unsettled {
+			return unsettled, err
+		}
+		change(it)
+		return false, j.q.putBack(a, it, reason)
+	})
+}
+
+// release runs a transaction that gives the grant back. What is decided under it is
+// brought to its end first.
+func (j *Job) release(ctx context.Context, body func(*lock.Act) (unsettled bool, err error)) error {
+	return j.Grant.ReleaseBy(func() error {
 		for range settleTries {
 			unsettled := false
 			err := j.q.locks.Within(ctx, func(a *lock.Act) (err error) {
-				t = taken{}
-				if unsettled, err = j.q.end(a, j, failure); err != nil || unsettled || w == nil {
-					return err
-				}
-				t, err = j.q.take(a, w)
+				unsettled, err = body(a)
 				return err
 			})
 			if err != nil || !unsettled {
@@ -142,13 +186,6 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 		}
 		return &lockkeeper.RefusedError{Act: "end of item " + j.Item.ID, Reason: "changes are being landed under it all the time", Next: "end what writes under it"}
 	})
-	if err != nil {
-		return nil, err
-	}
-	if t.more {
-		return j.q.Claim(ctx, *w)
-	}
-	return j.q.job(t), nil
 }
 
 // end ends an item and frees what it had. One whose grant is gone is put back: what
@@ -265,30 +302,4 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		return err
 	}
 	return q.passOn(a.Tx(), it, roused)
-}
-
-// GiveUp returns the item to the queue, as if it had not been dispatched to this node,
-// whose copy of what it needs is behind.
-func (j *Job) GiveUp(ctx context.Context, node string, behind error) error {
-	return j.Grant.ReleaseBy(func() error {
-		return j.q.locks.Within(ctx, func(a *lock.Act) error {
-			it, err := j.own(a.Tx())
-			if err != nil {
-				return err
-			}
-			if unsettled, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: behind.Error()}); err != nil || unsettled {
-				return errors.Join(err, errUnsettled(unsettled))
-			}
-			it.Attempts--
-			it.Shuns += " " + node
-			return j.q.putBack(a, it, behind.Error())
-		})
-	})
-}
-
-func errUnsettled(unsettled bool) error {
-	if !unsettled {
-		return nil
-	}
-	return errors.New("something was landed under the grant before its work began")
 }

@@ -128,3 +128,13 @@ func (impatient) Done() <-chan struct{} {
 }
 
 func (impatient) Err() error { return nil }
+
+// all lists every item.
+func (y *yard) all() (list []*lockkeeper.Item) {
+	y.t.Helper()
+	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r lockkeeper.Reader) (err error) {
+		list, err = r.Items(lockkeeper.ItemQuery{Limit: 100_000})
+		return err
+	}))
+	return list
+}

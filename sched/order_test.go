@@ -103,7 +103,7 @@ func TestLifecycle(t *testing.T) {
 	go func() { done <- three.Phase(t.Context(), "verify", sched.PoolAgent) }()
 	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageParked })
 	y.finish(one, nil)
-	must(t, <-served(y, done))
+	must(t, <-done)
 	if three.Grant.ID != grant || y.item(id).GrantID != grant {
 		t.Error("the lifecycle changed its grant")
 	}
@@ -114,12 +114,6 @@ func TestLifecycle(t *testing.T) {
 	if two := y.claim(); two == nil || two.Item.Workflow != "two" {
 		t.Error("the slot was lost")
 	}
-}
-
-// served lets whoever waits for slots have them, as a worker that looks for work does.
-func served(y *yard, done chan error) chan error {
-	y.claim()
-	return done
 }
 
 // waitFor polls for what another goroutine of the test does.

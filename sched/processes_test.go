@@ -271,7 +271,7 @@ func TestWorkersThatAreKilled(t *testing.T) {
 				crew[i] = s.hire(t)
 			}
 			for _, cmd := range crew { // each ends when nothing is left to do
-				limit := time.AfterFunc(2*time.Minute, func() { cmd.Process.Signal(syscall.SIGQUIT) })
+				limit := time.AfterFunc(10*time.Minute, func() { cmd.Process.Signal(syscall.SIGQUIT) })
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("a worker: %v", err)
 				}

@@ -152,7 +152,7 @@ func (w *Worker) claim(n int) (started int, err error) {
 	for started < n {
 		var some bool
 		err := w.q.store.View(w.work, func(r lockkeeper.Reader) error { // most often nothing is ready, and looking is cheaper
-			it, err := w.q.first(r, &w.self)
+			it, err := first(r, w.self.Roots)
 			some = it != nil
 			return err
 		})
@@ -225,20 +225,27 @@ func (w *Worker) run(job *Job) *Job {
 	if w.opt.Fresh != nil {
 		if err := w.opt.Fresh(ctx, &job.Item); err != nil {
 			w.trouble(err)
-			if err := job.GiveUp(context.WithoutCancel(ctx), w.opt.Node, err); err != nil {
-				w.trouble(err)
-			}
+			w.tell(job, func(ctx context.Context) error { return job.GiveUp(ctx, w.opt.Node, err) })
 			return nil
 		}
 	}
 	failure := w.call(ctx, job)
+	if failure != nil && w.work.Err() != nil { // the work did not fail: it was ended
+		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
+		return nil
+	}
 	claimant := &w.self
 	select {
 	case <-w.quit:
 		claimant = nil
 	default:
 	}
-	return w.finish(job, failure, claimant)
+	var next *Job
+	w.tell(job, func(ctx context.Context) (err error) {
+		next, err = job.Finish(ctx, failure, claimant)
+		return err
+	})
+	return next
 }
 
 // call runs the work of a job. A panic is an error of that job alone.
@@ -251,24 +258,24 @@ func (w *Worker) call(ctx context.Context, job *Job) (err error) {
 	return w.opt.Run(ctx, job)
 }
 
-// finishTries bounds how often the end of a job is told to a store that fails; after
+// tellTries bounds how often the end of a job is told to a store that fails; after
 // that it is left to its lease.
-const finishTries = 5
+const tellTries = 5
 
-// finish ends a job. What the store cannot be told now it is told a little later.
-func (w *Worker) finish(job *Job, failure error, claimant *lockkeeper.Worker) *Job {
+// tell tells the store how a job ended: now, or, when that fails, a little later.
+func (w *Worker) tell(job *Job, end func(context.Context) error) {
 	ctx := context.WithoutCancel(w.work)
-	for wait := 100 * time.Millisecond; ; wait *= 3 {
-		next, err := job.Finish(ctx, failure, claimant)
+	for try, wait := 1, 100*time.Millisecond; ; try, wait = try+1, 3*wait {
+		err := end(ctx)
 		switch {
 		case err == nil:
-			return next
+			return
 		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item
 			w.trouble(errors.Join(err, job.Grant.Release(ctx)))
-			return nil
-		case wait > 100*time.Millisecond<<(2*finishTries), w.work.Err() != nil:
+			return
+		case try == tellTries || w.work.Err() != nil:
 			w.trouble(fmt.Errorf("item %s is left to its lease: %w", job.Item.ID, err))
-			return nil
+			return
 		}
 		select {
 		case <-time.After(wait): // a store that fails rings no bell

@@ -10,12 +10,26 @@ import (
 )
 
 // Hold takes a grant, waiting for it when wait is positive, for as long as this
-// process lives. Its token stays here: nobody else can release it.
+// process lives. Its token stays here: nobody else can release it. Where this
+// machine's copy of a file is behind, nothing is taken.
 func (a *App) Hold(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
-	if wait == 0 {
-		return a.Locks.TryAcquire(ctx, req)
+	if err := a.CheckCopy(ctx, req.Locks); err != nil { // before anybody waits for nothing
+		return nil, err
 	}
-	return a.Locks.Acquire(ctx, req, wait)
+	take := a.Locks.TryAcquire
+	if wait != 0 {
+		take = func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) {
+			return a.Locks.Acquire(ctx, req, wait)
+		}
+	}
+	g, err := take(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.CheckCopy(ctx, g.Locks); err != nil { // somebody may have landed until now
+		return nil, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
+	}
+	return g, nil
 }
 
 // Acquire takes a grant in the same way, and keeps its token for this user. When the token cannot be kept the grant is given back:

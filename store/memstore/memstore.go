@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockkeeper"
@@ -37,8 +38,9 @@ type Store struct {
 	queue    queue
 	tx       tx // reused: transactions are serial
 
-	bellMu sync.Mutex
-	bells  map[string][]*bell
+	bellMu  sync.Mutex
+	watched atomic.Int32 // how many watch the log
+	bells   map[string][]*bell
 }
 
 // slot is the place of a record. The record in it is replaced, never changed.
@@ -93,6 +95,12 @@ func (s *Store) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error 
 	return err
 }
 
+// watchBell is the bell of who watches the log.
+const watchBell = "every change"
+
+// Watch implements lockkeeper.Watcher.
+func (s *Store) Watch(ctx context.Context) (lockkeeper.Bell, error) { return s.Bell(ctx, watchBell) }
+
 func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +121,9 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 	}()
 	err = fn(t)
 	done = true
+	if s.watched.Load() > 0 {
+		t.woken = append(t.woken, watchBell)
+	}
 	if err == nil && !t.stale.IsZero() {
 		s.landings.prune(t.stale)
 		s.queue.prune(t.stale)
@@ -180,6 +191,9 @@ func (s *Store) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
 	s.bellMu.Lock()
 	defer s.bellMu.Unlock()
 	s.bells[id] = append(s.bells[id], b)
+	if id == watchBell {
+		s.watched.Add(1)
+	}
 	return b, nil
 }
 
@@ -211,6 +225,9 @@ func (b *bell) Close() error {
 	s := b.store
 	s.bellMu.Lock()
 	defer s.bellMu.Unlock()
+	if b.id == watchBell {
+		s.watched.Add(-1)
+	}
 	kept := s.bells[b.id][:0]
 	for _, other := range s.bells[b.id] {
 		if other != b {

@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 
 	"lockkeeper"
@@ -28,6 +29,9 @@ func BenchmarkQueue(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
+			var r0, r1 syscall.Rusage
+			syscall.Getrusage(0, &r0)
+			defer func() { syscall.Getrusage(0, &r1); b.ReportMetric(float64(r1.Utime.Nano()-r0.Utime.Nano())/float64(b.N), "cpu-ns/op") }()
 			var last *lockkeeper.Item
 			for i := range b.N {
 				err := s.Update(b.Context(), func(tx lockkeeper.Tx) error {
