@@ -28,6 +28,7 @@ var ranks = [][]string{
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/workspace", "internal/agent", "internal/resource", "internal/config"},
 	{"sched", "internal/flow", "internal/feed"},
+	{"internal/simulate"},
 	{"internal/app"},
 	{"internal/httpapi", "internal/dashboard", "internal/mcpserver", "internal/hook", "internal/links"},
 	{"internal/cli"},

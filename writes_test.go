@@ -22,6 +22,7 @@ var mayChange = map[string]string{
 	"internal/app/world.go":              "a witness in the user's own state directory",
 	"internal/app/state.go":              "tokens in the user's own state directory",
 	"internal/app/init.go":               ".lockkeeper itself, and a first configuration for a person to edit",
+	"internal/app/joboutput.go":          "what commands of queued items said, in .lockkeeper",
 	"internal/app/hook.go":               "a hook of git, which a person asks for",
 	"internal/cli/demo.go":               "a demonstration in a directory of its own",
 	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",

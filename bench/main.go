@@ -45,7 +45,7 @@ var comparisons = []comparison{
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
 	{"command/acquire", commandAcquire},
-	{"simulate/order", simulatedOrder},
+	{"simulate/order", simulateOrder},
 }
 
 func main() {

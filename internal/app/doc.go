@@ -8,6 +8,7 @@
 //	<root>/.lockkeeper/space.json    the marker: which space this root is
 //	<root>/.lockkeeper/state.db      the locks, unless the store is elsewhere
 //	<root>/.lockkeeper/stage, …      what package gate keeps: writes on their way, originals, rescued content
+//	<root>/.lockkeeper/output        what the commands of queued items said
 //	<state>/tokens/<space>/<grant>   secret tokens of this user's grants
 //	<state>/worlds/<root>.json       the witness: which space this root was
 //	<state>/worlds/<root>.alive      everybody who uses it has a shared lock on it

@@ -22,13 +22,14 @@ type Settings struct {
 	Dir        string                      // the directory to work in, absolute
 	Store      string                      // --store; empty: environment or file
 	Deployment string                      // --deployment; empty: environment or file
+	Roots      []string                    // --root of a worker; none: environment or file
 	Env        func(string) (string, bool) // as os.LookupEnv
 
 	SkipRecovery bool // do not look for what crashes left
 }
 
 func (s Settings) flags() map[string]string {
-	given := map[string]string{"store": s.Store, "deployment": s.Deployment}
+	given := map[string]string{"store": s.Store, "deployment": s.Deployment, "roots": strings.Join(s.Roots, ",")}
 	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
 	return given
 }

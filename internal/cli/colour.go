@@ -9,6 +9,12 @@ const (
 	plain  = "\x1b[0m"
 )
 
+// What moves the cursor of a terminal.
+const (
+	home  = "\x1b[H\x1b[2J" // clears it, and begins at its top
+	again = "\r\x1b[K"      // clears the line, and begins at its left
+)
+
 // painter colours text for f, or leaves it as it is.
 func (io *IO) painter(f file) func(colour, text string) string {
 	if !io.colours(f) {

@@ -33,17 +33,7 @@ Exit codes 3, 4 and 6 mean blocked, timed out and over-lock only when a line of
 lockkeeper itself says so: then the command was never started.`,
 		Example: `  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
   lockkeeper lock exec --holder ci --read . -- make test`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 || args[0] == "":
-				return usage(cmd, "needs a command to run, after --")
-			case cmd.ArgsLenAtDash() != 0:
-				own := p.args[:len(p.args)-len(args)]
-				return &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "not preceded by --, so flags of lockkeeper and of the command cannot be told apart",
-					Next: typed(slices.Concat([]string{"lockkeeper"}, own, []string{"--"}, args))}
-			}
-			return nil
-		},
+		Args: p.afterDashes,
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			return p.with(cmd.Context(), func(a *app.App) error { return p.exec(cmd, a, r, argv) })
 		},
@@ -51,6 +41,19 @@ lockkeeper itself says so: then the command was never started.`,
 	r.flags(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is its own
 	return cmd
+}
+
+// afterDashes takes a command to run, which must stand after --.
+func (p *program) afterDashes(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return usage(cmd, "needs a command to run, after --")
+	case cmd.ArgsLenAtDash() != 0:
+		own := p.args[:len(p.args)-len(args)]
+		return &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "not preceded by --, so flags of lockkeeper and of the command cannot be told apart",
+			Next: typed(slices.Concat([]string{"lockkeeper"}, own, []string{"--"}, args))}
+	}
+	return nil
 }
 
 func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string) error {
@@ -77,7 +80,7 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	var end ending
 	end.code, end.err = process.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
-		Grant: g.ID, Foreground: true, KillAfter: killAfter(g),
+		Grant: g.ID, Foreground: true, KillAfter: app.KillAfter(g),
 		Killed: func(by syscall.Signal) { end.by = by },
 		Started: func(group lockkeeper.Process) error {
 			if waiting.Err() != nil { // it came too late for the wait and too early for the command
@@ -88,15 +91,6 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 		},
 	})
 	return p.finish(ctx, a, g, end)
-}
-
-// killAfter is how long a command that lost its grant may take to end by itself:
-// the keeper gives a grant up a third of its lease before the lease ends.
-func killAfter(g *lock.Grant) time.Duration {
-	if g.ExpiresAt.IsZero() {
-		return 5 * time.Second
-	}
-	return min(5*time.Second, g.ExpiresAt.Sub(g.HeartbeatAt)/4)
 }
 
 // ending is how a command ended: with a code, which stands for a signal where

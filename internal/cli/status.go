@@ -30,7 +30,8 @@ whose time is past, and which wait for a person to decide, are a group of their
 own, marked (STALE). A grant marked (landing) has changes on their way into the
 codebase; one marked (revoking) was taken away and is handed on once they are
 done. Then the gaps, which are writes that the gate refused, and the edits of
-others that landings met: both are kept, see lockkeeper rescue.`,
+others that landings met: both are kept, see lockkeeper rescue. And what is queued
+and runs, in a line: see lockkeeper job list.`,
 		Example: `  lockkeeper status
   lockkeeper status --json | jq '.held[].write_paths'`,
 		Args: exactly(0, "no arguments"),
@@ -42,6 +43,9 @@ others that landings met: both are kept, see lockkeeper rescue.`,
 				}
 				if err := s.gatherRescued(cmd.Context(), a); err != nil {
 					fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", clean(err.Error()))
+				}
+				if err := s.gatherQueue(cmd.Context(), a); err != nil {
+					return err
 				}
 				live := s.ids()
 				a.Tokens.Sweep(func(id string) bool { return live[id] })
@@ -71,6 +75,8 @@ type status struct {
 	Gaps      []entry `json:"gaps"`      // writes that the gate refused
 	Displaced []entry `json:"displaced"` // edits of others that landings met
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
+
+	queueStatus
 }
 
 // ids is the set of all grants and requests.
@@ -164,6 +170,7 @@ func (p *program) showStatus(s *status) error {
 	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
 		p.showRescued(s)
+		p.showQueue(&s.queueStatus)
 		p.advise("lockkeeper lock exec --write PATH -- COMMAND")
 		return nil
 	}
@@ -183,6 +190,7 @@ func (p *program) showStatus(s *status) error {
 		waits(s.Waiting, now, few(p.Out, pathsShown), few(p.Out, holdersShown)).print(p.Out, paint)
 	}
 	p.showRescued(s)
+	p.showQueue(&s.queueStatus)
 	return nil
 }
 

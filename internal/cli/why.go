@@ -22,18 +22,30 @@ const eventsShown = 8
 
 func (p *program) whyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "why PATH | HOLDER | GRANT",
+		Use:   "why PATH | HOLDER | GRANT | ITEM",
 		Short: "Why something is locked, or somebody waits",
 		Long: `Say why: of a path, who holds it and who waits for it in which order; of a
 holder, what it holds, what it waits for and on whom; of a grant, all that is
-known. Then the latest events about it. An id is a grant; the name of somebody
-who holds or waits is a holder; anything else is a path.`,
+known. Then the latest events about it. Of an item of the queue: what it waits
+for, who is in its way and when it may start; where it runs; or why it failed.
+
+An id is a grant, or an item such as j12; the name of somebody who holds or waits
+is a holder; a path that is there is a path; the key of an item, or what it is
+called, is an item; anything else is a path.`,
 		Example: `  lockkeeper why app/user.rb
+  lockkeeper why j12
   lockkeeper why otter
   lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
-		Args: exactly(1, "one path, holder or grant"),
+		Args: exactly(1, "one path, holder, grant or item"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd.Context(), func(a *app.App) error {
+			return p.withQueue(cmd.Context(), p.settings(), func(a *app.App, q *app.Queue) error {
+				it, err := p.itemNamed(cmd.Context(), a, q, args[0])
+				if err != nil {
+					return err
+				}
+				if it != nil {
+					return p.whyItem(cmd.Context(), a, q, it.ID)
+				}
 				answer, err := p.why(cmd.Context(), a, args[0])
 				if err != nil {
 					return err
@@ -104,9 +116,11 @@ func looksLikeGrant(name string) bool {
 
 // looksLikePath says that a name is surely no holder of the past.
 func (p *program) looksLikePath(name string) bool {
-	if strings.ContainsAny(name, "/.") {
-		return true
-	}
+	return strings.ContainsAny(name, "/.") || p.exists(name)
+}
+
+// exists reports whether there is something at a path as it was typed.
+func (p *program) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(p.base(), name))
 	return err == nil
 }

@@ -30,15 +30,21 @@ type Config struct {
 
 	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Agent processes at once."`
 	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Model API calls at once, apart from the agent processes."`
+	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" doc:"Test runs at once. More than one only where they do not share a database or a port: each finds a number of its own in LOCKKEEPER_SLOT."`
 	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing tests are given back to an agent."`
 	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing CI checks are given back to an agent."`
 	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before that counts as one retry."`
 	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Retries after which blocked work goes to the error state."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before it reserves them, so that nobody overtakes it any more."`
+	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" doc:"How often queued work whose worker vanished is started before it goes to the error state."`
 	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often leases that ran out are looked for. A safety net: acquiring does not wait for it."`
 
 	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" doc:"Submitted jobs running at once."`
 	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Submitted jobs running at once in one project."`
 	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Submitted map jobs running at once in one project."`
+	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" doc:"Submitted jobs of class cpu running at once."`
+
+	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this node reaches. In a multi-node deployment queued work names its root, and goes to nodes that reach it. Nodes that share this file and differ set LOCKKEEPER_ROOTS."`
 
 	Events Events `key:"events" doc:"How much of the event record is kept: whichever limit is reached first."`
 
@@ -77,14 +83,18 @@ func Default() *Config {
 		Store:                          ".lockkeeper/state.db",
 		MaxClaudeConcurrency:           12,
 		MaxAPIConcurrency:              20,
+		MaxTestConcurrency:             1,
 		MaxFixAttempts:                 2,
 		MaxCIFixAttempts:               2,
 		LockTimeout:                    300 * time.Second,
 		MaxLockRetries:                 11,
+		EscalateAfter:                  10 * time.Minute,
+		MaxAttempts:                    3,
 		ReaperInterval:                 30 * time.Second,
 		MaxGlobalJobs:                  16,
 		MaxJobsPerProject:              8,
 		MaxConcurrentMapJobsPerProject: 2,
+		MaxCPUJobs:                     4,
 		Events:                         Events{Retention: 30 * 24 * time.Hour, MaxRows: 1_000_000},
 		Gate: Gate{
 			AllowedWritePaths: []string{"app/controllers", "app/views", "app/models", "app/services", "test/"},
@@ -123,6 +133,33 @@ func (c *Config) CheckDeployment() error {
 	return &lockkeeper.InputError{Field: "deployment",
 		Reason: fmt.Sprintf("not declared, and the store %s from %s can be shared by several machines", Redact(c.Store), c.source("store")),
 		Next:   "write `deployment: single-node` or `deployment: multi-node` into " + FileName + ", or set LOCKKEEPER_DEPLOYMENT"}
+}
+
+// RootOf is the root that queued work is on: the named one, or the only one that this
+// node reaches. Where several machines work, it must be clear which.
+func (c *Config) RootOf(named string) (string, error) {
+	if named != "" || c.Deployment != MultiNode {
+		return named, nil
+	}
+	switch len(c.Roots) {
+	case 0:
+		return "", c.unclear("nobody said which root the work is on, nor which this node reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
+	case 1:
+		return c.Roots[0], nil
+	}
+	return "", c.unclear("nobody said which root the work is on, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
+}
+
+// CheckReach refuses a worker that has not said what it reaches, where that matters.
+func (c *Config) CheckReach() error {
+	if c.Deployment != MultiNode || len(c.Roots) > 0 {
+		return nil
+	}
+	return c.unclear("nobody said which roots this node reaches, so no work can be sent to it", "name them with --root, or set LOCKKEEPER_ROOTS")
+}
+
+func (c *Config) unclear(what, next string) error {
+	return &lockkeeper.InputError{Field: "roots", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
 }
 
 // Value is one configured value as it is shown to people.

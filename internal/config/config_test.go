@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -54,7 +55,12 @@ func TestDefaults(t *testing.T) {
 		"space":                               "",
 		"max_claude_concurrency":              "12",
 		"max_api_concurrency":                 "20",
+		"max_test_concurrency":                "1",
 		"max_lock_retries":                    "11",
+		"escalate_after":                      "10m",
+		"max_attempts":                        "3",
+		"max_cpu_jobs":                        "4",
+		"roots":                               "",
 		"max_fix_attempts":                    "2",
 		"max_ci_fix_attempts":                 "2",
 		"lock_timeout":                        "5m",
@@ -135,10 +141,7 @@ func TestEnvironmentReachesEveryNamedField(t *testing.T) {
 		if f.env == "" {
 			continue
 		}
-		text := f.shown()
-		if f.enum != nil {
-			text = f.enum[0]
-		}
+		text := cmp.Or(f.shown(), f.example)
 		c, err := Load("", environ(map[string]string{f.env: text}), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -420,7 +423,7 @@ func TestSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Deployment = "" // it has no default that could be written
+	c.Deployment, c.Roots = "", nil // they have no default that could be written
 	defaults := Default().Values()
 	for i, v := range c.Values() {
 		if v.Key == "space" { // init's to write

@@ -16,14 +16,15 @@ import (
 
 // field is one value of a Config: where it is kept and what it may be.
 type field struct {
-	key   string // dotted, as in events.retention
-	env   string
-	doc   string
-	enum  []string
-	form  string // what a text, or each of a list, must match; empty: anything
-	min   int64  // of numbers and durations, both ends included
-	max   int64
-	value reflect.Value // settable, in the Config the field was made from
+	key     string // dotted, as in events.retention
+	env     string
+	doc     string
+	example string // an example for the sample, where there is no default; empty: none
+	enum    []string
+	form    string // what a text, or each of a list, must match; empty: anything
+	min     int64  // of numbers and durations, both ends included
+	max     int64
+	value   reflect.Value // settable, in the Config the field was made from
 }
 
 // fieldsOf lists the values of c in the order of the struct, entries of maps by
@@ -67,9 +68,10 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), form: tag.Get("pattern"), value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		f.enum = strings.Fields(enum)
+		f.example = f.enum[0]
 	}
 	limit := func(text string, into *int64) {
 		n, err := f.number(text)

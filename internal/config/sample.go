@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -16,7 +17,8 @@ func Sample() string {
 	var open []string         // the headings above the current line
 	said := map[string]bool{} // what one lease explains the others need not
 	for _, f := range fieldsOf(Default()) {
-		if f.form != "" { // it has no default that could be shown; init writes it
+		value := cmp.Or(f.shown(), f.example) // what is not declared cannot be written
+		if value == "" {                      // init writes it
 			continue
 		}
 		path := strings.Split(f.key, ".")
@@ -38,10 +40,6 @@ func Sample() string {
 		if !said[f.doc] {
 			said[f.doc] = true
 			fmt.Fprintf(&b, "%s# %s\n", indent(len(groups)), f.doc)
-		}
-		value := f.shown()
-		if value == "" { // not declared, which cannot be written
-			value = f.enum[0]
 		}
 		if f.isList() {
 			value = "[" + value + "]"

@@ -69,8 +69,15 @@ func property(f field) map[string]any {
 		}
 		p["anyOf"] = []any{seconds, map[string]any{"type": "string", "pattern": durationPattern}}
 	case f.isList():
-		p["type"], p["minItems"], p["default"] = "array", 1, f.value.Interface()
-		p["items"] = map[string]any{"type": "string", "minLength": 1}
+		p["type"], p["minItems"] = "array", 1
+		if f.value.Len() > 0 {
+			p["default"] = f.value.Interface()
+		}
+		items := map[string]any{"type": "string", "minLength": 1}
+		if f.form != "" {
+			items["pattern"] = f.form
+		}
+		p["items"] = items
 	case f.value.Kind() == reflect.String:
 		p["type"] = "string"
 		if f.enum != nil {
@@ -196,6 +203,9 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"gate: {allowed_write_paths: [a, 3]}":    shape,
 		"gate: {allowed_write_paths: [[a]]}":     shape,
 		"gate: {allowed_write_paths: [\"\"]}":    shape,
+		"roots: [main, site-2]":                  good,
+		"roots: []":                              shape,
+		"roots: [\"a b\"]":                       shape,
 		"gate: {allowed_write_paths: [../x]}":    meaning,
 		"gate: {allowed_write_paths: [/etc]}":    meaning,
 	}

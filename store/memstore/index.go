@@ -10,7 +10,7 @@ import (
 
 // runSize is how many seats a run holds at most: few enough to be moved in no
 // time, many enough that there are few runs.
-const runSize = 512
+const runSize = 128
 
 // index is a sorted list of some of the seats, in runs, so that adding and
 // removing one moves few others, whatever their number.
