@@ -133,19 +133,32 @@ func (a *Act) Claim(id string, holder *lockkeeper.Process) (held *Held, gone boo
 	return &Held{next, token, began}, false, nil
 }
 
+// Freed is what came of Act.Free.
+type Freed uint8
+
+// What can come of it.
+const (
+	FreedNow  Freed = iota
+	FreedGone       // it was not there any more
+	Unsettled       // something is decided under it that may not be done: nothing was changed
+)
+
 // Free gives a grant back, or takes a request out of the line, with the event that
-// says so; an id that is gone is harmless. A grant under which something is decided
-// that may not be done cannot be freed like this: unsettled says so, and nothing is
-// changed.
-func (a *Act) Free(id string, ev lockkeeper.Event) (unsettled bool, err error) {
+// says so. An event without an actor is its holder's.
+func (a *Act) Free(id string, ev lockkeeper.Event) (Freed, error) {
 	rec, err := a.s.tx.Get(id)
-	if err != nil || rec == nil {
-		return false, err
+	switch {
+	case err != nil:
+		return FreedGone, err
+	case rec == nil:
+		return FreedGone, nil
+	case rec.State > lockkeeper.StateHeld:
+		return Unsettled, nil
 	}
-	if rec.State > lockkeeper.StateHeld {
-		return true, nil
+	if ev.Actor == (lockkeeper.Actor{}) {
+		ev.Actor = lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}
 	}
-	return false, a.s.free(rec, ev)
+	return FreedNow, a.s.free(rec, ev)
 }
 
 // Settle brings what was decided under a grant to its end, outside of transactions.

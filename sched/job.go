@@ -159,8 +159,8 @@ func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeep
 		if err != nil {
 			return false, err
 		}
-		if unsettled, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || unsettled {
-			return unsettled, err
+		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.Unsettled {
+			return true, err
 		}
 		change(it)
 		return false, j.q.putBack(a, it, reason)
@@ -195,17 +195,12 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err != nil {
 		return false, err
 	}
-	rec, err := a.Tx().Get(it.GrantID)
-	if err != nil {
-		return false, err
-	}
-	if rec == nil {
+	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{"status": string(outcome(failure))}})
+	switch {
+	case err != nil || freed == lock.Unsettled:
+		return true, err
+	case freed == lock.FreedGone:
 		return false, q.putBack(a, it, "its grant was lost while it ran")
-	}
-	ev := lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
-		Data: map[string]string{"status": string(outcome(failure))}}
-	if unsettled, err = a.Free(it.GrantID, ev); err != nil || unsettled {
-		return unsettled, err
 	}
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return false, err
