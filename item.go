@@ -85,21 +85,23 @@ type Failure struct {
 // IsHolding reports whether an item that stands in a line is a lifecycle under way.
 func (it *Item) IsHolding() bool { return it.Status == ItemDispatched }
 
-// CompareItems is the order of a line: lifecycles under way, the escalated, rank,
-// turns of the projects, and who came first.
-func CompareItems(a, b *Item) int {
-	return cmp.Or(trueFirst(a.IsHolding(), b.IsHolding()), trueFirst(a.Escalated, b.Escalated),
-		cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Seq, b.Seq))
+// Standing is the place of an item in a line before its rank counts: lifecycles under
+// way first, and the escalated before others.
+func (it *Item) Standing() int {
+	standing := 3
+	if it.IsHolding() {
+		standing -= 2
+	}
+	if it.Escalated {
+		standing--
+	}
+	return standing
 }
 
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
+// CompareItems is the order of a line: standing, rank, turns of the projects, and who
+// came first.
+func CompareItems(a, b *Item) int {
+	return cmp.Or(cmp.Compare(a.Standing(), b.Standing()), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Seq, b.Seq))
 }
 
 // Clone copies an item; what stays the same is shared.
@@ -204,12 +206,13 @@ type ItemQuery struct {
 	Latest bool // newest first
 }
 
-// Census counts items.
+// Census counts items: queued ones that are ready or parked, and those that are
+// dispatched, completed or in the error state.
 type Census struct {
 	Ready, Parked, Running, Completed, Failed int
 }
 
-// Queued is how many wait.
+// Queued is how many wait to be dispatched.
 func (c Census) Queued() int { return c.Ready + c.Parked }
 
 // QueueReader reads the queue of a space. Items it returns are shared: a caller
@@ -243,7 +246,8 @@ type QueueReader interface {
 type QueueTx interface {
 	// InsertItem adds an item; its id, number and key must be new.
 	InsertItem(*Item) error
-	// SaveItem stores what can change of an item: the fields from Phase on.
+	// SaveItem stores what can change of an item: the fields from Phase on but
+	// QueuedAt.
 	SaveItem(*Item) error
 	// DueItems lists items whose Due is not later than now, the earliest first.
 	DueItems(now Instant, limit int) ([]*Item, error)

@@ -6,7 +6,8 @@ import (
 	"lockkeeper"
 )
 
-// Depth is how many items are queued.
+// Depth is how many items are queued. Lifecycles that wait for a slot are not among
+// them.
 func (q *Queue) Depth(ctx context.Context) (n int, err error) {
 	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
 		c, err := r.Census()

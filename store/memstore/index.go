@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"sort"
@@ -8,47 +9,61 @@ import (
 	"lockkeeper"
 )
 
-// runSize is how many seats a run holds at most: few enough to be moved in no
+// runSize is how many entries a run holds at most: few enough to be moved in no
 // time, many enough that there are few runs.
 const runSize = 128
 
-// index is a sorted list of some of the seats, in runs, so that adding and
+// index is a sorted list of some of the items, in runs, so that adding and
 // removing one moves few others, whatever their number.
 type index struct {
-	has     func(*lockkeeper.Item) bool
-	compare func(a, b *lockkeeper.Item) int // never 0 for the items of two seats
-	runs    [][]*seat                       // none is empty
+	// position says where an item stands, and whether it does at all. No two
+	// items stand in the same place.
+	position func(*lockkeeper.Item) (p position, in bool)
+	runs     [][]placed // none is empty
+}
+
+// position is a place in an index: in one of its lines, and there in the order of
+// CompareItems. It is kept beside the items because looking through many of them
+// costs more than comparing does.
+type position struct {
+	line     string
+	standing uint8
+	rank     int64
+	tag      uint64
+	seq      uint64
+}
+
+type placed struct {
+	position
+	seat *seat
 }
 
 // seat is the place of an item. The item in it is replaced, never changed.
 type seat struct{ *lockkeeper.Item }
 
-// moves reports whether a seat stands elsewhere with the next item in it.
-func (x *index) moves(old, next *lockkeeper.Item) bool {
-	is, will := x.has(old), x.has(next)
-	return is != will || is && x.compare(old, next) != 0
+func (p *position) compare(q *position) int {
+	if p.line != q.line {
+		return cmp.Compare(p.line, q.line)
+	}
+	return cmp.Or(cmp.Compare(p.standing, q.standing), cmp.Compare(p.rank, q.rank), cmp.Compare(p.tag, q.tag), cmp.Compare(p.seq, q.seq))
 }
 
-// find is the place of the first item that does not come before what is sought,
-// or else the one after the last of all.
-func (x *index) find(before func(*lockkeeper.Item) bool) (run, i int) {
-	run = sort.Search(len(x.runs), func(n int) bool { return !before(x.runs[n][len(x.runs[n])-1].Item) })
+// find is the place of the first that does not come before what is sought, or else
+// the one after the last of all.
+func (x *index) find(before func(*position) bool) (run, i int) {
+	run = sort.Search(len(x.runs), func(n int) bool { return !before(&x.runs[n][len(x.runs[n])-1].position) })
 	if run == len(x.runs) {
 		return run, 0
 	}
-	return run, sort.Search(len(x.runs[run]), func(n int) bool { return !before(x.runs[run][n].Item) })
+	return run, sort.Search(len(x.runs[run]), func(n int) bool { return !before(&x.runs[run][n].position) })
 }
 
-func (x *index) place(it *lockkeeper.Item) (run, i int) {
-	return x.find(func(other *lockkeeper.Item) bool { return x.compare(other, it) < 0 })
+func (x *index) place(p position) (run, i int) {
+	return x.find(func(other *position) bool { return other.compare(&p) < 0 })
 }
 
-// add takes a seat up if its item belongs here.
-func (x *index) add(s *seat) {
-	if !x.has(s.Item) {
-		return
-	}
-	run, i := x.place(s.Item)
+func (x *index) add(p position, s *seat) {
+	run, i := x.place(p)
 	if run == len(x.runs) { // the last of all
 		if run == 0 {
 			x.runs = append(x.runs, nil)
@@ -57,42 +72,69 @@ func (x *index) add(s *seat) {
 		}
 		i = len(x.runs[run])
 	}
-	x.runs[run] = slices.Insert(x.runs[run], i, s)
-	if seats := x.runs[run]; len(seats) > runSize {
-		second := append(make([]*seat, 0, runSize), seats[runSize/2:]...)
-		clear(seats[runSize/2:])
-		x.runs[run] = seats[:runSize/2]
+	x.runs[run] = slices.Insert(x.runs[run], i, placed{p, s})
+	if places := x.runs[run]; len(places) > runSize {
+		second := append(make([]placed, 0, runSize), places[runSize/2:]...)
+		clear(places[runSize/2:])
+		x.runs[run] = places[:runSize/2]
 		x.runs = slices.Insert(x.runs, run+1, second)
 	}
 }
 
-// remove forgets a seat if its item belongs here.
-func (x *index) remove(s *seat) {
-	if !x.has(s.Item) {
-		return
-	}
-	run, i := x.place(s.Item)
+func (x *index) remove(p position) {
+	run, i := x.place(p)
 	x.runs[run] = slices.Delete(x.runs[run], i, i+1)
 	if len(x.runs[run]) == 0 {
 		x.runs = slices.Delete(x.runs, run, run+1)
 	}
 }
 
+// exchange moves a seat from where the old item stands to where the next one
+// does; nil stands for none.
+func (x *index) exchange(s *seat, old, next *lockkeeper.Item) {
+	var from, to position
+	var is, will bool
+	if old != nil {
+		from, is = x.position(old)
+	}
+	if next != nil {
+		to, will = x.position(next)
+	}
+	if is && will && from == to {
+		return
+	}
+	if is {
+		x.remove(from)
+	}
+	if will {
+		x.add(to, s)
+	}
+}
+
 // first is the first item that does not come before what is sought; nil: none.
-func (x *index) first(before func(*lockkeeper.Item) bool) *lockkeeper.Item {
+func (x *index) first(before func(*position) bool) *lockkeeper.Item {
 	for it := range x.from(before) {
 		return it
 	}
 	return nil
 }
 
+// firstOf is the first item of a line; nil: none.
+func (x *index) firstOf(line string) *lockkeeper.Item {
+	run, i := x.find(func(p *position) bool { return p.line < line })
+	if run == len(x.runs) || x.runs[run][i].line != line {
+		return nil
+	}
+	return x.runs[run][i].seat.Item
+}
+
 // from lists all that do not come before what is sought.
-func (x *index) from(before func(*lockkeeper.Item) bool) iter.Seq[*lockkeeper.Item] {
+func (x *index) from(before func(*position) bool) iter.Seq[*lockkeeper.Item] {
 	return func(yield func(*lockkeeper.Item) bool) {
 		run, i := x.find(before)
 		for ; run < len(x.runs); run, i = run+1, 0 {
 			for ; i < len(x.runs[run]); i++ {
-				if !yield(x.runs[run][i].Item) {
+				if !yield(x.runs[run][i].seat.Item) {
 					return
 				}
 			}
@@ -101,12 +143,12 @@ func (x *index) from(before func(*lockkeeper.Item) bool) iter.Seq[*lockkeeper.It
 }
 
 // downFrom lists all that come before what is sought, the last of them first.
-func (x *index) downFrom(before func(*lockkeeper.Item) bool) iter.Seq[*lockkeeper.Item] {
+func (x *index) downFrom(before func(*position) bool) iter.Seq[*lockkeeper.Item] {
 	return func(yield func(*lockkeeper.Item) bool) {
 		run, i := x.find(before)
 		for {
 			for i--; i >= 0; i-- {
-				if !yield(x.runs[run][i].Item) {
+				if !yield(x.runs[run][i].seat.Item) {
 					return
 				}
 			}

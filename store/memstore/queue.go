@@ -34,85 +34,54 @@ type turn struct {
 }
 
 func newQueue() queue {
-	all := func(*lockkeeper.Item) bool { return true }
-	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
 	return queue{
 		byID: map[string]*seat{}, byKey: map[string]*seat{},
 		slots: map[string]int{}, turns: map[turn]uint64{}, workers: map[string]lockkeeper.Worker{},
-		bySeq: index{has: all, compare: bySeq},
-		status: index{has: all, compare: func(a, b *lockkeeper.Item) int {
-			if a.Status != b.Status {
-				return cmp.Compare(a.Status, b.Status)
-			}
-			return bySeq(a, b)
+		bySeq: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return position{seq: it.Seq}, true
 		}},
-		ready: index{
-			has: func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady },
-			compare: func(a, b *lockkeeper.Item) int {
-				if a.Root != b.Root {
-					return cmp.Compare(a.Root, b.Root)
-				}
-				return lockkeeper.CompareItems(a, b)
-			},
-		},
-		parked: index{
-			has: func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageParked },
-			compare: func(a, b *lockkeeper.Item) int {
-				if a.ParkedOn != b.ParkedOn {
-					return cmp.Compare(a.ParkedOn, b.ParkedOn)
-				}
-				return lockkeeper.CompareItems(a, b)
-			},
-		},
-		due: index{
-			has:     func(it *lockkeeper.Item) bool { return it.Due > 0 },
-			compare: func(a, b *lockkeeper.Item) int { return cmp.Or(cmp.Compare(a.Due, b.Due), bySeq(a, b)) },
-		},
+		status: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return position{line: string(it.Status), seq: it.Seq}, true
+		}},
+		ready: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return inLine(it.Root, it), it.Stage == lockkeeper.StageReady
+		}},
+		parked: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return inLine(it.ParkedOn, it), it.Stage == lockkeeper.StageParked
+		}},
+		due: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return position{rank: int64(it.Due), seq: it.Seq}, it.Due > 0
+		}},
 	}
 }
 
-func (q *queue) indexes() [5]*index {
-	return [...]*index{&q.bySeq, &q.status, &q.ready, &q.parked, &q.due}
+// inLine is the position of an item in a line.
+func inLine(line string, it *lockkeeper.Item) position {
+	return position{line: line, standing: uint8(it.Standing()), rank: int64(it.Rank), tag: it.Tag, seq: it.Seq}
 }
 
-func (q *queue) add(s *seat) {
-	for _, x := range q.indexes() {
-		x.add(s)
+// exchange changes what is in a seat; nil stands for nothing.
+func (q *queue) exchange(s *seat, next *lockkeeper.Item) {
+	old := s.Item
+	for _, x := range []*index{&q.bySeq, &q.status, &q.ready, &q.parked, &q.due} {
+		x.exchange(s, old, next)
 	}
-	q.byID[s.ID] = s
-	if s.Key != "" {
-		q.byKey[s.Key] = s
+	if old != nil {
+		q.count(old, -1)
 	}
-	q.count(s.Item, 1)
-}
-
-func (q *queue) remove(s *seat) {
-	for _, x := range q.indexes() {
-		x.remove(s)
-	}
-	delete(q.byID, s.ID)
-	delete(q.byKey, s.Key)
-	q.count(s.Item, -1)
-}
-
-// replace changes what is in a seat. Wherever that moves it, it leaves its place
-// as the old item before it takes another.
-func (q *queue) replace(s *seat, next *lockkeeper.Item) {
-	indexes := q.indexes()
-	for i, x := range indexes {
-		if x.moves(s.Item, next) {
-			x.remove(s)
-		} else {
-			indexes[i] = nil
-		}
-	}
-	q.count(s.Item, -1)
 	s.Item = next
-	q.count(s.Item, 1)
-	for _, x := range indexes {
-		if x != nil {
-			x.add(s)
+	if next != nil {
+		q.count(next, 1)
+	}
+	switch {
+	case old == nil:
+		q.byID[next.ID] = s
+		if next.Key != "" {
+			q.byKey[next.Key] = s
 		}
+	case next == nil:
+		delete(q.byID, old.ID)
+		delete(q.byKey, old.Key)
 	}
 }
 
@@ -132,7 +101,7 @@ func (s *seat) item() *lockkeeper.Item {
 
 // numbered finds an item by its number.
 func (q *queue) numbered(seq uint64) *lockkeeper.Item {
-	it := q.bySeq.first(func(it *lockkeeper.Item) bool { return it.Seq < seq })
+	it := q.bySeq.first(func(p *position) bool { return p.seq < seq })
 	if it == nil || it.Seq != seq {
 		return nil
 	}
@@ -154,27 +123,26 @@ func (q *queue) prune(before time.Time) {
 		}
 	}
 	for _, it := range gone {
-		q.remove(q.byID[it.ID])
+		q.exchange(q.byID[it.ID], nil)
 	}
 }
 
 // ofStatus lists what a query for a status can mean, and then others.
 func (q *queue) ofStatus(ask lockkeeper.ItemQuery) iter.Seq[*lockkeeper.Item] {
+	line := string(ask.Status)
 	if ask.Latest {
-		return q.status.downFrom(func(it *lockkeeper.Item) bool {
-			return it.Status < ask.Status || it.Status == ask.Status && (ask.After == 0 || it.Seq < ask.After)
+		return q.status.downFrom(func(p *position) bool {
+			return p.line < line || p.line == line && (ask.After == 0 || p.seq < ask.After)
 		})
 	}
-	return q.status.from(func(it *lockkeeper.Item) bool {
-		return it.Status < ask.Status || it.Status == ask.Status && it.Seq <= ask.After
-	})
+	return q.status.from(func(p *position) bool { return p.line < line || p.line == line && p.seq <= ask.After })
 }
 
 func (q *queue) ofAny(ask lockkeeper.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	if ask.Latest {
-		return q.bySeq.downFrom(func(it *lockkeeper.Item) bool { return ask.After == 0 || it.Seq < ask.After })
+		return q.bySeq.downFrom(func(p *position) bool { return ask.After == 0 || p.seq < ask.After })
 	}
-	return q.bySeq.from(func(it *lockkeeper.Item) bool { return it.Seq <= ask.After })
+	return q.bySeq.from(func(p *position) bool { return p.seq <= ask.After })
 }
 
 func (t *tx) Item(id string) (*lockkeeper.Item, error) { return t.queue.byID[id].item(), nil }
@@ -196,33 +164,25 @@ func (t *tx) Items(q lockkeeper.ItemQuery) (out []*lockkeeper.Item, err error) {
 }
 
 func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
-	it := t.queue.ready.first(func(it *lockkeeper.Item) bool { return it.Root < root })
-	if it == nil || it.Root != root {
-		return nil, nil
-	}
-	return it, nil
+	return t.queue.ready.firstOf(root), nil
 }
 
 func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
-	it := t.queue.parked.first(func(it *lockkeeper.Item) bool { return it.ParkedOn < key })
-	if it == nil || it.ParkedOn != key {
-		return nil, nil
-	}
-	return it, nil
+	return t.queue.parked.firstOf(key), nil
 }
 
 func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
-	it := t.queue.parked.first(func(it *lockkeeper.Item) bool { return it.ParkedOn < prefix })
+	it := t.queue.parked.first(func(p *position) bool { return p.line < prefix })
 	for it != nil && strings.HasPrefix(it.ParkedOn, prefix) {
 		last := it.ParkedOn
 		keys = append(keys, last)
-		it = t.queue.parked.first(func(it *lockkeeper.Item) bool { return it.ParkedOn <= last })
+		it = t.queue.parked.first(func(p *position) bool { return p.line <= last })
 	}
 	return keys, nil
 }
 
 func (t *tx) NextDue() (lockkeeper.Instant, error) {
-	it := t.queue.due.first(func(*lockkeeper.Item) bool { return false })
+	it := t.queue.due.first(func(*position) bool { return false })
 	if it == nil {
 		return 0, nil
 	}
@@ -230,7 +190,7 @@ func (t *tx) NextDue() (lockkeeper.Instant, error) {
 }
 
 func (t *tx) DueItems(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item, err error) {
-	for it := range t.queue.due.from(func(*lockkeeper.Item) bool { return false }) {
+	for it := range t.queue.due.from(func(*position) bool { return false }) {
 		if it.Due > now || len(out) >= limit {
 			break
 		}
@@ -242,12 +202,12 @@ func (t *tx) DueItems(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item
 func (t *tx) Census() (c lockkeeper.Census, err error) {
 	for _, it := range t.queue.byID {
 		switch {
+		case it.Status == lockkeeper.ItemDispatched:
+			c.Running++
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
 		case it.Stage == lockkeeper.StageParked:
 			c.Parked++
-		case it.Stage == lockkeeper.StageRunning:
-			c.Running++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
 		case it.Status == lockkeeper.ItemError:
@@ -273,15 +233,12 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	if q.byID[it.ID] != nil || q.numbered(it.Seq) != nil || it.Key != "" && q.byKey[it.Key] != nil {
 		return fmt.Errorf("item %s with number %d and key %q is not new", it.ID, it.Seq, it.Key)
 	}
-	s := &seat{it.Clone()}
-	q.add(s)
-	t.undo = append(t.undo, undo{kind: undoOther, other: func() { q.remove(s) }})
+	t.exchangeItem(&seat{}, it.Clone())
 	return nil
 }
 
 func (t *tx) SaveItem(it *lockkeeper.Item) error {
-	q := &t.queue
-	s := q.byID[it.ID]
+	s := t.queue.byID[it.ID]
 	if s == nil {
 		return fmt.Errorf("item %s is not stored", it.ID)
 	}
@@ -289,9 +246,14 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	next.Seq, next.Key, next.Workflow, next.Unit, next.Project, next.Class = old.Seq, old.Key, old.Workflow, old.Unit, old.Project, old.Class
 	next.Locks, next.Policy, next.Caps, next.After, next.Root = old.Locks, old.Policy, old.Caps, old.After, old.Root
 	next.Command, next.Dir, next.By, next.QueuedAt = old.Command, old.Dir, old.By, old.QueuedAt
-	q.replace(s, next)
-	t.undo = append(t.undo, undo{kind: undoOther, other: func() { q.replace(s, old) }})
+	t.exchangeItem(s, next)
 	return nil
+}
+
+func (t *tx) exchangeItem(s *seat, next *lockkeeper.Item) {
+	old := s.Item
+	t.queue.exchange(s, next)
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() { t.queue.exchange(s, old) }})
 }
 
 func (t *tx) TakeSlots(pool string, n int) error {

@@ -50,18 +50,6 @@ type itemBody struct {
 	QueuedAt time.Time        `json:"queued_at"`
 }
 
-// standing is the place of an item in a line before its rank counts.
-func standing(it *lockkeeper.Item) int64 {
-	place := int64(3)
-	if it.IsHolding() {
-		place -= 2
-	}
-	if it.Escalated {
-		place--
-	}
-	return place
-}
-
 func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
 	var b itemBody
 	if err := decode(r.body, &b); err != nil {
@@ -180,7 +168,7 @@ func changing(it *lockkeeper.Item) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), standing(it), int64(it.Rank), int64(it.Tag), it.ParkedOn, it.RousedBy,
+	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Standing()), int64(it.Rank), int64(it.Tag), it.ParkedOn, it.RousedBy,
 		int64(it.Since), int64(it.Blocked), int64(it.Due), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
 		it.Shuns, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
 }

@@ -31,9 +31,9 @@ const (
 	dueItemsSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
 
 	// Each count is of the entries of an index; a few rows are looked at.
-	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1),
- (SELECT count(*) FROM items WHERE stage = 2 AND space + 0 = $1),
- (SELECT count(*) FROM items WHERE status = 'dispatched' AND status <> '' AND space + 0 = $1 AND stage = 3),
+	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1 AND status = 'queued'),
+ (SELECT count(*) FROM items WHERE stage = 2 AND space + 0 = $1 AND status = 'queued'),
+ (SELECT count(*) FROM items WHERE status = 'dispatched' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'error' AND status <> '' AND space + 0 = $1)`
 

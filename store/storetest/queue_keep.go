@@ -80,12 +80,12 @@ func numbers(items []*lockkeeper.Item) (out []uint64) {
 func census(all []*lockkeeper.Item) (c lockkeeper.Census) {
 	for _, it := range all {
 		switch {
+		case it.Status == lockkeeper.ItemDispatched:
+			c.Running++
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
 		case it.Stage == lockkeeper.StageParked:
 			c.Parked++
-		case it.Stage == lockkeeper.StageRunning:
-			c.Running++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
 		default:

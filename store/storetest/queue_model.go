@@ -200,13 +200,19 @@ func (m queueModel) agreesBeside(t *testing.T, r lockkeeper.Reader) {
 // shows: SW-31 PL-51 CF-24 DL-3
 func testRandomQueue(t *testing.T, f Fixture) {
 	rnd := rand.New(rand.NewPCG(seedOf(t), 3))
+	for range Torture() {
+		randomQueue(t, f, rnd)
+	}
+}
+
+func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 	clock := NewClock()
 	handles := []lockkeeper.Store{open(t, f, clock)}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, handles[0], clock))
 	}
 	model := queueModel{map[string]*lockkeeper.Item{}, map[string]int{}, map[int]uint64{}, map[string]lockkeeper.Instant{}}
-	for round := range min(f.Random, 2_000) * Torture() {
+	for round := range min(f.Random, 800) {
 		next, fails := model.clone(), rnd.IntN(4) == 0
 		var did []string
 		err := handles[rnd.IntN(len(handles))].Update(t.Context(), func(tx lockkeeper.Tx) error {
