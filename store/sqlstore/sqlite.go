@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 )
@@ -42,7 +43,7 @@ type SQLite struct {
 	space  string
 	opt    Options
 	file   *os.File // the database as it was opened: path must still lead to it
-	opened fs.FileInfo
+	opened unix.Stat_t
 	turn   *turn
 
 	belfry belfry
@@ -86,7 +87,7 @@ func openSQLite(ctx context.Context, s *SQLite) (_ *SQLite, err error) {
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
 		return nil, openProblem(s.path, err)
 	}
-	if s.opened, err = s.file.Stat(); err != nil {
+	if err = unix.Fstat(int(s.file.Fd()), &s.opened); err != nil {
 		s.file.Close()
 		return nil, openProblem(s.path, err)
 	}

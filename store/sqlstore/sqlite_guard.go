@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 )
@@ -18,15 +18,16 @@ import (
 // was opened: somebody removed or replaced the database under its users, and a
 // lock taken in one of the two files would not be seen in the other.
 func (s *SQLite) unreplaced() error {
-	now, err := os.Stat(s.path)
-	if err == nil && os.SameFile(s.opened, now) {
-		return s.oneName(now)
+	var now unix.Stat_t
+	err := unix.Stat(s.path, &now)
+	if err == nil && now.Dev == s.opened.Dev && now.Ino == s.opened.Ino {
+		return s.oneName(&now)
 	}
 	reason := "the lock database was replaced by another file"
 	if errors.Is(err, fs.ErrNotExist) {
 		reason = "the lock database was removed"
 	} else if err != nil {
-		return openProblem(s.path, err)
+		return openProblem(s.path, &fs.PathError{Op: "stat", Path: s.path, Err: err})
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
 		Next: "stop every holder here, put the database back or run `lockkeeper init --new-world`"}
@@ -34,9 +35,8 @@ func (s *SQLite) unreplaced() error {
 
 // oneName refuses a database with hard links: opened by another name, it would
 // have another log of writes.
-func (s *SQLite) oneName(info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Nlink == 1 {
+func (s *SQLite) oneName(st *unix.Stat_t) error {
+	if st.Nlink == 1 {
 		return nil
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: fmt.Sprintf("the lock database has %d names (hard links)", st.Nlink), Next: "remove the others"}
