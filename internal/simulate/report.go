@@ -1,0 +1,200 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/sched"
+)
+
+// Span is a length of time, in JSON as seconds.
+type Span time.Duration
+
+// MarshalJSON spells it in seconds.
+func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
+
+// Options of a simulation.
+type Options struct {
+	Slots     int           // agents at once
+	Orders    int           // how many random orders to compare with; 0: none
+	Scheduler sched.Options // as it will really be
+}
+
+// Report is what a plan is predicted to cost.
+type Report struct {
+	Items int   `json:"items"`
+	Slots int   `json:"slots"`
+	Bound Bound `json:"lower_bound"`
+
+	Prediction Outcome   `json:"prediction"`
+	Others     []Outcome `json:"others"` // the same plan, scheduled otherwise
+
+	Files    []FileWait `json:"files"` // that somebody waited for, the costliest first
+	Tiers    []TierWait `json:"tiers"`
+	Schedule []Slice    `json:"schedule"` // in the order of the starts
+	Left     []Left     `json:"left"`     // what is never done; all else here is about the rest
+}
+
+// Outcome is how one way to schedule ends.
+type Outcome struct {
+	Scheduler string  `json:"scheduler"`
+	Finish    Span    `json:"finish_seconds"`
+	Above     float64 `json:"above_bound_percent"`
+	Use       float64 `json:"slots_in_use_percent"`
+}
+
+// The schedulers of a report. Those before Random decide as their name says; it stands
+// for the best of many.
+const (
+	Lockkeeper = "lockkeeper"
+	InOrder    = "in order" // whoever is first in the line waits, and nobody overtakes
+	Polling    = "polling"  // walks the line in priority order every half second
+	Random     = "random"   // passes over what is blocked, in an order by lot; the best of some
+)
+
+// FileWait is what one path cost.
+type FileWait struct {
+	Path    string `json:"path"`
+	Tier    Tier   `json:"tier"`
+	Blocked Span   `json:"blocked_seconds"`
+	Items   int    `json:"items"` // how many waited for it
+}
+
+// TierWait sums the paths of one tier up.
+type TierWait struct {
+	Tier    Tier `json:"tier"`
+	Paths   int  `json:"paths"` // of the plan
+	Blocked Span `json:"blocked_seconds"`
+	Items   int  `json:"items"`
+}
+
+// Slice is when one item runs.
+type Slice struct {
+	Name    string `json:"name"`
+	Start   Span   `json:"start_seconds"`
+	End     Span   `json:"end_seconds"`
+	Blocked Span   `json:"blocked_seconds"` // by locks, before that
+}
+
+// Left is an item that is never done.
+type Left struct {
+	Name   string   `json:"name"`
+	Reason string   `json:"reason"`
+	Waited Span     `json:"waited_seconds,omitempty"`
+	Paths  []string `json:"paths,omitempty"` // that were in its way at the end
+}
+
+// Run predicts how a plan will run.
+func Run(ctx context.Context, p *Plan, opt Options) (_ *Report, err error) {
+	if opt.Slots < 1 {
+		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "without a slot nothing is ever done", Next: "give at least one"}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	s, err := newSimulation(p, opt.Slots, opt.Scheduler)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.enqueue(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.work(ctx); err != nil {
+		return nil, err
+	}
+	left, err := s.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.report(p, opt, left), nil
+}
+
+// report tells of what was done. What was not is left out everywhere, so that all
+// figures are about the same work.
+func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
+	missing := map[string]bool{}
+	for _, l := range left {
+		missing[l.Name] = true
+	}
+	var done []*Item
+	for i := range p.Items {
+		if it := &p.Items[i]; !missing[it.Name] {
+			done = append(done, it)
+		}
+	}
+	m := newModel(done, opt.Slots)
+	rep := &Report{Items: len(done), Slots: opt.Slots, Bound: m.bound(), Left: left, Files: []FileWait{}}
+	var last time.Duration
+	for _, r := range s.began {
+		last = max(last, r.end)
+	}
+	rep.Prediction = rep.outcome(m, Lockkeeper, last)
+	rep.Others = []Outcome{rep.outcome(m, InOrder, m.finish(m.firstComeFirstServed())), rep.outcome(m, Polling, m.finish(m.polling()))}
+	if opt.Orders > 0 {
+		r := rand.New(rand.NewPCG(1, 1)) // the same ones each time
+		best := m.finish(m.randomly(r))
+		for range opt.Orders - 1 {
+			best = min(best, m.finish(m.randomly(r)))
+		}
+		rep.Others = append(rep.Others, rep.outcome(m, Random, best))
+	}
+	blocked := rep.waits(m, s.store.blocked)
+	for _, r := range s.began {
+		rep.Schedule = append(rep.Schedule, Slice{Name: r.item.Name, Start: Span(r.start), End: Span(r.end), Blocked: blocked[r.item.Name]})
+	}
+	return rep
+}
+
+func (r *Report) outcome(m *model, scheduler string, finish time.Duration) Outcome {
+	return Outcome{Scheduler: scheduler, Finish: Span(finish),
+		Above: 100 * (float64(finish)/float64(r.Bound.Finish) - 1),
+		Use:   100 * float64(m.work()) / float64(finish) / float64(m.slots)}
+}
+
+// waits tells which files were waited for, and returns how long each item waited.
+func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) map[string]Span {
+	done := map[string]bool{}
+	for _, it := range m.items {
+		done[it.Name] = true
+	}
+	tiers := map[Tier]*TierWait{}
+	waiters := map[Tier]map[string]bool{}
+	for _, tier := range allTiers {
+		tiers[tier], waiters[tier] = &TierWait{Tier: tier}, map[string]bool{}
+	}
+	sums := map[string]Span{}
+	for _, path := range m.places.paths {
+		f := FileWait{Path: path, Tier: m.tier(path)}
+		tier := tiers[f.Tier]
+		tier.Paths++
+		for item, d := range blocked[path] {
+			if !done[item] {
+				continue
+			}
+			f.Items++
+			f.Blocked += Span(d)
+			sums[item] += Span(d)
+			waiters[f.Tier][item] = true
+		}
+		tier.Blocked += f.Blocked
+		if f.Items > 0 {
+			r.Files = append(r.Files, f)
+		}
+	}
+	slices.SortFunc(r.Files, func(a, b FileWait) int {
+		return cmp.Or(cmp.Compare(b.Blocked, a.Blocked), cmp.Compare(a.Path, b.Path))
+	})
+	for _, tier := range allTiers {
+		tiers[tier].Items = len(waiters[tier])
+		r.Tiers = append(r.Tiers, *tiers[tier])
+	}
+	return sums
+}
