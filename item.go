@@ -34,8 +34,9 @@ type Item struct {
 	Tag          uint64        `json:"-"` // its turn among the projects of its rank
 	ParkedOn     string        `json:"parked_on,omitempty"`
 	RousedBy     string        `json:"-"`                  // the key it was parked on before it was made ready
-	Since        Instant       `json:"-"`                  // when it was parked on a lock; 0: it is not
-	Blocked      time.Duration `json:"blocked,omitempty"`  // how long it has been parked on locks before
+	Since        Instant       `json:"-"`                  // when it was parked on a lock, or last counted a retry; 0: it is not
+	Leads        Instant       `json:"-"`                  // since when it is the first of a line for a lock; 0: it is not
+	Blocked      time.Duration `json:"blocked,omitempty"`  // how long it has led lines for locks before
 	Due          Instant       `json:"-"`                  // when somebody has to look at it; 0: never
 	Blockers     uint64        `json:"-"`                  // digest of what it was last found blocked by
 	Retries      int           `json:"retries"`            // lock waits over the limit, one after the other
@@ -47,7 +48,7 @@ type Item struct {
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`
 	CompletedAt  time.Time     `json:"completed_at,omitzero"` // or failed
 	Note         string        `json:"note,omitempty"`        // what it says of its progress
-	Failure      *Failure      `json:"failure,omitempty"`
+	Failure      *Failure      `json:"failure,omitempty"`     // of a running one: that it was cancelled
 }
 
 // ItemStatus is the status of an item as the documents name it.
@@ -160,28 +161,50 @@ const QueueBell = "queue"
 func ItemBell(id string) string { return "item-" + id }
 
 // Rouse makes the first item that is parked on a key ready, and reports whether
-// there was one. A lifecycle under way has somebody who waits with it.
+// there was one.
 func Rouse(tx Tx, key string) (bool, error) {
 	it, err := tx.FirstParked(key)
 	if err != nil || it == nil {
 		return false, err
 	}
-	next := it.Clone()
-	next.Unpark(tx.Now().Lease)
-	if next.IsHolding() {
-		tx.Wake(ItemBell(next.ID))
+	return true, RouseItem(tx, it.Clone())
+}
+
+// RouseItem makes a parked item ready. A lifecycle under way has somebody who waits
+// with it.
+func RouseItem(tx Tx, it *Item) error {
+	left, led := it.ParkedOn, it.Leads != 0
+	it.StopLeading(tx.Now().Lease)
+	it.Stage, it.RousedBy, it.ParkedOn, it.Since, it.Due = StageReady, left, "", 0, 0
+	if it.IsHolding() {
+		tx.Wake(ItemBell(it.ID))
 	} else {
 		tx.Wake(QueueBell)
 	}
-	return true, tx.SaveItem(next)
+	if err := tx.SaveItem(it); err != nil || !led {
+		return err
+	}
+	return Lead(tx, left)
 }
 
-// Unpark makes a parked item ready.
-func (it *Item) Unpark(now Instant) {
-	if it.Since != 0 {
-		it.Blocked += now.Until(it.Since)
+// Lead lets the time of the first item that is parked on a lock run: those behind it
+// wait for their turn. It is to be looked at soon, by whoever knows for how long.
+func Lead(tx Tx, key string) error {
+	it, err := tx.FirstParked(key)
+	if err != nil || it == nil || it.Leads != 0 {
+		return err
 	}
-	it.Stage, it.RousedBy, it.ParkedOn, it.Since, it.Due = StageReady, it.ParkedOn, "", 0, 0
+	next := it.Clone()
+	next.Leads, next.Due = tx.Now().Lease, tx.Now().Lease
+	return tx.SaveItem(next)
+}
+
+// StopLeading counts the time for which an item has led its line.
+func (it *Item) StopLeading(now Instant) {
+	if it.Leads != 0 {
+		it.Blocked += now.Until(it.Leads)
+		it.Leads = 0
+	}
 }
 
 // Worker is a process that runs items.

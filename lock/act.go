@@ -98,11 +98,11 @@ func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, e
 	return rec.ID, a.s.tx.Save(rec)
 }
 
-// Keep renews a place in the line, or a grant that was promised there, for so long;
-// one that is gone stays gone.
+// Keep renews a place in the line, or a grant that was promised there, for so long,
+// unless it is good for half of that; one that is gone stays gone.
 func (a *Act) Keep(id string, lease time.Duration) error {
 	rec, err := a.s.tx.Get(id)
-	if err != nil || rec == nil || rec.State.Confirmed() {
+	if err != nil || rec == nil || rec.State.Confirmed() || rec.Expires > a.s.now.Lease.Add(lease/2) {
 		return err
 	}
 	next := clone(rec)

@@ -49,54 +49,76 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 	return next, err
 }
 
-// cancelTries bounds how often an item that is dispatched again and again is taken
-// away from its worker.
-const cancelTries = 5
+// cancelTries bounds how often the grant of an item that changes all the time is taken
+// away.
+const cancelTries = 10
 
-// Cancel takes an item out of the queue, into the error state. A running one is ended
-// first, which only a person or an administrator may ask for.
+// Cancel takes an item out of the queue, into the error state. A running one is ended,
+// which only a person or an administrator may ask for. It is marked before that, so
+// that nobody takes its end for a failure, or for a loss that is to be made good.
 func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, reason string) (*lockkeeper.Item, error) {
 	if reason == "" {
 		reason = "no reason was given"
 	}
+	mayEnd := by.Kind == lockkeeper.ActorPerson || by.Kind == lockkeeper.ActorAdmin
+	var refused error
 	for range cancelTries {
 		var next *lockkeeper.Item
 		running := ""
-		err := q.locks.Within(ctx, func(a *lock.Act) error {
-			it, err := find(a.Tx(), name)
-			if err != nil {
-				return err
-			}
-			next = it.Clone()
-			switch it.Status {
-			case lockkeeper.ItemCompleted, lockkeeper.ItemError:
-				return &lockkeeper.RefusedError{Act: "cancel of " + it.ID, Reason: fmt.Sprintf("it is %s since %s", it.Status, it.CompletedAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "lockkeeper why " + it.ID}
-			case lockkeeper.ItemDispatched:
-				rec, err := a.Tx().Get(it.GrantID)
-				if err != nil || rec != nil {
-					running = it.GrantID
-					return err
-				}
-				if err := q.vacate(a.Tx(), next); err != nil {
-					return err
-				}
-			default:
-				if err := q.dropReservation(a, next, lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Actor: by, Reason: reason}); err != nil {
-					return err
-				}
-			}
-			if err := q.fail(a, next, lockkeeper.Failure{Reason: "cancelled by " + by.Name + ": " + reason, Attempts: next.Attempts}); err != nil {
-				return err
-			}
-			return q.passOn(a.Tx(), next, it.RousedBy)
+		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
+			next, running, err = q.cancel(a, name, by, reason, mayEnd)
+			return err
 		})
 		if err != nil || running == "" {
 			return next, err
 		}
-		err = q.locks.ForceRelease(ctx, running, by, "its item "+next.ID+" was cancelled: "+reason)
-		if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-			return nil, err
+		refused = q.locks.ForceRelease(ctx, running, by, "its item "+next.ID+" was cancelled: "+reason)
+		if code := lockkeeper.CodeOf(refused); refused != nil && code != lockkeeper.CodeNotHeld && (code != lockkeeper.CodeRefused || !mayEnd) {
+			return nil, refused
 		}
 	}
-	return nil, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is dispatched again and again", Next: "try once more"}
+	return nil, refused
+}
+
+// cancel ends an item that does not run, and marks one that does; running is what it
+// runs under.
+func (q *Queue) cancel(a *lock.Act, name string, by lockkeeper.Actor, reason string, mayEnd bool) (next *lockkeeper.Item, running string, err error) {
+	it, err := find(a.Tx(), name)
+	if err != nil {
+		return nil, "", err
+	}
+	next = it.Clone()
+	failure := lockkeeper.Failure{Reason: "cancelled by " + by.Name + ": " + reason, Attempts: it.Attempts}
+	switch it.Status {
+	case lockkeeper.ItemError:
+		if it.Failure.Reason == failure.Reason { // it ended meanwhile, as it was marked
+			return next, "", nil
+		}
+		fallthrough
+	case lockkeeper.ItemCompleted:
+		return nil, "", &lockkeeper.RefusedError{Act: "cancel of " + it.ID, Reason: fmt.Sprintf("it is %s since %s", it.Status, it.CompletedAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "lockkeeper why " + it.ID}
+	case lockkeeper.ItemDispatched:
+		rec, err := a.Tx().Get(it.GrantID)
+		if err != nil {
+			return nil, "", err
+		}
+		if rec != nil {
+			if !mayEnd {
+				return next, it.GrantID, nil // the engine refuses, and records that it was tried
+			}
+			next.Failure = &failure
+			return next, it.GrantID, a.Tx().SaveItem(next)
+		}
+		if err := q.vacate(a.Tx(), next); err != nil {
+			return nil, "", err
+		}
+	default:
+		if err := q.dropReservation(a, next, lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Actor: by, Reason: reason}); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := q.fail(a, next, failure); err != nil {
+		return nil, "", err
+	}
+	return next, "", q.passOn(a.Tx(), next, it.RousedBy)
 }

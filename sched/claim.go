@@ -139,9 +139,7 @@ func (q *Queue) lock(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*l
 		case err != nil || held != nil:
 			return held, err
 		case !gone:
-			park(it, lockkeeper.OnGrant(it.GrantID))
-			q.count(it, a.Now().Lease)
-			return nil, nil
+			return nil, q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(it.GrantID))
 		}
 		it.GrantID = ""
 	}
@@ -161,26 +159,47 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 // parkOnLock parks an item on the latest of its blockers. Once for each change of
 // blockers that is told.
 func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
-	park(it, lockkeeper.OnPath(found[0].Asked.Mode, found[0].Lock.Path))
-	q.count(it, a.Now().Lease)
+	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnPath(found[0].Asked.Mode, found[0].Lock.Path)); err != nil {
+		return err
+	}
 	sum := lock.Digest(found)
 	if sum == it.Blockers {
 		return nil
 	}
-	it.Blockers = sum
+	it.Blockers, it.Retries = sum, 0
 	ev := about(lockkeeper.EventBlocked, it)
 	ev.Conflicts = lock.Conflicts(found)
 	_, err := a.Note(ev)
 	return err
 }
 
-// count lets the time that an item is blocked by locks run from now on, and somebody
-// look at it when it has run for long enough.
-func (q *Queue) count(it *lockkeeper.Item, now lockkeeper.Instant) {
+// parkInLine parks an item on a lock. Whoever leads the line counts the time: those
+// behind wait for their turn.
+func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error {
+	now := tx.Now().Lease
+	leader, err := tx.FirstParked(key)
+	if err != nil {
+		return err
+	}
+	park(it, key)
 	it.Since = now
-	it.Due = now.Add(q.opt.LockTimeout)
-	if !it.Escalated {
-		it.Due = min(it.Due, now.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
+	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {
+		it.Leads = now
+	}
+	q.setDue(it)
+	if leader == nil || leader.ID == it.ID || it.Leads == 0 {
+		return nil
+	}
+	overtaken := leader.Clone()
+	overtaken.StopLeading(now)
+	return tx.SaveItem(overtaken)
+}
+
+// setDue says when somebody has to look at an item that is parked on a lock.
+func (q *Queue) setDue(it *lockkeeper.Item) {
+	it.Due = it.Since.Add(q.opt.LockTimeout)
+	if it.Leads != 0 && !it.Escalated {
+		it.Due = min(it.Due, it.Leads.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
 	}
 }
 
@@ -194,7 +213,7 @@ var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // park takes an item out of the ready line.
 func park(it *lockkeeper.Item, key string) {
-	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Due = lockkeeper.StageParked, key, "", 0, 0
+	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due = lockkeeper.StageParked, key, "", 0, 0, 0
 }
 
 // onCopy is the key of items that a node could not run because its copy is behind.

@@ -206,10 +206,12 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 		return false, err
 	}
 	it.Status, it.Stage, it.CompletedAt = outcome(failure), lockkeeper.StageEnded, a.Now().Wall
+	if it.Failure != nil { // it was cancelled
+		return false, q.fail(a, it, *it.Failure)
+	}
 	if failure != nil {
 		return false, q.fail(a, it, lockkeeper.Failure{Reason: reasonOf(failure), Attempts: it.Attempts})
 	}
-	it.Failure = nil
 	if err := a.Tx().SaveItem(it); err != nil {
 		return false, err
 	}
@@ -257,9 +259,15 @@ func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) e
 	why.Phase = it.Phase
 	it.Failure = &why
 	it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
-	it.ParkedOn, it.Since, it.Due = "", 0, 0
+	left, led := it.ParkedOn, it.Leads != 0
+	it.ParkedOn, it.Since, it.Leads, it.Due = "", 0, 0, 0
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
+	}
+	if led {
+		if err := lockkeeper.Lead(a.Tx(), left); err != nil {
+			return err
+		}
 	}
 	return q.noteFailure(a, it)
 }
@@ -279,8 +287,11 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 	}
 	roused := it.RousedBy // it may have been waiting for the slots of its next phase
 	it.GrantID, it.Worker, it.Note = "", "", ""
-	if it.Attempts >= q.opt.MaxAttempts {
-		if err := q.fail(a, it, lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}); err != nil {
+	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
+		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
+	}
+	if it.Failure != nil { // now, or because it was cancelled
+		if err := q.fail(a, it, *it.Failure); err != nil {
 			return err
 		}
 		return q.passOn(a.Tx(), it, roused)

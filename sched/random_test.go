@@ -247,6 +247,13 @@ func (c *chaos) checkParked(r lockkeeper.Reader) {
 		}
 	}
 	for _, it := range all {
+		if it.Stage == lockkeeper.StageParked && lockkeeper.IsOnLock(it.ParkedOn) {
+			first, err := r.FirstParked(it.ParkedOn)
+			must(t, err)
+			if (first.ID == it.ID) != (it.Leads != 0) {
+				t.Errorf("%s is parked on %s behind %s and leads since %d", it.ID, it.ParkedOn, first.ID, it.Leads)
+			}
+		}
 		if it.Stage != lockkeeper.StageParked || roused[it.ParkedOn] {
 			continue
 		}

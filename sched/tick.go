@@ -31,13 +31,7 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 			return err
 		}
 		for _, it := range due {
-			next := it.Clone()
-			if err := q.attend(a, next); err != nil {
-				return err
-			}
-			// Looking for its blockers may have freed what it was parked on, and roused
-			// nobody but the item itself.
-			if err := q.passOn(tx, next, it.ParkedOn); err != nil {
+			if err := q.attend(a, it.ID); err != nil {
 				return err
 			}
 		}
@@ -83,49 +77,78 @@ func (q *Queue) recover(a *lock.Act) error {
 	}
 }
 
+// parked reads an item that is parked; nil: it is not any more. The answer is a copy.
+func parked(r lockkeeper.Reader, id string) (*lockkeeper.Item, error) {
+	it, err := r.Item(id)
+	if err != nil || it.Stage != lockkeeper.StageParked {
+		return nil, err
+	}
+	return it.Clone(), nil
+}
+
 // attend looks at a parked item whose time has come.
-func (q *Queue) attend(a *lock.Act, it *lockkeeper.Item) error {
+func (q *Queue) attend(a *lock.Act, id string) error {
 	now := a.Now().Lease
+	it, err := parked(a.Tx(), id)
+	if err != nil || it == nil { // looking at one before it has roused it
+		return err
+	}
 	if !lockkeeper.IsOnLock(it.ParkedOn) { // its copy may have caught up
 		it.Shuns = ""
-		return q.rouse(a.Tx(), it)
+		return lockkeeper.RouseItem(a.Tx(), it)
 	}
 	found, err := a.InTheWay(it.Locks, it.GrantID)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return q.rouse(a.Tx(), it)
-	}
-	blocked := it.Blocked + now.Until(it.Since)
-	changed := lock.Digest(found) != it.Blockers
-	switch {
-	case !it.Escalated && blocked >= q.opt.EscalateAfter:
-		it.Blocked = blocked
-		return q.escalate(a, it, found)
-	case changed, now.Until(it.Since) < q.opt.LockTimeout:
-	default:
-		it.Retries++
-		if it.Retries > q.opt.MaxLockRetries {
-			return q.giveUpOn(a, it, blocked, found)
-		}
-	}
-	it.Blocked = blocked
-	on := it.ParkedOn
-	if err := q.parkOnLock(a, it, found); err != nil {
+	// To look frees what has lapsed, and so may have roused this one.
+	if it, err = parked(a.Tx(), id); err != nil || it == nil {
 		return err
 	}
-	if it.GrantID != "" {
-		it.ParkedOn = on
+	if len(found) == 0 {
+		return lockkeeper.RouseItem(a.Tx(), it)
 	}
+	if lock.Digest(found) != it.Blockers { // the wait begins anew
+		return q.repark(a, it, found)
+	}
+	blocked := it.Blocked
+	if it.Leads != 0 {
+		blocked += now.Until(it.Leads)
+	}
+	switch {
+	case it.Leads != 0 && !it.Escalated && blocked >= q.opt.EscalateAfter:
+		return q.escalate(a, it, found)
+	case now.Until(it.Since) >= q.opt.LockTimeout:
+		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
+			return q.giveUpOn(a, it, found)
+		}
+		return q.repark(a, it, found)
+	}
+	q.setDue(it) // it has come to lead its line
 	return a.Tx().SaveItem(it)
 }
 
-// rouse makes a parked item ready.
-func (q *Queue) rouse(tx lockkeeper.Tx, it *lockkeeper.Item) error {
-	it.Unpark(tx.Now().Lease)
-	tx.Wake(lockkeeper.QueueBell)
-	return tx.SaveItem(it)
+// repark lets the wait of a blocked item begin anew, at what blocks it now. One that
+// has a place in the engine's line stays there.
+func (q *Queue) repark(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
+	tx, left := a.Tx(), it.ParkedOn
+	it.StopLeading(a.Now().Lease)
+	if it.GrantID != "" {
+		if err := q.parkInLine(tx, it, left); err != nil {
+			return err
+		}
+		if sum := lock.Digest(found); sum != it.Blockers {
+			it.Blockers, it.Retries = sum, 0
+		}
+		return tx.SaveItem(it)
+	}
+	if err := q.parkOnLock(a, it, found); err != nil {
+		return err
+	}
+	if err := tx.SaveItem(it); err != nil {
+		return err
+	}
+	return lockkeeper.Lead(tx, left)
 }
 
 // escalate reserves the locks of an item in the engine's line.
@@ -134,20 +157,27 @@ func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Ov
 	if err != nil {
 		return err
 	}
-	it.Escalated, it.GrantID, it.Blockers = true, id, lock.Digest(found)
-	park(it, lockkeeper.OnGrant(id))
-	q.count(it, a.Now().Lease)
+	left := it.ParkedOn
+	it.StopLeading(a.Now().Lease)
+	it.Escalated, it.GrantID = true, id
+	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(id)); err != nil {
+		return err
+	}
 	ev := about(lockkeeper.EventEscalated, it)
 	ev.Reason = "blocked by locks for " + it.Blocked.Round(time.Second).String()
 	ev.Conflicts = lock.Conflicts(found)
 	if _, err := a.Note(ev); err != nil {
 		return err
 	}
-	return a.Tx().SaveItem(it)
+	if err := a.Tx().SaveItem(it); err != nil {
+		return err
+	}
+	return lockkeeper.Lead(a.Tx(), left)
 }
 
-// giveUpOn ends an item that has been blocked for too long.
-func (q *Queue) giveUpOn(a *lock.Act, it *lockkeeper.Item, waited time.Duration, found []lockkeeper.Overlap) error {
+// giveUpOn ends an item that the same holders have blocked for too long.
+func (q *Queue) giveUpOn(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
+	waited := time.Duration(it.Retries) * q.opt.LockTimeout
 	if err := q.dropReservation(a, it, lockkeeper.Event{Kind: lockkeeper.EventTimedOut, Actor: system, Conflicts: lock.Conflicts(found)}); err != nil {
 		return err
 	}

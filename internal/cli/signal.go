@@ -25,18 +25,8 @@ func (e *interruptedError) Code() lockkeeper.Code { return "interrupted" }
 // interruptible ends the context on the signals that ask a program to end, so
 // that a waiting request leaves the line. The cause is an *interruptedError.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	var ending []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as by nohup
-			ending = append(ending, s)
-		}
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	if len(ending) == 0 {
-		return ctx, func() { cancel(nil) }
-	}
-	came := make(chan os.Signal, 1)
-	signal.Notify(came, ending...)
+	came, forget := endings()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -47,10 +37,22 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(came)
+		forget()
 		cancel(nil)
 		<-done
 	}
+}
+
+// endings listens to the signals that ask a program to end, until it is to forget
+// them. What this process was told to ignore, as by nohup, stays ignored.
+func endings() (came chan os.Signal, forget func()) {
+	came = make(chan os.Signal, 2)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(came, s)
+		}
+	}
+	return came, func() { signal.Stop(came) }
 }
 
 // interrupted is err, unless a signal ended ctx: then that is what happened, and

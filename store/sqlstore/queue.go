@@ -171,7 +171,7 @@ func (t *tx) HasParked() bool { return t.parked > 0 }
 // did: nobody works any more, and whatever was to be looked at some time is to be
 // looked at now.
 func (t *tx) restartQueue() error {
-	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
+	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, leads = CASE WHEN leads <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
  WHERE since <> 0 OR due > 0`, int64(t.now.Lease))
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func testRouse(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
 	key := lockkeeper.OnPath(lockkeeper.Write, "a")
-	waits := lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: key, Since: clock.Now().Lease, Blocked: time.Second, Due: clock.Now().Lease.Add(time.Hour)}
+	waits := lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: key, Since: clock.Now().Lease, Leads: clock.Now().Lease, Blocked: time.Second, Due: clock.Now().Lease.Add(time.Hour)}
 	urgent := waits
 	urgent.Escalated = true
 	items := queue(t, s, waits, urgent, waits)
@@ -136,7 +136,7 @@ func testRouse(t *testing.T, f Fixture) {
 			return err
 		})
 		ready := want.Clone()
-		ready.Stage, ready.ParkedOn, ready.RousedBy, ready.Since, ready.Due, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, time.Minute+time.Second
+		ready.Stage, ready.ParkedOn, ready.RousedBy, ready.Since, ready.Leads, ready.Due, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, 0, time.Minute+time.Second
 		view(t, s, func(r lockkeeper.Reader) error {
 			got, err := r.Item(want.ID)
 			finds(t, "roused", got, err, ready)

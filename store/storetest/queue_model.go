@@ -93,8 +93,14 @@ func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err e
 		key := modelKeys[rnd.IntN(len(modelKeys))]
 		if it := firstOf(m.parkedOn(key)); it != nil {
 			next := it.Clone()
-			next.Unpark(tx.Now().Lease)
+			next.StopLeading(tx.Now().Lease)
+			next.Stage, next.RousedBy, next.ParkedOn, next.Since, next.Due = lockkeeper.StageReady, key, "", 0, 0
 			m.items[next.ID] = next
+			if first := firstOf(m.parkedOn(key)); it.Leads != 0 && first != nil && first.Leads == 0 {
+				leader := first.Clone()
+				leader.Leads, leader.Due = tx.Now().Lease, tx.Now().Lease
+				m.items[leader.ID] = leader
+			}
 		}
 		_, err := lockkeeper.Rouse(tx, key)
 		return "rouse " + key, err

@@ -20,6 +20,7 @@ CREATE TABLE items (
   parked_on     TEXT    NOT NULL COLLATE "C",
   roused_by     TEXT    NOT NULL,
   since         BIGINT  NOT NULL,         -- lease clock
+  leads         BIGINT  NOT NULL,
   blocked       BIGINT  NOT NULL,         -- nanoseconds
   due           BIGINT  NOT NULL,         -- lease clock
   blockers      BIGINT  NOT NULL,

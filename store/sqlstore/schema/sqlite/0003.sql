@@ -20,6 +20,7 @@ CREATE TABLE items (
   parked_on     TEXT    NOT NULL COLLATE BINARY,
   roused_by     TEXT    NOT NULL,
   since         INTEGER NOT NULL,         -- lease clock
+  leads         INTEGER NOT NULL,
   blocked       INTEGER NOT NULL,         -- nanoseconds
   due           INTEGER NOT NULL,         -- lease clock
   blockers      INTEGER NOT NULL,

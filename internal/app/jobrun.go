@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/process"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+)
+
+// Variables that the command of an item finds in its environment.
+const (
+	ItemVariable = "LOCKKEEPER_ITEM" // the id of the item
+	SlotVariable = "LOCKKEEPER_SLOT" // a number no other item has that its worker runs
+)
+
+// Runner runs the commands of items, each under its item's grant.
+type Runner struct {
+	app     *App
+	env     []string
+	slots   chan int // numbers that are free
+	outputs *outputs
+	trouble func(error)
+}
+
+// NewRunner makes a runner for so many commands at once, in an environment. Trouble
+// hears of errors that do not end an item.
+func (a *App) NewRunner(slots int, env []string, trouble func(error)) (*Runner, error) {
+	kept, err := a.makeOutputs()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{app: a, env: env, slots: make(chan int, slots), outputs: kept, trouble: trouble}
+	for i := range slots {
+		r.slots <- i + 1
+	}
+	return r, nil
+}
+
+// Close gives back what the runner has open.
+func (r *Runner) Close() error { return r.outputs.close() }
+
+// CommandError says how the command of an item failed.
+type CommandError struct {
+	Code   int            // as shells give it
+	Signal syscall.Signal // that killed it; 0: none did
+	Last   string         // the last line it said
+	Output string         // where all that it said is kept, from the root
+}
+
+func (e *CommandError) Error() string {
+	what := fmt.Sprintf("exit status %d", e.Code)
+	if e.Signal != 0 {
+		what = fmt.Sprintf("killed by a signal (%s)", e.Signal)
+	}
+	if e.Last != "" {
+		what += fmt.Sprintf(", at last it said %q", e.Last)
+	}
+	return what + "; its output: " + e.Output
+}
+
+// Run runs the command of an item and returns when nothing of it is left. What it says
+// is kept.
+func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
+	it := &job.Item
+	if len(it.Command) == 0 {
+		return &lockkeeper.InputError{Field: "command", Reason: "the item names none, so it is for the program that queued it", Next: "queue it with lockkeeper job submit"}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(it.Dir)) {
+		return &lockkeeper.InputError{Field: "directory", Value: it.Dir, Reason: "not below the root", Next: "submit it from a directory of the codebase"}
+	}
+	slot := <-r.slots
+	defer func() { r.slots <- slot }()
+	rec, err := r.outputs.record(it.ID, it.Attempts)
+	if err != nil {
+		return err
+	}
+	failed := &CommandError{Output: rec.path()}
+	var group lockkeeper.Process
+	failed.Code, err = process.Run(ctx, process.Command{
+		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
+		Env:    append(r.env[:len(r.env):len(r.env)], ItemVariable+"="+it.ID, fmt.Sprintf("%s=%d", SlotVariable, slot)),
+		Stdout: rec.in, Stderr: rec.in,
+		Grant: job.Grant.ID, KillAfter: KillAfter(job.Grant),
+		Killed: func(by syscall.Signal) { failed.Signal = by },
+		Started: func(self lockkeeper.Process) error {
+			group = self
+			_, err := r.app.Locks.SetProcess(ctx, job.Grant.ID, job.Grant.Token, self)
+			return err
+		},
+	})
+	r.outlast(ctx, err, group, job.Grant.ID)
+	if unkept := rec.close(); unkept != nil {
+		r.trouble(fmt.Errorf("the output of item %s is not kept whole: %w", it.ID, unkept))
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed.Code != 0:
+		failed.Last = rec.last()
+		return failed
+	}
+	return nil
+}
+
+// outlast waits for what of a command would not go: as long as it runs the item must
+// not end, which would give its locks away.
+func (r *Runner) outlast(ctx context.Context, err error, group lockkeeper.Process, grantID string) {
+	var left *process.LeftoversError
+	if !errors.As(err, &left) {
+		return
+	}
+	r.trouble(left)
+	if err := r.app.Host.EndWork(context.WithoutCancel(ctx), group, grantID); err != nil {
+		r.trouble(err)
+	}
+}
+
+// CheckCommand refuses a command that could not be started in the directory that the
+// caller works in. Of several machines another one may have it.
+func (a *App) CheckCommand(name string) error {
+	if a.Config.Deployment == config.MultiNode {
+		return nil
+	}
+	path := name
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		path = filepath.Join(a.base, name)
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		var why *exec.Error
+		if errors.As(err, &why) {
+			err = why.Err
+		}
+		return &lockkeeper.InputError{Field: "command", Value: name, Reason: "it cannot be run in " + a.base + ": " + reasonOf(err), Next: "name a program in PATH, or an executable file from there"}
+	}
+	return nil
+}
+
+// KillAfter is how long a command that lost its grant may take to end by itself:
+// the keeper gives a grant up a third of its lease before the lease ends.
+func KillAfter(g *lock.Grant) time.Duration {
+	if g.ExpiresAt.IsZero() {
+		return 5 * time.Second
+	}
+	return min(5*time.Second, g.ExpiresAt.Sub(g.HeartbeatAt)/4)
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+)
+
+func (p *program) jobCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "job",
+		Short: "Queue commands, and run them when their locks are free",
+		Long: `Queue commands, and run them when their locks are free. A submitted command
+waits until all its locks, all its slots and all it is to come after are there,
+runs once, and is put back when its worker dies. The queue is kept with the
+locks, so it outlives every process.`,
+		Example: `  lockkeeper job submit --write app/user.rb -- claude -p "fix the user model"
+  lockkeeper job submit --read . --pool test --phase test --after j12 -- make test
+  lockkeeper job work --slots 4 --until-empty
+  lockkeeper job list
+  lockkeeper why j12`,
+		Args: subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.submitCommand(), p.workCommand(), p.listCommand(), p.retryCommand(), p.cancelCommand(), p.jobOutputCommand())
+	return cmd
+}
+
+// withQueue runs a command on the open queue of the codebase.
+func (p *program) withQueue(ctx context.Context, s app.Settings, run func(*app.App, *app.Queue) error) error {
+	return p.withSettings(ctx, s, func(a *app.App) error {
+		q, err := a.Queue()
+		if err != nil {
+			return err
+		}
+		return run(a, q)
+	})
+}
+
+// atLeast takes so many arguments or more, which what names.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= n {
+			return nil
+		}
+		return usage(cmd, fmt.Sprintf("needs %s, got %d arguments", what, len(args)))
+	}
+}
+
+// item finds an item that must be there.
+func (p *program) item(ctx context.Context, q *app.Queue, name string) (*lockkeeper.Item, error) {
+	it, err := q.Find(ctx, name)
+	if err == nil && it == nil {
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no item with this id, key or name", Next: "lockkeeper job list"}
+	}
+	return it, err
+}
+
+// actor is who gives this command: an agent, a person at a terminal, or a program.
+func (p *program) actor() (lockkeeper.Actor, error) {
+	if agent, inside := process.AgentEnvironment(p.Env); inside {
+		return lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}, nil
+	}
+	if isTerminal(p.In) && isTerminal(p.Err) {
+		return p.person(), nil
+	}
+	name, err := process.Holder()
+	return lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder}, err
+}
+
+// title is what an item is called.
+func title(it *lockkeeper.Item) string {
+	if it.Unit == "" {
+		return clean(it.Workflow)
+	}
+	return clean(it.Workflow + "/" + it.Unit)
+}
+
+// stateOf says where an item has got to, in a few words.
+func stateOf(it *lockkeeper.Item) string {
+	switch {
+	case it.Status == lockkeeper.ItemError, it.Status == lockkeeper.ItemCompleted:
+		return string(it.Status)
+	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+		return "running"
+	case it.IsHolding():
+		return "running, waits for " + waitedFor(it)
+	case it.Stage == lockkeeper.StageReady:
+		return "ready"
+	}
+	return "blocked by " + waitedFor(it)
+}
+
+// waitedFor is what an item is parked on.
+func waitedFor(it *lockkeeper.Item) string {
+	kind, what, _ := strings.Cut(it.ParkedOn, ":")
+	switch kind {
+	case "path": // the mode in which it is asked for stands behind
+		path, _, _ := strings.Cut(what, "//")
+		return "lock " + clean(path)
+	case "pool":
+		return "slot " + clean(what)
+	case "item":
+		return "item " + clean(what)
+	case "grant":
+		return "locks it has reserved"
+	case "":
+		return "its turn"
+	}
+	return clean(it.ParkedOn)
+}
+
+// sinceOf is since when an item is what it is.
+func sinceOf(it *lockkeeper.Item) time.Time {
+	switch it.Status {
+	case lockkeeper.ItemQueued:
+		return it.QueuedAt
+	case lockkeeper.ItemDispatched:
+		return it.DispatchedAt
+	}
+	return it.CompletedAt
+}
+
+// noteOf is what there is to say of an item: how far it has got, or why it failed.
+func noteOf(it *lockkeeper.Item) string {
+	if it.Failure == nil {
+		return clean(it.Note)
+	}
+	reason, _, _ := strings.Cut(it.Failure.Reason, "\n")
+	reason, _, _ = cutLast(reason, nextSep)
+	return clean(reason)
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/config"
+)
+
+// watchEvery is how often a watcher looks without having been rung for: not every
+// change rings.
+const watchEvery = 2 * time.Second
+
+type listOptions struct {
+	status string
+	limit  int
+	watch  bool
+}
+
+func (p *program) listCommand() *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "What is queued, runs, failed and is done, newest last",
+		Long: `Show the items of the queue, newest last: those that are ready or say what they
+are blocked by, those that run and how far they say they are, those that failed
+and why, and those that are completed. With --watch it goes on: a terminal shows
+the list as it changes, a program gets a line for each item that does.`,
+		Example: `  lockkeeper job list
+  lockkeeper job list --status error
+  lockkeeper job list --watch
+  lockkeeper job list --json | jq -r '.[] | select(.state == "ready") | .id'`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return p.withQueue(cmd.Context(), p.settings(), func(_ *app.App, q *app.Queue) error {
+				if o.watch {
+					return p.watch(cmd.Context(), q, o)
+				}
+				return p.list(cmd.Context(), q, o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.status, "status", "", "only items of this `status`: "+strings.Join(statuses(), ", "))
+	f.IntVar(&o.limit, "limit", 100, "of each status at most so many, the newest; 0: all")
+	f.BoolVar(&o.watch, "watch", false, "go on, and show what changes")
+	return cmd
+}
+
+// statuses is every status there is.
+func statuses() []string {
+	return []string{string(lockkeeper.ItemQueued), string(lockkeeper.ItemDispatched), string(lockkeeper.ItemCompleted), string(lockkeeper.ItemError)}
+}
+
+func (o *listOptions) check() error {
+	if o.limit < 0 {
+		return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+	}
+	if o.status == "" || slices.Contains(statuses(), o.status) {
+		return nil
+	}
+	next := "one of " + strings.Join(statuses(), ", ")
+	if near, ok := config.Nearest(o.status, statuses()); ok {
+		next = "did you mean " + near + "? It is " + next
+	}
+	return &lockkeeper.InputError{Field: "status", Value: o.status, Reason: "no status of an item", Next: next}
+}
+
+// listed is an item as a list shows it.
+type listedItem struct {
+	*lockkeeper.Item
+	State string `json:"state"`
+}
+
+// items gathers what a list shows, and says whether older ones were left out.
+func (o *listOptions) items(ctx context.Context, q *app.Queue) (list []listedItem, cut bool, err error) {
+	wanted := statuses()
+	if o.status != "" {
+		wanted = []string{o.status}
+	}
+	list = []listedItem{}
+	seen := map[string]bool{} // one may change its status between two looks
+	for _, status := range wanted {
+		some, err := q.Newest(ctx, lockkeeper.ItemStatus(status), o.limit)
+		if err != nil {
+			return nil, false, err
+		}
+		cut = cut || o.limit > 0 && len(some) == o.limit
+		for _, it := range some {
+			if !seen[it.ID] {
+				seen[it.ID] = true
+				list = append(list, listedItem{it, stateOf(it)})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b listedItem) int { return int(int64(a.Seq) - int64(b.Seq)) })
+	return list, cut, nil
+}
+
+func (p *program) list(ctx context.Context, q *app.Queue, o listOptions) error {
+	list, cut, err := o.items(ctx, q)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Err, "no items match")
+		return nil
+	}
+	p.showItems(list)
+	if cut {
+		fmt.Fprintf(p.Err, "note: of each status the newest %d at most; all: --limit 0\n", o.limit)
+	}
+	return nil
+}
+
+func (p *program) showItems(list []listedItem) {
+	t := &table{heads: []string{"ITEM", "NAME", "PHASE", "PROJECT", "STATUS", "FOR", "ATTEMPTS", "NOTE"}, wide: 7}
+	now := p.Now()
+	for _, it := range list {
+		project := "-"
+		if it.Project != "" {
+			project = clean(it.Project)
+		}
+		t.add(it.ID, title(it.Item), clean(it.Phase), project, it.State, span(now.Sub(sinceOf(it.Item))), fmt.Sprint(it.Attempts), noteOf(it.Item))
+	}
+	t.print(p.Out, p.painter(p.Out))
+}
+
+// watch shows the list as it changes, until somebody has seen enough.
+func (p *program) watch(ctx context.Context, q *app.Queue, o listOptions) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	bell, err := q.Bell(ctx)
+	if err != nil {
+		return err
+	}
+	defer bell.Close()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	shown := map[string]string{}
+	for {
+		list, _, err := o.items(ctx, q)
+		if err != nil {
+			return watchEnd(ctx, err)
+		}
+		if err := p.showChanged(list, shown); err != nil {
+			return err
+		}
+		select {
+		case <-bell.Ring():
+		case <-tick.C:
+		case <-ctx.Done():
+			return watchEnd(ctx, nil)
+		}
+	}
+}
+
+// watchEnd is the end of a watch: by the signal that ended it there is nothing to say.
+func watchEnd(ctx context.Context, err error) error {
+	var by *interruptedError
+	if errors.As(context.Cause(ctx), &by) {
+		return killedBy(by.signal, nil)
+	}
+	return err
+}
+
+// showChanged shows the list anew to a person, and to a program what was not shown so
+// before.
+func (p *program) showChanged(list []listedItem, shown map[string]string) error {
+	if !p.json && isTerminal(p.Out) {
+		fmt.Fprint(p.Out, home)
+		p.showItems(list)
+		return p.Out.err
+	}
+	enc := json.NewEncoder(p.Out)
+	enc.SetEscapeHTML(false)
+	for _, it := range list {
+		line := fmt.Sprintf("%s  %s %s  %s", it.ID, title(it.Item), clean(it.Phase), it.State)
+		if it.Attempts > 0 {
+			line += fmt.Sprintf("  attempt %d", it.Attempts)
+		}
+		if note := noteOf(it.Item); note != "" {
+			line += "  " + note
+		}
+		if shown[it.ID] == line {
+			continue
+		}
+		shown[it.ID] = line
+		if !p.json {
+			fmt.Fprintln(p.Out, line)
+		} else if err := enc.Encode(it); err != nil {
+			return err
+		}
+	}
+	return p.Out.err
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/sched"
+)
+
+type submitOptions struct {
+	targets
+	order sched.Order
+}
+
+func (p *program) submitCommand() *cobra.Command {
+	var o submitOptions
+	cmd := &cobra.Command{
+		Use:   "submit -- COMMAND…",
+		Short: "Queue a command, and print the id of its item",
+		Long: `Queue a command, and print the id of its item. A worker (lockkeeper job work)
+starts it when all its locks can be had at once, a slot of each pool it names is
+free, and all it comes after is completed. It runs in the directory from which
+it was submitted, with its standard input closed, and edits the files that are
+locked for it in place.
+
+The command line is stored, and shown to all who may see the queue: give secrets
+through files or the environment of the worker. The key is yours: a second item
+with the same key is refused, so that a script that submits may be run again.
+
+A directory named for writing is exit code 6: the item is kept in the error state,
+so that whoever planned it sees it, and never runs.
+
+Phases, first to start: ` + sched.PhaseNames() + `.`,
+		Example: `  lockkeeper job submit --write app/user.rb -- claude -p "fix the user model"
+  lockkeeper job submit --read . --pool test --phase test --after j12 -- make test
+  lockkeeper job submit --project shop --class cpu --key nightly-index -- ./bin/index`,
+		Args: p.afterDashes,
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			return p.withQueue(cmd.Context(), p.settings(), func(a *app.App, q *app.Queue) error {
+				return p.submit(cmd, a, q, o, argv)
+			})
+		},
+	}
+	f := cmd.Flags()
+	o.targets.flags(f)
+	f.StringVar(&o.order.Workflow, "name", "", "what it is called (default: the key, or the program's name)")
+	f.StringVar(&o.order.Key, "key", "", "your own `name` for it, which no second item may have")
+	f.StringVar(&o.order.Project, "project", "", "the `project` it belongs to: projects take turns, and each has its caps")
+	f.StringVar(&o.order.Class, "class", "", "`cpu` or io: what it is heavy on")
+	f.BoolVar(&o.order.Map, "map", false, "it is one of many map jobs of its project, which have a cap of their own")
+	f.StringVar(&o.order.Phase, "phase", sched.DefaultPhase, "the `phase` it is in, which decides who comes first")
+	f.StringArrayVar(&o.order.Pools, "pool", nil, "a `pool` it needs a slot of: "+sched.PoolAgent+", "+sched.PoolAPI+" or "+sched.PoolTest+"; repeatable")
+	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that has to be completed first; repeatable")
+	f.StringVar(&o.order.Root, "root", "", "the `root` it works on: only nodes that reach it run it (default, on several nodes: the one this node reaches)")
+	f.StringVar(&o.order.Policy, "policy", "", "the rules of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+")")
+	f.SetInterspersed(false) // what follows the command's name is its own
+	return cmd
+}
+
+func (p *program) submit(cmd *cobra.Command, a *app.App, q *app.Queue, o submitOptions, argv []string) error {
+	order, err := o.build(p, cmd, a, argv)
+	if err != nil {
+		return err
+	}
+	items, err := q.Enqueue(cmd.Context(), order)
+	if err != nil {
+		return err
+	}
+	it := items[0]
+	if p.json {
+		err = p.printJSON(it)
+	} else {
+		_, err = fmt.Fprintln(p.Out, it.ID)
+	}
+	switch {
+	case err != nil:
+		return err
+	case it.Failure != nil && p.json:
+		return &codedError{exit: exitOverLock}
+	case it.Failure != nil:
+		p.say("item " + it.ID + " is in the error state, and will not run: " + it.Failure.Reason)
+		return &codedError{exit: exitOverLock}
+	}
+	return p.adviseWorker(cmd.Context(), q)
+}
+
+// build makes the order with its paths resolved, once all that can be checked here is.
+func (o *submitOptions) build(p *program, cmd *cobra.Command, a *app.App, argv []string) (order sched.Order, err error) {
+	order = o.order
+	order.Command, order.Job = argv, true
+	order.Workflow = cmp.Or(order.Workflow, order.Key, filepath.Base(argv[0]))
+	if order.Locks, err = o.resolve(p, a); err != nil {
+		return order, err
+	}
+	if len(order.Locks) == 0 && slices.ContainsFunc([]string{"read-from", "write-from"}, cmd.Flags().Changed) {
+		return order, usage(cmd, "names no path, for its lists are empty; nothing was queued")
+	}
+	p.notes(a, order.Locks)
+	if order.Root, err = a.Config.RootOf(order.Root); err != nil {
+		return order, err
+	}
+	if order.Dir, err = a.Dir(); err != nil {
+		return order, err
+	}
+	if err := a.CheckCommand(argv[0]); err != nil {
+		return order, err
+	}
+	order.By, err = p.actor()
+	return order, err
+}
+
+// adviseWorker tells a person that nobody is there to run what is queued.
+func (p *program) adviseWorker(ctx context.Context, q *app.Queue) error {
+	if p.json || !isTerminal(p.Err) {
+		return nil
+	}
+	workers, err := q.Workers(ctx)
+	if err == nil && len(workers) == 0 {
+		p.advise(startWorker)
+	}
+	return err
+}
+
+// startWorker is the next step where no worker is at work.
+const startWorker = "lockkeeper job work --slots 4, for no worker is at work"

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+	"lockkeeper/sched"
+)
+
+type workOptions struct {
+	slots      int
+	untilEmpty bool
+	roots      []string
+}
+
+// mostSlots is far more commands than one machine can run at once.
+const mostSlots = 1_000
+
+func (p *program) workCommand() *cobra.Command {
+	var o workOptions
+	cmd := &cobra.Command{
+		Use:   "work",
+		Short: "Run what is queued",
+		Long: `Run what is queued, up to --slots commands at once, each under its locks. What a
+command says is kept: see lockkeeper job output. A command finds its item in
+LOCKKEEPER_ITEM, its grant in LOCKKEEPER_GRANT, and in LOCKKEEPER_SLOT a number
+from 1 to --slots that no other command of this worker has.
+
+A signal (Ctrl-C) stops it: nothing new is started, and what runs may end. A second
+one ends what runs, which goes back to the queue. When the worker dies, its commands
+die with it, and the next worker starts them again. Any number of workers may share
+a queue.
+
+The exit code is 0; with --until-empty it is 1 when an item that it ran has failed.`,
+		Example: `  lockkeeper job work --slots 4
+  lockkeeper job work --slots 4 --until-empty
+  lockkeeper job work --root main --root site-2`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.slots < 1 || o.slots > mostSlots {
+				return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(o.slots), Reason: fmt.Sprintf("out of range, must be 1 to %d", mostSlots), Next: "say how many commands this machine can run at once"}
+			}
+			s := p.settings()
+			s.Roots = o.roots
+			return p.withQueue(cmd.Context(), s, func(a *app.App, q *app.Queue) error { return p.work(cmd.Context(), a, q, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.slots, "slots", 1, "how many commands run at once")
+	f.BoolVar(&o.untilEmpty, "until-empty", false, "end when nothing is queued or runs any more")
+	f.StringArrayVar(&o.roots, "root", nil, "the `name` of a root that this node reaches; repeatable (default: roots of lockkeeper.yaml)")
+	return cmd
+}
+
+func (p *program) work(ctx context.Context, a *app.App, q *app.Queue, o workOptions) (err error) {
+	if err := a.Config.CheckReach(); err != nil {
+		return err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	b := newBoard(p, q)
+	runner, err := a.NewRunner(o.slots, p.Env, b.trouble)
+	if err != nil {
+		return err
+	}
+	defer runner.Close()
+	came, forget := endings()
+	defer forget()
+	w, err := q.Start(ctx, sched.WorkerOptions{
+		Slots: o.slots, Node: self.Host, Process: &self, Roots: a.Config.Roots, UntilEmpty: o.untilEmpty, Trouble: b.trouble,
+		Fresh: func(ctx context.Context, it *lockkeeper.Item) error { return a.CheckCopy(ctx, it.Locks) },
+		Run: func(ctx context.Context, job *sched.Job) error {
+			b.started(&job.Item)
+			err := runner.Run(ctx, job)
+			halted := context.Cause(job.Grant.Context()) // what it did since was not under its locks
+			if err != nil && halted == nil {
+				halted = context.Cause(ctx)
+			}
+			b.ended(&job.Item, err, halted)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	b.begin(ctx)
+	err = supervise(w, came, b)
+	stay, counting := q.Depth(ctx)
+	b.end(stay)
+	switch {
+	case err != nil:
+		return err
+	case counting != nil:
+		return counting
+	case o.untilEmpty:
+		return b.verdict()
+	}
+	return nil
+}
+
+// supervise returns when a worker has ended. The first signal stops it, the second ends
+// what it runs.
+func supervise(w *sched.Worker, came <-chan os.Signal, b *board) error {
+	over := make(chan error, 1)
+	go func() { over <- w.Wait() }()
+	for stopping := false; ; stopping = true {
+		select {
+		case err := <-over:
+			return err
+		case <-came:
+		}
+		if stopping {
+			b.closing()
+			return w.Close()
+		}
+		look, cancel := context.WithCancel(context.Background())
+		cancel() // a look, that waits for nothing
+		still, err := w.Stop(look)
+		if err == nil {
+			return <-over
+		}
+		b.stopping(still)
+	}
+}
