@@ -330,9 +330,7 @@ func (c *chaos) drain() {
 		must(t, c.store.View(t.Context(), func(r lockkeeper.Reader) error {
 			list, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemError, Limit: 10_000})
 			failed = len(list)
-			for _, it := range list {
-				c.known = append(c.known, it)
-			}
+			c.known = append(c.known, list...)
 			return err
 		}))
 		for _, it := range c.known[len(c.known)-failed:] {
