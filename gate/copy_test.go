@@ -40,3 +40,41 @@ func TestCopyThatIsBehind(t *testing.T) {
 	must(t, os.Remove(filepath.Join(clone.dir, "test/gone")))
 	must(t, clone.gate.CheckCopy(t.Context(), all...))
 }
+
+// What was decided on a disk that is lost blocks its paths until a person gives it up.
+//
+// shows: GP-4 DL-76
+func TestAbandon(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
+	clone := &world{t: t, dir: filepath.Join(t.TempDir(), "clone"), store: w.store}
+	must(t, os.CopyFS(clone.dir, os.DirFS(w.dir)))
+	l := w.abandon(1, gate.Put("test/a", []byte("new")), gate.Put("test/b", []byte("new")))
+	clone.open(gate.Options{})
+	ada := lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
+	for name, try := range map[string]func() error{
+		"by an agent": func() error {
+			_, err := clone.gate.Abandon(t.Context(), l.Seq, lockkeeper.Actor{Name: "otter", Kind: lockkeeper.ActorAgent}, "why not")
+			return err
+		},
+		"here":          func() error { _, err := w.gate.Abandon(t.Context(), l.Seq, ada, "lost"); return err },
+		"for no reason": func() error { _, err := clone.gate.Abandon(t.Context(), l.Seq, ada, ""); return err },
+		"unknown":       func() error { _, err := clone.gate.Abandon(t.Context(), 99, ada, "lost"); return err },
+	} {
+		if err := try(); err == nil {
+			t.Errorf("%s: it was given up", name)
+		}
+	}
+	if err := clone.locks.ForceRelease(t.Context(), l.GrantID, ada, "its machine is gone"); err == nil {
+		t.Error("the grant was freed while its landing was open")
+	}
+	_, err := clone.gate.Abandon(t.Context(), l.Seq, ada, "the disk is lost")
+	must(t, err)
+	clone.hold("heron", "test/a", "test/b")
+	events := clone.events(lockkeeper.EventUndone)
+	if len(events) != 1 || !strings.Contains(events[0].Reason, "ada") || !strings.Contains(events[0].Reason, "the disk is lost") {
+		t.Errorf("events %+v", events)
+	}
+	if _, err := clone.gate.Abandon(t.Context(), l.Seq, ada, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("again: %v", err)
+	}
+}

@@ -1,26 +1,35 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/app"
 )
 
 func (p *program) recoverCommand() *cobra.Command {
-	return &cobra.Command{
+	var lost uint64
+	var reason string
+	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Bring to an end what crashes left",
 		Long: `Bring to an end what crashes left of writes: what was decided is finished, or
 taken back where somebody else's edit is in its way; the rest is cleared away.
 Originals and rescued content that are older than gate.keep are dropped. Every
 command does the first by itself when it finds something left. It may run at any
-time; what somebody alive works on is left alone.`,
-		Example: `  lockkeeper gate recover`,
-		Args:    exactly(0, "no arguments"),
+time; what somebody alive works on is left alone.
+
+What was decided on another machine can only be finished there. When that will not
+come back, --abandon gives up one landing, so that its paths can be locked again:
+how far it got nobody can know. It asks a person, on a terminal.`,
+		Example: `  lockkeeper gate recover
+  lockkeeper gate recover --abandon 17 --reason "the build machine was scrapped"`,
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := p.settings()
 			s.SkipRecovery = true
@@ -28,6 +37,9 @@ time; what somebody alive works on is left alone.`,
 				g, err := a.Gate()
 				if err != nil {
 					return err
+				}
+				if cmd.Flags().Changed("abandon") {
+					return p.abandon(cmd.Context(), g, lost, reason)
 				}
 				r, err := g.Recover(cmd.Context())
 				if err != nil {
@@ -41,6 +53,32 @@ time; what somebody alive works on is left alone.`,
 			})
 		},
 	}
+	cmd.Flags().Uint64Var(&lost, "abandon", 0, "give up the `landing` with this number, whose machine will not come back")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
+	return cmd
+}
+
+// abandon gives up a landing whose disk is lost.
+func (p *program) abandon(ctx context.Context, g *gate.Gate, seq uint64, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return &lockkeeper.InputError{Field: "reason", Value: reason, Reason: "empty", Next: "say why with --reason, for the audit trail"}
+	}
+	l, err := g.Landing(ctx, seq)
+	if err != nil {
+		return err
+	}
+	facts := fmt.Sprintf("Landing %d of %s changes %s. What of it is done on its machine stays there as it is.", l.Seq, clean(l.Holder), counted(len(l.Changes), "file"))
+	if err := p.confirm("abandon", facts, fmt.Sprint(seq)); err != nil {
+		return err
+	}
+	if l, err = g.Abandon(ctx, seq, p.person(), reason); err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(map[string]any{"landing": seq, "abandoned": true})
+	}
+	_, err = fmt.Fprintf(p.Out, "landing %d is given up; its paths can be locked again\n", l.Seq)
+	return err
 }
 
 func (p *program) showRecovery(r gate.Report) error {
@@ -52,7 +90,7 @@ func (p *program) showRecovery(r gate.Report) error {
 		lines = append(lines, counted(r.Working, "write")+" of others "+plural(r.Working, "is on its way", "are on their way")+" and left alone")
 	}
 	for _, away := range r.Away {
-		lines = append(lines, clean(away)+" can only be finished there; next: lockkeeper gate recover, there")
+		lines = append(lines, clean(away)+" can only be finished there; next: lockkeeper gate recover, there, or with --abandon if that will not come back")
 	}
 	if len(lines) == 0 {
 		lines = []string{"nothing was left"}
