@@ -43,7 +43,8 @@ type Item struct {
 	Attempts     int           `json:"attempts"`           // how often it was dispatched
 	GrantID      string        `json:"grant_id,omitempty"` // what it runs under, or has reserved
 	Worker       string        `json:"worker,omitempty"`
-	Shuns        string        `json:"-"` // a node whose copy is behind; it is not to be sent there
+	Slot         int           `json:"slot,omitempty"` // of the pool of test runs: no other running item has it; 0: none
+	Shuns        string        `json:"-"`              // a node whose copy is behind; it is not to be sent there
 	QueuedAt     time.Time     `json:"queued_at"`
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`
 	CompletedAt  time.Time     `json:"completed_at,omitzero"` // or failed

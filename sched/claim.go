@@ -88,7 +88,23 @@ func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
 	}
 	it.Stage, it.RousedBy = lockkeeper.StageRunning, ""
 	a.Tx().Wake(lockkeeper.ItemBell(it.ID))
-	return takeSlots(a.Tx(), it.Pools, 1)
+	return q.takeAll(a.Tx(), it, it.Pools)
+}
+
+// takeAll takes a slot of each of some pools for an item. A test run is told which one
+// of its pool it has.
+func (q *Queue) takeAll(tx lockkeeper.Tx, it *lockkeeper.Item, pools []string) error {
+	if slices.Contains(pools, PoolTest) {
+		running, err := tx.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+		if err != nil {
+			return err
+		}
+		it.Slot = 1
+		for slices.ContainsFunc(running, func(other *lockkeeper.Item) bool { return other.ID != it.ID && other.Slot == it.Slot }) {
+			it.Slot++
+		}
+	}
+	return takeSlots(tx, pools, 1)
 }
 
 // examine dispatches a queued item, or parks it on the first thing in its way.
@@ -116,7 +132,7 @@ func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) 
 	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, a.Now().Wall, ""
 	it.Attempts++
 	it.Retries, it.Blocked, it.Blockers = 0, 0, 0
-	if err := takeSlots(a.Tx(), slots(it), 1); err != nil {
+	if err := q.takeAll(a.Tx(), it, slots(it)); err != nil {
 		return nil, err
 	}
 	return held, q.advance(a.Tx(), it)
@@ -205,8 +221,8 @@ func (q *Queue) setDue(it *lockkeeper.Item) {
 
 // about is an event about an item.
 func about(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
-	return lockkeeper.Event{Kind: kind, Actor: system, Holder: it.Workflow, Locks: it.Locks,
-		Data: map[string]string{lock.ItemKey: it.ID, "phase": it.Phase}}
+	return lockkeeper.Event{Kind: kind, Actor: system, Holder: it.ID, Locks: it.Locks,
+		Data: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}
 }
 
 var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}

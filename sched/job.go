@@ -71,7 +71,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 			}
 		}
 		roused := it.RousedBy
-		it.ParkedOn, it.RousedBy = "", ""
+		it.ParkedOn, it.RousedBy, it.Slot = "", "", 0
 		it.Phase, it.Rank, it.Pools, it.Stage = phase, rank, slices.Sorted(slices.Values(pools)), lockkeeper.StageReady
 		if err := j.q.giveTurn(a.Tx(), it); err != nil {
 			return err
@@ -127,6 +127,9 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 			return unsettled, err
 		}
 		t, err = j.q.take(a, w, w.Roots)
+		if t.item == nil { // it may have been the last that others wait for
+			a.Tx().Wake(lockkeeper.QueueBell)
+		}
 		return false, err
 	})
 	if err != nil {
@@ -138,10 +141,10 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 	return j.q.job(t), nil
 }
 
-// Return puts the item back into the queue: its work was interrupted. That counts as
-// an attempt.
+// Return puts the item back into the queue, as if it had not been dispatched: somebody
+// meant its worker to end.
 func (j *Job) Return(ctx context.Context, reason string) error {
-	return j.giveBack(ctx, reason, func(*lockkeeper.Item) {})
+	return j.giveBack(ctx, reason, func(it *lockkeeper.Item) { it.Attempts-- })
 }
 
 // GiveUp returns the item to the queue as if it had not been dispatched to this node,
@@ -205,7 +208,7 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return false, err
 	}
-	it.Status, it.Stage, it.CompletedAt = outcome(failure), lockkeeper.StageEnded, a.Now().Wall
+	it.Status, it.Stage, it.CompletedAt, it.Slot = outcome(failure), lockkeeper.StageEnded, a.Now().Wall, 0
 	if it.Failure != nil { // it was cancelled
 		return false, q.fail(a, it, *it.Failure)
 	}
@@ -286,7 +289,7 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		return err
 	}
 	roused := it.RousedBy // it may have been waiting for the slots of its next phase
-	it.GrantID, it.Worker, it.Note = "", "", ""
+	it.GrantID, it.Worker, it.Note, it.Slot = "", "", "", 0
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}

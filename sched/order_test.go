@@ -130,3 +130,24 @@ func waitFor(t *testing.T, what func() bool) {
 	}
 	t.Fatal("it never happened")
 }
+
+// Test runs are numbered, over all workers, and their numbers are used again.
+func TestSlotsOfTestRuns(t *testing.T) {
+	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 3, Jobs: 9, CPU: 1, JobsPerProject: 9, MapsPerProject: 1}})
+	for range 5 {
+		y.enqueue(sched.Order{Workflow: "test", Pools: []string{sched.PoolTest}})
+	}
+	y.enqueue(sched.Order{Workflow: "other"})
+	_, jobs := y.started()
+	var got []int
+	for _, job := range jobs {
+		got = append(got, job.Item.Slot)
+	}
+	if want := []int{1, 2, 3, 0}; !slices.Equal(got, want) {
+		t.Fatalf("slots %v, want %v", got, want)
+	}
+	y.finish(jobs[1], nil)
+	if next := y.claim(); next == nil || next.Item.Slot != 2 || y.item(jobs[1].Item.ID).Slot != 0 {
+		t.Errorf("the next one is %+v", next)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -104,15 +106,17 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 	if it.Policy == "" {
 		it.Policy = lockkeeper.DefaultPolicy
 	}
-	for _, name := range []struct{ field, value string }{{"workflow", o.Workflow}, {"key", o.Key}, {"unit", o.Unit}, {"project", o.Project}, {"root", o.Root}} {
-		if len(name.value) > 200 || strings.ContainsFunc(name.value, isControl) {
-			return nil, bad(name.field, name.value, "over 200 bytes, or with control characters", "give it a printable name")
+	for _, name := range []struct{ field, value string }{{"name", o.Workflow}, {"key", o.Key}, {"unit", o.Unit}, {"project", o.Project}, {"root", o.Root}} {
+		if len(name.value) > 200 || !utf8.ValidString(name.value) || strings.ContainsFunc(name.value, isControl) {
+			return nil, bad(name.field, name.value, "over 200 bytes, or with characters that cannot be printed", "use up to 200 bytes of plain text")
 		}
 	}
 	rank, known := RankOf(it.Phase)
 	switch {
 	case it.Workflow == "":
-		return nil, bad("workflow", "", "empty", "say what the work is called")
+		return nil, bad("name", "", "empty", "say what the work is called")
+	case isID(o.Key):
+		return nil, bad("key", o.Key, "it looks like the id of an item", "use another key")
 	case !known:
 		return nil, bad("phase", it.Phase, "unknown phase", "use one of "+PhaseNames())
 	case o.Class != "" && o.Class != "cpu" && o.Class != "io":
@@ -152,6 +156,13 @@ func (q *Queue) checkLocks(it *lockkeeper.Item) error {
 		return nil
 	}
 	return err
+}
+
+// isID reports whether a name could be an item's id.
+func isID(name string) bool {
+	digits, ok := strings.CutPrefix(name, "j")
+	_, err := strconv.ParseUint(digits, 10, 64)
+	return ok && err == nil
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -58,14 +58,12 @@ func TestStartAndStopUnderStress(t *testing.T) {
 	wg.Wait()
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 8, Node: "here", Run: run, UntilEmpty: true})
 	must(t, err, w.Wait())
-	attempts := int64(0)
 	for _, it := range y.all() {
-		if it.Status != lockkeeper.ItemCompleted {
-			t.Errorf("%s is %s: %+v", it.ID, it.Status, it.Failure)
+		if it.Status != lockkeeper.ItemCompleted || it.Attempts != 1 { // that a worker was closed is none
+			t.Errorf("%s is %s after %d attempts: %+v", it.ID, it.Status, it.Attempts, it.Failure)
 		}
-		attempts += int64(it.Attempts)
 	}
-	if runs.Load() != attempts {
-		t.Errorf("%d attempts, and %d runs", attempts, runs.Load())
+	if runs.Load() < items {
+		t.Errorf("%d runs", runs.Load())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,7 +273,13 @@ func TestCrashesOfOneItem(t *testing.T) {
 		robbed := y.enqueue(sched.Order{Workflow: "robbed", Locks: writes("b")})
 		last := y.enqueue(sched.Order{Workflow: "last", Locks: writes("a", "b")})
 		ended := make(chan error, 10)
-		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 2, Node: "here", Run: func(ctx context.Context, job *sched.Job) error {
+		var mu sync.Mutex
+		told := map[string][]lockkeeper.ItemStatus{}
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 2, Node: "here", Ended: func(it lockkeeper.Item) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[it.Workflow] = append(told[it.Workflow], it.Status)
+		}, Run: func(ctx context.Context, job *sched.Job) error {
 			switch job.Item.Workflow {
 			case "panics":
 				panic("at the disco")
@@ -309,6 +316,9 @@ func TestCrashesOfOneItem(t *testing.T) {
 		}
 		if n := y.taken(sched.PoolJobs); n != 0 {
 			t.Errorf("%d slots are lost", n)
+		}
+		if !slices.Equal(told["robbed"], []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemCompleted}) || !slices.Equal(told["fails"], []lockkeeper.ItemStatus{lockkeeper.ItemError}) {
+			t.Errorf("told %v", told)
 		}
 	})
 }
@@ -366,6 +376,8 @@ func TestBadOrders(t *testing.T) {
 		"key used twice":  {{Workflow: "x", Key: "n"}, {Workflow: "y", Key: "n"}},
 		"cycle":           {{Workflow: "x", Key: "1", After: []string{"2"}}, {Workflow: "y", Key: "2", After: []string{"1"}}},
 		"waits for self":  {{Workflow: "x", Key: "1", After: []string{"1"}}},
+		"key like an id":  {{Workflow: "x", Key: "j7"}},
+		"not text":        {{Workflow: "x\xff"}},
 		"control":         {{Workflow: "x\x1b[2J"}},
 		"bad path":        {{Workflow: "x", Locks: writes("../up")}},
 		"unknown policy":  {{Workflow: "x", Policy: "mine"}},

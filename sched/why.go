@@ -28,6 +28,8 @@ type LockWait struct {
 	lockkeeper.ConflictInfo
 	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds it, if one does
 	Left time.Duration    `json:"left,omitempty"` // how much longer it is likely to; 0: unknown
+
+	Overdue bool `json:"overdue,omitempty"` // it has run for longer than such items usually do
 }
 
 // SlotWait is a pool in which an item finds no slot.
@@ -77,6 +79,21 @@ func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, er
 			list = append(list, e)
 		}
 		return nil
+	})
+	return list, err
+}
+
+// Wanting lists the queued items that want a path, in the order of their numbers.
+func (q *Queue) Wanting(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
+	asked := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
+	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
+		queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
+		for _, it := range queued {
+			if slices.ContainsFunc(it.Locks, asked.Conflicts) {
+				list = append(list, it)
+			}
+		}
+		return err
 	})
 	return list, err
 }
@@ -172,7 +189,12 @@ func (q *Queue) explainLocks(r lockkeeper.Reader, e *Explanation, typical estima
 	if err != nil {
 		return err
 	}
+	told := map[string]bool{}
 	for i, c := range lock.Conflicts(found) {
+		if told[c.GrantID+c.BlockingPath] {
+			continue
+		}
+		told[c.GrantID+c.BlockingPath] = true
 		wait := LockWait{ConflictInfo: c}
 		if id := found[i].Record.Metadata[lock.ItemKey]; id != "" {
 			if wait.By, err = r.Item(id); err != nil {
@@ -180,7 +202,7 @@ func (q *Queue) explainLocks(r lockkeeper.Reader, e *Explanation, typical estima
 			}
 		}
 		if wait.By != nil {
-			wait.Left = typical.left(wait.By, r.Now().Wall)
+			wait.Left, wait.Overdue = typical.left(wait.By, r.Now().Wall)
 		}
 		e.Locks = append(e.Locks, wait)
 	}
@@ -190,8 +212,12 @@ func (q *Queue) explainLocks(r lockkeeper.Reader, e *Explanation, typical estima
 // estimates are how long items of a phase usually run.
 type estimates map[string]time.Duration
 
-// recent is how many completed items estimates are made of.
-const recent = 200
+// Estimates are made of that many completed items at most, and for a phase of so many
+// at least.
+const (
+	recent = 200
+	enough = 3
+)
 
 // durations is the median of what items of each phase took lately.
 func durations(r lockkeeper.Reader) (estimates, error) {
@@ -205,19 +231,26 @@ func durations(r lockkeeper.Reader) (estimates, error) {
 	}
 	out := estimates{}
 	for phase, list := range took {
+		if len(list) < enough {
+			continue
+		}
 		slices.Sort(list)
 		out[phase] = list[len(list)/2]
 	}
 	return out, nil
 }
 
-// left is how much longer an item is likely to run; 0: nobody knows.
-func (e estimates) left(it *lockkeeper.Item, now time.Time) time.Duration {
+// left is how much longer an item is likely to run; 0: nobody knows. overdue says that
+// it has run for longer than is usual.
+func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration, overdue bool) {
 	usual := e[it.Phase]
 	if usual == 0 || it.Status != lockkeeper.ItemDispatched {
-		return usual
+		return usual, false
 	}
-	return max(usual-now.Sub(it.DispatchedAt), time.Second)
+	if left = usual - now.Sub(it.DispatchedAt); left <= 0 {
+		return 0, true
+	}
+	return left, false
 }
 
 // estimate says which place in its line an item has, and when it may start: when what
@@ -271,7 +304,8 @@ func (q *Queue) untilSlot(r lockkeeper.Reader, e *Explanation, typical estimates
 	var left []time.Duration
 	for _, it := range running {
 		if slices.Contains(slots(it), pool.Pool) {
-			left = append(left, typical.left(it, r.Now().Wall))
+			rest, _ := typical.left(it, r.Now().Wall)
+			left = append(left, rest)
 		}
 	}
 	if len(left) == 0 || slices.Contains(left, 0) {

@@ -19,10 +19,13 @@ func TestWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 		agent := []string{sched.PoolAgent}
-		done := y.enqueue(sched.Order{Workflow: "before", Phase: "apply"})
-		job := y.claim()
-		time.Sleep(10 * time.Minute)
-		y.finish(job, nil)
+		var done *lockkeeper.Item
+		for range 3 {
+			done = y.enqueue(sched.Order{Workflow: "before", Phase: "apply"})
+			job := y.claim()
+			time.Sleep(10 * time.Minute)
+			y.finish(job, nil)
+		}
 		y.enqueue(sched.Order{Workflow: "sessions/b1", Phase: "apply", Locks: writes("concerns/authentication.rb"), Pools: agent})
 		running := y.claim()
 		must(t, running.Note(t.Context(), "fixing tests 2/2"))
@@ -57,6 +60,14 @@ func TestWhy(t *testing.T) {
 			t.Errorf("explanation %+v", e)
 		}
 		if e := why(done.ID); e.Position != 0 || e.Item.Status != lockkeeper.ItemCompleted {
+			t.Errorf("explanation %+v", e)
+		}
+		wanting, err := y.queue.Wanting(t.Context(), "concerns/authentication.rb")
+		if err != nil || len(wanting) != 2 || wanting[0].ID != first.ID {
+			t.Errorf("wanted by %v, %v", wanting, err)
+		}
+		time.Sleep(7 * time.Minute)
+		if e := why("b2"); !e.Locks[0].Overdue || e.Locks[0].Left != 0 || !e.StartsAt.IsZero() {
 			t.Errorf("explanation %+v", e)
 		}
 		if _, err := y.queue.Why(t.Context(), "nobody"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {

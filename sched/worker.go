@@ -32,6 +32,10 @@ type WorkerOptions struct {
 	// UntilEmpty lets the worker end when nothing is queued or runs.
 	UntilEmpty bool
 
+	// Ended hears of every item that this worker had, once its end is stored, or once
+	// somebody else turned out to have ended it: as it is then. Nil: nobody does.
+	Ended func(lockkeeper.Item)
+
 	// TickEvery is how often the worker looks for what others left, besides when
 	// something is due. Default 5 s.
 	TickEvery time.Duration
@@ -77,7 +81,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 		opt.Trouble = func(error) {}
 	}
 	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), running: map[string]*Job{}}
-	w.self = lockkeeper.Worker{ID: rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Slots: opt.Slots}
+	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Slots: opt.Slots}
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
 	if err != nil {
@@ -264,6 +268,7 @@ const tellTries = 5
 
 // tell tells the store how a job ended: now, or, when that fails, a little later.
 func (w *Worker) tell(job *Job, end func(context.Context) error) {
+	defer w.ended(job.Item.ID)
 	ctx := context.WithoutCancel(w.work)
 	for try, wait := 1, 100*time.Millisecond; ; try, wait = try+1, 3*wait {
 		err := end(ctx)
@@ -281,6 +286,24 @@ func (w *Worker) tell(job *Job, end func(context.Context) error) {
 		case <-time.After(wait): // a store that fails rings no bell
 		case <-w.work.Done():
 		}
+	}
+}
+
+// ended tells what became of an item.
+func (w *Worker) ended(id string) {
+	if w.opt.Ended == nil {
+		return
+	}
+	var now *lockkeeper.Item
+	err := w.q.store.View(context.WithoutCancel(w.work), func(r lockkeeper.Reader) (err error) {
+		now, err = r.Item(id)
+		return err
+	})
+	switch {
+	case err != nil:
+		w.trouble(err)
+	case now != nil:
+		w.opt.Ended(*now)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // itemColumns are the columns of an item in the order of itemRow.
 const itemColumns = `seq, id, key, root, locks, body, phase, pools, status, stage, standing, rank, tag, parked_on, roused_by, since, leads, blocked, due,
- blockers, retries, attempts, grant_id, worker, shuns, dispatched_at, completed_at, note, failure`
+ blockers, retries, attempts, grant_id, worker, slot, shuns, dispatched_at, completed_at, note, failure`
 
 // itemRow is an item as its row holds it. Everything up to body stays as it was
 // inserted.
@@ -25,14 +25,16 @@ type itemRow struct {
 	blocked, due            int64
 	blockers                int64
 	retries, attempts       int64
-	grantID, worker, shuns  string
+	grantID, worker         string
+	slot                    int64
+	shuns                   string
 	dispatchedAt, completed int64
 	note, failure           string
 }
 
 func (r *itemRow) dest() []any {
 	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.standing, &r.rank, &r.tag,
-		&r.parkedOn, &r.rousedBy, &r.since, &r.leads, &r.blocked, &r.due, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.shuns,
+		&r.parkedOn, &r.rousedBy, &r.since, &r.leads, &r.blocked, &r.due, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.slot, &r.shuns,
 		&r.dispatchedAt, &r.completed, &r.note, &r.failure}
 }
 
@@ -63,7 +65,7 @@ func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
 		Phase: r.phase, Rank: int(r.rank), Status: lockkeeper.ItemStatus(r.status), Stage: lockkeeper.ItemStage(r.stage),
 		Escalated: r.standing%2 == 0, Tag: uint64(r.tag), ParkedOn: r.parkedOn, RousedBy: r.rousedBy,
 		Since: lockkeeper.Instant(r.since), Leads: lockkeeper.Instant(r.leads), Blocked: time.Duration(r.blocked), Due: lockkeeper.Instant(r.due), Blockers: uint64(r.blockers),
-		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Shuns: r.shuns,
+		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), Shuns: r.shuns,
 		DispatchedAt: wall(r.dispatchedAt), CompletedAt: wall(r.completed), Note: r.note,
 	}
 	var err error
@@ -128,7 +130,7 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	}
 	args := append([]any{t.key, int64(it.Seq), it.ID, it.Key, it.Root, encodeLocks(it.Locks), body}, rest...)
 	err = t.exec(`INSERT INTO items (space, `+itemColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
- $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`, args...)
+ $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)`, args...)
 	if err == nil {
 		t.keep(it, stored{seq: int64(it.Seq)})
 	}
@@ -151,7 +153,7 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	}
 	err = t.exec(`UPDATE items SET phase = $3, pools = $4, status = $5, stage = $6, standing = $7, rank = $8, tag = $9, parked_on = $10,
  roused_by = $11, since = $12, leads = $13, blocked = $14, due = $15, blockers = $16, retries = $17, attempts = $18, grant_id = $19,
- worker = $20, shuns = $21, dispatched_at = $22, completed_at = $23, note = $24, failure = $25 WHERE space = $1 AND seq = $2`,
+ worker = $20, slot = $21, shuns = $22, dispatched_at = $23, completed_at = $24, note = $25, failure = $26 WHERE space = $1 AND seq = $2`,
 		append([]any{t.key, was.seq}, rest...)...)
 	if err == nil {
 		t.keep(it, was)
@@ -171,7 +173,7 @@ func changing(it *lockkeeper.Item) ([]any, error) {
 	}
 	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Standing()), int64(it.Rank), int64(it.Tag), it.ParkedOn, it.RousedBy,
 		int64(it.Since), int64(it.Leads), int64(it.Blocked), int64(it.Due), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
-		it.Shuns, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
+		int64(it.Slot), it.Shuns, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
 }
 
 // keep remembers and counts where an item stands now.

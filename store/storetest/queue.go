@@ -124,7 +124,7 @@ func fullItem(now lockkeeper.Moment) lockkeeper.Item {
 		Command: []string{"sh", "-c", `echo "$1" '%s'`, ""}, Dir: "sub dir/ö", By: lockkeeper.Actor{Name: "p", Kind: lockkeeper.ActorPerson},
 		Phase: "merge", Rank: -3, Pools: []string{"claude"}, Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageParked, Escalated: true,
 		Tag: 1<<63 - 1, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "app/it's.rb"), RousedBy: lockkeeper.OnPool("claude"), Since: now.Lease, Leads: now.Lease + 1, Blocked: time.Hour + 1,
-		Due: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Shuns: "node-1",
+		Due: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Slot: 4, Shuns: "node-1",
 		QueuedAt: now.Wall.Add(-time.Hour - 1), DispatchedAt: now.Wall.Add(time.Nanosecond), CompletedAt: now.Wall.Add(time.Second), Note: "half\tdone",
 		Failure: &lockkeeper.Failure{Phase: "merge", Reason: `because "so"`, Waited: time.Minute, Attempts: 4,
 			Conflicts: []lockkeeper.ConflictInfo{{Path: "a", Mode: lockkeeper.Write, BlockingPath: "b", BlockingMode: lockkeeper.Read,
@@ -137,7 +137,7 @@ func fullItem(now lockkeeper.Moment) lockkeeper.Item {
 func changed(it *lockkeeper.Item) lockkeeper.Item {
 	c := lockkeeper.Item{ID: it.ID, Seq: it.Seq + 1000, Key: "other", Workflow: "other", Root: "other", Policy: "other", Locks: write("other"), After: []string{"x"},
 		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Tag: 5, ParkedOn: lockkeeper.OnItem("x"),
-		RousedBy: "r", Since: 4, Leads: 5, Blocked: 6, Due: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Shuns: "s",
+		RousedBy: "r", Since: 4, Leads: 5, Blocked: 6, Due: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Slot: 12, Shuns: "s",
 		DispatchedAt: it.DispatchedAt.Add(1), CompletedAt: it.CompletedAt.Add(1), Note: "n", Failure: &lockkeeper.Failure{Phase: "p", Reason: "r"}}
 	return c
 }

@@ -28,6 +28,7 @@ CREATE TABLE items (
   attempts      BIGINT  NOT NULL,
   grant_id      TEXT    NOT NULL,
   worker        TEXT    NOT NULL,
+  slot          BIGINT  NOT NULL,
   shuns         TEXT    NOT NULL,
   dispatched_at BIGINT  NOT NULL,         -- wall clock, nanoseconds since 1970
   completed_at  BIGINT  NOT NULL,

@@ -28,6 +28,7 @@ CREATE TABLE items (
   attempts      INTEGER NOT NULL,
   grant_id      TEXT    NOT NULL,
   worker        TEXT    NOT NULL,
+  slot          INTEGER NOT NULL,
   shuns         TEXT    NOT NULL,
   dispatched_at INTEGER NOT NULL,         -- wall clock, nanoseconds since 1970
   completed_at  INTEGER NOT NULL,
