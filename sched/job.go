@@ -10,7 +10,7 @@ import (
 
 // Job is a dispatched item in the hands of its worker.
 type Job struct {
-	Item  lockkeeper.Item
+	Item  lockkeeper.Item // as it was left by the last call of a method
 	Grant *lock.Grant
 
 	q *Queue
@@ -166,6 +166,7 @@ func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeep
 			return true, err
 		}
 		change(it)
+		defer func() { j.Item = *it }()
 		return false, j.q.putBack(a, it, reason)
 	})
 }
@@ -198,6 +199,7 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err != nil {
 		return false, err
 	}
+	defer func() { j.Item = *it }()
 	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{"status": string(outcome(failure))}})
 	switch {
 	case err != nil || freed == lock.Unsettled:

@@ -268,15 +268,20 @@ const tellTries = 5
 
 // tell tells the store how a job ended: now, or, when that fails, a little later.
 func (w *Worker) tell(job *Job, end func(context.Context) error) {
-	defer w.ended(job.Item.ID)
 	ctx := context.WithoutCancel(w.work)
 	for try, wait := 1, 100*time.Millisecond; ; try, wait = try+1, 3*wait {
 		err := end(ctx)
 		switch {
 		case err == nil:
+			if w.opt.Ended != nil {
+				w.opt.Ended(job.Item)
+			}
 			return
-		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item
-			w.trouble(errors.Join(err, job.Grant.Release(ctx)))
+		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item, or ended it
+			if err := job.Grant.Release(ctx); err != nil {
+				w.trouble(err)
+			}
+			w.lost(ctx, job, err)
 			return
 		case try == tellTries || w.work.Err() != nil:
 			w.trouble(fmt.Errorf("item %s is left to its lease: %w", job.Item.ID, err))
@@ -289,22 +294,24 @@ func (w *Worker) tell(job *Job, end func(context.Context) error) {
 	}
 }
 
-// ended tells what became of an item.
-func (w *Worker) ended(id string) {
+// lost tells what became of an item that is not this worker's any more.
+func (w *Worker) lost(ctx context.Context, job *Job, why error) {
 	if w.opt.Ended == nil {
+		w.trouble(why)
 		return
 	}
-	var now *lockkeeper.Item
-	err := w.q.store.View(context.WithoutCancel(w.work), func(r lockkeeper.Reader) (err error) {
-		now, err = r.Item(id)
+	err := w.q.store.View(ctx, func(r lockkeeper.Reader) error {
+		now, err := r.Item(job.Item.ID)
+		if now != nil {
+			job.Item = *now
+		}
 		return err
 	})
-	switch {
-	case err != nil:
-		w.trouble(err)
-	case now != nil:
-		w.opt.Ended(*now)
+	if err != nil {
+		w.trouble(errors.Join(why, err))
+		return
 	}
+	w.opt.Ended(job.Item)
 }
 
 // trouble tells of an error that the worker survives. That it was closed is none.
