@@ -62,7 +62,7 @@ type Worker struct {
 	err    error         // of the loop; read after loop.Wait
 
 	mu      sync.Mutex
-	running map[string]*Job
+	running map[string]lockkeeper.Item // as they were dispatched
 	jobs    sync.WaitGroup
 }
 
@@ -80,7 +80,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	if opt.Trouble == nil {
 		opt.Trouble = func(error) {}
 	}
-	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), running: map[string]*Job{}}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), running: map[string]lockkeeper.Item{}}
 	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Slots: opt.Slots}
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
@@ -214,7 +214,7 @@ func (w *Worker) begin(job *Job) {
 // ended it; nil: none.
 func (w *Worker) run(job *Job) *Job {
 	w.mu.Lock()
-	w.running[job.Item.ID] = job
+	w.running[job.Item.ID] = job.Item
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -366,8 +366,8 @@ func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, job := range w.running {
-		still = append(still, job.Item)
+	for _, it := range w.running {
+		still = append(still, it)
 	}
 	slices.SortFunc(still, func(a, b lockkeeper.Item) int { return lockkeeper.CompareItems(&a, &b) })
 	return still, context.Cause(ctx)
