@@ -87,6 +87,17 @@ type Failure struct {
 // IsHolding reports whether an item that stands in a line is a lifecycle under way.
 func (it *Item) IsHolding() bool { return it.Status == ItemDispatched }
 
+// StatusSince is when an item came into its status.
+func (it *Item) StatusSince() time.Time {
+	switch it.Status {
+	case ItemDispatched:
+		return it.DispatchedAt
+	case ItemCompleted, ItemError:
+		return it.CompletedAt
+	}
+	return it.QueuedAt
+}
+
 // Standing is the place of an item in a line before its rank counts: lifecycles under
 // way first, and the escalated before others.
 func (it *Item) Standing() int {

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,7 +78,7 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 			return nil, refused
 		}
 	}
-	return nil, refused
+	return nil, errors.Join(refused, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is marked as cancelled, but its grant could not be taken away", Next: "lockkeeper why " + name})
 }
 
 // cancel ends an item that does not run, and marks one that does; running is what it

@@ -214,7 +214,7 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 // setDue says when somebody has to look at an item that is parked on a lock.
 func (q *Queue) setDue(it *lockkeeper.Item) {
 	it.Due = it.Since.Add(q.opt.LockTimeout)
-	if it.Leads != 0 && !it.Escalated {
+	if it.Leads != 0 && it.GrantID == "" { // and has nothing reserved
 		it.Due = min(it.Due, it.Leads.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
 	}
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"context"
-	"slices"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -59,6 +58,10 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	if !known {
 		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "unknown phase", Next: "use one of " + PhaseNames()}
 	}
+	needs, err := poolsOf(pools)
+	if err != nil {
+		return err
+	}
 	bell, err := j.q.store.Bell(ctx, lockkeeper.ItemBell(j.Item.ID))
 	if err != nil {
 		return err
@@ -72,7 +75,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 		}
 		roused := it.RousedBy
 		it.ParkedOn, it.RousedBy, it.Slot = "", "", 0
-		it.Phase, it.Rank, it.Pools, it.Stage = phase, rank, slices.Sorted(slices.Values(pools)), lockkeeper.StageReady
+		it.Phase, it.Rank, it.Pools, it.Stage = phase, rank, needs, lockkeeper.StageReady
 		if err := j.q.giveTurn(a.Tx(), it); err != nil {
 			return err
 		}
@@ -200,7 +203,11 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 		return false, err
 	}
 	defer func() { j.Item = *it }()
-	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{"status": string(outcome(failure))}})
+	status := outcome(failure)
+	if it.Failure != nil { // it was cancelled
+		status = lockkeeper.ItemError
+	}
+	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{"status": string(status)}})
 	switch {
 	case err != nil || freed == lock.Unsettled:
 		return true, err
@@ -210,8 +217,8 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return false, err
 	}
-	it.Status, it.Stage, it.CompletedAt, it.Slot = outcome(failure), lockkeeper.StageEnded, a.Now().Wall, 0
-	if it.Failure != nil { // it was cancelled
+	it.Status, it.Stage, it.CompletedAt, it.Slot = status, lockkeeper.StageEnded, a.Now().Wall, 0
+	if it.Failure != nil {
 		return false, q.fail(a, it, *it.Failure)
 	}
 	if failure != nil {
@@ -265,7 +272,7 @@ func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) e
 	it.Failure = &why
 	it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
 	left, led := it.ParkedOn, it.Leads != 0
-	it.ParkedOn, it.Since, it.Leads, it.Due = "", 0, 0, 0
+	it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due, it.Slot = "", "", 0, 0, 0, 0
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 	}
 	it := &lockkeeper.Item{
 		Key: o.Key, Workflow: o.Workflow, Unit: o.Unit, Project: o.Project, Class: o.Class, Policy: o.Policy, Root: o.Root,
-		Command: o.Command, Dir: o.Dir, By: o.By, Phase: o.Phase, Pools: slices.Sorted(slices.Values(o.Pools)),
+		Command: o.Command, Dir: o.Dir, By: o.By, Phase: o.Phase,
 		Locks: lockkeeper.Normalize(slices.Clone(o.Locks)), Status: lockkeeper.ItemQueued,
 	}
 	if it.Phase == "" {
@@ -139,12 +139,22 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 	if o.Class == "cpu" {
 		it.Caps = append(it.Caps, PoolCPU)
 	}
-	for _, pool := range it.Pools {
-		if _, ok := q.opt.Limits.Of(pool); !ok {
-			return nil, bad("pool", pool, "there is no such pool", fmt.Sprintf("use %s, %s or %s", PoolAgent, PoolAPI, PoolTest))
-		}
+	var err error
+	if it.Pools, err = poolsOf(o.Pools); err != nil {
+		return nil, err
 	}
 	return it, q.checkLocks(it)
+}
+
+// poolsOf checks the pools of a phase, and names each once: a phase needs one slot of
+// each.
+func poolsOf(names []string) ([]string, error) {
+	for _, pool := range names {
+		if pool != PoolAgent && pool != PoolAPI && pool != PoolTest {
+			return nil, &lockkeeper.InputError{Field: "pool", Value: pool, Reason: "there is no such pool", Next: fmt.Sprintf("use %s, %s or %s", PoolAgent, PoolAPI, PoolTest)}
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names))), nil
 }
 
 // checkLocks refuses what can never be granted. What is too wide for its policy is
@@ -187,7 +197,7 @@ func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
 			return err
 		}
 		if old != nil {
-			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: fmt.Sprintf("%s has it, %s since %s", old.ID, old.Status, old.QueuedAt.UTC().Format("2006-01-02 15:04:05Z")),
+			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: fmt.Sprintf("%s has it, %s since %s", old.ID, old.Status, old.StatusSince().UTC().Format("2006-01-02 15:04:05Z")),
 				Next: "lockkeeper why " + old.ID}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // reservation is how long the place of an escalated item in the engine's line outlives
-// whoever keeps it.
-const reservation = 2 * time.Minute
+// whoever keeps it. One that was promised its locks may wait for a slot that long.
+const reservation = 15 * time.Minute
 
 // Tick does what is due: it puts back what vanished workers left, escalates what has
 // been blocked for long, counts lock waits that are over, and keeps reservations. It
@@ -116,7 +116,7 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 		blocked += now.Until(it.Leads)
 	}
 	switch {
-	case it.Leads != 0 && !it.Escalated && blocked >= q.opt.EscalateAfter:
+	case it.Leads != 0 && it.GrantID == "" && blocked >= q.opt.EscalateAfter: // for the first time, or after it lost its place
 		return q.escalate(a, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {

@@ -142,6 +142,34 @@ func TestEscalation(t *testing.T) {
 	})
 }
 
+// An escalated item that lost its place, because nobody was there to keep it, takes
+// another.
+//
+// shows: SW-32 CF-24
+func TestLostReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		writer := y.enqueue(sched.Order{Workflow: "writer", Locks: writes("shared")})
+		reader := y.hold("reader", reads("shared"))
+		w := y.worker(1, takes(time.Minute))
+		time.Sleep(11 * time.Minute)
+		first := y.item(writer.ID).GrantID
+		must(t, w.Close())
+		time.Sleep(time.Hour)
+		w = y.worker(1, takes(time.Minute))
+		time.Sleep(time.Minute)
+		if again := y.item(writer.ID).GrantID; first == "" || again == "" || again == first {
+			t.Errorf("it had reserved %q, and has %q", first, again)
+		}
+		must(t, reader.Release(t.Context()))
+		time.Sleep(2 * time.Minute)
+		if now := y.item(writer.ID); now.Status != lockkeeper.ItemCompleted {
+			t.Errorf("it is %s", now.Status)
+		}
+		must(t, w.Close())
+	})
+}
+
 // Waiting for a slot counts for nothing.
 func TestSlotsDoNotEscalate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -371,6 +399,7 @@ func TestBadOrders(t *testing.T) {
 		"unknown phase":   {{Workflow: "x", Phase: "aply"}},
 		"unknown class":   {{Workflow: "x", Class: "gpu"}},
 		"unknown pool":    {{Workflow: "x", Pools: []string{"codex"}}},
+		"a cap as a pool": {{Workflow: "x", Pools: []string{sched.PoolCPU}}},
 		"unknown item":    {{Workflow: "x", After: []string{"j99"}}},
 		"key is taken":    {{Workflow: "x", Key: "k"}},
 		"key used twice":  {{Workflow: "x", Key: "n"}, {Workflow: "y", Key: "n"}},

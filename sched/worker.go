@@ -117,18 +117,21 @@ var errClosed = errors.New("the worker was closed")
 // serve claims while slots are free, and ticks, until it is told to stop. Trouble with
 // the store does not end it: the queue is there when the store is.
 func (w *Worker) serve(ring <-chan struct{}) error {
-	free := w.opt.Slots
+	free, quit := w.opt.Slots, w.quit
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for look := true; ; {
-		if look && free > 0 {
+		if quit == nil && free == w.opt.Slots {
+			return w.leave()
+		}
+		if look && free > 0 && quit != nil {
 			n, err := w.claim(free)
 			if err != nil {
 				w.trouble(err)
 			}
 			free -= n
 		}
-		if look && w.opt.UntilEmpty && free == w.opt.Slots {
+		if look && w.opt.UntilEmpty && free == w.opt.Slots && quit != nil {
 			if empty, err := w.isEmpty(); err != nil {
 				w.trouble(err)
 			} else if empty {
@@ -137,8 +140,8 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 		}
 		look = false
 		select {
-		case <-w.quit:
-			return w.leave()
+		case <-quit:
+			quit = nil // and goes on to tick until what runs has ended
 		case <-w.free:
 			free++
 			look = true
@@ -338,7 +341,7 @@ func (w *Worker) tick() time.Duration {
 
 // leave takes the worker out of the list of those alive.
 func (w *Worker) leave() error {
-	w.jobs.Wait()
+	w.jobs.Wait() // which have given their slots back
 	return w.q.store.Update(context.WithoutCancel(w.work), func(tx lockkeeper.Tx) error { return tx.DeleteWorker(w.self.ID) })
 }
 

@@ -3,8 +3,8 @@
 //
 // Invariants:
 //
-//  1. A watcher misses nothing that the log keeps. One that is so far behind that the
-//     log has forgotten what it wants next is told from where on it is told.
+//  1. A watcher misses nothing that the log keeps. Where the log has forgotten what it
+//     wants next, it sees a gap in the numbers.
 //  2. A slow watcher keeps nobody waiting: it reads on from the log when what it wants
 //     has left the memory of the feed.
 //  3. The log is read once for all who keep up.

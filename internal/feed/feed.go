@@ -16,6 +16,8 @@ type Options struct {
 	// Poll is how often the log is looked at where the store cannot tell that it grew,
 	// and as a safety net ten times slower where it can. Default 200 ms.
 	Poll time.Duration
+	// Trouble hears of errors of the store, which the feed survives. Nil: nobody does.
+	Trouble func(error)
 }
 
 // page is how many events are read at once.
@@ -43,6 +45,9 @@ func Open(ctx context.Context, store lockkeeper.Store, opt Options) (*Feed, erro
 	}
 	if opt.Poll <= 0 {
 		opt.Poll = 200 * time.Millisecond
+	}
+	if opt.Trouble == nil {
+		opt.Trouble = func(error) {}
 	}
 	f := &Feed{store: store, opt: opt, grown: make(chan struct{})}
 	latest, err := f.read(ctx, lockkeeper.EventQuery{Latest: true, Limit: 1})
@@ -90,6 +95,9 @@ func (f *Feed) follow(ctx context.Context, ring <-chan struct{}, look time.Durat
 			events, err := f.read(ctx, lockkeeper.EventQuery{After: f.last, Limit: page})
 			if err != nil && ctx.Err() != nil {
 				return context.Cause(ctx)
+			}
+			if err != nil {
+				f.opt.Trouble(err)
 			}
 			more = err == nil && len(events) == page
 			f.add(events)
@@ -141,7 +149,8 @@ func (f *Feed) Last() uint64 {
 }
 
 // Next returns the events after a number, as many as there are up to some hundreds,
-// and waits for the first. What it returns is shared, and not to be changed.
+// and waits for the first. Where the log has forgotten some the numbers have a gap.
+// What it returns is shared, and not to be changed.
 func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
 	for {
 		events, behind, grown, err := f.after(after)
@@ -149,7 +158,12 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			return events, err
 		}
 		if behind {
-			return f.read(ctx, lockkeeper.EventQuery{After: after, Limit: page})
+			events, err := f.read(ctx, lockkeeper.EventQuery{After: after, Limit: page})
+			if err != nil || len(events) > 0 {
+				return events, err
+			}
+			after = f.kept() // the log has forgotten what came before
+			continue
 		}
 		select {
 		case <-grown:
@@ -157,6 +171,16 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// kept is the number before the first event that is in memory, or the last there is.
+func (f *Feed) kept() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recent) == 0 {
+		return f.last
+	}
+	return f.recent[0].Seq - 1
 }
 
 // after finds what follows a number. behind says that it has left the memory.

@@ -157,3 +157,23 @@ func TestGivingUp(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A watcher that comes after the log was cut begins with what is left of it.
+func TestForgottenEvents(t *testing.T) {
+	stores(t, func(t *testing.T, watched, written lockkeeper.Store) {
+		appendEvents(t, written, 30)
+		f, err := feed.Open(t.Context(), watched, feed.Options{Keep: 5})
+		must(t, err)
+		defer f.Close()
+		appendEvents(t, written, 20)
+		must(t, written.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.Prune(tx.Now().Wall.Add(-time.Hour), 10) }))
+		for seen := uint64(0); seen < 50; {
+			events, err := f.Next(t.Context(), seen)
+			must(t, err)
+			if len(events) == 0 || events[0].Seq <= seen {
+				t.Fatalf("after %d came %v", seen, events)
+			}
+			seen = events[len(events)-1].Seq
+		}
+	})
+}
