@@ -187,7 +187,8 @@ func Rouse(tx Tx, key string) (bool, error) {
 func RouseItem(tx Tx, it *Item) error {
 	left, led := it.ParkedOn, it.Leads != 0
 	it.StopLeading(tx.Now().Lease)
-	it.Stage, it.RousedBy, it.ParkedOn, it.Since, it.Due = StageReady, left, "", 0, 0
+	it.Enter(StageReady)
+	it.RousedBy = left
 	if it.IsHolding() {
 		tx.Wake(ItemBell(it.ID))
 	} else {
@@ -197,6 +198,11 @@ func RouseItem(tx Tx, it *Item) error {
 		return err
 	}
 	return Lead(tx, left)
+}
+
+// Enter puts an item into a stage, out of whichever line it stood in.
+func (it *Item) Enter(stage ItemStage) {
+	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due, it.Slot = stage, "", "", 0, 0, 0, 0
 }
 
 // Lead lets the time of the first item that is parked on a lock run: those behind it

@@ -86,7 +86,7 @@ func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
 		park(it, lockkeeper.OnPool(full))
 		return err
 	}
-	it.Stage, it.RousedBy = lockkeeper.StageRunning, ""
+	it.Enter(lockkeeper.StageRunning)
 	a.Tx().Wake(lockkeeper.ItemBell(it.ID))
 	return q.takeAll(a.Tx(), it, it.Pools)
 }
@@ -128,7 +128,8 @@ func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) 
 	if err != nil || held == nil {
 		return nil, err
 	}
-	it.Status, it.Stage, it.RousedBy = lockkeeper.ItemDispatched, lockkeeper.StageRunning, ""
+	it.Enter(lockkeeper.StageRunning)
+	it.Status = lockkeeper.ItemDispatched
 	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, a.Now().Wall, ""
 	it.Attempts++
 	it.Retries, it.Blocked, it.Blockers = 0, 0, 0
@@ -229,7 +230,8 @@ var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // park takes an item out of the ready line.
 func park(it *lockkeeper.Item, key string) {
-	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due = lockkeeper.StageParked, key, "", 0, 0, 0
+	it.Enter(lockkeeper.StageParked)
+	it.ParkedOn = key
 }
 
 // onCopy is the key of items that a node could not run because its copy is behind.

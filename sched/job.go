@@ -74,8 +74,8 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 			}
 		}
 		roused := it.RousedBy
-		it.ParkedOn, it.RousedBy, it.Slot = "", "", 0
-		it.Phase, it.Rank, it.Pools, it.Stage = phase, rank, needs, lockkeeper.StageReady
+		it.Enter(lockkeeper.StageReady)
+		it.Phase, it.Rank, it.Pools = phase, rank, needs
 		if err := j.q.giveTurn(a.Tx(), it); err != nil {
 			return err
 		}
@@ -217,7 +217,8 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return false, err
 	}
-	it.Status, it.Stage, it.CompletedAt, it.Slot = status, lockkeeper.StageEnded, a.Now().Wall, 0
+	it.Enter(lockkeeper.StageEnded)
+	it.Status, it.CompletedAt = status, a.Now().Wall
 	if it.Failure != nil {
 		return false, q.fail(a, it, *it.Failure)
 	}
@@ -270,9 +271,9 @@ func rouseAll(tx lockkeeper.Tx, key string) error {
 func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) error {
 	why.Phase = it.Phase
 	it.Failure = &why
-	it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
 	left, led := it.ParkedOn, it.Leads != 0
-	it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due, it.Slot = "", "", 0, 0, 0, 0
+	it.Enter(lockkeeper.StageEnded)
+	it.Status, it.CompletedAt = lockkeeper.ItemError, a.Now().Wall
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
@@ -298,7 +299,7 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		return err
 	}
 	roused := it.RousedBy // it may have been waiting for the slots of its next phase
-	it.GrantID, it.Worker, it.Note, it.Slot = "", "", "", 0
+	it.GrantID, it.Worker, it.Note = "", "", ""
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}
@@ -308,8 +309,8 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		}
 		return q.passOn(a.Tx(), it, roused)
 	}
-	it.Status, it.Stage = lockkeeper.ItemQueued, lockkeeper.StageReady
-	it.ParkedOn, it.RousedBy, it.Since, it.Due = "", "", 0, 0
+	it.Enter(lockkeeper.StageReady)
+	it.Status = lockkeeper.ItemQueued
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
