@@ -56,6 +56,7 @@ type Policy struct {
 	TreeWrites bool // false: writing a directory or subtree is an OverLockError
 	Upgrade    bool
 	Extend     ExtendRule
+	Operation  bool // it is held for one operation, and never while its holder waits for something
 }
 
 // Policies returns the built-in policies by name. The map is the caller's.
@@ -64,7 +65,7 @@ func Policies() map[string]Policy {
 		{Name: "agent", TTL: 30 * time.Minute, Heartbeat: time.Minute},
 		{Name: "session", TTL: 15 * time.Minute, Heartbeat: time.Minute, Extend: ExtendByTry},
 		{Name: "dal", TTL: 45 * time.Second, Grace: 30 * time.Second, Heartbeat: 10 * time.Second,
-			Stale: RecoverUnclaimed, Dead: DeadCondition, TreeWrites: true, Upgrade: true, Extend: ExtendInOrder},
+			Stale: RecoverUnclaimed, Dead: DeadCondition, TreeWrites: true, Upgrade: true, Extend: ExtendInOrder, Operation: true},
 		{Name: "tidy", TTL: 1800 * time.Second, Grace: 120 * time.Second, Heartbeat: 5 * time.Minute,
 			Stale: Break, Dead: DeadIgnored, TreeWrites: true},
 		{Name: "author", TTL: 15 * time.Minute, Heartbeat: time.Minute, Stale: Ask, Dead: DeadShown, TreeWrites: true},

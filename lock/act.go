@@ -20,6 +20,9 @@ func (m *Manager) Within(ctx context.Context, body func(*Act) error) error {
 	return m.update(ctx, func(s *step) error { return body(&Act{s}) })
 }
 
+// Policy is the policy of that name, or the default one.
+func (m *Manager) Policy(name string) (lockkeeper.Policy, error) { return m.policy(name) }
+
 // Check refuses a request that could never be granted, whatever is free.
 func (m *Manager) Check(req lockkeeper.Request) error {
 	_, _, err := m.prepare(req)

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"fmt"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -61,6 +62,14 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	needs, err := poolsOf(pools)
 	if err != nil {
 		return err
+	}
+	policy, err := j.q.locks.Policy(j.Item.Policy)
+	if err != nil {
+		return err
+	}
+	if policy.Operation {
+		return &lockkeeper.RefusedError{Act: "another phase of " + j.Item.ID, Reason: fmt.Sprintf("policy %q holds locks for one operation, and not while it waits for a slot", policy.Name),
+			Next: "queue each step as an item of its own"}
 	}
 	bell, err := j.q.store.Bell(ctx, lockkeeper.ItemBell(j.Item.ID))
 	if err != nil {

@@ -31,7 +31,7 @@ func TestOrder(t *testing.T) {
 // An item whose locks or slots are taken is passed over, and looked at again when
 // they are free.
 //
-// shows: SW-27 SW-39 PL-42 GP-11
+// shows: SW-27 SW-39 SW-56 SW-59 PL-42 PL-50 PL-53 GP-11
 func TestPassedOver(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 2, API: 1, Tests: 1, Jobs: 3, CPU: 1, JobsPerProject: 2, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}
@@ -129,6 +129,20 @@ func waitFor(t *testing.T, what func() bool) {
 		}
 	}
 	t.Fatal("it never happened")
+}
+
+// Locks that are held for one operation are not kept while their holder waits.
+//
+// shows: DL-65 DL-67 DL-68 CF-12
+func TestOneOperation(t *testing.T) {
+	y := newYard(t, sched.Options{})
+	y.enqueue(sched.Order{Workflow: "map", Policy: "dal", Locks: writes("maps/m1")})
+	job := y.claim()
+	if err := job.Phase(t.Context(), "test", sched.PoolTest); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("it may go on to another phase: %v", err)
+	}
+	y.finish(job, nil)
+	y.hold("ada", writes("maps/m1"))
 }
 
 // Test runs are numbered, over all workers, and their numbers are used again.

@@ -346,7 +346,7 @@ func (c *chaos) drain() {
 // Whatever happens, caps hold, nothing overlaps, nothing is lost, and every item ends
 // as often as it was ended.
 //
-// shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-80
+// shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-69 DL-80
 func TestChaos(t *testing.T) {
 	for n := range 20 * storetest.Torture() {
 		seed := rand.Uint64()
