@@ -191,7 +191,7 @@ func checkSpelling(s string) error {
 		if seg == ".." {
 			// Even where it would stay inside: behind a symlink a/.. is not what it
 			// looks like, and whoever spelled it may have meant either.
-			return refuse(s, "path with ..", "spell the path out, relative to the root or absolute")
+			return refuse(s, "path with ..", "run it from the root's directory with the path from there, or give the absolute path")
 		}
 	}
 	return nil

@@ -215,11 +215,15 @@ func (a *App) Output(it *lockkeeper.Item, attempt int) (*os.File, error) {
 	none := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: reason, Next: next}
 	}
-	if attempt < 1 {
-		return nil, none("it has not been started, so it has said nothing", "lockkeeper why "+it.ID)
-	}
 	f, err := a.openOutput(outputName(it.ID, attempt))
 	if errors.Is(err, fs.ErrNotExist) {
+		// One that was retried counts anew, so that older attempts may have larger numbers.
+		switch {
+		case it.Attempts == 0:
+			return nil, none("it has not been started, so it has said nothing", "lockkeeper why "+it.ID)
+		case attempt > it.Attempts:
+			return nil, none(fmt.Sprintf("it has no attempt %d: its last was %d", attempt, it.Attempts), "lockkeeper job output "+it.ID)
+		}
 		reason := fmt.Sprintf("no output of attempt %d is kept here: outputs are dropped after gate.keep, %s", attempt, a.Config.Gate.Keep)
 		if a.Config.Deployment == config.MultiNode {
 			reason += ", and stay on the node that ran it"

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/internal/config"
@@ -20,34 +23,45 @@ import (
 // Variables that the command of an item finds in its environment.
 const (
 	ItemVariable = "LOCKKEEPER_ITEM" // the id of the item
-	SlotVariable = "LOCKKEEPER_SLOT" // a number no other item has that its worker runs
+	SlotVariable = "LOCKKEEPER_SLOT" // of an item of the pool of test runs: a number that no other running one has
 )
 
 // Runner runs the commands of items, each under its item's grant.
 type Runner struct {
 	app     *App
 	env     []string
-	slots   chan int // numbers that are free
 	outputs *outputs
 	trouble func(error)
 }
 
-// NewRunner makes a runner for so many commands at once, in an environment. Trouble
-// hears of errors that do not end an item.
-func (a *App) NewRunner(slots int, env []string, trouble func(error)) (*Runner, error) {
+// NewRunner makes a runner of commands in an environment. Trouble hears of errors that
+// do not end an item.
+func (a *App) NewRunner(env []string, trouble func(error)) (*Runner, error) {
 	kept, err := a.makeOutputs()
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{app: a, env: env, slots: make(chan int, slots), outputs: kept, trouble: trouble}
-	for i := range slots {
-		r.slots <- i + 1
+	return &Runner{app: a, env: env, outputs: kept, trouble: trouble}, nil
+}
+
+// environment is what the command of an item finds in its environment. A worker that is
+// itself the command of an item does not hand its own item and slot on.
+func (r *Runner) environment(it *lockkeeper.Item) []string {
+	env := slices.DeleteFunc(slices.Clone(r.env), func(entry string) bool {
+		return strings.HasPrefix(entry, ItemVariable+"=") || strings.HasPrefix(entry, SlotVariable+"=")
+	})
+	env = append(env, ItemVariable+"="+it.ID)
+	if it.Slot != 0 {
+		env = append(env, fmt.Sprintf("%s=%d", SlotVariable, it.Slot))
 	}
-	return r, nil
+	return env
 }
 
 // Close gives back what the runner has open.
 func (r *Runner) Close() error { return r.outputs.close() }
+
+// OutputSep stands before the path of the output in the message of a CommandError.
+const OutputSep = "; its output: "
 
 // CommandError says how the command of an item failed.
 type CommandError struct {
@@ -60,12 +74,12 @@ type CommandError struct {
 func (e *CommandError) Error() string {
 	what := fmt.Sprintf("exit status %d", e.Code)
 	if e.Signal != 0 {
-		what = fmt.Sprintf("killed by a signal (%s)", e.Signal)
+		what = "killed by " + unix.SignalName(e.Signal)
 	}
 	if e.Last != "" {
 		what += fmt.Sprintf(", at last it said %q", e.Last)
 	}
-	return what + "; its output: " + e.Output
+	return what + OutputSep + e.Output
 }
 
 // Run runs the command of an item and returns when nothing of it is left. What it says
@@ -78,8 +92,6 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	if !filepath.IsLocal(filepath.FromSlash(it.Dir)) {
 		return &lockkeeper.InputError{Field: "directory", Value: it.Dir, Reason: "not below the root", Next: "submit it from a directory of the codebase"}
 	}
-	slot := <-r.slots
-	defer func() { r.slots <- slot }()
 	rec, err := r.outputs.record(it.ID, it.Attempts)
 	if err != nil {
 		return err
@@ -88,7 +100,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	var group lockkeeper.Process
 	failed.Code, err = process.Run(ctx, process.Command{
 		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
-		Env:    append(r.env[:len(r.env):len(r.env)], ItemVariable+"="+it.ID, fmt.Sprintf("%s=%d", SlotVariable, slot)),
+		Env:    r.environment(it),
 		Stdout: rec.in, Stderr: rec.in,
 		Grant: job.Grant.ID, KillAfter: KillAfter(job.Grant),
 		Killed: func(by syscall.Signal) { failed.Signal = by },

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -49,18 +50,33 @@ func (q *Queue) Census(ctx context.Context) (c lockkeeper.Census, err error) {
 // itemPage is how many items one look at the store reads at most.
 const itemPage = 1_000
 
-// Newest lists the newest items of a status, so many at most, oldest first. No status
-// is any, and no limit is all.
-func (q *Queue) Newest(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
-	err = q.app.store.View(ctx, func(r lockkeeper.Reader) error {
-		list = nil
+// First lists the items of a status that somebody wants to see first, so many at most,
+// and says whether there are more: of those that are queued what starts next, of those
+// that have ended the latest. No limit is all. Of very many items only the oldest that
+// are queued, and the newest that have ended, are considered.
+func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, more bool, err error) {
+	considered := max(limit+1, itemPage)
+	err = q.app.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		if list = nil; status == lockkeeper.ItemQueued && limit > 0 {
+			list, err = r.Items(lockkeeper.ItemQuery{Status: status, Limit: considered})
+			list = slices.Clone(list)
+			return err
+		}
 		return eachItem(r, status, func(it *lockkeeper.Item) bool {
 			list = append(list, it)
-			return len(list) != limit
+			return limit == 0 || len(list) != considered
 		})
 	})
-	slices.Reverse(list)
-	return list, err
+	slices.SortStableFunc(list, func(a, b *lockkeeper.Item) int {
+		if status == lockkeeper.ItemQueued || status == lockkeeper.ItemDispatched {
+			return cmp.Or(cmp.Compare(a.Stage, b.Stage), lockkeeper.CompareItems(a, b))
+		}
+		return b.CompletedAt.Compare(a.CompletedAt)
+	})
+	if limit > 0 && len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
 }
 
 // eachItem visits the items of a status, newest first, until visit has seen enough.
@@ -135,11 +151,71 @@ func severalItems(name string, called []*lockkeeper.Item) error {
 	return &lockkeeper.InputError{Field: "item", Value: name, Reason: "several are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
 }
 
-// Workers lists the workers that are alive.
+// Items reads items by their ids; those that are not there are left out.
+func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Item, err error) {
+	err = q.app.store.View(ctx, func(r lockkeeper.Reader) error {
+		list = nil
+		for _, id := range ids {
+			it, err := r.Item(id)
+			if err != nil {
+				return err
+			}
+			if it != nil {
+				list = append(list, it)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Oldest lists the first items of a status, so many at most.
+func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
+	err = q.app.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		list, err = r.Items(lockkeeper.ItemQuery{Status: status, Limit: limit})
+		return err
+	})
+	return list, err
+}
+
+// FailedBefore finds an item in the error state that another comes after, by itself or
+// through others: that one never starts as it is. Nil: there is none.
+func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *lockkeeper.Item, err error) {
+	err = q.app.store.View(ctx, func(r lockkeeper.Reader) error {
+		failed = nil
+		seen, next := map[string]bool{}, slices.Clone(it.After)
+		for len(next) > 0 {
+			id := next[0]
+			next = next[1:]
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			first, err := r.Item(id)
+			switch {
+			case err != nil:
+				return err
+			case first == nil || first.Status == lockkeeper.ItemCompleted:
+			case first.Status == lockkeeper.ItemError:
+				failed = first
+				return nil
+			default:
+				next = append(next, first.After...)
+			}
+		}
+		return nil
+	})
+	return failed, err
+}
+
+// Workers lists the workers that are at work: those whose lease runs, and of which it
+// cannot be seen from here that their process is gone.
 func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err error) {
 	err = q.app.store.View(ctx, func(r lockkeeper.Reader) error {
 		all, err := r.Workers()
-		list = slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool { return w.Expires <= r.Now().Lease })
+		list = slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
+			return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Life(*w.Process) == lockkeeper.LifeDead
+		})
 		return err
 	})
 	return list, err

@@ -56,7 +56,7 @@ that the gate refused, and kept: see lockkeeper rescue. With --json one JSON obj
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
-	f.StringVar(&o.holder, "holder", "", "only what this `holder` did or had done to it")
+	f.StringVar(&o.holder, "holder", "", "only what this `holder`, or item such as j12, did or had done to it")
 	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
 	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a refused write")
 	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
@@ -138,7 +138,8 @@ func (o auditOptions) filter(a *app.App) (func(lockkeeper.Event) bool, error) {
 		concerns = func(ev lockkeeper.Event) bool { return touches(ev, l.Target) }
 	}
 	return func(ev lockkeeper.Event) bool {
-		return (o.kind == "" || o.kind == string(ev.Kind)) && (o.holder == "" || ev.Holder == o.holder || ev.Actor.Name == o.holder) && concerns(ev)
+		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, itemOf(ev)}, o.holder)
+		return of && (o.kind == "" || o.kind == string(ev.Kind)) && concerns(ev)
 	}, nil
 }
 
@@ -212,11 +213,7 @@ const pathsInLine = 3
 
 // eventLine is an event in one line, with so many paths and holders at most.
 func eventLine(ev lockkeeper.Event, limit int) string {
-	who := ev.Holder
-	if who == "" {
-		who = ev.Actor.Name
-	}
-	line := fmt.Sprintf("%s  %-14s %s", stamp(ev.At), words(ev.Kind), clean(who))
+	line := fmt.Sprintf("%s  %-14s %s", stamp(ev.At), words(ev.Kind), whoOf(ev))
 	for i, l := range ev.Locks {
 		if i == limit && i+1 < len(ev.Locks) {
 			line += fmt.Sprintf(", … %d more", len(ev.Locks)-i)

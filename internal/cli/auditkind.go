@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/config"
+	"lockkeeper/lock"
 )
 
 // eventKinds is every kind of event there is.
@@ -37,4 +39,31 @@ func parseKind(text string) (string, error) {
 		next = "did you mean " + near + "? It is " + next
 	}
 	return "", &lockkeeper.InputError{Field: "kind", Value: text, Reason: "no kind of event", Next: next}
+}
+
+// itemOf is the id of the item that an event is about; empty: it is about none.
+func itemOf(ev lockkeeper.Event) string {
+	if ev.Kind == lockkeeper.EventQueued {
+		return fmt.Sprint("j", ev.Seq)
+	}
+	return ev.Data[lock.ItemKey]
+}
+
+// whoOf is whom an event is about: an item by its id and what it is called, or a holder,
+// or else who did it.
+func whoOf(ev lockkeeper.Event) string {
+	item := itemOf(ev)
+	switch name := ev.Data["workflow"]; {
+	case ev.Kind == lockkeeper.EventQueued:
+		return fmt.Sprintf("%s (%s)", item, clean(ev.Holder))
+	case item != "" && name != "":
+		return fmt.Sprintf("%s (%s)", item, clean(name))
+	case item != "" && (ev.Holder == "" || ev.Holder == item):
+		return "item " + item
+	case item != "":
+		return fmt.Sprintf("%s (item %s)", clean(ev.Holder), item)
+	case ev.Holder == "":
+		return clean(ev.Actor.Name)
+	}
+	return clean(ev.Holder)
 }

@@ -34,7 +34,7 @@ func Main(ctx context.Context, io *IO, args []string) int {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	p := &program{IO: io, Out: &output{File: io.Out}, args: args}
+	p := &program{IO: io, Out: &output{file: io.Out}, args: args}
 	root := p.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

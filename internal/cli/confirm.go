@@ -43,7 +43,7 @@ func (p *program) confirm(act, facts, answer string) error {
 		return err
 	}
 	if strings.TrimSpace(line) != answer {
-		return &lockkeeper.RefusedError{Act: act, Reason: "cancelled; nothing changed"}
+		return &lockkeeper.RefusedError{Act: act, Reason: "not confirmed; nothing changed"}
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ real output. It needs no set-up and leaves nothing behind.`,
 		Example: `  lockkeeper demo`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.json {
+				return usage(cmd, "shows people what happens, and has no answer for programs; leave --json out")
+			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			err := p.demo(ctx)

@@ -79,7 +79,7 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	p.reap(a)
 	var end ending
 	end.code, end.err = process.Run(g.Context(), process.Command{
-		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
+		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.file, Stderr: p.Err,
 		Grant: g.ID, Foreground: true, KillAfter: app.KillAfter(g),
 		Killed: func(by syscall.Signal) { end.by = by },
 		Started: func(group lockkeeper.Process) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"slices"
@@ -61,11 +62,17 @@ func (io *IO) colours(f file) bool {
 	return isTerminal(f)
 }
 
-// width is how many columns f shows; 0 when it is no terminal.
-func width(f file) int {
-	columns, _, err := term.GetSize(int(f.Fd()))
+// window is how many columns and rows f shows; 0 when it is no terminal. One that does
+// not say has the size that terminals always had.
+func window(f file) (columns, rows int) {
+	columns, rows, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
+	return cmp.Or(columns, 80), cmp.Or(rows, 24)
+}
+
+func width(f file) int {
+	columns, _ := window(f)
 	return columns
 }

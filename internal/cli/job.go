@@ -63,24 +63,38 @@ func (p *program) item(ctx context.Context, q *app.Queue, name string) (*lockkee
 	return it, err
 }
 
-// actor is who gives this command: an agent, a person at a terminal, or a program.
-func (p *program) actor() (lockkeeper.Actor, error) {
+// actor is who gives this command: an agent, or the person whose account it is, who
+// may only be taken for present at a terminal.
+func (p *program) actor() lockkeeper.Actor {
 	if agent, inside := process.AgentEnvironment(p.Env); inside {
-		return lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}, nil
+		return lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}
 	}
-	if isTerminal(p.In) && isTerminal(p.Err) {
-		return p.person(), nil
+	by := p.person()
+	if !isTerminal(p.In) || !isTerminal(p.Err) {
+		by.Kind = lockkeeper.ActorHolder
 	}
-	name, err := process.Holder()
-	return lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder}, err
+	return by
 }
 
-// title is what an item is called.
-func title(it *lockkeeper.Item) string {
+// nameWidth is how many columns of an item's name a line or a table shows.
+const nameWidth = 40
+
+// title is what an item is called, in a line or a table.
+func title(it *lockkeeper.Item) string { return ellipsis(fullTitle(it), nameWidth) }
+
+func fullTitle(it *lockkeeper.Item) string {
 	if it.Unit == "" {
 		return clean(it.Workflow)
 	}
 	return clean(it.Workflow + "/" + it.Unit)
+}
+
+// tookOf is how long the last attempt of an ended item took; 0: it never ran.
+func tookOf(it *lockkeeper.Item) time.Duration {
+	if it.Attempts == 0 || it.DispatchedAt.IsZero() || it.CompletedAt.Before(it.DispatchedAt) {
+		return 0
+	}
+	return it.CompletedAt.Sub(it.DispatchedAt)
 }
 
 // stateOf says where an item has got to, in a few words.
@@ -135,5 +149,6 @@ func noteOf(it *lockkeeper.Item) string {
 	}
 	reason, _, _ := strings.Cut(it.Failure.Reason, "\n")
 	reason, _, _ = cutLast(reason, nextSep)
+	reason, _, _ = cutLast(reason, app.OutputSep) // job output has it
 	return clean(reason)
 }

@@ -31,12 +31,16 @@ func TestWorkerProcess(t *testing.T) {
 	os.Exit(cli.Main(context.Background(), io, []string{"job", "work", "--slots", "2"}))
 }
 
-// startWorker starts a worker that does not end by itself.
-func (d *desk) startWorker() *exec.Cmd {
+// startWorker starts a worker that does not end by itself, and tells out what it does;
+// nil: nobody.
+func (d *desk) startWorker(out *os.File) *exec.Cmd {
 	d.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerProcess$")
 	cmd.Env = append(os.Environ(), append(d.env, asWorker+"="+d.dir)...)
 	cmd.Stderr = os.Stderr
+	if out != nil {
+		cmd.Stdout = out
+	}
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ if [ $(wc -l <tries) = 1 ]; then
 fi
 echo done at last`
 	id := d.must(0, "job", "submit", "--name", "once", "--write", "tries", "--", "sh", "-c", script)
-	worker := d.startWorker()
+	worker := d.startWorker(nil)
 	grandchild, child := ready(), ready()
 	if isGone(t, child) || isGone(t, grandchild) {
 		t.Fatalf("%s or %s never ran", child, grandchild)
@@ -109,6 +113,12 @@ echo done at last`
 		t.Fatal(err)
 	}
 	worker.Wait()
+	if out := d.must(0, "why", id); !strings.Contains(out, ", which is gone\n") || !strings.Contains(out, " then  goes back to the queue when the next worker comes") {
+		t.Errorf("why says %s", out)
+	}
+	d.sees("for no worker is at work")
+	d.must(1, "job", "retry", id)
+	d.sees("and it goes back to the queue when the next worker comes")
 	d.must(0, "job", "work", "--until-empty")
 	for _, pid := range []string{child, grandchild} {
 		if !isGone(t, pid) {
@@ -134,10 +144,16 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	d := newDesk(t)
 	ready := d.fifo("ready")
 	id := d.must(0, "job", "submit", "--name", "long", "--write", "a", "--", "sh", "-c", "echo $$ >ready; exec sleep 600")
-	d.startWorker()
+	log, said, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d.startWorker(said)
+	said.Close()
 	pid := ready()
 	d.answering("no", 1, "job", "cancel", id)
-	if shown := d.sees("cancelled; nothing changed"); !strings.Contains(shown, id+" (long) job runs for") {
+	if shown := d.sees("not confirmed; nothing changed"); !strings.Contains(shown, id+" (long) job runs for") {
 		t.Errorf("the person was not told what runs:\n%s", shown)
 	}
 	if isGone(t, pid) {
@@ -154,10 +170,16 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 		t.Errorf("why says %s", out)
 	}
 	d.must(0, "lock", "check", "--write", "a")
+	lines := bufio.NewScanner(log)
+	for _, want := range []string{"started " + id + " (long) job, attempt 1", "cancelled " + id + " (long), by ada"} {
+		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
+			t.Errorf("the worker said %q instead of %q", lines.Text(), want)
+		}
+	}
 }
 
-// A person sees one line that is kept current, and what failed; and no escape sequence
-// of a command.
+// A person sees what starts and ends above one line that is kept current; and no escape
+// sequence of a command.
 func TestWorkerOnATerminal(t *testing.T) {
 	d := newDesk(t)
 	d.must(0, "job", "submit", "--name", "fine", "--", "true")
@@ -168,12 +190,12 @@ func TestWorkerOnATerminal(t *testing.T) {
 		t.Fatalf("ended with %d", code)
 	}
 	shown := d.sees("0 running, 0 queued, 1 done, 1 failed")
-	for _, want := range []string{"\r\x1b[K", `(bad), `, `exit status 4, at last it said "x[2Jy"`} {
+	for _, want := range []string{"\r\x1b[K", "started j1 (fine) job, attempt 1\r\n", "done j1 (fine), ", `(bad), `, `exit status 4, at last it said "x[2Jy"`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the terminal never showed %q:\n%q", want, shown)
 		}
 	}
-	if strings.Contains(shown, "started") || strings.Contains(shown, "\x1b[2J") {
+	if strings.Contains(shown, "\x1b[2J") {
 		t.Errorf("the terminal showed\n%q", shown)
 	}
 	if code := cli.Main(context.Background(), io, []string{"job", "output", "bad"}); code != 0 {

@@ -3,39 +3,42 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/sched"
 )
 
-// board shows what a worker does: to a person one line that is kept current, and what
-// fails; to a program a line, or with --json an object, for each item that starts or
-// ends.
+// board shows what a worker does: a line, or with --json an object, for each item that
+// starts or ends, for what fails elsewhere, and for what it waits for. A person has
+// below these lines one that is kept current.
 type board struct {
 	p    *program
+	a    *app.App
 	q    *app.Queue
 	live bool // one line is kept current
 	poke chan struct{}
 	quit chan struct{}
 	loop sync.WaitGroup
 
+	seen uint64 // the last event that was looked at; of the loop alone, and of end
+
 	mu      sync.Mutex
 	began   time.Time
 	running map[string]time.Time // since when
 	queued  int
 	done    int
-	failed  []string // ids, of which the last attempt here failed
+	failed  map[string]*lockkeeper.Item // by id, all that is known to have failed
+	waits   string                      // what was last said to be waited for
 }
 
-func newBoard(p *program, q *app.Queue) *board {
-	return &board{p: p, q: q, live: !p.json && isTerminal(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
-		began: p.Now(), running: map[string]time.Time{}}
+func newBoard(p *program, a *app.App, q *app.Queue) *board {
+	return &board{p: p, a: a, q: q, live: !p.json && isTerminal(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
+		began: p.Now(), running: map[string]time.Time{}, failed: map[string]*lockkeeper.Item{}}
 }
 
 // event is one line for a program.
@@ -50,27 +53,25 @@ type event struct {
 	Seconds float64  `json:"seconds,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Running []string `json:"running,omitempty"`
-	Done    int      `json:"done,omitempty"`
-	Failed  int      `json:"failed,omitempty"`
-	Queued  int      `json:"queued,omitempty"`
+	*outcome
 }
 
-// begin keeps the line current until end.
-func (b *board) begin(ctx context.Context) {
-	if !b.live {
-		return
+// prepare remembers what has happened before the worker begins.
+func (b *board) prepare(ctx context.Context) error {
+	page, err := b.a.Locks.Events(ctx, lockkeeper.EventQuery{Limit: 1, Latest: true})
+	if err == nil && len(page) > 0 {
+		b.seen = page[0].Seq
 	}
+	return err
+}
+
+// begin looks at what happens elsewhere, and keeps the line current, until end.
+func (b *board) begin(ctx context.Context) {
 	b.loop.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
-			n, err := b.q.Depth(ctx)
-			b.mu.Lock()
-			if err == nil { // the worker tells of trouble with the store
-				b.queued = n
-			}
-			fmt.Fprint(b.p.Out, again+shorten(b.summary(), max(20, width(b.p.Out)-1)))
-			b.mu.Unlock()
+			b.look(ctx)
 			select {
 			case <-b.poke:
 			case <-tick.C:
@@ -81,27 +82,116 @@ func (b *board) begin(ctx context.Context) {
 	})
 }
 
-// summary is the line; the caller has the mutex.
-func (b *board) summary() string {
-	return fmt.Sprintf("%d running, %d queued, %d done, %d failed, %s", len(b.running), b.queued, b.done, len(b.failed), span(b.p.Now().Sub(b.began)))
+// look tells what happened elsewhere, and what is waited for. Trouble with the store is
+// for the worker to tell.
+func (b *board) look(ctx context.Context) {
+	failed, err := b.failedElsewhere(ctx)
+	if err != nil {
+		failed = nil
+	}
+	census, err := b.q.Census(ctx)
+	waits := []*sched.Explanation{}
+	if err == nil && census.Ready == 0 && census.Parked > 0 && b.isIdle() {
+		waits, err = b.q.Blocked(ctx, 1)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, it := range failed {
+		b.tell(it)
+	}
+	switch {
+	case err != nil:
+	case len(waits) == 1 && len(b.running) == 0:
+		b.queued = census.Queued()
+		b.wait(&waits[0].Item, b.p.waitOf(waits[0]))
+	default:
+		b.queued, b.waits = census.Queued(), ""
+	}
+	if b.live {
+		fmt.Fprint(b.p.Out, again+ellipsis(b.summary(), max(20, width(b.p.Out)-1)))
+	}
 }
 
-// say shows a line that stays; the caller has the mutex.
+// isIdle reports whether nothing runs here.
+func (b *board) isIdle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.running) == 0
+}
+
+// failedElsewhere reads which items have failed since it was last asked. Those that
+// run here tell it themselves.
+func (b *board) failedElsewhere(ctx context.Context) ([]*lockkeeper.Item, error) {
+	var ids []string
+	for {
+		page, err := b.a.Locks.Events(ctx, lockkeeper.EventQuery{After: b.seen, Limit: pageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page {
+			b.seen = ev.Seq
+			if ev.Kind == lockkeeper.EventFailed {
+				ids = append(ids, itemOf(ev))
+			}
+		}
+		if len(page) < pageSize {
+			break
+		}
+	}
+	if ids == nil {
+		return nil, nil
+	}
+	return b.q.Items(ctx, ids)
+}
+
+// wait tells what the first of those waits for that could start here; the caller has
+// the mutex.
+func (b *board) wait(it *lockkeeper.Item, what string) {
+	line := fmt.Sprintf("%s (%s) for %s", it.ID, title(it), what)
+	if b.waits == line {
+		return
+	}
+	b.waits = line
+	if !b.live { // a person sees it in the line that is kept current
+		ev := about("waiting", it)
+		ev.Reason = what
+		b.print(ev, "waiting: "+line)
+	}
+}
+
+// summary is the line; the caller has the mutex.
+func (b *board) summary() string {
+	line := fmt.Sprintf("%d running, %d queued, %d done, %d failed, %s", len(b.running), b.queued, b.done, len(b.failed), span(b.p.Now().Sub(b.began)))
+	if b.waits != "" {
+		line += "; waiting: " + b.waits
+	}
+	return line
+}
+
+// say shows a line that stays, and has the current one shown anew; the caller has the
+// mutex.
 func (b *board) say(ev event, line string) {
+	b.print(ev, line)
+	if !b.live { // there is none
+		return
+	}
+	select {
+	case b.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (b *board) print(ev event, line string) {
 	ev.At = stamp(b.p.Now())
 	switch {
 	case b.p.json:
 		enc := json.NewEncoder(b.p.Out)
 		enc.SetEscapeHTML(false)
 		enc.Encode(ev) // the output remembers what could not be written
-	case line != "" && b.live:
+	case b.live:
 		fmt.Fprint(b.p.Out, again+line+"\n")
-	case line != "":
-		fmt.Fprintln(b.p.Out, line)
-	}
-	select {
-	case b.poke <- struct{}{}:
 	default:
+		fmt.Fprintln(b.p.Out, line)
 	}
 }
 
@@ -113,40 +203,58 @@ func (b *board) started(it *lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running[it.ID] = b.p.Now()
-	line := ""
-	if !b.live {
-		line = fmt.Sprintf("started %s (%s) %s, attempt %d", it.ID, title(it), clean(it.Phase), it.Attempts)
-	}
-	b.say(about("started", it), line)
+	b.say(about("started", it), fmt.Sprintf("started %s (%s) %s, attempt %d", it.ID, title(it), clean(it.Phase), it.Attempts))
 }
 
-// ended tells how the command of an item ended. One that was halted, because its grant
-// was lost or the worker closed, has not failed: it goes back to the queue.
-func (b *board) ended(it *lockkeeper.Item, failure, halted error) {
+// ended tells how an item that ran here ended, as it is in the store.
+func (b *board) ended(it lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	took := b.p.Now().Sub(b.running[it.ID])
+	began, ran := b.running[it.ID]
 	delete(b.running, it.ID)
-	b.failed = slices.DeleteFunc(b.failed, func(id string) bool { return id == it.ID })
-	kind, line := "completed", fmt.Sprintf("done %s (%s), %s", it.ID, title(it), span(took))
-	switch {
-	case halted != nil:
-		failure = halted
-		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: %s; it goes back to the queue", it.ID, title(it), span(took), clean(halted.Error()))
-	case failure != nil:
-		b.failed = append(b.failed, it.ID)
-		kind, line = "failed", fmt.Sprintf("failed %s (%s), %s: %s", it.ID, title(it), span(took), clean(failure.Error()))
-	default:
+	if it.Status == lockkeeper.ItemError {
+		b.tell(&it)
+		return
+	}
+	delete(b.failed, it.ID)
+	if !ran { // it never came to run: the copy here is behind
+		return
+	}
+	took := b.p.Now().Sub(began)
+	kind, line := "completed", fmt.Sprintf("done %s (%s), %s", it.ID, title(&it), span(took))
+	switch it.Status {
+	case lockkeeper.ItemCompleted:
 		b.done++
-		if b.live {
-			line = ""
-		}
+	case lockkeeper.ItemQueued:
+		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: it is queued again", it.ID, title(&it), span(took))
+	default:
+		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: the store has it as running on %s", it.ID, title(&it), span(took), clean(it.Worker))
+	}
+	ev := about(kind, &it)
+	ev.Seconds = took.Seconds()
+	b.say(ev, line)
+}
+
+// tell tells that an item has failed, once for each time it does, wherever that was;
+// the caller has the mutex.
+func (b *board) tell(it *lockkeeper.Item) {
+	_, runs := b.running[it.ID]
+	if told := b.failed[it.ID]; runs || it.Status != lockkeeper.ItemError || told != nil && told.CompletedAt.Equal(it.CompletedAt) {
+		return
+	}
+	b.failed[it.ID] = it
+	kind, line := "failed", fmt.Sprintf("failed %s (%s)", it.ID, title(it))
+	took := tookOf(it)
+	if took > 0 {
+		line += ", " + span(took)
+	}
+	reason, _, _ := cutLast(it.Failure.Reason, nextSep)
+	line += ": " + clean(reason)
+	if by, ok := strings.CutPrefix(reason, "cancelled "); ok {
+		kind, line = "cancelled", fmt.Sprintf("cancelled %s (%s), %s", it.ID, title(it), clean(by))
 	}
 	ev := about(kind, it)
-	ev.Seconds = took.Seconds()
-	if failure != nil {
-		ev.Reason = failure.Error()
-	}
+	ev.Reason, ev.Seconds = it.Failure.Reason, took.Seconds()
 	b.say(ev, line)
 }
 
@@ -154,13 +262,14 @@ func (b *board) ended(it *lockkeeper.Item, failure, halted error) {
 func (b *board) trouble(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.say(event{Event: "trouble", Reason: err.Error()}, "")
-	if !b.p.json {
-		if b.live {
-			fmt.Fprint(b.p.Out, again)
-		}
-		b.p.say(err.Error())
+	if b.p.json {
+		b.say(event{Event: "trouble", Reason: err.Error()}, "")
+		return
 	}
+	if b.live {
+		fmt.Fprint(b.p.Out, again)
+	}
+	b.p.say(err.Error())
 }
 
 // stopping tells that the worker was asked to stop, and what it waits for.
@@ -183,26 +292,4 @@ func (b *board) closing() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.say(event{Event: "closing"}, "ending what runs")
-}
-
-// end shows the last line; so many items stay queued.
-func (b *board) end(stay int) {
-	close(b.quit)
-	b.loop.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queued = stay
-	b.say(event{Event: "ended", Done: b.done, Failed: len(b.failed), Queued: stay}, b.summary())
-}
-
-// verdict is how a worker ends that was to work until nothing is left.
-func (b *board) verdict() error {
-	if len(b.failed) == 0 {
-		return nil
-	}
-	if b.p.json {
-		return &codedError{exit: exitFailed}
-	}
-	what := fmt.Sprintf("%s failed: %s", counted(len(b.failed), "item"), strings.Join(b.failed, ", "))
-	return &codedError{exit: exitFailed, err: errors.New(what + nextSep + "lockkeeper why " + b.failed[0])}
 }

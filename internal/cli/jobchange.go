@@ -25,17 +25,37 @@ it is called where that is clear.`,
   lockkeeper job list --status error --json | jq -r '.[].id' | xargs lockkeeper job retry`,
 		Args: atLeast(1, "the items to retry"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return p.withQueue(cmd.Context(), p.settings(), func(_ *app.App, q *app.Queue) error {
-				by, err := p.actor()
-				if err != nil {
-					return err
-				}
+			return p.withQueue(cmd.Context(), p.settings(), func(a *app.App, q *app.Queue) error {
+				by := p.actor()
 				return p.eachItem(cmd.Context(), q, names, "is queued again", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+					if err := p.leftBehind(cmd.Context(), a, q, it); err != nil {
+						return nil, err
+					}
 					return q.Retry(cmd.Context(), it.ID, by)
 				})
 			})
 		},
 	}
+}
+
+// leftBehind refuses the retry of an item whose worker is gone: it needs none.
+func (p *program) leftBehind(ctx context.Context, a *app.App, q *app.Queue, it *lockkeeper.Item) error {
+	if !it.IsHolding() {
+		return nil
+	}
+	w, others, err := p.workerOf(ctx, q, it)
+	if err != nil || w != nil {
+		return err
+	}
+	back, err := p.goesBack(ctx, a, it)
+	if err != nil {
+		return err
+	}
+	next := "lockkeeper why " + it.ID
+	if others == 0 {
+		next = startWorker
+	}
+	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and it " + back + " by itself", Next: next}
 }
 
 func (p *program) cancelCommand() *cobra.Command {
@@ -68,11 +88,11 @@ you to type its id, on a terminal, and agents may not do it.`,
 // it; an agent is left to the engine, which refuses, and records that it was tried.
 func (p *program) canceller(it *lockkeeper.Item) (lockkeeper.Actor, error) {
 	if _, inside := process.AgentEnvironment(p.Env); inside || !it.IsHolding() {
-		return p.actor()
+		return p.actor(), nil
 	}
 	facts := fmt.Sprintf("%s (%s) %s runs for %s: %s\nIt loses its locks, and what runs under them is ended.",
 		it.ID, title(it), clean(it.Phase), span(p.Now().Sub(it.DispatchedAt)), clean(typed(it.Command)))
-	return p.person(), p.confirm("cancel of a running item", facts, it.ID)
+	return p.person(), p.confirm(fmt.Sprintf("cancel of %s (%s)", it.ID, title(it)), facts, it.ID)
 }
 
 // eachItem changes items one by one, and tells of each: that one is refused does not
@@ -124,6 +144,8 @@ last attempt, or of another one that is still kept. Of much only the end is kept
 				}
 				if !cmd.Flags().Changed("attempt") {
 					attempt = it.Attempts
+				} else if attempt < 1 {
+					return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts are counted from 1", Next: "leave --attempt out for the last one"}
 				}
 				return p.showOutput(a, it, attempt)
 			})

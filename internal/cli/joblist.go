@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,15 +34,17 @@ func (p *program) listCommand() *cobra.Command {
 		Short: "What is queued, runs, failed and is done, newest last",
 		Long: `Show the items of the queue, newest last: those that are ready or say what they
 are blocked by, those that run and how far they say they are, those that failed
-and why, and those that are completed. With --watch it goes on: a terminal shows
-the list as it changes, a program gets a line for each item that does.`,
+and why, and those that are completed. Numbers may be missing: items are numbered
+together with other events. With --watch it goes on: a terminal shows what runs,
+then what starts next, then what ended last, as far as it has room, and a program
+gets a line for each item that changes.`,
 		Example: `  lockkeeper job list
   lockkeeper job list --status error
   lockkeeper job list --watch
   lockkeeper job list --json | jq -r '.[] | select(.state == "ready") | .id'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
+			if err := o.parse(); err != nil {
 				return err
 			}
 			return p.withQueue(cmd.Context(), p.settings(), func(_ *app.App, q *app.Queue) error {
@@ -53,8 +56,8 @@ the list as it changes, a program gets a line for each item that does.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.status, "status", "", "only items of this `status`: "+strings.Join(statuses(), ", "))
-	f.IntVar(&o.limit, "limit", 100, "of each status at most so many, the newest; 0: all")
+	f.StringVar(&o.status, "status", "", "only items of this `status`: "+strings.Join(statuses(), ", ")+" (or running, failed)")
+	f.IntVar(&o.limit, "limit", 100, "of each status at most so many: what starts next, and what ended last; 0: all")
 	f.BoolVar(&o.watch, "watch", false, "go on, and show what changes")
 	return cmd
 }
@@ -64,9 +67,16 @@ func statuses() []string {
 	return []string{string(lockkeeper.ItemQueued), string(lockkeeper.ItemDispatched), string(lockkeeper.ItemCompleted), string(lockkeeper.ItemError)}
 }
 
-func (o *listOptions) check() error {
+// parse checks what was asked for. Of a status people say other words, too.
+func (o *listOptions) parse() error {
 	if o.limit < 0 {
 		return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+	}
+	switch o.status {
+	case "running":
+		o.status = string(lockkeeper.ItemDispatched)
+	case "failed":
+		o.status = string(lockkeeper.ItemError)
 	}
 	if o.status == "" || slices.Contains(statuses(), o.status) {
 		return nil
@@ -78,26 +88,27 @@ func (o *listOptions) check() error {
 	return &lockkeeper.InputError{Field: "status", Value: o.status, Reason: "no status of an item", Next: next}
 }
 
-// listed is an item as a list shows it.
+// listedItem is an item as a list shows it.
 type listedItem struct {
 	*lockkeeper.Item
 	State string `json:"state"`
 }
 
-// items gathers what a list shows, and says whether older ones were left out.
+// items gathers what a list shows, that first which a person wants to see first, and
+// says whether some were left out.
 func (o *listOptions) items(ctx context.Context, q *app.Queue) (list []listedItem, cut bool, err error) {
-	wanted := statuses()
+	wanted := []string{string(lockkeeper.ItemDispatched), string(lockkeeper.ItemQueued), string(lockkeeper.ItemError), string(lockkeeper.ItemCompleted)}
 	if o.status != "" {
 		wanted = []string{o.status}
 	}
 	list = []listedItem{}
 	seen := map[string]bool{} // one may change its status between two looks
 	for _, status := range wanted {
-		some, err := q.Newest(ctx, lockkeeper.ItemStatus(status), o.limit)
+		some, more, err := q.First(ctx, lockkeeper.ItemStatus(status), o.limit)
 		if err != nil {
 			return nil, false, err
 		}
-		cut = cut || o.limit > 0 && len(some) == o.limit
+		cut = cut || more
 		for _, it := range some {
 			if !seen[it.ID] {
 				seen[it.ID] = true
@@ -105,7 +116,6 @@ func (o *listOptions) items(ctx context.Context, q *app.Queue) (list []listedIte
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b listedItem) int { return int(int64(a.Seq) - int64(b.Seq)) })
 	return list, cut, nil
 }
 
@@ -114,29 +124,40 @@ func (p *program) list(ctx context.Context, q *app.Queue, o listOptions) error {
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(list, func(a, b listedItem) int { return cmp.Compare(a.Seq, b.Seq) })
 	if p.json {
 		return p.printJSON(list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(p.Err, "no items match")
+		if o.status == "" {
+			p.advise("lockkeeper job submit --write PATH -- COMMAND")
+		}
 		return nil
 	}
 	p.showItems(list)
 	if cut {
-		fmt.Fprintf(p.Err, "note: of each status the newest %d at most; all: --limit 0\n", o.limit)
+		fmt.Fprintf(p.Err, "note: of each status %d at most; all: --limit 0\n", o.limit)
 	}
 	return nil
 }
 
+// stateWidth is how many columns of an item's state a table shows.
+const stateWidth = 40
+
 func (p *program) showItems(list []listedItem) {
-	t := &table{heads: []string{"ITEM", "NAME", "PHASE", "PROJECT", "STATUS", "FOR", "ATTEMPTS", "NOTE"}, wide: 7}
+	t := &table{heads: []string{"ITEM", "NAME", "PHASE", "PROJECT", "STATUS", "FOR", "TOOK", "ATTEMPTS", "NOTE"}, wide: 8, sentences: true}
 	now := p.Now()
 	for _, it := range list {
 		project := "-"
 		if it.Project != "" {
 			project = clean(it.Project)
 		}
-		t.add(it.ID, title(it.Item), clean(it.Phase), project, it.State, span(now.Sub(sinceOf(it.Item))), fmt.Sprint(it.Attempts), noteOf(it.Item))
+		ran := "-"
+		if took := tookOf(it.Item); took > 0 {
+			ran = span(took)
+		}
+		t.add(it.ID, title(it.Item), clean(it.Phase), project, shorten(it.State, stateWidth), span(now.Sub(sinceOf(it.Item))), ran, fmt.Sprint(it.Attempts), noteOf(it.Item))
 	}
 	t.print(p.Out, p.painter(p.Out))
 }
@@ -183,8 +204,13 @@ func watchEnd(ctx context.Context, err error) error {
 // before.
 func (p *program) showChanged(list []listedItem, shown map[string]string) error {
 	if !p.json && isTerminal(p.Out) {
+		_, rows := window(p.Out)
+		room := max(1, rows-3) // but for the heads, what is left out, and the cursor
 		fmt.Fprint(p.Out, home)
-		p.showItems(list)
+		p.showItems(list[:min(room, len(list))])
+		if more := len(list) - room; more > 0 {
+			fmt.Fprintf(p.Out, "  and %d more\n", more)
+		}
 		return p.Out.err
 	}
 	enc := json.NewEncoder(p.Out)

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +50,7 @@ Phases, first to start: ` + sched.PhaseNames() + `.`,
 	}
 	f := cmd.Flags()
 	o.targets.flags(f)
-	f.StringVar(&o.order.Workflow, "name", "", "what it is called (default: the key, or the program's name)")
+	f.StringVar(&o.order.Workflow, "name", "", "what it is called (default: the key, or the beginning of the command line)")
 	f.StringVar(&o.order.Key, "key", "", "your own `name` for it, which no second item may have")
 	f.StringVar(&o.order.Project, "project", "", "the `project` it belongs to: projects take turns, and each has its caps")
 	f.StringVar(&o.order.Class, "class", "", "`cpu` or io: what it is heavy on")
@@ -88,14 +88,20 @@ func (p *program) submit(cmd *cobra.Command, a *app.App, q *app.Queue, o submitO
 		p.say("item " + it.ID + " is in the error state, and will not run: " + it.Failure.Reason)
 		return &codedError{exit: exitOverLock}
 	}
-	return p.adviseWorker(cmd.Context(), q)
+	return p.remark(cmd.Context(), q, it)
 }
 
 // build makes the order with its paths resolved, once all that can be checked here is.
 func (o *submitOptions) build(p *program, cmd *cobra.Command, a *app.App, argv []string) (order sched.Order, err error) {
 	order = o.order
 	order.Command, order.Job = argv, true
-	order.Workflow = cmp.Or(order.Workflow, order.Key, filepath.Base(argv[0]))
+	order.Workflow = cmp.Or(order.Workflow, ellipsis(clean(cmp.Or(order.Key, typed(argv))), nameWidth))
+	if order.Key == "" && cmd.Flags().Changed("key") {
+		return order, &lockkeeper.InputError{Field: "key", Reason: "empty", Next: "give the item a key, or leave --key out"}
+	}
+	if i := slices.IndexFunc(argv, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		return order, &lockkeeper.InputError{Field: "command", Value: argv[i], Reason: "not UTF-8 text, and it is stored as text", Next: "give such bytes through a file"}
+	}
 	if order.Locks, err = o.resolve(p, a); err != nil {
 		return order, err
 	}
@@ -112,13 +118,26 @@ func (o *submitOptions) build(p *program, cmd *cobra.Command, a *app.App, argv [
 	if err := a.CheckCommand(argv[0]); err != nil {
 		return order, err
 	}
-	order.By, err = p.actor()
-	return order, err
+	order.By = p.actor()
+	return order, nil
 }
 
-// adviseWorker tells a person that nobody is there to run what is queued.
-func (p *program) adviseWorker(ctx context.Context, q *app.Queue) error {
-	if p.json || !isTerminal(p.Err) {
+// remark tells what will keep an item from starting: that what it comes after has
+// failed, or, to a person, that nobody is there to run it.
+func (p *program) remark(ctx context.Context, q *app.Queue, it *lockkeeper.Item) error {
+	if p.json {
+		return nil
+	}
+	failed, err := q.FailedBefore(ctx, it)
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		fmt.Fprintf(p.Err, "note: %s does not start before %s (%s) is completed, which failed: %s\n", it.ID, failed.ID, title(failed), noteOf(failed))
+		p.advise("lockkeeper job retry " + failed.ID)
+		return nil
+	}
+	if !isTerminal(p.Err) {
 		return nil
 	}
 	workers, err := q.Workers(ctx)

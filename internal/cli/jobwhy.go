@@ -16,17 +16,24 @@ import (
 // itemNamed finds the item that somebody asks why about; nil: they mean something else.
 // Whoever holds or waits, and a path that is there, come before what an item is called.
 func (p *program) itemNamed(ctx context.Context, a *app.App, q *app.Queue, name string) (*lockkeeper.Item, error) {
-	switch {
-	case looksLikeGrant(name):
+	if looksLikeGrant(name) {
 		return nil, nil
-	case looksLikeItem(name):
-		return q.Find(ctx, name)
-	case p.exists(name):
+	}
+	isID := looksLikeItem(name)
+	if isID {
+		if it, err := q.Find(ctx, name); err != nil || it != nil {
+			return it, err
+		}
+	}
+	if p.exists(name) {
 		return nil, nil
 	}
 	entries, err := a.Locks.Entries(ctx)
-	if err != nil || slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Holder == name }) {
+	switch {
+	case err != nil || slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Holder == name }):
 		return nil, err
+	case isID:
+		return p.item(ctx, q, name)
 	}
 	return q.Find(ctx, name)
 }
@@ -46,23 +53,49 @@ func (p *program) whyItem(ctx context.Context, a *app.App, q *app.Queue, id stri
 	if p.json {
 		return p.printJSON(e)
 	}
-	workers, err := q.Workers(ctx)
-	if err != nil {
-		return err
-	}
 	it := &e.Item
-	fmt.Fprintf(p.Out, "%s %s, %s, %s\n", p.painter(p.Out)(bold, title(it)), clean(it.Phase), p.situation(it), p.counts(e))
+	fmt.Fprintf(p.Out, "%s %s, %s, %s\n", p.painter(p.Out)(bold, fullTitle(it)), clean(it.Phase), p.situation(it), counts(e))
 	switch {
-	case it.Failure != nil:
+	case it.Status == lockkeeper.ItemError:
 		p.whyFailed(it)
 	case it.Status == lockkeeper.ItemCompleted:
-		p.detail("took", roughly(it.CompletedAt.Sub(it.DispatchedAt)))
+		p.detail("took", span(tookOf(it)))
+		p.itemFacts(it)
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
-		p.whyRunning(a, it, workers)
+		return p.whyRunning(ctx, a, q, it)
 	default:
-		p.whyWaiting(e, workers)
+		return p.whyWaiting(ctx, q, e)
 	}
 	return nil
+}
+
+// itemFacts tells what an item was asked to do, and where to read what it said.
+func (p *program) itemFacts(it *lockkeeper.Item) {
+	node, _, _ := strings.Cut(it.Worker, "/")
+	if it.Status != lockkeeper.ItemDispatched && node != "" {
+		p.detail("on", clean(node))
+	}
+	if len(it.Command) > 0 {
+		p.detail("runs", clean(typed(it.Command)))
+	}
+	if len(it.Locks) > 0 {
+		p.detail("locks", lockList(it.Locks))
+	}
+	if it.Attempts > 0 {
+		p.detail("said", "see lockkeeper job output "+it.ID)
+	}
+}
+
+// lockList is locks in a line, not too many of them.
+func lockList(locks []lockkeeper.Lock) string {
+	var list []string
+	for _, l := range locks[:min(len(locks), pathsShown)] {
+		list = append(list, l.Mode.String()+" "+clean(l.Path))
+	}
+	if more := len(locks) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
 }
 
 // detail is one reason, or fact, about an item.
@@ -87,26 +120,34 @@ func (p *program) situation(it *lockkeeper.Item) string {
 }
 
 // counts says how often an item was tried, and its id.
-func (p *program) counts(e *sched.Explanation) string {
-	attempt := e.Item.Attempts
-	if e.Item.Status == lockkeeper.ItemQueued {
-		attempt++ // the one it waits for
+func counts(e *sched.Explanation) string {
+	text := "not started yet"
+	if attempt := e.Item.Attempts; attempt > 0 {
+		if e.Item.Status == lockkeeper.ItemQueued {
+			attempt++ // the one it waits for
+		}
+		text = fmt.Sprintf("attempt %d/%d", attempt, max(attempt, e.Attempts))
+	} else if e.Item.Status == lockkeeper.ItemError {
+		text = "never started"
 	}
-	text := fmt.Sprintf("attempt %d/%d", attempt, e.Attempts)
 	if e.Item.Retries > 0 {
-		text += fmt.Sprintf(", lock retries %d/%d", e.Item.Retries, e.Retries)
+		text += fmt.Sprintf(", lock retries %d/%d", min(e.Item.Retries, e.Retries), e.Retries)
 	}
 	return text + " (" + e.Item.ID + ")"
 }
 
 // whyWaiting lists all that is in an item's way, and when it may start.
-func (p *program) whyWaiting(e *sched.Explanation, workers []lockkeeper.Worker) {
+func (p *program) whyWaiting(ctx context.Context, q *app.Queue, e *sched.Explanation) error {
+	workers, err := q.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	failed, err := q.FailedBefore(ctx, &e.Item)
+	if err != nil {
+		return err
+	}
 	for _, first := range e.After {
-		text := fmt.Sprintf("%s (%s) %s, %s", title(&first), first.ID, clean(first.Phase), stateOf(&first))
-		if first.Failure != nil {
-			text += ": " + noteOf(&first)
-		}
-		p.detail("after", text)
+		p.detail("after", waitsAfter(&first))
 	}
 	for _, l := range e.Locks {
 		p.detail("lock", p.lockWait(l))
@@ -118,18 +159,41 @@ func (p *program) whyWaiting(e *sched.Explanation, workers []lockkeeper.Worker) 
 		p.detail("copy", "behind on "+clean(e.Behind))
 	}
 	starts := "starts"
-	if !e.StartsAt.IsZero() {
-		starts += " ≈" + p.clock(e.StartsAt)
+	switch {
+	case failed != nil:
+		starts = fmt.Sprintf("never starts as it is, for %s failed", failed.ID)
+	case e.StartsAt.IsZero():
+		starts += fmt.Sprintf(" (%s in line)", ordinal(e.Position))
+	default:
+		starts += fmt.Sprintf(" ≈%s (%s in line)", p.clock(e.StartsAt), ordinal(e.Position))
 	}
-	p.detail("then", fmt.Sprintf("%s (%s in line)", starts, ordinal(e.Position)))
+	p.detail("then", starts)
+	p.itemFacts(&e.Item)
 	reached := slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return w.Reaches(e.Item.Root) })
 	switch {
 	case e.Item.IsHolding():
+	case failed != nil:
+		p.advise(retryOrCancel(failed.ID, e.Item.ID))
 	case len(workers) == 0:
 		p.advise(startWorker)
 	case !reached:
 		p.advise(fmt.Sprintf("lockkeeper job work --root %s, for no worker reaches that root", clean(e.Item.Root)))
 	}
+	return nil
+}
+
+// retryOrCancel is the next step where an item waits for one that failed.
+func retryOrCancel(failed, waits string) string {
+	return fmt.Sprintf("lockkeeper job retry %s, or lockkeeper job cancel %s", failed, waits)
+}
+
+// waitsAfter is an item that has to be completed first.
+func waitsAfter(first *lockkeeper.Item) string {
+	text := fmt.Sprintf("%s (%s) %s, %s", title(first), first.ID, clean(first.Phase), stateOf(first))
+	if first.Failure != nil {
+		text += ": " + noteOf(first)
+	}
+	return text
 }
 
 // lockWait is who holds a lock in an item's way, what they do, and for how long still.
@@ -146,27 +210,93 @@ func (p *program) lockWait(l sched.LockWait) string {
 	} else if l.By == nil {
 		who += ", for " + roughly(p.Now().Sub(l.AcquiredAt))
 	}
-	if l.Left > 0 {
+	switch {
+	case l.Overdue:
+		who += ", longer than usual"
+	case l.Left > 0:
 		who += ", ≈" + roughly(l.Left) + " left"
 	}
 	return clean(l.BlockingPath) + " ← " + who
 }
 
-func (p *program) whyRunning(a *app.App, it *lockkeeper.Item, workers []lockkeeper.Worker) {
-	where := "worker " + clean(it.Worker) + ", of which nothing has been heard lately"
-	if i := slices.IndexFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); i >= 0 {
-		w := workers[i]
-		where = clean(w.Node) + ", worker " + clean(w.ID)
-		if w.Process != nil {
-			where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Life(*w.Process))
+// waitOf is what an item waits for first, in a few words.
+func (p *program) waitOf(e *sched.Explanation) string {
+	switch {
+	case len(e.After) > 0:
+		return waitsAfter(&e.After[0])
+	case len(e.Locks) > 0:
+		l := e.Locks[0]
+		who := clean(l.Holder)
+		if l.By != nil {
+			who = fmt.Sprintf("%s (%s)", l.By.ID, title(l.By))
 		}
+		if l.Kind == lockkeeper.Waiting {
+			return fmt.Sprintf("%s, for which %s waits earlier", clean(l.BlockingPath), who)
+		}
+		return fmt.Sprintf("%s, held by %s since %s", clean(l.BlockingPath), who, p.clock(l.AcquiredAt))
+	case len(e.Slots) > 0:
+		return fmt.Sprintf("a slot of %s, %d/%d are taken", clean(e.Slots[0].Pool), e.Slots[0].Taken, e.Slots[0].Limit)
+	case e.Behind != "":
+		return "a copy that is not behind, as on " + clean(e.Behind)
+	}
+	return "its turn"
+}
+
+func (p *program) whyRunning(ctx context.Context, a *app.App, q *app.Queue, it *lockkeeper.Item) error {
+	w, others, err := p.workerOf(ctx, q, it)
+	if err != nil {
+		return err
+	}
+	where := "worker " + clean(it.Worker)
+	if w == nil {
+		where += ", which is gone"
+	} else if w.Process != nil {
+		where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Life(*w.Process))
 	}
 	p.detail("on", where)
 	if it.Note != "" {
 		p.detail("note", clean(it.Note))
 	}
+	if it.Failure != nil {
+		p.detail("but", clean(it.Failure.Reason))
+	}
 	p.detail("grant", it.GrantID)
-	p.detail("runs", clean(typed(it.Command)))
+	p.itemFacts(it)
+	if w != nil {
+		return nil
+	}
+	back, err := p.goesBack(ctx, a, it)
+	if err != nil {
+		return err
+	}
+	p.detail("then", back)
+	if others == 0 {
+		p.advise(startWorker)
+	}
+	return nil
+}
+
+// workerOf finds the worker that runs an item, nil when it is gone, and how many
+// workers there are.
+func (p *program) workerOf(ctx context.Context, q *app.Queue, it *lockkeeper.Item) (*lockkeeper.Worker, int, error) {
+	workers, err := q.Workers(ctx)
+	if i := slices.IndexFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); i >= 0 {
+		return &workers[i], len(workers), err
+	}
+	return nil, len(workers), err
+}
+
+// goesBack says when an item whose worker is gone goes back to the queue.
+func (p *program) goesBack(ctx context.Context, a *app.App, it *lockkeeper.Item) (string, error) {
+	e, err := a.Locks.Entry(ctx, it.GrantID)
+	if err != nil {
+		return "", err
+	}
+	when := "when the next worker comes"
+	if e != nil && e.ExpiresAt != nil && e.ExpiresAt.After(p.Now()) {
+		when += ", at the latest when its lease is over, " + until(e.ExpiresAt, p.Now())
+	}
+	return "goes back to the queue " + when, nil
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
@@ -174,13 +304,22 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	if !found {
 		next = "lockkeeper job retry " + it.ID
 	}
+	reason, _, _ = cutLast(reason, app.OutputSep) // which has a line of its own
 	p.detail("why", clean(reason))
+	told := map[string]bool{}
 	for _, c := range it.Failure.Conflicts {
-		p.detail("lock", p.lockWait(sched.LockWait{ConflictInfo: c}))
+		if line := p.lockWait(sched.LockWait{ConflictInfo: c}); !told[line] {
+			told[line] = true
+			p.detail("lock", line)
+		}
 	}
 	if it.Failure.Waited > 0 {
 		p.detail("after", fmt.Sprintf("%s blocked, %d lock %s", roughly(it.Failure.Waited), it.Failure.Attempts, plural(it.Failure.Attempts, "retry", "retries")))
 	}
+	if took := tookOf(it); took > 0 {
+		p.detail("took", span(took))
+	}
+	p.itemFacts(it)
 	p.advise(next)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,15 +30,18 @@ func (p *program) workCommand() *cobra.Command {
 		Short: "Run what is queued",
 		Long: `Run what is queued, up to --slots commands at once, each under its locks. What a
 command says is kept: see lockkeeper job output. A command finds its item in
-LOCKKEEPER_ITEM, its grant in LOCKKEEPER_GRANT, and in LOCKKEEPER_SLOT a number
-from 1 to --slots that no other command of this worker has.
+LOCKKEEPER_ITEM, its grant in LOCKKEEPER_GRANT, and if it has a slot of the pool
+test, in LOCKKEEPER_SLOT a number from 1 to max_test_concurrency that no other
+running one has, on any worker.
 
-A signal (Ctrl-C) stops it: nothing new is started, and what runs may end. A second
-one ends what runs, which goes back to the queue. When the worker dies, its commands
-die with it, and the next worker starts them again. Any number of workers may share
-a queue.
+A signal (Ctrl-C) stops it: nothing new is started, and what runs may end. Another
+one, a second or more later, ends what runs, which goes back to the queue. When the
+worker dies, its commands die with it; what they have started themselves is ended
+when the next worker comes, which starts them again, or any command that needs their
+files. Any number of workers may share a queue.
 
-The exit code is 0; with --until-empty it is 1 when an item that it ran has failed.`,
+The exit code is 0; with --until-empty it is 1 when items have failed since it began,
+or are still queued because what they come after has failed.`,
 		Example: `  lockkeeper job work --slots 4
   lockkeeper job work --slots 4 --until-empty
   lockkeeper job work --root main --root site-2`,
@@ -66,8 +70,11 @@ func (p *program) work(ctx context.Context, a *app.App, q *app.Queue, o workOpti
 	if err != nil {
 		return err
 	}
-	b := newBoard(p, q)
-	runner, err := a.NewRunner(o.slots, p.Env, b.trouble)
+	b := newBoard(p, a, q)
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	runner, err := a.NewRunner(p.Env, b.trouble)
 	if err != nil {
 		return err
 	}
@@ -79,48 +86,45 @@ func (p *program) work(ctx context.Context, a *app.App, q *app.Queue, o workOpti
 		Fresh: func(ctx context.Context, it *lockkeeper.Item) error { return a.CheckCopy(ctx, it.Locks) },
 		Run: func(ctx context.Context, job *sched.Job) error {
 			b.started(&job.Item)
-			err := runner.Run(ctx, job)
-			halted := context.Cause(job.Grant.Context()) // what it did since was not under its locks
-			if err != nil && halted == nil {
-				halted = context.Cause(ctx)
-			}
-			b.ended(&job.Item, err, halted)
-			return err
+			return runner.Run(ctx, job)
 		},
+		Ended: b.ended,
 	})
 	if err != nil {
 		return err
 	}
 	b.begin(ctx)
-	err = supervise(w, came, b)
-	stay, counting := q.Depth(ctx)
-	b.end(stay)
-	switch {
-	case err != nil:
-		return err
-	case counting != nil:
-		return counting
-	case o.untilEmpty:
-		return b.verdict()
+	err = p.supervise(w, came, b)
+	if ending := b.end(ctx, o.untilEmpty); err == nil {
+		err = ending
 	}
-	return nil
+	return err
 }
 
-// supervise returns when a worker has ended. The first signal stops it, the second ends
+// oneAsk is the time in which several signals are taken for one: a shell and a terminal
+// may both pass on what a person did once.
+const oneAsk = time.Second
+
+// supervise returns when a worker has ended. The first signal stops it, another one ends
 // what it runs.
-func supervise(w *sched.Worker, came <-chan os.Signal, b *board) error {
+func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) error {
 	over := make(chan error, 1)
 	go func() { over <- w.Wait() }()
-	for stopping := false; ; stopping = true {
+	var asked time.Time
+	for {
 		select {
 		case err := <-over:
 			return err
 		case <-came:
 		}
-		if stopping {
+		if !asked.IsZero() {
+			if p.Now().Sub(asked) < oneAsk {
+				continue
+			}
 			b.closing()
 			return w.Close()
 		}
+		asked = p.Now()
 		look, cancel := context.WithCancel(context.Background())
 		cancel() // a look, that waits for nothing
 		still, err := w.Stop(look)

@@ -17,15 +17,18 @@ type file interface {
 // output is standard output. It remembers that something could not be written,
 // so that no command has to look after each line.
 type output struct {
-	*os.File
-	err error
+	file *os.File // not embedded: all that is written goes through Write
+	err  error
 }
+
+// Fd implements file.
+func (o *output) Fd() uintptr { return o.file.Fd() }
 
 func (o *output) Write(b []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
 	}
-	n, err := o.File.Write(b)
+	n, err := o.file.Write(b)
 	o.err = err
 	return n, err
 }

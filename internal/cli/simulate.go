@@ -27,7 +27,7 @@ func (p *program) simulateCommand() *cobra.Command {
 itself works through the plan with a clock of its own. The answer says when all
 is done, how far that is above what no scheduler can go below, which files are
 waited for, and how other ways to schedule would do. Nothing is locked or
-changed, and no lockkeeper init is needed.
+changed, and no lockkeeper init is needed. The file - is standard input.
 
 A plan lists items. Only name and duration have to be there:
 
@@ -79,12 +79,19 @@ func (p *program) configFile() string {
 	}
 }
 
-func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
-	path := file
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.base(), path)
+// readPlan reads the plan in a file, or standard input.
+func (p *program) readPlan(file string) (*simulate.Plan, error) {
+	switch {
+	case file == "-":
+		return simulate.ReadPlanFrom(p.In, "standard input")
+	case filepath.IsAbs(file):
+		return simulate.ReadPlan(file, file)
 	}
-	plan, err := simulate.ReadPlan(path, file)
+	return simulate.ReadPlan(filepath.Join(p.base(), file), file)
+}
+
+func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
+	plan, err := p.readPlan(file)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -169,13 +170,14 @@ func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
 func (p *program) showStatus(s *status) error {
 	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
-		p.showRescued(s)
-		p.showQueue(&s.queueStatus)
-		p.advise("lockkeeper lock exec --write PATH -- COMMAND")
+		next := p.showRescued(s)
+		queue := p.showQueue(&s.queueStatus)
+		p.advise(cmp.Or(next, queue, "lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
 	paint := p.painter(p.Out)
 	now := p.Now()
+	next := ""
 	if len(s.Held) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("held: %s", counted(len(s.Held), "grant"))))
 		holdings(s.Held, now, few(p.Out, pathsShown)).print(p.Out, paint)
@@ -183,22 +185,24 @@ func (p *program) showStatus(s *status) error {
 	if len(s.Stale) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
 		holdings(s.Stale, now, few(p.Out, pathsShown)).print(p.Out, paint)
-		p.advise("lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear")
+		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
 	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
 		waits(s.Waiting, now, few(p.Out, pathsShown), few(p.Out, holdersShown)).print(p.Out, paint)
 	}
-	p.showRescued(s)
-	p.showQueue(&s.queueStatus)
+	rescued := p.showRescued(s)
+	queue := p.showQueue(&s.queueStatus)
+	p.advise(cmp.Or(next, rescued, queue))
 	return nil
 }
 
 // gapsShown is how many gaps status shows, the newest.
 const gapsShown = 5
 
-// showRescued tells what waits on the rescue shelf for somebody to look at it.
-func (p *program) showRescued(s *status) {
+// showRescued tells what waits on the rescue shelf for somebody to look at it, and
+// returns the next step.
+func (p *program) showRescued(s *status) (next string) {
 	paint := p.painter(p.Out)
 	for _, group := range []struct {
 		title string
@@ -217,8 +221,9 @@ func (p *program) showRescued(s *status) {
 		}
 		fmt.Fprintln(p.Out, paint(yellow, group.title))
 		rescued(group.list[max(0, n-gapsShown):], p.Now()).print(p.Out, paint)
-		p.advise("lockkeeper rescue show " + group.list[n-1].ID)
+		next = cmp.Or(next, "lockkeeper rescue show "+group.list[n-1].ID)
 	}
+	return next
 }
 
 func counted(n int, what string) string { return fmt.Sprintf("%d %s", n, plural(n, what, what+"s")) }

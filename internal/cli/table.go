@@ -7,11 +7,12 @@ import (
 )
 
 // table shows rows in aligned columns. On a terminal the column wide is
-// shortened in its middle until a row fits.
+// shortened until a row fits: in its middle, or, where it has sentences, at its end.
 type table struct {
-	heads []string
-	rows  [][]string
-	wide  int
+	heads     []string
+	rows      [][]string
+	wide      int
+	sentences bool
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -33,6 +34,9 @@ func (t *table) print(f file, paint func(colour, text string) string) {
 	line := func(cells []string) string {
 		var b strings.Builder
 		for i, cell := range cells {
+			if t.sentences && i == t.wide {
+				cell = ellipsis(cell, widths[i])
+			}
 			cell = shorten(cell, widths[i])
 			b.WriteString("  " + cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
 		}
@@ -53,4 +57,13 @@ func shorten(s string, width int) string {
 	}
 	head := (width - 1) / 3
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
+
+// ellipsis cuts the end off a text that is too wide: of a sentence the beginning says
+// most.
+func ellipsis(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return string(runes[:max(0, width-1)]) + "…"
+	}
+	return s
 }

@@ -154,7 +154,7 @@ func TestForceReleaseAsksForTheHoldersName(t *testing.T) {
 	d := newDesk(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a", "--reason", "big rename")
 	d.answering("yes", 1, "lock", "force-release", grant, "--reason", "gone home")
-	shown := d.sees("cancelled; nothing changed")
+	shown := d.sees("not confirmed; nothing changed")
 	for _, fact := range []string{"holds write a", "grant " + grant, "big rename"} {
 		if !strings.Contains(shown, fact) {
 			t.Errorf("the person was not told %q:\n%s", fact, shown)
@@ -212,7 +212,7 @@ func TestClearCancelled(t *testing.T) {
 	d := newDesk(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.answering("", 1, "lock", "clear")
-	d.sees("cancelled; nothing changed")
+	d.sees("not confirmed; nothing changed")
 	d.must(3, "lock", "check", "--write", "a")
 }
 

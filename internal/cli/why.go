@@ -46,7 +46,7 @@ called, is an item; anything else is a path.`,
 				if it != nil {
 					return p.whyItem(cmd.Context(), a, q, it.ID)
 				}
-				answer, err := p.why(cmd.Context(), a, args[0])
+				answer, err := p.why(cmd.Context(), a, q, args[0])
 				if err != nil {
 					return err
 				}
@@ -66,16 +66,17 @@ type reasons struct {
 	Name    string             `json:"name"`
 	Held    []standing         `json:"held"`
 	Waiting []standing         `json:"waiting"` // in the order they will be served
+	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
 	Events  []lockkeeper.Event `json:"events"`  // newest last
 
 	missing bool // a path that does not exist
 }
 
 func newReasons(about, name string) *reasons {
-	return &reasons{About: about, Name: name, Held: []standing{}, Waiting: []standing{}, Events: []lockkeeper.Event{}}
+	return &reasons{About: about, Name: name, Held: []standing{}, Waiting: []standing{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
 }
 
-func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, error) {
+func (p *program) why(ctx context.Context, a *app.App, q *app.Queue, name string) (*reasons, error) {
 	if looksLikeGrant(name) {
 		e, err := a.Locks.Entry(ctx, name)
 		if err != nil {
@@ -106,7 +107,7 @@ func (p *program) why(ctx context.Context, a *app.App, name string) (*reasons, e
 	if there || len(r.Events) > 0 {
 		return r, nil
 	}
-	return p.whyPath(ctx, a, name)
+	return p.whyPath(ctx, a, q, name)
 }
 
 // looksLikeGrant is generous: what is nearly an id is answered as a wrong id.
@@ -125,7 +126,7 @@ func (p *program) exists(name string) bool {
 	return err == nil
 }
 
-func (p *program) whyPath(ctx context.Context, a *app.App, path string) (*reasons, error) {
+func (p *program) whyPath(ctx context.Context, a *app.App, q *app.Queue, path string) (*reasons, error) {
 	l, err := a.Resolve(lockkeeper.Read, path)
 	if err != nil {
 		return nil, err
@@ -154,6 +155,11 @@ func (p *program) whyPath(ctx context.Context, a *app.App, path string) (*reason
 			r.add(stand(a, *e))
 		}
 	}
+	wanting, err := q.Wanting(ctx, l.Path)
+	if err != nil {
+		return nil, err
+	}
+	r.Queued = listOf(wanting)
 	return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return touches(ev, l.Target) })
 }
 
@@ -184,6 +190,8 @@ func (p *program) showReasons(r *reasons) {
 	name := clean(r.Name)
 	switch {
 	case len(r.Held)+len(r.Waiting) > 0:
+	case len(r.Queued) > 0:
+		fmt.Fprintf(p.Out, "%s is not held, and %s it\n", name, plural(len(r.Queued), "a queued item wants", "queued items want"))
 	case r.About == "path" && r.missing:
 		fmt.Fprintf(p.Out, "%s is free, and no such file exists\n", name)
 	case r.About == "path":
@@ -201,6 +209,12 @@ func (p *program) showReasons(r *reasons) {
 			fmt.Fprintf(p.Out, "%d. in line: ", i+1)
 		}
 		p.showEntry(p.Out, s)
+	}
+	for _, it := range r.Queued[:min(len(r.Queued), few(p.Out, pathsShown))] {
+		fmt.Fprintf(p.Out, "queued: %s (%s) %s, %s, wants %s\n", it.ID, title(it), clean(it.Phase), stateOf(it), lockList(it.Locks))
+	}
+	if more := len(r.Queued) - few(p.Out, pathsShown); more > 0 {
+		fmt.Fprintf(p.Out, "queued: and %d more\n", more)
 	}
 	if len(r.Events) > 0 {
 		fmt.Fprintln(p.Out, p.painter(p.Out)(bold, "recently:"))

@@ -24,13 +24,13 @@ const GrantOptional = "optional"
 // schema. Variables that the source documents name keep those names, the
 // others begin with LOCKKEEPER_.
 type Config struct {
-	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are kept: the path of an SQLite file, or postgres://user:password@host/database."`
+	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are kept: the path of an SQLite file, or postgres://user@host/database. A password belongs into ~/.pgpass or PGPASSWORD."`
 	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Left empty, a PostgreSQL store is refused, because several machines could share it."`
 	Space      string `key:"space" pattern:"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" doc:"The id of the space in a PostgreSQL store. Written by init, so that the next machine joins the same one."`
 
 	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Agent processes at once."`
 	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Model API calls at once, apart from the agent processes."`
-	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" doc:"Test runs at once. More than one only where they do not share a database or a port: each finds a number of its own in LOCKKEEPER_SLOT."`
+	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" doc:"Test runs at once. More than one only where they do not share a database or a port: each finds a number of its own, from 1, in LOCKKEEPER_SLOT."`
 	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing tests are given back to an agent."`
 	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing CI checks are given back to an agent."`
 	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before that counts as one retry."`
@@ -159,7 +159,7 @@ func (c *Config) CheckReach() error {
 }
 
 func (c *Config) unclear(what, next string) error {
-	return &lockkeeper.InputError{Field: "roots", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
+	return &lockkeeper.InputError{Field: "root", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
 }
 
 // Value is one configured value as it is shown to people.

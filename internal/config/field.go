@@ -132,7 +132,11 @@ func (f field) set(text string) error {
 		return err
 	}
 	if n < f.min || n > f.max {
-		return fmt.Errorf("out of range, must be %s to %s", f.format(f.min), f.format(f.max))
+		nearest := f.format(f.min) + " or more"
+		if n > f.max {
+			nearest = f.format(f.max) + " or less"
+		}
+		return &rangeError{f.format(f.min), f.format(f.max), "set it to " + nearest}
 	}
 	f.value.SetInt(n)
 	return nil
@@ -198,3 +202,8 @@ func (f field) hide(text string) string {
 	}
 	return text
 }
+
+// rangeError refuses a number that is too small or too large.
+type rangeError struct{ min, max, next string }
+
+func (e *rangeError) Error() string { return "out of range, must be " + e.min + " to " + e.max }

@@ -79,7 +79,12 @@ func (l *loader) refuse(where, value, reason, next string) {
 // apply sets one field from text found at where, which source names in short.
 func (l *loader) apply(f field, text, where, source string) {
 	if err := f.set(text); err != nil {
-		l.refuse(where, f.hide(text), err.Error(), "")
+		next := ""
+		var out *rangeError
+		if errors.As(err, &out) {
+			next = out.next
+		}
+		l.refuse(where, f.hide(text), err.Error(), next)
 		return
 	}
 	l.config.sources[f.key] = source
@@ -130,7 +135,7 @@ func (l *loader) checkTogether() {
 		l.refuse("store", Redact(c.Store),
 			fmt.Sprintf("comes from %s and is a file of one machine, while deployment multi-node comes from %s",
 				c.source("store"), c.source("deployment")),
-			"set store to postgres://user:password@host/database")
+			"set store to postgres://user@host/database")
 	}
 }
 

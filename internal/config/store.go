@@ -29,9 +29,9 @@ func checkStore(store string) error {
 		}
 		return nil
 	case strings.Contains(store, "://"):
-		return errors.New("unknown kind of store, use the path of an SQLite file or postgres://user:password@host/database")
+		return errors.New("unknown kind of store, use the path of an SQLite file or postgres://user@host/database")
 	case strings.Contains(store, "password=") || strings.Contains(store, "host="):
-		return errors.New("looks like connection keywords, write it as postgres://user:password@host/database")
+		return errors.New("looks like connection keywords, write it as postgres://user@host/database")
 	}
 	return nil
 }

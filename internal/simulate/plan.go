@@ -26,7 +26,8 @@ type Item struct {
 	Writes   []string // files
 	After    []string // names of what has to be completed first
 
-	at string // its place in the file of the plan; empty: it is from none
+	at      string   // its place in the file of the plan; empty: it is from none
+	refused []string // keys whose values the reader of the file has refused
 }
 
 // Limits of a plan, which keep sums of time far from overflow.
@@ -88,8 +89,10 @@ func (it *Item) refuse(field, value, reason, next string) error {
 	return &lockkeeper.InputError{Field: it.place() + ": " + field, Value: value, Reason: reason, Next: next}
 }
 
-// check refuses a plan that nobody could carry out. That items wait for each other is
-// for the queue to find.
+// isRefused reports whether a key was found wrong already.
+func (it *Item) isRefused(key string) bool { return slices.Contains(it.refused, key) }
+
+// check refuses a plan that nobody could carry out, for all reasons at once.
 func (p *Plan) check() error {
 	switch n := len(p.Items); {
 	case n == 0:
@@ -104,6 +107,7 @@ func (p *Plan) check() error {
 		it := &p.Items[i]
 		first := byName[it.Name]
 		switch {
+		case it.isRefused("name"):
 		case it.Name == "":
 			problems = append(problems, it.refuse("name", "", "missing", "give each item a name of its own"))
 		case first != nil:
@@ -119,12 +123,53 @@ func (p *Plan) check() error {
 		problems = append(problems, it.check()...)
 		problems = append(problems, it.checkLocks(dirs)...)
 		for _, name := range it.After {
-			if byName[name] == nil {
+			if byName[name] == nil && !it.isRefused("after") {
 				problems = append(problems, it.refuse("after", name, "no item has this name", meant(name, names, "name an item of the plan")))
 			}
 		}
 	}
+	if problems == nil { // with what they wait for known, and no two of one name
+		problems = findCycle(p.Items, byName)
+	}
 	return errors.Join(problems...)
+}
+
+// findCycle refuses items that wait for each other.
+func findCycle(items []Item, byName map[string]*Item) []error {
+	done := map[string]bool{}
+	var path []string
+	var visit func(it *Item) []error
+	visit = func(it *Item) []error {
+		if i := slices.Index(path, it.Name); i >= 0 {
+			return []error{it.refuse("after", strings.Join(append(path[i:], it.Name), " → "), "they wait for each other for ever", "take one of the dependencies away")}
+		}
+		if done[it.Name] {
+			return nil
+		}
+		path = append(path, it.Name)
+		for _, name := range it.After {
+			if problem := visit(byName[name]); problem != nil {
+				return problem
+			}
+		}
+		path = path[:len(path)-1]
+		done[it.Name] = true
+		return nil
+	}
+	for i := range items {
+		if problem := visit(&items[i]); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// maxNameSize is that of the names in a queue.
+const maxNameSize = 200
+
+// unprintable reports whether a name could not be shown, or is longer than any should be.
+func unprintable(name string) bool {
+	return len(name) > maxNameSize || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // meant is the next step for somebody who typed an unknown name.
@@ -140,15 +185,24 @@ func (it *Item) check() (problems []error) {
 	bad := func(field, value, reason, next string) {
 		problems = append(problems, it.refuse(field, value, reason, next))
 	}
-	if _, known := sched.RankOf(it.phase()); !known {
+	for _, text := range []struct{ field, value string }{{"name", it.Name}, {"project", it.Project}} {
+		if unprintable(text.value) {
+			bad(text.field, text.value, fmt.Sprintf("over %d bytes, or with characters that cannot be printed", maxNameSize), "use plain text")
+		}
+	}
+	if it.Project == "*" {
+		bad("project", it.Project, "reserved", "name the project")
+	}
+	if _, known := sched.RankOf(it.phase()); !known && !it.isRefused("phase") {
 		bad("phase", it.Phase, "unknown phase", meant(it.Phase, strings.Split(sched.PhaseNames(), ", "), "use one of "+sched.PhaseNames()))
 	}
-	if known := []string{"", unitScreen, unitController, unitBatch}; !slices.Contains(known, it.Unit) {
+	if known := []string{"", unitScreen, unitController, unitBatch}; !slices.Contains(known, it.Unit) && !it.isRefused("unit") {
 		bad("unit", it.Unit, "unknown unit", "use screen, controller or batch, or leave it out")
 	}
 	switch {
+	case it.isRefused("duration"):
 	case it.Duration == 0:
-		bad("duration", "", "missing, or nothing", "say how long it will take, such as 2m")
+		bad("duration", "", "missing", "say how long it will take, such as 2m")
 	case it.Duration < 0:
 		bad("duration", it.Duration.String(), "negative", "say how long it will take, such as 2m")
 	case it.Duration > maxDuration:

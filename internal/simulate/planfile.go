@@ -24,23 +24,48 @@ import (
 // maxFileSize is several times the largest plan.
 const maxFileSize = 32 << 20
 
-// ReadPlan reads the plan in the file at path, which messages call name.
+// ReadPlan reads the plan in the file at path, which messages call name, and checks it.
 func ReadPlan(path, name string) (*Plan, error) {
-	text, err := readFile(path)
+	return checked(name, func() ([]byte, error) { return readFile(path) })
+}
+
+// ReadPlanFrom reads a plan, which messages call name, from a stream, and checks it.
+func ReadPlanFrom(from io.Reader, name string) (*Plan, error) {
+	return checked(name, func() ([]byte, error) { return readAll(from) })
+}
+
+// checked reads a plan and gathers all that is wrong with it.
+func checked(name string, read func() ([]byte, error)) (*Plan, error) {
+	text, err := read()
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: err.Error(), Next: "name a YAML file that you may read"}
+		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: err.Error(), Next: "name a YAML file that you may read, or - for standard input"}
 	}
-	return parsePlan(name, text)
+	plan, err := parsePlan(name, text)
+	if err != nil && (plan == nil || len(plan.Items) == 0) {
+		return nil, err
+	}
+	return plan, errors.Join(err, plan.check())
+}
+
+func readAll(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFileSize+1))
+	if err == nil && len(text) > maxFileSize {
+		err = fmt.Errorf("larger than %d bytes", maxFileSize)
+	}
+	return text, err
 }
 
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if info.IsDir() {
+		return nil, errors.New("it is a directory")
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
 		return nil, errors.New("not a regular file")
@@ -50,11 +75,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err == nil && len(text) > maxFileSize {
-		err = fmt.Errorf("larger than %d bytes", maxFileSize)
-	}
-	return text, err
+	return readAll(f)
 }
 
 // parsePlan reads the text of a plan. It walks the syntax tree instead of decoding into
@@ -180,6 +201,7 @@ func (r *reader) items(node ast.Node) (items []Item) {
 				it.at = r.at(pair.Key.GetToken())
 			}
 			key := pair.Key.(*ast.StringNode).Value
+			before := len(r.problems)
 			switch key {
 			case "name":
 				it.Name = r.text(pair.Value, key)
@@ -197,6 +219,9 @@ func (r *reader) items(node ast.Node) (items []Item) {
 				it.Writes = r.texts(pair.Value, key)
 			case "after":
 				it.After = r.texts(pair.Value, key)
+			}
+			if len(r.problems) > before {
+				it.refused = append(it.refused, key)
 			}
 		}
 		items = append(items, it)
@@ -244,6 +269,9 @@ func (r *reader) duration(node ast.Node) time.Duration {
 		text = fmt.Sprint(n.Value)
 	}
 	d, err := config.ParseDuration(text)
+	if err == nil && d == 0 {
+		err = errors.New("no time at all")
+	}
 	if err != nil {
 		r.refuseNode(node, "duration", err.Error(), "say how long it will take, such as 2m")
 	}
