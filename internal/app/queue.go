@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/feed"
 	"lockkeeper/sched"
 )
 
@@ -221,9 +222,9 @@ func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err erro
 	return list, err
 }
 
-// Bell is rung when there may be something to do in the queue.
-func (q *Queue) Bell(ctx context.Context) (lockkeeper.Bell, error) {
-	return q.app.store.Bell(ctx, lockkeeper.QueueBell)
+// Feed follows the event log from now on. It is the caller's to close.
+func (q *Queue) Feed(ctx context.Context) (*feed.Feed, error) {
+	return feed.Open(ctx, q.app.store, feed.Options{})
 }
 
 // Dir is the directory that the caller works in, from the root and with slashes, for

@@ -17,8 +17,8 @@ import (
 	"lockkeeper/internal/config"
 )
 
-// watchEvery is how often a watcher looks without having been rung for: not every
-// change rings.
+// watchEvery is how often a watcher looks without an event: time passes, and what an
+// item notes of its progress is none.
 const watchEvery = 2 * time.Second
 
 type listOptions struct {
@@ -166,15 +166,13 @@ func (p *program) showItems(list []listedItem) {
 func (p *program) watch(ctx context.Context, q *app.Queue, o listOptions) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	bell, err := q.Bell(ctx)
+	events, err := q.Feed(ctx)
 	if err != nil {
 		return err
 	}
-	defer bell.Close()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
+	defer events.Close()
 	shown := map[string]string{}
-	for {
+	for seen := events.Last(); ; {
 		list, _, err := o.items(ctx, q)
 		if err != nil {
 			return watchEnd(ctx, err)
@@ -182,11 +180,16 @@ func (p *program) watch(ctx context.Context, q *app.Queue, o listOptions) error 
 		if err := p.showChanged(list, shown); err != nil {
 			return err
 		}
-		select {
-		case <-bell.Ring():
-		case <-tick.C:
-		case <-ctx.Done():
+		wait, done := context.WithTimeout(ctx, watchEvery)
+		news, err := events.Next(wait, seen)
+		done()
+		switch {
+		case ctx.Err() != nil:
 			return watchEnd(ctx, nil)
+		case len(news) > 0:
+			seen = news[len(news)-1].Seq
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
 		}
 	}
 }
