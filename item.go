@@ -98,6 +98,10 @@ func (it *Item) StatusSince() time.Time {
 	return it.QueuedAt
 }
 
+// HasReserved reports whether a queued item has a place in the engine's line, or was
+// promised its locks there.
+func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantID != "" }
+
 // Standing is the place of an item in a line before its rank counts: lifecycles under
 // way first, and the escalated before others.
 func (it *Item) Standing() int {
@@ -130,21 +134,37 @@ func (it *Item) Clone() *Item {
 // first of one line waiting keeps all of that line waiting.
 func OnPath(asked Mode, path string) string { return linesAt(path) + asked.String() }
 
+// OnLock is the key of a target that somebody else has locked. Those whom a lock on a
+// node keeps waiting, which covers nothing below it, stand in lines of their own, too.
+func OnLock(asked Mode, held Target) string {
+	if !held.Kind.Below() {
+		return linesAt(held.Path) + "node/" + asked.String()
+	}
+	return OnPath(asked, held.Path)
+}
+
 // linesAt begins the keys of a path and of no other: no path has two slashes in it.
 func linesAt(path string) string { return "path:" + path + "//" }
 
-// RousePath rouses the first of each line that a lock at a path has kept waiting.
-func RousePath(tx Tx, held Mode, path string) error {
-	lines, err := tx.ParkedKeys(linesAt(path)) // most often there is none
+// KeepsWaiting reports whether a lock, while it is held, keeps those waiting who are
+// parked on a key.
+func (l Lock) KeepsWaiting(key string) bool {
+	for asked := Read; asked <= Write; asked++ {
+		if Conflicts(l.Mode, asked) && OnLock(asked, l.Target) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// RousePath rouses the first of each line that a lock has kept waiting.
+func RousePath(tx Tx, held Lock) error {
+	lines, err := tx.ParkedKeys(linesAt(held.Path)) // most often there is none
 	if err != nil {
 		return err
 	}
 	for _, key := range lines {
-		asked, err := ParseMode(key[len(linesAt(path)):])
-		if err != nil {
-			return err
-		}
-		if !Conflicts(held, asked) {
+		if !held.KeepsWaiting(key) {
 			continue
 		}
 		if _, err := Rouse(tx, key); err != nil {
@@ -189,6 +209,9 @@ func RouseItem(tx Tx, it *Item) error {
 	it.StopLeading(tx.Now().Lease)
 	it.Enter(StageReady)
 	it.RousedBy = left
+	if it.HasReserved() {
+		it.Due = tx.Now().Lease // somebody has to keep what it was promised
+	}
 	if it.IsHolding() {
 		tx.Wake(ItemBell(it.ID))
 	} else {

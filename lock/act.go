@@ -102,10 +102,10 @@ func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, e
 }
 
 // Keep renews a place in the line, or a grant that was promised there, for so long,
-// unless it is good for half of that; one that is gone stays gone.
+// unless it is good for most of that; one that is gone stays gone.
 func (a *Act) Keep(id string, lease time.Duration) error {
 	rec, err := a.s.tx.Get(id)
-	if err != nil || rec == nil || rec.State.Confirmed() || rec.Expires > a.s.now.Lease.Add(lease/2) {
+	if err != nil || rec == nil || rec.State.Confirmed() || rec.Expires > a.s.now.Lease.Add(lease*3/4) {
 		return err
 	}
 	next := clone(rec)

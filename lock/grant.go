@@ -72,6 +72,13 @@ func (g *Grant) ReleaseBy(free func() error) error {
 	return nil
 }
 
+// Abandon ends the context of a grant that could not be given back: nobody renews it any
+// more, and it ends with its lease.
+func (g *Grant) Abandon(why error) {
+	g.Context()
+	g.lost(why)
+}
+
 // lost ends the context of a grant that is not held any more.
 func (g *Grant) lost(why error) {
 	g.mu.Lock()

@@ -179,7 +179,7 @@ func (s *step) rouse(r *lockkeeper.Record) error {
 		return nil
 	}
 	for _, l := range r.Locks {
-		if err := lockkeeper.RousePath(s.tx, l.Mode, l.Path); err != nil {
+		if err := lockkeeper.RousePath(s.tx, l); err != nil {
 			return err
 		}
 	}

@@ -118,8 +118,5 @@ func (q *Queue) cancel(a *lock.Act, name string, by lockkeeper.Actor, reason str
 			return nil, "", err
 		}
 	}
-	if err := q.fail(a, next, failure); err != nil {
-		return nil, "", err
-	}
-	return next, "", q.passOn(a.Tx(), next, it.RousedBy)
+	return next, "", q.fail(a, next, failure)
 }

@@ -122,6 +122,9 @@ func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) 
 	full, err := q.full(a.Tx(), slots(it))
 	if err != nil || full != "" {
 		park(it, lockkeeper.OnPool(full))
+		if it.HasReserved() {
+			it.Due = a.Now().Lease.Add(keepEvery)
+		}
 		return nil, err
 	}
 	held, err := q.lock(a, it, w)
@@ -176,7 +179,7 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 // parkOnLock parks an item on the latest of its blockers. Once for each change of
 // blockers that is told.
 func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
-	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnPath(found[0].Asked.Mode, found[0].Lock.Path)); err != nil {
+	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
 		return err
 	}
 	sum := lock.Digest(found)
@@ -203,7 +206,7 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {
 		it.Leads = now
 	}
-	q.setDue(it)
+	q.setDue(it, now)
 	if leader == nil || leader.ID == it.ID || it.Leads == 0 {
 		return nil
 	}
@@ -213,9 +216,12 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 }
 
 // setDue says when somebody has to look at an item that is parked on a lock.
-func (q *Queue) setDue(it *lockkeeper.Item) {
+func (q *Queue) setDue(it *lockkeeper.Item, now lockkeeper.Instant) {
 	it.Due = it.Since.Add(q.opt.LockTimeout)
-	if it.Leads != 0 && it.GrantID == "" { // and has nothing reserved
+	switch {
+	case it.HasReserved():
+		it.Due = min(it.Due, now.Add(keepEvery))
+	case it.Leads != 0:
 		it.Due = min(it.Due, it.Leads.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
 	}
 }
@@ -292,7 +298,7 @@ func (q *Queue) passOn(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error 
 			return err
 		}
 	} else if lockkeeper.IsOnLock(key) && !strings.HasPrefix(key, lockkeeper.OnGrant("")) {
-		if it.Status == lockkeeper.ItemDispatched && slices.ContainsFunc(it.Locks, func(l lockkeeper.Lock) bool { return keepsWaiting(l, key) }) {
+		if it.Status == lockkeeper.ItemDispatched && slices.ContainsFunc(it.Locks, func(l lockkeeper.Lock) bool { return l.KeepsWaiting(key) }) {
 			return nil
 		}
 	} else {
@@ -300,16 +306,6 @@ func (q *Queue) passOn(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error 
 	}
 	_, err := lockkeeper.Rouse(tx, key)
 	return err
-}
-
-// keepsWaiting reports whether a lock, once held, keeps those parked on a key waiting.
-func keepsWaiting(l lockkeeper.Lock, key string) bool {
-	for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
-		if lockkeeper.Conflicts(l.Mode, asked) && lockkeeper.OnPath(asked, l.Path) == key {
-			return true
-		}
-	}
-	return false
 }
 
 // job makes the job of what a transaction took.

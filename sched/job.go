@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -19,7 +20,7 @@ type Job struct {
 // Note says how far the work has got, for whoever asks why others wait.
 func (j *Job) Note(ctx context.Context, text string) error {
 	return j.change(ctx, func(a *lock.Act, it *lockkeeper.Item) error {
-		it.Note = text
+		it.Note = bounded(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"))
 		return nil
 	})
 }
@@ -226,18 +227,22 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return false, err
 	}
-	it.Enter(lockkeeper.StageEnded)
-	it.Status, it.CompletedAt = status, a.Now().Wall
 	if it.Failure != nil {
 		return false, q.fail(a, it, *it.Failure)
 	}
 	if failure != nil {
-		return false, q.fail(a, it, lockkeeper.Failure{Reason: reasonOf(failure), Attempts: it.Attempts})
+		return false, q.fail(a, it, lockkeeper.Failure{Reason: bounded(failure.Error()), Attempts: it.Attempts})
 	}
+	roused := it.RousedBy // it may have given up waiting for the slots of its next phase
+	it.Enter(lockkeeper.StageEnded)
+	it.Status, it.CompletedAt = status, a.Now().Wall
 	if err := a.Tx().SaveItem(it); err != nil {
 		return false, err
 	}
-	return false, rouseAll(a.Tx(), lockkeeper.OnItem(it.ID))
+	if err := rouseAll(a.Tx(), lockkeeper.OnItem(it.ID)); err != nil {
+		return false, err
+	}
+	return false, q.passOn(a.Tx(), it, roused)
 }
 
 func outcome(failure error) lockkeeper.ItemStatus {
@@ -247,13 +252,13 @@ func outcome(failure error) lockkeeper.ItemStatus {
 	return lockkeeper.ItemCompleted
 }
 
-// maxReason bounds what an item keeps of an error: it may quote what a command said.
-const maxReason = 2_000
+// maxText bounds what an item keeps of an error or a note: it may quote what a command
+// said.
+const maxText = 2_000
 
-func reasonOf(failure error) string {
-	text := failure.Error()
-	if len(text) > maxReason {
-		text = text[:maxReason] + "…"
+func bounded(text string) string {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	return text
 }
@@ -276,11 +281,11 @@ func rouseAll(tx lockkeeper.Tx, key string) error {
 	}
 }
 
-// fail puts an item into the error state.
+// fail puts an item into the error state, and passes on what it was roused by.
 func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) error {
 	why.Phase = it.Phase
 	it.Failure = &why
-	left, led := it.ParkedOn, it.Leads != 0
+	left, led, roused := it.ParkedOn, it.Leads != 0, it.RousedBy
 	it.Enter(lockkeeper.StageEnded)
 	it.Status, it.CompletedAt = lockkeeper.ItemError, a.Now().Wall
 	if err := a.Tx().SaveItem(it); err != nil {
@@ -291,7 +296,10 @@ func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) e
 			return err
 		}
 	}
-	return q.noteFailure(a, it)
+	if err := q.noteFailure(a, it); err != nil {
+		return err
+	}
+	return q.passOn(a.Tx(), it, roused)
 }
 
 func (q *Queue) noteFailure(a *lock.Act, it *lockkeeper.Item) error {
@@ -307,17 +315,14 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return err
 	}
-	roused := it.RousedBy // it may have been waiting for the slots of its next phase
 	it.GrantID, it.Worker, it.Note = "", "", ""
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}
 	if it.Failure != nil { // now, or because it was cancelled
-		if err := q.fail(a, it, *it.Failure); err != nil {
-			return err
-		}
-		return q.passOn(a.Tx(), it, roused)
+		return q.fail(a, it, *it.Failure)
 	}
+	roused := it.RousedBy // it may have been waiting for the slots of its next phase
 	it.Enter(lockkeeper.StageReady)
 	it.Status = lockkeeper.ItemQueued
 	if err := a.Tx().SaveItem(it); err != nil {
@@ -330,4 +335,21 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		return err
 	}
 	return q.passOn(a.Tx(), it, roused)
+}
+
+// putBackStray puts an item back that its worker does not know of.
+func (q *Queue) putBackStray(ctx context.Context, stray *lockkeeper.Item) error {
+	return q.locks.Within(ctx, func(a *lock.Act) error {
+		it, err := a.Tx().Item(stray.ID)
+		if err != nil || it == nil || it.Status != lockkeeper.ItemDispatched || it.GrantID != stray.GrantID {
+			return err
+		}
+		const reason = "its worker was never told that it had it"
+		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.Unsettled {
+			return err
+		}
+		next := it.Clone()
+		next.Attempts--
+		return q.putBack(a, next, reason)
+	})
 }

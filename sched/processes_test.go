@@ -53,13 +53,15 @@ var database = &storetest.Database{Prefix: "sched"}
 // shop is a queue that several processes serve.
 type shop struct {
 	Kind, Where, Space string
-	Dir                string // where jobs leave their traces
+	Dir                string           // where jobs leave their traces
+	Options            sqlstore.Options `json:"-"`
 }
 
 var shopLimits = sched.Limits{Agents: 5, API: 2, Tests: 1, Jobs: 100, CPU: 2, JobsPerProject: 100, MapsPerProject: 1}
 
 func (s shop) open(ctx context.Context) (lockkeeper.Store, error) {
-	opt := sqlstore.Options{Busy: time.Minute}
+	opt := s.Options
+	opt.Busy = time.Minute
 	if s.Kind == "PostgreSQL" {
 		return sqlstore.OpenPostgres(ctx, s.Where, s.Space, opt)
 	}
@@ -182,18 +184,25 @@ func flock(path string, how int) bool {
 	return unix.Flock(fd, how|unix.LOCK_NB) == nil
 }
 
+// create makes the space of a shop.
+func (s *shop) create(t testing.TB) {
+	t.Helper()
+	s.Space = "7f0c7a39-0000-4000-8000-" + strings.ToLower(rand.Text()[:12])
+	if s.Kind != "PostgreSQL" {
+		s.Where = filepath.Join(t.TempDir(), "state.db")
+		must(t, sqlstore.CreateSQLite(t.Context(), s.Where, s.Space))
+		return
+	}
+	var err error
+	s.Where, err = database.URL()
+	must(t, err, sqlstore.CreateSpace(t.Context(), s.Where, s.Space))
+}
+
 // newShop makes a shop with orders that meet in many places.
 func newShop(t *testing.T, kind string, items int) shop {
 	t.Helper()
-	s := shop{Kind: kind, Dir: t.TempDir(), Space: "7f0c7a39-0000-4000-8000-" + strings.ToLower(rand.Text()[:12])}
-	var err error
-	if kind == "PostgreSQL" {
-		s.Where, err = database.URL()
-		must(t, err, sqlstore.CreateSpace(t.Context(), s.Where, s.Space))
-	} else {
-		s.Where = filepath.Join(t.TempDir(), "state.db")
-		must(t, sqlstore.CreateSQLite(t.Context(), s.Where, s.Space))
-	}
+	s := shop{Kind: kind, Dir: t.TempDir()}
+	s.create(t)
 	q, _, done, err := s.queue(t.Context())
 	must(t, err)
 	defer func() { must(t, done()) }()

@@ -111,6 +111,11 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 			return nil, bad(name.field, name.value, "over 200 bytes, or with characters that cannot be printed", "use up to 200 bytes of plain text")
 		}
 	}
+	for _, word := range append([]string{o.Dir}, o.Command...) { // stored as another, it would be run as another
+		if !isText(word) {
+			return nil, bad("command", word, "not UTF-8, or with a NUL byte", "put it into a script, and queue that")
+		}
+	}
 	rank, known := RankOf(it.Phase)
 	switch {
 	case it.Workflow == "":
@@ -175,6 +180,9 @@ func isID(name string) bool {
 	return ok && err == nil
 }
 
+// isText reports whether every store keeps a string as it is.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // checkKeys refuses two orders of one call with the same key.
@@ -233,9 +241,13 @@ func resolve(r lockkeeper.Reader, names []string, batch []*lockkeeper.Item) ([]s
 
 // find looks an item up by its id or its key.
 func find(r lockkeeper.Reader, name string) (*lockkeeper.Item, error) {
-	it, err := r.Item(name)
-	if err == nil && it == nil {
-		it, err = r.ItemWithKey(name)
+	var it *lockkeeper.Item
+	var err error
+	if isText(name) { // no other was ever stored
+		it, err = r.Item(name)
+		if err == nil && it == nil {
+			it, err = r.ItemWithKey(name)
+		}
 	}
 	if err == nil && it == nil {
 		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no item with this id or key", Next: "lockkeeper job list"}

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,12 +14,14 @@ import (
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store/memstore"
+	"lockkeeper/store/sqlstore"
 	"lockkeeper/store/storetest"
 )
 
 // chaos draws what happens to a queue: orders, workers, their deaths, people.
 type chaos struct {
 	*yard
+	yards  []*yard // handles on the same store, which take turns
 	rnd    *rand.Rand
 	clock  *storetest.Clock
 	limits sched.Limits
@@ -31,20 +34,57 @@ type chaos struct {
 	order      []string // of dispatch
 }
 
-func newChaos(t *testing.T, seed uint64) *chaos {
+// newChaos makes a chaos on the stores that open opens: several handles on one space,
+// on the same clock.
+func newChaos(t *testing.T, seed uint64, open func(testing.TB, *storetest.Clock) []lockkeeper.Store) *chaos {
 	c := &chaos{
 		rnd: rand.New(rand.NewPCG(seed, 1)), clock: storetest.NewClock(), jobs: map[string][]*sched.Job{},
 		limits:     sched.Limits{Agents: 3, API: 2, Tests: 1, Jobs: 6, CPU: 1, JobsPerProject: 3, MapsPerProject: 1},
 		dispatches: map[string]int{}, ends: map[string]int{},
 	}
-	y := &yard{t: t, store: memstore.New(space, memstore.Options{Now: c.clock.Now, KeepEvents: 1 << 20})}
-	y.locks = lock.New(y.store, lock.Options{})
-	var err error
-	y.queue, err = sched.New(y.store, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
-	must(t, err)
-	t.Cleanup(func() { must(t, y.locks.Close()) })
-	c.yard = y
+	for _, st := range open(t, c.clock) {
+		y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
+		var err error
+		y.queue, err = sched.New(st, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
+		must(t, err)
+		t.Cleanup(func() { must(t, y.locks.Close(), st.Close()) })
+		c.yards = append(c.yards, y)
+	}
+	c.yard = c.yards[0]
 	return c
+}
+
+// inMemory opens a store in memory.
+func inMemory(_ testing.TB, clock *storetest.Clock) []lockkeeper.Store {
+	return []lockkeeper.Store{memstore.New(space, memstore.Options{Now: clock.Now, KeepEvents: 1 << 20})}
+}
+
+// handles opens so many stores on one space of a database.
+func handles(kind string, n int) func(testing.TB, *storetest.Clock) []lockkeeper.Store {
+	return func(t testing.TB, clock *storetest.Clock) (list []lockkeeper.Store) {
+		s := shop{Kind: kind, Options: sqlstore.Options{Clock: clock.Now}}
+		s.create(t)
+		for range n {
+			st, err := s.open(t.Context())
+			must(t, err)
+			if p, ok := st.(*sqlstore.Postgres); ok {
+				st = calm{p}
+			}
+			list = append(list, st)
+		}
+		return list
+	}
+}
+
+// calm is a store on a server whose transactions do not mind an impatient caller: the
+// driver takes a context for over when its channel is closed.
+type calm struct{ *sqlstore.Postgres }
+
+func (s calm) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+	if i, ok := ctx.(impatient); ok {
+		ctx = i.Context
+	}
+	return s.Postgres.Update(ctx, fn)
 }
 
 func (c *chaos) pick(list ...string) string { return list[c.rnd.IntN(len(list))] }
@@ -54,16 +94,17 @@ func (c *chaos) draw() sched.Order {
 	o := sched.Order{Workflow: fmt.Sprint("w", len(c.known)), Phase: c.pick("analyze", "apply", "verify"), Project: c.pick("a", "b", "c"), Job: c.rnd.IntN(2) == 0, By: ada}
 	for range c.rnd.IntN(4) {
 		path := fmt.Sprint("f", c.rnd.IntN(8))
-		switch c.rnd.IntN(4) {
+		switch c.rnd.IntN(5) {
 		case 0:
 			o.Locks = append(o.Locks, writes("d/"+path)...)
-		case 1:
-			o.Locks = append(o.Locks, reads(path)...)
-		case 2:
-			o.Locks = append(o.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: "d", Kind: lockkeeper.Dir}, Mode: lockkeeper.Read})
+		case 3:
+			o.Locks = append(o.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: "d", Kind: lockkeeper.Tree}, Mode: lockkeeper.Read})
 		default:
 			o.Locks = append(o.Locks, writes(path)...)
 		}
+	}
+	if c.rnd.IntN(8) == 0 { // which covers nothing below it
+		o.Locks = []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "d", Kind: lockkeeper.Node}, Mode: []lockkeeper.Mode{lockkeeper.Read, lockkeeper.Write}[c.rnd.IntN(2)]}}
 	}
 	if c.rnd.IntN(2) == 0 {
 		o.Pools = []string{c.pick(sched.PoolAgent, sched.PoolAPI, sched.PoolTest)}
@@ -83,22 +124,27 @@ func (c *chaos) draw() sched.Order {
 }
 
 func (c *chaos) step() {
+	c.yard = c.yards[c.rnd.IntN(len(c.yards))]
 	worker := fmt.Sprint("worker ", c.rnd.IntN(5))
 	switch n := c.rnd.IntN(100); {
 	case n < 25:
 		c.known = append(c.known, c.enqueue(c.draw()))
 	case n < 55:
-		job, err := c.queue.Claim(c.t.Context(), lockkeeper.Worker{ID: worker, Node: "here"})
+		job, err := c.queue.Claim(c.t.Context(), lockkeeper.Worker{ID: worker, Node: c.pick("here", "there")})
 		must(c.t, err)
 		c.begun(worker, job)
-	case n < 80:
+	case n < 76:
 		c.finishOne(worker)
+	case n < 80:
+		c.interrupt(worker)
 	case n < 83: // the worker dies: nobody ends its items
 		delete(c.jobs, worker)
 	case n < 88:
 		c.person()
-	case n < 90:
+	case n < 89:
 		c.cancel()
+	case n < 91:
+		c.retry()
 	case n < 93:
 		c.phase(worker)
 	default:
@@ -115,7 +161,7 @@ func (c *chaos) begun(worker string, job *sched.Job) {
 	c.jobs[worker] = append(c.jobs[worker], job)
 	c.dispatches[job.Item.ID]++
 	c.order = append(c.order, job.Item.ID)
-	if got := c.item(job.Item.ID).Attempts; got != c.dispatches[job.Item.ID] && got != 1 {
+	if got := c.item(job.Item.ID).Attempts; got > c.dispatches[job.Item.ID] {
 		c.t.Errorf("%s was dispatched %d times and says %d", job.Item.ID, c.dispatches[job.Item.ID], got)
 	}
 }
@@ -139,9 +185,6 @@ func (c *chaos) finishOne(worker string) {
 	}
 	i := c.rnd.IntN(len(jobs))
 	job := jobs[i]
-	if c.item(job.Item.ID).Stage != lockkeeper.StageRunning && c.item(job.Item.ID).Status == lockkeeper.ItemDispatched {
-		return // it waits for a slot
-	}
 	c.jobs[worker] = slices.Delete(jobs, i, i+1)
 	var failure error
 	if c.rnd.IntN(10) == 0 {
@@ -159,6 +202,26 @@ func (c *chaos) finishOne(worker string) {
 		c.t.Error(err)
 	}
 	c.begun(worker, next)
+}
+
+// interrupt returns an item to the queue: its worker is stopped, or its copy is behind.
+func (c *chaos) interrupt(worker string) {
+	jobs := c.jobs[worker]
+	if len(jobs) == 0 {
+		return
+	}
+	i := c.rnd.IntN(len(jobs))
+	job := jobs[i]
+	c.jobs[worker] = slices.Delete(jobs, i, i+1)
+	var err error
+	if c.rnd.IntN(2) == 0 {
+		err = job.GiveUp(c.t.Context(), c.pick("here", "there"), errors.New("behind"))
+	} else {
+		err = job.Return(c.t.Context(), "interrupted")
+	}
+	if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		c.t.Error(err)
+	}
 }
 
 // person takes or releases locks beside the queue.
@@ -180,6 +243,16 @@ func (c *chaos) cancel() {
 	}
 	id := c.known[c.rnd.IntN(len(c.known))].ID
 	_, err := c.queue.Cancel(c.t.Context(), id, ada, "chance")
+	if code := lockkeeper.CodeOf(err); err != nil && code != lockkeeper.CodeRefused {
+		c.t.Error(err)
+	}
+}
+
+func (c *chaos) retry() {
+	if len(c.known) == 0 {
+		return
+	}
+	_, err := c.queue.Retry(c.t.Context(), c.known[c.rnd.IntN(len(c.known))].ID, ada)
 	if code := lockkeeper.CodeOf(err); err != nil && code != lockkeeper.CodeRefused {
 		c.t.Error(err)
 	}
@@ -254,6 +327,9 @@ func (c *chaos) checkParked(r lockkeeper.Reader) {
 				t.Errorf("%s is parked on %s behind %s and leads since %d", it.ID, it.ParkedOn, first.ID, it.Leads)
 			}
 		}
+		if it.Stage == lockkeeper.StageEnded && (it.ParkedOn != "" || it.RousedBy != "" || it.Due != 0 || it.Leads != 0) {
+			t.Errorf("%s has ended, and is parked on %q, roused by %q, due %d, leads %d", it.ID, it.ParkedOn, it.RousedBy, it.Due, it.Leads)
+		}
 		if it.Stage != lockkeeper.StageParked || roused[it.ParkedOn] {
 			continue
 		}
@@ -263,7 +339,7 @@ func (c *chaos) checkParked(r lockkeeper.Reader) {
 		case "path":
 			found, _, err := r.Overlapping(lockkeeper.Query{Locks: it.Locks, Before: lockkeeper.AnyTicket})
 			must(t, err)
-			taken = slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return lockkeeper.OnPath(o.Asked.Mode, o.Lock.Path) == it.ParkedOn })
+			taken = slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return lockkeeper.OnLock(o.Asked.Mode, o.Lock.Target) == it.ParkedOn })
 		case "pool":
 			n, err := r.SlotsTaken(what)
 			must(t, err)
@@ -273,6 +349,8 @@ func (c *chaos) checkParked(r lockkeeper.Reader) {
 			first, err := r.Item(what)
 			must(t, err)
 			taken = first.Status != lockkeeper.ItemCompleted
+		case "copy":
+			taken = it.Due != 0
 		case "grant":
 			rec, err := r.Get(what)
 			must(t, err)
@@ -348,27 +426,39 @@ func (c *chaos) drain() {
 //
 // shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-69 DL-80
 func TestChaos(t *testing.T) {
-	for n := range 20 * storetest.Torture() {
-		seed := rand.Uint64()
-		if n == 0 {
-			seed = 1
-		}
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			c := newChaos(t, seed)
-			for range 400 {
-				c.step()
-				c.check()
-				if t.Failed() {
-					return
+	for _, on := range []struct {
+		name  string
+		open  func(testing.TB, *storetest.Clock) []lockkeeper.Store
+		seeds int
+	}{
+		{"memory", inMemory, 20}, {"SQLite", handles("SQLite", 1), 2}, {"SQLite, two handles", handles("SQLite", 2), 2},
+		{"PostgreSQL", handles("PostgreSQL", 1), 1}, {"PostgreSQL, two handles", handles("PostgreSQL", 2), 1},
+	} {
+		t.Run(on.name, func(t *testing.T) {
+			for n := range on.seeds * storetest.Torture() {
+				seed := rand.Uint64()
+				if n == 0 {
+					seed = 1
 				}
-			}
-			c.drain()
-			for _, it := range c.known {
-				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
-					t.Errorf("%s is %s, parked on %q", it.ID, now.Status, now.ParkedOn)
-				}
+				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newChaos(t, seed, on.open).run() })
 			}
 		})
+	}
+}
+
+func (c *chaos) run() {
+	for range 400 {
+		c.step()
+		c.check()
+		if c.t.Failed() {
+			return
+		}
+	}
+	c.drain()
+	for _, it := range c.known {
+		if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
+			c.t.Errorf("%s is %s, parked on %q", it.ID, now.Status, now.ParkedOn)
+		}
 	}
 }
 
@@ -380,7 +470,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	for range 20 * storetest.Torture() {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			c := newChaos(t, seed)
+			c := newChaos(t, seed, inMemory)
 			place := map[string][]string{}
 			for range 60 {
 				o := c.draw()

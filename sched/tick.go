@@ -11,7 +11,10 @@ import (
 
 // reservation is how long the place of an escalated item in the engine's line outlives
 // whoever keeps it. One that was promised its locks may wait for a slot that long.
-const reservation = 15 * time.Minute
+const (
+	reservation = 15 * time.Minute
+	keepEvery   = reservation / 3
+)
 
 // Tick does what is due: it puts back what vanished workers left, escalates what has
 // been blocked for long, counts lock waits that are over, and keeps reservations. It
@@ -34,9 +37,6 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 			if err := q.attend(a, it.ID); err != nil {
 				return err
 			}
-		}
-		if err := q.keepReservations(a); err != nil {
-			return err
 		}
 		if err := q.rousePools(tx); err != nil {
 			return err
@@ -77,34 +77,37 @@ func (q *Queue) recover(a *lock.Act) error {
 	}
 }
 
-// parked reads an item that is parked; nil: it is not any more. The answer is a copy.
-func parked(r lockkeeper.Reader, id string) (*lockkeeper.Item, error) {
-	it, err := r.Item(id)
-	if err != nil || it.Stage != lockkeeper.StageParked {
-		return nil, err
-	}
-	return it.Clone(), nil
-}
-
-// attend looks at a parked item whose time has come.
+// attend looks at an item whose time has come: one that is parked, or one that was
+// promised its locks and waits for a slot.
 func (q *Queue) attend(a *lock.Act, id string) error {
-	now := a.Now().Lease
-	it, err := parked(a.Tx(), id)
-	if err != nil || it == nil { // looking at one before it has roused it
+	tx, now := a.Tx(), a.Now().Lease
+	it, err := tx.Item(id)
+	if err != nil || it.Due == 0 || it.Due > now { // looking at one before it has roused it
 		return err
 	}
-	if !lockkeeper.IsOnLock(it.ParkedOn) { // its copy may have caught up
+	it = it.Clone()
+	if it.HasReserved() {
+		if err := a.Keep(it.GrantID, reservation); err != nil {
+			return err
+		}
+	}
+	switch {
+	case it.ParkedOn == onCopy: // some node's copy may have caught up
 		it.Shuns = ""
-		return lockkeeper.RouseItem(a.Tx(), it)
+		return lockkeeper.RouseItem(tx, it)
+	case !lockkeeper.IsOnLock(it.ParkedOn): // it was promised its locks, and waits for a slot
+		it.Due = now.Add(keepEvery)
+		return tx.SaveItem(it)
 	}
 	found, err := a.InTheWay(it.Locks, it.GrantID)
 	if err != nil {
 		return err
 	}
 	// To look frees what has lapsed, and so may have roused this one.
-	if it, err = parked(a.Tx(), id); err != nil || it == nil {
+	if it, err = tx.Item(id); err != nil || it.Stage != lockkeeper.StageParked {
 		return err
 	}
+	it = it.Clone()
 	if len(found) == 0 {
 		return lockkeeper.RouseItem(a.Tx(), it)
 	}
@@ -124,7 +127,7 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 		}
 		return q.repark(a, it, found)
 	}
-	q.setDue(it) // it has come to lead its line
+	q.setDue(it, now) // it has come to lead its line, or was kept in it
 	return a.Tx().SaveItem(it)
 }
 
@@ -192,25 +195,6 @@ func (q *Queue) dropReservation(a *lock.Act, it *lockkeeper.Item, ev lockkeeper.
 	_, err := a.Free(it.GrantID, ev)
 	it.GrantID = ""
 	return err
-}
-
-// keepReservations renews the places of escalated items, and the grant that the first
-// ready one was promised.
-func (q *Queue) keepReservations(a *lock.Act) error {
-	keys, err := a.Tx().ParkedKeys(lockkeeper.OnGrant(""))
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := a.Keep(strings.TrimPrefix(key, lockkeeper.OnGrant("")), reservation); err != nil {
-			return err
-		}
-	}
-	first, err := a.Tx().FirstReady("")
-	if err != nil || first == nil || first.GrantID == "" {
-		return err
-	}
-	return a.Keep(first.GrantID, reservation)
 }
 
 // rousePools rouses who is parked on a pool that has free slots: somebody may have

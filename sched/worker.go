@@ -61,6 +61,8 @@ type Worker struct {
 	free   chan struct{} // a slot was given back
 	err    error         // of the loop; read after loop.Wait
 
+	strays map[string]time.Time // by grant: since when an item is in the store as this worker's, and not here; the loop's
+
 	mu      sync.Mutex
 	running map[string]lockkeeper.Item // as they were dispatched
 	jobs    sync.WaitGroup
@@ -229,14 +231,25 @@ func (w *Worker) run(job *Job) *Job {
 	defer cancel(nil)
 	stop := context.AfterFunc(w.work, func() { cancel(errClosed) })
 	defer stop()
+	told := false
+	defer func() {
+		if !told { // the work has ended its goroutine
+			w.tell(job, func(ctx context.Context) error {
+				_, err := job.Finish(ctx, errors.New("the work ended its goroutine"), nil)
+				return err
+			})
+		}
+	}()
 	if w.opt.Fresh != nil {
-		if err := w.opt.Fresh(ctx, &job.Item); err != nil {
+		if err := guard(func() error { return w.opt.Fresh(ctx, &job.Item) }); err != nil {
 			w.trouble(err)
+			told = true
 			w.tell(job, func(ctx context.Context) error { return job.GiveUp(ctx, w.opt.Node, err) })
 			return nil
 		}
 	}
-	failure := w.call(ctx, job)
+	failure := guard(func() error { return w.opt.Run(ctx, job) })
+	told = true
 	if failure != nil && w.work.Err() != nil { // the work did not fail: it was ended
 		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
 		return nil
@@ -255,66 +268,14 @@ func (w *Worker) run(job *Job) *Job {
 	return next
 }
 
-// call runs the work of a job. A panic is an error of that job alone.
-func (w *Worker) call(ctx context.Context, job *Job) (err error) {
+// guard turns a panic of a job's work into an error of that job alone.
+func guard(work func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return w.opt.Run(ctx, job)
-}
-
-// tellTries bounds how often the end of a job is told to a store that fails; after
-// that it is left to its lease.
-const tellTries = 5
-
-// tell tells the store how a job ended: now, or, when that fails, a little later.
-func (w *Worker) tell(job *Job, end func(context.Context) error) {
-	ctx := context.WithoutCancel(w.work)
-	for try, wait := 1, 100*time.Millisecond; ; try, wait = try+1, 3*wait {
-		err := end(ctx)
-		switch {
-		case err == nil:
-			if w.opt.Ended != nil {
-				w.opt.Ended(job.Item)
-			}
-			return
-		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item, or ended it
-			if err := job.Grant.Release(ctx); err != nil {
-				w.trouble(err)
-			}
-			w.lost(ctx, job, err)
-			return
-		case try == tellTries || w.work.Err() != nil:
-			w.trouble(fmt.Errorf("item %s is left to its lease: %w", job.Item.ID, err))
-			return
-		}
-		select {
-		case <-time.After(wait): // a store that fails rings no bell
-		case <-w.work.Done():
-		}
-	}
-}
-
-// lost tells what became of an item that is not this worker's any more.
-func (w *Worker) lost(ctx context.Context, job *Job, why error) {
-	if w.opt.Ended == nil {
-		w.trouble(why)
-		return
-	}
-	err := w.q.store.View(ctx, func(r lockkeeper.Reader) error {
-		now, err := r.Item(job.Item.ID)
-		if now != nil {
-			job.Item = *now
-		}
-		return err
-	})
-	if err != nil {
-		w.trouble(errors.Join(why, err))
-		return
-	}
-	w.opt.Ended(job.Item)
+	return work()
 }
 
 // trouble tells of an error that the worker survives. That it was closed is none.
@@ -330,6 +291,9 @@ func (w *Worker) tick() time.Duration {
 		w.trouble(err)
 	}
 	next, err := w.q.Tick(w.work)
+	if err == nil {
+		err = w.returnStrays()
+	}
 	if err != nil {
 		w.trouble(err)
 	}

@@ -29,7 +29,7 @@ func newWatch(p *Plan, now func() lockkeeper.Moment) *watch {
 	for i := range p.Items {
 		for _, l := range p.Items[i].locks() {
 			for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
-				w.keys[lockkeeper.OnPath(asked, l.Path)] = l.Path
+				w.keys[lockkeeper.OnLock(asked, l.Target)] = l.Path
 			}
 		}
 	}
