@@ -18,13 +18,15 @@
 //  4. Freeing a thing rouses the first item parked on it. When that one does not take
 //     the thing after all, the next is roused: so as long as something is parked on a
 //     thing, the thing is taken, or the first of them is ready.
-//  5. Time counts only while an item is parked on locks. After EscalateAfter of it the
-//     item reserves its locks in the engine's line, which nobody overtakes. Each
-//     LockTimeout with the same blockers is a retry; after MaxLockRetries of them the
-//     item is in the error state, and says who blocked it.
+//  5. Time counts only while an item is parked on locks. After EscalateAfter of leading
+//     such a line the item reserves its locks in the engine's line, which nobody
+//     overtakes; those behind it wait for their turn. Each LockTimeout with the same
+//     blockers is a retry; after MaxLockRetries of them, one after the other, the item
+//     is in the error state, and says who blocked it.
 //  6. An item runs under a live grant. When its worker vanishes the engine ends what is
 //     left of it and frees the grant; whoever ticks next puts the item back, which
-//     counts as an attempt. A worker that comes back too late cannot end the item.
+//     counts as an attempt. A worker that comes back too late cannot end the item. That
+//     a worker was meant to end is no attempt of its items.
 //  7. Caps come from the configuration of whoever claims. Nothing that is submitted
 //     can lift them.
 //
