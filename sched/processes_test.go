@@ -255,7 +255,7 @@ func TestWorkersThatAreKilled(t *testing.T) {
 			const workers = 16
 			items, lasts := 120, 4*time.Second
 			if n := storetest.Torture(); n > 1 {
-				items, lasts = 3_000, time.Minute
+				items, lasts = 1_200, time.Minute
 			}
 			s := newShop(t, kind, items)
 			crew := make([]*exec.Cmd, workers)
