@@ -26,13 +26,13 @@ var ranks = [][]string{
 	{"."},
 	{"tree", "durable"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/workspace", "internal/agent", "internal/resource", "internal/config"},
+	{"gate", "lease", "internal/process", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config"},
 	{"sched", "internal/flow", "internal/feed"},
 	{"internal/simulate"},
 	{"internal/app"},
 	{"internal/httpapi", "internal/dashboard", "internal/mcpserver", "internal/hook", "internal/links"},
 	{"internal/cli"},
-	{"cmd/lockkeeper"},
+	{"cmd/lockkeeper", "cmd/lockkeeper-scripted-agent"},
 }
 
 // testSupport lists packages made for tests: only test files and each other

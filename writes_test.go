@@ -26,6 +26,8 @@ var mayChange = map[string]string{
 	"internal/app/hook.go":               "a hook of git, which a person asks for",
 	"internal/cli/demo.go":               "a demonstration in a directory of its own",
 	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",
+	"internal/agent/files.go":            "what agents were asked and said, beside their output",
+	"internal/agent/scripted":            "a play in its own workspace, and a count beside its script",
 	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultStallAfter = 10 * time.Minute
+	DefaultLinger     = 30 * time.Second
+	DefaultMaxOutput  = 1 << 30
+)
+
+// Options are how a call is run.
+type Options struct {
+	Run  Runner
+	Tell func(Event) // hears what happens, and must not take long; nil: nobody wants to know
+
+	Timeout    time.Duration // the longest that the call may take; 0: for ever
+	StallAfter time.Duration // how long a silence is reported; 0: DefaultStallAfter
+	Linger     time.Duration // how long the agent may take to end after its last word; 0: DefaultLinger
+	MaxOutput  int64         // how much it may say; 0: DefaultMaxOutput
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tell == nil {
+		o.Tell = func(Event) {}
+	}
+	if o.StallAfter == 0 {
+		o.StallAfter = DefaultStallAfter
+	}
+	if o.Linger == 0 {
+		o.Linger = DefaultLinger
+	}
+	if o.MaxOutput == 0 {
+		o.MaxOutput = DefaultMaxOutput
+	}
+	return o
+}
+
+// Why a call ends its agent.
+var (
+	errTimedOut = errors.New("it took too long")
+	errLingers  = errors.New("it does not end after its last word")
+	errFloods   = errors.New("it says too much")
+)
+
+// Call calls an agent and returns when nothing of it is left. A result comes with an
+// error when the agent reported a failure, when its answer has the wrong form, or when
+// the Runner had something to say. Whatever the error, the result holds what is known.
+func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if err := errors.Join(r.check(), f.check()); err != nil {
+		return Result{}, err
+	}
+	form, err := newSchema(r.Schema)
+	if err != nil {
+		return Result{}, err
+	}
+	cmd, stdin, err := a.command(&r, f)
+	if err == nil {
+		err = cmd.keepSecrets()
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	opened, err := f.prepare(&r, stdin, &cmd)
+	defer opened.close()
+	if err != nil {
+		return Result{}, err
+	}
+	c := &call{
+		adapter: a, files: f, form: form, options: o.withDefaults(),
+		watch: watch{began: time.Now()},
+	}
+	c.reader = newReader(opened.output, a.stream(), c.hear)
+	exit, runErr := c.follow(ctx, cmd)
+	return c.outcome(ctx, exit, runErr)
+}
+
+// call is a call while it runs.
+type call struct {
+	adapter Adapter
+	files   Files
+	form    *schema
+	options Options
+	reader  *reader
+	watch   watch
+}
+
+// outcome is what came of a call whose agent has ended.
+func (c *call) outcome(ctx context.Context, exit Exit, runErr error) (Result, error) {
+	// What of the Runner's error is not the end that was wanted is trouble of its own, for
+	// instance processes that would not go.
+	trouble := except(runErr, context.Cause(ctx), c.watch.ended)
+	exit.Stopped = isOneOf(runErr, context.Cause(ctx), c.watch.ended)
+	v := verdict{name: c.adapter.Name(), files: c.files, form: c.form, reader: c.reader, exit: &exit}
+	res, finished, err := v.pass()
+	if res.Duration == 0 {
+		res.Duration = time.Since(c.watch.began)
+	}
+	if !finished {
+		err = c.whyNot(ctx, v.origin(res), exit, trouble)
+	}
+	if trouble != nil && !errors.Is(err, trouble) {
+		err = errors.Join(err, trouble)
+	}
+	record := exitRecord{Exit: exit, EndedAt: time.Now().UTC()}
+	if unkept := record.write(context.WithoutCancel(ctx), c.files); unkept != nil {
+		err = errors.Join(err, unkept)
+	}
+	return res, err
+}
+
+// whyNot says why there is no result.
+func (c *call) whyNot(ctx context.Context, from Origin, exit Exit, trouble error) error {
+	switch {
+	case errors.Is(c.watch.ended, errTimedOut):
+		return &TimedOutError{Origin: from, After: c.options.Timeout}
+	case errors.Is(c.watch.ended, errFloods):
+		return &GarbageError{Origin: from, Reason: fmt.Sprintf("it said more than %d MB", c.options.MaxOutput>>20), Sample: c.reader.sample}
+	case ctx.Err() != nil && c.watch.stalled:
+		return &StalledError{Origin: from, Silent: c.watch.silent(), Doing: c.watch.doing, Err: context.Cause(ctx)}
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(trouble, exec.ErrNotFound) || errors.Is(trouble, fs.ErrNotExist):
+		return &RefusedError{Origin: from, Reason: trouble.Error(), Next: "install the program, or say in the configuration where it is", Err: trouble}
+	case trouble != nil:
+		return trouble
+	case c.watch.ended != nil:
+		return c.watch.ended
+	}
+	return c.reader.unfinished(from, exit, lastLine(c.files.Log))
+}
+
+// except is an error without the parts of it that wrap one of some others.
+func except(err error, others ...error) error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, part := range joined.Unwrap() {
+			rest = append(rest, except(part, others...))
+		}
+		return errors.Join(rest...)
+	}
+	if isOneOf(err, others...) {
+		return nil
+	}
+	return err
+}
+
+// isOneOf reports whether an error wraps one of some others, of which any may be nil.
+func isOneOf(err error, others ...error) bool {
+	return slices.ContainsFunc(others, func(other error) bool { return other != nil && errors.Is(err, other) })
+}

@@ -1,0 +1,317 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// claudeStream reads --output-format=stream-json. What is said here of the lines was seen
+// in the output of 2.1.197, which testdata/claude holds.
+//
+// There may be several results: an agent that started something in the background says
+// one when its turn ends, and goes on when the task has. So a result is the last word
+// only while nothing follows it and no task is running.
+type claudeStream struct {
+	lastWord
+	res     Result
+	last    *claudeResult
+	tasks   map[string]bool
+	message string // the id of the message whose tokens were counted last
+	word    string // the class of the last error of the API
+	wait    time.Duration
+	limited *claudeLimit // the account is refused
+}
+
+func (s *claudeStream) line(b []byte, tell func(Event)) bool {
+	var l struct {
+		Type    string `json:"type"`
+		Subtype string `json:"subtype"`
+		Session string `json:"session_id"`
+		IsError bool   `json:"is_error"`
+	}
+	if json.Unmarshal(b, &l) != nil || l.Type == "" || l.Session == "" {
+		return false
+	}
+	switch {
+	case s.res.Session == "":
+		// A session that cannot begin ends with an error at once. Anything else that comes
+		// before a session is not Claude Code's.
+		if !(l.Type == "system" && l.Subtype == "init") && !(l.Type == "result" && l.IsError) {
+			return false
+		}
+		s.res.Session = l.Session
+	case l.Session != s.res.Session:
+		return false
+	}
+	s.final = false
+	switch l.Type {
+	case "system":
+		return s.system(l.Subtype, b, tell)
+	case "assistant", "user":
+		return s.speech(l.Type == "assistant", b, tell)
+	case "rate_limit_event":
+		return s.rate(b, tell)
+	case "result":
+		return s.ends(b)
+	}
+	return true
+}
+
+func (s *claudeStream) system(subtype string, b []byte, tell func(Event)) bool {
+	var l struct {
+		Model   string          `json:"model"`   // init
+		Attempt int             `json:"attempt"` // api_retry
+		Delay   float64         `json:"retry_delay_ms"`
+		Error   json.RawMessage `json:"error"`
+		Task    string          `json:"task_id"` // task_…
+		Patch   struct {
+			Status string `json:"status"`
+		} `json:"patch"`
+	}
+	switch subtype {
+	case "init", "api_retry", "task_started", "task_notification", "task_updated":
+		if json.Unmarshal(b, &l) != nil {
+			return false
+		}
+	}
+	switch subtype {
+	case "init":
+		s.res.Model = l.Model
+		tell(Event{Kind: EventStarted, Session: s.res.Session, Model: l.Model})
+	case "api_retry":
+		s.wait = time.Duration(l.Delay * float64(time.Millisecond))
+		tell(Event{Kind: EventRetry, Text: word(l.Error), Attempt: l.Attempt, Wait: s.wait})
+	case "task_started":
+		s.tasks[l.Task] = true
+	case "task_notification":
+		delete(s.tasks, l.Task)
+	case "task_updated":
+		if l.Patch.Status != "" && l.Patch.Status != "running" && l.Patch.Status != "pending" {
+			delete(s.tasks, l.Task)
+		}
+	}
+	return true
+}
+
+type claudeBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+func (s *claudeStream) speech(model bool, b []byte, tell func(Event)) bool {
+	var l struct {
+		Error   json.RawMessage `json:"error"` // why the API failed, a word
+		Message struct {
+			ID      string          `json:"id"`
+			Content json.RawMessage `json:"content"`
+			Usage   claudeUsage     `json:"usage"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(b, &l) != nil {
+		return false
+	}
+	if model {
+		s.word = word(l.Error)
+	}
+	var blocks []claudeBlock
+	if json.Unmarshal(l.Message.Content, &blocks) != nil {
+		return true // a plain string: somebody's prompt
+	}
+	for _, b := range blocks {
+		switch {
+		case b.Type == "text" && model:
+			tell(Event{Kind: EventText, Text: b.Text})
+		case b.Type == "tool_use":
+			tell(Event{Kind: EventToolUse, Tool: b.Name, ToolID: b.ID, Text: string(b.Input)})
+		case b.Type == "tool_result":
+			tell(Event{Kind: EventToolResult, ToolID: b.ToolUseID, Text: textOf(b.Content), Failed: b.IsError})
+		}
+	}
+	// A message comes in as many lines as it has blocks, with the same count on each.
+	if u := Usage(l.Message.Usage); model && l.Message.ID != s.message && u.Total() > 0 {
+		s.message, s.res.Usage = l.Message.ID, s.res.Usage.Add(u)
+		sum := s.res.Usage
+		tell(Event{Kind: EventUsage, Usage: &sum})
+	}
+	return true
+}
+
+type claudeLimit struct {
+	Status   string  `json:"status"`
+	ResetsAt float64 `json:"resetsAt"`
+}
+
+func (s *claudeStream) rate(b []byte, tell func(Event)) bool {
+	var l struct {
+		Limit claudeLimit `json:"rate_limit_info"`
+	}
+	if json.Unmarshal(b, &l) != nil {
+		return false
+	}
+	s.limited = nil
+	if l.Limit.Status == "rejected" {
+		s.limited = &l.Limit
+		tell(Event{Kind: EventNotice, Text: "the account has reached a limit"})
+	}
+	return true
+}
+
+type claudeResult struct {
+	Subtype    string                 `json:"subtype"`
+	IsError    bool                   `json:"is_error"`
+	Result     string                 `json:"result"`
+	Structured json.RawMessage        `json:"structured_output"`
+	Errors     []string               `json:"errors"`
+	Stop       string                 `json:"stop_reason"`
+	Status     int                    `json:"api_error_status"`
+	Turns      int                    `json:"num_turns"`
+	Duration   int64                  `json:"duration_ms"`
+	Cost       *float64               `json:"total_cost_usd"`
+	Usage      claudeUsage            `json:"usage"`
+	Models     map[string]claudeModel `json:"modelUsage"`
+	Denials    []struct {
+		Tool  string          `json:"tool_name"`
+		ID    string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"tool_input"`
+	} `json:"permission_denials"`
+}
+
+type claudeUsage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+type claudeModel struct {
+	Input      int64 `json:"inputTokens"`
+	Output     int64 `json:"outputTokens"`
+	CacheRead  int64 `json:"cacheReadInputTokens"`
+	CacheWrite int64 `json:"cacheCreationInputTokens"`
+}
+
+// ends takes a result in. Cost and the tokens by model count from the start of the
+// program, turns and time from the last result.
+func (s *claudeStream) ends(b []byte) bool {
+	l := &claudeResult{}
+	if json.Unmarshal(b, l) != nil || l.Subtype == "" {
+		return false
+	}
+	s.last, s.said, s.final = l, true, true
+	s.res.Text = l.Result
+	if len(l.Structured) > 0 && string(l.Structured) != "null" {
+		s.res.Structured = l.Structured
+	}
+	s.res.Turns += l.Turns
+	s.res.Duration += time.Duration(l.Duration) * time.Millisecond
+	if l.Cost != nil {
+		s.res.CostUSD, s.res.Priced = *l.Cost, true
+	}
+	var used Usage
+	for _, m := range l.Models {
+		used = used.Add(Usage(m))
+	}
+	if used.Total() == 0 {
+		used = Usage(l.Usage)
+	}
+	if used.Total() > 0 {
+		s.res.Usage = used
+	}
+	for _, d := range l.Denials {
+		if !slices.ContainsFunc(s.res.Denials, func(old Denial) bool { return old.ID == d.ID }) {
+			s.res.Denials = append(s.res.Denials, Denial{Tool: d.Tool, ID: d.ID, Input: string(d.Input)})
+		}
+	}
+	return true
+}
+
+func (s *claudeStream) skip() { s.final = false }
+
+func (s *claudeStream) finished(rest []byte, exit *Exit) bool {
+	w := s.lastWord
+	w.final = w.final && len(s.tasks) == 0
+	return w.finished(rest, exit, s.said && s.last.IsError)
+}
+
+func (s *claudeStream) result([]byte) (Result, *failure) {
+	if !s.said || !s.last.IsError && s.last.Subtype == "success" && s.last.Stop != "refusal" {
+		return s.res, nil
+	}
+	return s.res, s.failure()
+}
+
+// claudeWords class the errors of the API: the word on the message in their place.
+var claudeWords = map[string]class{
+	"authentication_failed": refused,
+	"oauth_org_not_allowed": refused,
+	"model_not_found":       refused,
+	"billing_error":         limit,
+	"rate_limit":            passing,
+	"overloaded":            passing,
+	"server_error":          passing,
+	"invalid_request":       unfinished,
+	"max_output_tokens":     unfinished,
+}
+
+func (s *claudeStream) failure() *failure {
+	f := &failure{status: s.last.Status, text: s.last.Result}
+	if f.text == "" {
+		f.text = strings.Join(s.last.Errors, "; ")
+	}
+	switch s.last.Subtype {
+	case "error_max_turns":
+		f.class, f.next = unfinished, "permit it more turns, and go on with its session "+s.res.Session
+	case "error_max_budget_usd":
+		f.class, f.next = unfinished, "permit it more money, and go on with its session "+s.res.Session
+	case "error_max_structured_output_retries":
+		f.class = malformed
+	default:
+		f.class = claudeWords[s.word]
+	}
+	switch {
+	case s.last.Stop == "refusal":
+		f.class, f.next = unfinished, "word the task in another way"
+	case s.word == "rate_limit" && s.limited != nil:
+		f.class, f.resetAt = limit, unixTime(s.limited.ResetsAt)
+	case s.word == "rate_limit":
+		f.retryAfter = s.wait
+	}
+	return f
+}
+
+func (s *claudeStream) ended(exit Exit, said string) *failure { return byWords(exit, said) }
+
+// word is a word that may stand where newer versions put something else.
+func word(raw json.RawMessage) (w string) {
+	if json.Unmarshal(raw, &w) != nil {
+		return ""
+	}
+	return w
+}
+
+// textOf is the text of a tool's answer: a string, or blocks of which some are text.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var blocks []claudeBlock
+	if json.Unmarshal(raw, &blocks) != nil {
+		return ""
+	}
+	var all []string
+	for _, b := range blocks {
+		if b.Text != "" {
+			all = append(all, b.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}

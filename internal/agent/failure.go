@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// class is the kind of a failure that an agent reports.
+type class int
+
+const (
+	unknown class = iota
+	passing
+	limit
+	refused
+	unfinished
+	malformed
+)
+
+// failure is a failure in the words of the agent.
+type failure struct {
+	class      class
+	status     int
+	text       string
+	next       string
+	retryAfter time.Duration
+	resetAt    time.Time
+}
+
+// err is the failure as an error. What nobody can class the agent did not finish, which
+// is neither tried again unasked nor taken for a limit of the account.
+func (f *failure) err(from Origin) error {
+	reason := quote(f.text)
+	if reason == "" {
+		reason = "it gave no reason"
+	}
+	kind := f.class
+	if kind == unknown {
+		kind = classOf(f.status, f.text)
+	}
+	switch kind {
+	case passing:
+		return &TransientError{Origin: from, Status: f.status, Reason: reason, RetryAfter: cmp.Or(f.retryAfter, waitIn(f.text))}
+	case limit:
+		return &LimitError{Origin: from, Reason: reason, ResetAt: f.resetAt}
+	case refused:
+		next := f.next
+		if next == "" {
+			next = "see to the agent's login, key and model, then run it again"
+		}
+		return &RefusedError{Origin: from, Reason: reason, Next: next}
+	case malformed:
+		return &OutputError{Origin: from, Reason: reason}
+	}
+	next := f.next
+	if next == "" {
+		next = from.goOn()
+	}
+	return &UnfinishedError{Origin: from, Reason: reason, Next: next}
+}
+
+// signs are words by which programs that give no class can be classed, the first that
+// fits. They come from the errors of codex (codex-rs/protocol/src/error.rs) and gemini
+// (packages/core/src/utils/errorParsing.ts, googleQuotaErrors.ts), and from Node.
+var signs = []struct {
+	class class
+	text  *regexp.Regexp
+}{
+	{limit, regexp.MustCompile(`(?i)usage limit|quota exceeded|exhausted your|QUOTA_EXHAUSTED|credit balance|out of (usage )?credits|hit your .*limit|billing`)},
+	{refused, regexp.MustCompile(`(?i)unauthori[sz]ed|authenticat|api key|not logged in|please (run )?/?log ?in|permission denied for model|models?\b.*(not found|does not exist|not supported)|No conversation found|no thread with id|no rollout found|unknown option|unexpected argument`)},
+	{passing, regexp.MustCompile(`(?i)overloaded|at capacity|high demand|rate.?limit|too many requests|stream disconnected|timed? ?out|connection|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network|temporar|RESOURCE_EXHAUSTED|UNAVAILABLE`)},
+}
+
+// classOf classes what an agent reports by its status and its words.
+func classOf(status int, text string) class {
+	if status == 0 {
+		status = statusIn(text)
+	}
+	for _, s := range signs {
+		if s.class == limit && s.text.MatchString(text) { // a 429 may be either
+			return limit
+		}
+	}
+	switch {
+	case status == 401 || status == 403 || status == 404:
+		return refused
+	case status == 408 || status == 409 || status == 429 || status >= 500:
+		return passing
+	case status >= 400:
+		return unfinished
+	}
+	for _, s := range signs {
+		if s.text.MatchString(text) {
+			return s.class
+		}
+	}
+	return unknown
+}
+
+var statusPattern = regexp.MustCompile(`(?i)\b(?:status|http|api error|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b`)
+
+func statusIn(text string) int {
+	if m := statusPattern.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1]) // three digits
+		return n
+	}
+	return 0
+}
+
+// unixTime reads the seconds of an epoch; newer programs give milliseconds.
+func unixTime(n float64) time.Time {
+	switch {
+	case n <= 0:
+		return time.Time{}
+	case n > 1e11:
+		return time.UnixMilli(int64(n))
+	}
+	return time.Unix(int64(n), 0)
+}
+
+var waitPattern = regexp.MustCompile(`(?i)(?:again in|retry after|retry in|reset after)\s+((?:\d+(?:\.\d+)? ?(?:ms|h|m|s))+)`)
+
+// waitIn reads the wait that a text asks for, as in "try again in 12s".
+func waitIn(text string) time.Duration {
+	if m := waitPattern.FindStringSubmatch(text); m != nil {
+		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // too long for a duration: none
+		return d
+	}
+	return 0
+}

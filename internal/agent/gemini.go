@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// Gemini is the Gemini CLI without a terminal.
+//
+// Read from google-gemini/gemini-cli at 5411f11 (packages/core/src/output/types.ts,
+// packages/cli/src/config/config.ts, packages/core/src/utils/errors.ts) and
+// geminicli.com/docs/cli/headless, and tried with 0.61.0: without a prompt among the arguments it is the standard
+// input, which has to be there within half a second and of which 8 MiB are read; a
+// directory that is not trusted ends it unless the environment says otherwise; there is
+// neither a schema nor a limit of turns to be given, and no price.
+type Gemini struct {
+	Argv []string // the program and its first arguments; empty: gemini, in PATH
+}
+
+// Name implements Adapter.
+func (Gemini) Name() string { return "gemini" }
+
+// maxGeminiPrompt is how much of its standard input the Gemini CLI reads.
+const maxGeminiPrompt = 8 << 20
+
+func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
+	if err := r.cannot(g.Name(), "limit of turns", "limit of money"); err != nil {
+		return Command{}, "", err
+	}
+	argv := append(program(g.Argv, "gemini"), "--output-format=stream-json")
+	switch r.Permission {
+	case PermitAll:
+		argv = append(argv, "--approval-mode=yolo")
+	case PermitEdits:
+		argv = append(argv, "--approval-mode=auto_edit")
+	default:
+		argv = append(argv, "--approval-mode=default")
+	}
+	for _, tool := range r.AllowedTools {
+		argv = append(argv, "--allowed-tools="+tool)
+	}
+	argv = given(argv, "--model", r.Model)
+	argv = given(argv, "--resume", r.Resume)
+	prompt := r.asked()
+	if len(prompt) > maxGeminiPrompt {
+		return Command{}, "", &lockkeeper.InputError{Field: "prompt", Value: strings.ToValidUTF8(prompt[:60], ""), Reason: "longer than the 8 MiB that gemini reads", Next: "shorten it"}
+	}
+	env := environment(r.Env, map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"})
+	return Command{Argv: append(argv, r.Extra...), Dir: r.Dir, Env: env}, prompt, nil
+}
+
+func (Gemini) stream() stream { return &geminiStream{} }
+
+type geminiStream struct {
+	lastWord
+	res    Result
+	answer strings.Builder   // what was said since the last tool
+	tools  map[string]string // names of the tools that were used, by id
+	failed *failure
+}
+
+func (s *geminiStream) line(b []byte, tell func(Event)) bool {
+	var l struct {
+		Type       string          `json:"type"`
+		Session    string          `json:"session_id"`
+		Model      string          `json:"model"`
+		Role       string          `json:"role"`
+		Content    string          `json:"content"`
+		Tool       string          `json:"tool_name"`
+		ToolID     string          `json:"tool_id"`
+		Parameters json.RawMessage `json:"parameters"`
+		Status     string          `json:"status"`
+		Output     string          `json:"output"`
+		Severity   string          `json:"severity"`
+		Message    string          `json:"message"`
+		Error      struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+		Stats geminiStats `json:"stats"`
+	}
+	if json.Unmarshal(b, &l) != nil || l.Type == "" {
+		return false
+	}
+	// It says nothing before it has a session, but for a result that is an error.
+	if s.res.Session == "" && l.Type != "init" && !(l.Type == "result" && l.Status == "error") {
+		return false
+	}
+	s.final = false
+	switch l.Type {
+	case "init":
+		if s.res.Session != "" || l.Session == "" {
+			return false
+		}
+		s.res.Session, s.res.Model, s.tools = l.Session, l.Model, map[string]string{}
+		tell(Event{Kind: EventStarted, Session: l.Session, Model: l.Model})
+	case "message":
+		if l.Role == "assistant" {
+			s.speak(l.Content)
+			tell(Event{Kind: EventText, Text: l.Content})
+		}
+	case "tool_use":
+		s.answer.Reset()
+		s.tools[l.ToolID] = l.Tool
+		tell(Event{Kind: EventToolUse, Tool: l.Tool, ToolID: l.ToolID, Text: string(l.Parameters)})
+	case "tool_result":
+		// Without a terminal, tools that would have to ask are not there at all.
+		if l.Error.Type == "policy_violation" || l.Error.Type == "tool_not_registered" {
+			s.res.Denials = append(s.res.Denials, Denial{Tool: s.tools[l.ToolID], ID: l.ToolID})
+		}
+		tell(Event{Kind: EventToolResult, Tool: s.tools[l.ToolID], ToolID: l.ToolID, Text: cmp.Or(l.Output, l.Error.Message), Failed: l.Status == "error"})
+	case "error":
+		s.trouble(l.Severity, l.Message)
+		tell(Event{Kind: EventNotice, Text: l.Message})
+	case "result":
+		s.ends(l.Status, l.Error.Type, l.Error.Message, &l.Stats)
+		used := s.res.Usage
+		tell(Event{Kind: EventUsage, Usage: &used})
+	}
+	return true
+}
+
+// speak adds to the answer, which comes in pieces.
+func (s *geminiStream) speak(text string) {
+	if s.answer.Len()+len(text) > maxLine {
+		s.failed = &failure{class: unfinished, text: "its answer is longer than 16 MiB"}
+		return
+	}
+	s.answer.WriteString(text)
+}
+
+// trouble: a program that stops at a limit of its own says so, and then that it was a
+// success.
+func (s *geminiStream) trouble(severity, message string) {
+	if severity == "error" || strings.Contains(message, "stopping execution") {
+		s.failed = &failure{class: unfinished, text: message}
+	}
+}
+
+type geminiStats struct {
+	Input    int64 `json:"input"` // without those from the cache
+	Cached   int64 `json:"cached"`
+	Output   int64 `json:"output_tokens"`
+	Duration int64 `json:"duration_ms"`
+}
+
+// geminiErrors class the errors that end a call, by their type.
+var geminiErrors = map[string]class{
+	"FatalAuthenticationError":     refused,
+	"UnauthorizedError":            refused,
+	"ForbiddenError":               refused,
+	"AccountSuspendedError":        refused,
+	"ValidationRequiredError":      refused,
+	"ModelNotFoundError":           refused,
+	"FatalInputError":              refused,
+	"FatalConfigError":             refused,
+	"FatalUntrustedWorkspaceError": refused,
+	"TerminalQuotaError":           limit,
+	"RetryableQuotaError":          passing,
+	"FatalTurnLimitedError":        unfinished,
+	"FatalCancellationError":       unfinished,
+}
+
+func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
+	s.said, s.final = true, true
+	s.res.Text = s.answer.String()
+	s.res.Turns++
+	s.res.Duration = time.Duration(stats.Duration) * time.Millisecond
+	s.res.Usage = Usage{Input: stats.Input, CacheRead: stats.Cached, Output: stats.Output}
+	if status != "success" && message != "" {
+		s.failed = &failure{class: geminiErrors[kind], text: message}
+	} else if status != "success" && s.failed == nil {
+		s.failed = &failure{class: unfinished}
+	}
+}
+
+func (s *geminiStream) skip() { s.final = false }
+
+func (s *geminiStream) finished(rest []byte, exit *Exit) bool {
+	return s.lastWord.finished(rest, exit, s.failed != nil)
+}
+
+func (s *geminiStream) result([]byte) (Result, *failure) {
+	if !s.said {
+		return s.res, nil
+	}
+	return answered(s.res), s.failed
+}
+
+// geminiExits class the exit codes of a program that ended without a result.
+var geminiExits = map[int]class{41: refused, 42: refused, 44: refused, 52: refused, 53: unfinished, 55: refused}
+
+func (s *geminiStream) ended(exit Exit, said string) *failure {
+	if kind := geminiExits[exit.Code]; kind != unknown && exit.byItself() {
+		return &failure{class: kind, text: said}
+	}
+	return byWords(exit, said)
+}

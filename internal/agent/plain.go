@@ -1,0 +1,51 @@
+package agent
+
+import "strings"
+
+// Plain is any command: the prompt is its standard input, its answer what it prints, and
+// its exit status says whether it is done. It knows no permissions; what holds it is the
+// place it runs in.
+type Plain struct {
+	Argv []string // the program and its arguments
+}
+
+// Name implements Adapter.
+func (Plain) Name() string { return "command" }
+
+func (p Plain) command(r *Request, _ Files) (Command, string, error) {
+	if err := r.cannot("a command", "model", "allowed tools", "session", "limit of turns", "limit of money"); err != nil {
+		return Command{}, "", err
+	}
+	argv := append(p.Argv[:len(p.Argv):len(p.Argv)], r.Extra...)
+	return Command{Argv: argv, Dir: r.Dir, Env: environment(r.Env, nil)}, r.asked(), nil
+}
+
+func (Plain) stream() stream { return &plainStream{} }
+
+type plainStream struct {
+	answer strings.Builder
+	failed *failure
+}
+
+func (s *plainStream) line(b []byte, tell func(Event)) bool {
+	if s.answer.Len()+len(b) > maxLine {
+		s.skip()
+		return true
+	}
+	s.answer.Write(b)
+	s.answer.WriteByte('\n')
+	tell(Event{Kind: EventText, Text: string(b)})
+	return true
+}
+
+func (s *plainStream) skip() {
+	s.failed = &failure{class: unfinished, text: "its answer is longer than 16 MiB", next: "see what it prints"}
+}
+
+func (s *plainStream) finished(_ []byte, exit *Exit) bool { return exit != nil && exit.ok() }
+
+func (s *plainStream) result(rest []byte) (Result, *failure) {
+	return answered(Result{Text: s.answer.String() + string(rest)}), s.failed
+}
+
+func (s *plainStream) ended(Exit, string) *failure { return nil }

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// reader reads the output of a call: all that there is, and later what has come since.
+type reader struct {
+	file   *os.File
+	stream stream
+	lines  lines
+	buf    []byte
+
+	size    int64  // of what was read
+	known   bool   // something was of the protocol
+	garbage int    // lines that were not
+	sample  string // the first of them
+}
+
+func newReader(file *os.File, s stream, tell func(Event)) *reader {
+	r := &reader{file: file, stream: s, buf: make([]byte, 64<<10)}
+	say := func(e Event) {
+		e.At, e.Text = time.Now(), clean(e.Text, maxEventText)
+		tell(e)
+	}
+	strange := func(line []byte) {
+		text := quote(string(line))
+		if r.garbage++; r.garbage == 1 {
+			r.sample = text
+			say(Event{Kind: EventGarbage, Text: text})
+		}
+	}
+	tooLong := func(start []byte) {
+		s.skip()
+		strange(start)
+	}
+	r.lines = lines{limit: maxLine, tooLong: tooLong, each: func(line []byte) {
+		switch {
+		case s.line(line, say):
+			r.known = true
+		case len(line) > 0:
+			strange(line)
+		}
+	}}
+	return r
+}
+
+// advance reads what is new, and reports whether anything was. More than limit is not
+// read: what is still to come shows when it is called again.
+func (r *reader) advance(limit int64) (moved bool, err error) {
+	for read := int64(0); read < limit; {
+		n, err := r.file.Read(r.buf)
+		r.lines.write(r.buf[:n])
+		r.size += int64(n)
+		read += int64(n)
+		moved = moved || n > 0
+		if errors.Is(err, io.EOF) {
+			return moved, nil
+		}
+		if err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+func (r *reader) finished(exit *Exit) bool { return r.stream.finished(r.lines.rest, exit) }
+
+// unfinished says why there is no result, when the agent ended by itself.
+func (r *reader) unfinished(from Origin, exit Exit, said string) error {
+	if f := r.stream.ended(exit, said); f != nil {
+		return f.err(from)
+	}
+	switch {
+	case !exit.ok():
+		if said == "" {
+			said = r.sample
+		}
+		return &CrashedError{Origin: from, Exit: exit, Last: said}
+	case r.size == 0:
+		return &EmptyError{Origin: from}
+	case r.known:
+		return &GarbageError{Origin: from, Reason: "it ended without a result", Sample: r.sample}
+	}
+	lines := "no line"
+	if r.garbage > 0 {
+		lines = fmt.Sprintf("none of %d lines", r.garbage)
+	}
+	return &GarbageError{Origin: from, Reason: lines + " is of its protocol", Sample: r.sample}
+}

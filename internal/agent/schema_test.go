@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// An answer that does not match its schema is not done, and where it is wrong is said.
+//
+// shows: PL-63 PL-85
+func TestAnswers(t *testing.T) {
+	const form = `{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":{"type":"object","required":["name"],
+		"properties":{"name":{"type":"string"},"a/b~c":{"type":"integer"}}}}},"additionalProperties":false}`
+	s, err := newSchema([]byte(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		answer  string
+		at      [2]int // line, column
+		pointer string
+		says    string
+	}{
+		"right":              {answer: `{"items":[{"name":"x"}]}`},
+		"right, with space":  {answer: " \n{\"items\": []}\n "},
+		"nothing":            {" \n", [2]int{0, 0}, "", "there is none"},
+		"null":               {"null", [2]int{1, 1}, "", "want object"},
+		"a wrong type":       {"{\n  \"items\": [\n    {\"name\": \"x\"},\n    {\"name\": 7}\n  ]\n}", [2]int{4, 14}, "/items/1/name", "got number, want string"},
+		"a missing part":     {"{\"items\": [{\"name\": \"x\"},\n  {}]}", [2]int{2, 3}, "/items/1", "missing property 'name'"},
+		"one too many":       {`{"items":[],"more":1}`, [2]int{1, 1}, "", "'more' not allowed"},
+		"an odd name":        {`{"items":[{"name":"x","a/b~c":"y"}]}`, [2]int{1, 31}, "/items/0/a~1b~0c", "want integer"},
+		"not JSON":           {"{\n  \"items\": [,]\n}", [2]int{2, 13}, "", "not JSON"},
+		"cut off":            {"{\n  \"items\": [", [2]int{2, 13}, "", "ends too early"},
+		"something behind":   {"{\"items\":[]}\n\nDone!", [2]int{3, 1}, "", "not JSON"},
+		"words around it":    {"Here it is: {}", [2]int{1, 1}, "", "not JSON"},
+		"another one behind": {`{"items":[]} {}`, [2]int{1, 14}, "", "not JSON"},
+		"binary":             {"\x00\xff", [2]int{1, 1}, "", "not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := s.check(Origin{Agent: "claude"}, []byte(test.answer))
+			var wrong *OutputError
+			if !errors.As(err, &wrong) {
+				if err != nil || test.says != "" {
+					t.Errorf("%v, want %q", err, test.says)
+				}
+				return
+			}
+			if [2]int{wrong.Line, wrong.Column} != test.at || wrong.Pointer != test.pointer || test.says == "" || !strings.Contains(wrong.Reason, test.says) {
+				t.Errorf("line %d, column %d, at %q: %s; want %+v", wrong.Line, wrong.Column, wrong.Pointer, wrong.Reason, test)
+			}
+		})
+	}
+}
+
+// Text that is to be JSON may be fenced, and nothing else.
+func TestFences(t *testing.T) {
+	for text, want := range map[string]string{
+		"{}":                    "{}",
+		"\n {} \n":              "{}",
+		"```json\n{}\n```":      "{}",
+		"```\n{\"a\":1}\n```\n": `{"a":1}`,
+		"```json\n{}":           "```json\n{}",
+		"```":                   "```",
+		"so: ```json\n{}\n```":  "so: ```json\n{}\n```",
+	} {
+		if got := string(answered(Result{Text: text}).Structured); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

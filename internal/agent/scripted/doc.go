@@ -1,0 +1,44 @@
+// Package scripted is an agent without a model: it speaks the protocol of `claude -p`
+// and does what a script says. Demonstrations and tests run it through the adapter that
+// runs Claude Code, as a process of its own.
+//
+// Invariants:
+//
+//  1. The same script and prompt give the same output, byte for byte: there is no time
+//     and no chance in it.
+//  2. A script that is wrong anywhere is refused as a whole, with the line, before
+//     anything is said or done.
+//  3. Files are changed below the working directory alone.
+//  4. What it does is permitted, denied, limited and reported as Claude Code 2.1.197 does
+//     it, as far as it goes; a flag that it does not know is refused as there.
+//
+// A script is a YAML file:
+//
+//	calls:                     # the first that fits the prompt is played
+//	  - match: 'posts/(\w+)'   # a regular expression; empty fits everything
+//	    times: 1               # how many processes may play it; 0: any number
+//	    stubborn: false        # true: SIGTERM does not end it
+//	    steps:                 # one act each
+//	      - say: I look at $1.               # groups of match, where it has any
+//	      - write: {path: 'docs/$1.md', content: "text\n"}
+//	      - delete: old.md
+//	      - tool: {name: WebFetch, input: {url: x}, answer: none, denied: true}
+//	      - retry: {status: 529, word: overloaded, wait: 500ms}
+//	      - sleep: 2s
+//	      - print: "no JSON\n"               # as it is, on the standard output
+//	      - log: a warning                   # on the standard error
+//	      - flood: 1000000                   # so many bytes without a line end
+//	      - spawn: 1m                        # a process that outlives this one
+//	      - hang: true                       # until it is ended
+//	      - exit: 3                          # without a result
+//	      - die: KILL                        # by a signal: KILL, TERM
+//	    result:                # the last line; missing: done, for nothing
+//	      text: done
+//	      structured: {answer: 42}
+//	      cost_usd: 0.12
+//	      tokens: {input: 100, output: 20, cache_read: 0, cache_write: 0}
+//	      fail: {word: rate_limit, status: 429, text: no more, resets: 1794830000}
+//	      cut: 40              # bytes of the last line that are written before it dies
+//
+// The package owns no goroutines.
+package scripted

@@ -1,0 +1,231 @@
+package scripted
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is what the agent has of the process it is.
+type Process struct {
+	Args           []string // without the name of the program
+	Script         string   // the file
+	Dir            string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// exitTerminated is the code of Claude Code when SIGTERM ended it.
+const exitTerminated = 143
+
+// signals are those that an agent may die of.
+var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
+
+// Run is the agent, until it is done or ctx ends, and gives its exit code.
+func Run(ctx context.Context, p Process) int {
+	a, err := start(p)
+	if err != nil {
+		fmt.Fprintln(p.Stderr, err)
+		return 1
+	}
+	defer a.root.Close()
+	if a.call.Stubborn {
+		ctx = context.WithoutCancel(ctx)
+	}
+	code, err := a.play(ctx)
+	if ctx.Err() != nil {
+		return exitTerminated
+	}
+	if err != nil {
+		fmt.Fprintln(p.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// agent is one run.
+type agent struct {
+	Process
+	call *Call
+	root *os.Root
+	says protocol
+}
+
+func start(p Process) (*agent, error) {
+	f, err := parseFlags(p.Args)
+	if err != nil {
+		return nil, err
+	}
+	if p.Script == "" {
+		return nil, errors.New(ScriptVariable + " names no script")
+	}
+	script, err := ReadScript(p.Script)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := io.ReadAll(p.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(prompt)) == 0 {
+		return nil, errors.New("error: input must be provided either through stdin or as a prompt argument when using --print")
+	}
+	call, err := script.find(string(prompt))
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	session := f.resume
+	if session == "" {
+		session = f.session
+	}
+	if session == "" {
+		session = uuid(string(prompt))
+	}
+	return &agent{Process: p, call: call, root: root, says: protocol{out: p.Stdout, flags: f, session: session, dir: p.Dir}}, nil
+}
+
+// play does all steps and says the result. A step that ends the process has no result.
+func (a *agent) play(ctx context.Context) (code int, err error) {
+	if err := a.says.init(); err != nil {
+		return 1, err
+	}
+	for i := range a.call.Steps {
+		step := &a.call.Steps[i]
+		if step.Exit != nil {
+			return *step.Exit, nil
+		}
+		if err := a.act(ctx, step); err != nil {
+			return 1, err
+		}
+		if most := a.says.flags.maxTurns; most > 0 && a.says.turns >= most {
+			return a.end(ctx, "error_max_turns", &Result{Text: fmt.Sprintf("Reached maximum number of turns (%d)", most), CostUSD: a.call.Result.CostUSD, Tokens: a.call.Result.Tokens})
+		}
+	}
+	r := &a.call.Result
+	if most := a.says.flags.maxBudgetUSD; most > 0 && r.CostUSD > most {
+		return a.end(ctx, "error_max_budget_usd", &Result{Text: fmt.Sprintf("Reached maximum budget ($%g)", most), CostUSD: r.CostUSD, Tokens: r.Tokens})
+	}
+	if f := r.Fail; f != nil {
+		if f.Resets != 0 {
+			if err := a.says.line("rate_limit_event", object{"rate_limit_info": object{"status": "rejected", "resetsAt": f.Resets}}); err != nil {
+				return 1, err
+			}
+		}
+		if err := a.says.say(f.Text, f.Word); err != nil {
+			return 1, err
+		}
+	} else if r.Text != "" {
+		if err := a.says.say(r.Text, ""); err != nil {
+			return 1, err
+		}
+	}
+	return a.end(ctx, "success", r)
+}
+
+func (a *agent) end(ctx context.Context, subtype string, r *Result) (int, error) {
+	line, code, err := a.says.result(subtype, r)
+	if err != nil {
+		return 1, err
+	}
+	if r.Cut > 0 {
+		if _, err := a.Stdout.Write(line[:min(r.Cut, len(line))]); err != nil {
+			return 1, err
+		}
+		return 1, die(ctx, "KILL")
+	}
+	_, err = a.Stdout.Write(line)
+	return code, err
+}
+
+func (a *agent) act(ctx context.Context, s *Step) error {
+	switch {
+	case s.Say != nil:
+		return a.says.say(*s.Say, "")
+	case s.Write != nil:
+		input := object{"file_path": filepath.Join(a.Dir, s.Write.Path), "content": s.Write.Content}
+		return a.says.tool("Write", input, false, func() (string, error) { return "File created successfully at: " + s.Write.Path, a.write(s.Write) })
+	case s.Delete != nil:
+		input := object{"command": "rm " + *s.Delete, "description": "delete a file"}
+		return a.says.tool("Bash", input, false, func() (string, error) { return "", a.root.Remove(*s.Delete) })
+	case s.Tool != nil:
+		return a.says.tool(s.Tool.Name, s.Tool.Input, s.Tool.Denied, func() (string, error) { return s.Tool.Answer, nil })
+	case s.Retry != nil:
+		err := a.says.line("system", object{"subtype": "api_retry", "attempt": 1, "max_retries": 10, "retry_delay_ms": s.Retry.Wait.Milliseconds(),
+			"error_status": s.Retry.Status, "error": s.Retry.Word})
+		return errors.Join(err, wait(ctx, s.Retry.Wait))
+	case s.Sleep != nil:
+		return wait(ctx, *s.Sleep)
+	case s.Print != nil:
+		_, err := io.WriteString(a.Stdout, *s.Print)
+		return err
+	case s.Log != nil:
+		_, err := fmt.Fprintln(a.Stderr, *s.Log)
+		return err
+	case s.Flood != nil:
+		return flood(a.Stdout, *s.Flood)
+	case s.Spawn != nil:
+		return spawn(*s.Spawn)
+	case s.Hang != nil && *s.Hang:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case s.Die != nil:
+		return die(ctx, *s.Die)
+	}
+	return nil
+}
+
+func (a *agent) write(w *Write) error {
+	if dir := filepath.Dir(w.Path); dir != "." {
+		if err := a.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return a.root.WriteFile(w.Path, []byte(w.Content), 0o644)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func flood(out io.Writer, size int64) error {
+	part := strings.Repeat("x", 64<<10)
+	for size > 0 {
+		n, err := io.WriteString(out, part[:min(size, int64(len(part)))])
+		if err != nil {
+			return err
+		}
+		size -= int64(n)
+	}
+	return nil
+}
+
+// die sends this process a signal, and waits for it to come.
+func die(ctx context.Context, name string) error {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(signals[name])
+	}
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,206 @@
+package scripted
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// ScriptVariable names the script in the environment.
+const ScriptVariable = "LOCKKEEPER_AGENT_SCRIPT"
+
+// Script says what to do for which prompt.
+type Script struct {
+	Calls []Call `yaml:"calls"`
+
+	state string // the directory that counts how often a call was played
+}
+
+// Call is what to do for prompts of one kind.
+type Call struct {
+	Match    string `yaml:"match"`
+	Times    int    `yaml:"times"`
+	Stubborn bool   `yaml:"stubborn"`
+	Steps    []Step `yaml:"steps"`
+	Result   Result `yaml:"result"`
+
+	match *regexp.Regexp
+}
+
+// Step is one act.
+type Step struct {
+	Say    *string        `yaml:"say"`
+	Write  *Write         `yaml:"write"`
+	Delete *string        `yaml:"delete"`
+	Tool   *Tool          `yaml:"tool"`
+	Retry  *Retry         `yaml:"retry"`
+	Sleep  *time.Duration `yaml:"sleep"`
+	Print  *string        `yaml:"print"`
+	Log    *string        `yaml:"log"`
+	Flood  *int64         `yaml:"flood"`
+	Spawn  *time.Duration `yaml:"spawn"`
+	Hang   *bool          `yaml:"hang"`
+	Exit   *int           `yaml:"exit"`
+	Die    *string        `yaml:"die"`
+}
+
+// Write is a file to be written.
+type Write struct {
+	Path    string `yaml:"path"`
+	Content string `yaml:"content"`
+}
+
+// Tool is a tool to be used that changes nothing.
+type Tool struct {
+	Name   string         `yaml:"name"`
+	Input  map[string]any `yaml:"input"`
+	Answer string         `yaml:"answer"`
+	Denied bool           `yaml:"denied"`
+}
+
+// Retry is a request to the API that is tried again.
+type Retry struct {
+	Status int           `yaml:"status"`
+	Word   string        `yaml:"word"`
+	Wait   time.Duration `yaml:"wait"`
+}
+
+// Result is how a call ends.
+type Result struct {
+	Text       string  `yaml:"text"`
+	Structured any     `yaml:"structured"`
+	CostUSD    float64 `yaml:"cost_usd"`
+	Tokens     Tokens  `yaml:"tokens"`
+	Fail       *Fail   `yaml:"fail"`
+	Cut        int     `yaml:"cut"`
+}
+
+// Tokens are what a call uses.
+type Tokens struct {
+	Input      int64 `yaml:"input"`
+	Output     int64 `yaml:"output"`
+	CacheRead  int64 `yaml:"cache_read"`
+	CacheWrite int64 `yaml:"cache_write"`
+}
+
+// Fail is an error of the API that ends a call.
+type Fail struct {
+	Word   string `yaml:"word"`
+	Status int    `yaml:"status"`
+	Text   string `yaml:"text"`
+	Resets int64  `yaml:"resets"` // when a limit of the account ends; 0: it is none
+}
+
+// ReadScript reads the script in a file.
+func ReadScript(file string) (*Script, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Script{state: filepath.Clean(file) + ".state"}
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(s); err != nil {
+		return nil, fmt.Errorf("script %s: %s", file, yaml.FormatError(err, false, false))
+	}
+	for i := range s.Calls {
+		if err := s.Calls[i].check(); err != nil {
+			return nil, fmt.Errorf("script %s: call %d: %w", file, i+1, err)
+		}
+	}
+	return s, nil
+}
+
+func (c *Call) check() (err error) {
+	if c.match, err = regexp.Compile(c.Match); err != nil {
+		return err
+	}
+	if c.Times < 0 || c.Result.Cut < 0 {
+		return errors.New("times and cut cannot be negative")
+	}
+	for i, step := range c.Steps {
+		if n := step.acts(); n != 1 {
+			return fmt.Errorf("step %d has %d acts, and is to have one", i+1, n)
+		}
+		if step.Die != nil {
+			if _, known := signals[*step.Die]; !known {
+				return fmt.Errorf("step %d: signal %q is neither KILL nor TERM", i+1, *step.Die)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Step) acts() (n int) {
+	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Print != nil,
+		s.Log != nil, s.Flood != nil, s.Spawn != nil, s.Hang != nil, s.Exit != nil, s.Die != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+// find is the call for a prompt, with the groups of its expression filled in.
+func (s *Script) find(prompt string) (*Call, error) {
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		groups := c.match.FindStringSubmatchIndex(prompt)
+		if groups == nil {
+			continue
+		}
+		if c.Times > 0 {
+			free, err := s.take(i, c.Times)
+			if err != nil {
+				return nil, err
+			}
+			if !free {
+				continue
+			}
+		}
+		if len(groups) > 2 {
+			c.fill(func(text *string) {
+				*text = string(c.match.ExpandString(nil, *text, prompt, groups))
+			})
+		}
+		return c, nil
+	}
+	return nil, errors.New("no call of the script fits the prompt")
+}
+
+// take counts a play of a call, and reports whether it was still free. Processes that
+// come at once take different ones.
+func (s *Script) take(call, times int) (bool, error) {
+	if err := os.MkdirAll(s.state, 0o700); err != nil {
+		return false, err
+	}
+	for n := range times {
+		f, err := os.OpenFile(filepath.Join(s.state, fmt.Sprintf("%d.%d", call+1, n+1)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		switch {
+		case err == nil:
+			return true, f.Close()
+		case !errors.Is(err, os.ErrExist):
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (c *Call) fill(in func(*string)) {
+	in(&c.Result.Text)
+	for _, s := range c.Steps {
+		switch {
+		case s.Say != nil:
+			in(s.Say)
+		case s.Write != nil:
+			in(&s.Write.Path)
+			in(&s.Write.Content)
+		case s.Delete != nil:
+			in(s.Delete)
+		}
+	}
+}
