@@ -17,6 +17,8 @@ type Grant struct {
 	hash  [32]byte  // of the token
 	began time.Time // when the lease was last asked for: its trust counts from there
 
+	turn sync.Mutex // to renew it or to give it back: a heartbeat must not come for what was just released
+
 	mu    sync.Mutex
 	ctx   context.Context // nil until somebody asks for it
 	end   context.CancelCauseFunc
@@ -58,6 +60,8 @@ func (g *Grant) Release(ctx context.Context) error {
 // ReleaseBy is Release for a caller that gives the grant back as part of something
 // larger. When free returns nil the grant is not held any more.
 func (g *Grant) ReleaseBy(free func() error) error {
+	g.turn.Lock()
+	defer g.turn.Unlock()
 	// Held throughout, so that the keeper, which the release wakes, cannot call
 	// the grant lost before its context has ended as released.
 	g.mu.Lock()
@@ -200,6 +204,11 @@ func (g *Grant) look(renew bool) (lease time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
 	defer cancel()
 	if renew {
+		g.turn.Lock()
+		defer g.turn.Unlock()
+		if g.ctx.Err() != nil { // released meanwhile
+			return 0, context.Cause(g.ctx)
+		}
 		rec, err := g.m.Renew(ctx, g.ID, g.Token)
 		if err != nil || rec.ExpiresAt.IsZero() {
 			return 0, err
