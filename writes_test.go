@@ -28,6 +28,7 @@ var mayChange = map[string]string{
 	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",
 	"internal/agent/files.go":            "what agents were asked and said, beside their output",
 	"internal/agent/scripted":            "a play in its own workspace, and a count beside its script",
+	"internal/workspace":                 "an agent's own copy of the tree, outside of it",
 	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 

@@ -1,0 +1,58 @@
+package workspace
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// cloning shares the blocks of files between two trees, where the disk can.
+type cloning struct{ hopeless atomic.Bool }
+
+// try makes an empty file a clone of another one; not cloned: it is still empty.
+func (c *cloning) try(in, out int) (cloned bool, err error) {
+	if c.hopeless.Load() {
+		return false, nil
+	}
+	err = untilDone(func() error { return unix.IoctlFileClone(out, in) })
+	switch {
+	case err == nil:
+		return true, nil
+	case isUnable(err):
+		c.hopeless.Store(isUnknown(err)) // otherwise it is this file, or its disk, only
+		return false, nil
+	}
+	return false, err
+}
+
+// moveContent copies a whole file without reading it; not moved: the disk cannot,
+// and nothing was copied.
+func moveContent(in, out int, size int64) (moved bool, err error) {
+	for at, n := int64(0), 0; at < size; at += int64(n) {
+		err := untilDone(func() (err error) {
+			n, err = unix.CopyFileRange(in, nil, out, nil, int(min(size-at, 1<<30)), 0)
+			return err
+		})
+		switch {
+		case at == 0 && (isUnable(err) || err == nil && n == 0): // some disks say so, some copy nothing
+			return false, nil
+		case err != nil:
+			return false, err
+		case n == 0: // it has become shorter, which its stat will tell
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// isUnable reports whether the disk cannot do what was asked with these files.
+func isUnable(err error) bool {
+	return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ETXTBSY) ||
+		isUnknown(err)
+}
+
+// isUnknown reports whether the disk, or the kernel, never can.
+func isUnknown(err error) bool {
+	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.ENOSYS)
+}

@@ -1,0 +1,208 @@
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Whatever an agent leaves behind, a closed workspace is gone, and nothing else is.
+func TestCloseRemovesAll(t *testing.T) {
+	root := newRepository(t)
+	before := snapshot(t, root)
+	long := strings.Repeat("n", 255)
+	for name, leave := range map[string]func(t *testing.T, w *Workspace){
+		"nothing":     func(*testing.T, *Workspace) {},
+		"a deep tree": func(t *testing.T, w *Workspace) { dig(t, w.Dir(), 3000, long[:100], long) },
+		"odd files": func(t *testing.T, w *Workspace) {
+			sh(t, w, "mkfifo pipe; ln -s "+root+" shared; ln -s "+root+"/new.rb new; mkdir -p 'a\nb'/\"$(printf '\\377')\"; : > removed-1; mkdir -p ../removed-2/x")
+			write(t, w.Dir(), long+"/"+long+"/"+long, "x")
+		},
+		"read-only directories": func(t *testing.T, w *Workspace) {
+			sh(t, w, "mkdir -p ro/ro/ro; touch ro/ro/ro/x; chmod -R 0 ro; chmod 555 . ..")
+		},
+		"a wide tree": func(t *testing.T, w *Workspace) {
+			sh(t, w, "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p w/$i/a/b w/$i/c/d; touch w/$i/a/b/x w/$i/y; done")
+		},
+		"nothing at all": func(t *testing.T, w *Workspace) { must(t, os.RemoveAll(w.Home())) },
+		"its directory moved": func(t *testing.T, w *Workspace) {
+			must(t, os.Rename(w.Home(), w.Home()+"-moved"))
+			t.Cleanup(func() { must(t, os.RemoveAll(w.Home()+"-moved")) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, Options{Root: root})
+			leave(t, w)
+			must(t, w.Close(t.Context(), false))
+			if isThere(w.Home()) {
+				t.Error("it is still there")
+			}
+			must(t, w.Close(t.Context(), false)) // once more is fine
+			same(t, "the shared tree", snapshot(t, root), before)
+		})
+	}
+}
+
+func TestCloseWhileSomethingWrites(t *testing.T) {
+	w := open(t, Options{Root: base(t)})
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default: // errors are what is expected
+				os.MkdirAll(filepath.Join(w.Dir(), fmt.Sprint(i%10)), 0o700)
+				os.WriteFile(filepath.Join(w.Dir(), fmt.Sprint(i%10), "x"), nil, 0o600)
+			}
+		}
+	})
+	err := w.Close(t.Context(), false)
+	close(stop)
+	writer.Wait()
+	if err != nil && !strings.Contains(err.Error(), "still writes") {
+		t.Error(err)
+	}
+	left, err := Abandoned(t.Context(), filepath.Dir(w.Home()))
+	must(t, err)
+	if isThere(w.Home()) != (len(left) == 1) {
+		t.Errorf("left is %v", left)
+	}
+	for _, l := range left {
+		again, err := Adopt(l.Home, nil)
+		must(t, err)
+		must(t, again.Close(t.Context(), false))
+	}
+	if isThere(w.Home()) {
+		t.Error("it is still there")
+	}
+}
+
+func TestCloseCanBeStopped(t *testing.T) {
+	w := open(t, Options{Root: base(t)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Close(ctx, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	again, err := Adopt(w.Home(), nil)
+	must(t, err)
+	must(t, again.Close(t.Context(), false))
+}
+
+// A workspace whose user died is found, with what was in it.
+//
+// shows: GP-5
+func TestAbandoned(t *testing.T) {
+	root, dir := newRepository(t), t.TempDir()
+	none := func() {
+		t.Helper()
+		if left, err := Abandoned(t.Context(), dir); err != nil || len(left) > 0 {
+			t.Errorf("%v, %v", left, err)
+		}
+	}
+	none()
+	plant(t, dir, map[string]string{"a file": "", "somebody's/dir": "x", makingPrefix + "new/tree/": ""})
+	live := open(t, Options{Root: root, Dir: dir})
+	none()
+	if w, err := Adopt(live.Home(), nil); err == nil {
+		t.Errorf("two use %s", w.Home())
+	}
+	home := startAndKill(t, "work", root, dir)
+	half := startAndKill(t, "half", root, dir)
+	kept := open(t, Options{Root: root, Dir: dir})
+	write(t, kept.Dir(), "kept.rb", "kept")
+	must(t, kept.Close(t.Context(), true))
+	left, err := Abandoned(t.Context(), dir)
+	must(t, err)
+	if len(left) != 3 {
+		t.Fatalf("left are %v", left)
+	}
+	for _, l := range left {
+		w, err := Adopt(l.Home, nil)
+		must(t, err)
+		found, err := w.Changes(t.Context())
+		switch l.Home {
+		case home, kept.Home():
+			if l.Fault != nil || l.Root != root || l.Made.IsZero() || err != nil || len(found) != 1 {
+				t.Errorf("%v: changes %v, %v", l, found, err)
+			}
+		case half:
+			var lost *LostError
+			if l.Fault == nil || !errors.As(err, &lost) {
+				t.Errorf("%v: changes %v, %v", l, found, err)
+			}
+		}
+		if l.Home == home {
+			if f, err := w.Open("mine.rb"); err != nil {
+				t.Error(err)
+			} else {
+				must(t, f.Close())
+			}
+		}
+		must(t, w.Close(t.Context(), false))
+	}
+	none()
+	if left, err := Abandoned(t.Context(), filepath.Join(dir, "none")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// A manifest that an agent, or a disk, has damaged is no reason to lose the rest.
+func TestDamagedManifests(t *testing.T) {
+	root, dir := base(t), t.TempDir()
+	for name, damage := range map[string]func(file string) error{
+		"removed":   os.Remove,
+		"truncated": func(file string) error { return os.Truncate(file, 100) },
+		"cut":       func(file string) error { return os.Truncate(file, 700) },
+		"foreign":   func(file string) error { return os.WriteFile(file, []byte("something else"), 0o600) },
+		"a pipe":    func(file string) error { return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)) },
+		"a link":    func(file string) error { return errors.Join(os.Remove(file), os.Symlink("/dev/zero", file)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, Options{Root: root, Dir: dir})
+			must(t, w.Close(t.Context(), true))
+			must(t, damage(filepath.Join(w.Home(), manifestName)))
+			left, err := Abandoned(t.Context(), dir)
+			if err != nil || len(left) != 1 {
+				t.Errorf("%v, %v", left, err)
+			}
+			again, err := Adopt(w.Home(), nil)
+			must(t, err)
+			var lost *LostError
+			if _, err := again.Changes(t.Context()); !errors.As(err, &lost) {
+				t.Error(err)
+			}
+			must(t, again.Close(t.Context(), false))
+		})
+	}
+}
+
+// Saving the manifest does not write through what an agent put in its way.
+func TestManifestIsNotWrittenThrough(t *testing.T) {
+	root := base(t)
+	w := open(t, Options{Root: root})
+	before := snapshot(t, root)
+	for _, name := range []string{".lockkeeper-tmp-manifest", tempName} {
+		must(t, os.Symlink(filepath.Join(root, "a.rb"), filepath.Join(w.Home(), name)))
+	}
+	write(t, w.Dir(), "a.rb", "mine")
+	takeAll(t, w)
+	same(t, "the shared tree", snapshot(t, root), before)
+	wantChanges(t, w)
+}

@@ -1,0 +1,205 @@
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/durable"
+)
+
+// copier copies the whole of a shared tree into a new one, of which nobody else
+// knows yet.
+type copier struct {
+	*origin
+	crew   *crew
+	root   string
+	to     int
+	avoid  look            // where workspaces are, should it be mounted in the tree as well
+	linked map[string]bool // folders to be linked
+
+	// under origin.mu
+	base         *node
+	repositories []string // directories with a .git
+	closed       []string // directories that are to lose rights of their owner
+}
+
+// batch is how many names one task copies.
+const batch = 128
+
+func (c *copier) run(ctx context.Context) error {
+	err := together(ctx, func(crew *crew) task {
+		c.crew = crew
+		return c.folder(".", nil)
+	})
+	if err != nil {
+		return err
+	}
+	// Innermost first: who may not enter a directory cannot change what is in it.
+	slices.SortFunc(c.closed, func(a, b string) int { return depth(b) - depth(a) })
+	for _, path := range c.closed {
+		dir, name := split(path)
+		err := opened(c.to, dir, func(fd int) error { return chmodAt(fd, name, c.base.find(path).Mode) })
+		if err != nil {
+			return pathError("chmod", path, err)
+		}
+	}
+	return nil
+}
+
+// folder copies a directory and notes it in its parent.
+func (c *copier) folder(path string, parent *node) task {
+	return func(h *hand) error {
+		from, err := openFolder(c.fd, path, true)
+		switch {
+		case err == nil:
+		case path != "." && isGone(err):
+			return nil
+		case path != "." && isClosed(err):
+			c.report(path, Unreadable, reasonOf(err))
+			return nil
+		default:
+			return pathError("open", filepath.Join(c.root, path), err)
+		}
+		defer closeFD(from)
+		seen, err := lookFD(from)
+		if err != nil {
+			return pathError("stat", path, err)
+		}
+		if seen.inode == c.avoid.inode && seen.dev == c.avoid.dev {
+			return nil
+		}
+		to, err := c.makeFolder(path, seen.mode)
+		if err != nil {
+			return err
+		}
+		defer closeFD(to)
+		n := newFolder(fs.ModeDir | seen.mode.Perm())
+		c.note(func() {
+			if parent == nil {
+				c.base = n
+			} else {
+				parent.children[filepath.Base(path)] = n
+			}
+		})
+		var names []string
+		err = eachName(from, func(part []string) error {
+			names = append(names, part...)
+			return nil
+		})
+		if err != nil && !isGone(err) {
+			return pathError("list", path, err)
+		}
+		for len(names) > batch {
+			last := len(names) - batch
+			c.crew.add(c.portion(path, n, names[last:]))
+			names = names[:last]
+		}
+		return c.names(h, from, to, path, n, names)
+	}
+}
+
+// portion copies some of the names of a directory that has many.
+func (c *copier) portion(path string, n *node, names []string) task {
+	return func(h *hand) error {
+		from, err := openFolder(c.fd, path, true)
+		if isGone(err) {
+			return nil
+		}
+		if err != nil {
+			return pathError("open", path, err)
+		}
+		defer closeFD(from)
+		return opened(c.to, path, func(to int) error { return c.names(h, from, to, path, n, names) })
+	}
+}
+
+// makeFolder makes a directory that can be filled, whatever it will be.
+func (c *copier) makeFolder(path string, mode fs.FileMode) (int, error) {
+	perm := mode.Perm() | 0o700
+	if path != "." { // the top is there
+		if err := unix.Mkdirat(c.to, path, uint32(perm)); err != nil {
+			return -1, pathError("mkdir", path, err)
+		}
+	}
+	fd, err := openFolder(c.to, path, true)
+	if err != nil {
+		return -1, pathError("open", path, err)
+	}
+	has, err := lookFD(fd)
+	if err == nil && has.mode.Perm() != perm {
+		err = unix.Fchmod(fd, uint32(perm))
+	}
+	if err != nil {
+		closeFD(fd)
+		return -1, pathError("chmod", path, err)
+	}
+	if path != "." && perm != mode.Perm() {
+		c.note(func() { c.closed = append(c.closed, path) })
+	}
+	return fd, nil
+}
+
+func (c *copier) note(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+func (c *copier) names(h *hand, from, to int, path string, n *node, names []string) error {
+	made := make(map[string]*node, len(names))
+	for _, name := range names {
+		if h.ctx.Err() != nil {
+			return context.Cause(h.ctx)
+		}
+		at := below(path, name)
+		switch {
+		case name == gitName && isRepository(from):
+			c.note(func() { c.repositories = append(c.repositories, path) })
+			continue
+		case path == "." && isReserved(name), strings.HasPrefix(name, durable.TempPrefix):
+			continue
+		}
+		child, err := c.copyName(h, from, name, to, name, at)
+		switch {
+		case err != nil:
+			return err
+		case child == nil:
+		case !child.isFolder():
+			made[name] = child
+		case c.linked[at]:
+			if made[name], err = makeLink(to, name, filepath.Join(c.root, at)); err != nil {
+				return pathError("link", at, err)
+			}
+		default:
+			c.crew.add(c.folder(at, n))
+		}
+	}
+	c.note(func() {
+		for name, child := range made {
+			n.children[name] = child
+		}
+	})
+	return nil
+}
+
+// isRepository reports whether the .git of a directory is a repository, or leads
+// to one. Where it is anything else, it is like any other name.
+func isRepository(dir int) bool {
+	seen, err := lookAt(dir, gitName)
+	if err != nil || !seen.mode.IsDir() {
+		return err == nil
+	}
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := lookAt(dir, gitName+"/"+name); err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,175 @@
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Options say what a workspace is made of.
+type Options struct {
+	Root string // the shared tree
+	Dir  string // where workspaces are, outside of Root; made if there is none
+
+	// Landed tells which paths were landed after a number, and the number of the
+	// last landing. It tells of a landing as soon as that is decided, and answers
+	// only when all it tells of are carried out or undone: so when it has nothing
+	// new to tell, nothing was under way since it was asked before. Nil: nobody
+	// lands anything while the workspace is made.
+	Landed func(ctx context.Context, after uint64) (paths []string, last uint64, err error)
+	After  uint64 // a landing that is known to be in the tree, to be asked about those after it
+
+	// Linked are folders of dependencies, as paths relative to Root. They are links
+	// to the shared ones if Sealed says that whoever works in the workspace is kept
+	// from writing there; otherwise they are copied like everything else.
+	Linked []string
+	Sealed bool
+
+	Sums *Sums // shared by the workspaces of a process; may be nil
+}
+
+// stateDir is where Lockkeeper keeps its own files, which are no part of the tree.
+const stateDir = ".lockkeeper"
+
+const gitName = lockkeeper.GitTarget
+
+// check resolves both directories, makes Dir, and refuses what would not be
+// private.
+func (o *Options) check() (err error) {
+	if o.Root, err = realDir(o.Root); err != nil {
+		return &lockkeeper.InputError{Field: "root", Value: o.Root, Reason: reasonOf(err), Next: "name the directory of the codebase"}
+	}
+	o.Linked = slices.Clone(o.Linked)
+	for i, folder := range o.Linked {
+		if o.Linked[i], err = clean(folder); err != nil {
+			return err
+		}
+	}
+	refuse := func(reason, next string) error {
+		return &lockkeeper.InputError{Field: "directory of workspaces", Value: o.Dir, Reason: reason, Next: next}
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return err
+	}
+	inside, err := isBelow(o.Dir, o.Root)
+	switch {
+	case err != nil:
+		return refuse(reasonOf(err), "name a directory that you may make and write to")
+	case inside:
+		return refuse("lies in the codebase "+o.Root+", which it must not reach", "name a directory outside of it")
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return refuse(reasonOf(err), "name a directory that you may make and write to")
+	}
+	if o.Dir, err = realDir(o.Dir); err != nil {
+		return refuse(reasonOf(err), "name a directory")
+	}
+	if strings.ContainsRune(o.Dir, os.PathListSeparator) {
+		return refuse(fmt.Sprintf("has a %q in it, so that git could not be told to stop there", os.PathListSeparator), "name another directory")
+	}
+	return nil
+}
+
+// isBelow reports whether a path, or as much of it as exists, lies in a directory
+// under whatever name.
+func isBelow(path, dir string) (bool, error) {
+	want, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	for {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			path = real
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+			return false, err
+		}
+		path = filepath.Dir(path)
+	}
+	for {
+		has, err := os.Stat(path)
+		if err != nil {
+			return false, err
+		}
+		if os.SameFile(want, has) {
+			return true, nil
+		}
+		if path == filepath.Dir(path) {
+			return false, nil
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func realDir(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("no directory given")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir, err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return dir, err
+	}
+	info, err := os.Stat(real)
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a directory")
+	}
+	return real, err
+}
+
+// clean checks a path that is relative to the root.
+func clean(path string) (string, error) {
+	refuse := func(reason string) (string, error) {
+		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: "give a path relative to the root"}
+	}
+	trimmed := strings.TrimSuffix(path, "/")
+	switch {
+	case trimmed == "":
+		return refuse("empty")
+	case strings.ContainsRune(path, 0):
+		return refuse("a NUL byte in a path")
+	case len(path) > maxPath:
+		return refuse(fmt.Sprintf("longer than %d bytes", maxPath))
+	case trimmed == ".":
+		return trimmed, nil
+	}
+	first := true
+	for name := range strings.SplitSeq(trimmed, "/") {
+		switch {
+		case name == "" || name == "." || name == "..":
+			return refuse("not the plain path of something below the root")
+		case first && isReserved(name):
+			return refuse(name + " is no part of what a workspace shows")
+		}
+		first = false
+	}
+	return trimmed, nil
+}
+
+// isReserved reports whether a name at the top of a tree is no part of it.
+func isReserved(name string) bool { return name == gitName || name == stateDir }
+
+// maxPath is the longest path that can be locked, and so land.
+const maxPath = 4096
+
+func reasonOf(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}

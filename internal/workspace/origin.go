@@ -1,0 +1,130 @@
+//go:build unix
+
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// origin is the shared tree, to be read from. Several of a crew may use it.
+type origin struct {
+	fd    int
+	means means
+
+	mu       sync.Mutex
+	oddities []Oddity
+	young    []string // files that were so new that a write may have gone unseen
+}
+
+func openOrigin(root string, sums *Sums) (*origin, error) {
+	fd, err := openAt(unix.AT_FDCWD, root, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, pathError("open", root, err)
+	}
+	return &origin{fd: fd, means: means{sums: sums}}, nil
+}
+
+func (o *origin) close() { closeFD(o.fd) }
+
+func (o *origin) report(path string, kind OddityKind, detail string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.oddities = append(o.oddities, Oddity{Path: path, Kind: kind, Detail: detail})
+}
+
+// copyTries is how often something is copied that changes all the while.
+const copyTries = 8
+
+// copyName copies one name, which has the path at in the tree, unless it is a
+// directory: of that the node says only what it is. Nil: there is nothing, or
+// nothing that can be copied.
+func (o *origin) copyName(h *hand, from int, name string, to int, as, at string) (*node, error) {
+	for try := 1; ; try++ {
+		seen, err := lookAt(from, name)
+		var n *node
+		switch {
+		case err != nil:
+		case seen.mode.IsDir():
+			return newFolder(seen.mode), nil
+		case seen.mode.Type() == fs.ModeSymlink:
+			n, err = o.copyLink(from, name, to, as, at)
+		case seen.mode.IsRegular():
+			n, err = o.copyRegular(h, from, name, seen, to, as, at)
+		default:
+			o.report(at, Special, seen.mode.Type().String())
+			return nil, nil
+		}
+		switch {
+		case err == nil:
+			return n, nil
+		case errors.Is(err, errChanged) && try == copyTries:
+			o.report(at, Torn, fmt.Sprintf("it changed while it was copied, %d times", copyTries))
+			return n, nil
+		case errors.Is(err, errChanged):
+			if err := unix.Unlinkat(to, as, 0); err != nil {
+				return nil, pathError("remove", at, err)
+			}
+		case isGone(err) && try < copyTries: // away, or something else now
+			if _, err := lookAt(from, name); err != nil && isGone(err) {
+				return nil, nil
+			}
+		case isClosed(err):
+			o.report(at, Unreadable, reasonOf(err))
+			return nil, nil
+		default:
+			return nil, pathError("copy", at, err)
+		}
+	}
+}
+
+func (o *origin) copyRegular(h *hand, from int, name string, seen look, to int, as, at string) (*node, error) {
+	if seen.isYoung(time.Now()) {
+		o.mu.Lock()
+		o.young = append(o.young, at)
+		o.mu.Unlock()
+	}
+	e, err := h.copyFile(from, name, seen, to, as, &o.means)
+	return &node{entry: e}, err
+}
+
+func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, error) {
+	text, err := readLink(from, name)
+	if errors.Is(err, unix.EINVAL) {
+		return nil, unix.ENOENT // a link no longer
+	}
+	if err != nil {
+		return nil, err
+	}
+	if leadsOut(at, text) {
+		o.report(at, OutsideLink, text)
+	}
+	return makeLink(to, as, text)
+}
+
+func makeLink(to int, as, text string) (*node, error) {
+	if err := unix.Symlinkat(text, to, as); err != nil {
+		return nil, fmt.Errorf("make a link: %w", err)
+	}
+	has, err := lookAt(to, as)
+	n := &node{entry: entry{Link: text}}
+	n.note(has)
+	return n, err
+}
+
+// leadsOut reports whether the text of a link, by itself, leaves the root.
+func leadsOut(at, text string) bool {
+	if filepath.IsAbs(text) {
+		return true
+	}
+	to := path.Join(path.Dir(at), text)
+	return to == ".." || strings.HasPrefix(to, "../")
+}

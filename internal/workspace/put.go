@@ -1,0 +1,247 @@
+//go:build unix
+
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/durable"
+)
+
+// put brings what the shared tree has at a path.
+func (b *bringing) put(p string) error {
+	seen, ok, err := b.shared(p)
+	if err != nil || !ok || b.settled[p] {
+		return err
+	}
+	was := b.w.base.find(p)
+	if seen.mode.IsDir() {
+		return b.putFolder(p, was, seen.mode)
+	}
+	if was != nil && b.isKnown(p, was, seen) {
+		return nil
+	}
+	now, err := b.fetch(p)
+	if err != nil || now == nil {
+		return err
+	}
+	take, err := b.decide(p, was, now)
+	if err == nil && take {
+		return b.w.place(p, now)
+	}
+	return errors.Join(err, b.w.dropTemp())
+}
+
+// isKnown reports whether the shared tree still has what was copied. What cannot
+// be read to its end has changed; copying it finds out how.
+func (b *bringing) isKnown(p string, was *node, seen look) bool {
+	if was.Mode.Type() != seen.mode.Type() {
+		return false
+	}
+	dirPath, name := split(p)
+	dir, err := openFolder(b.from.fd, dirPath, true)
+	if err != nil {
+		return false
+	}
+	defer closeFD(dir)
+	if !seen.mode.IsRegular() {
+		text, err := readLink(dir, name)
+		return err == nil && text == was.Link
+	}
+	if was.Mode.Perm() != seen.mode.Perm() || was.Size != seen.size {
+		return false
+	}
+	sum, err := b.h.sumAt(dir, name, seen)
+	return err == nil && sum == was.Sum
+}
+
+// fetch copies what the shared tree has at a path beside the workspace's tree.
+// Nil: it has nothing there any more.
+func (b *bringing) fetch(p string) (*node, error) {
+	if err := b.w.dropTemp(); err != nil {
+		return nil, err
+	}
+	dirPath, name := split(p)
+	dir, err := openFolder(b.from.fd, dirPath, true)
+	switch {
+	case isGone(err):
+		return nil, nil
+	case err != nil:
+		return nil, pathError("open", p, err)
+	}
+	defer closeFD(dir)
+	n, err := b.from.copyName(b.h, dir, name, b.w.top, tempName, p)
+	if err != nil || n.isFolder() {
+		return nil, errors.Join(err, b.w.dropTemp())
+	}
+	return n, nil
+}
+
+// decide says whether to take what the shared tree has. If the agent has it too,
+// its change is none any more.
+func (b *bringing) decide(p string, was, now *node) (take bool, err error) {
+	kind, mine, err := b.w.inspect(b.h, p, was)
+	if err != nil {
+		return false, err
+	}
+	if kind != unchanged {
+		both := &node{entry: now.entry}
+		both.Young = true // so that its content is looked at
+		differs, _, err := b.w.inspect(b.h, p, both)
+		if err != nil {
+			return false, err
+		}
+		if differs != unchanged {
+			return false, b.conflict(p, kind, was, mine)
+		}
+		now = both
+	}
+	blocked, err := b.w.makeParents(b.from, p)
+	switch {
+	case err != nil:
+		return false, err
+	case blocked:
+		return false, b.conflict(p, Deleted, was, nil)
+	case kind == unchanged:
+		return true, nil
+	}
+	b.w.base.set(p, now)
+	return false, nil
+}
+
+func (b *bringing) putFolder(p string, was *node, mode fs.FileMode) error {
+	kind, mine, err := b.w.inspect(b.h, p, was)
+	if err != nil {
+		return err
+	}
+	if was == nil && kind == Created && mine.Mode.IsDir() { // both made it
+		b.w.base.set(p, newFolder(mine.Mode))
+		return nil
+	}
+	switch {
+	case was == nil && kind == Created:
+		return b.conflict(p, kind, was, mine)
+	case was == nil:
+		if blocked, err := b.w.makeParents(b.from, p); blocked || err != nil {
+			return err // those below the one in the way are told of one by one
+		}
+		return b.w.makeFolder(p, mode)
+	case was.Mode.Perm() == mode.Perm() || kind == Deleted || kind == TypeChanged:
+		return nil // what the agent did to it others have not touched
+	case kind == ModeChanged && mine.Mode.Perm() != mode.Perm():
+		return b.conflict(p, kind, was, mine)
+	}
+	err = b.w.inFolder(path.Dir(p), func(dir int) error { return chmodAt(dir, path.Base(p), mode) })
+	was.Mode = fs.ModeDir | mode.Perm()
+	return pathError("chmod", p, err)
+}
+
+// tempName is where something is made, beside the tree, before it is put in place.
+const tempName = durable.TempPrefix + "new"
+
+func (w *Workspace) dropTemp() error {
+	if err := unix.Unlinkat(w.top, tempName, 0); err != nil && !isGone(err) {
+		return pathError("remove", path.Join(w.dir, tempName), err)
+	}
+	return nil
+}
+
+// place moves what was made beside the tree to its path, over whatever is there,
+// and notes it.
+func (w *Workspace) place(p string, n *node) error {
+	err := w.inFolder(path.Dir(p), func(dir int) error {
+		if err := unix.Renameat(w.top, tempName, dir, path.Base(p)); err != nil {
+			return err
+		}
+		has, err := lookAt(dir, path.Base(p))
+		n.note(has)
+		return err
+	})
+	if err != nil {
+		return errors.Join(pathError("put in place", p, err), w.dropTemp())
+	}
+	n.Young = true
+	w.base.set(p, n)
+	return nil
+}
+
+// inFolder changes something in a directory of the workspace, also in one that is
+// read-only.
+func (w *Workspace) inFolder(p string, do func(dir int) error) error {
+	dir, err := w.openOwn(p)
+	if err != nil {
+		return err
+	}
+	defer closeFD(dir)
+	if err = do(dir); !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	seen, err := lookFD(dir)
+	if err != nil {
+		return err
+	}
+	if err := unix.Fchmod(dir, uint32(seen.mode.Perm()|0o700)); err != nil {
+		return err
+	}
+	return errors.Join(do(dir), unix.Fchmod(dir, uint32(seen.mode.Perm())))
+}
+
+// makeFolder makes a directory, and notes it.
+func (w *Workspace) makeFolder(p string, mode fs.FileMode) error {
+	err := w.inFolder(path.Dir(p), func(dir int) error {
+		if err := unix.Mkdirat(dir, path.Base(p), 0o700); err != nil {
+			return err
+		}
+		return chmodAt(dir, path.Base(p), mode)
+	})
+	if err == nil && !w.base.find(p).isFolder() {
+		w.base.set(p, newFolder(fs.ModeDir|mode.Perm()))
+	}
+	return pathError("mkdir", p, err)
+}
+
+// makeParents makes the directories above a path that are missing. Blocked:
+// something that is no directory is in the way.
+func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error) {
+	dir := path.Dir(p)
+	if dir == "." {
+		return false, nil
+	}
+	if blocked, err := w.makeParents(from, dir); blocked || err != nil {
+		return blocked, err
+	}
+	was := w.base.find(dir)
+	parent, err := w.openOwn(path.Dir(dir))
+	if err != nil {
+		return false, pathError("open", path.Dir(dir), err)
+	}
+	seen, err := lookAt(parent, path.Base(dir))
+	closeFD(parent)
+	switch {
+	case err == nil && seen.mode.IsDir():
+		if !was.isFolder() {
+			w.base.set(dir, newFolder(fs.ModeDir|seen.mode.Perm()))
+		}
+		return false, nil
+	case err == nil:
+		return true, nil
+	case !isGone(err):
+		return false, pathError("stat", dir, err)
+	case was.isFolder():
+		return false, w.makeFolder(dir, was.Mode)
+	}
+	mode := fs.FileMode(0o755)
+	if shared, err := openFolder(from.fd, dir, true); err == nil {
+		seen, err := lookFD(shared)
+		closeFD(shared)
+		if err != nil {
+			return false, pathError("stat", dir, err)
+		}
+		mode = seen.mode
+	}
+	return false, w.makeFolder(dir, mode)
+}
