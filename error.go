@@ -21,6 +21,7 @@ const (
 	CodeNotHeld   Code = "not_held"  // the grant is gone, or was never ours
 	CodeRefused   Code = "refused"   // the policy or the actor does not permit it
 	CodeStore     Code = "store"     // the store cannot be used safely
+	CodeBudget    Code = "budget"    // what may be spent is spent
 	CodeFailed    Code = "failed"    // anything else
 )
 
@@ -214,6 +215,23 @@ func withNext(s, next string) string {
 	}
 	return s + "; next: " + next
 }
+
+// MovedError says that something a change stands on is not as its author saw it: what
+// was tested is not what would land.
+type MovedError struct {
+	Path    string
+	Landing uint64
+	Holder  string // whose landing it is
+	At      time.Time
+}
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("%s: it was changed by landing %d of %s at %s, after this change was tested; next: bring the copy up to date, and test again",
+		e.Path, e.Landing, e.Holder, e.At.UTC().Format("2006-01-02 15:04:05Z"))
+}
+
+// Code implements the classing of CodeOf.
+func (e *MovedError) Code() Code { return CodeRefused }
 
 // BehindError says that the copy of a file on this machine is not what was landed
 // last, on another one: whoever worked on it would undo that.

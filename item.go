@@ -254,9 +254,18 @@ type Worker struct {
 	Node    string    `json:"node"`
 	Process *Process  `json:"process,omitempty"`
 	Roots   []string  `json:"roots"` // what it can reach
+	Only    bool      `json:"-"`     // it takes nothing else; known to itself alone
 	Slots   int       `json:"slots"`
 	Began   time.Time `json:"began"`
 	Expires Instant   `json:"-"` // it is taken for gone after that
+}
+
+// Ways lists the roots whose items a worker takes; "" is those that need none.
+func (w *Worker) Ways() []string {
+	if w.Only {
+		return w.Roots
+	}
+	return append([]string{""}, w.Roots...)
 }
 
 // Reaches reports whether a worker can run items of a root.

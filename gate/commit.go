@@ -35,12 +35,7 @@ func (g *Gate) Write(ctx context.Context, grant *lockkeeper.Grant, path string, 
 // written is kept. Ending ctx stops it up to the moment in which the landing is
 // decided.
 func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (*lockkeeper.Landing, error) {
-	c := g.newCommit(grant)
-	l, err := c.run(ctx, changes)
-	if err != nil {
-		return nil, c.keepAll(ctx, err)
-	}
-	return l, nil
+	return g.CommitSeen(ctx, grant, changes, Seen{})
 }
 
 // Apply lands as one unit what of the changes may land. The others are refused, each
@@ -85,6 +80,7 @@ type commit struct {
 	since   time.Time // when it was granted
 	items   []*item
 	landing *lockkeeper.Landing
+	seen    Seen
 }
 
 func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing, error) {
@@ -353,8 +349,11 @@ func (c *commit) changesNothing() bool {
 func (c *commit) decide(ctx context.Context) error {
 	done := c.g.takeDone(c.grant.ID)
 	var refused []error
-	err := c.g.locks.Land(ctx, c.grant.ID, c.grant.Token, c.landing, func(rec *lockkeeper.Record) error {
+	err := c.g.locks.Land(ctx, c.grant.ID, c.grant.Token, c.landing, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
 		if err := sameGrant(rec, c.fence); err != nil {
+			return err
+		}
+		if err := c.seen.unmoved(r, c.grant.ID); err != nil {
 			return err
 		}
 		refused = c.coverage(rec)

@@ -237,7 +237,7 @@ func (r *replacement) checkDevice(drafts *os.File) error {
 func (r *replacement) decide(ctx context.Context) error {
 	g := r.g
 	done := g.takeDone(r.grant.ID)
-	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(rec *lockkeeper.Record) error {
+	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
 		if err := sameGrant(rec, r.fence); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (m *Manager) mayWrite(r lockkeeper.Reader, now lockkeeper.Moment, id string
 // end. permit sees the grant as it is in that transaction and may refuse. Earlier
 // landings of the same grant that are done are marked as committed with it. A
 // landing without a grant has no id, and permit sees none.
-func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Landing, permit func(*lockkeeper.Record) error, done ...lockkeeper.Ending) error {
+func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Landing, permit func(lockkeeper.Reader, *lockkeeper.Record) error, done ...lockkeeper.Ending) error {
 	if id != "" {
 		if err := validID(id); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (m *Manager) Land(ctx context.Context, id, token string, l *lockkeeper.Land
 			l.GrantID, l.Holder, l.Fence = rec.ID, rec.Holder, rec.Fence
 			ev.Actor.Name, ev.Holder = rec.Holder, rec.Holder
 		}
-		if err := permit(rec); err != nil {
+		if err := permit(s.tx, rec); err != nil {
 			return err
 		}
 		ev.Locks, ev.Data = landed(l)

@@ -14,6 +14,7 @@ import (
 const (
 	Gap       = "gap"       // a refused write
 	Displaced = "displaced" // somebody's edit that a landing met
+	Unlanded  = "unlanded"  // the work of a batch that failed
 	Whole     = "whole"     // a directory, or something odd, moved aside as it is; the content says where
 	Damaged   = "damaged"   // not as it was put; Reason says how
 )

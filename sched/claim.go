@@ -20,7 +20,7 @@ func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
 		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
-			t, err = q.take(a, &w, w.Roots)
+			t, err = q.take(a, &w, w.Ways())
 			return err
 		})
 		if err != nil || !t.more {
@@ -37,8 +37,8 @@ type taken struct {
 }
 
 // take serves lifecycles that wait for a slot, and dispatches the first item that can
-// start to a worker: of some roots, and of those that need none. Without a worker it
-// only serves.
+// start to a worker: of some roots, where "" is those that need none. Without a worker
+// it only serves.
 func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, error) {
 	for range examineAtOnce {
 		it, err := first(a.Tx(), roots)
@@ -65,9 +65,9 @@ func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, 
 	return taken{more: true}, nil
 }
 
-// first is the first ready item of some roots, or of none.
+// first is the first ready item of some roots; "" is those that need none.
 func first(r lockkeeper.Reader, roots []string) (best *lockkeeper.Item, err error) {
-	for _, root := range append([]string{""}, roots...) {
+	for _, root := range roots {
 		it, err := r.FirstReady(root)
 		if err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 // served serves those who wait for slots, and reports whether the item has its own.
 func (j *Job) served(ctx context.Context) (running bool, err error) {
 	err = j.q.locks.Within(ctx, func(a *lock.Act) error {
-		if _, err := j.q.take(a, nil, []string{j.Item.Root}); err != nil {
+		if _, err := j.q.take(a, nil, []string{"", j.Item.Root}); err != nil {
 			return err
 		}
 		it, err := j.own(a.Tx())
@@ -139,7 +139,7 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 		if unsettled, err = j.q.end(a, j, failure); err != nil || unsettled || w == nil {
 			return unsettled, err
 		}
-		t, err = j.q.take(a, w, w.Roots)
+		t, err = j.q.take(a, w, w.Ways())
 		if t.item == nil { // it may have been the last that others wait for
 			a.Tx().Wake(lockkeeper.QueueBell)
 		}

@@ -101,7 +101,7 @@ var phases = [][]string{
 	{"test", "ci", "fix", "ci_fix"},
 	{"apply", "merge", "job"},
 	{"batch_plan"},
-	{"extract", "synthesize", "audit"},
+	{"research", "extract", "synthesize", "audit"},
 	{"analyze"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockkeeper"
@@ -19,6 +20,7 @@ type WorkerOptions struct {
 	Node    string
 	Process *lockkeeper.Process // who is recorded behind the grants; nil: leases alone count
 	Roots   []string            // what this node reaches
+	Only    bool                // it takes items of its roots alone, none that every node may run
 
 	// Run does the work of an item. Its context ends when the item's grant is lost or
 	// the worker is closed. An error puts the item into the error state; so does a
@@ -60,6 +62,8 @@ type Worker struct {
 	loop   sync.WaitGroup
 	free   chan struct{} // a slot was given back
 	err    error         // of the loop; read after loop.Wait
+	paused atomic.Bool   // nothing is claimed
+	look   chan struct{} // it was resumed
 
 	strays map[string]time.Time // by grant: since when an item is in the store as this worker's, and not here; the loop's
 
@@ -82,8 +86,8 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	if opt.Trouble == nil {
 		opt.Trouble = func(error) {}
 	}
-	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), running: map[string]lockkeeper.Item{}}
-	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Slots: opt.Slots}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), look: make(chan struct{}, 1), running: map[string]lockkeeper.Item{}}
+	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
 	if err != nil {
@@ -126,7 +130,7 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 		if quit == nil && free == w.opt.Slots {
 			return w.leave()
 		}
-		if look && free > 0 && quit != nil {
+		if look && free > 0 && quit != nil && !w.paused.Load() {
 			n, err := w.claim(free)
 			if err != nil {
 				w.trouble(err)
@@ -149,6 +153,8 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 			look = true
 		case <-ring:
 			look = true
+		case <-w.look:
+			look = true
 		case <-tick.C:
 			tick.Reset(w.tick())
 			look = true
@@ -161,7 +167,7 @@ func (w *Worker) claim(n int) (started int, err error) {
 	for started < n {
 		var some bool
 		err := w.q.store.View(w.work, func(r lockkeeper.Reader) error { // most often nothing is ready, and looking is cheaper
-			it, err := first(r, w.self.Roots)
+			it, err := first(r, w.self.Ways())
 			some = it != nil
 			return err
 		})
@@ -250,8 +256,13 @@ func (w *Worker) run(job *Job) *Job {
 	}
 	failure := guard(func() error { return w.opt.Run(ctx, job) })
 	told = true
-	if failure != nil && w.work.Err() != nil { // the work did not fail: it was ended
+	var later *LaterError
+	switch {
+	case failure != nil && w.work.Err() != nil: // the work did not fail: it was ended
 		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
+		return nil
+	case errors.As(failure, &later):
+		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
 		return nil
 	}
 	claimant := &w.self
@@ -259,6 +270,9 @@ func (w *Worker) run(job *Job) *Job {
 	case <-w.quit:
 		claimant = nil
 	default:
+		if w.paused.Load() {
+			claimant = nil
+		}
 	}
 	var next *Job
 	w.tell(job, func(ctx context.Context) (err error) {
@@ -266,6 +280,28 @@ func (w *Worker) run(job *Job) *Job {
 		return err
 	})
 	return next
+}
+
+// LaterError is how the work of an item says that it did not fail, and has to be done
+// at another time: the item goes back to its place in the queue.
+type LaterError struct{ Reason string }
+
+func (e *LaterError) Error() string { return "put back: " + e.Reason }
+
+// Pause lets the worker claim nothing until Resume. What runs goes on.
+func (w *Worker) Pause() { w.paused.Store(true) }
+
+// Paused reports whether the worker claims nothing for now.
+func (w *Worker) Paused() bool { return w.paused.Load() }
+
+// Resume ends a pause.
+func (w *Worker) Resume() {
+	if w.paused.Swap(false) {
+		select {
+		case w.look <- struct{}{}:
+		default: // it is about to look
+		}
+	}
 }
 
 // guard turns a panic of a job's work into an error of that job alone.

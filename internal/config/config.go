@@ -50,6 +50,10 @@ type Config struct {
 
 	Gate Gate `key:"gate" doc:"What may be written into the codebase, and how long what it replaced is kept."`
 
+	Agent    Agent    `key:"agent" doc:"Who does the work of a run."`
+	Run      Run      `key:"run" doc:"How a run goes, and what of it reaches the codebase."`
+	Research Research `key:"research" doc:"How research topics are answered."`
+
 	// Leases has an entry for every policy whose grants expire. Policies lays
 	// them over the built-in ones.
 	Leases map[string]*Lease `key:"policies" doc:"The times of each policy's leases. A lease can be tuned, never switched off."`
@@ -68,6 +72,49 @@ type Gate struct {
 	AllowedWritePaths []string      `key:"allowed_write_paths" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to; \".\" is everything."`
 	Grant             string        `key:"grant" enum:"required optional" doc:"Whether a write needs a grant: required, or optional, the legacy mode in which a write without a grant is checked against allowed_write_paths alone."`
 	Keep              time.Duration `key:"keep" min:"1h" max:"365d" doc:"How long originals for undo and rescued content are kept."`
+}
+
+// Agent says which program does the work of a run.
+type Agent struct {
+	Name       string        `key:"name" env:"LOCKKEEPER_AGENT" enum:"claude codex gemini command" doc:"The agent: claude, codex, gemini, or command for any other program, which reads its prompt from the standard input."`
+	Command    []string      `key:"command" example:"claude" doc:"The program and its first arguments; empty: the program with the agent's name, in PATH."`
+	Args       []string      `key:"args" example:"--effort=high" doc:"More arguments, as the program spells them."`
+	Model      string        `key:"model" env:"LOCKKEEPER_MODEL" example:"claude-opus-4-1" doc:"The model; empty: the program's own choice."`
+	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" doc:"The longest that one call may take."`
+	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent may be silent before it is shown as stalled."`
+	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"How often a call that failed in passing is made, all in all."`
+	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests are kept from writing anywhere else: prefer takes what this machine can do, require refuses to run without."`
+	Caches     []string      `key:"caches" example:"~/.cache" doc:"Directories besides its copy of the codebase that an agent may write to."`
+	Linked     []string      `key:"linked" example:"node_modules" doc:"Folders of dependencies that copies of the codebase share, where a sandbox keeps agents from writing there; otherwise they are copied."`
+}
+
+// Run says how a run goes.
+type Run struct {
+	Locking           string        `key:"locking" enum:"on off" doc:"off is the legacy mode: no locks, no queue, no grants; only gate.allowed_write_paths is checked."`
+	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" doc:"Where phases leave their documents, from the root."`
+	AnalysisDir       string        `key:"analysis_dir" doc:"Where the screens flow leaves its documents, from the root."`
+	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" doc:"Which files are controllers."`
+	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" doc:"Names of those that are not."`
+	Screens           string        `key:"screens" doc:"The manifest of the screens flow, from the root."`
+	ScreensGate       string        `key:"screens_gate" enum:"off on" doc:"Whether a person agrees to what a controller's screens want changed before its merge starts."`
+	LockReads         string        `key:"lock_reads" enum:"auto on off" doc:"Whether phases that only read take read locks: auto does so in the screens flow."`
+	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller; {controller} and {module} stand for its name. Empty: none."`
+	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch; {path} stands for the test files, {controller} for the controller. Run by a shell in the copy. Empty: none."`
+	CI                []string      `key:"ci" example:"bin/rubocop" doc:"The commands that a batch has to pass besides, each run by a shell in the copy."`
+	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" doc:"The longest that one test or CI command may take."`
+	Land              string        `key:"land" enum:"after_verify after_apply" doc:"When changes reach the codebase: after they were tested and verified, or, literally as documented, right after they were made, to be taken back if they do not pass."`
+	Review            string        `key:"review" enum:"off risky all" doc:"Which diffs a person looks at before they land."`
+	Commit            string        `key:"commit" enum:"on off" doc:"Whether each batch that lands becomes a commit of git."`
+	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on; empty: the present one."`
+	BudgetUSD         int           `key:"budget_usd" min:"0" max:"1000000" doc:"Dollars that a run may spend; 0: no limit."`
+	BudgetTokens      int           `key:"budget_tokens" min:"0" max:"1000000000000" doc:"Tokens that a run may spend; 0: no limit."`
+}
+
+// Research says how research topics are answered. The key of the API is in the
+// environment, in ANTHROPIC_API_KEY.
+type Research struct {
+	Method string `key:"method" enum:"ask api" doc:"ask lets a person choose for each topic; api sends all of them to the Messages API."`
+	Model  string `key:"model" doc:"The model of the Messages API."`
 }
 
 // Lease holds the times of one policy.
@@ -101,8 +148,17 @@ func Default() *Config {
 			Grant:             "required",
 			Keep:              14 * 24 * time.Hour,
 		},
-		Leases:  map[string]*Lease{},
-		sources: map[string]string{},
+		Agent: Agent{Name: "claude", Timeout: time.Hour, StallAfter: 10 * time.Minute, Attempts: 4, Sandbox: "prefer"},
+		Run: Run{
+			Locking: "on", SidecarDir: ".pipeline", AnalysisDir: ".analysis",
+			DiscoveryGlob: "app/controllers/**/*_controller.rb", DiscoveryExcludes: []string{"application_controller"},
+			Screens: "screens.json", ScreensGate: "off", LockReads: "auto",
+			TestPathResolver: "test/controllers/{controller}_controller_test.rb", CheckTimeout: 30 * time.Minute,
+			Land: "after_verify", Review: "off", Commit: "off",
+		},
+		Research: Research{Method: "ask", Model: "claude-sonnet-4-6"},
+		Leases:   map[string]*Lease{},
+		sources:  map[string]string{},
 	}
 	for name, p := range lockkeeper.Policies() {
 		if p.TTL > 0 {

@@ -43,7 +43,7 @@ func valueOf(t *testing.T, c *Config, key string) Value {
 	return values[i]
 }
 
-// shows: GP-10 SW-40 PL-43 PL-57 PL-71 DL-63 CF-29
+// shows: GP-10 SW-40 PL-43 PL-57 PL-71 PL-74 DL-63 CF-29 CF-31
 func TestDefaults(t *testing.T) {
 	c, err := Load(filepath.Join(t.TempDir(), FileName), nil, nil)
 	if err != nil {
@@ -73,6 +73,36 @@ func TestDefaults(t *testing.T) {
 		"gate.allowed_write_paths":            "app/controllers, app/views, app/models, app/services, test/",
 		"gate.grant":                          "required",
 		"gate.keep":                           "14d",
+		"agent.name":                          "claude",
+		"agent.command":                       "",
+		"agent.args":                          "",
+		"agent.model":                         "",
+		"agent.timeout":                       "1h",
+		"agent.stall_after":                   "10m",
+		"agent.attempts":                      "4",
+		"agent.sandbox":                       "prefer",
+		"agent.caches":                        "",
+		"agent.linked":                        "",
+		"run.locking":                         "on",
+		"run.sidecar_dir":                     ".pipeline",
+		"run.analysis_dir":                    ".analysis",
+		"run.discovery_glob":                  "app/controllers/**/*_controller.rb",
+		"run.discovery_excludes":              "application_controller",
+		"run.screens":                         "screens.json",
+		"run.screens_gate":                    "off",
+		"run.lock_reads":                      "auto",
+		"run.test_path_resolver":              "test/controllers/{controller}_controller_test.rb",
+		"run.test_command":                    "",
+		"run.ci":                              "",
+		"run.check_timeout":                   "30m",
+		"run.land":                            "after_verify",
+		"run.review":                          "off",
+		"run.commit":                          "off",
+		"run.branch":                          "",
+		"run.budget_usd":                      "0",
+		"run.budget_tokens":                   "0",
+		"research.method":                     "ask",
+		"research.model":                      "claude-sonnet-4-6",
 		"policies.agent.ttl":                  "30m",
 		"policies.agent.grace":                "0s",
 		"policies.agent.heartbeat":            "1m",
@@ -423,11 +453,13 @@ func TestSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Deployment, c.Roots = "", nil // they have no default that could be written
 	defaults := Default().Values()
 	for i, v := range c.Values() {
 		if v.Key == "space" { // init's to write
 			continue
+		}
+		if defaults[i].Value == "" { // there is no default that could be written
+			defaults[i].Value = v.Value
 		}
 		if v.Value != defaults[i].Value || v.Source == "default" {
 			t.Errorf("uncommented: %+v, want %s", v, defaults[i].Value)

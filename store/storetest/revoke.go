@@ -33,7 +33,7 @@ func (s *settler) Settle(ctx context.Context, id string) error {
 // lands decides a landing under a grant.
 func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{Commit: commit, Changes: altered("x", "a")}
-	return l, b.m.Land(b.ctx, g.ID, g.Token, l, func(rec *lockkeeper.Record) error {
+	return l, b.m.Land(b.ctx, g.ID, g.Token, l, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
 		if !rec.Covers("a") {
 			return errors.New("not covered")
 		}

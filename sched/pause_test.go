@@ -1,0 +1,75 @@
+package sched_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/sched"
+)
+
+// A paused worker claims nothing, and goes on when it is resumed; work that says that it
+// is to be done later is put back as if it had never begun.
+//
+// shows: SW-53 GP-27
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		later := true
+		var w *sched.Worker
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", TickEvery: 1000 * time.Hour,
+			Run: func(context.Context, *sched.Job) error {
+				if later {
+					w.Pause()
+					return &sched.LaterError{Reason: "a limit"}
+				}
+				return nil
+			}})
+		must(t, err)
+		a, b := y.enqueue(sched.Order{Workflow: "a", Locks: writes("a")}), y.enqueue(sched.Order{Workflow: "b"})
+		synctest.Wait()
+		if it := y.item(a.ID); it.Status != lockkeeper.ItemQueued || it.Attempts != 0 || !w.Paused() {
+			t.Errorf("put back: %+v", it)
+		}
+		if it := y.item(b.ID); it.Status != lockkeeper.ItemQueued {
+			t.Errorf("a paused worker took %+v", it)
+		}
+		y.hold("somebody", writes("a")).Release(t.Context()) // its locks are free
+		later = false
+		w.Resume()
+		synctest.Wait()
+		for _, it := range []*lockkeeper.Item{a, b} {
+			if now := y.item(it.ID); now.Status != lockkeeper.ItemCompleted {
+				t.Errorf("resumed: %+v", now)
+			}
+		}
+		must(t, w.Close())
+	})
+}
+
+// Items of a root that is somebody's own are taken by nobody else, and whoever takes only
+// those leaves the rest alone.
+func TestOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		all, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "all", TickEvery: 1000 * time.Hour, Run: takes(0)})
+		must(t, err)
+		all.Pause()
+		own, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "own", Roots: []string{"flow/x"}, Only: true, TickEvery: 1000 * time.Hour, Run: takes(0)})
+		must(t, err)
+		a, b := y.enqueue(sched.Order{Workflow: "a"}), y.enqueue(sched.Order{Workflow: "b", Root: "flow/x"})
+		synctest.Wait()
+		if y.item(a.ID).Status != lockkeeper.ItemQueued || y.item(b.ID).Status != lockkeeper.ItemCompleted {
+			t.Errorf("a %+v, b %+v", y.item(a.ID), y.item(b.ID))
+		}
+		must(t, own.Close())
+		all.Resume()
+		synctest.Wait()
+		if y.item(a.ID).Status != lockkeeper.ItemCompleted {
+			t.Errorf("%+v", y.item(a.ID))
+		}
+		must(t, all.Close())
+	})
+}
