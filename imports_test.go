@@ -26,9 +26,9 @@ var ranks = [][]string{
 	{"."},
 	{"tree", "durable"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config"},
-	{"sched", "internal/flow", "internal/feed"},
-	{"internal/simulate"},
+	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
+	{"sched", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
+	{"internal/simulate", "internal/pipeline"},
 	{"internal/app"},
 	{"internal/httpapi", "internal/dashboard", "internal/mcpserver", "internal/hook", "internal/links"},
 	{"internal/cli"},
@@ -37,7 +37,7 @@ var ranks = [][]string{
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "test/agents"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.

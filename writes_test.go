@@ -22,6 +22,7 @@ var mayChange = map[string]string{
 	"internal/app/world.go":              "a witness in the user's own state directory",
 	"internal/app/state.go":              "tokens in the user's own state directory",
 	"internal/app/init.go":               ".lockkeeper itself, and a first configuration for a person to edit",
+	"internal/app/flowrun.go":            "which run is under way, in .lockkeeper",
 	"internal/app/joboutput.go":          "what commands of queued items said, in .lockkeeper",
 	"internal/app/hook.go":               "a hook of git, which a person asks for",
 	"internal/cli/demo.go":               "a demonstration in a directory of its own",
@@ -29,6 +30,15 @@ var mayChange = map[string]string{
 	"internal/agent/files.go":            "what agents were asked and said, beside their output",
 	"internal/agent/scripted":            "a play in its own workspace, and a count beside its script",
 	"internal/workspace":                 "an agent's own copy of the tree, outside of it",
+	"internal/sidecar":                   "the documents of a flow, in folders that are nobody else's",
+	"internal/dossier":                   "the documents of a flow, through internal/sidecar",
+	"internal/pipeline/progress.go":      "the same",
+	"internal/sample":                    "an application of its own, in a directory that the caller gives",
+	"internal/sandbox/probe_linux.go":    "a trial in a directory of its own",
+	"internal/pipeline/call.go":          "what agents were asked and said, in .lockkeeper",
+	"internal/pipeline/check.go":         "what tests said, in .lockkeeper",
+	"internal/pipeline/confined.go":      "a directory for temporary files, beside an agent's own copy",
+	"internal/pipeline/pipeline.go":      "the directory in which copies of the tree are made",
 	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 

@@ -46,6 +46,8 @@ type App struct {
 	Recovery *Recovery // nil: no crash had left anything
 
 	base    string
+	state   string                      // the user's own directory
+	env     func(string) (string, bool) // as os.LookupEnv
 	store   lockkeeper.Store
 	gateway *gateway
 	alive   *os.File
@@ -64,7 +66,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Space: marked.Space, base: base}
+	a := &App{Space: marked.Space, base: base, env: s.Env}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -83,6 +85,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.state = state
 	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space)}
 	if err := a.enter(ctx, state, root); err != nil {
 		return nil, err

@@ -21,22 +21,27 @@ type Queue struct {
 
 // Queue opens the queue with the caps and times of the configuration.
 func (a *App) Queue() (*Queue, error) {
+	q, err := a.queueFor(a.Config.MaxClaudeConcurrency)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{Queue: q, app: a}, nil
+}
+
+// queueFor opens the queue for so many agents at once.
+func (a *App) queueFor(agents int) (*sched.Queue, error) {
 	c := a.Config
 	retries := c.MaxLockRetries
 	if retries == 0 { // for the scheduler, which has a default, that would mean the default
 		retries = -1
 	}
-	q, err := sched.New(a.store, a.Locks, sched.Options{
+	return sched.New(a.store, a.Locks, sched.Options{
 		Limits: sched.Limits{
-			Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Jobs: c.MaxGlobalJobs, CPU: c.MaxCPUJobs,
+			Agents: agents, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Jobs: c.MaxGlobalJobs, CPU: c.MaxCPUJobs,
 			JobsPerProject: c.MaxJobsPerProject, MapsPerProject: c.MaxConcurrentMapJobsPerProject,
 		},
 		LockTimeout: c.LockTimeout, MaxLockRetries: retries, EscalateAfter: c.EscalateAfter, MaxAttempts: c.MaxAttempts,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Queue{Queue: q, app: a}, nil
 }
 
 // Census counts the items of the queue.

@@ -181,9 +181,31 @@ func below(dir, name string) string {
 	return dir + "/" + name
 }
 
-// isWithin reports whether a path is another one or lies below it.
-func isWithin(p, above string) bool {
-	return above == "." || p == above || strings.HasPrefix(p, above) && p[len(above)] == '/'
+// area is a number of paths, with all that is below them.
+type area map[string]bool
+
+func areaOf(paths []string) area {
+	a := make(area, len(paths))
+	for _, p := range paths {
+		a[p] = true
+	}
+	return a
+}
+
+func (a area) has(p string) bool {
+	for !a[p] && p != "." {
+		p = path.Dir(p)
+	}
+	return a[p]
+}
+
+// openFully gives the owner of an open directory all rights to it.
+func openFully(dir int) error {
+	seen, err := lookFD(dir)
+	if err == nil && seen.mode&0o700 != 0o700 {
+		err = unix.Fchmod(dir, uint32(seen.mode.Perm()|0o700))
+	}
+	return err
 }
 
 // depth orders what has to be done from above or from below.

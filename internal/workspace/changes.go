@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"lockkeeper"
+	"lockkeeper/durable"
 )
 
 // maxChanges is more than any work is worth looking at.
@@ -123,6 +124,11 @@ func (s *search) folder(path string, was *node) task {
 		}
 		return nil
 	}
+}
+
+// isLeftOut reports whether a name of the shared tree has no place in the copy.
+func (w *Workspace) isLeftOut(dir, name string) bool {
+	return w.isPrivate(dir, name) || strings.HasPrefix(name, durable.TempPrefix) || w.without[below(dir, name)]
 }
 
 // isPrivate reports whether a name is the workspace's own and no part of the tree.

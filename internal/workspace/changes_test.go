@@ -172,7 +172,7 @@ func TestHostileWorkspaces(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		must(t, os.RemoveAll(w.Home()))
-		if _, err = w.Refresh(t.Context(), []string{"."}); !errors.As(err, &lost) {
+		if _, _, err = w.Refresh(t.Context(), []string{"."}); !errors.As(err, &lost) {
 			t.Errorf("%v", err)
 		}
 		must(t, w.Close(t.Context(), false))

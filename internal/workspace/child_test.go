@@ -150,8 +150,14 @@ func unprivileged(args []string) error {
 	if err := run(root, "chmod u+w ro ro/sub; echo new > ro/sub/b; echo n > ro/sub/n; rm ro/e; chmod u-w ro ro/sub"); err != nil {
 		return err
 	}
-	conflicts, err := w.Refresh(ctx, []string{"ro"})
-	if err := errors.Join(err, want("conflicts", conflicts, "[]"), want("changes", list(), "")); err != nil {
+	moved, conflicts, err := w.Refresh(ctx, []string{"ro"})
+	if err := errors.Join(err, want("moved", moved, "[ro/e ro/sub/b ro/sub/n]"), want("conflicts", conflicts, "[]"), want("changes", list(), "")); err != nil {
+		return err
+	}
+	if err := run(w.Dir(), "chmod 0 .. ."); err != nil {
+		return err
+	}
+	if err := want("changes of one that was closed", list(), ""); err != nil {
 		return err
 	}
 	if err := run(w.Dir(), "chmod -R u+w ro; rm -r ro/sub; echo mine > ro/new; chmod 0 ro/new; echo 2 > open/d; chmod 0 open/d; mkdir -p x/y; echo z > x/y/z; chmod 0 x/y x open"); err != nil {

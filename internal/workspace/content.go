@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 
 // errChanged says that a file was written to, or replaced, while it was read.
 var errChanged = errors.New("it changed while it was read")
+
+// errReplaced says that a name is not any more what it was seen to be, so that there
+// is nothing to read.
+var errReplaced = fmt.Errorf("%w: it is something else now", errChanged)
 
 // grain is coarser than the clock by which any disk dates its files: two writes
 // that are no further apart may have one time.
@@ -40,11 +45,14 @@ type means struct {
 
 // copyFile makes a new file with the content, the time and the permissions of
 // another one, which was seen before. On errChanged the copy is there, but of
-// more than one moment.
+// more than one moment; on errReplaced there is none.
 func (h *hand) copyFile(from int, name string, seen look, to int, as string, m *means) (e entry, err error) {
 	start := time.Now()
-	in, err := openAt(from, name, unix.O_RDONLY, 0)
-	if err != nil {
+	in, err := openSeen(from, name)
+	switch {
+	case isGone(err): // or a link now
+		return e, errReplaced
+	case err != nil:
 		return e, err
 	}
 	defer closeFD(in)
@@ -185,7 +193,7 @@ func isZero(data []byte) bool {
 // sumAt hashes a file that was seen, and fails with errChanged when it is not as
 // it was seen.
 func (h *hand) sumAt(dir int, name string, seen look) (sum [32]byte, err error) {
-	fd, err := openAt(dir, name, unix.O_RDONLY, 0)
+	fd, err := openSeen(dir, name)
 	if err != nil {
 		return sum, err
 	}
@@ -208,13 +216,19 @@ func openRegular(dir int, name string) (int, error) {
 	} else if !seen.mode.IsRegular() {
 		return -1, fs.ErrInvalid
 	}
+	return openSeen(dir, name)
+}
+
+// openSeen opens a file that was just seen to be one. What has taken its place since
+// is not read: that may do something to it.
+func openSeen(dir int, name string) (int, error) {
 	fd, err := openAt(dir, name, unix.O_RDONLY, 0)
 	if err != nil {
 		return -1, err
 	}
 	seen, err := lookFD(fd)
 	if err == nil && !seen.mode.IsRegular() {
-		err = fs.ErrInvalid
+		err = errReplaced
 	}
 	if err != nil {
 		closeFD(fd)

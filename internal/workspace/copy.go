@@ -7,20 +7,16 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"lockkeeper/durable"
 )
 
 // copier copies the whole of a shared tree into a new one, of which nobody else
 // knows yet.
 type copier struct {
 	*origin
+	w      *Workspace
 	crew   *crew
-	root   string
-	to     int
 	avoid  look            // where workspaces are, should it be mounted in the tree as well
 	linked map[string]bool // folders to be linked
 
@@ -45,7 +41,7 @@ func (c *copier) run(ctx context.Context) error {
 	slices.SortFunc(c.closed, func(a, b string) int { return depth(b) - depth(a) })
 	for _, path := range c.closed {
 		dir, name := split(path)
-		err := opened(c.to, dir, func(fd int) error { return chmodAt(fd, name, c.base.find(path).Mode) })
+		err := opened(c.w.tree, dir, func(fd int) error { return chmodAt(fd, name, c.base.find(path).Mode) })
 		if err != nil {
 			return pathError("chmod", path, err)
 		}
@@ -59,13 +55,14 @@ func (c *copier) folder(path string, parent *node) task {
 		from, err := openFolder(c.fd, path, true)
 		switch {
 		case err == nil:
-		case path != "." && isGone(err):
+		case path != "." && isGone(err): // or something else now
+			c.doubt(path)
 			return nil
 		case path != "." && isClosed(err):
 			c.report(path, Unreadable, reasonOf(err))
 			return nil
 		default:
-			return pathError("open", filepath.Join(c.root, path), err)
+			return pathError("open", filepath.Join(c.w.root, path), err)
 		}
 		defer closeFD(from)
 		seen, err := lookFD(from)
@@ -93,7 +90,10 @@ func (c *copier) folder(path string, parent *node) task {
 			names = append(names, part...)
 			return nil
 		})
-		if err != nil && !isGone(err) {
+		switch {
+		case isGone(err):
+			c.doubt(path)
+		case err != nil:
 			return pathError("list", path, err)
 		}
 		for len(names) > batch {
@@ -109,14 +109,15 @@ func (c *copier) folder(path string, parent *node) task {
 func (c *copier) portion(path string, n *node, names []string) task {
 	return func(h *hand) error {
 		from, err := openFolder(c.fd, path, true)
-		if isGone(err) {
+		switch {
+		case isGone(err):
+			c.doubt(path)
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return pathError("open", path, err)
 		}
 		defer closeFD(from)
-		return opened(c.to, path, func(to int) error { return c.names(h, from, to, path, n, names) })
+		return opened(c.w.tree, path, func(to int) error { return c.names(h, from, to, path, n, names) })
 	}
 }
 
@@ -124,11 +125,11 @@ func (c *copier) portion(path string, n *node, names []string) task {
 func (c *copier) makeFolder(path string, mode fs.FileMode) (int, error) {
 	perm := mode.Perm() | 0o700
 	if path != "." { // the top is there
-		if err := unix.Mkdirat(c.to, path, uint32(perm)); err != nil {
+		if err := unix.Mkdirat(c.w.tree, path, uint32(perm)); err != nil {
 			return -1, pathError("mkdir", path, err)
 		}
 	}
-	fd, err := openFolder(c.to, path, true)
+	fd, err := openFolder(c.w.tree, path, true)
 	if err != nil {
 		return -1, pathError("open", path, err)
 	}
@@ -163,7 +164,7 @@ func (c *copier) names(h *hand, from, to int, path string, n *node, names []stri
 		case name == gitName && isRepository(from):
 			c.note(func() { c.repositories = append(c.repositories, path) })
 			continue
-		case path == "." && isReserved(name), strings.HasPrefix(name, durable.TempPrefix):
+		case c.w.isLeftOut(path, name):
 			continue
 		}
 		child, err := c.copyName(h, from, name, to, name, at)
@@ -174,7 +175,7 @@ func (c *copier) names(h *hand, from, to int, path string, n *node, names []stri
 		case !child.isFolder():
 			made[name] = child
 		case c.linked[at]:
-			if made[name], err = makeLink(to, name, filepath.Join(c.root, at)); err != nil {
+			if made[name], err = makeLink(to, name, filepath.Join(c.w.root, at)); err != nil {
 				return pathError("link", at, err)
 			}
 		default:

@@ -219,9 +219,7 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 			paths = append(paths, path)
 		}
 	}
-	chosen := func(path string) bool {
-		return slices.ContainsFunc(paths, func(p string) bool { return isWithin(path, p) })
-	}
+	chosen := areaOf(paths).has
 	taken, err := w.TakeOut(t.Context(), slices.Clone(paths))
 	must(t, err)
 	var want, got []string
@@ -251,7 +249,7 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 		if c.Newer { // what is there now is the base
 			delete(rebased, c.Path)
 			for path, what := range after {
-				if isWithin(path, c.Path) {
+				if areaOf([]string{c.Path}).has(path) {
 					rebased[path] = what
 				}
 			}
@@ -277,8 +275,15 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 		shared.step()
 	}
 	now := withoutPipes(snapshot(t, shared.root, gitName))
-	conflicts, err := w.Refresh(t.Context(), []string{"."})
+	moved, conflicts, err := w.Refresh(t.Context(), []string{"."})
 	must(t, err)
+	var want []string
+	for _, change := range naive(copied, now) {
+		want = append(want, pathOf(change))
+	}
+	if !slices.Equal(moved, want) {
+		t.Errorf("moved are\n  %q\nand should be\n  %q", moved, want)
+	}
 	after := snapshot(t, w.Dir(), gitName)
 	told := map[string]bool{}
 	for _, c := range conflicts {
@@ -286,7 +291,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 	}
 	untold := func(path string) bool { // neither it nor what is around it
 		for p := range told {
-			if isWithin(p, path) || isWithin(path, p) {
+			if overlap([]string{p}, []string{path}) {
 				return false
 			}
 		}

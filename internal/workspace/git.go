@@ -54,8 +54,9 @@ func (r *repository) ask(ctx context.Context, args ...string) (string, error) {
 func (r *repository) run(ctx context.Context, out io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Dir, cmd.WaitDelay = r.work, gitPatience
-	// Told where the repository is, git does not look for another one above.
-	cmd.Env = append(withoutPlace(os.Environ()), "GIT_DIR="+filepath.Join(r.work, gitName), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	// Told where the repository is, git does not look for another one above; and what is
+	// missing there it does not fetch, by whatever command is configured for that.
+	cmd.Env = append(withoutPlace(os.Environ()), "GIT_DIR="+filepath.Join(r.work, gitName), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C")
 	var complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &complaint
 	err := cmd.Run()

@@ -42,6 +42,11 @@ func (e *entry) looksLike(l look) bool {
 	return !e.Young && e.Mode == l.mode && e.Size == l.size && e.Inode == l.inode && e.Modified == l.modified && e.Changed == l.changed
 }
 
+// holds reports whether two entries say the same of what a name holds.
+func (e *entry) holds(other *entry) bool {
+	return e.Mode == other.Mode && e.Size == other.Size && e.Sum == other.Sum && e.Link == other.Link
+}
+
 func (e *entry) state() *State { return &State{Mode: e.Mode, Size: e.Size, Link: e.Link} }
 
 // version is the entry as the gate knows it; a link is nothing that it knows.
@@ -113,6 +118,7 @@ type (
 		Made         time.Time
 		Seq          uint64
 		Commit       string
+		Without      []string
 		Repositories []string
 		Top          entry
 		Entries      int
@@ -124,7 +130,7 @@ type (
 )
 
 // manifestFormat rises with every change of head or line.
-const manifestFormat = 1
+const manifestFormat = 2
 
 const manifestName = "manifest"
 
@@ -143,7 +149,7 @@ func (w *Workspace) save() error {
 	f := os.NewFile(uintptr(fd), filepath.Join(w.dir, temp))
 	enc := gob.NewEncoder(f)
 	err = enc.Encode(head{Format: manifestFormat, Root: w.root, Made: w.made, Seq: w.seq, Commit: w.commit,
-		Repositories: slices.Sorted(maps.Keys(w.repositories)), Top: w.base.entry, Entries: len(lines)})
+		Without: slices.Sorted(maps.Keys(w.without)), Repositories: slices.Sorted(maps.Keys(w.repositories)), Top: w.base.entry, Entries: len(lines)})
 	if err == nil {
 		err = enc.Encode(lines)
 	}
@@ -184,7 +190,7 @@ func (w *Workspace) load() error {
 	if err != nil {
 		return fmt.Errorf("manifest of %s: %w", w.dir, err)
 	}
-	w.root, w.made, w.seq, w.commit = h.Root, h.Made, h.Seq, h.Commit
+	w.root, w.made, w.seq, w.commit, w.without = h.Root, h.Made, h.Seq, h.Commit, areaOf(h.Without)
 	for _, path := range h.Repositories {
 		w.repositories[path] = true
 	}
@@ -193,6 +199,9 @@ func (w *Workspace) load() error {
 		n := &node{entry: l.Entry}
 		if l.Entry.Mode.IsDir() {
 			n.children = map[string]*node{}
+		}
+		if p, err := clean(l.Path); err != nil || p != l.Path {
+			return fmt.Errorf("manifest of %s: %q is not the path of something that was copied", w.dir, l.Path)
 		}
 		if dir, _ := split(l.Path); !w.base.find(dir).isFolder() {
 			return fmt.Errorf("manifest of %s: %q is in no directory", w.dir, l.Path)

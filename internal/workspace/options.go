@@ -34,6 +34,12 @@ type Options struct {
 	Linked []string
 	Sealed bool
 
+	// Without are paths relative to Root that are not copied, with all that is below
+	// them, and not brought by a refresh either. To the workspace they are paths at
+	// which nothing is: what an agent makes there is a change like any other. What git
+	// tracks of them is deleted to git.
+	Without []string
+
 	Sums *Sums // shared by the workspaces of a process; may be nil
 }
 
@@ -48,11 +54,14 @@ func (o *Options) check() (err error) {
 	if o.Root, err = realDir(o.Root); err != nil {
 		return &lockkeeper.InputError{Field: "root", Value: o.Root, Reason: reasonOf(err), Next: "name the directory of the codebase"}
 	}
-	o.Linked = slices.Clone(o.Linked)
-	for i, folder := range o.Linked {
-		if o.Linked[i], err = clean(folder); err != nil {
-			return err
-		}
+	if o.Linked, err = cleanAll(o.Linked); err != nil {
+		return err
+	}
+	if o.Without, err = cleanAll(o.Without); err != nil {
+		return err
+	}
+	if slices.Contains(o.Without, ".") {
+		return &lockkeeper.InputError{Field: "paths to leave out", Value: ".", Reason: "nothing would be copied", Next: "name something below the root"}
 	}
 	refuse := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "directory of workspaces", Value: o.Dir, Reason: reason, Next: next}
@@ -129,6 +138,16 @@ func realDir(dir string) (string, error) {
 		err = errors.New("not a directory")
 	}
 	return real, err
+}
+
+func cleanAll(paths []string) (cleaned []string, err error) {
+	cleaned = make([]string, len(paths))
+	for i, p := range paths {
+		if cleaned[i], err = clean(p); err != nil {
+			return nil, err
+		}
+	}
+	return cleaned, nil
 }
 
 // clean checks a path that is relative to the root.

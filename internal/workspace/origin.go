@@ -22,7 +22,7 @@ type origin struct {
 
 	mu       sync.Mutex
 	oddities []Oddity
-	young    []string // files that were so new that a write may have gone unseen
+	doubts   []string // what may have changed unseen while it was copied
 }
 
 func openOrigin(root string, sums *Sums) (*origin, error) {
@@ -41,6 +41,26 @@ func (o *origin) report(path string, kind OddityKind, detail string) {
 	o.oddities = append(o.oddities, Oddity{Path: path, Kind: kind, Detail: detail})
 }
 
+// doubt has a path copied once more.
+func (o *origin) doubt(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.doubts = append(o.doubts, path)
+}
+
+// sumAt hashes a file of the shared tree that was seen.
+func (o *origin) sumAt(h *hand, dir int, name string, seen look) ([32]byte, error) {
+	start := time.Now()
+	if sum, known := o.means.sums.find(seen); known {
+		return sum, nil
+	}
+	sum, err := h.sumAt(dir, name, seen)
+	if err == nil {
+		o.means.sums.remember(seen, start, sum)
+	}
+	return sum, err
+}
+
 // copyTries is how often something is copied that changes all the while.
 const copyTries = 8
 
@@ -52,6 +72,8 @@ func (o *origin) copyName(h *hand, from int, name string, to int, as, at string)
 		seen, err := lookAt(from, name)
 		var n *node
 		switch {
+		case isGone(err):
+			return nil, nil
 		case err != nil:
 		case seen.mode.IsDir():
 			return newFolder(seen.mode), nil
@@ -68,14 +90,14 @@ func (o *origin) copyName(h *hand, from int, name string, to int, as, at string)
 			return n, nil
 		case errors.Is(err, errChanged) && try == copyTries:
 			o.report(at, Torn, fmt.Sprintf("it changed while it was copied, %d times", copyTries))
+			if errors.Is(err, errReplaced) {
+				return nil, nil
+			}
 			return n, nil
+		case errors.Is(err, errReplaced):
 		case errors.Is(err, errChanged):
 			if err := unix.Unlinkat(to, as, 0); err != nil {
 				return nil, pathError("remove", at, err)
-			}
-		case isGone(err) && try < copyTries: // away, or something else now
-			if _, err := lookAt(from, name); err != nil && isGone(err) {
-				return nil, nil
 			}
 		case isClosed(err):
 			o.report(at, Unreadable, reasonOf(err))
@@ -88,9 +110,7 @@ func (o *origin) copyName(h *hand, from int, name string, to int, as, at string)
 
 func (o *origin) copyRegular(h *hand, from int, name string, seen look, to int, as, at string) (*node, error) {
 	if seen.isYoung(time.Now()) {
-		o.mu.Lock()
-		o.young = append(o.young, at)
-		o.mu.Unlock()
+		o.doubt(at)
 	}
 	e, err := h.copyFile(from, name, seen, to, as, &o.means)
 	return &node{entry: e}, err
@@ -98,10 +118,10 @@ func (o *origin) copyRegular(h *hand, from int, name string, seen look, to int, 
 
 func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, error) {
 	text, err := readLink(from, name)
-	if errors.Is(err, unix.EINVAL) {
-		return nil, unix.ENOENT // a link no longer
-	}
-	if err != nil {
+	switch {
+	case isGone(err), errors.Is(err, unix.EINVAL): // a link no longer
+		return nil, errReplaced
+	case err != nil:
 		return nil, err
 	}
 	if leadsOut(at, text) {

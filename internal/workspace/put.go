@@ -5,7 +5,9 @@ package workspace
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -15,19 +17,28 @@ import (
 // put brings what the shared tree has at a path.
 func (b *bringing) put(p string) error {
 	seen, ok, err := b.shared(p)
-	if err != nil || !ok || b.settled[p] {
+	if err != nil || !ok || b.settled[p] || b.turned.has(p) {
 		return err
 	}
 	was := b.w.base.find(p)
-	if seen.mode.IsDir() {
+	switch {
+	case was != nil && was.Mode.Type() != seen.mode.Type(): // or clear had met it
+		b.turned[p] = true
+		return nil
+	case seen.mode.IsDir():
 		return b.putFolder(p, was, seen.mode)
-	}
-	if was != nil && b.isKnown(p, was, seen) {
+	case was != nil && b.isKnown(p, was, seen):
 		return nil
 	}
 	now, err := b.fetch(p)
-	if err != nil || now == nil {
+	switch {
+	case err != nil || now == nil:
 		return err
+	case now.isFolder():
+		b.turned[p] = true
+		return nil
+	case was == nil || !was.holds(&now.entry):
+		b.moved.add(p, false)
 	}
 	take, err := b.decide(p, was, now)
 	if err == nil && take {
@@ -55,12 +66,12 @@ func (b *bringing) isKnown(p string, was *node, seen look) bool {
 	if was.Mode.Perm() != seen.mode.Perm() || was.Size != seen.size {
 		return false
 	}
-	sum, err := b.h.sumAt(dir, name, seen)
+	sum, err := b.from.sumAt(b.h, dir, name, seen)
 	return err == nil && sum == was.Sum
 }
 
-// fetch copies what the shared tree has at a path beside the workspace's tree.
-// Nil: it has nothing there any more.
+// fetch copies what the shared tree has at a path beside the workspace's tree, unless
+// that is a directory. Nil: it has nothing there any more.
 func (b *bringing) fetch(p string) (*node, error) {
 	if err := b.w.dropTemp(); err != nil {
 		return nil, err
@@ -75,7 +86,7 @@ func (b *bringing) fetch(p string) (*node, error) {
 	}
 	defer closeFD(dir)
 	n, err := b.from.copyName(b.h, dir, name, b.w.top, tempName, p)
-	if err != nil || n.isFolder() {
+	if err != nil {
 		return nil, errors.Join(err, b.w.dropTemp())
 	}
 	return n, nil
@@ -114,6 +125,9 @@ func (b *bringing) decide(p string, was, now *node) (take bool, err error) {
 }
 
 func (b *bringing) putFolder(p string, was *node, mode fs.FileMode) error {
+	if was == nil || was.Mode.Perm() != mode.Perm() {
+		b.moved.add(p, was == nil)
+	}
 	kind, mine, err := b.w.inspect(b.h, p, was)
 	if err != nil {
 		return err
@@ -145,9 +159,22 @@ const tempName = durable.TempPrefix + "new"
 
 func (w *Workspace) dropTemp() error {
 	if err := unix.Unlinkat(w.top, tempName, 0); err != nil && !isGone(err) {
-		return pathError("remove", path.Join(w.dir, tempName), err)
+		return pathError("remove", filepath.Join(w.dir, tempName), err)
 	}
 	return nil
+}
+
+// newTemp makes an empty file beside the tree.
+func (w *Workspace) newTemp() (*os.File, error) {
+	if err := w.dropTemp(); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(w.dir, tempName)
+	fd, err := openAt(w.top, tempName, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if err != nil {
+		return nil, pathError("create", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // place moves what was made beside the tree to its path, over whatever is there,

@@ -80,17 +80,9 @@ func TestLandingsWhileCopying(t *testing.T) {
 			sets[i] = append(sets[i], fmt.Sprintf("d%d/f%d", (i*10+k)%50, i*10+k), fmt.Sprintf("new%d/%d/%d", i, k, k))
 		}
 	}
-	stop := make(chan struct{})
-	var writers sync.WaitGroup
-	writers.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(2 * time.Millisecond):
-				l.land("landed", sets[n%len(sets)]...)
-			}
-		}
+	meanwhile(t, 2*time.Millisecond, func(n int) error {
+		l.land("landed", sets[n%len(sets)]...)
+		return nil
 	})
 	for range 3 * torture() {
 		w := open(t, Options{Root: root, Landed: l.after})
@@ -119,15 +111,36 @@ func TestLandingsWhileCopying(t *testing.T) {
 			t.Errorf("changes %q", found)
 		}
 		before := w.Seq()
-		conflicts, err := w.CatchUp(t.Context())
-		if err != nil || len(conflicts) > 0 || w.Seq() < before {
-			t.Errorf("from %d to %d: %v, %v", before, w.Seq(), conflicts, err)
+		moved, conflicts, err := w.CatchUp(t.Context())
+		if err != nil || len(conflicts) > 0 || w.Seq() < before || w.Seq() > before != (len(moved) > 0) {
+			t.Errorf("from %d to %d: %v, %v, %v", before, w.Seq(), moved, conflicts, err)
 		}
 		check()
 		must(t, w.Close(t.Context(), false))
 	}
-	close(stop)
-	writers.Wait()
+}
+
+// meanwhile does something again and again until the test ends, however it ends.
+func meanwhile(t *testing.T, pause time.Duration, step func(n int) error) {
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(pause):
+				if err := step(n); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		writer.Wait()
+	})
 }
 
 // A landing that is seen in part is seen whole before the copy counts as current;
@@ -158,9 +171,9 @@ func TestLandingSeenInPart(t *testing.T) {
 		}
 		return nil, 0, fmt.Errorf("asked once more, after %d", after)
 	}
-	conflicts, err := w.CatchUp(t.Context())
-	if err != nil || len(conflicts) > 0 {
-		t.Errorf("%v, %v", conflicts, err)
+	moved, conflicts, err := w.CatchUp(t.Context())
+	if err != nil || !slices.Equal(moved, []string{"a", "b"}) || len(conflicts) > 0 {
+		t.Errorf("%v, %v, %v", moved, conflicts, err)
 	}
 	for path, want := range map[string]string{"a": "12", "b": "12", "c": "0"} {
 		if got := read(t, w.Dir(), path); got != want {
@@ -184,7 +197,7 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	from, err := openOrigin(root, nil)
 	must(t, err)
 	defer from.close()
-	from.young = []string{"young", "gone", "young"}
+	from.doubts = []string{"young", "gone", "young"}
 	must(t, w.settle(t.Context(), from))
 	same(t, "the copy", snapshot(t, w.Dir()), snapshot(t, root))
 	wantChanges(t, w)
@@ -204,23 +217,6 @@ func TestWritersWhileCopying(t *testing.T) {
 	letters := func(c byte) []byte { return bytes.Repeat([]byte{c}, size) }
 	write(t, root, "busy", string(letters('a')))
 	write(t, root, "sometimes", string(letters('a')))
-	stop := make(chan struct{})
-	var writers sync.WaitGroup
-	run := func(pause time.Duration, step func(n int) error) {
-		writers.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				case <-time.After(pause):
-					if err := step(n); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			}
-		})
-	}
 	inPlace := func(name string) func(int) error {
 		return func(n int) error {
 			f, err := os.OpenFile(filepath.Join(root, name), os.O_WRONLY, 0)
@@ -237,9 +233,9 @@ func TestWritersWhileCopying(t *testing.T) {
 			return nil
 		}
 	}
-	run(0, inPlace("busy"))
-	run(20*time.Millisecond, inPlace("sometimes"))
-	run(0, func(n int) error { // whole directories come and go
+	meanwhile(t, 0, inPlace("busy"))
+	meanwhile(t, 20*time.Millisecond, inPlace("sometimes"))
+	meanwhile(t, 0, func(n int) error { // whole directories come and go
 		dir := filepath.Join(root, "coming", fmt.Sprint(n%7))
 		if n%2 == 0 {
 			return os.RemoveAll(dir)
@@ -249,7 +245,7 @@ func TestWritersWhileCopying(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(dir, "and", "going", "file"), nil, 0o644)
 	})
-	run(0, func(n int) error { // one name is a file, a link and a directory in turn
+	meanwhile(t, 0, func(n int) error { // one name is a file, a link and a directory in turn
 		name := filepath.Join(root, "turning")
 		if err := os.RemoveAll(name); err != nil {
 			return err
@@ -285,8 +281,6 @@ func TestWritersWhileCopying(t *testing.T) {
 		wantChanges(t, w)
 		must(t, w.Close(t.Context(), false))
 	}
-	close(stop)
-	writers.Wait()
 }
 
 // isMoment reports whether a file that is overwritten from its beginning, in parts,

@@ -5,6 +5,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -15,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/durable"
 )
 
 // Conflict is a path that both the agent and somebody else changed. It was left as
@@ -26,95 +26,140 @@ type Conflict struct {
 }
 
 // Refresh brings paths, and all that is below them, to what the shared tree holds
-// now. What the agent changed and others did not stays as it is; what both changed
-// is returned, by path, and stays as well, unless both made the same of it. No
-// agent should be at work meanwhile.
-func (w *Workspace) Refresh(ctx context.Context, paths []string) (conflicts []Conflict, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.begin(); err != nil {
-		return nil, err
-	}
-	from, err := openOrigin(w.root, w.sums)
-	if err != nil {
-		return nil, err
-	}
-	defer from.close()
-	if conflicts, err = w.bring(ctx, from, paths); err != nil {
-		return conflicts, err
-	}
-	return conflicts, w.save()
+// now, be it a file, a directory or nothing. What the agent changed and others did
+// not stays as it is; what both changed is returned, by path, and stays as well,
+// unless both made the same of it.
+//
+// Moved are the paths at which the shared tree is not what was copied, whoever
+// changed it and whatever the agent has there: what was found out before about the
+// copy may not hold there any more. A directory is one of them only if its
+// permissions differ, or if it came or went with nothing in it.
+//
+// When it fails, what was found until then is returned with the error. No agent
+// should be at work meanwhile.
+func (w *Workspace) Refresh(ctx context.Context, paths []string) (moved []string, conflicts []Conflict, err error) {
+	return w.update(ctx, func(b *bringing) error { return b.bring(paths) })
 }
 
 // CatchUp refreshes all that was landed after Seq, which is then the last landing.
-func (w *Workspace) CatchUp(ctx context.Context) (conflicts []Conflict, err error) {
+func (w *Workspace) CatchUp(ctx context.Context) (moved []string, conflicts []Conflict, err error) {
+	return w.update(ctx, (*bringing).catchUp)
+}
+
+func (w *Workspace) update(ctx context.Context, do func(*bringing) error) (moved []string, conflicts []Conflict, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.begin(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	from, err := openOrigin(w.root, w.sums)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer from.close()
-	if conflicts, err = w.catchUp(ctx, from); err != nil {
-		return conflicts, err
+	b := newBringing(ctx, w, from)
+	err = errors.Join(do(b), w.save())
+	conflicts = slices.SortedFunc(maps.Values(b.conflicts), func(c, d Conflict) int { return strings.Compare(c.Change.Path, d.Change.Path) })
+	return b.moved.list(), conflicts, err
+}
+
+// moves are paths at which the shared tree is not what was copied. True: a directory
+// that came or went, which is told by what is in it, if anything is.
+type moves map[string]bool
+
+func (m moves) add(p string, isFolder bool) {
+	if _, known := m[p]; !known || !isFolder {
+		m[p] = isFolder
 	}
-	return conflicts, w.save()
+}
+
+func (m moves) list() (paths []string) {
+	told := map[string]bool{}
+	for p := range m {
+		for p != "." {
+			p = path.Dir(p)
+			told[p] = true
+		}
+	}
+	for p, isFolder := range m {
+		if !isFolder || !told[p] {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// bringing compares paths of the shared tree with what was copied, and brings what
+// is new there.
+type bringing struct {
+	w         *Workspace
+	h         *hand
+	from      *origin
+	moved     moves
+	conflicts map[string]Conflict // by path
+
+	// of one pass
+	settled map[string]bool // paths about which nothing more is to be done
+	turned  area            // paths that became something else meanwhile
+}
+
+func newBringing(ctx context.Context, w *Workspace, from *origin) *bringing {
+	return &bringing{w: w, h: newHand(ctx), from: from, moved: moves{}, conflicts: map[string]Conflict{}}
 }
 
 // maxRounds is how often landings may come in between before a copy is given up.
 const maxRounds = 100
 
-func (w *Workspace) catchUp(ctx context.Context, from *origin) ([]Conflict, error) {
+func (b *bringing) catchUp() error {
+	w := b.w
 	if w.landed == nil {
-		return nil, nil
+		return nil
 	}
-	found := map[string]Conflict{}
-	paths, last, err := w.landed(ctx, w.seq)
+	paths, last, err := w.landed(b.h.ctx, w.seq)
 	for range maxRounds {
 		if err != nil {
-			return nil, fmt.Errorf("ask what was landed after %d: %w", w.seq, err)
+			return fmt.Errorf("ask what was landed after %d: %w", w.seq, err)
 		}
-		conflicts, err := w.bring(ctx, from, paths)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range conflicts {
-			found[c.Change.Path] = c
+		if err := b.bring(paths); err != nil {
+			return err
 		}
 		w.seq = max(w.seq, last)
 		// What was landed since can have been seen in part only where it was just
 		// looked.
 		brought := paths
-		if paths, last, err = w.landed(ctx, w.seq); err == nil && !overlap(brought, paths) {
-			return slices.SortedFunc(maps.Values(found), byPath), nil
+		if paths, last, err = w.landed(b.h.ctx, w.seq); err == nil && !overlap(brought, paths) {
+			return nil
 		}
 	}
-	return nil, &lockkeeper.RefusedError{Act: "bringing workspace " + w.dir + " up to date",
+	return &lockkeeper.RefusedError{Act: "bringing workspace " + w.dir + " up to date",
 		Reason: fmt.Sprintf("the same paths were landed on in each of %d rounds, last in landing %d", maxRounds, w.seq), Next: "try again when less is landed"}
 }
 
 func overlap(some, others []string) bool {
-	return slices.ContainsFunc(some, func(p string) bool {
-		return slices.ContainsFunc(others, func(q string) bool { return isWithin(p, q) || isWithin(q, p) })
-	})
+	return slices.ContainsFunc(some, areaOf(others).has) || slices.ContainsFunc(others, areaOf(some).has)
 }
 
-func byPath(a, b Conflict) int { return strings.Compare(a.Change.Path, b.Change.Path) }
-
-// bringing is one pass over paths that may have changed in the shared tree.
-type bringing struct {
-	w         *Workspace
-	h         *hand
-	from      *origin
-	conflicts []Conflict
-	settled   map[string]bool // paths about which nothing more is to be done
+// bring brings paths and all that is below them, and once more what turns from a
+// file into a directory, or back, meanwhile.
+func (b *bringing) bring(paths []string) error {
+	for range copyTries {
+		b.settled, b.turned = map[string]bool{}, area{}
+		if err := b.pass(paths); err != nil {
+			return err
+		}
+		if paths = slices.Collect(maps.Keys(b.turned)); len(paths) == 0 {
+			break
+		}
+	}
+	for _, p := range paths {
+		b.from.report(p, Torn, fmt.Sprintf("it became something else while it was copied, %d times", copyTries))
+	}
+	b.w.oddities = withOddities(b.w.oddities, b.from)
+	return nil
 }
 
-func (w *Workspace) bring(ctx context.Context, from *origin, paths []string) ([]Conflict, error) {
-	b := &bringing{w: w, h: newHand(ctx), from: from, settled: map[string]bool{}}
+func (b *bringing) pass(paths []string) error {
 	all := map[string]bool{}
 	for _, p := range paths {
 		p, err := clean(p)
@@ -122,7 +167,7 @@ func (w *Workspace) bring(ctx context.Context, from *origin, paths []string) ([]
 			err = b.collect(p, all)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// What is gone goes first, innermost first; then what is there comes, outermost
@@ -131,34 +176,35 @@ func (w *Workspace) bring(ctx context.Context, from *origin, paths []string) ([]
 		return cmp.Or(cmp.Compare(depth(p), depth(q)), strings.Compare(p, q))
 	})
 	for _, p := range slices.Backward(order) {
+		delete(b.conflicts, p) // it will be found again, or is none any more
 		if err := b.clear(p); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, p := range order {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if b.h.ctx.Err() != nil {
+			return context.Cause(b.h.ctx)
 		}
 		if err := b.put(p); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	w.oddities = withOddities(w.oddities, from)
-	slices.SortFunc(b.conflicts, byPath)
-	return b.conflicts, nil
+	return nil
 }
 
 // collect names a path, what is above it and all that is, or was, below it.
 func (b *bringing) collect(p string, all map[string]bool) error {
-	if b.w.isLinked(p) {
-		return nil
+	for at := p; at != "."; at = path.Dir(at) {
+		if b.isPassedOver(split(at)) {
+			return nil
+		}
 	}
 	for at := p; at != "."; at = path.Dir(at) {
 		all[at] = true
 	}
 	if was := b.w.base.find(p); was != nil {
-		was.each(p, func(at string, _ *node) {
-			if !b.w.isLinked(at) {
+		was.each(p, func(at string, n *node) {
+			if !b.w.isLinked(at, n) {
 				all[at] = true
 			}
 		})
@@ -177,10 +223,10 @@ func (b *bringing) collectShared(p string, all map[string]bool) error {
 	defer closeFD(dir)
 	err = eachName(dir, func(names []string) error {
 		for _, name := range names {
-			at := below(p, name)
-			if name == gitName && isRepository(dir) || p == "." && isReserved(name) || strings.HasPrefix(name, durable.TempPrefix) || b.w.isLinked(at) {
+			if name == gitName && isRepository(dir) || b.isPassedOver(p, name) {
 				continue
 			}
+			at := below(p, name)
 			all[at] = true
 			if err := b.collectShared(at, all); err != nil {
 				return err
@@ -194,15 +240,16 @@ func (b *bringing) collectShared(p string, all map[string]bool) error {
 	return pathError("list", p, err)
 }
 
-// isLinked reports whether a path is, or lies in, a folder that is linked: it is
-// always as the shared tree has it.
-func (w *Workspace) isLinked(p string) bool {
-	for ; p != "."; p = path.Dir(p) {
-		if n := w.base.find(p); n != nil && n.Mode.Type() == fs.ModeSymlink && n.Link == path.Join(w.root, p) {
-			return true
-		}
-	}
-	return false
+// isPassedOver reports whether a name is not brought, with all that is below it.
+func (b *bringing) isPassedOver(dir, name string) bool {
+	at := below(dir, name)
+	return b.w.isLeftOut(dir, name) || b.w.isLinked(at, b.w.base.find(at))
+}
+
+// isLinked reports whether what was copied at a path is a link in the place of a
+// folder: what it holds is always as the shared tree has it.
+func (w *Workspace) isLinked(p string, n *node) bool {
+	return n != nil && n.Link != "" && n.Link == path.Join(w.root, p)
 }
 
 // shared looks at a path of the shared tree; not ok: there is nothing that could
@@ -239,7 +286,7 @@ func (b *bringing) conflict(p string, kind Kind, was *node, now *State) error {
 	if err != nil && !isGone(err) && !isClosed(err) {
 		return pathError("stat", p, err)
 	}
-	b.conflicts = append(b.conflicts, c)
+	b.conflicts[p] = c
 	return nil
 }
 
@@ -253,6 +300,7 @@ func (b *bringing) clear(p string) error {
 	if err != nil || ok && seen.mode.Type() == was.Mode.Type() {
 		return err
 	}
+	b.moved.add(p, was.isFolder())
 	kind, now, err := b.w.inspect(b.h, p, was)
 	switch {
 	case err != nil:

@@ -26,7 +26,7 @@ func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	if keep {
 		return nil
 	}
-	if err := unix.Fchmod(w.top, 0o700); err != nil { // the agent may have taken it from us
+	if err := openFully(w.top); err != nil { // the agent may have taken it from us
 		return pathError("chmod", w.dir, err)
 	}
 	r := &removal{ctx: ctx, dir: w.dir, top: w.top}
@@ -121,11 +121,7 @@ func (r *removal) dropFolder(top int, name string) error {
 		return err
 	}
 	defer closeFD(fd)
-	seen, err := lookFD(fd)
-	if err == nil && seen.mode&0o700 != 0o700 {
-		err = unix.Fchmod(fd, 0o700)
-	}
-	if err != nil {
+	if err := openFully(fd); err != nil {
 		return err
 	}
 	if err := r.empty(fd, r.moveUp); err != nil {

@@ -47,7 +47,7 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 // linkedIn lists the linked folders of a repository, relative to it.
 func (w *Workspace) linkedIn(path string) (list []string) {
 	w.base.find(path).each(path, func(at string, n *node) {
-		if n.Link != "" && w.isLinked(at) {
+		if w.isLinked(at, n) {
 			list = append(list, strings.TrimPrefix(strings.TrimPrefix(at, path), "/"))
 		}
 	})

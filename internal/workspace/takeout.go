@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -48,18 +47,16 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	paths = slices.Clone(paths)
-	for i, p := range paths {
-		if paths[i], err = clean(p); err != nil {
-			return nil, err
-		}
+	if paths, err = cleanAll(paths); err != nil {
+		return nil, err
 	}
 	all, err := w.changes(ctx)
 	if err != nil {
 		return nil, err
 	}
+	chosen := areaOf(paths)
 	for _, c := range all {
-		if slices.ContainsFunc(paths, func(p string) bool { return isWithin(c.Path, p) }) {
+		if chosen.has(c.Path) {
 			taken = append(taken, Taken{Change: c})
 		}
 	}
@@ -234,7 +231,7 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 	}
 	c.Newer = true
 	t.w.base.set(c.Path, nil)
-	_, err := t.w.bring(t.h.ctx, t.from, []string{c.Path})
+	err := newBringing(t.h.ctx, t.w, t.from).bring([]string{c.Path})
 	if n := t.w.base.find(c.Path); n != nil {
 		c.Restored = n.state()
 	}
@@ -244,8 +241,7 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 // fromShared makes a copy of the shared file beside the tree, if it is still the
 // one that was copied.
 func (t *takeOut) fromShared(p string, was *node) (*node, error) {
-	b := &bringing{w: t.w, h: t.h, from: t.from}
-	n, err := b.fetch(p)
+	n, err := newBringing(t.h.ctx, t.w, t.from).fetch(p)
 	if err != nil || n == nil || n.Mode.IsRegular() && n.Sum == was.Sum {
 		return n, err
 	}
@@ -258,11 +254,10 @@ func (t *takeOut) fromGit(p string, was *node) (n *node, err error) {
 	if t.w.commit == "" {
 		return nil, nil
 	}
-	fd, err := openAt(t.w.top, tempName, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+	f, err := t.w.newTemp()
 	if err != nil {
-		return nil, pathError("create", filepath.Join(t.w.dir, tempName), err)
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), tempName)
 	defer func() {
 		err = errors.Join(err, f.Close())
 		if n == nil {
@@ -280,7 +275,7 @@ func (t *takeOut) fromGit(p string, was *node) (n *node, err error) {
 	if _, err := f.Seek(0, 0); err != nil {
 		return nil, err
 	}
-	sum, err := t.h.hashFD(fd, was.Size)
+	sum, err := t.h.hashFD(int(f.Fd()), was.Size)
 	if err != nil || sum != was.Sum {
 		return nil, err
 	}

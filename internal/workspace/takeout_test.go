@@ -183,7 +183,7 @@ func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
 	must(t, errors.Join(os.Remove(own("b.rb")), os.Symlink(shared("b.rb"), own("b.rb"))))
 	must(t, errors.Join(os.RemoveAll(own("dir")), os.Symlink(shared("dir"), own("dir"))))
 	wantChanges(t, w, "modified a.rb", "type changed b.rb", "type changed dir", "deleted dir/sub/z.rb", "deleted dir/x.rb", "deleted dir/y.rb")
-	_, err := w.Refresh(t.Context(), []string{"."})
+	_, _, err := w.Refresh(t.Context(), []string{"."})
 	must(t, err)
 	if _, err := w.TakeOut(t.Context(), []string{"dir/x.rb"}); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Errorf("put back through a link: %v", err)
@@ -227,7 +227,7 @@ func TestTakeOutRefusesOddPaths(t *testing.T) {
 		if _, err := w.TakeOut(t.Context(), []string{path}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%q: %v", path, err)
 		}
-		if _, err := w.Refresh(t.Context(), []string{path}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		if _, _, err := w.Refresh(t.Context(), []string{path}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%q: %v", path, err)
 		}
 	}

@@ -34,6 +34,7 @@ type Workspace struct {
 	seq          uint64
 	commit       string // HEAD of the shared repository, if it has one
 	base         *node  // what was copied
+	without      area   // what is not copied
 	repositories map[string]bool
 	oddities     []Oddity
 	fault        error // why an adopted workspace can only be closed
@@ -64,7 +65,7 @@ func create(o Options) (w *Workspace, err error) {
 	var random [6]byte
 	rand.Read(random[:]) // never fails
 	w = &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
-		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), repositories: map[string]bool{}}
+		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), without: areaOf(o.Without), repositories: map[string]bool{}}
 	young := filepath.Join(o.Dir, makingPrefix+filepath.Base(w.dir))
 	if err := os.Mkdir(young, 0o700); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	if err != nil {
 		return pathError("stat", o.Dir, err)
 	}
-	c := &copier{origin: from, root: w.root, to: w.tree, avoid: place, linked: map[string]bool{}}
+	c := &copier{origin: from, w: w, avoid: place, linked: map[string]bool{}}
 	for _, folder := range o.Linked {
 		c.linked[folder] = o.Sealed
 	}
@@ -127,37 +128,37 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	return w.save()
 }
 
-// settle copies again what was landed while it was copied, and what was so new
-// that it may be half of something: until it is twice the same.
+// settle copies again what was landed while it was copied, and what may be half of
+// something: until it is twice the same.
 func (w *Workspace) settle(ctx context.Context, from *origin) error {
-	young := slices.Compact(slices.Sorted(slices.Values(from.young)))
+	b := newBringing(ctx, w, from)
+	doubts := slices.Compact(slices.Sorted(slices.Values(from.doubts)))
 	for range copyTries {
-		if _, err := w.catchUp(ctx, from); err != nil {
+		if err := b.catchUp(); err != nil {
 			return err
 		}
-		if len(young) == 0 {
+		if len(doubts) == 0 {
 			return nil
 		}
 		before := map[string]entry{}
-		for _, path := range young {
+		for _, path := range doubts {
 			if n := w.base.find(path); n != nil {
 				before[path] = n.entry
 			}
 		}
-		if _, err := w.bring(ctx, from, young); err != nil {
+		if err := b.bring(doubts); err != nil {
 			return err
 		}
-		young = slices.DeleteFunc(young, func(path string) bool {
+		doubts = slices.DeleteFunc(doubts, func(path string) bool {
 			n := w.base.find(path)
 			return n == nil || n.Sum == before[path].Sum
 		})
 	}
-	for _, path := range young {
+	for _, path := range doubts {
 		from.report(path, Torn, "it changed all the while it was copied")
 	}
 	w.oddities = withOddities(w.oddities, from)
-	_, err := w.catchUp(ctx, from)
-	return err
+	return b.catchUp()
 }
 
 // withOddities adds what was found odd in the shared tree, once.
@@ -175,6 +176,12 @@ func (w *Workspace) begin() error {
 	}
 	if w.fault != nil {
 		return &LostError{Dir: w.dir, Reason: w.fault.Error()}
+	}
+	// An agent may have taken our rights to both.
+	for _, fd := range []int{w.top, w.tree} {
+		if err := openFully(fd); err != nil {
+			return pathError("chmod", w.dir, err)
+		}
 	}
 	mine, err := lookFD(w.tree)
 	if err != nil {

@@ -19,8 +19,9 @@
 //	    times: 1               # how many processes may play it; 0: any number
 //	    stubborn: false        # true: SIGTERM does not end it
 //	    steps:                 # one act each
-//	      - say: I look at $1.               # groups of match, where it has any
+//	      - say: I look at $1.               # groups of match, where it has any; also in the result
 //	      - write: {path: 'docs/$1.md', content: "text\n"}
+//	      - edit: {path: a.rb, find: old, replace: new}   # found once, or done already
 //	      - delete: old.md
 //	      - tool: {name: WebFetch, input: {url: x}, answer: none, denied: true}
 //	      - retry: {status: 529, word: overloaded, wait: 500ms}

@@ -155,6 +155,8 @@ func (a *agent) act(ctx context.Context, s *Step) error {
 	case s.Write != nil:
 		input := object{"file_path": filepath.Join(a.Dir, s.Write.Path), "content": s.Write.Content}
 		return a.says.tool("Write", input, false, func() (string, error) { return "File created successfully at: " + s.Write.Path, a.write(s.Write) })
+	case s.Edit != nil:
+		return a.edit(s.Edit)
 	case s.Delete != nil:
 		input := object{"command": "rm " + *s.Delete, "description": "delete a file"}
 		return a.says.tool("Bash", input, false, func() (string, error) { return "", a.root.Remove(*s.Delete) })
@@ -192,6 +194,41 @@ func (a *agent) write(w *Write) error {
 		}
 	}
 	return a.root.WriteFile(w.Path, []byte(w.Content), 0o644)
+}
+
+// edit replaces a text. An edit that does not fit is reported as any failed use of a tool
+// is, and then ends the play: the script has no other plan, and whoever wrote it is to
+// see that it went wrong.
+func (a *agent) edit(e *Edit) error {
+	var failed error
+	input := object{"file_path": filepath.Join(a.Dir, e.Path), "old_string": e.Find, "new_string": e.Replace}
+	err := a.says.tool("Edit", input, false, func() (string, error) {
+		text, err := a.root.ReadFile(e.Path)
+		if err == nil {
+			err = e.apply(&text)
+		}
+		if err == nil {
+			err = a.root.WriteFile(e.Path, text, 0o644)
+		}
+		if err != nil {
+			failed = fmt.Errorf("edit of %s: %w", e.Path, err)
+		}
+		return "The file " + e.Path + " has been updated successfully.", failed
+	})
+	return errors.Join(err, failed)
+}
+
+func (e *Edit) apply(text *[]byte) error {
+	find, replace := []byte(e.Find), []byte(e.Replace)
+	done := len(replace) > 0 && bytes.Contains(*text, replace)
+	switch n := bytes.Count(*text, find); {
+	case done && (n == 0 || bytes.Contains(replace, find)):
+		return nil
+	case n != 1:
+		return fmt.Errorf("the text to be replaced is there %d times, and is to be there once: %q", n, e.Find)
+	}
+	*text = bytes.Replace(*text, find, replace, 1)
+	return nil
 }
 
 func wait(ctx context.Context, d time.Duration) error {

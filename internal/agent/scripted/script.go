@@ -37,6 +37,7 @@ type Call struct {
 type Step struct {
 	Say    *string        `yaml:"say"`
 	Write  *Write         `yaml:"write"`
+	Edit   *Edit          `yaml:"edit"`
 	Delete *string        `yaml:"delete"`
 	Tool   *Tool          `yaml:"tool"`
 	Retry  *Retry         `yaml:"retry"`
@@ -54,6 +55,14 @@ type Step struct {
 type Write struct {
 	Path    string `yaml:"path"`
 	Content string `yaml:"content"`
+}
+
+// Edit is a text to be replaced in a file that has it once. A file that has the new text
+// already is left as it is, so that a call can be played again.
+type Edit struct {
+	Path    string `yaml:"path"`
+	Find    string `yaml:"find"`
+	Replace string `yaml:"replace"`
 }
 
 // Tool is a tool to be used that changes nothing.
@@ -126,6 +135,9 @@ func (c *Call) check() (err error) {
 		if n := step.acts(); n != 1 {
 			return fmt.Errorf("step %d has %d acts, and is to have one", i+1, n)
 		}
+		if step.Edit != nil && (step.Edit.Find == "" || step.Edit.Find == step.Edit.Replace) {
+			return fmt.Errorf("step %d: an edit finds some text and replaces it with another one", i+1)
+		}
 		if step.Die != nil {
 			if _, known := signals[*step.Die]; !known {
 				return fmt.Errorf("step %d: signal %q is neither KILL nor TERM", i+1, *step.Die)
@@ -136,7 +148,7 @@ func (c *Call) check() (err error) {
 }
 
 func (s *Step) acts() (n int) {
-	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Print != nil,
+	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Edit != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Print != nil,
 		s.Log != nil, s.Flood != nil, s.Spawn != nil, s.Hang != nil, s.Exit != nil, s.Die != nil} {
 		if given {
 			n++
@@ -192,6 +204,7 @@ func (s *Script) take(call, times int) (bool, error) {
 
 func (c *Call) fill(in func(*string)) {
 	in(&c.Result.Text)
+	c.Result.Structured = filled(c.Result.Structured, in)
 	for _, s := range c.Steps {
 		switch {
 		case s.Say != nil:
@@ -199,8 +212,30 @@ func (c *Call) fill(in func(*string)) {
 		case s.Write != nil:
 			in(&s.Write.Path)
 			in(&s.Write.Content)
+		case s.Edit != nil:
+			in(&s.Edit.Path)
+			in(&s.Edit.Find)
+			in(&s.Edit.Replace)
 		case s.Delete != nil:
 			in(s.Delete)
 		}
 	}
+}
+
+// filled is a structured answer with all of its texts filled in.
+func filled(value any, in func(*string)) any {
+	switch v := value.(type) {
+	case string:
+		in(&v)
+		return v
+	case []any:
+		for i := range v {
+			v[i] = filled(v[i], in)
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = filled(v[key], in)
+		}
+	}
+	return value
 }

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,8 @@ func TestStrictScripts(t *testing.T) {
 		"a type":           {"calls:\n- times: many", "[2:10]"},
 		"an expression":    {"calls:\n- match: '('", "missing closing )"},
 		"a signal":         {"calls:\n- steps:\n  - die: HUP", `signal "HUP"`},
+		"an empty find":    {"calls:\n- steps:\n  - edit: {path: a, replace: b}", "step 1: an edit finds"},
+		"an edit in vain":  {"calls:\n- steps:\n  - edit: {path: a, find: b, replace: b}", "step 1: an edit finds"},
 		"a negative count": {"calls:\n- times: -1", "negative"},
 		"not YAML":         {"calls: [", "script"},
 	} {
@@ -80,6 +83,15 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// Groups of the expression are filled in wherever text is.
+func TestGroups(t *testing.T) {
+	const script = "calls:\n- match: 'Do (\\w+) and (\\w+)'\n  result: {text: $1, structured: {a: ['${2}x', 3], b: {c: $1}}}"
+	code, out, log := run(t, script, "Do this and that.", "-p", "--output-format=json", "--json-schema={}")
+	if code != 0 || !strings.Contains(out, `"result":"this"`) || !strings.Contains(out, `{"a":["thatx",3],"b":{"c":"this"}}`) {
+		t.Errorf("exit %d, said %s, %s", code, out, log)
+	}
+}
+
 // The same script and prompt give the same bytes.
 func TestDeterministic(t *testing.T) {
 	script, dir := filepath.Join(t.TempDir(), "s.yaml"), t.TempDir()
@@ -119,4 +131,52 @@ func TestTimes(t *testing.T) {
 	if count["early"] != 2 || count["late"] != 4 {
 		t.Error(count)
 	}
+}
+
+// An edit replaces a text that is there once, can be played again, and ends the play where
+// it does not fit.
+func TestEdit(t *testing.T) {
+	args := []string{"-p", "--output-format=stream-json", "--verbose", "--dangerously-skip-permissions"}
+	for name, test := range map[string]struct{ before, find, replace, after, says string }{
+		"replaced":            {"a b c\n", "b", "x", "a x c\n", ""},
+		"inserted":            {"a c\n", "a", "a b", "a b c\n", ""},
+		"inserted before":     {"a b c\n", "a", "a b", "a b c\n", ""},
+		"shortened":           {"a b c\n", "a b", "a", "a c\n", ""},
+		"replaced before":     {"a x c\n", "b", "x", "a x c\n", ""},
+		"removed":             {"a b c\n", " b", "", "a c\n", ""},
+		"new text elsewhere":  {"a x b\n", "b", "x", "a x x\n", ""},
+		"with a group":        {"a it c\n", "$1", "x", "a x c\n", ""},
+		"not there":           {"a c\n", "b", "x", "a c\n", "there 0 times"},
+		"removed before":      {"a c\n", "b", "", "a c\n", "there 0 times"},
+		"there twice":         {"b b\n", "b", "x", "b b\n", "there 2 times"},
+		"without such a file": {"", "b", "x", "", "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script, dir := filepath.Join(t.TempDir(), "s.yaml"), t.TempDir()
+			text := fmt.Sprintf("calls:\n- match: '(it)'\n  steps:\n  - edit: {path: f, find: %q, replace: %q}\n  - say: still here\n", test.find, test.replace)
+			if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "f")
+			if test.before != "" {
+				if err := os.WriteFile(file, []byte(test.before), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, out, log := play(t, script, dir, "Do it.", args...)
+			fails := test.says != ""
+			if (code != 0) != fails || !strings.Contains(log, test.says) || strings.Contains(out, "still here") == fails || strings.Contains(out, `"is_error":true`) != fails {
+				t.Errorf("exit %d, said\n%s\n%s", code, out, log)
+			}
+			if after, err := os.ReadFile(file); string(after) != test.after || (err != nil) != (test.before == "") {
+				t.Errorf("the file is %q, %v; want %q", after, err, test.after)
+			}
+		})
+	}
+	t.Run("not permitted", func(t *testing.T) {
+		code, out, log := run(t, "calls:\n- steps:\n  - edit: {path: f, find: a, replace: b}", "Do it.", "-p", "--output-format=json")
+		if code != 0 || !strings.Contains(out, `"tool_name":"Edit"`) || log != "" {
+			t.Errorf("exit %d, said %s, %s", code, out, log)
+		}
+	})
 }

@@ -1,0 +1,203 @@
+package scriptedapi
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Play is a conversation: what to answer to prompts of one kind.
+type Play struct {
+	Prompt string // a regular expression; empty fits everything
+	Times  int    // how often it may begin; 0: any number
+	Steps  []Step
+}
+
+// Step is one answer.
+type Step struct {
+	Expect string // a regular expression that the results of the tools have to fit
+
+	Text  string
+	Tools []Tool
+	Stop  string // the stop reason; empty: tool_use or end_turn, as it should be
+	Usage Usage  // zero: 100 in, 20 out, 7 from the cache, 3 into it
+
+	Fail *Fail         // an error instead of an answer
+	Wait time.Duration // before it answers
+	Hang bool          // no answer at all, until the client goes
+	Cut  bool          // the connection ends in the middle of the answer
+}
+
+// Tool is a tool to be used.
+type Tool struct {
+	Name  string
+	Input map[string]any
+}
+
+// Bash is a command to be run.
+func Bash(command string) Tool {
+	return Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "a step of the script"}}
+}
+
+// Write is a file to be written.
+func Write(file, content string) Tool {
+	return Tool{Name: "Write", Input: map[string]any{"file_path": file, "content": content}}
+}
+
+// Read is a file to be read, which has to come before it is edited.
+func Read(file string) Tool {
+	return Tool{Name: "Read", Input: map[string]any{"file_path": file}}
+}
+
+// Edit is a text in a file to be replaced.
+func Edit(file, from, to string) Tool {
+	return Tool{Name: "Edit", Input: map[string]any{"file_path": file, "old_string": from, "new_string": to}}
+}
+
+// Structured is a structured answer, as --json-schema asks for.
+func Structured(answer map[string]any) Tool {
+	return Tool{Name: "StructuredOutput", Input: answer}
+}
+
+// Fail is an error of the API.
+type Fail struct {
+	Status  int
+	Type    string // its word for the error
+	Message string
+	Header  map[string]string
+	Body    string // instead of the document with type and message
+}
+
+// Usage counts tokens.
+type Usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// script is a list of plays that are known to be right.
+type script []play
+
+type play struct {
+	Play
+	prompt *regexp.Regexp
+	expect []*regexp.Regexp // by step
+	begun  int
+}
+
+func newScript(plays []Play) (script, error) {
+	s := make(script, len(plays))
+	for i, p := range plays {
+		prompt, err := regexp.Compile(p.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("play %d: %w", i, err)
+		}
+		if len(p.Steps) == 0 {
+			return nil, fmt.Errorf("play %d has no steps", i)
+		}
+		s[i] = play{Play: p, prompt: prompt}
+		for n, step := range p.Steps {
+			expect, err := regexp.Compile(step.Expect)
+			if err != nil {
+				return nil, fmt.Errorf("play %d, step %d: %w", i, n, err)
+			}
+			if n == 0 && step.Expect != "" {
+				return nil, fmt.Errorf("play %d: the first step has no results to expect", i)
+			}
+			s[i].expect = append(s[i].expect, expect)
+		}
+	}
+	return s, nil
+}
+
+// place is a step of a play.
+type place struct{ play, step int }
+
+// toolID names the use of a tool so that its result leads back here.
+func (p place) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p.play, p.step, n) }
+
+var toolIDPattern = regexp.MustCompile(`^toolu_(\d+)_(\d+)_\d+$`)
+
+// placeOf is the place whose tool an id names.
+func placeOf(toolID string) (place, bool) {
+	m := toolIDPattern.FindStringSubmatch(toolID)
+	if m == nil {
+		return place{}, false
+	}
+	play, err := strconv.Atoi(m[1])
+	if err != nil {
+		return place{}, false
+	}
+	step, err := strconv.Atoi(m[2])
+	return place{play, step}, err == nil
+}
+
+// next finds the step that answers a request.
+func (s script) next(r *Request) (place, error) {
+	if len(r.Results) == 0 {
+		return s.begin(r.Prompt)
+	}
+	last, ok := placeOf(r.answers)
+	if !ok || last.play >= len(s) {
+		return place{}, fmt.Errorf("the results are of the tool use %q, which is none of this script", r.answers)
+	}
+	at := place{last.play, last.step + 1}
+	if at.step >= len(s[at.play].Steps) {
+		return place{}, fmt.Errorf("play %d has no step after %d", at.play, last.step)
+	}
+	if results := strings.Join(r.Results, "\n"); !s[at.play].expect[at.step].MatchString(results) {
+		return place{}, fmt.Errorf("play %d, step %d expects %q of the tools, and they said %q", at.play, at.step, s[at.play].Steps[at.step].Expect, results)
+	}
+	return at, nil
+}
+
+// begin finds the play for a prompt, and counts it.
+func (s script) begin(prompt string) (place, error) {
+	for i := range s {
+		if p := &s[i]; (p.Times == 0 || p.begun < p.Times) && p.prompt.MatchString(prompt) {
+			p.begun++
+			return place{i, 0}, nil
+		}
+	}
+	return place{}, fmt.Errorf("no play fits the prompt %q", prompt)
+}
+
+// filled is a step with the places in its texts filled in.
+func (s script) filled(at place, r *Request) Step {
+	step := s[at.play].Steps[at.step]
+	pairs := []string{"{dir}", r.Dir}
+	for i, group := range s[at.play].prompt.FindStringSubmatch(r.Prompt) {
+		pairs = append(pairs, fmt.Sprintf("{%d}", i), group)
+	}
+	fill := strings.NewReplacer(pairs...)
+	step.Text = fill.Replace(step.Text)
+	tools := make([]Tool, len(step.Tools))
+	for i, t := range step.Tools {
+		tools[i] = Tool{Name: t.Name, Input: filledIn(t.Input, fill).(map[string]any)}
+	}
+	step.Tools = tools
+	return step
+}
+
+func filledIn(value any, fill *strings.Replacer) any {
+	switch v := value.(type) {
+	case string:
+		return fill.Replace(v)
+	case map[string]any:
+		filled := make(map[string]any, len(v))
+		for name, member := range v {
+			filled[name] = filledIn(member, fill)
+		}
+		return filled
+	case []any:
+		filled := make([]any, len(v))
+		for i, member := range v {
+			filled[i] = filledIn(member, fill)
+		}
+		return filled
+	}
+	return value
+}

@@ -1,0 +1,57 @@
+package dossier
+
+import (
+	"context"
+	"fmt"
+
+	"lockkeeper/internal/flow"
+)
+
+// AutoDecide does what a policy says with all that waits in a unit, in the name of
+// whoever chose the policy, and tells what it decided. Gaps wait for a person.
+func (b *Book) AutoDecide(ctx context.Context, unit string, p Policy, by string) (decided []Ref, err error) {
+	u, err := b.Unit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	note := "by the policy " + p.String()
+	var choices []Choice
+	for _, g := range u.Gates() {
+		switch {
+		case g.Ref.Kind == TopicKind && p.Topics:
+			err = b.RejectTopic(ctx, unit, g.Ref.Topic, "nobody is there to research it ("+note+")", by)
+		case g.Ref.Kind == ItemKind && p.Items():
+			item, _ := u.Item(g.Ref.Item)
+			choices = append(choices, Choice{Item: item.ID, Decision: p.Decide(item.Audited), Notes: note})
+		case g.Ref.Kind == PlanKind && p.Items():
+			err = b.ApprovePlan(ctx, unit, by)
+		case g.Ref.Kind == ReviewKind && p.Reviews:
+			err = b.ApproveReview(ctx, unit, g.Ref.Batch, by)
+		default:
+			continue
+		}
+		if err != nil {
+			return decided, fmt.Errorf("%s: %w", g.Ref, err)
+		}
+		decided = append(decided, g.Ref)
+	}
+	if len(choices) > 0 {
+		if err := b.Decide(ctx, unit, by, choices...); err != nil {
+			return nil, err // only items wait while items do
+		}
+	}
+	return decided, nil
+}
+
+// DecideAll gives one decision to items of several units, such as those that say the
+// same. Each unit is an act of its own; those that were decided are returned, also when
+// another one fails.
+func (b *Book) DecideAll(ctx context.Context, items []Ref, decision flow.Decision, notes, by string) (decided []Ref, err error) {
+	for _, r := range items {
+		if err := b.Decide(ctx, r.Unit, by, Choice{Item: r.Item, Decision: decision, Notes: notes}); err != nil {
+			return decided, fmt.Errorf("%s: %w", r, err)
+		}
+		decided = append(decided, r)
+	}
+	return decided, nil
+}

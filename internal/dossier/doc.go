@@ -1,0 +1,2 @@
+// Package dossier is under construction.
+package dossier

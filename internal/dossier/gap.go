@@ -1,0 +1,161 @@
+package dossier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
+)
+
+// Dismissed is the answer to a gap of which nothing is to be made.
+const Dismissed = "dismissed"
+
+// Gap is a change that no grant covered, with its number in the batch.
+type Gap struct {
+	flow.Gap
+	Number int `json:"number"` // from 1
+
+	set func(ctx context.Context, g flow.Gap) error // stores it where it was found
+}
+
+// Gaps lists the gaps of a batch in the order in which they were found.
+func (b *Batch) Gaps() (list []Gap) {
+	add := func(gaps []flow.Gap, set func(ctx context.Context, n int, g flow.Gap) error) {
+		for n, g := range gaps {
+			list = append(list, Gap{Gap: g, Number: len(list) + 1, set: func(ctx context.Context, g flow.Gap) error { return set(ctx, n, g) }})
+		}
+	}
+	keep := func(ctx context.Context, doc *sidecar.Doc, file string, value any) error {
+		_, err := b.pages.folder.Replace(ctx, doc, file, value, doc.About)
+		return err
+	}
+	if b.Applied != nil {
+		add(b.Applied.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
+			changed := *b.Applied
+			changed.Gaps = with(changed.Gaps, n, g)
+			return keep(ctx, b.pages.applied.doc, flow.ApplyFile, changed)
+		})
+	}
+	for _, checked := range []struct {
+		*flow.Checked
+		doc  *sidecar.Doc
+		file string
+	}{{b.Tested, b.pages.tests.doc, flow.TestFile}, {b.CI, b.pages.ci.doc, flow.CIFile}} {
+		if checked.Checked == nil {
+			continue
+		}
+		add(checked.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
+			changed := *checked.Checked
+			changed.Gaps = with(changed.Gaps, n, g)
+			return keep(ctx, checked.doc, checked.file, changed)
+		})
+	}
+	return list
+}
+
+func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
+	gaps = slices.Clone(gaps)
+	gaps[n] = g
+	return gaps
+}
+
+// DismissGap says that nothing is to be made of a gap.
+func (b *Book) DismissGap(ctx context.Context, unit, batch string, number int, by string) error {
+	return b.gap(ctx, "dismiss", unit, batch, number, by, func(_ *Unit, _ *Batch, g Gap) error {
+		if g.Answer != "" {
+			return answered("dismiss", unit, batch, g)
+		}
+		g.Answer, g.By = Dismissed, by
+		return g.set(ctx, g.Gap)
+	})
+}
+
+// FollowUpGap adds a batch to the plan that makes the change a gap is about, with a grant
+// for it. It waits for approval, and no other batch is disturbed.
+func (b *Book) FollowUpGap(ctx context.Context, unit, batch string, number int, by string) (id string, err error) {
+	err = b.gap(ctx, "follow up", unit, batch, number, by, func(u *Unit, is *Batch, g Gap) error {
+		if g.Answer != "" {
+			return answered("follow up", unit, batch, g)
+		}
+		follow := followUp(is, g)
+		proposed := u.proposals()
+		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.Title == follow.Title && p.Prompt == follow.Prompt })
+		if at >= 0 {
+			id = proposed[at].ID // whoever proposed it died before the gap knew
+		} else {
+			id = u.freeID()
+			follow.ID = id
+			if err := b.propose(ctx, u, append(proposed, follow), by); err != nil {
+				return err
+			}
+		}
+		g.Answer, g.By = id, by
+		return g.set(ctx, g.Gap)
+	})
+	return id, err
+}
+
+// TakeBackGap opens a gap again that was dismissed, or followed up by a batch that nobody
+// has approved.
+func (b *Book) TakeBackGap(ctx context.Context, unit, batch string, number int, by string) error {
+	return b.gap(ctx, "take back", unit, batch, number, by, func(u *Unit, _ *Batch, g Gap) error {
+		act := fmt.Sprintf("take back gap %s/%s/%d", unit, batch, number)
+		proposed := u.proposals()
+		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.ID == g.Answer })
+		switch {
+		case g.Answer == "":
+			return refused(act, "dismiss it or follow it up", "nobody has answered it")
+		case g.Answer != Dismissed && at < 0:
+			return refused(act, "look at that batch", "batch %s follows it up and is approved", g.Answer)
+		}
+		g.Answer, g.By = "", ""
+		if err := g.set(ctx, g.Gap); err != nil || at < 0 {
+			return err
+		}
+		return b.propose(ctx, u, slices.Delete(proposed, at, at+1), by)
+	})
+}
+
+func (b *Book) gap(ctx context.Context, act, unit, batch string, number int, by string, do func(*Unit, *Batch, Gap) error) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch(act+" a gap of", batch)
+		if err != nil {
+			return err
+		}
+		gaps := is.Gaps()
+		if number < 1 || number > len(gaps) {
+			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %d gaps", batch, unit, len(gaps)), Next: "use the number from the list of what waits"}
+		}
+		return do(u, is, gaps[number-1])
+	})
+}
+
+func answered(act, unit, batch string, g Gap) error {
+	return refused(fmt.Sprintf("%s gap %s/%s/%d", act, unit, batch, g.Number), "take that back first", "the answer of %s was: %s", g.By, g.Answer)
+}
+
+// followUp is a batch for what a gap is about.
+func followUp(of *Batch, g Gap) flow.Batch {
+	prompt := fmt.Sprintf("Batch %s (%s) made a change to %s in the phase %s that its grant did not cover: %s", of.ID, of.Title, g.Path, g.Phase, g.Reason)
+	if g.Rescue != "" {
+		prompt += "\nThe change is kept in " + g.Rescue + "."
+	}
+	return flow.Batch{Title: fmt.Sprintf("Follow up gap %s/%d: %s", of.ID, g.Number, g.Path), Items: []string{}, WriteTargets: flow.Targets([]string{g.Path}),
+		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}
+}
+
+// freeID is an id that no batch of the unit has or had.
+func (u *Unit) freeID() string {
+	last := 0
+	for _, b := range u.Batches {
+		if n, err := strconv.Atoi(strings.TrimPrefix(b.ID, "b")); err == nil {
+			last = max(last, n)
+		}
+	}
+	return "b" + strconv.Itoa(last+1)
+}

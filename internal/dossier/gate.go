@@ -1,0 +1,247 @@
+package dossier
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
+)
+
+// Gate is one thing that waits for a person.
+type Gate struct {
+	Ref   Ref       `json:"ref"`
+	Title string    `json:"title"` // what it is about, in a line
+	Since time.Time `json:"since"`
+	Facts []Fact    `json:"facts,omitempty"` // to decide on
+	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
+	Frees int       `json:"frees"`           // how many pieces of work go on then
+	Left  int       `json:"left"`            // how many answers that takes, this one included
+}
+
+// Fact is something to know.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Waiting lists all that needs a person in the units, in one queue: what lets most work go
+// on for the fewest answers first, then what waits longest.
+func (b *Book) Waiting(ctx context.Context, units []string) ([]Gate, error) {
+	var queue []Gate
+	for _, name := range units {
+		u, err := b.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		queue = append(queue, u.Gates()...)
+	}
+	findSame(queue)
+	slices.SortStableFunc(queue, func(a, b Gate) int {
+		return cmp.Or(cmp.Compare(b.Frees*a.Left, a.Frees*b.Left), a.Since.Compare(b.Since))
+	})
+	return queue, nil
+}
+
+// Gates lists what needs a person in one unit.
+func (u *Unit) Gates() (list []Gate) {
+	switch {
+	case u.Analysis != nil && u.Extract == nil:
+		list = u.topicGates()
+	case u.Audit != nil && u.Decisions == nil:
+		list = u.itemGates()
+	}
+	if u.Plan == nil {
+		return list
+	}
+	if proposed := u.proposals(); u.AwaitsReview || len(proposed) > 0 {
+		list = append(list, u.planGate(proposed))
+	}
+	for i := range u.Batches {
+		list = append(list, u.batchGates(&u.Batches[i])...)
+	}
+	return list
+}
+
+func (u *Unit) topicGates() (list []Gate) {
+	for _, t := range u.Topics {
+		if t.State == Pending {
+			list = append(list, Gate{Ref: Ref{Kind: TopicKind, Unit: u.Name, Topic: t.Slug}, Title: line(t.Prompt), Since: since(u.pages.analysis.doc),
+				Facts: []Fact{{"prompt", t.Prompt}, {"controller", u.Analysis.Purpose}}, Frees: 1})
+		}
+	}
+	return shared(list)
+}
+
+func (u *Unit) itemGates() (list []Gate) {
+	for _, i := range u.Items {
+		if i.Decision != "" {
+			continue
+		}
+		facts := []Fact{{"description", i.Description}, {"impact", string(i.Impact)}, {"effort", string(i.Effort)}, {"rationale", i.Rationale}}
+		if p := i.Prior; p != nil {
+			name, value := "decided before", fmt.Sprintf("%s on %s", p.Decision, stamp(p.At))
+			if p.Similar {
+				name, value = "decided before of a similar one", value+": "+p.Description
+			}
+			if p.Notes != "" {
+				value += " (" + p.Notes + ")"
+			}
+			facts = append(facts, Fact{name, value})
+		}
+		list = append(list, Gate{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: since(u.pages.audit.doc), Facts: facts, Frees: 1})
+	}
+	return shared(list)
+}
+
+// shared says of each gate that all of them have to be answered before work goes on.
+func shared(gates []Gate) []Gate {
+	for i := range gates {
+		gates[i].Left = len(gates)
+	}
+	return gates
+}
+
+func (u *Unit) planGate(proposed []flow.Batch) Gate {
+	batches, doc := u.Plan.Batches, u.pages.plan.doc
+	if u.Plan.Approved != nil {
+		batches, doc = nil, u.pages.proposed.doc
+	}
+	batches = append(slices.Clone(batches), proposed...)
+	g := Gate{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: fmt.Sprintf("%d batches to approve", len(batches)), Since: since(doc), Frees: len(batches), Left: 1}
+	for _, b := range batches {
+		g.Facts = append(g.Facts, Fact{b.ID, fmt.Sprintf("%s; items: %s; changes: %s", b.Title, orNone(b.Items), orNone(b.WriteTargets))})
+	}
+	for _, w := range u.Warnings {
+		g.Facts = append(g.Facts, Fact{"warning", w})
+	}
+	return g
+}
+
+func (u *Unit) batchGates(b *Batch) (list []Gate) {
+	if b.AwaitsReview {
+		list = append(list, Gate{Ref: Ref{Kind: ReviewKind, Unit: u.Name, Batch: b.ID}, Title: line(b.Title), Since: b.Review.At, Frees: 1 + u.behind(b.ID), Left: 1,
+			Facts: []Fact{{"summary", b.Applied.Summary}, {"files", orNone(paths(b.Review.Files))}, {"verification", b.Verification.Report},
+				{"fix attempts", fmt.Sprint(b.Tested.Fixes + b.CI.Fixes)}}})
+	}
+	for _, g := range b.Gaps() {
+		if g.Answer == "" {
+			list = append(list, Gate{Ref: Ref{Kind: GapKind, Unit: u.Name, Batch: b.ID, Gap: g.Number}, Title: g.Path, Since: g.At, Left: 1,
+				Facts: []Fact{{"reason", g.Reason}, {"phase", g.Phase}, {"planned by", g.Planned}, {"kept in", cmp.Or(g.Rescue, "nowhere")}}})
+		}
+	}
+	return list
+}
+
+// behind counts the batches that wait for one, directly or not.
+func (u *Unit) behind(id string) (n int) {
+	first := map[string]bool{id: true}
+	for _, b := range u.Batches { // each stands behind those it is after
+		if b.Status != flow.Complete && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
+			first[b.ID] = true
+			n++
+		}
+	}
+	return n
+}
+
+// findSame tells each item of the items of other units that say the same: one answer can
+// be given to all of them.
+func findSame(queue []Gate) {
+	words := map[string][]Ref{}
+	key := func(g Gate) string { return sidecar.Normalise(g.Facts[0].Value) }
+	for _, g := range queue {
+		if g.Ref.Kind == ItemKind {
+			words[key(g)] = append(words[key(g)], g.Ref)
+		}
+	}
+	for i, g := range queue {
+		if g.Ref.Kind == ItemKind {
+			queue[i].Same = slices.DeleteFunc(slices.Clone(words[key(g)]), func(r Ref) bool { return r == g.Ref })
+			queue[i].Frees += len(queue[i].Same)
+		}
+	}
+}
+
+func paths(files []flow.File) (list []string) {
+	for _, f := range files {
+		list = append(list, f.Path)
+	}
+	return list
+}
+
+func orNone(names []string) string { return cmp.Or(list(names), "none") }
+
+// line is the beginning of a text on one line.
+func line(text string) string {
+	const enough = 100
+	words := []rune(strings.Join(strings.Fields(text), " "))
+	if len(words) > enough {
+		return string(words[:enough-1]) + "…"
+	}
+	return string(words)
+}
+
+// Count is how many of all are done.
+type Count struct {
+	Done int `json:"done"`
+	All  int `json:"all"`
+}
+
+func (c *Count) add(done bool) {
+	c.All++
+	if done {
+		c.Done++
+	}
+}
+
+// Progress is how far units are. All is what is known by now: it grows while they are
+// analysed and planned.
+type Progress struct {
+	Units   Count `json:"units"`
+	Topics  Count `json:"topics"`
+	Items   Count `json:"items"`
+	Plans   Count `json:"plans"`
+	Batches Count `json:"batches"`
+	Reviews Count `json:"reviews"`
+	Gaps    Count `json:"gaps"`
+}
+
+// Progress counts how far units are.
+func (b *Book) Progress(ctx context.Context, units []string) (p Progress, err error) {
+	for _, name := range units {
+		u, err := b.Unit(ctx, name)
+		if err != nil {
+			return p, err
+		}
+		p.count(u)
+	}
+	return p, nil
+}
+
+func (p *Progress) count(u *Unit) {
+	p.Units.add(u.status == flow.Complete)
+	for _, t := range u.Topics {
+		p.Topics.add(t.State != Pending)
+	}
+	for _, i := range u.Items {
+		p.Items.add(i.Decision != "")
+	}
+	if u.Plan != nil {
+		p.Plans.add(!u.AwaitsReview)
+	}
+	for i := range u.Batches {
+		batch := &u.Batches[i]
+		p.Batches.add(batch.Status == flow.Complete)
+		if batch.Review != nil {
+			p.Reviews.add(batch.Review.State != Wanted)
+		}
+		for _, g := range batch.Gaps() {
+			p.Gaps.add(g.Answer != "")
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package dossier
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
+)
+
+// Documents of this package alone, beside those of the flow.
+const (
+	decisionsDraft = "decisions.draft.json" // decisions while some are missing
+	plansDraft     = "batches.draft.json"   // batches that were thought of while others run
+	notesFile      = "notes.json"
+	startedFile    = "started.json"  // of a batch
+	excludedFile   = "excluded.json" // of a screen
+)
+
+// Unit is where a unit stands: what of its documents counts.
+type Unit struct {
+	Name      string          `json:"name"`
+	Analysis  *flow.Analysis  `json:"analysis,omitempty"`
+	Topics    []Topic         `json:"topics,omitempty"`
+	Extract   *flow.Extract   `json:"extract,omitempty"`
+	Synthesis *flow.Synthesis `json:"synthesis,omitempty"`
+	Audit     *flow.Audit     `json:"audit,omitempty"`
+	Items     []Item          `json:"items,omitempty"`     // of the audit, then those that people added
+	Decisions *flow.Decisions `json:"decisions,omitempty"` // nil before every item is decided
+	Plan      *flow.Plan      `json:"plan,omitempty"`
+	Batches   []Batch         `json:"batches,omitempty"`  // of the plan, then those that wait to be taken up into it
+	Warnings  []string        `json:"warnings,omitempty"` // what is unwise in the plan
+	Malformed []Malformed     `json:"malformed,omitempty"`
+	Papers    []Paper         `json:"papers,omitempty"` // of every document that is there
+
+	// AwaitsReview: the batches are planned, and a person has to agree.
+	AwaitsReview bool `json:"awaits_review,omitempty"`
+
+	phase  string // that comes next; empty: none
+	status string
+
+	folder *sidecar.Folder
+	pages  pages
+}
+
+// pages are the documents of a unit, whether they count or not.
+type pages struct {
+	analysis  sheet[flow.Analysis]
+	texts     map[string]*sidecar.Text // by slug
+	extract   sheet[flow.Extract]
+	synthesis sheet[flow.Synthesis]
+	audit     sheet[flow.Audit]
+	draft     sheet[flow.Decisions]
+	decisions sheet[flow.Decisions]
+	plan      sheet[flow.Plan]
+	proposed  sheet[flow.Plan]
+	notes     sheet[notes]
+	batches   map[string]*batchPages // by id
+}
+
+// Phase names the phase that comes next, empty if there is none.
+func (u *Unit) Phase() string { return u.phase }
+
+// Status is the status that goes with it.
+func (u *Unit) Status() string { return u.status }
+
+// Batch finds a batch by its id.
+func (u *Unit) Batch(id string) (*Batch, bool) {
+	for i := range u.Batches {
+		if u.Batches[i].ID == id {
+			return &u.Batches[i], true
+		}
+	}
+	return nil, false
+}
+
+// Item finds an item by its id.
+func (u *Unit) Item(id string) (Item, bool) {
+	at := slices.IndexFunc(u.Items, func(i Item) bool { return i.ID == id })
+	if at < 0 {
+		return Item{}, false
+	}
+	return u.Items[at], true
+}
+
+// since is when a document was written, which is since when its successor is awaited.
+func since(doc *sidecar.Doc) time.Time {
+	if doc == nil {
+		return time.Time{}
+	}
+	return doc.About.WrittenAt
+}
+
+// Unit reads all that is known of a unit.
+func (b *Book) Unit(ctx context.Context, name string) (*Unit, error) {
+	u := &Unit{Name: name, folder: b.sidecar.Unit(name)}
+	if err := u.read(ctx); err != nil {
+		return nil, fmt.Errorf("unit %s: %w", name, err)
+	}
+	u.judge(b.flow)
+	return u, nil
+}
+
+// read reads the documents and judges nothing.
+func (u *Unit) read(ctx context.Context) error {
+	r, p := &reader{unit: u, folder: u.folder}, &u.pages
+	p.analysis = published[flow.Analysis](ctx, r, flow.AnalysisFile)
+	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
+	p.synthesis = published[flow.Synthesis](ctx, r, flow.SynthesizeFile)
+	p.audit = published[flow.Audit](ctx, r, flow.AuditFile)
+	// Of the draft and the decisions each is written before the other one goes, so whoever
+	// finds neither looks once more for the draft.
+	p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
+	p.decisions = published[flow.Decisions](ctx, r, flow.DecisionsFile)
+	if p.draft.missing() && p.decisions.missing() {
+		p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
+	}
+	// Batches go from the draft into the plan: in this order none is missed on the way.
+	p.proposed = private[flow.Plan](ctx, r, plansDraft)
+	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
+	p.notes = private[notes](ctx, r, notesFile)
+	if r.err == nil && p.analysis.value != nil {
+		p.texts = map[string]*sidecar.Text{}
+		for _, t := range p.analysis.value.Topics {
+			text, err := u.folder.ReadText(ctx, t.Slug)
+			if bad := (*sidecar.MalformedError)(nil); errors.As(err, &bad) {
+				u.malformed(bad)
+			} else if err != nil {
+				return err
+			}
+			p.texts[t.Slug] = text
+		}
+	}
+	p.batches = map[string]*batchPages{}
+	for _, plan := range []*flow.Plan{p.plan.value, p.proposed.value} {
+		if plan == nil {
+			continue
+		}
+		for _, batch := range plan.Batches {
+			p.batches[batch.ID] = r.batch(ctx, batch.ID)
+		}
+	}
+	return r.err
+}
+
+func (u *Unit) malformed(bad *sidecar.MalformedError) {
+	u.Malformed = append(u.Malformed, Malformed{Path: bad.Path, Line: bad.Line, Reason: bad.Reason})
+}
+
+// reader reads documents of one folder of a unit, until one cannot be read, and notes how
+// they came to be or what is wrong with them.
+type reader struct {
+	unit   *Unit
+	folder *sidecar.Folder
+	where  string // the folder, from that of the unit
+	err    error
+}
+
+// published reads a document that has a schema.
+func published[T any](ctx context.Context, r *reader, name string) sheet[T] {
+	return load[T](ctx, r, name, func(body []byte) error { return flow.Check(name, body) })
+}
+
+// private reads a document that only this package writes.
+func private[T any](ctx context.Context, r *reader, name string) sheet[T] {
+	return load[T](ctx, r, name, func(body []byte) error {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		return d.Decode(new(T))
+	})
+}
+
+// load reads a document. Missing and malformed ones have no value.
+func load[T any](ctx context.Context, r *reader, name string, check func(body []byte) error) (s sheet[T]) {
+	if r.err != nil {
+		return s
+	}
+	doc, err := r.folder.Read(ctx, name, check)
+	if errors.As(err, &s.bad) {
+		r.unit.malformed(s.bad)
+		return s
+	}
+	if err != nil || doc == nil {
+		r.err = err
+		return s
+	}
+	value := new(T)
+	if err := json.Unmarshal(doc.Body, value); err != nil {
+		r.err = fmt.Errorf("%s fits its schema and cannot be read: %w", doc.Path, err)
+		return s
+	}
+	paper := Paper{File: r.where + name, WrittenAt: doc.About.WrittenAt, By: doc.About.By}
+	for _, raw := range doc.About.Calls {
+		var call flow.Call
+		if err := json.Unmarshal(raw, &call); err != nil { // the document itself is whole
+			r.unit.malformed(&sidecar.MalformedError{Path: doc.Path, Reason: "a call in it cannot be read: " + err.Error()})
+			continue
+		}
+		paper.Calls = append(paper.Calls, call)
+	}
+	r.unit.Papers = append(r.unit.Papers, paper)
+	return sheet[T]{value: value, doc: doc}
+}

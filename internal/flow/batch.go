@@ -1,0 +1,177 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Digest is the SHA-256 of the definition of a batch. What was made from another
+// definition does not count for this one.
+func Digest(b Batch) string {
+	for _, list := range []*[]string{&b.Items, &b.WriteTargets} { // none is none, written null or []
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(fmt.Sprintf("flow: batch %s: %v", b.ID, err)) // it is made of texts
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Number makes a plan of an agent's answer: its batches get the ids b1, b2, …, and each
+// moves behind those it is after.
+func Number(p Plan) (Plan, error) {
+	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
+		return Plan{}, f.in("plan")
+	}
+	ordered, err := inOrder(p.Batches)
+	if err != nil {
+		return Plan{}, err
+	}
+	ids := map[string]string{}
+	for i, b := range ordered {
+		ids[b.ID] = fmt.Sprintf("b%d", i+1)
+	}
+	for i, b := range ordered {
+		b = copied(b)
+		b.ID, b.WriteTargets = ids[b.ID], Targets(b.WriteTargets)
+		for n, id := range b.After {
+			b.After[n] = ids[id]
+		}
+		ordered[i] = b
+	}
+	return Plan{Batches: ordered}, nil
+}
+
+func copied(b Batch) Batch {
+	for _, list := range []*[]string{&b.Items, &b.WriteTargets, &b.Reads, &b.After, &b.Tests} {
+		*list = slices.Clone(*list)
+	}
+	return b
+}
+
+// inOrder moves every batch behind those it is after, and leaves the order alone where it
+// can.
+func inOrder(batches []Batch) ([]Batch, error) {
+	known := map[string]bool{}
+	for _, b := range batches {
+		known[b.ID] = true
+	}
+	for _, b := range batches {
+		for _, id := range b.After {
+			if !known[id] {
+				return nil, wrong(b.ID, fmt.Sprintf("comes after %q, and there is no batch of that name", id), "name one of "+strings.Join(sortedKeys(known), ", "))
+			}
+		}
+	}
+	done := map[string]bool{}
+	ordered := make([]Batch, 0, len(batches))
+	for rest := slices.Clone(batches); len(rest) > 0; {
+		i := slices.IndexFunc(rest, func(b Batch) bool {
+			return !slices.ContainsFunc(b.After, func(id string) bool { return !done[id] })
+		})
+		if i < 0 {
+			return nil, &circleError{circle(rest)}
+		}
+		done[rest[i].ID] = true
+		ordered = append(ordered, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return ordered, nil
+}
+
+// circleError says that batches wait for each other.
+type circleError struct{ ids []string } // each comes after the next; the last is the first
+
+func (e *circleError) Error() string {
+	return withNext("each of these comes after the next: "+strings.Join(e.ids, ", "), "take one of the dependencies out")
+}
+
+// Code implements the classing of lockkeeper.CodeOf.
+func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
+
+// circle finds batches that wait for each other among some that all wait.
+func circle(waiting []Batch) []string {
+	after := map[string]string{}
+	for _, b := range waiting {
+		for _, id := range b.After {
+			if slices.ContainsFunc(waiting, func(w Batch) bool { return w.ID == id }) {
+				after[b.ID] = id
+				break
+			}
+		}
+	}
+	var path []string
+	for id := waiting[0].ID; ; id = after[id] {
+		if i := slices.Index(path, id); i >= 0 {
+			return append(path[i:], id)
+		}
+		path = append(path, id)
+	}
+}
+
+// CheckPlan holds a plan against the items that are to be done: each in one batch, nothing
+// else, dependencies first, targets that are files. What is merely unwise is a warning.
+func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
+	if f := checkBatches(p); f != nil {
+		return nil, f.in("plan")
+	}
+	open := map[string]*Decided{}
+	for i := range todo {
+		if todo[i].Decision == Todo {
+			open[todo[i].ID] = &todo[i]
+		}
+	}
+	var problems []error
+	planned := map[string]bool{}
+	for _, b := range p.Batches {
+		if len(b.Items) == 0 {
+			problems = append(problems, wrong(b.ID, "a batch with nothing to do", "give it an item, or take it out"))
+		}
+		if len(b.WriteTargets) == 0 {
+			problems = append(problems, wrong(b.ID, "a batch without write targets could change nothing", "name the files that it will change"))
+		}
+		for _, id := range b.Items {
+			planned[id] = true
+			it := open[id]
+			switch {
+			case it == nil:
+				problems = append(problems, wrong(id, fmt.Sprintf("batch %s does it, and it is no TODO", b.ID), "take it out of the batch, or decide that it is to be done"))
+			case it.Effort == High && len(b.Items) > 1:
+				warnings = append(warnings, fmt.Sprintf("item %s is of high effort and shares batch %s with %d others", id, b.ID, len(b.Items)-1))
+			}
+		}
+	}
+	for _, id := range sortedKeys(open) {
+		if !planned[id] {
+			problems = append(problems, wrong(id, "to be done, and in no batch", "put it into one"))
+		}
+	}
+	return append(warnings, overlaps(p)...), errors.Join(problems...)
+}
+
+// overlaps names files that several batches change.
+func overlaps(p Plan) (warnings []string) {
+	by := map[string][]string{}
+	for _, b := range p.Batches {
+		for _, target := range Targets(b.WriteTargets) {
+			by[target] = append(by[target], b.ID)
+		}
+	}
+	for _, target := range sortedKeys(by) {
+		if ids := by[target]; len(ids) > 1 {
+			warnings = append(warnings, fmt.Sprintf("%s is changed by %s, which will wait for each other", target, strings.Join(ids, ", ")))
+		}
+	}
+	return warnings
+}

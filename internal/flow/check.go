@@ -1,0 +1,196 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Check holds a document against its schema, by its file name, and against what a schema
+// cannot say. A document that is refused counts as not written.
+func Check(file string, body []byte) error {
+	if err := fits(file, file, body); err != nil {
+		return err
+	}
+	switch file {
+	case AnalysisFile:
+		return checkAs(file, body, checkAnalysis)
+	case ExtractFile:
+		return checkAs(file, body, func(e Extract) *fault {
+			return unique("items", e.Items, func(it Possible) string { return it.ID })
+		})
+	case SynthesizeFile:
+		return checkAs(file, body, func(s Synthesis) *fault {
+			return uniqueIn(s.Items, func(it Ready) string { return it.ID }, s.Dropped)
+		})
+	case AuditFile:
+		return checkAs(file, body, func(a Audit) *fault {
+			return uniqueIn(a.Items, func(it Audited) string { return it.ID }, a.Dropped)
+		})
+	case DecisionsFile:
+		return checkAs(file, body, func(d Decisions) *fault {
+			return unique("items", d.Items, func(it Decided) string { return it.ID })
+		})
+	case BatchesFile:
+		return checkAs(file, body, checkBatches)
+	case ApplyFile:
+		return checkAs(file, body, func(a Applied) *fault { return checkFiles(a.Files) })
+	case TestFile, CIFile:
+		return checkAs(file, body, func(c Checked) *fault { return checkFiles(c.Files) })
+	case VerificationFile:
+		return checkAs(file, body, func(v Verification) *fault { return checkFiles(v.Files) })
+	case ReviewFile:
+		return checkAs(file, body, func(r Review) *fault { return checkFiles(r.Files) })
+	case LandedFile:
+		return checkAs(file, body, func(l Landed) *fault { return checkFiles(l.Files) })
+	case ScreenFile:
+		return checkAs(file, body, func(d ScreenDoc) *fault { return checkTargets(d.WriteTargets, "write_targets") })
+	case manifestFile:
+		_, err := ReadManifest(file, body)
+		return err
+	}
+	return fmt.Errorf("flow: %s has a schema and no rules", file)
+}
+
+// checkAs reads a document that fits its schema and applies the rules for its type.
+func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
+	var doc T
+	if err := json.Unmarshal(body, &doc); err != nil { // a date that is none, a number that is too large
+		e := &PlaceError{File: file, Err: err}
+		var at *json.UnmarshalTypeError
+		if errors.As(err, &at) {
+			e.Member = at.Field
+			e.Line, e.Column = position(body, at.Offset-1)
+		}
+		return e
+	}
+	if f := rules(doc); f != nil {
+		return f.placed(file, body)
+	}
+	return nil
+}
+
+// unique finds an id that two elements of a list have.
+func unique[T any](member string, list []T, id func(T) string) *fault {
+	seen := map[string]int{}
+	for i, it := range list {
+		if first, twice := seen[id(it)]; twice {
+			return faultAt(fmt.Errorf("%q is the id of %s/%d already; next: give each its own", id(it), member, first), member, i)
+		}
+		seen[id(it)] = i
+	}
+	return nil
+}
+
+// uniqueIn finds an id that two items have, or one that was kept and dropped.
+func uniqueIn[T any](items []T, id func(T) string, dropped []Dropped) *fault {
+	if f := unique("items", items, id); f != nil {
+		return f
+	}
+	if f := unique("dropped", dropped, func(d Dropped) string { return d.ID }); f != nil {
+		return f
+	}
+	for i, d := range dropped {
+		if at := slices.IndexFunc(items, func(it T) bool { return id(it) == d.ID }); at >= 0 {
+			return faultAt(fmt.Errorf("%q is dropped here and kept in items/%d; next: decide on one", d.ID, at), "dropped", i)
+		}
+	}
+	return nil
+}
+
+func checkAnalysis(a Analysis) *fault {
+	for i, file := range a.Files {
+		if _, err := readable(file); err != nil {
+			return faultAt(err, "files", i)
+		}
+	}
+	slugs := map[string]int{}
+	for i, t := range a.Topics {
+		if first, twice := slugs[t.Slug]; twice && t.Slug != "" {
+			return faultAt(fmt.Errorf("%q is the slug of research_topics/%d already; next: give each its own", t.Slug, first), "research_topics", i, "slug")
+		}
+		slugs[t.Slug] = i
+	}
+	return nil
+}
+
+func checkFiles(files []File) *fault {
+	for i, f := range files {
+		if _, err := readable(f.Path); err != nil {
+			return faultAt(err, "files", i, "path")
+		}
+	}
+	return unique("files", files, func(f File) string { return f.Path })
+}
+
+func checkTargets(targets []string, place ...any) *fault {
+	for i, target := range targets {
+		if _, err := writable(target); err != nil {
+			return faultAt(err, append(slices.Clone(place), i)...)
+		}
+	}
+	return nil
+}
+
+// checkBatches is what holds of the batches of any flow.
+func checkBatches(p Plan) *fault {
+	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
+		return f
+	}
+	in := map[string]string{} // item to batch
+	before := map[string]bool{}
+	for i, b := range p.Batches {
+		if f := checkTargets(b.WriteTargets, "batches", i, "write_targets"); f != nil {
+			return f
+		}
+		for n, read := range b.Reads {
+			if _, err := readable(read); err != nil {
+				return faultAt(err, "batches", i, "reads", n)
+			}
+		}
+		for n, item := range b.Items {
+			if other, twice := in[item]; twice {
+				return faultAt(fmt.Errorf("item %q of batch %s is in batch %s already; next: leave it in one", item, b.ID, other), "batches", i, "items", n)
+			}
+			in[item] = b.ID
+		}
+		for n, id := range b.After {
+			if !before[id] {
+				return faultAt(fmt.Errorf("batch %s comes after %q, and no batch before it is called that; next: name an earlier batch, or change the order", b.ID, id), "batches", i, "after", n)
+			}
+		}
+		before[b.ID] = true
+	}
+	return nil
+}
+
+// CheckSynthesis holds that a synthesis speaks of the possible items, and of each once.
+func CheckSynthesis(s Synthesis, e Extract) error {
+	if f := uniqueIn(s.Items, func(it Ready) string { return it.ID }, s.Dropped); f != nil {
+		return f.in("synthesis")
+	}
+	open := map[string]bool{}
+	for _, it := range e.Items {
+		open[it.ID] = true
+	}
+	said := map[string]bool{}
+	for _, it := range s.Items {
+		said[it.ID] = true
+	}
+	for _, d := range s.Dropped {
+		said[d.ID] = true
+	}
+	var problems []error
+	for _, id := range sortedKeys(said) {
+		if !open[id] {
+			problems = append(problems, wrong(id, "no possible item has this id", "use the ids of the possible items"))
+		}
+	}
+	for _, it := range e.Items {
+		if !said[it.ID] {
+			problems = append(problems, wrong(it.ID, "neither kept nor dropped", "say of each possible item what becomes of it"))
+		}
+	}
+	return errors.Join(problems...)
+}

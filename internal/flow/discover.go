@@ -1,0 +1,164 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"lockkeeper"
+)
+
+// DiscoverOptions say what to look for.
+type DiscoverOptions struct {
+	Glob     string   // such as app/controllers/**/*_controller.rb
+	Excludes []string // names or patterns: application_controller, blog/posts, admin/**
+	TestPath string   // the test of a controller, with the words of a Layout; empty: none
+	Layout   Layout   // of views, models and what else; its Controller is not used
+}
+
+// Found is one controller.
+type Found struct {
+	Name   string   `json:"name"`   // blog/posts
+	Module string   `json:"module"` // blog
+	File   string   `json:"file"`
+	Views  string   `json:"views,omitempty"` // where its views are, or would be
+	Test   string   `json:"test,omitempty"`  // where its test is, or would be
+	Files  []string `json:"files"`           // what is there of it: where to begin to read
+}
+
+// Discover lists the controllers of a tree by name. What cannot be worked on (a link out
+// of the root, a name with a line break in it) is left out and named in the error, beside
+// which the rest is returned. Links to directories are not followed.
+func Discover(fsys fs.FS, o DiscoverOptions) ([]Found, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.Glob = path.Clean(o.Glob)
+	matches, err := doublestar.Glob(fsys, o.Glob, doublestar.WithNoFollow(), doublestar.WithFailOnIOErrors())
+	if err != nil {
+		return nil, fmt.Errorf("discovery of %s: %w", o.Glob, err)
+	}
+	slices.Sort(matches)
+	base, _ := doublestar.SplitPattern(o.Glob)
+	var found []Found
+	var problems []error
+	files := map[string]string{}
+	for _, file := range matches {
+		name := o.name(base, file)
+		if o.excluded(base, file, name) {
+			continue
+		}
+		regular, err := workable(fsys, file)
+		if err == nil && regular && files[name] != "" {
+			err = refusedFile(file, fmt.Sprintf("it would be called %s, as %s is", name, files[name]), "make the glob narrower, or exclude one of them")
+		}
+		if err != nil {
+			problems = append(problems, err)
+		} else if regular {
+			files[name] = file
+			found = append(found, o.found(fsys, name, file))
+		}
+	}
+	slices.SortFunc(found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
+	return found, errors.Join(problems...)
+}
+
+func refusedFile(file, reason, next string) error {
+	return &lockkeeper.InputError{Field: "controller", Value: file, Reason: reason, Next: next}
+}
+
+func (o DiscoverOptions) check() error {
+	for _, p := range append([]string{o.Glob}, o.Excludes...) {
+		if !doublestar.ValidatePattern(p) {
+			return &lockkeeper.InputError{Field: "glob", Value: p, Reason: "not a pattern", Next: "write it like app/controllers/**/*_controller.rb"}
+		}
+	}
+	if _, err := readable(o.Glob); err != nil || strings.HasSuffix(o.Glob, "/") {
+		return &lockkeeper.InputError{Field: "discovery glob", Value: o.Glob, Reason: "not the pattern of files inside of the root", Next: "write it like app/controllers/**/*_controller.rb"}
+	}
+	if _, err := readable(expand(o.TestPath, "name")); err != nil && o.TestPath != "" {
+		return &lockkeeper.InputError{Field: "test path", Value: o.TestPath, Reason: "not a path inside of the root", Next: "write it like test/controllers/{controller}_controller_test.rb"}
+	}
+	return nil
+}
+
+// name is what the glob leaves of a path: without its fixed beginning and without what
+// follows its last star.
+func (o DiscoverOptions) name(base, file string) string {
+	rest := below(base, file)
+	suffix := o.Glob[strings.LastIndexByte(o.Glob, '*')+1:]
+	if name, ok := strings.CutSuffix(rest, suffix); ok && name != "" && !strings.HasSuffix(name, "/") && strings.Contains(o.Glob, "*") {
+		return name
+	}
+	return strings.TrimSuffix(rest, path.Ext(rest))
+}
+
+func below(base, file string) string {
+	if base == "." {
+		return file
+	}
+	return strings.TrimPrefix(file, base+"/")
+}
+
+// excluded holds the name, the path without its ending and the last part of that against
+// the excludes: application_controller is every application_controller.rb.
+func (o DiscoverOptions) excluded(base, file, name string) bool {
+	rest := below(base, file)
+	bare := strings.TrimSuffix(rest, path.Ext(rest))
+	for _, pattern := range o.Excludes {
+		for _, called := range []string{name, bare, path.Base(bare), file} {
+			if doublestar.MatchUnvalidated(pattern, called) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// workable reports whether a path is a regular file, and refuses one that nobody could
+// work on. A link counts for what it leads to, which has to be inside of the root.
+func workable(fsys fs.FS, file string) (regular bool, err error) {
+	if _, err := readable(file); err != nil || strings.ContainsFunc(file, isControl) {
+		return false, refusedFile(file, "its name has a control character or bytes that are no text", "rename it, or exclude it")
+	}
+	at := file
+	for range 40 { // as many links as Linux follows
+		info, err := fs.Lstat(fsys, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != file:
+			return false, refusedFile(file, "a link to "+at+", which does not exist", "correct the link, or exclude it")
+		case err != nil:
+			return false, fmt.Errorf("discovery of %s: %w", file, err)
+		case info.Mode()&fs.ModeSymlink == 0:
+			return info.Mode().IsRegular(), nil
+		}
+		to, err := fs.ReadLink(fsys, at)
+		if err != nil {
+			return false, fmt.Errorf("discovery of %s: %w", file, err)
+		}
+		next := path.Join(path.Dir(at), to)
+		if path.IsAbs(to) || !fs.ValidPath(next) {
+			return false, refusedFile(file, "a link out of the root, to "+to, "put the file itself there, or exclude it")
+		}
+		at = next
+	}
+	return false, refusedFile(file, "a link that leads to itself", "correct the link, or exclude it")
+}
+
+func (o DiscoverOptions) found(fsys fs.FS, name, file string) Found {
+	f := Found{Name: name, File: file, Views: expand(o.Layout.Views, name), Test: expand(o.TestPath, name)}
+	if dir := path.Dir(name); dir != "." {
+		f.Module = dir
+	}
+	for _, part := range append(o.Layout.of(name, file), f.Test) {
+		if _, err := fs.Stat(fsys, strings.TrimSuffix(part, "/")); part != "" && err == nil && !slices.Contains(f.Files, part) {
+			f.Files = append(f.Files, part)
+		}
+	}
+	return f
+}

@@ -1,0 +1,166 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Manifest is the screens of a codebase, kept by people.
+type Manifest struct {
+	Screens []ScreenEntry `json:"screens"`
+}
+
+// ScreenEntry is one screen of a manifest.
+type ScreenEntry struct {
+	Name             string   `json:"name"`
+	Module           string   `json:"module"`
+	Controller       string   `json:"controller"`
+	PrimaryAction    string   `json:"primary_action"`
+	SecondaryActions []string `json:"secondary_actions"`
+	ReadsFrom        []string `json:"reads_from"`
+}
+
+// Unit is the controller with its module, such as blog/posts.
+func (s ScreenEntry) Unit() string {
+	if s.Module == "" || strings.HasPrefix(s.Controller, s.Module+"/") {
+		return s.Controller
+	}
+	return s.Module + "/" + s.Controller
+}
+
+// ID names the screen in the whole manifest.
+func (s ScreenEntry) ID() string { return s.Unit() + "/" + s.Name }
+
+// ReadManifest reads a manifest, which messages call name. All that is wrong with its
+// entries is said at once.
+func ReadManifest(name string, text []byte) (*Manifest, error) {
+	if err := fits(manifestFile, name, text); err != nil {
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, notJSON(name, text, err)
+	}
+	var problems []error
+	report := func(err error, place ...any) {
+		problems = append(problems, faultAt(err, append([]any{"screens"}, place...)...).placed(name, text))
+	}
+	seen := map[string]int{}
+	for i, s := range m.Screens {
+		for _, name := range []struct{ member, value string }{{"module", s.Module}, {"controller", s.Controller}} {
+			if clean, err := readable(name.value); name.value != "" && (err != nil || clean != name.value || strings.HasSuffix(clean, "/") || clean == ".") {
+				report(wrong(name.value, "not a plain name", "write it like blog or posts"), i, name.member)
+			}
+		}
+		if strings.ContainsFunc(s.Name, isControl) {
+			report(wrong(s.Name, "a control character in it", "write the name on one line"), i, "name")
+		}
+		if first, twice := seen[s.ID()]; twice {
+			report(fmt.Errorf("screen %q of controller %s is screens/%d already; next: keep one of them", s.Name, s.Unit(), first), i)
+		}
+		seen[s.ID()] = i
+		for n, path := range s.ReadsFrom {
+			if _, err := readable(path); err != nil {
+				report(err, i, "reads_from", n)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return &m, nil
+}
+
+// ScreenGroup is the screens of one controller.
+type ScreenGroup struct {
+	Unit    string        `json:"controller"` // with its module
+	Module  string        `json:"module"`
+	Screens []ScreenEntry `json:"screens"`
+}
+
+// Controllers groups the screens by controller, both in the order of the manifest.
+func (m *Manifest) Controllers() []ScreenGroup {
+	var groups []ScreenGroup
+	at := map[string]int{}
+	for _, s := range m.Screens {
+		i, known := at[s.Unit()]
+		if !known {
+			i = len(groups)
+			at[s.Unit()] = i
+			groups = append(groups, ScreenGroup{Unit: s.Unit(), Module: s.Module})
+		}
+		groups[i].Screens = append(groups[i].Screens, s)
+	}
+	return groups
+}
+
+// Scopes of what several screens read.
+const (
+	ModuleScope = "module"
+	AppScope    = "app"
+)
+
+// SharedRead is a path that more than one screen depends on. Merges that change it will
+// meet there.
+type SharedRead struct {
+	Path    string   `json:"path"`
+	Scope   string   `json:"scope"`
+	Screens []string `json:"screens"`
+}
+
+// Shared lists what more than one screen declares in reads_from, by itself or by naming a
+// directory above it.
+func (m *Manifest) Shared() []SharedRead {
+	readers := map[string][]int{} // path without its slash to screens
+	spelling := map[string]string{}
+	for i, s := range m.Screens {
+		for _, path := range Targets(s.ReadsFrom) {
+			bare := strings.TrimSuffix(path, "/")
+			if !slices.Contains(readers[bare], i) {
+				readers[bare] = append(readers[bare], i)
+			}
+			spelling[bare] = max(spelling[bare], path)
+		}
+	}
+	var shared []SharedRead
+	for _, path := range sortedKeys(readers) {
+		all := slices.Clone(readers[path])
+		for above, ok := lockkeeper.Parent(path); ok; above, ok = lockkeeper.Parent(above) {
+			all = append(all, readers[above]...)
+		}
+		slices.Sort(all)
+		if all = slices.Compact(all); len(all) < 2 {
+			continue
+		}
+		s := SharedRead{Path: spelling[path], Scope: ModuleScope}
+		for _, i := range all {
+			s.Screens = append(s.Screens, m.Screens[i].ID())
+			if m.Screens[i].Module != m.Screens[all[0]].Module {
+				s.Scope = AppScope
+			}
+		}
+		shared = append(shared, s)
+	}
+	return shared
+}
+
+// ScreenDoc is what an agent found on a screen. Findings are texts or objects.
+type ScreenDoc struct {
+	Screen       string            `json:"screen"`
+	Findings     []json.RawMessage `json:"findings"`
+	WriteTargets []string          `json:"write_targets"`
+}
+
+// Aggregate is the write targets of a controller: those of all its screens.
+func Aggregate(docs []ScreenDoc) (targets []string) {
+	lists := make([][]string, len(docs))
+	for i, d := range docs {
+		lists[i] = d.WriteTargets
+	}
+	return Targets(lists...)
+}

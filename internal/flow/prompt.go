@@ -1,0 +1,201 @@
+package flow
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"lockkeeper"
+)
+
+//go:embed prompts/*.md
+var embedded embed.FS
+
+// Ask is what a prompt is made of. Each template takes what it needs.
+type Ask struct {
+	Phase string // what the agent is called for: the first word of the prompt
+	Name  string // unit, or unit/batch
+
+	Files    []string // where to look
+	Batch    *Batch
+	Items    []Decided
+	Analysis string // JSON
+	Possible string // JSON
+	Todo     string // JSON
+	Docs     string // JSON: what was found on screens
+	Research []ResearchText
+	Screen   *ScreenEntry
+	Diff     string
+	Failure  string   // what a command said
+	Attempt  int      // of Max
+	Max      int      // 0: no limit is known
+	Notes    []string // what people, or an earlier attempt, have to say
+	Answer   string   // what form the answer has; empty: that of the template's schema
+}
+
+// ResearchText is the answer to a research topic.
+type ResearchText struct{ Prompt, Text string }
+
+// partials are templates that others include.
+func partials() []string { return []string{"reading", "writing", "ending"} }
+
+// promptAnswers names the schema of the answer to each prompt.
+func promptAnswers() map[string]string {
+	set := map[string]string{}
+	for _, f := range []Flow{Controllers(), Screens(), Tasks()} {
+		for _, p := range f.Phases {
+			if p.Prompt != "" {
+				set[p.Prompt] = p.Answer
+			}
+		}
+	}
+	return set
+}
+
+// Prompts is the templates of what agents are asked.
+type Prompts struct{ set *template.Template }
+
+// NewPrompts takes the built-in templates, and in place of them those of the same names
+// in override; nil: none.
+func NewPrompts(override fs.FS) (*Prompts, error) {
+	known := append(sortedKeys(promptAnswers()), partials()...)
+	slices.Sort(known)
+	p := &Prompts{template.New("").Funcs(template.FuncMap{"fence": fence, "json": indented, "lines": lines})}
+	for _, name := range known {
+		text, err := embedded.ReadFile("prompts/" + name + ".md")
+		if err != nil {
+			return nil, fmt.Errorf("built-in prompt %s: %w", name, err)
+		}
+		if err := p.parse(name+".md", text); err != nil {
+			return nil, fmt.Errorf("built-in prompt: %w", err)
+		}
+	}
+	if override == nil {
+		return p, nil
+	}
+	return p, p.override(override, known)
+}
+
+func (p *Prompts) override(from fs.FS, known []string) error {
+	entries, err := fs.ReadDir(from, ".")
+	if err != nil {
+		return fmt.Errorf("directory of prompts: %w", err)
+	}
+	var problems []error
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".md")
+		if !ok || e.IsDir() || !slices.Contains(known, name) {
+			problems = append(problems, &lockkeeper.InputError{Field: "prompt", Value: e.Name(), Reason: "no prompt is called that",
+				Next: "take it out of the directory, or call it one of " + strings.Join(known, ".md, ") + ".md"})
+			continue
+		}
+		text, err := fs.ReadFile(from, e.Name())
+		if err == nil {
+			err = p.parse(e.Name(), text)
+		}
+		if err != nil {
+			problems = append(problems, &lockkeeper.InputError{Field: "prompt", Value: e.Name(), Reason: err.Error(), Next: "correct the template"})
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return p.tryAll()
+}
+
+// parse takes a template without the end of its last line, which would leave a hole where
+// it is included.
+func (p *Prompts) parse(name string, text []byte) error {
+	_, err := p.set.New(name).Parse(strings.TrimRight(string(text), "\n"))
+	return err
+}
+
+// tryAll finds names in templates that nothing has, before an agent is waiting for them.
+func (p *Prompts) tryAll() error {
+	full := Ask{Phase: "trial", Name: "trial", Files: []string{"a"}, Batch: &Batch{}, Items: []Decided{{}}, Analysis: "{}", Possible: "{}", Todo: "{}", Docs: "{}",
+		Research: []ResearchText{{}}, Screen: &ScreenEntry{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}
+	var problems []error
+	for _, name := range sortedKeys(promptAnswers()) {
+		if _, err := p.Render(name, full); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Names lists the prompts.
+func (p *Prompts) Names() []string { return sortedKeys(promptAnswers()) }
+
+// Render writes a prompt. Its first line is "# <phase> <name>".
+func (p *Prompts) Render(name string, a Ask) (string, error) {
+	answer, ok := promptAnswers()[name]
+	if !ok {
+		return "", &lockkeeper.InputError{Field: "prompt", Value: name, Reason: "unknown", Next: "use one of " + strings.Join(p.Names(), ", ")}
+	}
+	heading := "# " + a.Phase + " " + a.Name
+	if a.Phase == "" || a.Name == "" || strings.ContainsFunc(heading, isControl) {
+		return "", &lockkeeper.InputError{Field: "heading of a prompt", Value: heading, Reason: "not a phase and a name on one line", Next: "name both"}
+	}
+	if a.Answer == "" {
+		a.Answer = "One JSON object that fits this schema, and nothing around it:\n\n" + fence("json", string(AnswerSchema(answer)))
+	}
+	var b strings.Builder
+	b.WriteString(heading + "\n\n")
+	if err := p.set.ExecuteTemplate(&b, name+".md", a); err != nil {
+		return "", &lockkeeper.InputError{Field: "prompt", Value: name + ".md", Reason: err.Error(), Next: "correct the template"}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n", nil
+}
+
+// fence puts text between fences that are longer than any in it, so that nothing in it
+// can end them.
+func fence(language, text string) string {
+	longest, run := 2, 0
+	for _, r := range text {
+		if r == '`' {
+			run++
+		} else {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	mark := strings.Repeat("`", longest+1)
+	return mark + language + "\n" + strings.TrimRight(text, "\n") + "\n" + mark
+}
+
+// indented is a value, or the text of one, as JSON for a reader.
+func indented(value any) (string, error) {
+	if text, ok := value.(string); ok {
+		if !json.Valid([]byte(text)) {
+			return text, nil
+		}
+		value = json.RawMessage(text)
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(value)
+	return b.String(), err
+}
+
+// lines is a list, one to a line. A path with a line break in it is quoted.
+func lines(list []string) string {
+	shown := make([]string, len(list))
+	for i, s := range list {
+		shown[i] = path.Clean(s)
+		if strings.HasSuffix(s, "/") {
+			shown[i] += "/"
+		}
+		if strings.ContainsFunc(s, isControl) {
+			shown[i] = fmt.Sprintf("%q", s)
+		}
+	}
+	return strings.Join(shown, "\n")
+}

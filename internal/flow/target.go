@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"lockkeeper"
+)
+
+// readable gives a path its shortest spelling: relative to the root and below it, or the
+// root itself. It keeps the slash behind a directory.
+func readable(spelling string) (string, error) {
+	refuse := func(reason string) (string, error) {
+		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: "give a path relative to the root and inside of it"}
+	}
+	switch {
+	case strings.TrimSpace(spelling) == "":
+		return refuse("empty")
+	case strings.HasPrefix(spelling, "/"):
+		return refuse("not relative to the root")
+	case slices.Contains(strings.Split(spelling, "/"), ".."):
+		return refuse("a path with ..")
+	case strings.ContainsFunc(spelling, isControl):
+		return refuse("a control character in it")
+	}
+	clean := path.Clean(spelling)
+	if err := (lockkeeper.Target{Kind: lockkeeper.File, Path: clean}).Validate(); clean != "." && err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(spelling, "/") && clean != "." {
+		clean += "/"
+	}
+	return clean, nil
+}
+
+// writable is readable for what is to be changed: it has to be a file, and not one of
+// the reserved names at the top of the root.
+func writable(spelling string) (string, error) {
+	clean, err := readable(spelling)
+	if err != nil {
+		return "", err
+	}
+	switch top, _, _ := strings.Cut(clean, "/"); {
+	case clean == "." || strings.HasSuffix(clean, "/") || strings.HasSuffix(spelling, "/."):
+		return "", &lockkeeper.OverLockError{Path: spelling, Policy: "agent"}
+	case top == ".git" || top == ".lockkeeper":
+		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: top + " is nobody's to change", Next: "leave it out"}
+	}
+	return clean, nil
+}
+
+// Targets is the union of lists of paths, each in its shortest spelling once, sorted. A
+// path that may not be written to stays as it is spelled, for the lock request to refuse.
+func Targets(lists ...[]string) []string {
+	all := []string{}
+	for _, list := range lists {
+		for _, spelling := range list {
+			if clean, err := readable(spelling); err == nil {
+				spelling = clean
+			}
+			all = append(all, spelling)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// isControl also finds bytes that are no text, which would spoil a line as well.
+func isControl(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }

@@ -1,0 +1,125 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TaskPlan is a file of tasks that a person wants done.
+type TaskPlan struct {
+	Agent string   // who does them, unless a task says otherwise
+	Tests []string // commands that have to pass, unless a task has its own
+	Tasks []Task
+}
+
+// Task is one of them.
+type Task struct {
+	Name       string
+	Prompt     string // what is to be done
+	PromptFile string // or the file that says it; whoever reads the plan fills in Prompt
+	Reads      []string
+	Writes     []string
+	After      []string
+	Tests      []string
+	Agent      string
+	Line       int // of the file
+}
+
+// Plan is the batches of the tasks, each behind those it is after. Whoever wrote the file
+// approved it.
+func (p *TaskPlan) Plan(approvedBy string, at time.Time) Plan {
+	batches := make([]Batch, len(p.Tasks))
+	for i, t := range p.Tasks {
+		batches[i] = Batch{ID: t.Name, Title: t.Name, Items: []string{}, WriteTargets: Targets(t.Writes), Reads: Targets(t.Reads),
+			After: t.After, Prompt: t.Prompt, Tests: t.Tests, Agent: t.Agent}
+		if len(t.Tests) == 0 {
+			batches[i].Tests = slices.Clone(p.Tests)
+		}
+		if t.Agent == "" {
+			batches[i].Agent = p.Agent
+		}
+	}
+	if ordered, err := inOrder(batches); err == nil { // a plan that was read has no circle
+		batches = ordered
+	}
+	return Plan{Batches: batches, Approved: &Approval{By: approvedBy, At: at}}
+}
+
+var taskName = regexp.MustCompile(idForm)
+
+// check finds what is wrong with the tasks of a file beyond its form.
+func (f *planText) check(file string) error {
+	var problems []error
+	report := func(at spot, member, reason, next string) {
+		problems = append(problems, at.wrong(file, member, errors.New(withNext(reason, next))))
+	}
+	if len(f.Tasks) == 0 {
+		report(spot{}, "tasks", "there are none", "add a task with name, prompt and writes")
+	}
+	lines := map[string]int{}
+	for _, t := range f.Tasks {
+		name := t.Name.value
+		switch first, twice := lines[name]; {
+		case name == "":
+			report(t.spot(), "task", "it has no name", "give it one")
+			continue
+		case !taskName.MatchString(name):
+			report(t.Name.spot, name, "not a name: letters, digits, dots, dashes and underscores, at most 100", "")
+		case twice:
+			report(t.Name.spot, name, fmt.Sprintf("the task in line %d has this name", first), "give each its own")
+		}
+		lines[name] = t.Name.line
+		switch {
+		case t.Prompt.value == "" && t.PromptFile.value == "":
+			report(t.Name.spot, name, "neither prompt nor prompt_file", "say what is to be done")
+		case t.Prompt.value != "" && t.PromptFile.value != "":
+			report(t.PromptFile.spot, name, "both prompt and prompt_file", "keep one of them")
+		}
+		if len(t.Writes) == 0 {
+			report(t.Name.spot, name, "no writes: it could change nothing", "name the files that it will change")
+		}
+		for _, w := range t.Writes {
+			if _, err := writable(w.value); err != nil {
+				problems = append(problems, w.spot.wrong(file, name+"/writes", err))
+			}
+		}
+		for _, r := range t.Reads {
+			if _, err := readable(r.value); err != nil {
+				problems = append(problems, r.spot.wrong(file, name+"/reads", err))
+			}
+		}
+	}
+	for _, t := range f.Tasks {
+		for _, after := range t.After {
+			if _, known := lines[after.value]; !known {
+				report(after.spot, t.Name.value+"/after", fmt.Sprintf("%q is no task", after.value), "name one of "+strings.Join(sortedKeys(lines), ", "))
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return f.circles(file)
+}
+
+// circles finds tasks that wait for each other.
+func (f *planText) circles(file string) error {
+	_, err := inOrder(f.plan().Plan("", time.Time{}).Batches)
+	var round *circleError
+	if !errors.As(err, &round) {
+		return err
+	}
+	i := slices.IndexFunc(f.Tasks, func(t taskText) bool { return slices.Contains(round.ids, t.Name.value) })
+	return f.Tasks[i].After[0].spot.wrong(file, f.Tasks[i].Name.value+"/after", err)
+}
+
+func withNext(reason, next string) string {
+	if next == "" {
+		return reason
+	}
+	return reason + "; next: " + next
+}

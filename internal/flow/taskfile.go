@@ -1,0 +1,174 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
+)
+
+// spot is a place in a file; no line: the whole of it.
+type spot struct{ line, column int }
+
+func (s spot) wrong(file, member string, err error) error {
+	return &PlaceError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
+}
+
+// located is text that knows where it stands.
+type located struct {
+	value string
+	spot
+}
+
+// UnmarshalYAML takes plain, quoted and block text alone: a number or a word like true is
+// more often a slip than meant.
+func (l *located) UnmarshalYAML(node ast.Node) error {
+	at := node.GetToken()
+	l.spot = spot{at.Position.Line, at.Position.Column}
+	switch n := node.(type) {
+	case *ast.StringNode:
+		l.value = n.Value
+	case *ast.LiteralNode:
+		l.value = n.Value.Value
+	default:
+		return &misfit{l.spot, "must be text; next: write it in quotes"}
+	}
+	if strings.TrimSpace(l.value) == "" {
+		return &misfit{l.spot, "empty; next: fill it in, or leave the key out"}
+	}
+	return nil
+}
+
+// misfit is a value of the wrong form.
+type misfit struct {
+	at     spot
+	reason string
+}
+
+func (m *misfit) Error() string { return m.reason }
+
+// planText is the form of the file.
+type planText struct {
+	Agent located    `yaml:"agent"`
+	Tests []located  `yaml:"tests"`
+	Tasks []taskText `yaml:"tasks"`
+}
+
+type taskText struct {
+	Name       located   `yaml:"name"`
+	Prompt     located   `yaml:"prompt"`
+	PromptFile located   `yaml:"prompt_file"`
+	Reads      []located `yaml:"reads"`
+	Writes     []located `yaml:"writes"`
+	After      []located `yaml:"after"`
+	Tests      []located `yaml:"tests"`
+	Agent      located   `yaml:"agent"`
+}
+
+// spot is where something of a task without a name stands.
+func (t taskText) spot() spot {
+	for _, l := range append([]located{t.Prompt, t.PromptFile, t.Agent}, append(t.Writes, t.Reads...)...) {
+		if l.line > 0 {
+			return l.spot
+		}
+	}
+	return spot{}
+}
+
+// ReadPlan reads a plan of tasks, which messages call name.
+func ReadPlan(name string, text []byte) (*TaskPlan, error) {
+	if !utf8.Valid(text) {
+		return nil, spot{}.wrong(name, "", errors.New("not UTF-8 text; next: save it as UTF-8"))
+	}
+	if err := tooMuch(name, lexer.Tokenize(string(text))); err != nil {
+		return nil, err
+	}
+	var f planText
+	dec := yaml.NewDecoder(strings.NewReader(string(text)), yaml.Strict())
+	if err := dec.Decode(&f); err != nil && len(strings.TrimSpace(string(text))) > 0 {
+		return nil, notYAML(name, err)
+	}
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.plan(), nil
+}
+
+// notYAML says where a file is not what it should be. It keeps the first line of what the
+// parser says: the rest quotes the file.
+func notYAML(name string, err error) error {
+	var form *misfit
+	if errors.As(err, &form) {
+		return form.at.wrong(name, "", form)
+	}
+	var at spot
+	reason := err.Error()
+	var known yaml.Error
+	if errors.As(err, &known) {
+		reason = known.GetMessage()
+		if t := known.GetToken(); t != nil && t.Position != nil {
+			at = spot{t.Position.Line, t.Position.Column}
+		}
+	}
+	reason, _, _ = strings.Cut(reason, "\n")
+	return at.wrong(name, "", errors.New(reason))
+}
+
+// maxDepth and maxColumn bound how deep a plan is nested: the parser calls itself for each
+// level.
+const (
+	maxDepth  = 16
+	maxColumn = 1_000
+)
+
+// tooMuch refuses what a plan has no use for and a parser can be kept busy with.
+func tooMuch(name string, tokens token.Tokens) error {
+	depth, documents := 0, 0
+	for _, t := range tokens {
+		reason := ""
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType:
+			reason = fmt.Sprintf("%q: a plan has no anchors, aliases and tags", t.Value)
+		case token.DocumentHeaderType:
+			if documents++; documents > 1 || t.Prev != nil && t.Prev.Type != token.CommentType {
+				reason = "a second document in one file; next: keep one, and remove the line ---"
+			}
+		case token.SequenceEntryType, token.MappingKeyType:
+			if t.Position.Column > maxColumn {
+				reason = "nested deeper than a plan is"
+			}
+		}
+		if depth > maxDepth {
+			reason = "nested deeper than a plan is"
+		}
+		if reason != "" {
+			return spot{t.Position.Line, t.Position.Column}.wrong(name, "", errors.New(reason))
+		}
+	}
+	return nil
+}
+
+func (f *planText) plan() *TaskPlan {
+	p := &TaskPlan{Agent: f.Agent.value, Tests: values(f.Tests)}
+	for _, t := range f.Tasks {
+		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
+			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, Line: t.Name.line})
+	}
+	return p
+}
+
+func values(list []located) (texts []string) {
+	for _, l := range list {
+		texts = append(texts, l.value)
+	}
+	return texts
+}

@@ -1,0 +1,252 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/workspace"
+)
+
+// question is what an agent is asked.
+type question struct {
+	unit    string
+	batch   string
+	phase   string
+	purpose string // names it among all calls: after a crash its result is found by it
+	prompt  string
+	form    string // the answer's schema
+	agent   string // who is asked; empty: the usual one
+}
+
+// asked is what came of a question.
+type asked struct {
+	agent.Result
+	call  flow.Call
+	trace trace
+	rec   *record
+}
+
+// ask asks an agent in a workspace. A result that is complete and was not used yet,
+// because somebody died in between, is taken as it is.
+func (p *Pipeline) ask(ctx context.Context, t turn, q question, w *workspace.Workspace) (*asked, error) {
+	adapter, err := p.opt.Agents.Named(q.agent)
+	if err != nil {
+		return nil, err
+	}
+	var got *asked
+	_, err = agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, attempt int) (agent.Result, error) {
+		if got, err = p.askOnce(ctx, t, q, w, adapter); got == nil {
+			return agent.Result{}, err
+		}
+		return got.Result, err
+	})
+	return got, p.orLater(ctx, err)
+}
+
+func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace.Workspace, adapter agent.Adapter) (*asked, error) {
+	if err := p.ledger.start(); err != nil {
+		return nil, err
+	}
+	tr, err := p.ledger.begin(q.purpose, w.Home())
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now().UTC()
+	log := tr.livelog()
+	res, failure := agent.Call(ctx, adapter, agent.Request{
+		Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w), Model: p.opt.Agents.Model,
+		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: p.limitOf(adapter), Extra: p.opt.Agents.Args,
+	}, tr.files(), agent.Options{
+		Run:     func(ctx context.Context, c agent.Command) (agent.Exit, error) { return p.runAgent(ctx, t, w, c) },
+		Timeout: p.opt.Agents.Timeout, StallAfter: p.opt.Agents.StallAfter,
+		Tell: func(e agent.Event) {
+			log.tell(e)
+			p.watchAgent(ctx, t, q, e)
+		},
+	})
+	a, err := p.settle(ctx, q, tr, adapter, began, res, failure)
+	return a, errors.Join(err, log.close())
+}
+
+// limitOf bounds what one call may cost by what is left, where the agent can be told.
+func (p *Pipeline) limitOf(a agent.Adapter) float64 {
+	if a.Name() != "claude" {
+		return 0
+	}
+	return p.ledger.left()
+}
+
+// settle counts a call and records what came of it.
+func (p *Pipeline) settle(ctx context.Context, q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
+	cost, warning := p.ledger.count(res, failure)
+	if warning != "" {
+		p.news(NewsWarning, q, warning)
+	}
+	output, err := filepath.Rel(p.opt.Root.Dir(), tr.files().Output)
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{Result: res, trace: tr, call: flow.Call{
+		Agent: adapter.Name(), Phase: q.phase, Model: res.Model, Session: res.Session, USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens,
+		Turns: res.Turns, Began: began, Took: res.Duration, Output: filepath.ToSlash(output),
+	}}
+	for _, d := range res.Denials {
+		a.call.Denials = append(a.call.Denials, d.Tool)
+	}
+	if failure != nil {
+		a.call.Error = failure.Error()
+	}
+	a.rec = &record{Call: a.call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: failure != nil}
+	return a, errors.Join(failure, tr.write(ctx, a.rec))
+}
+
+// used says that what a call made is stored.
+func (p *Pipeline) used(ctx context.Context, a *asked) error {
+	a.rec.Used = true
+	return a.trace.write(ctx, a.rec)
+}
+
+// unused finds the result of a question that was asked before, by somebody who died
+// before it was used; nil: there is none.
+func (p *Pipeline) unused(ctx context.Context, q question) (a *asked, home string, err error) {
+	n, err := p.ledger.last(q.purpose)
+	if err != nil || n == 0 {
+		return nil, "", err
+	}
+	tr := p.ledger.trace(q.purpose, n)
+	rec, err := tr.record()
+	if err != nil || rec != nil && rec.Used {
+		return nil, "", err
+	}
+	adapter, err := p.opt.Agents.Named(q.agent)
+	if err != nil {
+		return nil, "", err
+	}
+	if home, err = tr.workspace(); err != nil {
+		return nil, "", err
+	}
+	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
+	if rec == nil { // it was cut short, or nobody came to count it
+		if a, err = p.settle(ctx, q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
+			return nil, home, err
+		}
+	} else {
+		a = &asked{Result: res, call: rec.Call, trace: tr, rec: rec}
+	}
+	if !finished || failure != nil {
+		return nil, home, nil
+	}
+	return a, home, nil
+}
+
+// lastOf is the result of the last call for a question, used or not; nil: there is none
+// that is complete.
+func (p *Pipeline) lastOf(q question) (*asked, error) {
+	n, err := p.ledger.last(q.purpose)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	tr := p.ledger.trace(q.purpose, n)
+	rec, err := tr.record()
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	adapter, err := p.opt.Agents.Named(q.agent)
+	if err != nil {
+		return nil, err
+	}
+	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
+	if !finished || failure != nil {
+		return nil, nil
+	}
+	return &asked{Result: res, call: rec.Call, trace: tr, rec: rec}, nil
+}
+
+var errCutShort = errors.New("it was cut short: whoever ran it ended")
+
+func cutShort(finished bool, failure error) error {
+	if failure == nil && !finished {
+		return errCutShort
+	}
+	return failure
+}
+
+// agentEnv is the environment of an agent: that of this process, without what is not an
+// agent's business.
+func (p *Pipeline) agentEnv(t turn, w *workspace.Workspace) []string {
+	env := slices.DeleteFunc(w.Env(p.opt.Env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains([]string{"PGPASSWORD", "LOCKKEEPER_STORE"}, name)
+	})
+	return append(env, "LOCKKEEPER_ITEM="+t.ID())
+}
+
+// runAgent runs the command of an agent in the sandbox.
+func (p *Pipeline) runAgent(ctx context.Context, t turn, w *workspace.Workspace, c agent.Command) (agent.Exit, error) {
+	var exit agent.Exit
+	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Killed: func(s syscall.Signal) { exit.Signal = s }}
+	code, err := p.confined(ctx, t, w, cmd)
+	exit.Code = code
+	return exit, err
+}
+
+// watchAgent passes on what an agent does, as far as it concerns anybody.
+func (p *Pipeline) watchAgent(ctx context.Context, t turn, q question, e agent.Event) {
+	switch e.Kind {
+	case agent.EventStalled:
+		text := fmt.Sprintf("silent for %s, %s; next: lockkeeper job output %s, or lockkeeper job cancel %s", e.Wait.Round(time.Second), e.Text, t.ID(), t.ID())
+		p.news(NewsStalled, q, text)
+		if err := t.Note(ctx, "stalled: "+text); err != nil {
+			p.news(NewsWarning, q, err.Error())
+		}
+	case agent.EventMoved:
+		p.news(NewsResumed, q, "it says something again")
+		if err := t.Note(ctx, ""); err != nil {
+			p.news(NewsWarning, q, err.Error())
+		}
+	case agent.EventRetry:
+		p.news(NewsWarning, q, "the agent tries a request again: "+e.Text)
+	}
+}
+
+func (p *Pipeline) news(kind NewsKind, q question, text string) {
+	p.tell(News{Kind: kind, Unit: q.unit, Batch: q.batch, Phase: q.phase, Text: text})
+}
+
+// orLater turns what is no fault of the work into a pause of the whole run: while a limit
+// holds every call fails, and without a budget none starts.
+func (p *Pipeline) orLater(ctx context.Context, err error) error {
+	var limit *agent.LimitError
+	var budget *agent.BudgetError
+	switch {
+	case errors.As(err, &limit):
+		until := limit.ResetAt
+		if until.IsZero() {
+			until = time.Now().Add(p.opt.Limits.LimitPause)
+		}
+		p.pauseUntil(until, limit.Error())
+		return &pausedError{err}
+	case errors.As(err, &budget):
+		p.exhausted(budget)
+		return &pausedError{err}
+	}
+	return err
+}
+
+// pausedError says that work stopped for a reason that is not its own.
+type pausedError struct{ err error }
+
+func (e *pausedError) Error() string         { return e.err.Error() }
+func (e *pausedError) Unwrap() error         { return e.err }
+func (e *pausedError) Code() lockkeeper.Code { return lockkeeper.CodeOf(e.err) }

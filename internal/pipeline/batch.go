@@ -1,0 +1,333 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
+	"lockkeeper/internal/workspace"
+	"lockkeeper/rescue"
+)
+
+// life is the lifecycle of one batch, from apply to its landing, under one grant.
+type life struct {
+	p      *Pipeline
+	t      turn
+	unit   *dossier.Unit
+	batch  *dossier.Batch
+	folder *sidecar.Folder
+
+	w     *workspace.Workspace
+	files []flow.File // what it has changed so far, as it is stored
+	lands []uint64    // what of it is in the tree already
+	again []flow.Recheck
+}
+
+// runBatch takes a batch from where its documents end to its landing.
+func (p *Pipeline) runBatch(ctx context.Context, t turn, unit, id string) (err error) {
+	u, err := p.opt.Book.Unit(ctx, unit)
+	if err != nil {
+		return err
+	}
+	b, known := u.Batch(id)
+	if !known {
+		return &lockkeeper.InputError{Field: "batch", Value: unit + "/" + id, Reason: "it is not in the plan any more", Next: "lockkeeper decide"}
+	}
+	if b.Next == "" {
+		return nil // somebody died between its end and the record of it
+	}
+	if b, err = p.opt.Book.Begin(ctx, unit, id, p.opt.Actor.Name); err != nil {
+		return err
+	}
+	l := &life{p: p, t: t, unit: u, batch: b, folder: p.folder(unit, id)}
+	defer func() { err = l.end(ctx, err) }()
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	return l.run(ctx)
+}
+
+func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
+	return p.opt.Documents.Unit(unit).Sub("batches", batch)
+}
+
+// open makes the copy that the batch goes on in: the one that an agent left which nobody
+// came back to, or a fresh one with all that is stored of the batch.
+func (l *life) open(ctx context.Context) (err error) {
+	l.files = filesOf(l.batch)
+	if l.batch.Next == l.first() && !l.isReturned() {
+		return l.adopt(ctx)
+	}
+	if l.w, err = l.p.makeCopy(ctx); err != nil {
+		return err
+	}
+	moved, err := l.p.layOver(ctx, l.w, l.files, l.folder)
+	if err != nil || len(moved) == 0 {
+		return err
+	}
+	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%d files changed since the batch was applied (%s): it starts anew", len(moved), moved[0]))
+	if err := l.p.opt.Book.RedoBatch(ctx, l.unit.Name, l.batch.ID, l.first(), l.p.opt.Actor.Name); err != nil {
+		return err
+	}
+	if err := l.refresh(ctx); err != nil {
+		return err
+	}
+	return errors.Join(l.keep(ctx, "it was made for files that have changed since"), l.closeCopy(ctx), l.adopt(ctx))
+}
+
+// filesOf is what a batch has changed, by the last of its documents.
+func filesOf(b *dossier.Batch) []flow.File {
+	switch {
+	case b.Verification != nil:
+		return b.Verification.Files
+	case b.CI != nil && b.CI.Passed:
+		return b.CI.Files
+	case b.Tested != nil && b.Tested.Passed:
+		return b.Tested.Files
+	case b.Applied != nil:
+		return b.Applied.Files
+	}
+	return nil
+}
+
+// isReturned reports whether a person looked at the diff and wants it changed.
+func (l *life) isReturned() bool {
+	return l.batch.Review != nil && l.batch.Review.State == dossier.Returned
+}
+
+// refresh reads the documents again.
+func (l *life) refresh(ctx context.Context) error {
+	u, err := l.p.opt.Book.Unit(ctx, l.unit.Name)
+	if err != nil {
+		return err
+	}
+	b, known := u.Batch(l.batch.ID)
+	if !known {
+		return &lockkeeper.InputError{Field: "batch", Value: l.batch.ID, Reason: "it is not in the plan any more"}
+	}
+	l.unit, l.batch = u, b
+	return nil
+}
+
+// first is the first phase of the batch.
+func (l *life) first() string { return firstOf(l.p.opt.Flow) }
+
+func firstOf(f flow.Flow) string {
+	for _, p := range f.Phases {
+		if p.Unit == flow.BatchUnit {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// adopt takes over the copy in which an agent had done its work when somebody died, or
+// makes a fresh one.
+func (l *life) adopt(ctx context.Context) (err error) {
+	l.files = nil
+	_, home, err := l.p.unused(ctx, l.ask(l.first(), ""))
+	if err != nil {
+		return err
+	}
+	if home != "" {
+		if l.w, err = workspace.Adopt(home, l.p.landed); err == nil {
+			return nil
+		}
+		l.p.news(NewsWarning, l.ask(l.first(), ""), "the copy that an agent worked in is gone: "+err.Error())
+	}
+	l.w, err = l.p.makeCopy(ctx)
+	return err
+}
+
+// ask begins a question about the batch.
+func (l *life) ask(phase, form string) question {
+	return question{unit: l.unit.Name, batch: l.batch.ID, phase: phase, form: form, agent: l.batch.Agent,
+		purpose: fmt.Sprintf("%s/%s/%s/%s", l.p.opt.Flow.Name, l.unit.Name, l.batch.ID, phase) + "@" + flow.Digest(l.batch.Batch)[:8]}
+}
+
+// run goes through the phases that are left.
+func (l *life) run(ctx context.Context) error {
+	for {
+		var err error
+		phase := l.batch.Next
+		switch phase {
+		case "":
+			return nil
+		case l.first():
+			err = l.apply(ctx)
+		case "test":
+			err = l.check(ctx, l.tests())
+		case "ci":
+			err = l.check(ctx, l.ci())
+		case "verify":
+			err = l.verify(ctx)
+		case dossier.ReviewPhase:
+			return nil // a person has it
+		case dossier.LandPhase:
+			if l.batch.Review == nil && l.needsReview() {
+				return l.review(ctx)
+			}
+			return l.land(ctx)
+		default:
+			err = fmt.Errorf("a batch has no phase %q", phase)
+		}
+		if err == nil {
+			err = l.refresh(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if l.batch.Next == phase {
+			return fmt.Errorf("the phase %s of %s/%s left nothing that counts", phase, l.unit.Name, l.batch.ID)
+		}
+	}
+}
+
+// apply lets the agent do what the batch says.
+func (l *life) apply(ctx context.Context) error {
+	q := l.ask(l.first(), "summary")
+	a, _, err := l.p.unused(ctx, q)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		var notes []string
+		if l.isReturned() {
+			notes = append([]string{"A person looked at what was made so far, which is in your copy, and wants it changed:"}, l.batch.Review.Comments...)
+		}
+		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{Notes: notes}); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+	}
+	gaps, err := l.takeUp(ctx, q)
+	if err != nil {
+		return err
+	}
+	sum, err := answer[struct{ Summary string }](a.Result)
+	if err != nil {
+		return err
+	}
+	err = l.p.opt.Book.PutApplied(ctx, l.unit.Name, l.batch.ID, flow.Applied{Batch: l.batch.Digest, Summary: sum.Summary, Files: l.files, Gaps: gaps}, []flow.Call{a.call})
+	if err != nil {
+		return err
+	}
+	if err := l.p.used(ctx, a); err != nil {
+		return err
+	}
+	l.p.news(NewsDone, q, fmt.Sprintf("%d files", len(l.files)))
+	if l.p.opt.Land == "after_apply" {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// takeUp takes out what the grant does not cover and stores the rest.
+func (l *life) takeUp(ctx context.Context, q question) ([]flow.Gap, error) {
+	gaps, err := l.p.takeOut(ctx, l.t, q, l.w, false)
+	if err != nil {
+		return nil, err
+	}
+	l.files, err = l.p.snapshot(ctx, l.w, l.folder)
+	return gaps, err
+}
+
+// prompt is what an agent is asked about the batch.
+func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, error) {
+	def := l.batch.Batch
+	a.Name, a.Batch = l.unit.Name+"/"+l.batch.ID, &def
+	a.Files = l.p.filesOf(l.unit.Name)
+	if phase, ok := l.p.opt.Flow.Phase(name); ok {
+		for _, n := range l.unit.Notes(l.batch.ID, phase) {
+			a.Notes = append(a.Notes, n.Text)
+		}
+	}
+	if l.unit.Decisions != nil {
+		for _, d := range l.unit.Decisions.Items {
+			if slices.Contains(def.Items, d.ID) {
+				a.Items = append(a.Items, d)
+			}
+		}
+	}
+	if l.unit.Analysis != nil {
+		a.Analysis = text(l.unit.Analysis)
+	}
+	if l.p.opt.Flow.Name == "screens" {
+		docs, err := l.p.screenDocs(ctx, l.unit.Name)
+		if err != nil {
+			return "", err
+		}
+		a.Docs = docs
+	}
+	template := name
+	if phase, ok := l.p.opt.Flow.Phase(name); ok && phase.Executor == flow.Agent {
+		template = phase.Prompt
+	}
+	a.Phase = template
+	return l.p.opt.Prompts.Render(template, a)
+}
+
+// review asks a person, and holds nothing while they think.
+func (l *life) review(ctx context.Context) error {
+	if err := l.p.opt.Book.PutReview(ctx, l.unit.Name, l.batch.ID, l.files); err != nil {
+		return err
+	}
+	l.p.news(NewsPerson, l.ask(dossier.ReviewPhase, ""), fmt.Sprintf("a review of %d files: lockkeeper decide", len(l.files)))
+	return nil
+}
+
+// end closes the copy. What failed leaves its work on the shelf.
+func (l *life) end(ctx context.Context, failure error) error {
+	ctx = context.WithoutCancel(ctx)
+	var paused *pausedError
+	if failure != nil {
+		if err := l.takeBack(ctx); err != nil {
+			failure = errors.Join(failure, err)
+		}
+	}
+	if failure != nil && !errors.As(failure, &paused) && !l.p.stopping(failure) {
+		if err := l.keep(ctx, failure.Error()); err != nil {
+			failure = errors.Join(failure, err)
+		}
+	}
+	return errors.Join(failure, l.closeCopy(ctx))
+}
+
+func (l *life) closeCopy(ctx context.Context) error {
+	if l.w == nil {
+		return nil
+	}
+	w := l.w
+	l.w = nil
+	return w.Close(ctx, false)
+}
+
+// keep puts what the batch has made and did not land on the shelf.
+func (l *life) keep(ctx context.Context, why string) error {
+	for _, f := range l.files {
+		e := rescue.Entry{Kind: rescue.Unlanded, Path: f.Path, Holder: l.unit.Name + "/" + l.batch.ID, Reason: why, Base: f.Old, Mode: f.New.Mode, Delete: !f.New.Exists()}
+		if e.Delete {
+			if _, err := l.p.opt.Gate.Rescue().Put(ctx, e, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		body, err := l.folder.Kept(f.New.Sum)
+		if err != nil {
+			return err
+		}
+		_, err = l.p.opt.Gate.Rescue().Put(ctx, e, body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,348 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/workspace"
+	"lockkeeper/sched"
+)
+
+// progressFile has how far a batch got in a phase that mends what it finds, so that a
+// crash costs no fix that was made.
+const progressFile = "progress.json"
+
+// progress is the state of a check that is not over.
+type progress struct {
+	Phase string       `json:"phase"`
+	Done  flow.Checked `json:"done"`
+	Calls []flow.Call  `json:"calls"`
+	Spent bool         `json:"spent"` // as often as it may be mended it was: a person who tries again begins anew
+}
+
+// checks is what a batch has to pass in one phase.
+type checks struct {
+	phase    string // also the name of its slots' rank
+	fix      string // the phase of a fix, as the scheduler ranks it
+	prompt   string // what an agent is asked who mends
+	commands []string
+	skipped  string // why there are none
+	max      int
+	put      func(ctx context.Context, unit, batch string, c flow.Checked, calls []flow.Call) error
+}
+
+func (l *life) tests() checks {
+	c := checks{phase: "test", fix: "fix", prompt: "fix_tests", max: l.p.opt.Limits.Fixes, put: l.p.opt.Book.PutTests}
+	c.commands = append(c.commands, l.batch.Tests...)
+	if len(c.commands) > 0 {
+		return c
+	}
+	if l.p.opt.Checks.Test == "" {
+		c.skipped = "no test_command is configured"
+		return c
+	}
+	path := l.p.testOf(l.unit.Name)
+	if strings.Contains(l.p.opt.Checks.Test, "{path}") && !l.inCopy(path) {
+		c.skipped = "there is no test file " + path
+		return c
+	}
+	c.commands = []string{strings.NewReplacer("{path}", quoted(path), "{controller}", quoted(l.unit.Name)).Replace(l.p.opt.Checks.Test)}
+	return c
+}
+
+func (l *life) ci() checks {
+	c := checks{phase: "ci", fix: "ci_fix", prompt: "fix_ci", max: l.p.opt.Limits.CIFixes, commands: l.p.opt.Checks.CI, put: l.p.opt.Book.PutCI}
+	if len(c.commands) == 0 {
+		c.skipped = "no CI commands are configured"
+	}
+	return c
+}
+
+// inCopy reports whether a file is in the copy.
+func (l *life) inCopy(path string) bool {
+	if path == "" {
+		return false
+	}
+	f, err := l.w.Open(path)
+	if err != nil {
+		return false
+	}
+	f.Close() // only looked at
+	return true
+}
+
+// quoted makes one word for a shell out of any text.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// check runs the commands of a phase and lets an agent mend what they find, until they
+// pass or were mended as often as they may be. The locks stay held.
+func (l *life) check(ctx context.Context, c checks) error {
+	at, err := l.resume(ctx, c.phase)
+	if err != nil {
+		return err
+	}
+	q := l.ask(c.phase, "")
+	if c.skipped != "" {
+		at.Done.Skipped = c.skipped
+	}
+	for len(c.commands) > 0 {
+		if err := l.t.Phase(ctx, c.phase, sched.PoolTest); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		failed, err := l.runAll(ctx, c, at)
+		if err != nil {
+			return err
+		}
+		if failed == nil {
+			break
+		}
+		if at.Done.Fixes >= c.max {
+			at.Spent = true
+			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.phase, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
+				l.save(ctx, at))
+		}
+		if err := l.mend(ctx, c, at, failed); err != nil {
+			return err
+		}
+	}
+	at.Done.Passed, at.Done.Files = true, l.files
+	at.Done.Again = append(at.Done.Again, l.again...)
+	if at.Done.Runs == nil {
+		at.Done.Runs = []flow.CheckRun{}
+	}
+	if at.Done.Gaps == nil {
+		at.Done.Gaps = []flow.Gap{}
+	}
+	if err := c.put(ctx, l.unit.Name, l.batch.ID, at.Done, at.Calls); err != nil {
+		return err
+	}
+	l.p.news(NewsDone, q, at.Done.Skipped)
+	return l.forget(ctx)
+}
+
+// resume reads how far the phase got before somebody died, and brings the copy there.
+func (l *life) resume(ctx context.Context, phase string) (*progress, error) {
+	at := &progress{Phase: phase}
+	doc, err := readProgress(ctx, l.folder)
+	if err != nil {
+		return nil, err
+	}
+	if doc == nil || doc.Phase != phase {
+		return at, nil
+	}
+	at = doc
+	if at.Spent {
+		at.Spent, at.Done.Fixes = false, 0
+	}
+	if sumOf(at.Done.Files) == sumOf(l.files) {
+		return at, nil
+	}
+	l.files = at.Done.Files
+	return at, l.reset(ctx)
+}
+
+// reset makes the copy hold what is stored of the batch, and nothing else: a command may
+// have left something, or changed what it was to look at.
+func (l *life) reset(ctx context.Context) error {
+	changes, err := l.w.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	clean, err := l.isStored(changes)
+	if err != nil || clean {
+		return err
+	}
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = c.Path
+	}
+	if len(paths) > 0 {
+		if _, err := l.w.TakeOut(ctx, paths); err != nil {
+			return err
+		}
+	}
+	_, err = l.p.layOver(ctx, l.w, l.files, l.folder)
+	return err
+}
+
+// isStored reports whether changes are exactly what is stored of the batch.
+func (l *life) isStored(changes []workspace.Change) (bool, error) {
+	if len(changes) != len(l.files) {
+		return false, nil
+	}
+	for i, c := range changes {
+		f := l.files[i]
+		if c.Path != f.Path || (c.Now != nil) != f.New.Exists() || c.Now != nil && (!c.Now.Mode.IsRegular() || c.Now.Mode.Perm() != f.New.Mode) {
+			return false, nil
+		}
+		if c.Now == nil {
+			continue
+		}
+		body, err := l.w.Open(c.Path)
+		if err != nil {
+			return false, err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			return false, err
+		}
+		if [32]byte(h.Sum(nil)) != f.New.Sum {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// mend lets an agent mend what a command found.
+func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.CheckRun) error {
+	q := l.ask(c.prompt, "summary")
+	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes+1, sumOf(l.files))[:12]
+	a, home, err := l.p.unused(ctx, q)
+	if err != nil {
+		return err
+	}
+	if a != nil {
+		a, err = l.moveTo(ctx, a, home)
+		if err != nil {
+			return err
+		}
+	}
+	if a == nil {
+		if err := l.t.Phase(ctx, c.fix, sched.PoolAgent); err != nil {
+			return err
+		}
+		said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
+		if err != nil {
+			return err
+		}
+		q.prompt, err = l.prompt(ctx, c.prompt, flow.Ask{Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, tail(said, maxShown)), Attempt: at.Done.Fixes + 1, Max: c.max})
+		if err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, fmt.Sprintf("fix %d of %d", at.Done.Fixes+1, c.max))
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+	}
+	gaps, err := l.takeUp(ctx, q)
+	if err != nil {
+		return err
+	}
+	at.Done.Fixes++
+	at.Done.Files = l.files
+	at.Done.Gaps = append(at.Done.Gaps, gaps...)
+	at.Calls = append(at.Calls, a.call)
+	if err := l.save(ctx, at); err != nil {
+		return err
+	}
+	if err := l.p.used(ctx, a); err != nil {
+		return err
+	}
+	if l.p.opt.Land == "after_apply" {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// moveTo changes to the copy in which an agent had mended something when somebody died.
+func (l *life) moveTo(ctx context.Context, a *asked, home string) (*asked, error) {
+	w, err := workspace.Adopt(home, l.p.landed)
+	if err != nil { // it is gone, and with it what the agent did
+		return nil, nil
+	}
+	old := l.w
+	l.w = w
+	return a, old.Close(ctx, false)
+}
+
+// maxShown bounds what an agent is shown of an output.
+const maxShown = 24 << 10
+
+func tail(text []byte, n int) string {
+	if len(text) > n {
+		text = text[len(text)-n:]
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// runAll runs the commands in order and returns the first that failed; nil: none did.
+func (l *life) runAll(ctx context.Context, c checks, at *progress) (*flow.CheckRun, error) {
+	for _, command := range c.commands {
+		run, err := l.runOne(ctx, c, at.Done.Fixes, command)
+		if err != nil {
+			return nil, err
+		}
+		at.Done.Runs = append(at.Done.Runs, run)
+		if run.Exit != 0 {
+			return &run, nil
+		}
+	}
+	return nil, nil
+}
+
+// runOne runs one command in the copy. What it leaves there is taken out again: only an
+// agent's work lands.
+func (l *life) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
+	tr, err := l.p.ledger.begin(l.ask(c.phase, "").purpose, l.w.Home())
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	out, err := os.OpenFile(tr.files().Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	kept, err := filepath.Rel(l.p.opt.Root.Dir(), tr.files().Output)
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
+	limited, cancel := context.WithTimeoutCause(ctx, l.p.opt.Limits.CheckTimeout, errTooLong)
+	defer cancel()
+	began := time.Now()
+	run.Exit, err = l.p.confined(limited, l.t, l.w, process.Command{
+		Argv: []string{"sh", "-c", command}, Dir: l.w.Dir(), Env: l.p.checkEnv(l.t, l.w), Stdout: out, Stderr: out,
+	})
+	run.Took = time.Since(began)
+	if errors.Is(err, errTooLong) && ctx.Err() == nil {
+		_, werr := fmt.Fprintf(out, "\nended after %s, which is the longest that a check may take\n", l.p.opt.Limits.CheckTimeout)
+		err = werr
+		run.Exit = max(run.Exit, 124)
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return run, err
+	}
+	said, err := os.Open(tr.files().Output)
+	if err != nil {
+		return run, err
+	}
+	run.Last, err = lastLine(said)
+	return run, errors.Join(err, said.Close(), l.reset(ctx))
+}
+
+var errTooLong = errors.New("it took too long")
+
+// lastLine is the last line of a text that says something.
+func lastLine(f *os.File) (string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	text := make([]byte, min(info.Size(), 4<<10))
+	if _, err := f.ReadAt(text, info.Size()-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return strings.ToValidUTF8(string(lines[len(lines)-1]), "\uFFFD"), nil
+}

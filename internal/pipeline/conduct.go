@@ -1,0 +1,377 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/feed"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/process"
+	"lockkeeper/sched"
+)
+
+// RunOptions say how far a run goes.
+type RunOptions struct {
+	Only  []string        // units; empty: all
+	Auto  *dossier.Policy // decides in place of a person; nil: nothing does
+	By    string          // in whose name
+	Wait  bool            // do not end while somebody is needed
+	Retry bool            // what failed before is tried again
+	Stop  <-chan struct{} // closed: nothing new starts, what runs is finished
+}
+
+// Outcome is how far a run came.
+type Outcome struct {
+	Complete int            `json:"complete"`
+	Failed   int            `json:"failed"`
+	Waiting  []dossier.Gate `json:"waiting"` // what needs a person
+	Stopped  bool           `json:"stopped"`
+	Budget   string         `json:"budget,omitempty"` // it is used up: why
+	State    *State         `json:"state"`
+}
+
+// Run conducts the flow until nothing is left that goes on by itself. Ending ctx ends
+// what runs; it goes back into the queue.
+func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err error) {
+	p.only = o.Only
+	if err := p.discover(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.sweep(ctx); err != nil {
+		return nil, err
+	}
+	if p.opt.Repo != nil {
+		if err := p.enterBranch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	events, err := feed.Open(ctx, p.opt.Store, feed.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
+	if p.opt.Locks != nil {
+		if err := p.startWorker(ctx); err != nil {
+			return nil, err
+		}
+		defer func() {
+			p.closing.Store(true)
+			err = errors.Join(err, p.worker.Close())
+		}()
+	}
+	if o.Retry {
+		if err := p.retryFailed(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.mark(p.units...)
+	defer p.goroutines.Wait()
+	stopped, err := p.conduct(ctx, o, events)
+	if err != nil {
+		return nil, err
+	}
+	return p.outcome(context.WithoutCancel(ctx), stopped)
+}
+
+// Root is the root of the items of a flow: only its conductor takes them.
+func (p *Pipeline) root() string { return "flow/" + p.opt.Flow.Name }
+
+func (p *Pipeline) startWorker(ctx context.Context) (err error) {
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	l := p.opt.Limits
+	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
+		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
+		Node:  self.Host, Process: &self, Roots: []string{p.root()}, Only: true,
+		Run: p.work, Ended: p.ended, TickEvery: time.Second,
+		Trouble: func(err error) { p.tell(News{Kind: NewsWarning, Text: err.Error()}) },
+	})
+	return err
+}
+
+// conduct looks at what changed until nothing is left to be done.
+func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed) (stopped bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	following.Go(func() { p.follow(ctx, events, cancel) })
+	defer following.Wait()
+	defer cancel(nil)
+	stop := o.Stop
+	resume := time.NewTimer(time.Hour)
+	defer resume.Stop()
+	for {
+		for _, unit := range p.marked() {
+			if err := p.advance(ctx, unit, o); err != nil {
+				return false, fmt.Errorf("%s: %w", unit, err)
+			}
+		}
+		if until := p.limited(); !until.IsZero() {
+			resume.Reset(time.Until(until))
+		}
+		idle, err := p.isIdle(ctx)
+		if err != nil {
+			return false, err
+		}
+		if idle && (stopped || p.isBroke() || !o.Wait || !p.needsPerson(ctx)) {
+			return stopped, nil
+		}
+		select {
+		case <-p.attention:
+		case <-resume.C:
+			p.resumeAfterLimit()
+		case <-stop:
+			stop, stopped = nil, true
+			p.tell(News{Kind: NewsRun, Text: "nothing new starts; what runs is finished"})
+			if p.worker != nil {
+				p.worker.Pause()
+			}
+		case <-ctx.Done():
+			p.closing.Store(true)
+			return true, lostFeed(ctx)
+		}
+	}
+}
+
+// errFeed says that the event log cannot be followed.
+var errFeed = errors.New("the event log cannot be followed any more")
+
+// lostFeed is the error of a run that ended because of its feed, and not because it was
+// ended.
+func lostFeed(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errFeed) {
+		return cause
+	}
+	return nil
+}
+
+// follow looks at everything again when people act.
+func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.CancelCauseFunc) {
+	for after := events.Last(); ; {
+		list, err := events.Next(ctx, after)
+		if err != nil {
+			if ctx.Err() == nil {
+				end(errors.Join(errFeed, err))
+			}
+			return
+		}
+		for _, ev := range list {
+			after = ev.Seq
+			if concerns(ev) {
+				p.mark(p.units...)
+			}
+		}
+	}
+}
+
+// concerns reports whether an event may mean that something is due.
+func concerns(ev lockkeeper.Event) bool {
+	return ev.Kind == lockkeeper.EventDecided || ev.Kind == lockkeeper.EventRequeued && ev.Actor.Kind != lockkeeper.ActorSystem
+}
+
+func (p *Pipeline) limited() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until
+}
+
+func (p *Pipeline) resumeAfterLimit() {
+	p.mu.Lock()
+	due := !p.until.IsZero() && !time.Now().Before(p.until)
+	if due {
+		p.until = time.Time{}
+	}
+	broke := p.broke != nil
+	p.mu.Unlock()
+	if due && !broke {
+		p.tell(News{Kind: NewsResumed, Text: "the limit has passed"})
+		if p.worker != nil {
+			p.worker.Resume()
+		}
+		p.mark(p.units...)
+	}
+}
+
+func (p *Pipeline) isBroke() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broke != nil
+}
+
+// isIdle reports whether nothing runs and nothing can start by itself.
+func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
+	p.mu.Lock()
+	busy := len(p.dirty) > 0 || len(p.going) > 0 || !p.until.IsZero()
+	broke := p.broke != nil
+	p.mu.Unlock()
+	if busy {
+		return false, nil
+	}
+	items, err := p.items(ctx)
+	if err != nil {
+		return false, err
+	}
+	paused := broke || p.worker != nil && p.worker.Paused()
+	for _, it := range items {
+		if it.Status == lockkeeper.ItemDispatched || it.Status == lockkeeper.ItemQueued && !paused {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (p *Pipeline) needsPerson(ctx context.Context) bool {
+	gates, err := p.opt.Book.Waiting(ctx, p.units)
+	return err == nil && len(gates) > 0
+}
+
+// advance does for a unit what is due: it queues its next phase, or finds that somebody
+// else has to act.
+func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error {
+	if !slices.Contains(p.units, unit) {
+		return nil
+	}
+	u, err := p.opt.Book.Unit(ctx, unit)
+	if err != nil {
+		return err
+	}
+	for _, bad := range u.Malformed {
+		p.tell(News{Kind: NewsWarning, Unit: unit, Text: fmt.Sprintf("%s:%d: %s; its phase is done again", bad.Path, bad.Line, bad.Reason)})
+	}
+	if o.Auto != nil {
+		decided, err := p.opt.Book.AutoDecide(ctx, unit, *o.Auto, o.By)
+		if err != nil {
+			return err
+		}
+		if len(decided) > 0 {
+			if u, err = p.opt.Book.Unit(ctx, unit); err != nil {
+				return err
+			}
+		}
+	}
+	phase, _ := p.opt.Flow.Phase(u.Phase())
+	switch {
+	case p.opt.Flow.Name == "screens" && u.Plan == nil:
+		return p.advanceScreens(ctx, unit)
+	case len(u.Batches) > 0 && !u.AwaitsReview:
+		return p.advanceBatches(ctx, u)
+	case u.Status() == flow.Complete || phase.Executor == flow.Human || u.AwaitsReview:
+		return nil
+	case u.Phase() == "research":
+		return p.advanceTopics(ctx, u)
+	}
+	return p.place(ctx, due{unit: unit, kind: string(phase.Unit), phase: phase.Name, pools: poolsOf(phase)})
+}
+
+func poolsOf(p flow.Phase) []string {
+	if p.Executor == flow.Agent {
+		return []string{sched.PoolAgent}
+	}
+	return nil
+}
+
+// advanceBatches queues the batches that can start.
+func (p *Pipeline) advanceBatches(ctx context.Context, u *dossier.Unit) error {
+	for i := range u.Batches {
+		b := &u.Batches[i]
+		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 {
+			continue
+		}
+		d := due{unit: u.Name, kind: string(flow.BatchUnit), batch: b.ID, phase: p.entry(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
+		if b.Next == firstOf(p.opt.Flow) || b.Next == "verify" {
+			d.pools = []string{sched.PoolAgent}
+		}
+		if err := p.place(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is the phase in which a batch is queued.
+func (p *Pipeline) entry(b *dossier.Batch) string {
+	if b.Next == dossier.LandPhase || b.Next == dossier.ReviewPhase {
+		return "verify"
+	}
+	return b.Next
+}
+
+// outcome sums up.
+func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) {
+	st, err := p.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{State: st, Stopped: stopped}
+	for _, u := range st.Units {
+		switch u.Status {
+		case flow.Complete:
+			out.Complete++
+		case flow.Failed:
+			out.Failed++
+		}
+	}
+	if out.Waiting, err = p.opt.Book.Waiting(ctx, p.units); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.broke != nil {
+		out.Budget = p.broke.Reason
+	}
+	p.mu.Unlock()
+	return out, nil
+}
+
+// discover finds the units of the flow.
+func (p *Pipeline) discover(ctx context.Context) error {
+	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
+	switch p.opt.Flow.Name {
+	case "screens":
+		for _, g := range p.opt.Manifest.Controllers() {
+			p.groups[g.Unit] = g
+			p.units = append(p.units, g.Unit)
+		}
+	case "tasks":
+		p.units = []string{TasksUnit}
+		return p.takePlan(ctx)
+	default:
+		root, err := os.OpenRoot(p.opt.Root.Dir())
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		found, err := flow.Discover(root.FS(), p.opt.Discovery)
+		if len(found) == 0 && err != nil {
+			return err
+		}
+		if err != nil {
+			p.tell(News{Kind: NewsWarning, Text: err.Error()})
+		}
+		for _, f := range found {
+			p.found[f.Name] = f
+			p.units = append(p.units, f.Name)
+		}
+	}
+	if len(p.only) > 0 {
+		for _, name := range p.only {
+			if !slices.Contains(p.units, name) {
+				return &lockkeeper.InputError{Field: "only", Value: name, Reason: "there is no such controller", Next: "name some of " + strings.Join(p.units, ", ")}
+			}
+		}
+		p.units = slices.DeleteFunc(p.units, func(u string) bool { return !slices.Contains(p.only, u) })
+	}
+	if len(p.units) == 0 {
+		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
+	}
+	p.tell(News{Kind: NewsRun, Text: fmt.Sprintf("%d units: %s", len(p.units), strings.Join(p.units, ", "))})
+	return nil
+}

@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/supervisor"
+	"lockkeeper/internal/workspace"
+)
+
+// confined runs a command for a turn: in a copy of the tree, kept from writing anywhere
+// else as far as this machine can, and with a desk of its own to turn to. It returns when
+// nothing of the command is left.
+func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace, c process.Command) (code int, err error) {
+	temp := filepath.Join(w.Home(), "tmp")
+	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return -1, err
+	}
+	served, err := p.serveDesk(ctx, t, temp)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, served.end()) }()
+	c.Env = append(sandbox.Environ(c.Env, temp), served.env...)
+	c.Argv, err = sandbox.Wrap(p.opt.Sandbox, sandbox.Confinement{Write: append([]string{w.Dir(), temp}, p.caches...), Hidden: p.hidden}, c.Argv)
+	if err != nil {
+		return -1, err
+	}
+	c.Grant = t.Mark()
+	var group lockkeeper.Process
+	c.Started = func(self lockkeeper.Process) error {
+		group = self
+		return t.Started(ctx, self)
+	}
+	code, err = process.Run(ctx, c)
+	var left *process.LeftoversError
+	if errors.As(err, &left) { // while they run nothing may be handed on
+		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
+		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
+			return code, errors.Join(err, ended)
+		}
+	}
+	return code, err
+}
+
+// caches are the places besides its copy that an agent may write to, as far as they
+// exist.
+func writable(places []string) (list []string, err error) {
+	for _, place := range places {
+		real, err := filepath.EvalSymlinks(place)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, real)
+	}
+	return list, nil
+}
+
+// served is a desk that is open.
+type served struct {
+	env  []string
+	stop context.CancelFunc
+	done sync.WaitGroup
+	err  error
+}
+
+func (p *Pipeline) serveDesk(ctx context.Context, t turn, dir string) (*served, error) {
+	server, err := supervisor.Listen(dir, &desk{p: p, t: t})
+	if err != nil {
+		return nil, err
+	}
+	s := &served{env: server.Environ()}
+	ctx, s.stop = context.WithCancel(ctx)
+	s.done.Go(func() { s.err = server.Serve(ctx) })
+	return s, nil
+}
+
+func (s *served) end() error {
+	s.stop()
+	s.done.Wait()
+	return s.err
+}
+
+// desk is what tools inside of a copy can turn to. Nothing that they ask for widens a
+// grant.
+type desk struct {
+	p *Pipeline
+	t turn
+}
+
+// Grant implements supervisor.Desk.
+func (d *desk) Grant(context.Context) (supervisor.GrantView, error) {
+	g := d.t.Grant()
+	if g == nil {
+		return supervisor.GrantView{Holder: d.t.ID()}, nil
+	}
+	view := supervisor.GrantView{ID: g.ID, Holder: g.Holder}
+	for _, l := range g.Locks {
+		if l.Mode == lockkeeper.Write {
+			view.Write = append(view.Write, l.Path)
+		} else {
+			view.Read = append(view.Read, l.Path)
+		}
+	}
+	return view, nil
+}
+
+// Gap implements supervisor.Desk.
+func (d *desk) Gap(ctx context.Context, path, reason string) error {
+	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
+	_, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))
+	return err
+}
+
+// Note implements supervisor.Desk.
+func (d *desk) Note(ctx context.Context, text string) error { return d.t.Note(ctx, text) }

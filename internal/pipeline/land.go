@@ -1,0 +1,280 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/repo"
+)
+
+// land brings the batch into the tree: as it was tested, against what the tree holds now.
+func (l *life) land(ctx context.Context) error {
+	q := l.ask("land", "")
+	for again := 0; ; again++ {
+		if err := l.p.untilSettled(ctx, q); err != nil {
+			return err
+		}
+		moved, err := l.moved(ctx)
+		if err != nil {
+			return err
+		}
+		if len(moved) == 0 {
+			err := l.carryOut(ctx)
+			var since *lockkeeper.MovedError
+			if !errors.As(err, &since) {
+				if err != nil {
+					return err
+				}
+				return l.landed(ctx)
+			}
+			moved = []string{since.Path}
+		}
+		if again == l.p.opt.Limits.Rechecks {
+			return fmt.Errorf("%s moved, and it was tested again %d times already; next: lockkeeper job retry, when it is calmer", moved[0], again)
+		}
+		l.p.news(NewsAgain, q, fmt.Sprintf("%d files it depends on have changed (%s): it is tested again", len(moved), moved[0]))
+		if err := l.testAgain(ctx, moved); err != nil {
+			return err
+		}
+	}
+}
+
+// moved brings the copy up to date, and returns what of it the batch depends on.
+func (l *life) moved(ctx context.Context) ([]string, error) {
+	all, conflicts, err := l.w.CatchUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := append(slices.Clone(l.reads()), l.batch.WriteTargets...)
+	more, clashes, err := l.w.Refresh(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	conflicts = append(conflicts, clashes...)
+	if len(conflicts) > 0 {
+		return nil, fmt.Errorf("%s was changed by somebody else while it was locked, around the gate; what the batch made is kept: lockkeeper rescue list", conflicts[0].Change.Path)
+	}
+	var ours []string
+	for _, path := range append(all, more...) {
+		at := lockkeeper.Target{Path: path, Kind: lockkeeper.File}
+		if slices.ContainsFunc(l.places(), func(t lockkeeper.Target) bool { return t.Overlaps(at) }) && !slices.Contains(ours, path) {
+			ours = append(ours, path)
+		}
+	}
+	return ours, nil
+}
+
+// reads is what the batch depends on: what it declares, or else all that its unit is
+// known to be made of.
+func (l *life) reads() []string {
+	if len(l.batch.Reads) > 0 || l.p.opt.Flow.Name == "tasks" {
+		return l.batch.Reads
+	}
+	files := l.p.filesOf(l.unit.Name)
+	if l.unit.Analysis != nil {
+		files = append(slices.Clone(files), l.unit.Analysis.Files...)
+	}
+	return files
+}
+
+// places are the reads as targets.
+func (l *life) places() (list []lockkeeper.Target) {
+	for _, path := range l.reads() {
+		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // what does not resolve cannot be landed
+			list = append(list, lock.Target)
+		}
+	}
+	return list
+}
+
+// testAgain runs test, CI and, if something was mended, verification again.
+func (l *life) testAgain(ctx context.Context, moved []string) error {
+	l.again = append(l.again, flow.Recheck{Moved: moved, At: time.Now().UTC()})
+	for _, c := range []checks{l.tests(), l.ci()} {
+		if err := l.check(ctx, c); err != nil {
+			return err
+		}
+	}
+	return l.verify(ctx) // which asks nobody if the diff is the same
+}
+
+// changes are the batch's changes as the gate wants them.
+func (l *life) changes(ctx context.Context) ([]gate.Change, error) {
+	found, err := l.w.Changes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []gate.Change
+	for _, c := range found {
+		change := gate.Change{Path: c.Path, Delete: c.Now == nil}
+		if len(l.lands) == 0 {
+			base := c.Base
+			change.Base = &base
+		}
+		if c.Now != nil {
+			mode := c.Now.Mode.Perm()
+			change.Mode = &mode
+			change.Body = func() (io.ReadCloser, error) { return l.w.Open(c.Path) }
+		}
+		list = append(list, change)
+	}
+	return list, nil
+}
+
+// carryOut lands what the copy holds, as one unit.
+func (l *life) carryOut(ctx context.Context) error {
+	list, err := l.changes(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	l.p.landing.Lock()
+	defer l.p.landing.Unlock()
+	landing, err := l.p.opt.Gate.CommitSeen(ctx, l.t.Grant(), list, gate.Seen{Seq: l.w.Seq(), Reads: l.places()})
+	if landing != nil {
+		l.lands = append(l.lands, landing.Seq)
+	}
+	return err
+}
+
+// landNow lands what an agent made before it is tested, in the documents' literal order.
+func (l *life) landNow(ctx context.Context) error {
+	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
+		return err
+	}
+	return l.carryOut(ctx)
+}
+
+// takeBack takes what landed before it was tested out of the tree again.
+func (l *life) takeBack(ctx context.Context) (err error) {
+	for _, seq := range slices.Backward(l.lands) {
+		if _, undo := l.p.opt.Gate.Undo(ctx, l.t.Grant(), seq); undo != nil {
+			err = errors.Join(err, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper undo %d", seq, undo, seq))
+		}
+	}
+	l.lands = nil
+	return err
+}
+
+// landed records how the batch reached the tree, and commits it.
+func (l *life) landed(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // it is in the tree
+	done := flow.Landed{Landings: l.lands, Files: l.files, Again: l.again, At: time.Now().UTC()}
+	if len(l.lands) == 0 && len(l.files) > 0 { // somebody died right after it landed
+		var err error
+		if done.Landings, err = l.p.landingsOf(ctx, l.files); err != nil {
+			return err
+		}
+	}
+	if g := l.t.Grant(); g != nil {
+		done.Grant, done.Fence = g.ID, g.Fence
+	}
+	commit, err := l.p.commit(ctx, l, done)
+	if err != nil {
+		l.p.news(NewsWarning, l.ask("land", ""), "it landed, and could not be committed: "+err.Error())
+	}
+	done.Commit = commit
+	if err := l.p.opt.Book.PutLanded(ctx, l.unit.Name, l.batch.ID, done); err != nil {
+		return err
+	}
+	l.lands = nil // it stays
+	l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%d files, landing %v", len(l.files), done.Landings))
+	return nil
+}
+
+// landingsOf finds the landings that brought files to what they hold.
+func (p *Pipeline) landingsOf(ctx context.Context, files []flow.File) (list []uint64, err error) {
+	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) error {
+		list = nil
+		var paths []string
+		for _, f := range files {
+			paths = append(paths, f.Path)
+		}
+		left, err := r.Landed("", paths...)
+		for _, f := range files {
+			if at, ok := left[f.Path]; ok && at.Version == f.New && !slices.Contains(list, at.Seq) {
+				list = append(list, at.Seq)
+			}
+		}
+		return err
+	})
+	slices.Sort(list)
+	return list, err
+}
+
+// untilSettled waits while a person rebases or has another branch checked out.
+func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
+	if p.opt.Repo == nil {
+		return nil
+	}
+	paused := false
+	err := p.opt.Repo.Settled(ctx, repo.Want{Branch: p.branch, Tell: func(why *repo.PausedError) {
+		paused = true
+		p.news(NewsPaused, q, "landing waits: "+why.Error())
+	}})
+	if paused && err == nil {
+		p.news(NewsResumed, q, "landing goes on")
+	}
+	return err
+}
+
+// commitWait is how long a commit waits for others that use the repository.
+const commitWait = 10 * time.Minute
+
+// trailers of a commit, by which it is found again.
+const (
+	batchTrailer = "Lockkeeper-Batch"
+	grantTrailer = "Lockkeeper-Grant"
+	fenceTrailer = "Lockkeeper-Fence"
+)
+
+// commit makes one commit of git of exactly the batch's files.
+func (p *Pipeline) commit(ctx context.Context, l *life, done flow.Landed) (hash string, err error) {
+	if p.opt.Repo == nil || !p.opt.Commit || len(l.files) == 0 {
+		return "", nil
+	}
+	if p.opt.Locks != nil {
+		held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: l.unit.Name + "/" + l.batch.ID + " commit",
+			Locks: gitLock()}, commitWait)
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, held.Release(ctx)) }()
+	}
+	name := l.unit.Name + "/" + l.batch.ID
+	c := repo.Commit{Subject: name + ": " + l.title(), Body: l.summary(), Trailers: []repo.Trailer{
+		{Key: batchTrailer, Value: name}, {Key: grantTrailer, Value: done.Grant}, {Key: fenceTrailer, Value: fmt.Sprint(done.Fence)}}}
+	for _, f := range l.files {
+		c.Paths = append(c.Paths, f.Path)
+	}
+	for {
+		made, err := p.opt.Repo.Commit(ctx, c)
+		var busy *repo.PausedError
+		if !errors.As(err, &busy) {
+			return made.Hash, err
+		}
+		if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (l *life) title() string {
+	if l.batch.Title != "" {
+		return l.batch.Title
+	}
+	return fmt.Sprintf("%d files", len(l.files))
+}
+
+func (l *life) summary() string {
+	if l.batch.Applied == nil {
+		return ""
+	}
+	return l.batch.Applied.Summary
+}

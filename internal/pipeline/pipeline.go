@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/workspace"
+	"lockkeeper/sched"
+)
+
+// Pipeline runs one flow over one codebase.
+type Pipeline struct {
+	opt    Options
+	ledger *ledger
+	sums   *workspace.Sums
+	caches []string // where agents may write besides their copy
+	hidden []string // what they cannot see
+	branch string   // that the run works on; empty: there is no git
+
+	landing sync.Mutex // held while something of this process lands
+
+	units  []string
+	found  map[string]flow.Found
+	groups map[string]flow.ScreenGroup
+	only   []string
+
+	loose     map[string]chan int // slots of the legacy mode
+	looseIDs  atomic.Uint64
+	closing   atomic.Bool // items are being ended, not failing
+	worker    *sched.Worker
+	attention chan struct{} // something may be due
+
+	goroutines sync.WaitGroup // of the legacy mode
+
+	mu     sync.Mutex
+	dirty  map[string]bool    // units to look at
+	going  map[string]bool    // of the legacy mode: what runs
+	failed map[string]error   // and what failed, both by key
+	until  time.Time          // a limit of the API holds
+	broke  *agent.BudgetError // the budget is used up
+}
+
+// New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
+func New(o Options) (*Pipeline, error) {
+	p := &Pipeline{opt: o, sums: workspace.NewSums(), found: map[string]flow.Found{}, groups: map[string]flow.ScreenGroup{},
+		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}}
+	var err error
+	if p.caches, err = writable(o.Caches); err != nil {
+		return nil, err
+	}
+	if p.hidden, err = writable(append([]string{path.Join(o.Root.Dir(), ".lockkeeper")}, sandbox.Doors()...)); err != nil {
+		return nil, err
+	}
+	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {
+		return nil, err
+	}
+	return p, os.MkdirAll(o.Workspaces, 0o700)
+}
+
+// Spent is what the run has cost so far.
+func (p *Pipeline) Spent() agent.Spent { return p.ledger.spent() }
+
+func (p *Pipeline) tell(n News) {
+	n.At = time.Now()
+	if p.opt.Tell != nil {
+		p.opt.Tell(n)
+	}
+}
+
+// checkEnv is the environment of a test or CI command.
+func (p *Pipeline) checkEnv(t turn, w *workspace.Workspace) []string {
+	env := append(w.Env(p.opt.Env), "LOCKKEEPER_ITEM="+t.ID())
+	if t.Slot() != 0 {
+		env = append(env, fmt.Sprintf("LOCKKEEPER_SLOT=%d", t.Slot()))
+	}
+	return env
+}
+
+// filesOf is what a unit is known to be made of.
+func (p *Pipeline) filesOf(unit string) []string {
+	if f, ok := p.found[unit]; ok {
+		return f.Files
+	}
+	var files []string
+	for _, s := range p.groups[unit].Screens {
+		files = append(files, p.opt.Layout.ReadsOf(s)...)
+	}
+	return flow.Targets(files)
+}
+
+// testOf is the test file of a unit.
+func (p *Pipeline) testOf(unit string) string {
+	if f, ok := p.found[unit]; ok {
+		return f.Test
+	}
+	return strings.NewReplacer("{controller}", unit).Replace(p.opt.Checks.TestPath)
+}
+
+// text spells a document for a prompt.
+func text(v any) string {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // documents are made of texts and numbers
+		return err.Error()
+	}
+	return string(b)
+}
+
+// mark notes that a unit is to be looked at.
+func (p *Pipeline) mark(units ...string) {
+	p.mu.Lock()
+	for _, u := range units {
+		p.dirty[u] = true
+	}
+	p.mu.Unlock()
+	select {
+	case p.attention <- struct{}{}:
+	default: // somebody is about to look
+	}
+}
+
+func (p *Pipeline) marked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []string
+	for u := range p.dirty {
+		list = append(list, u)
+	}
+	clear(p.dirty)
+	slices.Sort(list)
+	return list
+}
+
+// stopping reports whether an error only says that the run is being ended.
+func (p *Pipeline) stopping(err error) bool {
+	return p.closing.Load() && err != nil
+}
+
+// pauseUntil claims nothing until a limit of the API has passed.
+func (p *Pipeline) pauseUntil(until time.Time, why string) {
+	p.mu.Lock()
+	told := !until.After(p.until)
+	if !told {
+		p.until = until
+	}
+	p.mu.Unlock()
+	if told {
+		return
+	}
+	if p.worker != nil {
+		p.worker.Pause()
+	}
+	p.tell(News{Kind: NewsPaused, Text: fmt.Sprintf("nothing starts until %s: %s", until.Local().Format("15:04:05"), why)})
+	p.mark()
+}
+
+// exhausted claims nothing more in this run.
+func (p *Pipeline) exhausted(why *agent.BudgetError) {
+	p.mu.Lock()
+	first := p.broke == nil
+	p.broke = why
+	p.mu.Unlock()
+	if !first {
+		return
+	}
+	if p.worker != nil {
+		p.worker.Pause()
+	}
+	p.tell(News{Kind: NewsPaused, Text: why.Error()})
+	p.mark()
+}

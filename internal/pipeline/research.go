@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/sched"
+)
+
+// advanceTopics sends the topics to the API that are meant for it. All others wait for a
+// person, and no other controller waits for them.
+func (p *Pipeline) advanceTopics(ctx context.Context, u *dossier.Unit) error {
+	if p.opt.Research == nil || !p.opt.API {
+		return nil
+	}
+	for _, topic := range u.Topics {
+		if topic.State != dossier.Pending {
+			continue
+		}
+		err := p.place(ctx, due{unit: u.Name, kind: topicUnit, batch: topic.Slug, phase: "research", pools: []string{sched.PoolAPI}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askAPI asks the Messages API, and counts what that cost.
+func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (string, error) {
+	if err := p.ledger.start(); err != nil {
+		return "", err
+	}
+	q.purpose = "research/" + q.unit + "/" + q.batch
+	var said string
+	_, err := agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, _ int) (agent.Result, error) {
+		tr, err := p.ledger.begin(q.purpose, "")
+		if err != nil {
+			return agent.Result{}, err
+		}
+		began := time.Now().UTC()
+		res, failure := p.opt.Research.Ask(ctx, prompt)
+		said = res.Text
+		cost, warning := p.ledger.count(res, failure)
+		if warning != "" {
+			p.news(NewsWarning, q, warning)
+		}
+		call := flow.Call{Agent: "api", Phase: q.phase, Model: res.Model, USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Began: began, Took: time.Since(began)}
+		if failure != nil {
+			call.Error = failure.Error()
+		}
+		if err := tr.write(ctx, &record{Call: call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: true}); err != nil {
+			return res, err
+		}
+		return res, failure
+	})
+	return said, err
+}

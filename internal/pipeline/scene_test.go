@@ -1,0 +1,283 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/repo"
+	"lockkeeper/internal/sample"
+	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/sidecar"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+	"lockkeeper/store/memstore"
+	"lockkeeper/store/sqlstore"
+	"lockkeeper/tree"
+)
+
+// agentArgument makes the test's own program the scripted agent.
+const agentArgument = "scripted-agent"
+
+func TestMain(m *testing.M) {
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		os.Exit(actAsAgent())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func actAsAgent() int {
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return scripted.Run(ctx, scripted.Process{Args: os.Args[2:], Script: os.Getenv(scripted.ScriptVariable), Dir: dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+}
+
+// scene is a codebase with all that a run needs.
+type scene struct {
+	t      testing.TB
+	root   string
+	side   string // what lies beside the root
+	script string
+	opt    pipeline.Options
+
+	mu   sync.Mutex
+	told []pipeline.News
+}
+
+const space = "7f0c7a39-0000-4000-8000-000000000005"
+
+// stores are the stores that a run is tried with.
+var stores = map[string]func(testing.TB, string) lockkeeper.Store{
+	"memory": func(testing.TB, string) lockkeeper.Store {
+		return memstore.New(space, memstore.Options{KeepEvents: 1_000_000})
+	},
+	"SQLite": func(t testing.TB, side string) lockkeeper.Store {
+		file := filepath.Join(side, "state.db")
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			must(t, sqlstore.CreateSQLite(t.Context(), file, space))
+		}
+		s, err := sqlstore.OpenSQLite(t.Context(), file, space, sqlstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	},
+	"PostgreSQL": func(t testing.TB, side string) lockkeeper.Store {
+		id := newSpace(t)
+		must(t, sqlstore.CreateSpace(t.Context(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"), id))
+		s, err := sqlstore.OpenPostgres(t.Context(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"), id, sqlstore.Options{})
+		if err != nil {
+			t.Fatalf("LOCKKEEPER_TEST_POSTGRES: run make test, or scripts/postgres run -- go test ./…: %v", err)
+		}
+		return s
+	},
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newScene writes the sample application into a directory, with the scripted agents that
+// change it.
+func newScene(t testing.TB, store, flowName string) *scene {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	s := &scene{t: t, root: filepath.Join(dir, "blog"), side: filepath.Join(dir, "side"), script: filepath.Join(dir, "script", "script.yaml")}
+	must(t, os.MkdirAll(s.side, 0o700), os.MkdirAll(filepath.Dir(s.script), 0o700), sample.Write(s.root), os.Mkdir(filepath.Join(s.root, ".lockkeeper"), 0o700))
+	text, err := sample.Script(0)
+	must(t, err)
+	must(t, os.WriteFile(s.script, text, 0o600))
+	s.assemble(stores[store](t, s.side), flowName)
+	return s
+}
+
+// git makes the root a repository.
+func (s *scene) git(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", s.root, "-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %s: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// assemble opens everything over a store.
+func (s *scene) assemble(store lockkeeper.Store, flowName string) {
+	t := s.t
+	f, err := flow.ByName(flowName)
+	must(t, err)
+	root, err := tree.Open(s.root)
+	must(t, err)
+	host, err := process.NewHost()
+	must(t, err)
+	self, err := process.Self()
+	must(t, err)
+	locks := lock.New(store, lock.Options{Processes: host, Self: &self})
+	g, err := gate.Open(root, store, locks, gate.Options{Allowed: []string{"app", "test", "config"}})
+	must(t, err)
+	locks.SettleWith(g)
+	limits := sched.DefaultLimits()
+	limits.Agents, limits.Tests = 6, 4
+	q, err := sched.New(store, locks, sched.Options{Limits: limits})
+	must(t, err)
+	docs := sidecar.Open(filepath.Join(s.root, ".pipeline"))
+	prompts, err := flow.NewPrompts(nil)
+	must(t, err)
+	exe, err := os.Executable()
+	must(t, err)
+	layout := flow.Rails()
+	s.opt = pipeline.Options{
+		Run: "r1", Root: root, Store: store, Locks: locks, Queue: q, Gate: g, Host: host, Flow: f, Documents: docs, Layout: layout,
+		Book:      dossier.Open(dossier.Options{Sidecar: docs, Screens: sidecar.Open(filepath.Join(s.root, ".analysis")), Flow: f}),
+		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
+		Prompts:   prompts,
+		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis",
+		Env:    append(os.Environ(), scripted.ScriptVariable+"="+s.script),
+		Limits: pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
+		Checks: pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},
+		Land:   "after_verify",
+		Review: "off",
+		Caches: []string{filepath.Dir(s.script)},
+		Actor:  lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson},
+		Agents: pipeline.Agents{Timeout: time.Minute, StallAfter: time.Minute, Retry: agent.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Second, Random: func() float64 { return 0 }},
+			Named: func(string) (agent.Adapter, error) { return agent.ByName("claude", exe, agentArgument) }},
+		Tell: func(n pipeline.News) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.told = append(s.told, n)
+			if testing.Verbose() {
+				fmt.Printf("  %s %-8s %s/%s %s %s\n", n.At.Format("05.000"), n.Kind, n.Unit, n.Batch, n.Phase, n.Text)
+			}
+		},
+	}
+	switch flowName {
+	case "screens":
+		text, err := os.ReadFile(filepath.Join(s.root, "screens.json"))
+		must(t, err)
+		s.opt.Manifest, err = flow.ReadManifest("screens.json", text)
+		must(t, err)
+		s.opt.LockReads = true
+	case "tasks":
+		text, err := os.ReadFile(filepath.Join(s.root, "tasks.yaml"))
+		must(t, err)
+		s.opt.Plan, err = flow.ReadPlan("tasks.yaml", text)
+		must(t, err)
+	}
+	t.Cleanup(func() {
+		must(t, g.Close(context.Background()), locks.Close(), store.Close(), root.Close())
+	})
+}
+
+// withRepo makes commits.
+func (s *scene) withRepo() {
+	s.t.Helper()
+	s.git("init", "-q")
+	must(s.t, os.WriteFile(filepath.Join(s.root, ".gitignore"), []byte(".lockkeeper\n.pipeline\n.analysis\n"), 0o644))
+	s.git("add", "-A")
+	s.git("commit", "-qm", "begin")
+	s.git("config", "user.name", "t")
+	s.git("config", "user.email", "t@example.com")
+	r, err := repo.Open(s.t.Context(), s.root, os.Environ())
+	must(s.t, err)
+	s.opt.Repo, s.opt.Commit = r, true
+}
+
+// run conducts the flow with a policy in the place of people.
+func (s *scene) run(policy string) *pipeline.Outcome {
+	s.t.Helper()
+	auto, err := dossier.ParsePolicy(policy)
+	must(s.t, err)
+	return s.conduct(pipeline.RunOptions{Auto: &auto, By: "ada"})
+}
+
+func (s *scene) conduct(o pipeline.RunOptions) *pipeline.Outcome {
+	s.t.Helper()
+	p, err := pipeline.New(s.opt)
+	must(s.t, err)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := p.Run(ctx, o)
+	must(s.t, err)
+	return out
+}
+
+// news lists what was told of a kind.
+func (s *scene) news(kind pipeline.NewsKind) (list []pipeline.News) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.told {
+		if n.Kind == kind {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// files are the application's files by path.
+func (s *scene) files() map[string]string {
+	s.t.Helper()
+	all := map[string]string{}
+	must(s.t, filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(s.root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if strings.HasPrefix(rel, ".") && rel != "." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all[filepath.ToSlash(rel)] = string(text)
+		return err
+	}))
+	return all
+}
+
+// green runs the application's own checks on the shared tree.
+func (s *scene) green() {
+	s.t.Helper()
+	cmd := exec.Command("sh", "-c", "sh bin/check test/controllers/*/*_test.rb && sh bin/ci")
+	cmd.Dir = s.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Errorf("the tree is not green: %v\n%s", err, out)
+	}
+}

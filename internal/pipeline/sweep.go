@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+	"lockkeeper/internal/workspace"
+	"lockkeeper/rescue"
+)
+
+// sweep looks after the copies that nobody uses: their users died. What an agent made in
+// one and nobody will take up is kept on the shelf.
+func (p *Pipeline) sweep(ctx context.Context) error {
+	left, err := workspace.Abandoned(ctx, p.opt.Workspaces)
+	if err != nil {
+		return err
+	}
+	wanted, err := p.wanted()
+	if err != nil {
+		return err
+	}
+	for _, l := range left {
+		if l.Root != "" && l.Root != p.opt.Root.Dir() || wanted[l.Home] {
+			continue
+		}
+		if err := p.clear(ctx, l); err != nil {
+			p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("a copy that somebody left in %s: %v", l.Home, err)})
+		}
+	}
+	return nil
+}
+
+// wanted are the copies in which an agent had done work that was not stored.
+func (p *Pipeline) wanted() (map[string]bool, error) {
+	names, err := filepath.Glob(filepath.Join(p.ledger.dir, "*", "*", workspaceFile))
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]bool{}
+	for _, name := range names {
+		t := trace{dir: filepath.Dir(name)}
+		rec, err := t.record()
+		if err != nil {
+			return nil, err
+		}
+		if rec != nil && rec.Used {
+			continue
+		}
+		home, err := t.workspace()
+		if err != nil {
+			return nil, err
+		}
+		homes[home] = true
+	}
+	return homes, nil
+}
+
+// clear keeps what is in a copy that nobody will take up, and removes it.
+func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
+	w, err := workspace.Adopt(l.Home, p.landed)
+	if err != nil {
+		return err
+	}
+	if l.Fault != nil { // no agent has been in it
+		return w.Close(ctx, false)
+	}
+	changes, err := w.Changes(ctx)
+	if err != nil {
+		return errors.Join(err, w.Close(ctx, true))
+	}
+	for _, c := range changes {
+		if err := p.shelve(ctx, w, c); err != nil {
+			return errors.Join(err, w.Close(ctx, true))
+		}
+	}
+	if len(changes) > 0 {
+		p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("%d files that an agent had changed when its supervisor died are kept: lockkeeper rescue list", len(changes))})
+	}
+	return w.Close(ctx, false)
+}
+
+// shelve keeps one change of a copy.
+func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change) (err error) {
+	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: "a supervisor that died", Reason: "it was not finished", Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
+	var body io.Reader
+	if c.Now != nil && c.Now.Mode.IsRegular() {
+		e.Mode = c.Now.Mode.Perm()
+		f, err := w.Open(c.Path)
+		if errors.Is(err, os.ErrPermission) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		body = f
+	} else if c.Now != nil {
+		return nil // what is no file has nothing to keep
+	}
+	_, err = p.opt.Gate.Rescue().Put(ctx, e, body)
+	return err
+}
+
+// enterBranch makes the run work on its branch, under the lock of the repository.
+func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
+	if p.opt.Branch != "" {
+		if p.opt.Locks != nil {
+			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock()}, commitWait)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, held.Release(context.WithoutCancel(ctx))) }()
+		}
+		if err := p.opt.Repo.Switch(ctx, p.opt.Branch); err != nil {
+			return err
+		}
+	}
+	at, err := p.opt.Repo.State(ctx)
+	p.branch = at.Branch
+	return err
+}
+
+// gitLock is the lock on git's shared state.
+func gitLock() []lockkeeper.Lock {
+	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+}

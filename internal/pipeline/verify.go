@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/sched"
+)
+
+// verify lets an agent compare the original with what became of it. It changes nothing.
+func (l *life) verify(ctx context.Context) error {
+	q := l.ask("verify", "verdict")
+	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
+	a, _, err := l.p.unused(ctx, q)
+	if a == nil && err == nil {
+		a, err = l.passedBefore(ctx, q)
+	}
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		if err := l.t.Phase(ctx, "verify", sched.PoolAgent); err != nil {
+			return err
+		}
+		changes, err := diffOf(l.files, l.folder)
+		if err != nil {
+			return err
+		}
+		if q.prompt, err = l.prompt(ctx, "verify", flow.Ask{Diff: changes}); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+		if err := l.putBack(ctx, q); err != nil {
+			return err
+		}
+	}
+	verdict, err := answer[flow.Verdict](a.Result)
+	if err != nil {
+		return err
+	}
+	if verdict.Verdict != "pass" {
+		err := fmt.Errorf("verification: %s; %d issues: %s", verdict.Report, len(verdict.Issues), first(verdict.Issues))
+		return errors.Join(err, l.p.used(ctx, a))
+	}
+	if err := l.p.opt.Book.PutVerification(ctx, l.unit.Name, l.batch.ID, flow.Verification{Verdict: verdict, Files: l.files}, []flow.Call{a.call}); err != nil {
+		return err
+	}
+	l.p.news(NewsDone, q, "")
+	return l.p.used(ctx, a)
+}
+
+// passedBefore finds an earlier verdict on exactly this diff, if it passed.
+func (l *life) passedBefore(ctx context.Context, q question) (*asked, error) {
+	a, err := l.p.lastOf(q)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	verdict, err := answer[flow.Verdict](a.Result)
+	if err != nil || verdict.Verdict != "pass" {
+		return nil, err
+	}
+	return a, nil
+}
+
+// needsReview reports whether a person looks at the diff before it lands.
+func (l *life) needsReview() bool {
+	switch l.p.opt.Review {
+	case "all":
+		return len(l.files) > 0
+	case "risky":
+		return l.risk() != ""
+	}
+	return false
+}
+
+// manyFiles is how many files make a change risky.
+const manyFiles = 10
+
+// risk says why a diff should be looked at; empty: nothing speaks for it.
+func (l *life) risk() string {
+	switch {
+	case l.batch.Effort == flow.High:
+		return "it takes much effort"
+	case len(l.files) > manyFiles:
+		return "it changes many files"
+	case len(l.batch.Gaps()) > 0:
+		return "its agent wanted to change more than was planned"
+	}
+	own := l.reads()
+	for _, f := range l.files {
+		switch {
+		case !f.New.Exists():
+			return "it deletes " + f.Path
+		case l.p.opt.Flow.Name == "controllers" && !slices.Contains(own, f.Path) && !strings.Contains(f.Path, l.unit.Name) && f.Old.Exists():
+			return f.Path + " belongs to others as well"
+		}
+	}
+	return ""
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return "none named"
+	}
+	return list[0]
+}
+
+// putBack undoes what an agent changed that was only to read: what was tested is what
+// lands.
+func (l *life) putBack(ctx context.Context, q question) error {
+	files, err := l.p.snapshot(ctx, l.w, l.folder)
+	if err != nil {
+		return err
+	}
+	if sumOf(files) == sumOf(l.files) {
+		return nil
+	}
+	l.p.news(NewsGap, q, "the agent changed files, and was only to read them: that is undone")
+	changes, err := l.w.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	if _, err := l.w.TakeOut(ctx, paths); err != nil {
+		return err
+	}
+	_, err = l.p.layOver(ctx, l.w, l.files, l.folder)
+	return err
+}

@@ -1,0 +1,75 @@
+package repo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Switch makes a branch the one that commits go to; where there is none it begins at
+// HEAD. Git refuses to overwrite what is not committed.
+func (r *Repo) Switch(ctx context.Context, branch string) error {
+	if err := r.checkBranch(ctx, branch); err != nil {
+		return err
+	}
+	s, err := r.State(ctx)
+	if err != nil || s.Branch == branch {
+		return err
+	}
+	args := []string{"switch", "--quiet", "--no-guess", branch}
+	_, err = r.git.ask(ctx, "show-ref", "--verify", "--quiet", branchRefs+branch)
+	switch {
+	case exitOf(err) == 1:
+		args = []string{"switch", "--quiet", "--no-track", "--create", branch}
+	case err != nil:
+		return err
+	}
+	_, err = r.change(ctx, "", args...)
+	if exitOf(err) != 0 {
+		return &lockkeeper.RefusedError{Act: "git switch " + branch + " in " + r.top, Reason: saysOf(err),
+			Next: "commit or stash what stands in the way, or name another branch"}
+	}
+	return err
+}
+
+func (r *Repo) checkBranch(ctx context.Context, branch string) error {
+	wrong := &lockkeeper.InputError{Field: "branch", Value: branch, Reason: "git allows no branch of this name", Next: "choose another one, for example lockkeeper/run"}
+	if branch == "" || branch == "HEAD" || strings.HasPrefix(branch, "-") {
+		return wrong
+	}
+	_, err := r.git.ask(ctx, "check-ref-format", branchRefs+branch)
+	if exitOf(err) == 1 {
+		return wrong
+	}
+	return err
+}
+
+// Moved lists the paths below the root that differ between two commits; an empty one
+// has no files. Renames are a path that went and one that came.
+func (r *Repo) Moved(ctx context.Context, from, to string) ([]string, error) {
+	for _, commit := range []string{from, to} {
+		if commit != "" && !isHash(commit) {
+			return nil, &lockkeeper.InputError{Field: "commit", Value: commit, Reason: "it is no full name of a commit"}
+		}
+	}
+	args := []string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to}
+	switch {
+	case from == to:
+		return nil, nil
+	case from == "" || to == "":
+		args = []string{"ls-tree", "-r", "-z", "--name-only", from + to}
+	}
+	out, err := r.git.tell(ctx, "", args...)
+	if err != nil {
+		return nil, fmt.Errorf("compare commits %q and %q of %s: %w", from, to, r.top, err)
+	}
+	var paths []string
+	for _, path := range fields(out) {
+		if below, ok := strings.CutPrefix(path, r.prefix); ok {
+			paths = append(paths, below)
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,51 @@
+package research
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"lockkeeper/internal/agent"
+)
+
+// paste is the way that is always open.
+const paste = "ask again, or research it elsewhere and paste the text"
+
+// answer reads a message. One that is not whole comes with an error.
+func (c *Client) answer(res agent.Result, m *anthropic.Message) (agent.Result, error) {
+	var text strings.Builder
+	for _, block := range m.Content {
+		if block.Type == "text" {
+			text.WriteString(block.Text)
+		}
+	}
+	res.Text = strings.TrimSpace(text.String())
+	if m.Model != "" {
+		res.Model = string(m.Model)
+	}
+	res.Usage = agent.Usage{Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens,
+		CacheRead: m.Usage.CacheReadInputTokens, CacheWrite: m.Usage.CacheCreationInputTokens}
+	unfinished := func(reason, next string) (agent.Result, error) {
+		return res, &agent.UnfinishedError{Origin: c.origin(), Reason: reason, Next: next}
+	}
+	switch m.StopReason {
+	case anthropic.StopReasonRefusal:
+		reason := "the model declined to answer"
+		if why := c.quote(m.StopDetails.Explanation); why != "" {
+			reason += ": " + why
+		}
+		return unfinished(reason, "word the topic in another way, or research it elsewhere and paste the text")
+	case anthropic.StopReasonMaxTokens:
+		return unfinished(fmt.Sprintf("the answer was cut after %d tokens, the longest that it may have", m.Usage.OutputTokens), "permit more tokens, or ask for less at once")
+	case anthropic.StopReasonModelContextWindowExceeded:
+		return unfinished("the answer was cut where the window of the model ends", "ask for less at once")
+	case anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence:
+	default:
+		return unfinished(fmt.Sprintf("the answer ended for the reason %q", c.quote(string(m.StopReason))), paste)
+	}
+	if res.Text == "" {
+		return unfinished("the answer is empty", paste)
+	}
+	return res, nil
+}

@@ -1,0 +1,137 @@
+package research
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+)
+
+// Defaults of Options.
+const (
+	DefaultModel     = "claude-sonnet-4-6"
+	DefaultMaxTokens = 16_000
+	DefaultTimeout   = 10 * time.Minute
+)
+
+// KeyVariable is the environment variable that a key is expected in.
+const KeyVariable = "ANTHROPIC_API_KEY"
+
+// Options are how the API is reached and what it is asked for.
+type Options struct {
+	APIKey    string        // required
+	BaseURL   string        // empty: the API of Anthropic
+	Model     string        // empty: DefaultModel
+	MaxTokens int64         // the longest answer; 0: DefaultMaxTokens
+	Timeout   time.Duration // the longest that a question may take; 0: DefaultTimeout
+
+	HTTPClient *http.Client // nil: one with the transport that all share
+}
+
+// Client asks questions. It is safe for use by several goroutines at once.
+type Client struct {
+	api     anthropic.Client
+	options Options
+}
+
+// New makes a client. Without a key it refuses, and topics can only be researched by
+// pasting.
+func New(o Options) (*Client, error) {
+	o.Model = cmp.Or(o.Model, DefaultModel)
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	settings := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(),
+		option.WithoutOpenTelemetry(),
+		option.WithAPIKey(o.APIKey),
+		option.WithMaxRetries(0),
+		option.WithRequestTimeout(o.Timeout),
+		option.WithHTTPClient(o.httpClient()),
+	}
+	if o.BaseURL != "" {
+		settings = append(settings, option.WithBaseURL(o.BaseURL))
+	}
+	return &Client{api: anthropic.NewClient(settings...), options: o}, nil
+}
+
+// check refuses what cannot work. It never repeats the key.
+func (o *Options) check() error {
+	switch {
+	case o.APIKey == "":
+		return &lockkeeper.InputError{Field: KeyVariable, Reason: "not set, so research by the API is not available",
+			Next: "research elsewhere and paste the text, or set the variable and start again"}
+	case strings.ContainsFunc(o.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return &lockkeeper.InputError{Field: KeyVariable, Reason: "its value holds space or other characters that no key has",
+			Next: "set it to the key alone, without a line end"}
+	case o.MaxTokens < 0:
+		return &lockkeeper.InputError{Field: "tokens of an answer", Value: fmt.Sprint(o.MaxTokens), Reason: "negative"}
+	case o.Timeout < 0:
+		return &lockkeeper.InputError{Field: "timeout", Value: o.Timeout.String(), Reason: "negative"}
+	}
+	if o.BaseURL == "" {
+		return nil
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
+		return &lockkeeper.InputError{Field: "address of the API", Reason: "not a URL of the form https://host/path", Next: "give the base of the API, without a user"}
+	}
+	return nil
+}
+
+// httpClient is the given client, or a plain one, that follows no redirection: the key
+// would go along to wherever it leads.
+func (o *Options) httpClient() *http.Client {
+	client := http.Client{}
+	if o.HTTPClient != nil {
+		client = *o.HTTPClient
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
+}
+
+// Ask asks one question. The result has a text, a model and the tokens used; the API
+// names no price. With an error it holds what is known.
+func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
+	if strings.TrimSpace(prompt) == "" {
+		return agent.Result{}, &lockkeeper.InputError{Field: "prompt", Reason: "empty", Next: "say what is to be researched"}
+	}
+	if ctx.Err() != nil {
+		return agent.Result{}, context.Cause(ctx)
+	}
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	seen := &reception{}
+	message, err := c.api.Messages.New(limited, anthropic.MessageNewParams{
+		Model:     anthropic.Model(c.options.Model),
+		MaxTokens: c.options.MaxTokens,
+		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
+	}, option.WithMiddleware(seen.see))
+	res := agent.Result{Model: c.options.Model, Turns: 1, Duration: time.Since(began)}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return res, context.Cause(ctx)
+	case err != nil && limited.Err() != nil:
+		return res, &agent.TimedOutError{Origin: c.origin(), After: c.options.Timeout}
+	case err != nil || seen.status != http.StatusOK:
+		return res, c.failure(seen, err)
+	case message == nil || !message.JSON.Content.Valid():
+		return res, c.garbage(seen)
+	}
+	return c.answer(res, message)
+}
+
+// origin is what errors name as the place that they come from.
+func (c *Client) origin() agent.Origin { return agent.Origin{Agent: "the Messages API"} }

@@ -1,0 +1,151 @@
+package research
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"lockkeeper/internal/agent"
+)
+
+// failure classes why there is no message.
+func (c *Client) failure(seen *reception, err error) error {
+	var said *anthropic.Error
+	switch {
+	case errors.As(err, &said):
+		return c.refusal(said)
+	case seen.status == 0 || seen.broken != nil:
+		return c.unreachable(seen, err)
+	case seen.status != http.StatusOK:
+		return &agent.RefusedError{Origin: c.origin(), Next: "see whether the address of the API is right",
+			Reason: fmt.Sprintf("it answered with status %d and no message", seen.status)}
+	}
+	return c.garbage(seen)
+}
+
+// garbage says that a response is not of the API.
+func (c *Client) garbage(seen *reception) error {
+	reason := fmt.Sprintf("a response of type %q that is not a message", c.quote(seen.header.Get("Content-Type")))
+	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.quote(string(seen.head))}
+}
+
+// unreachable classes an answer that did not come, or broke off.
+func (c *Client) unreachable(seen *reception, err error) error {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return &agent.GarbageError{Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.quote(string(seen.head))}
+	}
+	what := "no answer"
+	if seen.status != 0 {
+		what = "the connection ended in the middle of the answer"
+	}
+	var at *url.Error // it names the address, which others may not see
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	reason := what + ": " + c.quote(err.Error())
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return &agent.RefusedError{Origin: c.origin(), Reason: reason, Next: "see whether the address of the API is right, and its certificate known to this machine"}
+	}
+	return &agent.TransientError{Origin: c.origin(), Reason: reason}
+}
+
+// limitWords are how the API says that the account has used up what it may use. It does so
+// with the statuses 400, 402, 403 and 429, of which the others mean something else:
+//
+//	400 Your credit balance is too low to access the Anthropic API. …
+//	400 You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.
+//	429 Extra usage is required for long context requests.
+var limitWords = regexp.MustCompile(`(?i)credit balance|credits are required|usage limit|spend limit|extra usage`)
+
+// refusal classes an error that the API itself reports.
+func (c *Client) refusal(said *anthropic.Error) error {
+	text := c.quote(messageOf(said))
+	if text == "" {
+		text = fmt.Sprintf("status %d, without a reason", said.StatusCode)
+	}
+	status := said.StatusCode
+	switch {
+	case said.Type() == anthropic.ErrorTypeBillingError || status == http.StatusPaymentRequired || status < 500 && limitWords.MatchString(text):
+		return &agent.LimitError{Origin: c.origin(), Reason: text, ResetAt: regained(text)}
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests || status >= 500:
+		return &agent.TransientError{Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(said.Response.Header, time.Now())}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether " + KeyVariable + " holds a key that is valid and permits the model " + c.options.Model + ", or paste the text"}
+	case status == http.StatusNotFound:
+		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether the model " + c.options.Model + " and the address of the API are right, or paste the text"}
+	}
+	// The others are about this one question, for example that it is too long.
+	return &agent.UnfinishedError{Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),
+		Next: "change the question, or research it elsewhere and paste the text"}
+}
+
+// messageOf is what an error says: the message in its document, or all of it where
+// somebody else answered.
+func messageOf(said *anthropic.Error) string {
+	var document struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(said.RawJSON()), &document) == nil && document.Error.Message != "" {
+		return document.Error.Message
+	}
+	return said.RawJSON()
+}
+
+var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC`)
+
+// regained is the time from which on a limit no longer holds; zero: it is not said.
+func regained(text string) time.Time {
+	m := regainPattern.FindStringSubmatch(text)
+	if m == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse("2006-01-02 15:04", m[1]+" "+m[2])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// longestRetryAfter bounds what is believed of a wait.
+const longestRetryAfter = 31 * 24 * time.Hour
+
+// retryAfter is the wait that a response asks for, in seconds or until a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	var wait time.Duration
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, longestRetryAfter.Seconds()) * float64(time.Second))
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = at.Sub(now)
+	}
+	return max(0, min(wait, longestRetryAfter))
+}
+
+// quotable is the most of somebody's words that an error repeats.
+const quotable = 300
+
+// quote makes somebody's words fit for an error: short, in one line, without the key.
+func (c *Client) quote(text string) string {
+	text = strings.ReplaceAll(text, c.options.APIKey, "…")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
+	}), " ")
+	if runes := []rune(text); len(runes) > quotable {
+		text = string(runes[:quotable]) + "…"
+	}
+	return text
+}

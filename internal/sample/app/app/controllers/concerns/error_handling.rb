@@ -1,0 +1,14 @@
+# What somebody sees when something is not there.
+module ErrorHandling
+  extend ActiveSupport::Concern
+
+  included do
+    rescue_from ActiveRecord::RecordNotFound, with: :render_not_found
+  end
+
+  private
+
+  def render_not_found
+    render "shared/not_found", status: :not_found
+  end
+end

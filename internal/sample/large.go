@@ -1,0 +1,198 @@
+package sample
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+)
+
+// Large is an application of any size, with batches that meet on shared files. What each
+// batch changes is drawn from the seed.
+type Large struct {
+	Controllers int
+	Seed        uint64
+	Pause       time.Duration // that each call of an agent takes
+}
+
+// Sizes and chances of a large application. They follow the tiers of contention: a file
+// of the controller is its own, that of the module is shared by some, a concern by all.
+const (
+	perModule  = 6
+	maxBatches = 3
+	shapes     = 12 // a script has calls for each shape, whatever the number of controllers
+
+	writesModel   = 0.4
+	writesConcern = 0.25
+	readsConcern  = 0.5
+	comesAfter    = 0.3
+)
+
+func concerns() []string {
+	return []string{"app/controllers/concerns/authentication.rb", "app/controllers/concerns/error_handling.rb", "app/controllers/concerns/pagination.rb"}
+}
+
+// shape is how a controller is cut into batches.
+type shape []part
+
+// part is one of them. It changes the controller or its view, and perhaps more.
+type part struct {
+	model         bool
+	writes, reads []string // concerns
+	after         bool     // it needs the part before it
+}
+
+func drawShape(chance *rand.Rand) shape {
+	s := make(shape, 1+chance.IntN(maxBatches))
+	for i := range s {
+		s[i].model = chance.Float64() < writesModel
+		concern := concerns()[chance.IntN(len(concerns()))]
+		switch draw := chance.Float64(); {
+		case draw < writesConcern:
+			s[i].writes = []string{concern}
+		case draw < writesConcern+readsConcern:
+			s[i].reads = []string{concern}
+		}
+		s[i].after = i > 0 && chance.Float64() < comesAfter
+	}
+	return s
+}
+
+// unit is one controller.
+type unit struct {
+	module, name string
+	shape        int // its number
+	batches      []flow.Batch
+}
+
+func (u *unit) id() string         { return u.module + "/" + u.name }
+func (u *unit) controller() string { return "app/controllers/" + u.id() + "_controller.rb" }
+func (u *unit) view() string       { return "app/views/" + u.id() + "/index.html.erb" }
+func (u *unit) model() string      { return "app/models/" + u.module + "/record.rb" }
+
+func newUnit(module, name string, number int, s shape) unit {
+	u := unit{module: module, name: name, shape: number}
+	for i, p := range s {
+		b := flow.Batch{ID: fmt.Sprintf("b%d", i+1), Title: fmt.Sprintf("Part %d", i+1), Items: []string{fmt.Sprintf("i%d", i+1)},
+			WriteTargets: []string{u.controller()}, Reads: p.reads, Effort: flow.Medium}
+		if i%2 == 1 {
+			b.WriteTargets = []string{u.view()}
+		}
+		if p.model {
+			b.WriteTargets = append(b.WriteTargets, u.model())
+		}
+		b.WriteTargets = append(b.WriteTargets, p.writes...)
+		if p.after {
+			b.After = []string{fmt.Sprintf("b%d", i)}
+		}
+		u.batches = append(u.batches, b)
+	}
+	last := &u.batches[len(s)-1] // what is left over is done there
+	for i := len(s); i < maxBatches; i++ {
+		last.Items = append(last.Items, fmt.Sprintf("i%d", i+1))
+	}
+	return u
+}
+
+// draw is all that is left to chance: the shapes, and which controller has which.
+func (l Large) draw() ([]shape, []unit) {
+	chance := rand.New(rand.NewPCG(l.Seed, 0))
+	all := make([]shape, shapes)
+	for i := range all {
+		all[i] = drawShape(chance)
+	}
+	units := make([]unit, l.Controllers)
+	for i := range units {
+		number := chance.IntN(shapes)
+		units[i] = newUnit(fmt.Sprintf("area%03d", i/perModule+1), fmt.Sprintf("page%04d", i+1), number, all[number])
+	}
+	return all, units
+}
+
+// Each batch has a line of its own in each file that it writes. So batches can come in
+// any order, and what got lost is seen.
+func (u *unit) planned(b *flow.Batch, path string) string { return mark("to do", u, b, path) }
+func (u *unit) done(b *flow.Batch, path string) string    { return mark("done", u, b, path) }
+
+func mark(state string, u *unit, b *flow.Batch, path string) string {
+	if filepath.Ext(path) == ".erb" {
+		return fmt.Sprintf("<%%# %s: %s/%s %%>\n", state, u.id(), b.ID)
+	}
+	return fmt.Sprintf("# %s: %s/%s.\n", state, u.id(), b.ID)
+}
+
+// Write makes the application in a directory. Its commands are those of the sample.
+func (l Large) Write(dir string) error {
+	all, err := application()
+	if err != nil {
+		return err
+	}
+	files := map[string]string{}
+	for path, text := range all {
+		if strings.HasPrefix(path, "bin/") || slices.Contains(concerns(), path) || slices.Contains([]string{
+			"app/controllers/application_controller.rb", "app/models/application_record.rb", "app/views/shared/not_found.html.erb", "config/routes.rb", "test/test_helper.rb"}, path) {
+			files[path] = text
+		}
+	}
+	_, units := l.draw()
+	for _, u := range units {
+		constant := title(u.module) + "::" + title(u.name)
+		files[u.controller()] = fmt.Sprintf(`class %sController < ApplicationController
+  include Pagination
+
+  before_action :require_login, except: [:index]
+
+  def index
+    @records = paginate(%s::Record.newest_first)
+  end
+end
+`, constant, title(u.module))
+		files[u.view()] = fmt.Sprintf("<h1>%s</h1>\n", title(u.name))
+		files["test/controllers/"+u.id()+"_controller_test.rb"] = fmt.Sprintf(`require "test_helper"
+
+# expects: newest_first in %s
+# expects: require_login in app/controllers/concerns/authentication.rb
+class %sControllerTest < ActionDispatch::IntegrationTest
+  test "the list is open to everybody" do
+    assert_template "%s/index"
+  end
+end
+`, u.model(), constant, u.id())
+		if _, there := files[u.model()]; !there {
+			files[u.model()] = fmt.Sprintf("class %s::Record < ApplicationRecord\n  scope :newest_first, -> { order(created_at: :desc) }\nend\n", title(u.module))
+		}
+		for _, b := range u.batches {
+			for _, path := range b.WriteTargets {
+				files[path] += u.planned(&b, path)
+			}
+		}
+	}
+	return write(dir, files)
+}
+
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// Lost lists the changes that are not in the application in dir, as "batch: file", once
+// all batches are said to have landed.
+func (l Large) Lost(dir string) (lost []string, err error) {
+	_, units := l.draw()
+	for _, u := range units {
+		for _, b := range u.batches {
+			for _, path := range b.WriteTargets {
+				text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
+				if err != nil {
+					return lost, err
+				}
+				if strings.Count(string(text), u.done(&b, path)) != 1 || strings.Contains(string(text), u.planned(&b, path)) {
+					lost = append(lost, u.id()+"/"+b.ID+": "+path)
+				}
+			}
+		}
+	}
+	return lost, nil
+}

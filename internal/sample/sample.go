@@ -1,0 +1,110 @@
+package sample
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed all:app script research.md
+var embedded embed.FS
+
+// Commands of the application, run in its root.
+const (
+	Test = "sh bin/check" // with test files behind it
+	CI   = "sh bin/ci"
+)
+
+// Files of the application that the flows "screens" and "tasks" start from.
+const (
+	Manifest = "screens.json"
+	Tasks    = "tasks.yaml"
+)
+
+// Write makes the application in a directory.
+func Write(dir string) error {
+	files, err := application()
+	if err != nil {
+		return err
+	}
+	return write(dir, files)
+}
+
+// Script is what agents do in the application, in any flow. Their pauses are multiplied
+// with pace: with 1 a run is made for watching, with 0 nobody waits.
+func Script(pace float64) ([]byte, error) {
+	script := []byte("calls:\n")
+	// The first file defines the edits that the others refer to.
+	for _, part := range []string{"controllers", "screens", "tasks", "rest"} {
+		text, err := embedded.ReadFile("script/" + part + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		script = append(script, text...)
+	}
+	var wrong error
+	script = regexp.MustCompile(`sleep: \w+`).ReplaceAllFunc(script, func(step []byte) []byte {
+		d, err := time.ParseDuration(strings.TrimPrefix(string(step), "sleep: "))
+		if err != nil {
+			wrong = err
+		}
+		return []byte("sleep: " + time.Duration(float64(d)*pace).String())
+	})
+	return script, wrong
+}
+
+// Research is an answer to the one question that the analyses leave open.
+func Research() (string, error) {
+	text, err := embedded.ReadFile("research.md")
+	return string(text), err
+}
+
+// application is the files of the application by their paths.
+func application() (map[string]string, error) {
+	root, err := fs.Sub(embedded, "app")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	err = fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root, path)
+		files[path] = string(text)
+		return err
+	})
+	return files, err
+}
+
+func write(dir string, files map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if there, err := os.ReadDir(dir); err != nil {
+		return err
+	} else if len(there) > 0 {
+		return fmt.Errorf("%s is not empty (it has %s), and nothing is written over; next: name a new directory", dir, there[0].Name())
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		name := filepath.Join(dir, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(path, "bin/") && filepath.Ext(path) == "" {
+			mode = 0o755 // which embedding forgets
+		}
+		if err := os.WriteFile(name, []byte(files[path]), mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// verdictFD is where the parent outside waits to hear how the command ended.
+const verdictFD = 3
+
+// inner is the first process of the namespaces: it mounts, starts the command
+// and reaps. When it ends the kernel kills whatever is left in the namespace and
+// waits until all of that is gone.
+func inner(o order, argv []string) (int, error) {
+	if os.Getpid() != 1 {
+		return 0, errors.New("not the first process of a namespace") // its mounts would be everybody's
+	}
+	verdict := os.NewFile(verdictFD, "verdict")
+	unix.CloseOnExec(verdictFD)
+	if err := checkParent(verdict); err != nil {
+		return 0, err
+	}
+	outlive()
+	// The threads of this process that are not restricted below share its memory
+	// with the one that is. Nobody inside may reach into it.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("shut its memory: %w", err)
+	}
+	if err := mountAll(o); err != nil {
+		return 0, err
+	}
+	pid, err := start(o, argv)
+	if err != nil {
+		return 0, err
+	}
+	status, err := reapUntil(pid)
+	if err != nil {
+		return 0, err
+	}
+	if err := writeVerdict(verdict, status); err != nil {
+		return 0, fmt.Errorf("tell how the command ended: %w", err)
+	}
+	return 0, nil
+}
+
+// start starts the command from a thread that is restricted first, since a
+// child inherits from the thread that makes it.
+func start(o order, argv []string) (pid int, err error) {
+	runtime.LockOSThread()
+	program, err := exec.LookPath(argv[0])
+	if err != nil {
+		return 0, notStarted(argv[0], err)
+	}
+	if err := restrict(o); err != nil {
+		return 0, err
+	}
+	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	if err != nil {
+		return 0, notStarted(argv[0], err)
+	}
+	return pid, nil
+}
+
+// reapUntil reaps whatever ends in the namespace, up to the command.
+func reapUntil(command int) (syscall.WaitStatus, error) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, fmt.Errorf("wait for the command: %w", err)
+		case pid == command:
+			return status, nil
+		}
+	}
+}

@@ -1,0 +1,132 @@
+//go:build unix
+
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// change runs do in the folder while nobody else changes anything in the sidecar
+// directory. With making the folder is made; without, fs.ErrNotExist says that there is
+// none.
+func (f *Folder) change(ctx context.Context, making bool, do func(*place) error) (err error) {
+	if f.err != nil {
+		return f.err
+	}
+	if !making { // so that looking for nothing makes nothing
+		p, err := f.open(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.close(); err != nil {
+			return err
+		}
+	}
+	lock, err := f.store.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.store.unlock(lock)) }()
+	p, err := f.enter(making)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	return do(p)
+}
+
+// lock waits until this is the only one that changes the sidecar directory, of all
+// goroutines and processes. The kernel takes the lock back when the process dies.
+func (s *Store) lock(ctx context.Context) (*os.File, error) {
+	since := time.Now()
+	waited := func() error {
+		return fmt.Errorf("waited %s for %s, which another process or goroutine has: %w; next: see who has that file open",
+			time.Since(since).Round(time.Millisecond), filepath.Join(s.dir, lockFile), context.Cause(ctx))
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, waited()
+	}
+	for {
+		f, err := s.openLock()
+		if err != nil {
+			<-s.turn
+			return nil, err
+		}
+		taken := make(chan error)
+		go func() {
+			err := flock(f, unix.LOCK_EX)
+			select {
+			case taken <- err:
+			case <-ctx.Done():
+				// Waiting in the kernel cannot be called off. The turn is given on
+				// only now, so that a Store has one such wait at most.
+				s.unlock(f)
+			}
+		}()
+		select {
+		case err = <-taken:
+		case <-ctx.Done():
+			return nil, waited()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w; next: name a directory on a local disk", f.Name(), err), s.unlock(f))
+		}
+		now, err := os.Lstat(f.Name())
+		if err == nil {
+			var mine fs.FileInfo
+			if mine, err = f.Stat(); err == nil && os.SameFile(mine, now) {
+				return f, nil
+			}
+		}
+		// Somebody removed the file, or the whole directory, while we waited.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(err, s.unlock(f))
+		}
+		if err := f.Close(); err != nil {
+			<-s.turn
+			return nil, err
+		}
+	}
+}
+
+// unlock lets the next one change things. The lock is given back before the file is
+// closed: a child that is just being started has a copy of it for a moment.
+func (s *Store) unlock(f *os.File) error {
+	err := errors.Join(flock(f, unix.LOCK_UN), f.Close())
+	<-s.turn
+	return err
+}
+
+// openLock opens the file that is locked. It stays for ever, and stays empty.
+func (s *Store) openLock() (*os.File, error) {
+	if err := makeDir(s.dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)
+	if errors.Is(err, unix.ELOOP) {
+		err = &MalformedError{Path: lockFile, Reason: linkReason, Next: "remove it"}
+	}
+	return f, err
+}
+
+// flock retries when a signal interrupts it.
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,68 @@
+//go:build unix
+
+package sidecar
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// childArg makes the test binary one of the processes of the tests.
+const childArg = "sidecar-child"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) >= 3 && os.Args[1] == childArg {
+		if err := children()[os.Args[2]](os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fresh is a store whose directory does not exist yet.
+func fresh(t *testing.T) *Store { return Open(filepath.Join(t.TempDir(), "app", ".pipeline")) }
+
+// result stands for any document.
+type result struct {
+	Count int      `json:"count"`
+	Files []string `json:"files"`
+}
+
+func checkResult(body []byte) error { return strictly(body, &result{}) }
+
+// strictly refuses members that the type does not have, as a schema would.
+func strictly(body []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
+}
+
+// wantMalformed is the error, which must be one.
+func wantMalformed(t *testing.T, err error) *MalformedError {
+	t.Helper()
+	var bad *MalformedError
+	if !errors.As(err, &bad) {
+		t.Fatalf("got %v, want a malformed file", err)
+	}
+	return bad
+}
+
+// at is a moment of the tests.
+func at(minute int) time.Time { return time.Date(2026, 3, 4, 5, minute, 6, 789, time.UTC) }

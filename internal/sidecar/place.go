@@ -1,0 +1,231 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+const (
+	filePerm fs.FileMode = 0o644
+	dirPerm  fs.FileMode = 0o755
+
+	// maxSize bounds what is read into memory. Nothing larger is written, so a file
+	// that is larger is nothing of ours.
+	maxSize = 64 << 20
+)
+
+const linkReason = "a symlink, which is not followed"
+
+// rooted are the operations on files of one open folder. Of the paths it is given it uses
+// the last name alone, in the folder that is open, so nothing that is swapped in on the
+// way there leads elsewhere.
+type rooted struct {
+	durable.OS // operations on open files, and syncing
+	root       *os.Root
+}
+
+// Lstat implements durable.Ops.
+func (r rooted) Lstat(path string) (fs.FileInfo, error) { return r.root.Lstat(filepath.Base(path)) }
+
+// CreateTemp implements durable.Ops.
+func (r rooted) CreateTemp(_, _ string) (*os.File, error) {
+	return r.root.OpenFile(durable.TempPrefix+rand.Text(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// Rename implements durable.Ops.
+func (r rooted) Rename(from, to string) error {
+	return r.root.Rename(filepath.Base(from), filepath.Base(to))
+}
+
+// Remove implements durable.Ops.
+func (r rooted) Remove(path string) error { return r.root.Remove(filepath.Base(path)) }
+
+// place is an open folder.
+type place struct {
+	folder *Folder
+	root   *os.Root
+	ops    durable.Ops
+}
+
+// open opens the folder to read in it. fs.ErrNotExist: there is none.
+func (f *Folder) open(ctx context.Context) (*place, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return f.enter(false)
+}
+
+// enter opens a folder name by name; with making, missing ones are made, and every name
+// on the way is synced, because whoever made one may have died before that.
+func (f *Folder) enter(making bool) (*place, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	root, err := os.OpenRoot(f.store.dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.parts {
+		at := &Folder{store: f.store, parts: f.parts[:i+1]}
+		next, err := at.step(root, making)
+		if err := errors.Join(err, root.Close()); err != nil {
+			if next != nil {
+				err = errors.Join(err, next.Close())
+			}
+			return nil, err
+		}
+		root = next
+	}
+	return &place{folder: f, root: root, ops: f.store.ops(root)}, nil
+}
+
+// step opens the folder from the one above it.
+func (f *Folder) step(above *os.Root, making bool) (*os.Root, error) {
+	name := f.parts[len(f.parts)-1]
+	if making {
+		if err := above.Mkdir(name, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if err := f.store.ops(above).SyncDir(filepath.Dir(f.Dir())); err != nil {
+			return nil, fmt.Errorf("make %s: sync the directory above it: %w", f.Dir(), err)
+		}
+	}
+	info, err := above.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, notA("a directory", f.rel(""), info)
+	}
+	root, err := above.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(fmt.Errorf("open %s: somebody replaced it at this moment", f.Dir()), err, root.Close())
+	}
+	return root, nil
+}
+
+// makeDir makes a directory, with those above it, durably.
+func makeDir(dir string) error {
+	above := filepath.Dir(dir)
+	err := os.Mkdir(dir, dirPerm)
+	if errors.Is(err, fs.ErrNotExist) && above != dir {
+		if err := makeDir(above); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, dirPerm)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return durable.OS{}.SyncDir(above)
+}
+
+func notA(wanted, rel string, info fs.FileInfo) error {
+	reason := "not " + wanted
+	if info.Mode()&fs.ModeSymlink != 0 {
+		reason = linkReason
+	}
+	return &MalformedError{Path: rel, Reason: reason, Next: "look who put it there, and move it away"}
+}
+
+func (p *place) close() error { return p.root.Close() }
+
+func (p *place) path(name string) string { return filepath.Join(p.folder.Dir(), name) }
+
+// openFile opens a regular file, never through a link.
+func (p *place) openFile(ctx context.Context, name string) (*os.File, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		info, err := p.root.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, notA("a file", p.folder.rel(name), info)
+		}
+		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it could be a FIFO by now
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was replaced or removed; the next look tells
+		}
+		if err != nil {
+			return nil, err
+		}
+		opened, err := f.Stat()
+		if err == nil && os.SameFile(info, opened) {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read is the whole content of a file, and what the disk says about it.
+func (p *place) read(ctx context.Context, name string) (data []byte, info fs.FileInfo, err error) {
+	f, err := p.openFile(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(data) > maxSize {
+		err = &MalformedError{Path: p.folder.rel(name), Reason: "larger than anything that is written here",
+			Next: "look who put it there, and move it away"}
+	}
+	return data, info, err
+}
+
+// write makes or replaces a file that read reads, atomically and durably.
+func (p *place) write(ctx context.Context, name string, data []byte) error {
+	if len(data) > maxSize {
+		return &lockkeeper.InputError{Field: "document", Value: p.folder.rel(name),
+			Reason: fmt.Sprintf("%d bytes, and at most %d are read again", len(data), maxSize), Next: "write less into it"}
+	}
+	return p.writer().WriteFile(ctx, p.path(name), data, filePerm)
+}
+
+func (p *place) writer() durable.Writer { return durable.Writer{Ops: p.ops} }
+
+// remove removes a file durably.
+func (p *place) remove(name string) error {
+	if err := p.ops.Remove(p.path(name)); err != nil {
+		return err
+	}
+	return p.ops.SyncDir(p.folder.Dir())
+}
+
+// setAside gives a file another name, next to it and never used before.
+func (p *place) setAside(name string) (kept string, err error) {
+	for n := 1; ; n++ {
+		kept = fmt.Sprintf("%s.malformed-%d", name, n)
+		_, err := p.root.Lstat(kept)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err := p.ops.Rename(p.path(name), p.path(kept)); err != nil {
+			return "", err
+		}
+		return p.folder.rel(kept), p.ops.SyncDir(p.folder.Dir())
+	}
+}

@@ -1,0 +1,85 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"lockkeeper"
+)
+
+// Client is a confined command's end of the socket.
+type Client struct {
+	token string
+	http  http.Client
+}
+
+// FromEnviron finds the supervisor that the environment names, if it names one.
+func FromEnviron(getenv func(string) string) (*Client, bool) {
+	socket, token := getenv(SocketVariable), getenv(TokenVariable)
+	if socket == "" || token == "" {
+		return nil, false
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{token: token, http: http.Client{Timeout: 2 * patience,
+		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, true
+}
+
+// Grant asks what this command may write, and until when.
+func (c *Client) Grant(ctx context.Context) (GrantView, error) {
+	var view GrantView
+	err := c.call(ctx, http.MethodGet, "/grant", nil, &view)
+	return view, err
+}
+
+// Gap says that this command wants to change a path that it may not. It is
+// recorded for people, and changes nothing about what it may do.
+func (c *Client) Gap(ctx context.Context, path, reason string) error {
+	return c.call(ctx, http.MethodPost, "/gaps", gapBody{path, reason}, nil)
+}
+
+// Note says how far this command got.
+func (c *Client) Note(ctx context.Context, text string) error {
+	return c.call(ctx, http.MethodPost, "/note", noteBody{text}, nil)
+}
+
+func (c *Client) call(ctx context.Context, method, route string, body, into any) error {
+	var text bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&text).Encode(body); err != nil {
+			return fmt.Errorf("supervisor: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://supervisor"+route, &text)
+	if err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	defer res.Body.Close()
+	from := json.NewDecoder(io.LimitReader(res.Body, 16<<20))
+	if res.StatusCode >= 300 {
+		var refusal errorBody
+		if err := from.Decode(&refusal); err != nil {
+			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // it did not come from the desk
+		}
+		return &AnswerError{Status: res.StatusCode, Class: refusal.Code, Message: refusal.Error}
+	}
+	if into == nil {
+		return nil
+	}
+	if err := from.Decode(into); err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	return nil
+}
