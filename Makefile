@@ -4,13 +4,19 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint torture bench build clean
+.PHONY: help test test-agents lint torture bench build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## all checks and tests, with a throwaway PostgreSQL
 	@scripts/test
+
+# Without the race detector, under which every process takes a second to end: the sandbox
+# starts several for each call.
+test-agents: ## the tests that run the real Claude Code, which is installed for them
+	scripts/agents run -- go test -count=1 -timeout 10m -parallel 4 ./test/agents
+	scripts/agents run -- go test -count=1 -timeout 10m -run 'TestRealPrograms/claude' ./internal/agent
 
 lint: ## go vet and staticcheck alone
 	go vet ./...

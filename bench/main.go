@@ -44,6 +44,7 @@ var comparisons = []comparison{
 	{"gate/batch", gateBatch},
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
+	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd},
 	{"command/acquire", commandAcquire},
 	{"simulate/order", simulateOrder},
 }

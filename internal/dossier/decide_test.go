@@ -244,3 +244,20 @@ func TestTopics(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(b.sidecar.Unit(unit).Dir(), "research", two+".md"), []byte("my own\n"), 0o644))
 	wantStatus(t, b.see(t, unit), "extract", "extracting")
 }
+
+// An analysis that a person wrote needs no slugs.
+// shows: GP-23
+func TestTopicsOfAPerson(t *testing.T) {
+	ctx := t.Context()
+	b := newBook(t)
+	dir := b.sidecar.Unit(unit).Dir()
+	ok(t, os.MkdirAll(dir, 0o755))
+	ok(t, os.WriteFile(filepath.Join(dir, flow.AnalysisFile), []byte(`{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":[],
+		"research_topics":[{"prompt":"One?"},{"prompt":"One!"}]}`), 0o644))
+	u := b.see(t, unit)
+	wantStatus(t, u, "research", "researching")
+	ok(t, b.Answer(ctx, unit, u.Topics[0].Slug, sidecar.MethodPaste, "1", "ann"))
+	wantStatus(t, b.see(t, unit), "research", "researching")
+	ok(t, b.Answer(ctx, unit, u.Topics[1].Slug, sidecar.MethodPaste, "2", "ann"))
+	wantStatus(t, b.see(t, unit), "extract", "extracting")
+}

@@ -149,7 +149,29 @@ func followUp(of *Batch, g Gap) flow.Batch {
 		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}
 }
 
-// freeID is an id that no batch of the unit has or had.
+// followUps are the batches of the plan that follow up gaps of batches which another plan
+// has, too.
+func (u *Unit) followUps(in flow.Plan) (list []flow.Batch) {
+	known := map[string]string{} // id to definition
+	for _, b := range in.Batches {
+		known[b.ID] = flow.Digest(b)
+	}
+	for i := range u.Batches {
+		of := &u.Batches[i]
+		if known[of.ID] != of.Digest {
+			continue
+		}
+		for _, g := range of.Gaps() {
+			if b, ok := u.Batch(g.Answer); ok && b.Approved && known[b.ID] == "" {
+				list = append(list, b.Batch)
+				known[b.ID] = b.Digest
+			}
+		}
+	}
+	return list
+}
+
+// freeID is an id that no batch of the unit has.
 func (u *Unit) freeID() string {
 	last := 0
 	for _, b := range u.Batches {

@@ -152,6 +152,27 @@ func TestGaps(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
 }
 
+// A plan that is read from its file once more keeps what follows up its gaps.
+func TestFollowUpsOfTasks(t *testing.T) {
+	ctx := t.Context()
+	b := bookIn(t.TempDir(), flow.Tasks())
+	plan := flow.Plan{Batches: []flow.Batch{{ID: "one", Title: "one", Prompt: "do one", WriteTargets: []string{"a.rb"}}}}
+	ok(t, b.PutTasks(ctx, "+tasks", plan))
+	begun := get[*Batch](t)(b.Begin(ctx, "+tasks", "one", "runner"))
+	gap := flow.Gap{Path: "b.rb", Reason: "not declared", Phase: "apply", Planned: "plan", At: start}
+	ok(t, b.PutApplied(ctx, "+tasks", "one", flow.Applied{Batch: begun.Digest, Summary: "did it", Files: changed, Gaps: []flow.Gap{gap}}, nil))
+	id := get[string](t)(b.FollowUpGap(ctx, "+tasks", "one", 1, "ann"))
+	ok(t, b.PutTasks(ctx, "+tasks", plan))
+	ok(t, b.ApprovePlan(ctx, "+tasks", "ann"))
+	ok(t, b.PutTasks(ctx, "+tasks", plan))
+	if follow, found := b.see(t, "+tasks").Batch(id); !found || !follow.Approved {
+		t.Errorf("the follow-up %s is gone", id)
+	}
+	plan.Batches[0].Prompt = "do something else"
+	ok(t, b.PutTasks(ctx, "+tasks", plan))
+	wantShapes(t, b.see(t, "+tasks"), "one:  > a.rb")
+}
+
 // shows: CF-46
 func TestReviews(t *testing.T) {
 	ctx := t.Context()

@@ -80,13 +80,15 @@ func (b *Book) PutPlan(ctx context.Context, unit string, batches []flow.Batch, c
 }
 
 // PutTasks stores the plan of a flow in which nobody decides on items: the tasks of a
-// file, with their names as ids. It takes the place of an earlier plan. What was made
-// from a task that is still the same counts, whatever became of the others.
+// file, with their names as ids. It takes the place of an earlier plan, except for what
+// follows up gaps of tasks that are still the same. What was made from those counts,
+// whatever became of the others.
 func (b *Book) PutTasks(ctx context.Context, unit string, plan flow.Plan) error {
 	if b.decides() {
 		return &lockkeeper.InputError{Field: "flow", Value: b.flow.Name, Reason: "in it, people decide what is to be done", Next: "use PutPlan"}
 	}
 	return b.act(ctx, unit, func(u *Unit) error {
+		plan := flow.Plan{Batches: append(slices.Clone(plan.Batches), u.followUps(plan)...), Approved: plan.Approved}
 		if u.Plan != nil && samePlan(*u.Plan, plan) {
 			return nil
 		}

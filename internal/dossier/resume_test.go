@@ -278,7 +278,7 @@ func TestChangedDefinitionStartsAnew(t *testing.T) {
 	u = b.see(t, "+tasks")
 	wantStatus(t, u, "test", "testing")
 	kept := files(t, filepath.Join(b.sidecar.Dir(), "+tasks/batches/two/earlier/1"))
-	if want := []string{"ci_results.json", "landed.json", "test_results.json", "verification.json"}; !slices.Equal(kept, want) {
+	if want := []string{"apply.json", "ci_results.json", "landed.json", "test_results.json", "verification.json"}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q, want %q", kept, want)
 	}
 	wantRefused(t, b.PutApplied(ctx, "+tasks", "one", flow.Applied{Batch: strings.Repeat("0", 64), Summary: "s"}, nil), "landed")

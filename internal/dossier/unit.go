@@ -125,6 +125,9 @@ func (u *Unit) read(ctx context.Context) error {
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
 	if r.err == nil && p.analysis.value != nil {
+		if slices.ContainsFunc(p.analysis.value.Topics, func(t flow.Topic) bool { return t.Slug == "" }) {
+			*p.analysis.value = p.analysis.value.Slugged() // a person wrote it
+		}
 		p.texts = map[string]*sidecar.Text{}
 		for _, t := range p.analysis.value.Topics {
 			text, err := u.folder.ReadText(ctx, t.Slug)

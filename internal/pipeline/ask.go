@@ -149,6 +149,28 @@ func (p *Pipeline) unused(ctx context.Context, q question) (a *asked, home strin
 	return a, home, nil
 }
 
+// takeOver finds the result of a question whose asker died before it was used, with the
+// copy that the agent worked in; nil: there is none, or none any more. Of an agent that
+// was cut short what it had made is kept on the shelf.
+func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace.Workspace, error) {
+	a, home, err := p.unused(ctx, q)
+	if err != nil || home == "" {
+		return a, nil, err
+	}
+	if a == nil {
+		if err := p.clear(ctx, workspace.Left{Home: home}); err != nil {
+			p.news(NewsWarning, q, "the copy of an agent that was cut short: "+err.Error())
+		}
+		return nil, nil, nil
+	}
+	w, err := workspace.Adopt(home, p.landed)
+	if err != nil {
+		p.news(NewsWarning, q, "the copy that an agent worked in is gone: "+err.Error())
+		return a, nil, nil
+	}
+	return a, w, nil
+}
+
 // lastOf is the result of the last call for a question, used or not; nil: there is none
 // that is complete.
 func (p *Pipeline) lastOf(q question) (*asked, error) {

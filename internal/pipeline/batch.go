@@ -23,6 +23,7 @@ type life struct {
 	folder *sidecar.Folder
 
 	w     *workspace.Workspace
+	done  *asked      // what an agent had done already when somebody died
 	files []flow.File // what it has changed so far, as it is stored
 	lands []uint64    // what of it is in the tree already
 	again []flow.Recheck
@@ -130,17 +131,13 @@ func firstOf(f flow.Flow) string {
 // makes a fresh one.
 func (l *life) adopt(ctx context.Context) (err error) {
 	l.files = nil
-	_, home, err := l.p.unused(ctx, l.ask(l.first(), ""))
-	if err != nil {
+	if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), "summary")); err != nil {
 		return err
 	}
-	if home != "" {
-		if l.w, err = workspace.Adopt(home, l.p.landed); err == nil {
-			return nil
-		}
-		l.p.news(NewsWarning, l.ask(l.first(), ""), "the copy that an agent worked in is gone: "+err.Error())
+	if l.w == nil {
+		l.done = nil // what it did is gone with its copy
+		l.w, err = l.p.makeCopy(ctx)
 	}
-	l.w, err = l.p.makeCopy(ctx)
 	return err
 }
 
@@ -191,10 +188,7 @@ func (l *life) run(ctx context.Context) error {
 // apply lets the agent do what the batch says.
 func (l *life) apply(ctx context.Context) error {
 	q := l.ask(l.first(), "summary")
-	a, _, err := l.p.unused(ctx, q)
-	if err != nil {
-		return err
-	}
+	a, err := l.done, error(nil)
 	if a == nil {
 		var notes []string
 		if l.isReturned() {

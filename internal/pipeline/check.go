@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -189,16 +188,11 @@ func (l *life) isStored(changes []workspace.Change) (bool, error) {
 		if c.Now == nil {
 			continue
 		}
-		body, err := l.w.Open(c.Path)
+		sum, err := sumOfFile(l.w, c.Path)
 		if err != nil {
 			return false, err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, body)
-		if err = errors.Join(err, body.Close()); err != nil {
-			return false, err
-		}
-		if [32]byte(h.Sum(nil)) != f.New.Sum {
+		if sum != f.New.Sum {
 			return false, nil
 		}
 	}
@@ -209,13 +203,16 @@ func (l *life) isStored(changes []workspace.Change) (bool, error) {
 func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.CheckRun) error {
 	q := l.ask(c.prompt, "summary")
 	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes+1, sumOf(l.files))[:12]
-	a, home, err := l.p.unused(ctx, q)
+	a, w, err := l.p.takeOver(ctx, q)
 	if err != nil {
 		return err
 	}
-	if a != nil {
-		a, err = l.moveTo(ctx, a, home)
-		if err != nil {
+	if w == nil {
+		a = nil // what it did is gone with its copy
+	} else {
+		old := l.w
+		l.w = w
+		if err := old.Close(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -256,17 +253,6 @@ func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.Ch
 	return nil
 }
 
-// moveTo changes to the copy in which an agent had mended something when somebody died.
-func (l *life) moveTo(ctx context.Context, a *asked, home string) (*asked, error) {
-	w, err := workspace.Adopt(home, l.p.landed)
-	if err != nil { // it is gone, and with it what the agent did
-		return nil, nil
-	}
-	old := l.w
-	l.w = w
-	return a, old.Close(ctx, false)
-}
-
 // maxShown bounds what an agent is shown of an output.
 const maxShown = 24 << 10
 
@@ -295,7 +281,7 @@ func (l *life) runAll(ctx context.Context, c checks, at *progress) (*flow.CheckR
 // runOne runs one command in the copy. What it leaves there is taken out again: only an
 // agent's work lands.
 func (l *life) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
-	tr, err := l.p.ledger.begin(l.ask(c.phase, "").purpose, l.w.Home())
+	tr, err := l.p.ledger.begin(l.ask(c.phase, "").purpose, "")
 	if err != nil {
 		return flow.CheckRun{}, err
 	}

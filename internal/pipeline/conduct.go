@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,11 +76,19 @@ func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err err
 	if err != nil {
 		return nil, err
 	}
+	if !stopped && !p.isBroke() {
+		if err := p.settleCalls(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return p.outcome(context.WithoutCancel(ctx), stopped)
 }
 
+// rootPrefix begins the roots of the items of flows.
+const rootPrefix = "flow/"
+
 // Root is the root of the items of a flow: only its conductor takes them.
-func (p *Pipeline) root() string { return "flow/" + p.opt.Flow.Name }
+func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	self, err := process.Self()
@@ -96,6 +102,13 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 		Run: p.work, Ended: p.ended, TickEvery: time.Second,
 		Trouble: func(err error) { p.tell(News{Kind: NewsWarning, Text: err.Error()}) },
 	})
+	if err != nil {
+		return err
+	}
+	// What a conductor that died had under way comes first, before anybody else gets the
+	// locks that it held: so its work still fits.
+	p.worker.Pause()
+	_, err = p.opt.Queue.Tick(ctx)
 	return err
 }
 
@@ -107,6 +120,7 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 	defer following.Wait()
 	defer cancel(nil)
 	stop := o.Stop
+	begun := false
 	resume := time.NewTimer(time.Hour)
 	defer resume.Stop()
 	for {
@@ -115,6 +129,10 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 				return false, fmt.Errorf("%s: %w", unit, err)
 			}
 		}
+		if !begun && p.worker != nil {
+			p.worker.Resume()
+		}
+		begun = true
 		if until := p.limited(); !until.IsZero() {
 			resume.Reset(time.Until(until))
 		}
@@ -329,49 +347,4 @@ func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) 
 	}
 	p.mu.Unlock()
 	return out, nil
-}
-
-// discover finds the units of the flow.
-func (p *Pipeline) discover(ctx context.Context) error {
-	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
-	switch p.opt.Flow.Name {
-	case "screens":
-		for _, g := range p.opt.Manifest.Controllers() {
-			p.groups[g.Unit] = g
-			p.units = append(p.units, g.Unit)
-		}
-	case "tasks":
-		p.units = []string{TasksUnit}
-		return p.takePlan(ctx)
-	default:
-		root, err := os.OpenRoot(p.opt.Root.Dir())
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		found, err := flow.Discover(root.FS(), p.opt.Discovery)
-		if len(found) == 0 && err != nil {
-			return err
-		}
-		if err != nil {
-			p.tell(News{Kind: NewsWarning, Text: err.Error()})
-		}
-		for _, f := range found {
-			p.found[f.Name] = f
-			p.units = append(p.units, f.Name)
-		}
-	}
-	if len(p.only) > 0 {
-		for _, name := range p.only {
-			if !slices.Contains(p.units, name) {
-				return &lockkeeper.InputError{Field: "only", Value: name, Reason: "there is no such controller", Next: "name some of " + strings.Join(p.units, ", ")}
-			}
-		}
-		p.units = slices.DeleteFunc(p.units, func(u string) bool { return !slices.Contains(p.only, u) })
-	}
-	if len(p.units) == 0 {
-		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
-	}
-	p.tell(News{Kind: NewsRun, Text: fmt.Sprintf("%d units: %s", len(p.units), strings.Join(p.units, ", "))})
-	return nil
 }

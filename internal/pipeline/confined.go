@@ -20,10 +20,11 @@ import (
 // else as far as this machine can, and with a desk of its own to turn to. It returns when
 // nothing of the command is left.
 func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace, c process.Command) (code int, err error) {
-	temp := filepath.Join(w.Home(), "tmp")
-	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	temp, err := os.MkdirTemp("", "lockkeeper-") // its desk is a socket, whose path must be short
+	if err != nil {
 		return -1, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	served, err := p.serveDesk(ctx, t, temp)
 	if err != nil {
 		return -1, err

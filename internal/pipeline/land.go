@@ -59,7 +59,7 @@ func (l *life) moved(ctx context.Context) ([]string, error) {
 	}
 	conflicts = append(conflicts, clashes...)
 	if len(conflicts) > 0 {
-		return nil, fmt.Errorf("%s was changed by somebody else while it was locked, around the gate; what the batch made is kept: lockkeeper rescue list", conflicts[0].Change.Path)
+		return nil, fmt.Errorf("%s was changed by somebody else meanwhile, without its lock; what the batch made is kept: lockkeeper rescue list", conflicts[0].Change.Path)
 	}
 	var ours []string
 	for _, path := range append(all, more...) {
@@ -137,10 +137,12 @@ func (l *life) carryOut(ctx context.Context) error {
 	l.p.landing.Lock()
 	defer l.p.landing.Unlock()
 	landing, err := l.p.opt.Gate.CommitSeen(ctx, l.t.Grant(), list, gate.Seen{Seq: l.w.Seq(), Reads: l.places()})
-	if landing != nil {
-		l.lands = append(l.lands, landing.Seq)
+	if err != nil || landing == nil {
+		return err
 	}
-	return err
+	l.lands = append(l.lands, landing.Seq)
+	// Who makes a copy now need not wait until this grant ends to know that it is done.
+	return l.p.opt.Gate.Settle(context.WithoutCancel(ctx), landing.GrantID)
 }
 
 // landNow lands what an agent made before it is tested, in the documents' literal order.

@@ -68,6 +68,7 @@ type scene struct {
 	side   string // what lies beside the root
 	script string
 	opt    pipeline.Options
+	locks  *lock.Manager
 
 	mu   sync.Mutex
 	told []pipeline.News
@@ -150,14 +151,17 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 	g, err := gate.Open(root, store, locks, gate.Options{Allowed: []string{"app", "test", "config"}})
 	must(t, err)
 	locks.SettleWith(g)
+	s.locks = locks
 	limits := sched.DefaultLimits()
 	limits.Agents, limits.Tests = 6, 4
-	q, err := sched.New(store, locks, sched.Options{Limits: limits})
+	q, err := sched.New(store, locks, sched.Options{Limits: limits, MaxAttempts: 1000})
 	must(t, err)
 	docs := sidecar.Open(filepath.Join(s.root, ".pipeline"))
 	prompts, err := flow.NewPrompts(nil)
 	must(t, err)
 	exe, err := os.Executable()
+	must(t, err)
+	level, err := sandbox.Probe(t.Context())
 	must(t, err)
 	layout := flow.Rails()
 	s.opt = pipeline.Options{
@@ -166,13 +170,14 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
 		Prompts:   prompts,
 		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis",
-		Env:    append(os.Environ(), scripted.ScriptVariable+"="+s.script),
-		Limits: pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
-		Checks: pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},
-		Land:   "after_verify",
-		Review: "off",
-		Caches: []string{filepath.Dir(s.script)},
-		Actor:  lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson},
+		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script),
+		Limits:  pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
+		Checks:  pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},
+		Land:    "after_verify",
+		Review:  "off",
+		Sandbox: level,
+		Caches:  []string{filepath.Dir(s.script)},
+		Actor:   lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson},
 		Agents: pipeline.Agents{Timeout: time.Minute, StallAfter: time.Minute, Retry: agent.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Second, Random: func() float64 { return 0 }},
 			Named: func(string) (agent.Adapter, error) { return agent.ByName("claude", exe, agentArgument) }},
 		Tell: func(n pipeline.News) {
@@ -272,6 +277,36 @@ func (s *scene) files() map[string]string {
 	return all
 }
 
+// play gives the agents another script, before that of the sample.
+func (s *scene) play(calls string) {
+	s.t.Helper()
+	text, err := sample.Script(0)
+	must(s.t, err)
+	must(s.t, os.WriteFile(s.script, []byte("calls:\n"+calls+strings.TrimPrefix(string(text), "calls:\n")), 0o600))
+}
+
+// tasks gives the tasks flow another plan.
+func (s *scene) tasks(plan string) {
+	s.t.Helper()
+	var err error
+	s.opt.Plan, err = flow.ReadPlan("tasks.yaml", []byte(plan))
+	must(s.t, err)
+}
+
+// batch is the state of a batch after a run.
+func (s *scene) batch(out *pipeline.Outcome, unit, id string) pipeline.BatchState {
+	s.t.Helper()
+	for _, u := range out.State.Units {
+		for _, b := range u.Batches {
+			if u.Name == unit && b.ID == id {
+				return b
+			}
+		}
+	}
+	s.t.Fatalf("there is no batch %s/%s", unit, id)
+	return pipeline.BatchState{}
+}
+
 // green runs the application's own checks on the shared tree.
 func (s *scene) green() {
 	s.t.Helper()
@@ -279,5 +314,57 @@ func (s *scene) green() {
 	cmd.Dir = s.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Errorf("the tree is not green: %v\n%s", err, out)
+	}
+}
+
+// gate opens another gate over the same tree.
+func (s *scene) gate(allowed ...string) *gate.Gate {
+	return s.openGate(gate.Options{Allowed: allowed})
+}
+
+// legacyGate is one that asks for no grant.
+func (s *scene) legacyGate(allowed ...string) *gate.Gate {
+	return s.openGate(gate.Options{Allowed: allowed, GrantOptional: true})
+}
+
+func (s *scene) openGate(o gate.Options) *gate.Gate {
+	s.t.Helper()
+	locks := s.locks
+	g, err := gate.Open(s.opt.Root, s.opt.Store, locks, o)
+	must(s.t, err)
+	locks.SettleWith(g)
+	s.t.Cleanup(func() { must(s.t, g.Close(context.Background())) })
+	return g
+}
+
+// reassemble opens everything anew, over a root that was replaced.
+func (s *scene) reassemble(flowName string) {
+	s.t.Helper()
+	must(s.t, os.RemoveAll(s.side), os.Mkdir(s.side, 0o700))
+	s.assemble(stores["SQLite"](s.t, s.side), flowName)
+}
+
+// apart holds against the record that no two conflicting locks were held at once.
+func (s *scene) apart() {
+	s.t.Helper()
+	held := map[string][]lockkeeper.Lock{}
+	events, err := s.locks.Events(s.t.Context(), lockkeeper.EventQuery{Limit: 1_000_000})
+	must(s.t, err)
+	for _, ev := range events {
+		switch ev.Kind {
+		case lockkeeper.EventAcquired:
+			for id, others := range held {
+				for _, other := range others {
+					for _, l := range ev.Locks {
+						if lockkeeper.Conflicts(other.Mode, l.Mode) && other.Overlaps(l.Target) {
+							s.t.Errorf("event %d: %s got %s while %s held %s", ev.Seq, ev.Holder, l.Path, id, other.Path)
+						}
+					}
+				}
+			}
+			held[ev.GrantID] = ev.Locks
+		case lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased:
+			delete(held, ev.GrantID)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/rescue"
 )
@@ -35,22 +37,58 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 	return nil
 }
 
-// wanted are the copies in which an agent had done work that was not stored.
-func (p *Pipeline) wanted() (map[string]bool, error) {
+// settleCalls says of all calls that they were used, and clears what they left: nothing
+// is under way that could take them up.
+func (p *Pipeline) settleCalls(ctx context.Context) error {
+	unused, err := p.unusedTraces()
+	if err != nil {
+		return err
+	}
+	for t, rec := range unused {
+		if rec == nil { // nobody came to count it, and nobody will
+			rec = &record{Run: p.ledger.run, Call: flow.Call{Error: errCutShort.Error()}}
+		}
+		rec.Used = true
+		if err := t.write(ctx, rec); err != nil {
+			return err
+		}
+	}
+	return p.sweep(ctx)
+}
+
+// unusedTraces are the calls of agents whose result was not used, with what is on record
+// of them.
+func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
 	names, err := filepath.Glob(filepath.Join(p.ledger.dir, "*", "*", workspaceFile))
 	if err != nil {
 		return nil, err
 	}
-	homes := map[string]bool{}
+	unused := map[trace]*record{}
 	for _, name := range names {
 		t := trace{dir: filepath.Dir(name)}
+		home, err := t.workspace()
+		if err != nil {
+			return nil, err
+		}
 		rec, err := t.record()
 		if err != nil {
 			return nil, err
 		}
-		if rec != nil && rec.Used {
-			continue
+		if home != "" && (rec == nil || !rec.Used) {
+			unused[t] = rec
 		}
+	}
+	return unused, nil
+}
+
+// wanted are the copies in which an agent had done work that was not stored.
+func (p *Pipeline) wanted() (map[string]bool, error) {
+	unused, err := p.unusedTraces()
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]bool{}
+	for t := range unused {
 		home, err := t.workspace()
 		if err != nil {
 			return nil, err
@@ -73,15 +111,45 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	if err != nil {
 		return errors.Join(err, w.Close(ctx, true))
 	}
+	kept := 0
 	for _, c := range changes {
-		if err := p.shelve(ctx, w, c); err != nil {
+		stored, err := p.isStored(w, c)
+		if err == nil && !stored {
+			err = p.shelve(ctx, w, c)
+			kept++
+		}
+		if err != nil {
 			return errors.Join(err, w.Close(ctx, true))
 		}
 	}
-	if len(changes) > 0 {
-		p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("%d files that an agent had changed when its supervisor died are kept: lockkeeper rescue list", len(changes))})
+	if kept > 0 {
+		p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("%d files that an agent had changed when its supervisor died are kept: lockkeeper rescue list", kept)})
 	}
 	return w.Close(ctx, false)
+}
+
+// isStored reports whether the content of a change is stored with a batch already.
+func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, error) {
+	if c.Now == nil || !c.Now.Mode.IsRegular() {
+		return false, nil
+	}
+	sum, err := sumOfFile(w, c.Path)
+	if err != nil {
+		return false, err
+	}
+	found, err := filepath.Glob(filepath.Join(p.opt.Documents.Dir(), "*", "batches", "*", "files", fmt.Sprintf("%x", sum)))
+	return len(found) > 0, err
+}
+
+// sumOfFile is the hash of a file in a copy.
+func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
+	f, err := w.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return [32]byte(h.Sum(nil)), errors.Join(err, f.Close())
 }
 
 // shelve keeps one change of a copy.

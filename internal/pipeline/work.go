@@ -106,7 +106,7 @@ func readPhase[T any](ctx context.Context, p *Pipeline, t turn, d due, put func(
 // askReader asks an agent that only reads: what it changes in its copy is taken out and
 // kept, and thrown away with it.
 func askReader[T any](ctx context.Context, p *Pipeline, t turn, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
-	a, _, err := p.unused(ctx, q)
+	a, w, err := p.takeOver(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,7 @@ func askReader[T any](ctx context.Context, p *Pipeline, t turn, q question, prom
 		if q.prompt, err = p.opt.Prompts.Render(prompt, ask); err != nil {
 			return err
 		}
-		w, err := p.makeCopy(ctx)
-		if err != nil {
+		if w, err = p.makeCopy(ctx); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
@@ -127,6 +126,10 @@ func askReader[T any](ctx context.Context, p *Pipeline, t turn, q question, prom
 		if a, err = p.ask(ctx, t, q, w); err != nil {
 			return err
 		}
+	} else if w != nil {
+		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
+	}
+	if w != nil {
 		if _, err := p.takeOut(ctx, t, q, w, true); err != nil {
 			p.news(NewsWarning, q, "what the agent changed could not be looked at: "+err.Error())
 		}

@@ -9,12 +9,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// ownName is what directories of workspaces are called: also of one that somebody died
+// of removing, which has nothing else in it any more by which it could be known.
+var ownName = regexp.MustCompile(`^(\.making-)?[0-9a-f]{12}$`)
 
 // makingPrefix begins the name of a workspace's directory until it is locked.
 const makingPrefix = ".making-"
@@ -89,7 +94,7 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	_, noTree := lookAt(fd, treeName)
 	f, _, h, err := openManifest(fd, dir)
 	switch {
-	case noTree != nil && err != nil && !strings.HasPrefix(e.Name(), makingPrefix):
+	case noTree != nil && err != nil && !ownName.MatchString(e.Name()):
 		return left, false, nil // somebody else's directory
 	case err != nil:
 		left.Fault = err

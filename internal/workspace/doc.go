@@ -22,7 +22,8 @@
 //     its own and renamed, so that a second name that an agent made for it, or for a
 //     file of the shared tree, keeps its content.
 //  4. A file in the copy is what the shared file held at one moment. It is copied
-//     again while it changes; one that never stops is reported as torn.
+//     again while it changes, and a name that turns from a file into a directory or
+//     a link meanwhile as well; one that never stops is reported as torn.
 //  5. With Landed, a landing is in the copy whole or not at all, and all landings
 //     up to Seq are in it.
 //  6. Every copied file's SHA-256 is known. Changes compares by it whatever may
@@ -32,7 +33,9 @@
 //     shared tree holds now, and then it says so. What it takes out is moved aside,
 //     never removed, unless its text says all of it (links) or it has no content
 //     (pipes, sockets, devices, empty directories).
-//  8. Refresh replaces only what the agent has not changed.
+//  8. Refresh replaces only what the agent has not changed, and tells of every path at
+//     which the shared tree is not what was copied. Put and Delete, in contrast, do
+//     what an agent could do: what was copied is known as before.
 //  9. Close removes only what lies in the workspace's directory and on its mount.
 //     A workspace whose user died is found by its free lock, and nobody else removes
 //     it unasked.
@@ -47,6 +50,11 @@
 // Edits of the shared tree that do not come through a gate are consistent by the
 // file only. Nothing is fsynced: a workspace is not meant to outlive a power
 // failure.
+//
+// Git is asked in the shared repositories alone, never in a workspace, whose
+// configuration names commands of the agent's choice. What is left out (Without) is
+// not there for the agent, and what it makes there is a change like any other, so
+// that it is seen, and taken out where nothing covers it.
 //
 // The originals are not kept a second time: that would double the cost of every
 // workspace for the few files that are taken out. Three places can still have

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper/internal/workspace"
+)
+
+// The trees that are copied: one alone, and a smaller one many times at once, so that
+// what is measured is not how fast the disk takes gigabytes.
+const (
+	copiedFiles   = 10_000
+	copiedAtOnce  = 1_000
+	copiedSize    = 20 << 10
+	copiersAtOnce = 16
+)
+
+// copier makes a copy of a tree at a path where nothing is, and tells how to remove it.
+type copier func(to string) (remove func() error, err error)
+
+// copies makes copies in turns, atOnce each time, and returns how long that took, in
+// nanoseconds, by copier and turn. Removing them does not count.
+func (b *bench) copies(atOnce int, copiers ...copier) ([][]float64, error) {
+	out := make([][]float64, len(copiers))
+	for turn := range b.rounds + 1 {
+		for k := range copiers {
+			i := (k + turn) % len(copiers) // nobody always goes first
+			removes := make([]func() error, atOnce)
+			each := make([]side, atOnce)
+			for n := range each {
+				each[n] = func(int) (err error) {
+					removes[n], err = copiers[i](filepath.Join(b.dir, fmt.Sprintf("copy-%d-%d-%d", turn, i, n)))
+					return err
+				}
+			}
+			began := monotonic()
+			if err := crowd(each)(1); err != nil {
+				return nil, err
+			}
+			if turn > 0 { // the first is to warm up
+				out[i] = append(out[i], float64(monotonic()-began))
+			}
+			for _, remove := range removes {
+				if err := remove(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// copiedTree makes a tree, all of which is committed, with its repository beside it: so
+// that copying the tree does not copy that.
+func copiedTree(ctx context.Context, b *bench, files int) (root string, err error) {
+	root = filepath.Join(b.dir, fmt.Sprint("copied-", files))
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range files {
+		var text strings.Builder
+		for text.Len() < copiedSize {
+			fmt.Fprintf(&text, "  def part_%x; unit_%x(%d); end\n", random.Uint64(), random.Uint32(), random.IntN(100))
+		}
+		file := filepath.Join(root, fmt.Sprint("part", i/400), fmt.Sprint("unit", i/20), fmt.Sprintf("file%d.rb", i))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text.String()[:copiedSize]), 0o644)); err != nil {
+			return "", err
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "--separate-git-dir", root + ".git"}, {"config", "gc.auto", "0"}, {"config", "core.looseCompression", "0"}, {"add", "."},
+		{"-c", "user.name=bench", "-c", "user.email=bench@example.org", "commit", "-q", "-m", "all"}, {"repack", "-a", "-d", "-q", "--window=0"},
+	} {
+		if err := command(ctx, "git", append([]string{"-C", root}, args...)...); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
+func command(ctx context.Context, name string, args ...string) error {
+	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// ourCopies, cpCopies and gitCopies copy a tree.
+func ourCopies(ctx context.Context, root string) copier {
+	return func(to string) (func() error, error) {
+		w, err := workspace.Make(ctx, workspace.Options{Root: root, Dir: to})
+		return func() error { return errors.Join(w.Close(ctx, false), os.Remove(to)) }, err
+	}
+}
+
+func cpCopies(ctx context.Context, root string) copier {
+	return func(to string) (func() error, error) {
+		return func() error { return os.RemoveAll(to) }, command(ctx, "cp", "-a", root, to)
+	}
+}
+
+func gitCopies(ctx context.Context, root string) copier {
+	return func(to string) (func() error, error) {
+		return func() error { return command(ctx, "git", "-C", root, "worktree", "remove", "--force", to) },
+			command(ctx, "git", "-C", root, "worktree", "add", "-q", "--detach", to)
+	}
+}
+
+func workspaceMake(ctx context.Context, b *bench) ([]row, error) {
+	root, err := copiedTree(ctx, b, copiedFiles)
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.copies(1, ourCopies(ctx, root), cpCopies(ctx, root), gitCopies(ctx, root))
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		row{What: "Workspace of 10,000 files, to cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
+			How: "A tree of 200 MB is copied, each file hashed, seen not to have changed meanwhile, and noted, with a private repository. The peer copies the files. A turn is one copy; removing it does not count.",
+		}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×"),
+		row{What: "Workspace of 10,000 files, to git worktree add", Ours: ns(median(t[0])), Peer: ns(median(t[2])),
+			How: "The same. The peer checks the commit out of one pack, has nothing that is not committed, and shares refs and configuration with the repository.",
+		}.atMost(median(ratios(t[0], t[2])), 1.5, "%.2f×"),
+	}, nil
+}
+
+func workspaceCrowd(ctx context.Context, b *bench) ([]row, error) {
+	root, err := copiedTree(ctx, b, copiedAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.copies(copiersAtOnce, ourCopies(ctx, root), cpCopies(ctx, root))
+	if err != nil {
+		return nil, err
+	}
+	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
+		How: "A tree of 1,000 files, 20 MB, copied sixteen times at once: until all copies are there.",
+	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}, nil
+}

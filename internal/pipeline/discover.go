@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+)
+
+// discover finds the units of the flow, and takes up its plan.
+func (p *Pipeline) discover(ctx context.Context) error {
+	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
+	if err := p.Survey(p.only); err != nil {
+		return err
+	}
+	if p.opt.Flow.Name == "tasks" {
+		if err := p.takePlan(ctx); err != nil {
+			return err
+		}
+	}
+	p.tell(News{Kind: NewsRun, Phase: "discover", Text: fmt.Sprintf("%d units: %s", len(p.units), strings.Join(p.units, ", "))})
+	return nil
+}
+
+// Survey finds the units of the flow, or only some of them, and changes nothing. After it
+// the others can be asked who look: Look, Glance and Forecast.
+func (p *Pipeline) Survey(only []string) error {
+	if err := p.find(); err != nil {
+		return err
+	}
+	for _, name := range only {
+		if !slices.Contains(p.units, name) {
+			return &lockkeeper.InputError{Field: "only", Value: name, Reason: "the flow " + p.opt.Flow.Name + " has no such unit", Next: "name some of " + strings.Join(p.units, ", ")}
+		}
+	}
+	if len(only) > 0 {
+		p.units = slices.DeleteFunc(p.units, func(u string) bool { return !slices.Contains(only, u) })
+	}
+	if len(p.units) == 0 {
+		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
+	}
+	return nil
+}
+
+// find lists the units.
+func (p *Pipeline) find() (err error) {
+	p.units = nil
+	switch p.opt.Flow.Name {
+	case "screens":
+		for _, g := range p.opt.Manifest.Controllers() {
+			p.groups[g.Unit] = g
+			p.units = append(p.units, g.Unit)
+		}
+		return nil
+	case "tasks":
+		p.units = []string{TasksUnit}
+		return nil
+	}
+	root, err := os.OpenRoot(p.opt.Root.Dir())
+	if err != nil {
+		return err
+	}
+	defer root.Close() // only read from
+	found, err := flow.Discover(root.FS(), p.opt.Discovery)
+	if len(found) == 0 && err != nil {
+		return err
+	}
+	if err != nil {
+		p.tell(News{Kind: NewsWarning, Text: err.Error()})
+	}
+	for _, f := range found {
+		p.found[f.Name] = f
+		p.units = append(p.units, f.Name)
+	}
+	return nil
+}
+
+// Units are those that were found.
+func (p *Pipeline) Units() []string { return slices.Clone(p.units) }

@@ -1,0 +1,20 @@
+// The tests in this directory run the real Claude Code, through the adapter and the
+// supervisor that the program uses, against a scripted API on loopback. `make
+// test-agents` installs it; without it they are skipped.
+package agents_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"lockkeeper/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
