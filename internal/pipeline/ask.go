@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,6 +211,9 @@ func (p *Pipeline) agentEnv(t turn, w *workspace.Workspace) []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains([]string{"PGPASSWORD", "LOCKKEEPER_STORE"}, name)
 	})
+	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
+		env = append(env, "IS_SANDBOX=1") // without which Claude Code does not work for root
+	}
 	return append(env, "LOCKKEEPER_ITEM="+t.ID())
 }
 
@@ -251,6 +255,7 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 func (p *Pipeline) orLater(ctx context.Context, err error) error {
 	var limit *agent.LimitError
 	var budget *agent.BudgetError
+	var unfinished *agent.UnfinishedError
 	switch {
 	case errors.As(err, &limit):
 		until := limit.ResetAt
@@ -259,7 +264,7 @@ func (p *Pipeline) orLater(ctx context.Context, err error) error {
 		}
 		p.pauseUntil(until, limit.Error())
 		return &pausedError{err}
-	case errors.As(err, &budget):
+	case errors.As(err, &budget), errors.As(err, &unfinished) && errors.As(p.ledger.start(), &budget): // it had no more than what was left
 		p.exhausted(budget)
 		return &pausedError{err}
 	}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/supervisor"
@@ -120,8 +122,26 @@ func (d *desk) Grant(context.Context) (supervisor.GrantView, error) {
 // Gap implements supervisor.Desk.
 func (d *desk) Gap(ctx context.Context, path, reason string) error {
 	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
-	_, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))
-	return err
+	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))
+	if err != nil {
+		return err
+	}
+	d.p.mu.Lock()
+	defer d.p.mu.Unlock()
+	d.p.wishes[d.t.ID()] = append(d.p.wishes[d.t.ID()], flow.Gap{Path: path, Reason: "asked for: " + reason, Rescue: e.ID, At: time.Now().UTC()})
+	return nil
+}
+
+// wishesOf are the files that the agent of a turn asked for since somebody last looked.
+func (p *Pipeline) wishesOf(t turn, q question) []flow.Gap {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.wishes[t.ID()]
+	delete(p.wishes, t.ID())
+	for i := range list {
+		list[i].Phase, list[i].Planned = q.phase, p.plannedBy(q)
+	}
+	return list
 }
 
 // Note implements supervisor.Desk.

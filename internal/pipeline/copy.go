@@ -103,7 +103,7 @@ func errReadOnly(phase string) error {
 // takeOut takes what the grant does not cover out of a copy: kept, and recorded as a gap.
 // With readOnly that is everything.
 func (p *Pipeline) takeOut(ctx context.Context, t turn, q question, w *workspace.Workspace, readOnly bool) (gaps []flow.Gap, err error) {
-	gaps = []flow.Gap{}
+	gaps = append([]flow.Gap{}, p.wishesOf(t, q)...)
 	changes, err := w.Changes(ctx)
 	if err != nil || len(changes) == 0 {
 		return gaps, err

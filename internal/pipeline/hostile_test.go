@@ -32,7 +32,7 @@ func TestHostileAgents(t *testing.T) {
 		"answers in another form":      {script: `echo '{"other": 1}'`, failed: "summary"},
 		"exits 1":                      {script: `echo no; exit 1`, failed: "exit status 1"},
 		"is killed":                    {script: `kill -9 $$`, failed: "kill"},
-		"hangs":                        {script: `sleep 1000`, failed: "took longer"},
+		"hangs":                        {script: `sleep 1000`, failed: "the longest that a call may take"},
 		"writes into the shared tree":  {script: `echo evil > "$SHARED/app/models/one.rb" 2>/dev/null; echo one > app/models/one.rb; ` + good, lands: "one\n"},
 		"goes up":                      {script: `for d in .. ../.. ../../..; do echo evil > $d/evil 2>/dev/null; done; echo one > app/models/one.rb; ` + good, lands: "one\n"},
 		"reads the store":              {script: `cat "$SHARED/.lockkeeper/calls"/*/*/output* > app/models/one.rb 2>/dev/null; echo one > app/models/one.rb; ` + good, lands: "one\n"},

@@ -43,17 +43,18 @@ type Pipeline struct {
 	goroutines sync.WaitGroup // of the legacy mode
 
 	mu     sync.Mutex
-	dirty  map[string]bool    // units to look at
-	going  map[string]bool    // of the legacy mode: what runs
-	failed map[string]error   // and what failed, both by key
-	until  time.Time          // a limit of the API holds
-	broke  *agent.BudgetError // the budget is used up
+	dirty  map[string]bool       // units to look at
+	going  map[string]bool       // of the legacy mode: what runs
+	failed map[string]error      // and what failed, both by key
+	wishes map[string][]flow.Gap // files that agents ask for, by turn
+	until  time.Time             // a limit of the API holds
+	broke  *agent.BudgetError    // the budget is used up
 }
 
 // New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), found: map[string]flow.Found{}, groups: map[string]flow.ScreenGroup{},
-		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}}
+		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}}
 	var err error
 	if p.caches, err = writable(o.Caches); err != nil {
 		return nil, err

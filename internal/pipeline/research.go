@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"lockkeeper/internal/agent"
@@ -13,11 +14,15 @@ import (
 // advanceTopics sends the topics to the API that are meant for it. All others wait for a
 // person, and no other controller waits for them.
 func (p *Pipeline) advanceTopics(ctx context.Context, u *dossier.Unit) error {
-	if p.opt.Research == nil || !p.opt.API {
+	if p.opt.Research == nil {
 		return nil
 	}
+	chosen, err := p.opt.Book.ByAPI(ctx, u)
+	if err != nil {
+		return err
+	}
 	for _, topic := range u.Topics {
-		if topic.State != dossier.Pending {
+		if topic.State != dossier.Pending || !p.opt.API && !slices.Contains(chosen, topic.Slug) {
 			continue
 		}
 		err := p.place(ctx, due{unit: u.Name, kind: topicUnit, batch: topic.Slug, phase: "research", pools: []string{sched.PoolAPI}})

@@ -29,6 +29,7 @@ import (
 	"lockkeeper/internal/sample"
 	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/sidecar"
+	"lockkeeper/internal/supervisor"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store/memstore"
@@ -46,7 +47,30 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		os.Exit(actAsAgent())
 	}
+	if len(os.Args) > 1 && os.Args[1] == deskArgument {
+		os.Exit(askDesk())
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// deskArgument makes it a tool that turns to its supervisor.
+const deskArgument = "ask-desk"
+
+func askDesk() int {
+	client, inside := supervisor.FromEnviron(os.Getenv)
+	if !inside {
+		return 1
+	}
+	view, err := client.Grant(context.Background())
+	if err == nil {
+		err = client.Gap(context.Background(), "app/models/two.rb", "the other half")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(view.Write)
+	return 0
 }
 
 func actAsAgent() int {
@@ -110,6 +134,9 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
+// machine is what this machine can hold agents with.
+var machine = sync.OnceValues(func() (sandbox.Level, error) { return sandbox.Probe(context.Background()) })
+
 // newScene writes the sample application into a directory, with the scripted agents that
 // change it.
 func newScene(t testing.TB, store, flowName string) *scene {
@@ -161,7 +188,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 	must(t, err)
 	exe, err := os.Executable()
 	must(t, err)
-	level, err := sandbox.Probe(t.Context())
+	level, err := machine()
 	must(t, err)
 	layout := flow.Rails()
 	s.opt = pipeline.Options{
@@ -170,7 +197,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
 		Prompts:   prompts,
 		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis",
-		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script),
+		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script, "GORACE=atexit_sleep_ms=0"),
 		Limits:  pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
 		Checks:  pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},
 		Land:    "after_verify",

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/supervisor"
+)
+
+func (p *program) askCommand() *cobra.Command {
+	var why string
+	cmd := &cobra.Command{
+		Use:   "ask [PATH]",
+		Short: "For an agent at work: what may I write, and could I have this file",
+		Long: `For an agent, or a tool of one, that works under "lockkeeper run": without a path,
+say what its grant lets it write. With one, say that this file is needed as well.
+That widens no grant: it is shown to a person as a gap, who can make work of it.`,
+		Example: `  lockkeeper ask
+  lockkeeper ask app/models/user.rb --why "the validation belongs there"`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, inside := supervisor.FromEnviron(p.getenv)
+			if !inside {
+				return &lockkeeper.InputError{Field: "supervisor", Reason: "this is not the copy of an agent at work", Next: "lockkeeper status says who holds what"}
+			}
+			if len(args) == 1 {
+				if strings.TrimSpace(why) == "" {
+					return usage(cmd, "say what for, with --why")
+				}
+				if err := client.Gap(cmd.Context(), args[0], why); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(p.Out, "noted: %s. You do not have it: go on without it, and do not write it.\n", args[0])
+				return err
+			}
+			view, err := client.Grant(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case p.json:
+				return p.printJSON(view)
+			}
+			for _, path := range view.Write {
+				fmt.Fprintln(p.Out, "write", path)
+			}
+			for _, path := range view.Read {
+				fmt.Fprintln(p.Out, "read ", path)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&why, "why", "", "what the file is needed for")
+	return cmd
+}
+
+// getenv is a variable of the environment that the program was given.
+func (p *program) getenv(name string) string {
+	for _, entry := range p.Env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
