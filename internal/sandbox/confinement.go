@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,6 +56,11 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 	}
 	if !l.On() {
 		return slices.Clone(argv), nil
+	}
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], enterArg) {
+		// It was started as a stage of a sandbox, and went on as if it were not: it would start
+		// itself again and again.
+		return nil, errors.New("sandbox: this program does not call sandbox.Main before anything else")
 	}
 	l.Missing = "" // for people
 	o := order{Level: l}

@@ -10,6 +10,10 @@ import (
 // not among them.
 var secrets = []string{"LOCKKEEPER_STORE", "LOCKKEEPER_TOKEN", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"}
 
+// claudeTemp is Claude Code's own word for where temporary files go. Where it cannot write
+// there it waits for ever.
+const claudeTemp = "CLAUDE_CODE_TMPDIR"
+
 // Environ is what a confined command gets of an environment: without the
 // passwords of stores, other than those named in keep, and with a directory of
 // its own for temporary files, which the caller lets it write.
@@ -19,8 +23,8 @@ func Environ(env []string, temp string, keep ...string) []string {
 		if slices.Contains(keep, name) {
 			return false
 		}
-		return name == "TMPDIR" || name == "TMP" || name == "TEMP" ||
+		return name == "TMPDIR" || name == "TMP" || name == "TEMP" || name == claudeTemp ||
 			slices.ContainsFunc(secrets, func(s string) bool { return name == s || strings.HasPrefix(name, s+"_") })
 	})
-	return append(env, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
+	return append(env, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp, claudeTemp+"="+temp)
 }
