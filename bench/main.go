@@ -45,6 +45,7 @@ var comparisons = []comparison{
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
 	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd},
+	{"pipeline/large", pipelineLarge}, {"pipeline/call", pipelineCall},
 	{"command/acquire", commandAcquire},
 	{"simulate/order", simulateOrder},
 }

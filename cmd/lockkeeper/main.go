@@ -4,11 +4,23 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
+	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/cli"
+	"lockkeeper/internal/sandbox"
 )
 
 func main() {
+	// What runs in a sandbox is started through this program.
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	// Under the name of the scripted agent it is that agent, so that a demonstration
+	// needs no other program.
+	if filepath.Base(os.Args[0]) == scripted.Program {
+		os.Exit(scripted.Main())
+	}
 	io, err := cli.System()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lockkeeper:", err)

@@ -17,10 +17,17 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/sample"
+	"lockkeeper/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lockkeeper": main})
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){"lockkeeper": main, scripted.Program: main})
 }
 
 // TestScripts runs the scenarios of whole commands. They wait for each other by
@@ -52,6 +59,8 @@ func TestScripts(t *testing.T) {
 			"sql":     sql,
 			"long":    long,
 			"server":  server,
+			"sample":  blog,
+			"appears": appears,
 		},
 	})
 }
@@ -261,4 +270,43 @@ func long(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("long: unknown kind %s", args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+// sample DIR writes the sample application into a directory, with a configuration that
+// lets the scripted agent change it, and a script beside it in which nobody pauses.
+func blog(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: sample DIR")
+	}
+	dir, beside := ts.MkAbs(args[0]), ts.MkAbs(args[0]+"-script")
+	script, err := sample.Script(0)
+	ts.Check(err)
+	ts.Check(sample.Write(dir))
+	ts.Check(os.Mkdir(beside, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(beside, "script.yaml"), script, 0o644))
+	ts.Setenv(scripted.ScriptVariable, filepath.Join(beside, "script.yaml"))
+	ts.Check(os.WriteFile(filepath.Join(dir, "lockkeeper.yaml"), fmt.Appendf(nil, `max_test_concurrency: 4
+gate:
+  allowed_write_paths: [app, test, config]
+agent:
+  command: [%s]
+  caches: [%q]
+run:
+  test_command: %s {path}
+  ci: [%s]
+`, scripted.Program, beside, sample.Test, sample.CI), 0o644))
+}
+
+// appears FILE TEXT returns when a file, which somebody writes, has a line with a text.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	const limit = time.Minute
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		said, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && strings.Contains(string(said), args[1]) {
+			return
+		}
+		if time.Since(begin) > limit {
+			ts.Fatalf("no %q in %s within %s:\n%s", args[1], args[0], limit, said)
+		}
+	}
 }

@@ -7,17 +7,20 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
+	"lockkeeper/internal/process"
 	"lockkeeper/internal/repo"
 	"lockkeeper/internal/research"
 	"lockkeeper/internal/sandbox"
@@ -31,7 +34,10 @@ type FlowOptions struct {
 	Plan   string // of the tasks flow: the plan file, as it was typed
 	Slots  int    // agents at once; 0: as configured
 	USD    float64
+	Tokens int64
 	Branch string
+	New    bool // a run that is not finished is left behind
+	Look   bool // nothing is begun, and the tasks flow needs no plan: for somebody who looks
 	Env    []string
 	By     lockkeeper.Actor
 	Tell   func(pipeline.News)
@@ -50,8 +56,17 @@ func (a *App) Book(name string) (*dossier.Book, flow.Flow, *sidecar.Store, error
 	if name == "screens" && c.ScreensGate == "on" {
 		f = f.Reviewed("batch_plan")
 	}
-	docs := sidecar.Open(a.below(c.SidecarDir))
+	docs := sidecar.Open(a.below(documentsOf(c, name)))
 	return dossier.Open(dossier.Options{Sidecar: docs, Screens: sidecar.Open(a.below(c.AnalysisDir)), Flow: f}), f, docs, nil
+}
+
+// documentsOf is where the documents of a flow are, from the root. The screens flow plans
+// batches for the same controllers as the flow controllers, and has a folder of its own.
+func documentsOf(c config.Run, flow string) string {
+	if flow == "screens" {
+		return c.SidecarDir + "/+screens"
+	}
+	return c.SidecarDir
 }
 
 func (a *App) below(dir string) string { return filepath.Join(a.Root.Dir(), filepath.FromSlash(dir)) }
@@ -65,16 +80,18 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 	if err := a.checkFolders(); err != nil {
 		return nil, err
 	}
-	opened, err := a.Gate()
-	if err != nil {
-		return nil, err
+	var opened *gate.Gate
+	if !o.Look { // which makes what it needs, where it is new
+		if opened, err = a.Gate(); err != nil {
+			return nil, err
+		}
 	}
 	c := a.Config
 	layout := flow.Rails()
 	p := pipeline.Options{
 		Root: a.Root, Store: a.store, Gate: opened, Host: a.Host, Flow: f, Book: book, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.below(callsDir), Workspaces: filepath.Join(a.state, "workspaces", a.Space), Sidecar: c.Run.SidecarDir, Analysis: c.Run.AnalysisDir, Env: o.Env,
+		Calls:     a.below(callsDir), Workspaces: filepath.Join(a.state, "workspaces", a.Space[:8]), Sidecar: documentsOf(c.Run, f.Name), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: pipeline.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, CIFixes: c.MaxCIFixAttempts,
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: pipeline.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, CI: c.Run.CI},
@@ -89,6 +106,9 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 	if o.USD > 0 {
 		p.Budget.USD = o.USD
 	}
+	if o.Tokens > 0 {
+		p.Budget.Tokens = o.Tokens
+	}
 	if o.Branch != "" {
 		p.Branch = o.Branch
 	}
@@ -102,7 +122,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 		}
 		p.Locks, p.Queue = a.Locks, q
 	}
-	if p.Run, err = a.currentRun(ctx, f.Name); err != nil {
+	if p.Run, err = a.runFor(ctx, o); err != nil {
 		return nil, err
 	}
 	return pipeline.New(p)
@@ -187,6 +207,9 @@ func (a *App) withInputs(p *pipeline.Options, o FlowOptions) (err error) {
 		p.Manifest, err = flow.ReadManifest(name, text)
 		return err
 	case "tasks":
+		if o.Plan == "" && o.Look {
+			return nil
+		}
 		if o.Plan == "" {
 			return &lockkeeper.InputError{Field: "plan", Reason: "the tasks flow needs one", Next: "lockkeeper run --plan tasks.yaml"}
 		}
@@ -239,14 +262,14 @@ func (a *App) readPlan(name string) (*flow.TaskPlan, error) {
 func (a *App) withRepo(ctx context.Context, p *pipeline.Options) error {
 	r, err := repo.Open(ctx, a.Root.Dir(), p.Env)
 	var none *repo.NoneError
+	_, missing := exec.LookPath("git")
 	switch {
-	case errors.As(err, &none) && (p.Commit || p.Branch != ""):
-		return &lockkeeper.InputError{Field: "commit", Value: "on", Reason: none.Error(), Next: "git init, or set run.commit: off"}
-	case errors.As(err, &none):
-	case err != nil:
-		return err
-	default:
+	case err == nil:
 		p.Repo = r
+	case !errors.As(err, &none) && missing == nil:
+		return err
+	case p.Commit || p.Branch != "":
+		return &lockkeeper.InputError{Field: "commit", Value: "on", Reason: err.Error(), Next: "git init, or set run.commit: off"}
 	}
 	if key, _ := a.env("ANTHROPIC_API_KEY"); key != "" {
 		base, _ := a.env("ANTHROPIC_BASE_URL")
@@ -262,8 +285,11 @@ func (a *App) withRepo(ctx context.Context, p *pipeline.Options) error {
 // Conduct takes the lease of whoever conducts the flows of this space. Somebody else who
 // has it is a *lockkeeper.BlockedError.
 func (a *App) Conduct(ctx context.Context, holder string) (*lock.Grant, error) {
-	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: []lockkeeper.Lock{
-		{Target: lockkeeper.Target{Path: dirName + "/conductor", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
+	self, err := process.Self() // whose death ends the lease at once
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self})
 	if err != nil {
 		return nil, err
 	}

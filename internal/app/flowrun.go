@@ -31,24 +31,33 @@ func (a *App) CurrentRun() (*FlowRun, error) {
 	return &r, err
 }
 
-// currentRun is the id of the run that goes on, or of a new one.
-func (a *App) currentRun(ctx context.Context, name string) (string, error) {
+// runFor is the id of the run that a command is about: the one that goes on, or else a new
+// one, which nobody begins who only looks.
+func (a *App) runFor(ctx context.Context, o FlowOptions) (id string, err error) {
+	if !o.New {
+		id, err = a.goingOn(o.Flow)
+	}
+	if err != nil || id != "" || o.Look {
+		return id, err
+	}
+	return a.NewRun(ctx, o.Flow)
+}
+
+// goingOn is the id of the run of a flow that is not finished; empty: there is none.
+func (a *App) goingOn(name string) (string, error) {
 	last, err := a.CurrentRun()
-	if err != nil {
+	if err != nil || last == nil || !last.Ended.IsZero() {
 		return "", err
 	}
-	if last != nil && last.Ended.IsZero() && last.Flow == name {
-		return last.ID, nil
-	}
-	if last != nil && last.Ended.IsZero() && last.Flow != name {
+	if last.Flow != name {
 		return "", &lockkeeper.InputError{Field: "flow", Value: name, Reason: "a run of the flow " + last.Flow + " is not finished", Next: "lockkeeper run --flow " + last.Flow + ", or lockkeeper run --flow " + name + " --new"}
 	}
-	return a.NewRun(ctx, name)
+	return last.ID, nil
 }
 
 // NewRun begins a run.
 func (a *App) NewRun(ctx context.Context, name string) (string, error) {
-	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405"), Flow: name, Began: time.Now().UTC()}
+	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Began: time.Now().UTC()}
 	return r.ID, durable.WriteJSON(ctx, a.runPath(), r, 0o600)
 }
 

@@ -18,7 +18,7 @@ func eventKinds() []string {
 		lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRecoverFailed,
 		lockkeeper.EventRevoking, lockkeeper.EventLanded, lockkeeper.EventUndone, lockkeeper.EventGap, lockkeeper.EventFinished,
 		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
-		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch,
+		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided,
 	}
 	names := make([]string, len(kinds))
 	for i, k := range kinds {

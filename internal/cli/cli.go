@@ -75,7 +75,8 @@ and gets all of them at once, or waits its turn.`,
 	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.json, "json", false, "answer with JSON")
 	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
-		p.undoCommand(), p.rescueCommand(), p.jobCommand(), p.auditCommand(), p.configCommand(), p.demoCommand(), p.simulateCommand())
+		p.undoCommand(), p.rescueCommand(), p.jobCommand(), p.auditCommand(), p.configCommand(), p.demoCommand(), p.simulateCommand(),
+		p.runCommand(), p.decideCommand(), p.reportCommand(), p.askCommand())
 	return cmd
 }
 

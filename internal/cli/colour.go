@@ -3,6 +3,7 @@ package cli
 // The few colours in use, as escape sequences.
 const (
 	red    = "\x1b[31m"
+	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
 	bold   = "\x1b[1m"
 	dim    = "\x1b[2m"

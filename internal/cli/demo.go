@@ -2,42 +2,61 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
+	"lockkeeper/internal/sample"
 )
 
+type demoOptions struct {
+	keep, fast, whole, claude, yes bool
+	budget                         float64
+}
+
 func (p *program) demoCommand() *cobra.Command {
-	return &cobra.Command{
+	var o demoOptions
+	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "A walk through the locks in a temporary directory",
-		Long: `Walk through the locks in a temporary directory: holders side by side, a
-conflict, a wait that is served, a crashed holder whose locks and processes are
-gone at once, and the record of it all. Every line is a real command with its
-real output. It needs no set-up and leaves nothing behind.`,
-		Example: `  lockkeeper demo`,
-		Args:    exactly(0, "no arguments"),
+		Short: "A whole run on a small application, with a crash in the middle",
+		Long: `Run the pipeline on a small application in a temporary directory: agents harden
+four controllers at once, wait for each other where they want the same files, are
+refused a file that they did not lock, and go on after a crash (kill -9). At the
+end: who ran when and who waited for whom, what changed, and whether anybody wrote
+over anybody, counted from the record.
+
+It needs no account, no network and no set-up, and leaves nothing behind. Every
+line after a $ is a real command with its real output. The agents are scripted:
+programs that speak the protocol of claude -p and do what a script says, so nothing
+is paid for. With --claude the real claude does the work instead, as far as --budget
+goes, and nothing is crashed on purpose.
+
+The exit code is 0 if all went as it should and nothing collided.`,
+		Example: `  lockkeeper demo
+  lockkeeper demo --diff
+  lockkeeper demo --keep
+  lockkeeper demo --claude --budget 5
+  lockkeeper demo --fast --json | jq .writes_landed`,
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if p.json {
-				return usage(cmd, "shows people what happens, and has no answer for programs; leave --json out")
-			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			err := p.demo(ctx)
+			err := p.demo(ctx, o)
 			var by *interruptedError
 			if errors.As(context.Cause(ctx), &by) { // whoever did it knows
 				return killedBy(by.signal, nil)
@@ -45,193 +64,213 @@ real output. It needs no set-up and leaves nothing behind.`,
 			return err
 		},
 	}
+	f := cmd.Flags()
+	f.BoolVar(&o.keep, "keep", false, "leave the directory, and say what is where")
+	f.BoolVar(&o.whole, "diff", false, "show the whole diff")
+	f.BoolVar(&o.fast, "fast", false, "scripted agents do not take their time")
+	f.BoolVar(&o.claude, "claude", false, "let the real claude do the work, which costs money")
+	f.Float64Var(&o.budget, "budget", 5, "with --claude: the `dollars` that may be spent")
+	f.BoolVar(&o.yes, "yes", false, "with --claude: do not ask")
+	return cmd
 }
 
-// walk is a demonstration under way: commands of this very program, in a
-// directory and with a state directory of its own.
+// walk is a demonstration under way: commands of this very program, in a directory and
+// with a state directory of its own.
 type walk struct {
 	*program
-	self, dir string
-	env       []string
-	paint     func(colour, text string) string
+	opt   demoOptions
+	self  string
+	base  string // all that the demonstration makes is in it
+	dir   string // the application
+	env   []string
+	git   bool
+	paint func(colour, text string) string
+	began time.Time
+
+	before   photo     // of the application
+	crashed  time.Time // zero: nothing did
+	running  bool      // a conductor was started, and did not end by itself
+	chapters int       // that were told
+
+	mu sync.Mutex // held while something is shown
+	to io.Writer
 }
 
-func (p *program) demo(ctx context.Context) (err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "lockkeeper-demo-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w := &walk{program: p, self: self, dir: filepath.Join(dir, "shop"), paint: p.painter(p.Out)}
-	for _, name := range []string{"shop/app/models", "shop/docs"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
+	if o.claude {
+		if err := p.mayPay(o); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"app/models/user.rb", "app/models/order.rb", "app/models/cart.rb", "docs/guide.md"} {
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte("# "+name+"\n"), 0o644); err != nil {
+	w := &walk{program: p, opt: o, paint: p.painter(p.Out), began: p.Now(), to: p.Out}
+	if p.json {
+		w.to, w.paint = io.Discard, func(_, text string) string { return text }
+	}
+	if w.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if w.base, err = os.MkdirTemp("", "lockkeeper-demo-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.leave(context.WithoutCancel(ctx))) }()
+	if w.base, err = filepath.EvalSymlinks(w.base); err != nil {
+		return err
+	}
+	if err := w.prepare(ctx); err != nil {
+		return err
+	}
+	for _, step := range w.steps() {
+		if err := step(ctx); err != nil {
 			return err
 		}
+		if w.Out.err != nil { // nobody looks any more
+			return w.Out.err
+		}
 	}
-	w.env = slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
-		return strings.HasPrefix(entry, "LOCKKEEPER_") || strings.HasPrefix(entry, process.GrantVariable+"=")
+	return nil
+}
+
+func (w *walk) steps() []func(context.Context) error {
+	if w.opt.claude {
+		return []func(context.Context) error{w.begin, w.payRun, w.refused, w.sum}
+	}
+	return []func(context.Context) error{w.begin, w.crash, w.remains, w.answer, w.goOn, w.refused, w.sum}
+}
+
+// mayPay asks before money is spent.
+func (p *program) mayPay(o demoOptions) error {
+	if o.budget <= 0 {
+		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(o.budget), Reason: "not a sum of money", Next: "give the dollars that may be spent, such as 5"}
+	}
+	if _, err := exec.LookPath("claude"); err != nil {
+		return &lockkeeper.InputError{Field: "claude", Reason: "there is no program claude in PATH", Next: "install Claude Code and sign in, or leave --claude out"}
+	}
+	if o.yes {
+		return nil
+	}
+	if !isTerminal(p.In) || !isTerminal(p.Err) {
+		return &lockkeeper.InputError{Field: "yes", Reason: fmt.Sprintf("claude may spend up to $%g, and nobody can be asked here", o.budget), Next: "lockkeeper demo --claude --yes"}
+	}
+	return p.confirm("demo --claude", fmt.Sprintf("claude works on a sample application, on your account, and may spend up to $%g.", o.budget), "yes")
+}
+
+// prepare makes the application, its configuration and the scripted agent.
+func (w *walk) prepare(ctx context.Context) error {
+	w.dir = filepath.Join(w.base, "blog")
+	if err := sample.Write(w.dir); err != nil {
+		return err
+	}
+	pace := 1.0
+	if w.opt.fast {
+		pace = 0
+	}
+	script, err := sample.Script(pace)
+	if err != nil {
+		return err
+	}
+	research, err := sample.Research()
+	if err != nil {
+		return err
+	}
+	scripts := filepath.Join(w.base, "script")
+	if err := os.Mkdir(scripts, 0o700); err != nil {
+		return err
+	}
+	agent := filepath.Join(w.base, scripted.Program)
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(scripts, "script.yaml"), script, 0o600),
+		os.WriteFile(filepath.Join(w.base, researchName), []byte(research), 0o600),
+		os.WriteFile(filepath.Join(w.dir, "lockkeeper.yaml"), []byte(w.configuration(agent, scripts)), 0o644),
+		os.WriteFile(filepath.Join(w.dir, ".gitignore"), []byte(".pipeline/\n"), 0o644),
+		os.Symlink(w.self, agent),
+	); err != nil {
+		return err
+	}
+	// Neither the caller's locks nor whoever called concern what happens here: it is a
+	// world of its own, and is thrown away.
+	w.env = slices.DeleteFunc(slices.Clone(w.Env), func(entry string) bool {
+		_, inAgent := process.AgentEnvironment([]string{entry})
+		return inAgent || strings.HasPrefix(entry, "LOCKKEEPER_") || strings.HasPrefix(entry, process.GrantVariable+"=")
 	})
-	w.env = append(w.env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
-	start := time.Now()
-	for _, act := range []func(context.Context) error{w.sideBySide, w.conflict, w.crash, w.record} {
-		if err := act(ctx); err != nil {
+	w.env = append(w.env, "XDG_STATE_HOME="+w.base, "TMPDIR="+w.base, scripted.ScriptVariable+"="+filepath.Join(scripts, "script.yaml"),
+		"GIT_AUTHOR_NAME=Lockkeeper demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=Lockkeeper demo", "GIT_COMMITTER_EMAIL=demo@localhost")
+	if w.git {
+		if err := w.makeRepository(ctx); err != nil {
 			return err
 		}
 	}
-	w.title(fmt.Sprintf("That was real, in %s. %s is removed again.", span(time.Since(start)), dir))
-	p.advise("lockkeeper init, in the root of your codebase")
+	w.before, err = photograph(w.dir)
+	return err
+}
+
+// configuration is the lockkeeper.yaml of the application.
+func (w *walk) configuration(agent, scripts string) string {
+	_, err := exec.LookPath("git")
+	w.git = err == nil
+	lines := []string{"run:", "  test_command: " + sample.Test + " {path}", "  ci: [" + sample.CI + "]"}
+	if w.git {
+		lines = append(lines, "  commit: on")
+	}
+	lines = append(lines, "max_test_concurrency: 2")
+	if !w.opt.claude {
+		lines = append(lines, "agent:", "  name: claude", fmt.Sprintf("  command: [%q]", agent), fmt.Sprintf("  caches: [%q]", scripts))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (w *walk) makeRepository(ctx context.Context) error {
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "A small blog"}} {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env = w.dir, w.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+		}
+	}
 	return nil
 }
 
-func (w *walk) title(text string) { fmt.Fprintf(w.Out, "\n%s\n", w.paint(bold, text)) }
-
-func (w *walk) sideBySide(ctx context.Context) error {
-	w.title("1. A codebase becomes lockable.")
-	if err := w.run(ctx, exitOK, "init"); err != nil {
+// leave ends what a killed conductor may have left running, and removes everything.
+func (w *walk) leave(ctx context.Context) (err error) {
+	if w.running {
+		err = w.inside(ctx, func(a *app.App) error {
+			_, err := a.Locks.Recover(ctx)
+			return err
+		})
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there were no locks yet
+			err = nil
+		}
+	}
+	if w.opt.keep {
 		return err
 	}
-	w.title("2. Two holders work side by side: their files do not meet, and readers share.")
-	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "otter", "--write", "app/models/user.rb", "--read", "docs/"); err != nil {
-		return err
-	}
-	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "heron", "--write", "app/models/order.rb", "--read", "docs/"); err != nil {
-		return err
-	}
-	return w.run(ctx, exitOK, "status")
+	return errors.Join(err, os.RemoveAll(w.base))
 }
 
-func (w *walk) conflict(ctx context.Context) error {
-	w.title("3. A third one wants a file of otter's. It gets nothing, and is told who and why.")
-	args := []string{"lock", "acquire", "--holder", "fox", "--write", "app/models/user.rb"}
-	if err := w.run(ctx, exitBlocked, args...); err != nil {
-		return err
-	}
-	w.title("4. It stands in line. When otter releases, the file is handed over.")
-	waiter := w.command(ctx, append(args, "--wait", "30s")...)
-	var answer bytes.Buffer
-	waiter.Stdout, waiter.Stderr = &answer, &answer
-	w.prompt(waiter, " &")
-	if err := waiter.Start(); err != nil {
-		return err
-	}
-	var failed error
-	var served time.Time
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		failed = waiter.Wait()
-		served = time.Now()
-	}()
-	grant, err := w.inLine(ctx, ended)
-	if err == nil {
-		err = w.run(ctx, exitOK, "why", "app/models/user.rb")
-	}
-	began := time.Now()
-	if err == nil {
-		err = w.run(ctx, exitOK, "lock", "release", grant)
-	}
-	if err != nil {
-		waiter.Process.Kill()
-	}
-	<-ended
-	if failed != nil {
-		failed = fmt.Errorf("the waiting command failed: %w: %s", failed, answer.String())
-	}
-	if err := errors.Join(err, failed); err != nil {
-		return err
-	}
-	w.Out.Write(answer.Bytes())
-	fmt.Fprintf(w.Out, "fox has it %s after the release was typed, the start and end of both programs included\n", span(served.Sub(began)))
-	return nil
-}
-
-// inLine returns otter's grant once fox waits for it.
-func (w *walk) inLine(ctx context.Context, ended <-chan struct{}) (grant string, err error) {
-	const limit = 20 * time.Second
-	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("fox did not stand in line within %s", limit))
-	defer stop()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		out, err := w.command(ctx, "why", "fox", "--json").Output()
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		if err != nil {
-			return "", fmt.Errorf("why fox: %w: %s", err, out)
-		}
-		var answer reasons
-		if err := json.Unmarshal(out, &answer); err != nil {
-			return "", err
-		}
-		if len(answer.Waiting) > 0 && len(answer.Waiting[0].Conflicts) > 0 {
-			return answer.Waiting[0].Conflicts[0].GrantID, nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-ended:
-			return "", errors.New("fox left the line")
-		}
-	}
-}
-
-func (w *walk) crash(ctx context.Context) error {
-	w.title("5. A holder crashes: kill -9, with a child of its own still running.")
-	holder := w.command(ctx, "lock", "exec", "--holder", "badger", "--write", "app/models/cart.rb", "--",
-		"sh", "-c", "sleep 60 & echo $!; wait")
-	w.prompt(holder, " &")
-	out, err := holder.StdoutPipe()
+// inside opens the application's locks in this process, to look at them.
+func (w *walk) inside(ctx context.Context, look func(*app.App) error) error {
+	io := *w.IO
+	io.Env = w.env
+	a, err := app.Open(ctx, app.Settings{Dir: w.dir, Env: io.lookup})
 	if err != nil {
 		return err
 	}
-	if err := holder.Start(); err != nil {
-		return err
-	}
-	var child int
-	_, err = fmt.Fscan(bufio.NewReader(out), &child)
-	var sleeper lockkeeper.Process
-	if err == nil {
-		sleeper, err = process.Identify(child)
-	}
-	if err == nil {
-		fmt.Fprintf(w.Out, "badger's sleep runs as pid %d, under lockkeeper as pid %d\n%s\n", child, holder.Process.Pid,
-			w.paint(bold, fmt.Sprintf("$ kill -9 %d", holder.Process.Pid)))
-	}
-	holder.Process.Kill()
-	holder.Wait()
-	if err != nil {
-		return fmt.Errorf("the holder to be killed did not start: %w", err)
-	}
-	began := time.Now()
-	if err := w.run(ctx, exitOK, "lock", "acquire", "--holder", "fox", "--write", "app/models/cart.rb"); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	host, err := process.NewHost()
-	if err != nil {
-		return err
-	}
-	if life := host.Life(sleeper); life != lockkeeper.LifeDead {
-		return fmt.Errorf("the child of the killed holder, pid %d, is %s", child, life)
-	}
-	fmt.Fprintf(w.Out, "fox has the file after %s, and pid %d is gone: nothing writes there any more\n", span(took), child)
-	return nil
+	return errors.Join(look(a), a.Close())
 }
 
-func (w *walk) record(ctx context.Context) error {
-	w.title("6. All of it is on record.")
-	return w.run(ctx, exitOK, "audit")
+// chapter tells what happens next.
+func (w *walk) chapter(title string, lines ...string) {
+	w.chapters++
+	w.tell(fmt.Sprintf("%d. %s", w.chapters, title), lines...)
+}
+
+// tell says what happens, in words.
+func (w *walk) tell(title string, lines ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(w.to, "\n%s\n", w.paint(bold, title))
+	for _, line := range lines {
+		fmt.Fprintln(w.to, line)
+	}
 }
 
 // command is a call of this program as somebody would type it.
@@ -245,28 +284,88 @@ func (w *walk) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (w *walk) prompt(cmd *exec.Cmd, tail string) {
-	fmt.Fprintln(w.Out, w.paint(bold, "$ "+typed(cmd.Args)+tail))
-}
-
-// run shows a command and what it answers, and checks how it ended.
-func (w *walk) run(ctx context.Context, want int, args ...string) error {
-	cmd := w.command(ctx, args...)
-	w.prompt(cmd, "")
+// show shows a command and what it answers, and checks how it ended.
+func (w *walk) show(ctx context.Context, cmd *exec.Cmd) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintln(w.to, w.paint(bold, "$ "+typed(cmd.Args)))
 	if w.Out.err != nil { // nobody looks any more
 		return w.Out.err
 	}
-	out, err := cmd.CombinedOutput()
-	w.Out.Write(out)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return err
+	if !w.json && isTerminal(w.Out) {
+		cmd.Stdout, cmd.Stderr = w.Out.file, w.Out.file
+	} else {
+		cmd.Stdout, cmd.Stderr = w.to, w.to
 	}
-	if code := cmd.ProcessState.ExitCode(); code != want {
-		return fmt.Errorf("lockkeeper %s ended with %d instead of %d", strings.Join(args, " "), code, want)
-	}
-	if want != exitOK {
-		fmt.Fprintln(w.Out, w.paint(dim, fmt.Sprintf("(exit code %d)", want)))
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("%s: %w", typed(cmd.Args), err)
 	}
 	return nil
+}
+
+// conductor is a run that goes on in the background, and is shown line by line.
+type conductor struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	// Once it has ended:
+	err  error
+	last []string // what it said at the end
+}
+
+// lastLines is how many lines of a run are told when it fails.
+const lastLines = 5
+
+// failure is why a run that was to go on ended.
+func (c *conductor) failure(reason string) error {
+	return fmt.Errorf("%s: %s (%v): %s", typed(c.cmd.Args), reason, c.cmd.ProcessState, strings.Join(c.last, "; "))
+}
+
+// conduct starts a run.
+func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) {
+	cmd := w.command(ctx, append([]string{"run"}, args...)...)
+	// Ctrl-C at the terminal is for the demonstration, which ends the run as hard as a
+	// crash would: nothing of it is wanted any more.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said, into, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer into.Close()
+	cmd.Stdout, cmd.Stderr = into, into
+	cmd.Cancel = func() error { return cmd.Process.Kill() }
+	w.mu.Lock()
+	fmt.Fprintln(w.to, w.paint(bold, "$ "+typed(cmd.Args)))
+	w.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, said.Close())
+	}
+	w.running = true
+	c := &conductor{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		defer close(c.ended)
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			c.last = append(c.last[max(0, len(c.last)-lastLines+1):], lines.Text())
+			if !w.pass(lines.Text()) {
+				cmd.Process.Kill() // it may have ended
+			}
+		}
+		if lines.Err() != nil { // nobody reads any more what it says
+			cmd.Process.Kill()
+		}
+		c.err = errors.Join(cmd.Wait(), lines.Err(), said.Close())
+	}()
+	return c, nil
+}
+
+// pass shows a line that a run has said, and reports whether anybody looks.
+func (w *walk) pass(line string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintln(w.to, "  "+line)
+	return w.Out.err == nil
 }

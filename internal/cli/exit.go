@@ -7,8 +7,7 @@ import (
 	"lockkeeper"
 )
 
-// The exit codes; 7 is kept for a spent budget. A command that lock exec runs
-// passes its own code through.
+// The exit codes. A command that lock exec runs passes its own code through.
 const (
 	exitOK        = 0
 	exitFailed    = 1   // anything else went wrong
@@ -17,6 +16,7 @@ const (
 	exitTimeout   = 4   // waited, and still blocked
 	exitViolation = 5   // refused by the gate
 	exitOverLock  = 6   // a directory asked for writing
+	exitBudget    = 7   // what a run may spend is spent
 	exitLost      = 125 // the grant was lost while the command ran, or could not be given back
 )
 
@@ -26,6 +26,7 @@ var exitCodes = map[lockkeeper.Code]int{
 	lockkeeper.CodeTimeout:   exitTimeout,
 	lockkeeper.CodeViolation: exitViolation,
 	lockkeeper.CodeOverLock:  exitOverLock,
+	lockkeeper.CodeBudget:    exitBudget,
 	lockkeeper.CodeNotHeld:   exitFailed,
 	lockkeeper.CodeRefused:   exitFailed,
 	lockkeeper.CodeStore:     exitFailed,

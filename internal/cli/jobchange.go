@@ -132,7 +132,8 @@ func (p *program) jobOutputCommand() *cobra.Command {
 		Use:   "output ITEM",
 		Short: "What an item's command said",
 		Long: `Print what an item's command wrote to standard output and standard error: of its
-last attempt, or of another one that is still kept. Of much only the end is kept.`,
+last attempt, or of another one that is still kept. Of much only the end is kept.
+For an item of a flow, see lockkeeper run, it is what its agent does, or did last.`,
 		Example: `  lockkeeper job output j12
   lockkeeper job output j12 --attempt 1`,
 		Args: exactly(1, "one item"),
@@ -156,7 +157,10 @@ last attempt, or of another one that is still kept. Of much only the end is kept
 }
 
 func (p *program) showOutput(a *app.App, it *lockkeeper.Item, attempt int) (err error) {
-	f, err := a.Output(it, attempt)
+	f, err := a.AgentLog(it)
+	if f == nil && err == nil {
+		f, err = a.Output(it, attempt)
+	}
 	if err != nil {
 		return err
 	}

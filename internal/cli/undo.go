@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,28 +14,37 @@ import (
 
 func (p *program) undoCommand() *cobra.Command {
 	var o ownLock
+	d := &decider{program: p}
 	cmd := &cobra.Command{
-		Use:   "undo LANDING",
-		Short: "Put back what a landing changed",
+		Use:   "undo LANDING | UNIT/BATCH",
+		Short: "Put back what a landing, or a batch of a run, changed",
 		Long: `Put back what a landing changed, as one unit and through the same gate: it takes
 the locks on its paths, and is blocked, with exit code 3, while somebody else
 holds one of them. With --grant it works under a grant of yours that holds them.
 It refuses as a whole when any of the files has changed since. Originals are kept
 for as long as gate.keep says. An undo is a landing, too, and can be undone. To a
-program it prints the number of that landing alone; the rest is on standard error.`,
+program it prints the number of that landing alone; the rest is on standard error.
+
+Of a batch it puts back what all its landings changed, the last first, and nothing
+else. A commit of git stays: it says how to commit the undo.`,
 		Example: `  lockkeeper audit --kind landed
   lockkeeper undo 42
-  lockkeeper undo 42 --grant "$grant"   # while it is held`,
-		Args: exactly(1, "the number of a landing"),
+  lockkeeper undo 42 --grant "$grant"   # while it is held
+  lockkeeper undo blog/posts/b2`,
+		Args: exactly(1, "the number of a landing, or the name of a batch"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.Contains(args[0], "/") {
+				return d.deciding(cmd, func(context.Context) error { return d.undoBatch(cmd, args[0], o) })
+			}
 			seq, err := strconv.ParseUint(args[0], 10, 63)
 			if err != nil || seq == 0 {
-				return &lockkeeper.InputError{Field: "landing", Value: args[0], Reason: "not the number of a landing", Next: "lockkeeper audit --kind landed lists them"}
+				return &lockkeeper.InputError{Field: "landing", Value: args[0], Reason: "not the number of a landing, nor the name of a batch such as blog/posts/b2", Next: "lockkeeper audit --kind landed lists landings"}
 			}
 			return p.with(cmd.Context(), func(a *app.App) error { return p.undo(cmd, a, seq, o) })
 		},
 	}
 	o.flags(cmd.Flags())
+	cmd.Flags().StringVar(&d.name, "flow", "", "the `flow` of the batch (default: the one under way)")
 	return cmd
 }
 
@@ -70,6 +80,14 @@ func (p *program) undo(cmd *cobra.Command, a *app.App, seq uint64, o ownLock) er
 		fmt.Fprintln(p.Out, back.Seq)
 		to = p.Err
 	}
+	showUndone(to, back)
+	fmt.Fprintf(to, "landing %d takes landing %d of %s back\n", back.Seq, seq, clean(l.Holder))
+	p.advise(undoStep(back.Seq, o.grant))
+	return nil
+}
+
+// showUndone lists what an undo did.
+func showUndone(to file, back *lockkeeper.Landing) {
 	for _, c := range back.Changes {
 		what := "restored"
 		switch {
@@ -80,7 +98,4 @@ func (p *program) undo(cmd *cobra.Command, a *app.App, seq uint64, o ownLock) er
 		}
 		fmt.Fprintf(to, "%-12s  %s\n", what, clean(c.Path))
 	}
-	fmt.Fprintf(to, "landing %d takes landing %d of %s back\n", back.Seq, seq, clean(l.Holder))
-	p.advise(undoStep(back.Seq, o.grant))
-	return nil
 }

@@ -26,6 +26,7 @@ type life struct {
 	done  *asked      // what an agent had done already when somebody died
 	files []flow.File // what it has changed so far, as it is stored
 	lands []uint64    // what of it is in the tree already
+	alone bool        // nobody else lands meanwhile
 	again []flow.Recheck
 }
 

@@ -24,6 +24,7 @@ const progressFile = "progress.json"
 // progress is the state of a check that is not over.
 type progress struct {
 	Phase string       `json:"phase"`
+	From  string       `json:"from"` // the sum of what was applied: another one begins anew
 	Done  flow.Checked `json:"done"`
 	Calls []flow.Call  `json:"calls"`
 	Spent bool         `json:"spent"` // as often as it may be mended it was: a person who tries again begins anew
@@ -132,12 +133,12 @@ func (l *life) check(ctx context.Context, c checks) error {
 
 // resume reads how far the phase got before somebody died, and brings the copy there.
 func (l *life) resume(ctx context.Context, phase string) (*progress, error) {
-	at := &progress{Phase: phase}
+	at := &progress{Phase: phase, From: l.applied()}
 	doc, err := readProgress(ctx, l.folder)
 	if err != nil {
 		return nil, err
 	}
-	if doc == nil || doc.Phase != phase {
+	if doc == nil || doc.Phase != phase || doc.From != at.From {
 		return at, nil
 	}
 	at = doc
@@ -173,6 +174,14 @@ func (l *life) reset(ctx context.Context) error {
 	}
 	_, err = l.p.layOver(ctx, l.w, l.files, l.folder)
 	return err
+}
+
+// applied is the sum of what the agent made of the batch at first.
+func (l *life) applied() string {
+	if l.batch.Applied == nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sumOf(l.batch.Applied.Files))
 }
 
 // isStored reports whether changes are exactly what is stored of the batch.

@@ -12,7 +12,6 @@ import (
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/feed"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/process"
 	"lockkeeper/sched"
 )
 
@@ -91,14 +90,10 @@ const rootPrefix = "flow/"
 func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
-	self, err := process.Self()
-	if err != nil {
-		return err
-	}
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
 		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
-		Node:  self.Host, Process: &self, Roots: []string{p.root()}, Only: true,
+		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		Run: p.work, Ended: p.ended, TickEvery: time.Second,
 		Trouble: func(err error) { p.tell(News{Kind: NewsWarning, Text: err.Error()}) },
 	})
@@ -149,6 +144,7 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 			p.resumeAfterLimit()
 		case <-stop:
 			stop, stopped = nil, true
+			p.halted.Store(true)
 			p.tell(News{Kind: NewsRun, Text: "nothing new starts; what runs is finished"})
 			if p.worker != nil {
 				p.worker.Pause()

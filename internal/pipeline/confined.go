@@ -22,7 +22,7 @@ import (
 // else as far as this machine can, and with a desk of its own to turn to. It returns when
 // nothing of the command is left.
 func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace, c process.Command) (code int, err error) {
-	temp, err := os.MkdirTemp("", "lockkeeper-") // its desk is a socket, whose path must be short
+	temp, err := makeTemp(w)
 	if err != nil {
 		return -1, err
 	}
@@ -52,6 +52,20 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 		}
 	}
 	return code, err
+}
+
+// longestTemp is how long the name of a directory may be in which a socket is made: the
+// kernel takes 107 bytes for the whole.
+const longestTemp = 85
+
+// makeTemp makes a directory for a command's temporary files and its desk. It goes with
+// the copy, also when somebody dies, unless its name would be too long.
+func makeTemp(w *workspace.Workspace) (string, error) {
+	dir := w.Home()
+	if len(dir) > longestTemp {
+		dir = ""
+	}
+	return os.MkdirTemp(dir, "t")
 }
 
 // caches are the places besides its copy that an agent may write to, as far as they

@@ -30,13 +30,9 @@ func (p *Pipeline) makeCopy(ctx context.Context) (*workspace.Workspace, error) {
 	}
 	return workspace.Make(ctx, workspace.Options{
 		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
-		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.ownFolders(),
+		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
 	})
 }
-
-// ownFolders are the folders that are the pipeline's own: no agent needs them, and they
-// change all the time.
-func (p *Pipeline) ownFolders() []string { return []string{p.opt.Sidecar, p.opt.Analysis} }
 
 // landed implements workspace.Options.Landed. With 0 only the number of the last landing
 // is wanted.

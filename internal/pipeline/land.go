@@ -18,6 +18,13 @@ import (
 func (l *life) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
+		if again == l.p.opt.Limits.Rechecks-1 {
+			// It was overtaken before: while it is tested for the last time nobody else of this run
+			// lands.
+			l.p.lander.Lock()
+			defer l.p.lander.Unlock()
+			l.alone = true
+		}
 		if err := l.p.untilSettled(ctx, q); err != nil {
 			return err
 		}
@@ -134,6 +141,10 @@ func (l *life) carryOut(ctx context.Context) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
+	if !l.alone {
+		l.p.lander.RLock()
+		defer l.p.lander.RUnlock()
+	}
 	l.p.landing.Lock()
 	defer l.p.landing.Unlock()
 	landing, err := l.p.opt.Gate.CommitSeen(ctx, l.t.Grant(), list, gate.Seen{Seq: l.w.Seq(), Reads: l.places()})
@@ -243,7 +254,7 @@ func (p *Pipeline) commit(ctx context.Context, l *life, done flow.Landed) (hash 
 	}
 	if p.opt.Locks != nil {
 		held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: l.unit.Name + "/" + l.batch.ID + " commit",
-			Locks: gitLock()}, commitWait)
+			Locks: gitLock(), Process: p.self}, commitWait)
 		if err != nil {
 			return "", err
 		}

@@ -43,10 +43,11 @@ type Options struct {
 	Prompts  *flow.Prompts
 	Sandbox  sandbox.Level
 
-	Calls      string // where calls of agents leave their traces: inside .lockkeeper, absolute
-	Workspaces string // where copies of the tree are made: outside of the root, absolute
-	Sidecar    string // from the root
-	Analysis   string // from the root, of the screens flow
+	Calls      string   // where calls of agents leave their traces: inside .lockkeeper, absolute
+	Workspaces string   // where copies of the tree are made: outside of the root, absolute
+	Sidecar    string   // from the root
+	Analysis   string   // from the root, of the screens flow
+	Own        []string // folders that are the pipeline's own: no agent needs them, and they change all the time
 	Env        []string
 
 	Limits    Limits

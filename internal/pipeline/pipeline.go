@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/process"
 	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/sched"
@@ -26,8 +28,10 @@ type Pipeline struct {
 	caches []string // where agents may write besides their copy
 	hidden []string // what they cannot see
 	branch string   // that the run works on; empty: there is no git
+	self   *lockkeeper.Process
 
-	landing sync.Mutex // held while something of this process lands
+	landing sync.Mutex   // held while something of this process lands
+	lander  sync.RWMutex // shared by those who land; alone with it, nothing of this process moves
 
 	units  []string
 	found  map[string]flow.Found
@@ -37,6 +41,7 @@ type Pipeline struct {
 	loose     map[string]chan int // slots of the legacy mode
 	looseIDs  atomic.Uint64
 	closing   atomic.Bool // items are being ended, not failing
+	halted    atomic.Bool // nothing new starts
 	worker    *sched.Worker
 	attention chan struct{} // something may be due
 
@@ -65,6 +70,11 @@ func New(o Options) (*Pipeline, error) {
 	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {
 		return nil, err
 	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	p.self = &self
 	return p, os.MkdirAll(o.Workspaces, 0o700)
 }
 

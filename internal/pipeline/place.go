@@ -240,7 +240,7 @@ func (p *Pipeline) startLoose(ctx context.Context, d due) error {
 	p.mu.Lock()
 	_, failed := p.failed[key]
 	_, running := p.going[key]
-	if failed || running || p.broke != nil || !p.until.IsZero() || p.closing.Load() {
+	if failed || running || p.broke != nil || !p.until.IsZero() || p.closing.Load() || p.halted.Load() {
 		p.mu.Unlock()
 		return nil
 	}

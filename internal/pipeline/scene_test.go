@@ -196,7 +196,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 		Book:      dossier.Open(dossier.Options{Sidecar: docs, Screens: sidecar.Open(filepath.Join(s.root, ".analysis")), Flow: f}),
 		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
 		Prompts:   prompts,
-		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis",
+		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis", Own: []string{".pipeline", ".analysis"},
 		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script, "GORACE=atexit_sleep_ms=0"),
 		Limits:  pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
 		Checks:  pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},

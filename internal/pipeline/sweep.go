@@ -178,7 +178,7 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
 	if p.opt.Branch != "" {
 		if p.opt.Locks != nil {
-			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock()}, commitWait)
+			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock(), Process: p.self}, commitWait)
 			if err != nil {
 				return err
 			}

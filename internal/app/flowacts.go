@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+	"lockkeeper/internal/sidecar"
+)
+
+// UnitsOf lists the units of a flow that have documents.
+func (a *App) UnitsOf(ctx context.Context, f flow.Flow, docs *sidecar.Store) ([]string, error) {
+	names, _, err := docs.Units(ctx)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "+") != (f.Name == flow.Tasks().Name)
+	}), err
+}
+
+// Conductor names who conducts the flows of this space now; empty: nobody does.
+func (a *App) Conductor(ctx context.Context) (string, error) {
+	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0].Holder, nil
+}
+
+// Failures lists the work of a flow that failed.
+func (a *App) Failures(ctx context.Context, flowName string) ([]pipeline.Failure, error) {
+	return pipeline.Failures(ctx, a.store, flowName)
+}
+
+// Manifest reads the manifest of screens.
+func (a *App) Manifest() (*flow.Manifest, error) {
+	name := a.Config.Run.Screens
+	text, err := os.ReadFile(a.below(name))
+	if err != nil {
+		return nil, &lockkeeper.InputError{Field: "manifest", Value: name, Reason: reasonOf(err), Next: "write it, or set run.screens in " + config.FileName}
+	}
+	return flow.ReadManifest(name, text)
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+)
+
+// FlowName is the flow that is meant: the one that is named, or that a plan implies, or
+// that is under way, or else the one of controllers.
+func (a *App) FlowName(named, plan string) (string, error) {
+	tasks, controllers := flow.Tasks().Name, flow.Controllers().Name
+	switch {
+	case plan != "" && named != "" && named != tasks:
+		return "", &lockkeeper.InputError{Field: "flow", Value: named, Reason: "a plan belongs to the flow " + tasks, Next: "leave --flow or --plan out"}
+	case plan != "":
+		return tasks, nil
+	case named != "":
+		f, err := flow.ByName(named)
+		return f.Name, err
+	}
+	last, err := a.CurrentRun()
+	if err != nil || last == nil || !last.Ended.IsZero() {
+		return controllers, err
+	}
+	return last.Flow, nil
+}
+
+// CheckAgent refuses to run without the program that does the work.
+func (a *App) CheckAgent() error {
+	program := a.Config.Agent.Name
+	if len(a.Config.Agent.Command) > 0 {
+		program = a.Config.Agent.Command[0]
+	}
+	path := program
+	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
+		path = a.below(program) // it runs in a copy of the root
+	}
+	_, err := exec.LookPath(path)
+	if err == nil {
+		return nil
+	}
+	var why *exec.Error
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "it cannot be run: " + reasonOf(err), Next: "install it, or set agent.command in " + config.FileName}
+}
+
+// AgentTitle is who does the work, as people name it.
+func (a *App) AgentTitle() string {
+	c := a.Config.Agent
+	title := strings.Join(c.Command, " ")
+	title = cmp.Or(title, c.Name)
+	if c.Model != "" {
+		title += ", model " + c.Model
+	}
+	return title
+}
+
+// AgentLog opens what the agent of an item of a flow does, or did last; nil: the item
+// belongs to no flow.
+func (a *App) AgentLog(it *lockkeeper.Item) (*os.File, error) {
+	if pipeline.FlowOf(it) == "" {
+		return nil, nil
+	}
+	f, err := pipeline.LastLog(a.below(callsDir), it)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it yet, or none is needed", Next: "lockkeeper why " + it.ID}
+	}
+	return f, err
+}
+
+// Conducted reports whether somebody seems to conduct a flow here.
+func (a *App) Conducted(ctx context.Context) (bool, error) {
+	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
+	return len(found) > 0, err
+}
+
+// conductorLock is what whoever conducts holds.
+func conductorLock() []lockkeeper.Lock {
+	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: dirName + "/conductor", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+}

@@ -1,0 +1,325 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+	"lockkeeper/lock"
+)
+
+// FlowReport is what a flow changed, what that cost, and what was refused.
+type FlowReport struct {
+	Flow      string          `json:"flow"`
+	Run       *FlowRun        `json:"run,omitempty"` // the last one, if it is of this flow
+	Units     []UnitReport    `json:"units"`
+	Cost      Cost            `json:"cost"`     // of all runs of the flow
+	RunCost   Cost            `json:"run_cost"` // of these, of the last run
+	Phases    []PhaseCost     `json:"phases"`
+	Decisions DecisionCount   `json:"decisions"`
+	Gaps      []GapReport     `json:"gaps"`
+	Failures  []FailureReport `json:"failures"`
+	Rechecks  []RecheckReport `json:"rechecks"`
+	Times     FlowTimes       `json:"times"`
+}
+
+// UnitReport is what became of a unit.
+type UnitReport struct {
+	Name      string        `json:"name"`
+	Status    string        `json:"status"`
+	Cost      Cost          `json:"cost"`
+	Decisions DecisionCount `json:"decisions"`
+	Batches   []BatchReport `json:"batches"`
+}
+
+// BatchReport is what became of a batch.
+type BatchReport struct {
+	ID      string       `json:"id"`
+	Title   string       `json:"title,omitempty"`
+	Status  string       `json:"status"`
+	Summary string       `json:"summary,omitempty"`
+	Files   []string     `json:"files"` // that it changes, or changed
+	Fixes   int          `json:"fixes"`
+	Landed  *flow.Landed `json:"landed,omitempty"`
+}
+
+// Cost is what calls of agents took.
+type Cost struct {
+	USD    float64       `json:"usd"`
+	Tokens int64         `json:"tokens"`
+	Calls  int           `json:"calls"`
+	Failed int           `json:"failed_calls"`
+	Took   time.Duration `json:"took"` // all calls one after the other
+}
+
+func (c *Cost) add(call flow.Call) {
+	c.USD = math.Round((c.USD+call.USD)*1e6) / 1e6 // calls are priced in millionths
+	c.Tokens += call.Tokens
+	c.Calls++
+	c.Took += call.Took
+	if call.Error != "" {
+		c.Failed++
+	}
+}
+
+// PhaseCost is what a phase cost.
+type PhaseCost struct {
+	Phase string `json:"phase"`
+	Cost
+}
+
+// DecisionCount counts decisions.
+type DecisionCount struct {
+	Todo   int `json:"todo"`
+	Defer  int `json:"defer"`
+	Reject int `json:"reject"`
+	Open   int `json:"open"`
+}
+
+func (c *DecisionCount) add(more DecisionCount) {
+	c.Todo, c.Defer, c.Reject, c.Open = c.Todo+more.Todo, c.Defer+more.Defer, c.Reject+more.Reject, c.Open+more.Open
+}
+
+// GapReport is a change that was refused.
+type GapReport struct {
+	Unit  string `json:"unit"`
+	Batch string `json:"batch"`
+	flow.Gap
+}
+
+// FailureReport is an item in the error state.
+type FailureReport struct {
+	Item   string    `json:"item"`
+	Work   string    `json:"work"`
+	Phase  string    `json:"phase"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// RecheckReport says that a batch was tested again.
+type RecheckReport struct {
+	Unit  string `json:"unit"`
+	Batch string `json:"batch"`
+	flow.Recheck
+}
+
+// FlowTimes is how the time of a flow was used.
+type FlowTimes struct {
+	First   time.Time     `json:"first,omitzero"` // the beginning of the first call
+	Last    time.Time     `json:"last,omitzero"`  // the end of the last one
+	Busy    time.Duration `json:"busy"`           // during which at least one agent worked
+	Agents  float64       `json:"agents"`         // that worked at once in that time, on average
+	Most    int           `json:"most_agents"`
+	Queued  time.Duration `json:"queued"`  // that items waited before they started, all together
+	Blocked time.Duration `json:"blocked"` // of that, because somebody else had their locks
+}
+
+// FlowReport gathers what a flow did. It changes nothing.
+func (a *App) FlowReport(ctx context.Context, name string) (*FlowReport, error) {
+	book, f, docs, err := a.Book(name)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := pipeline.PastCalls(a.below(callsDir), f.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &FlowReport{Flow: f.Name, Units: []UnitReport{}, Phases: []PhaseCost{}, Gaps: []GapReport{}, Failures: []FailureReport{}, Rechecks: []RecheckReport{}}
+	if r.Run, err = a.CurrentRun(); err != nil {
+		return nil, err
+	}
+	if r.Run != nil && r.Run.Flow != f.Name {
+		r.Run = nil
+	}
+	units, _, err := docs.Units(ctx)
+	if err != nil {
+		return nil, err
+	}
+	costs := r.count(f, calls)
+	for unit := range costs { // one whose first document is still to come
+		units = append(units, unit)
+	}
+	slices.Sort(units)
+	for _, unit := range slices.Compact(units) {
+		if (f.Name == flow.Tasks().Name) != (unit == pipeline.TasksUnit) {
+			continue
+		}
+		u, err := book.Unit(ctx, unit)
+		if err != nil {
+			return nil, err
+		}
+		r.addUnit(u, costs[unit])
+	}
+	return r, a.addItems(ctx, r)
+}
+
+// count sums up the calls, and returns what each unit cost.
+func (r *FlowReport) count(f flow.Flow, calls []pipeline.PastCall) map[string]Cost {
+	units, phases := map[string]Cost{}, map[string]Cost{}
+	for _, call := range calls {
+		u, p := units[call.Unit], phases[call.Phase]
+		u.add(call.Call)
+		p.add(call.Call)
+		units[call.Unit], phases[call.Phase] = u, p
+		r.Cost.add(call.Call)
+		if r.Run != nil && call.Run == r.Run.ID {
+			r.RunCost.add(call.Call)
+		}
+	}
+	place := func(phase string) int {
+		return slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == phase || p.Prompt == phase })
+	}
+	for phase, cost := range phases {
+		r.Phases = append(r.Phases, PhaseCost{Phase: phase, Cost: cost})
+	}
+	slices.SortFunc(r.Phases, func(a, b PhaseCost) int {
+		return cmp.Or(cmp.Compare(place(a.Phase), place(b.Phase)), strings.Compare(a.Phase, b.Phase))
+	})
+	r.Times.busy(calls)
+	return units
+}
+
+// busy finds how many agents worked at once, and when any did.
+func (t *FlowTimes) busy(calls []pipeline.PastCall) {
+	type edge struct {
+		at   time.Time
+		step int
+	}
+	var edges []edge
+	var sum time.Duration
+	for _, c := range calls {
+		if c.Began.IsZero() {
+			continue
+		}
+		edges = append(edges, edge{c.Began, 1}, edge{c.Began.Add(c.Took), -1})
+		sum += c.Took
+	}
+	if len(edges) == 0 {
+		return
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
+	t.First, t.Last = edges[0].at, edges[len(edges)-1].at
+	now, since := 0, time.Time{}
+	for _, e := range edges {
+		if now == 0 {
+			since = e.at
+		}
+		if now += e.step; now == 0 {
+			t.Busy += e.at.Sub(since)
+		}
+		t.Most = max(t.Most, now)
+	}
+	if t.Busy > 0 {
+		t.Agents = sum.Seconds() / t.Busy.Seconds()
+	}
+}
+
+func (r *FlowReport) addUnit(u *dossier.Unit, cost Cost) {
+	unit := UnitReport{Name: u.Name, Status: u.Status(), Cost: cost, Batches: []BatchReport{}}
+	for _, item := range u.Items {
+		switch item.Decision {
+		case flow.Todo:
+			unit.Decisions.Todo++
+		case flow.Defer:
+			unit.Decisions.Defer++
+		case flow.Reject:
+			unit.Decisions.Reject++
+		default:
+			unit.Decisions.Open++
+		}
+	}
+	r.Decisions.add(unit.Decisions)
+	for i := range u.Batches {
+		b := &u.Batches[i]
+		done := BatchReport{ID: b.ID, Title: b.Title, Status: b.Status, Files: []string{}, Landed: b.Landed}
+		var again []flow.Recheck
+		if b.Applied != nil {
+			done.Summary = b.Applied.Summary
+			for _, f := range b.Applied.Files {
+				done.Files = append(done.Files, f.Path)
+			}
+		}
+		for _, c := range []*flow.Checked{b.Tested, b.CI} {
+			if c != nil {
+				done.Fixes += c.Fixes
+			}
+		}
+		if b.Landed != nil {
+			done.Files = nil
+			for _, f := range b.Landed.Files {
+				done.Files = append(done.Files, f.Path)
+			}
+			again = b.Landed.Again
+		}
+		for _, recheck := range again {
+			r.Rechecks = append(r.Rechecks, RecheckReport{Unit: u.Name, Batch: b.ID, Recheck: recheck})
+		}
+		for _, g := range b.Gaps() {
+			r.Gaps = append(r.Gaps, GapReport{Unit: u.Name, Batch: b.ID, Gap: g.Gap})
+		}
+		unit.Batches = append(unit.Batches, done)
+	}
+	r.Units = append(r.Units, unit)
+}
+
+// addItems adds what the queue knows: what failed, and what waited.
+func (a *App) addItems(ctx context.Context, r *FlowReport) error {
+	var items []*lockkeeper.Item
+	err := a.store.View(ctx, func(read lockkeeper.Reader) error {
+		items = nil
+		return eachItem(read, "", func(it *lockkeeper.Item) bool {
+			if pipeline.FlowOf(it) == r.Flow {
+				items = append(items, it)
+			}
+			return true
+		})
+	})
+	if err != nil {
+		return err
+	}
+	ids := map[string]bool{}
+	for _, it := range slices.Backward(items) { // they come newest first
+		ids[it.ID] = true
+		if !it.DispatchedAt.IsZero() {
+			r.Times.Queued += it.DispatchedAt.Sub(it.QueuedAt)
+		}
+		if it.Status == lockkeeper.ItemError && it.Failure != nil {
+			r.Failures = append(r.Failures, FailureReport{Item: it.ID, Work: it.Workflow, Phase: it.Failure.Phase, Reason: it.Failure.Reason, At: it.CompletedAt})
+		}
+	}
+	r.Times.Blocked, err = a.blockedFor(ctx, ids)
+	return err
+}
+
+// blockedFor adds up how long items were blocked by locks: from when they were found to
+// be, to when they had them. Of what the record has dropped nothing is known.
+func (a *App) blockedFor(ctx context.Context, items map[string]bool) (sum time.Duration, err error) {
+	since := map[string]time.Time{}
+	for after, page := uint64(0), itemPage; page == itemPage; {
+		events, err := a.Locks.Events(ctx, lockkeeper.EventQuery{After: after, Limit: itemPage})
+		if err != nil {
+			return 0, err
+		}
+		page = len(events)
+		for _, ev := range events {
+			after = ev.Seq
+			id := ev.Data[lock.ItemKey]
+			began, blocked := since[id]
+			switch {
+			case ev.Kind == lockkeeper.EventBlocked && items[id] && !blocked:
+				since[id] = ev.At
+			case ev.Kind == lockkeeper.EventAcquired && blocked:
+				sum += ev.At.Sub(began)
+				delete(since, id)
+			}
+		}
+	}
+	return sum, nil
+}

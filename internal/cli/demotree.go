@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"lockkeeper"
+)
+
+// photo is what the files of a small codebase hold, by path.
+type photo map[string]photographed
+
+type photographed struct {
+	mode fs.FileMode
+	text []byte
+}
+
+// photograph reads all files below a directory but those in folders whose names begin
+// with a dot, which belong to tools.
+func photograph(dir string) (photo, error) {
+	all := photo{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != dir && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		path, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		all[filepath.ToSlash(path)] = photographed{info.Mode().Perm(), text}
+		return err
+	})
+	return all, err
+}
+
+// versions spells the files as landings do.
+func (p photo) versions() map[string]lockkeeper.Version {
+	all := map[string]lockkeeper.Version{}
+	for path, f := range p {
+		all[path] = lockkeeper.Version{Kind: lockkeeper.File, Mode: f.mode, Sum: sha256.Sum256(f.text)}
+	}
+	return all
+}
+
+// fileDiff is what became of one file.
+type fileDiff struct {
+	path           string
+	added, removed int
+	text           string
+}
+
+// diffOf compares two photographs, by path.
+func (p photo) diffOf(now photo) (list []fileDiff) {
+	for _, path := range slices.Sorted(maps.Keys(merged(p, now))) {
+		old, new := p[path].text, now[path].text
+		if bytes.Equal(old, new) {
+			continue
+		}
+		d := fileDiff{path: path, text: string(diff.Diff("a/"+path, old, "b/"+path, new))}
+		for line := range strings.Lines(d.hunks()) {
+			switch line[0] {
+			case '+':
+				d.added++
+			case '-':
+				d.removed++
+			}
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// hunks is the diff without its head, which names the files.
+func (d fileDiff) hunks() string {
+	if i := strings.Index(d.text, "\n@@"); i >= 0 {
+		return d.text[i+1:]
+	}
+	return d.text
+}
+
+// showDiff shows how many lines of each file changed and, to taste, the shortest diff;
+// or, as a whole, everything.
+func (w *walk) showDiff(list []fileDiff, whole bool) {
+	longest, added, removed := 0, 0, 0
+	for _, d := range list {
+		longest, added, removed = max(longest, len(d.path)), added+d.added, removed+d.removed
+	}
+	for _, d := range list {
+		fmt.Fprintf(w.to, "  %-*s  %s %s\n", longest, d.path, w.paint(green, fmt.Sprintf("%+4d", d.added)), w.paint(red, fmt.Sprintf("-%d", d.removed)))
+	}
+	fmt.Fprintf(w.to, "  %d files, %d lines added, %d removed\n", len(list), added, removed)
+	if len(list) == 0 {
+		return
+	}
+	shown := list
+	if !whole {
+		shown = []fileDiff{slices.MinFunc(list, func(a, b fileDiff) int { return len(a.text) - len(b.text) })}
+	}
+	for _, d := range shown {
+		fmt.Fprintln(w.to)
+		for line := range strings.Lines(d.text) {
+			w.diffLine(strings.TrimRight(line, "\n"))
+		}
+	}
+	if !whole && len(list) > 1 {
+		fmt.Fprintln(w.to, w.paint(dim, "  (lockkeeper demo --diff shows all of it)"))
+	}
+}
+
+func (w *walk) diffLine(line string) {
+	switch {
+	case strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++"):
+		line = w.paint(green, line)
+	case strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---"):
+		line = w.paint(red, line)
+	case strings.HasPrefix(line, "@@"):
+		line = w.paint(dim, line)
+	}
+	fmt.Fprintln(w.to, "  "+line)
+}

@@ -1,0 +1,70 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/cli"
+	"lockkeeper/internal/sample"
+)
+
+// sampleDesk is a person at a terminal, in the sample application, with the scripted agent.
+func sampleDesk(t *testing.T) *desk {
+	t.Helper()
+	const goRace = "atexit_sleep_ms=0" // under the race detector each program lingers for a second at its end
+	t.Setenv("GORACE", goRace)
+	d := newDesk(t)
+	beside := t.TempDir()
+	d.dir = filepath.Join(t.TempDir(), "blog")
+	script, err := sample.Script(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := filepath.Join(beside, scripted.Program)
+	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  test_command: %s {path}\n", agent, beside, sample.Test)
+	err = errors.Join(sample.Write(d.dir), os.Symlink(exe, agent), os.WriteFile(filepath.Join(beside, "script.yaml"), script, 0o644),
+		os.WriteFile(filepath.Join(d.dir, "lockkeeper.yaml"), settings, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.env = append(d.env, "GORACE="+goRace, "PATH="+os.Getenv("PATH"), scripted.ScriptVariable+"="+filepath.Join(beside, "script.yaml"))
+	d.must(0, "init")
+	return d
+}
+
+// A person sees where everything is, in a picture that is drawn over itself; what matters
+// later stays above it.
+//
+// shows: PL-94 SW-84
+func TestRunOnATerminal(t *testing.T) {
+	d := sampleDesk(t)
+	io := &cli.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "NO_COLOR=1"), Now: time.Now}
+	if code := cli.Main(context.Background(), io, []string{"run", "--only", "blog/posts", "--auto-decide", "impact>=medium,topics=reject", "--slots", "2", "--budget", "9"}); code != 0 {
+		t.Fatalf("ended with %d:\n%s", code, d.sees(""))
+	}
+	shown := d.sees("controllers: 1 of 1 unit complete, 0 failed; 6 files in 3 batches landed, 0 gaps; ")
+	for _, want := range []string{"flow controllers: 1 unit: blog/posts\r\n", ", 2 at once; sandbox: ", "budget: $9.00, $0.00 spent so far",
+		"; agents ", "/2, tests ", " of $9.00", "  blog/posts  ■▶··········  ", "A\r\x1b[J", "blog/posts/b3 landed: 1 files"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the terminal never showed %q:\n%q", want, shown)
+		}
+	}
+	if _, run, _ := strings.Cut(shown, "flow controllers"); strings.Contains(run, "\x1b[1m") {
+		t.Error("it was coloured, against NO_COLOR")
+	}
+	_, last, _ := strings.Cut(shown, "controllers: 1 of 1 unit")
+	if strings.Contains(last, "\x1b") {
+		t.Errorf("after the end something was drawn: %q", last)
+	}
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"syscall"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+)
+
+// introduction is what is known when a run begins.
+type introduction struct {
+	Kind      string   `json:"kind"`
+	Flow      string   `json:"flow"`
+	Units     []string `json:"units"`
+	Agent     string   `json:"agent"`
+	Slots     int      `json:"slots"`
+	Sandbox   string   `json:"sandbox"`
+	BudgetUSD float64  `json:"budget_usd,omitempty"`
+	Tokens    int64    `json:"budget_tokens,omitempty"`
+	SpentUSD  float64  `json:"spent_usd"`
+	Branch    string   `json:"branch,omitempty"`
+	Documents string   `json:"documents"`
+	Conductor string   `json:"conductor,omitempty"` // somebody else, who conducts it
+}
+
+// unitsNamed is how many units the first lines name.
+const unitsNamed = 8
+
+// introduce tells what is about to be run, and with what.
+func (r *flowRun) introduce(ctx context.Context, seen *pipeline.Pipeline, conductor string) error {
+	at, err := seen.Glance(ctx)
+	if err != nil {
+		return err
+	}
+	c := r.a.Config
+	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: r.a.AgentTitle(), Slots: r.limits()["claude"], Sandbox: at.State.Sandbox,
+		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.tokens, int64(c.Run.BudgetTokens)), SpentUSD: at.State.Spent.USD(),
+		Branch: cmp.Or(r.o.branch, c.Run.Branch), Documents: c.Run.SidecarDir, Conductor: conductor}
+	if r.json {
+		r.board.encode(i)
+		return nil
+	}
+	units := i.Units[:min(len(i.Units), unitsNamed)]
+	names := clean(strings.Join(units, ", "))
+	if more := len(i.Units) - len(units); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	fmt.Fprintf(r.Out, "flow %s: %s: %s\n", i.Flow, counted(len(i.Units), "unit"), names)
+	fmt.Fprintf(r.Out, "agent %s, %d at once; sandbox: %s\n", clean(i.Agent), i.Slots, clean(i.Sandbox))
+	budget := "no limit"
+	var limits []string
+	if i.BudgetUSD > 0 {
+		limits = append(limits, fmt.Sprintf("$%.2f", i.BudgetUSD))
+	}
+	if i.Tokens > 0 {
+		limits = append(limits, fmt.Sprintf("%d tokens", i.Tokens))
+	}
+	if limits != nil {
+		budget = strings.Join(limits, ", ")
+	}
+	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, clean(cmp.Or(i.Branch, "the present one")), clean(i.Documents))
+	return nil
+}
+
+// runOutcome is how a run ended, for a program.
+type runOutcome struct {
+	Kind string `json:"kind"`
+	*pipeline.Outcome
+	Landed  int     `json:"landed_files"`
+	Batches int     `json:"landed_batches"`
+	Gaps    int     `json:"gaps"`
+	Seconds float64 `json:"seconds"`
+	Next    string  `json:"next,omitempty"`
+}
+
+// conclude says how far a run came, and what is next. By is the signal that ended it; 0:
+// none did.
+func (r *flowRun) conclude(ctx context.Context, run *pipeline.Pipeline, out *pipeline.Outcome, by syscall.Signal) error {
+	stopped := out.Stopped
+	out, err := run.Glance(ctx) // once all that ran has ended
+	if err != nil {
+		return err
+	}
+	out.Stopped = stopped
+	whole := out.Complete == len(out.State.Units)
+	if whole && len(r.o.only) == 0 {
+		if err := r.a.EndRun(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.sumUp(ctx, out, r.nextStep(out, stopped && !whole)); err != nil {
+		return err
+	}
+	switch {
+	case out.Budget != "":
+		return &codedError{exit: exitBudget}
+	case stopped && !whole && by != 0:
+		return killedBy(by, nil)
+	case out.Failed > 0:
+		return &codedError{exit: exitFailed}
+	}
+	return nil
+}
+
+// nextStep is what somebody does after a run; empty: nothing is left.
+func (r *flowRun) nextStep(out *pipeline.Outcome, stopped bool) string {
+	switch {
+	case out.Budget != "" && strings.Contains(out.Budget, "tokens"):
+		return r.again("--tokens", fmt.Sprint(2*out.State.Spent.Tokens))
+	case out.Budget != "":
+		return r.again("--budget", fmt.Sprintf("%.0f", math.Ceil(out.State.Spent.USD()+max(out.State.Rest, 0.5*out.State.Spent.USD()))))
+	case stopped:
+		return r.again()
+	case out.Failed > 0:
+		return r.again("--retry")
+	case len(out.Waiting) > 0:
+		return "lockkeeper decide"
+	case out.Complete < len(out.State.Units):
+		return r.again()
+	}
+	return ""
+}
+
+// sumUp shows the end of a run.
+func (r *flowRun) sumUp(ctx context.Context, out *pipeline.Outcome, next string) error {
+	report, err := r.a.FlowReport(ctx, r.flow.Name)
+	if err != nil {
+		return err
+	}
+	out.Waiting = listOf(out.Waiting)
+	sum := runOutcome{Kind: "outcome", Outcome: out, Gaps: len(report.Gaps), Seconds: r.Now().Sub(r.board.began).Seconds(), Next: next}
+	sum.count(report)
+	if r.json {
+		r.board.encode(sum)
+		return nil
+	}
+	st := out.State
+	fmt.Fprintf(r.Out, "%s: %d of %s complete, %d failed; %s in %s landed, %s; $%.2f, %d tokens, %s; %s\n", r.flow.Name,
+		out.Complete, counted(len(st.Units), "unit"), out.Failed, counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, plural(sum.Batches, "batch", "batches")),
+		counted(sum.Gaps, "gap"), st.Spent.USD(), st.Spent.Tokens, counted(st.Spent.Calls, "call"), span(r.Now().Sub(r.board.began)))
+	r.failures(st)
+	if out.Budget != "" {
+		r.broke(out)
+	}
+	if asked := gatesInWords(out.Waiting); asked != "" {
+		fmt.Fprintf(r.Out, "people are asked for %s\n", asked)
+	}
+	if out.Stopped && next != "" {
+		fmt.Fprintln(r.Out, "stopped: nothing is lost, and what was under way and did not finish is queued again")
+	}
+	r.advise(next)
+	return nil
+}
+
+// count counts what landed.
+func (o *runOutcome) count(report *app.FlowReport) {
+	for _, u := range report.Units {
+		for _, b := range u.Batches {
+			if b.Landed != nil && b.Landed.Undone == nil {
+				o.Landed += len(b.Files)
+				o.Batches++
+			}
+		}
+	}
+}
+
+// failures names what failed, and why.
+func (r *flowRun) failures(st *pipeline.State) {
+	for _, u := range st.Units {
+		inBatch := false
+		for _, b := range u.Batches {
+			if b.Status == flow.Failed {
+				inBatch = true
+				r.failure(workName(u.Name, b.ID), b.Item, b.Error)
+			}
+		}
+		if u.Status == flow.Failed && !inBatch {
+			r.failure(u.Name, u.Item, u.Error)
+		}
+	}
+}
+
+func (r *flowRun) failure(name, item, reason string) {
+	reason, _, _ = cutLast(firstLine(reason), nextSep)
+	if item != "" {
+		name += " (" + item + ")"
+	}
+	fmt.Fprintf(r.Out, "  %s %s: %s\n", r.painter(r.Out)(red, "failed"), clean(name), clean(reason))
+}
+
+// broke says what a budget that is used up means.
+func (r *flowRun) broke(out *pipeline.Outcome) {
+	fmt.Fprintf(r.Out, "the budget is %s\n", clean(out.Budget))
+	finished := "nothing was under way then that had to finish"
+	if names := r.board.finished; len(names) > 0 {
+		finished = "finished since then, because it was under way: " + clean(strings.Join(names, ", "))
+	}
+	fmt.Fprintf(r.Out, "  %s\n", finished)
+	rest := "what the rest will cost is not known yet"
+	if out.State.Rest > 0 {
+		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", out.State.Rest)
+	}
+	fmt.Fprintf(r.Out, "  %s; what is queued stays queued\n", rest)
+}
