@@ -26,8 +26,6 @@ var mayChange = map[string]string{
 	"internal/app/joboutput.go":          "what commands of queued items said, in .lockkeeper",
 	"internal/app/hook.go":               "a hook of git, which a person asks for",
 	"internal/cli/demo.go":               "a demonstration in a directory of its own",
-	"internal/cli/demosteps.go":          "the same",
-	"internal/cli/demotree.go":           "the same",
 	"internal/cli/flowreport.go":         "a report, in the file that a person names",
 	"internal/cli/decideedit.go":         "decisions, in a file that a person edits",
 	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",

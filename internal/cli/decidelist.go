@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/pipeline"
+)
+
+// waitingList is all that waits for somebody, as JSON.
+type waitingList struct {
+	Flow      string             `json:"flow"`
+	Conductor string             `json:"conductor"` // who conducts the flow now; empty: nobody
+	Waiting   []dossier.Gate     `json:"waiting"`
+	Asked     []dossier.Ref      `json:"asked"` // topics among them that the API is to answer
+	Failed    []pipeline.Failure `json:"failed"`
+}
+
+// list shows what waits, grouped by kind, what frees most first.
+func (d *decider) list(ctx context.Context) error {
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	if d.json {
+		l.Waiting, l.Asked, l.Failed = listOf(l.Waiting), listOf(l.Asked), listOf(l.Failed)
+		return d.printJSON(l)
+	}
+	if len(l.Waiting)+len(l.Failed) == 0 {
+		fmt.Fprintf(d.Out, "nothing waits for you in the flow %s\n", l.Flow)
+		if l.Conductor == "" {
+			d.advise("lockkeeper run")
+		}
+		return nil
+	}
+	paint := d.painter(d.Out)
+	for i, group := range grouped(l.Waiting) {
+		if i > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(bold, counted(len(group), string(group[0].Ref.Kind))+" "+plural(len(group), "waits", "wait")))
+		d.table(group, l.Asked).print(d.Out, paint)
+	}
+	if len(l.Failed) > 0 {
+		if len(l.Waiting) > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(red, fmt.Sprintf("%d failed", len(l.Failed))))
+		t := table{heads: []string{"WHAT", "PHASE", "SINCE", "WHY"}, wide: 3, sentences: true}
+		for _, f := range l.Failed {
+			reason, _, _ := cutLast(f.Reason, nextSep)
+			t.add(clean(f.Name()), f.Phase, d.ago(f.At), oneLine(reason))
+		}
+		t.print(d.Out, paint)
+	}
+	d.advise(l.next())
+	return nil
+}
+
+// look reads what waits.
+func (d *decider) look(ctx context.Context) (l waitingList, err error) {
+	l.Flow = d.flow.Name
+	if l.Waiting, err = d.book.Waiting(ctx, d.units); err != nil {
+		return l, err
+	}
+	for _, unit := range d.units {
+		u, err := d.book.Unit(ctx, unit)
+		if err != nil {
+			return l, err
+		}
+		asked, err := d.book.ByAPI(ctx, u)
+		if err != nil {
+			return l, err
+		}
+		for _, slug := range asked {
+			l.Asked = append(l.Asked, dossier.Ref{Kind: dossier.TopicKind, Unit: unit, Topic: slug})
+		}
+	}
+	if l.Failed, err = d.a.Failures(ctx, d.flow.Name); err != nil {
+		return l, err
+	}
+	l.Conductor, err = d.a.Conductor(ctx)
+	return l, err
+}
+
+// grouped puts what is of one kind together; the group comes first whose first does.
+func grouped(queue []dossier.Gate) (groups [][]dossier.Gate) {
+	for _, g := range queue {
+		at := slices.IndexFunc(groups, func(group []dossier.Gate) bool { return group[0].Ref.Kind == g.Ref.Kind })
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], g)
+	}
+	return groups
+}
+
+func (d *decider) table(group []dossier.Gate, asked []dossier.Ref) *table {
+	t := &table{heads: []string{"REFERENCE", "SINCE", "FREES", "WHAT"}, wide: 3, sentences: true}
+	for _, g := range group {
+		t.add(clean(g.Ref.String()), d.ago(g.Since), frees(g), gist(g, asked))
+	}
+	return t
+}
+
+// frees says how much goes on, for how many answers.
+func frees(g dossier.Gate) string {
+	if g.Left > 1 {
+		return fmt.Sprintf("%d after %d answers", g.Frees, g.Left)
+	}
+	return fmt.Sprint(g.Frees)
+}
+
+// gist is the facts of a gate in a line.
+func gist(g dossier.Gate, asked []dossier.Ref) string {
+	switch g.Ref.Kind {
+	case dossier.TopicKind:
+		if slices.Contains(asked, g.Ref) {
+			return "(the API is asked) " + oneLine(g.Title)
+		}
+	case dossier.ItemKind:
+		text := fmt.Sprintf("%s/%s  %s", fact(g, "impact"), fact(g, "effort"), oneLine(g.Title))
+		for _, f := range g.Facts {
+			if strings.HasPrefix(f.Name, "decided before") {
+				text = "(" + f.Name + ") " + text
+			}
+		}
+		if len(g.Same) > 0 {
+			text += " (the same: " + names(g.Same) + ")"
+		}
+		return text
+	case dossier.ReviewKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "files"))
+	case dossier.GapKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "reason"))
+	}
+	return oneLine(g.Title)
+}
+
+func fact(g dossier.Gate, name string) string {
+	for _, f := range g.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+func names(refs []dossier.Ref) string {
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = clean(r.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// ago is how long something waits; nobody knows it of a document that was put there by
+// hand.
+func (d *decider) ago(since time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return span(d.Now().Sub(since))
+}
+
+// oneLine is text from elsewhere as a part of a line.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(clean(strings.Join(strings.Fields(text), " "))), " ")
+}
+
+func (l waitingList) next() string {
+	if len(l.Waiting) == 0 {
+		return "lockkeeper decide retry " + l.Failed[0].Name()
+	}
+	first := l.Waiting[0].Ref
+	next := "lockkeeper decide show " + first.String()
+	for _, a := range answers() {
+		if a.kind == first.Kind {
+			next += ", lockkeeper decide " + a.word + " " + first.String()
+			break
+		}
+	}
+	if len(l.Waiting) > 1 {
+		next += ", or lockkeeper decide walk"
+	}
+	return next
+}

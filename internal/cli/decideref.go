@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/dossier"
+)
+
+// kinds are the kinds of references, in the order in which work comes to them.
+func kinds() []dossier.Kind {
+	return []dossier.Kind{dossier.TopicKind, dossier.ItemKind, dossier.PlanKind, dossier.ReviewKind, dossier.GapKind}
+}
+
+// refs reads references of some kinds, each of one word or, with its kind, two.
+func (d *decider) refs(ctx context.Context, words []string, of ...dossier.Kind) (list []dossier.Ref, err error) {
+	for len(words) > 0 {
+		ref, rest, err := d.ref(ctx, words, of...)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(list, ref) {
+			list = append(list, ref)
+		}
+		words = rest
+	}
+	return list, nil
+}
+
+// ref reads the reference at the beginning of what was typed, and returns what is behind
+// it. Without its kind it has to be clear what it names.
+func (d *decider) ref(ctx context.Context, words []string, of ...dossier.Kind) (ref dossier.Ref, rest []string, err error) {
+	text, rest := words[0], words[1:]
+	if slices.Contains(kinds(), dossier.Kind(text)) && len(rest) > 0 {
+		text, rest = text+" "+rest[0], rest[1:]
+	}
+	if strings.Contains(text, " ") {
+		if ref, err = dossier.ParseRef(text); err != nil {
+			return ref, nil, err
+		}
+		if !slices.Contains(of, ref.Kind) {
+			return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "this is for a reference of the kind " + alternatives(of), Next: "lockkeeper decide show " + ref.String()}
+		}
+		_, err = d.unit(ctx, ref.Unit)
+		return ref, rest, err
+	}
+	var found []dossier.Ref
+	for _, kind := range of {
+		ref, err := dossier.ParseRef(string(kind) + " " + text)
+		if err != nil || !slices.Contains(d.units, ref.Unit) {
+			continue
+		}
+		there, err := d.has(ctx, ref)
+		if err != nil {
+			return ref, nil, err
+		}
+		if there {
+			found = append(found, ref)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "it names no " + alternatives(of) + " of the flow " + d.flow.Name, Next: "lockkeeper decide"}
+	case 1:
+		return found[0], rest, nil
+	}
+	return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "it could be " + found[0].String() + " or " + found[1].String(), Next: "write " + found[0].String()}
+}
+
+// has reports whether there is what a reference names, whether it waits or not.
+func (d *decider) has(ctx context.Context, ref dossier.Ref) (there bool, err error) {
+	u, err := d.book.Unit(ctx, ref.Unit)
+	if err != nil {
+		return false, err
+	}
+	switch ref.Kind {
+	case dossier.TopicKind:
+		there = slices.ContainsFunc(u.Topics, func(t dossier.Topic) bool { return t.Slug == ref.Topic })
+	case dossier.ItemKind:
+		_, there = u.Item(ref.Item)
+	case dossier.PlanKind:
+		there = true
+	case dossier.ReviewKind:
+		_, there = u.Batch(ref.Batch)
+	case dossier.GapKind:
+		if b, ok := u.Batch(ref.Batch); ok {
+			there = ref.Gap <= len(b.Gaps())
+		}
+	}
+	return there, nil
+}
+
+// part splits a name of something in a unit, such as blog/posts/b1, at its last slash.
+func part(name string) (unit, in string, err error) {
+	at := strings.LastIndexByte(name, '/')
+	if at < 1 || at == len(name)-1 {
+		return "", "", &lockkeeper.InputError{Field: "name", Value: name, Reason: "not a unit and something in it", Next: "write it like blog/posts/b1"}
+	}
+	return name[:at], name[at+1:], nil
+}
+
+func alternatives(of []dossier.Kind) string {
+	names := make([]string, len(of))
+	for i, kind := range of {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, " or ")
+}
+
+// didYouMean is the next step for somebody who mistyped a name.
+func didYouMean(typed string, known []string) string {
+	if near, ok := config.Nearest(typed, known); ok {
+		return "did you mean " + near + "?"
+	}
+	return "use one of " + cmp.Or(strings.Join(known, ", "), "those that lockkeeper run makes")
+}

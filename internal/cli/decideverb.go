@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+)
+
+// verb is a command that gives one answer to what is referred to.
+func (d *decider) verb(word, short, long, example string) (*cobra.Command, *saying) {
+	var s saying
+	cmd := &cobra.Command{
+		Use: word + " REF…", Short: short, Long: long, Example: example,
+		Args: atLeast(1, "references, as lockkeeper decide lists them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.deciding(cmd, func(ctx context.Context) error {
+				refs, err := d.refs(ctx, args, kindsOf(word)...)
+				if err != nil {
+					return err
+				}
+				return d.reply(ctx, word, refs, s)
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&s.notes, "note", nil, "what you want to say; can be repeated")
+	return cmd, &s
+}
+
+// reply gives an answer and tells what came of it.
+func (d *decider) reply(ctx context.Context, word string, refs []dossier.Ref, s saying) error {
+	var v verdict
+	if err := d.give(ctx, word, refs, s, &v); err != nil {
+		return err
+	}
+	return d.finish(ctx, v)
+}
+
+// itemVerb is a verb for items, which can also be chosen by their ratings.
+func (d *decider) itemVerb(word, short, long, example string) *cobra.Command {
+	cmd, s := d.verb(word, short, long+`
+
+Items of other units that say the same are decided with it, and named; --only-this
+leaves them. With --where it is the answer to every open item that meets all the
+conditions: impact and effort, with >=, <= or =; all is every open item.`, example)
+	cmd.Use = word + " REF… | --where CONDITIONS"
+	var where string
+	named := cmd.RunE
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.was) {
+			return &lockkeeper.InputError{Field: "was", Value: s.was, Reason: "no decision", Next: "use todo, defer or reject"}
+		}
+		switch {
+		case where == "" && len(args) > 0:
+			return named(cmd, args)
+		case where == "" || len(args) > 0:
+			return usage(cmd, "needs references, as lockkeeper decide lists them, or --where")
+		}
+		policy, err := dossier.ParsePolicy(where)
+		if err == nil && (!policy.All && policy.Where == nil || policy.Topics || policy.Reviews) {
+			err = &lockkeeper.InputError{Field: "where", Value: where, Reason: "not conditions for items", Next: "write all, or conditions such as impact>=medium,effort<=low"}
+		}
+		if err != nil {
+			return err
+		}
+		return d.deciding(cmd, func(ctx context.Context) error {
+			refs, err := d.matching(ctx, policy)
+			if err == nil && len(refs) == 0 {
+				err = &lockkeeper.RefusedError{Act: word, Reason: "no open item meets " + policy.String(), Next: "lockkeeper decide"}
+			}
+			if err != nil {
+				return err
+			}
+			only := *s
+			only.only = true // those that meet the conditions, and no others
+			return d.reply(ctx, word, refs, only)
+		})
+	}
+	cmd.Flags().StringVar(&where, "where", "", "instead of references: open items that meet these `conditions`")
+	cmd.Flags().StringVar(&s.was, "was", "", "change a `decision` that was made: what it is now (todo, defer or reject)")
+	cmd.Flags().BoolVar(&s.only, "only-this", false, "leave items of other units that say the same")
+	return cmd
+}
+
+// matching lists the open items that a policy names.
+func (d *decider) matching(ctx context.Context, policy dossier.Policy) (refs []dossier.Ref, err error) {
+	queue, err := d.book.Waiting(ctx, d.units)
+	if err != nil {
+		return nil, err
+	}
+	units := map[string]*dossier.Unit{}
+	for _, g := range queue {
+		if g.Ref.Kind != dossier.ItemKind {
+			continue
+		}
+		if units[g.Ref.Unit] == nil {
+			if units[g.Ref.Unit], err = d.book.Unit(ctx, g.Ref.Unit); err != nil {
+				return nil, err
+			}
+		}
+		if item, ok := units[g.Ref.Unit].Item(g.Ref.Item); ok && policy.Meets(item.Ready) {
+			refs = append(refs, g.Ref)
+		}
+	}
+	return refs, nil
+}
+
+func (d *decider) todoCommand() *cobra.Command {
+	return d.itemVerb("todo", "Items are to be done", `Say that items are to be done. With the last decision on a unit its batches are
+planned.`, `  lockkeeper decide todo blog/posts/i3 blog/comments/i1
+  lockkeeper decide todo --where 'impact>=medium,effort<=low'
+  lockkeeper decide todo blog/posts/i4 --was defer`)
+}
+
+func (d *decider) deferCommand() *cobra.Command {
+	return d.itemVerb("defer", "Items are for later", `Say that items are for later: they come up again in the next run, marked as deferred.`, `  lockkeeper decide defer blog/posts/i3 --note "after the release"
+  lockkeeper decide defer --where all`)
+}
+
+func (d *decider) rejectCommand() *cobra.Command {
+	return d.itemVerb("reject", "Items are not wanted, or topics need no answer", `Say that items are not wanted: they do not come up again unless you re-enable
+them. Of a topic it says that it needs no answer, and --note why.`, `  lockkeeper decide reject blog/posts/i4
+  lockkeeper decide reject topic blog/posts/pagination --note "we know"`)
+}
+
+func (d *decider) approveCommand() *cobra.Command {
+	cmd, _ := d.verb("approve", "Agree to a plan, or to a diff", `Agree to the batches of a plan, which then are applied, or to a diff that was to be
+reviewed, which then lands as it was shown. Look at it first: decide show.`, `  lockkeeper decide approve plan blog/posts
+  lockkeeper decide approve review blog/posts/b1`)
+	return cmd
+}
+
+func (d *decider) returnCommand() *cobra.Command {
+	cmd, _ := d.verb("return", "Have a reviewed batch done anew", `Return a diff that was to be reviewed: the batch is done anew, and its agent is told
+what --note says should be otherwise.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`)
+	return cmd
+}
+
+func (d *decider) followUpCommand() *cobra.Command {
+	cmd, _ := d.verb("follow-up", "Have a batch make the change of a gap", `Have a batch of its own make a change that no grant covered. It waits for approval,
+and disturbs no other batch.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`)
+	return cmd
+}
+
+func (d *decider) dismissCommand() *cobra.Command {
+	cmd, _ := d.verb("dismiss", "Nothing is to be made of a gap", `Say that nothing is to be made of a change that no grant covered. What the agent
+wrote is still kept: lockkeeper rescue list.`, `  lockkeeper decide dismiss gap blog/posts/b1/1`)
+	return cmd
+}
+
+func (d *decider) undoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "undo REF…",
+		Short: "Take answers back",
+		Long: `Take answers back: the decision on an item until the batches are planned, the
+answer to a topic until something was made of it, the approval of a plan until its
+first batch begins, and what was said of a gap until its batch is approved. What
+landed is taken back by lockkeeper undo.`,
+		Example: `  lockkeeper decide undo item blog/posts/i3
+  lockkeeper decide undo plan blog/posts`,
+		Args: atLeast(1, "references"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.deciding(cmd, func(ctx context.Context) error {
+				refs, err := d.refs(ctx, args, kinds()...)
+				if err != nil {
+					return err
+				}
+				var v verdict
+				for _, r := range refs {
+					what, err := d.takeBack(ctx, r)
+					v.take(d.program, err, r, what)
+				}
+				return d.finish(ctx, v)
+			})
+		},
+	}
+}
+
+func (d *decider) answerCommand() *cobra.Command {
+	var api bool
+	cmd := &cobra.Command{
+		Use:   "answer TOPIC [FILE] | --api",
+		Short: "Answer a topic of research",
+		Long: `Store what you found out about a topic elsewhere: from a file, or from standard
+input. With --api the next run asks the Messages API about this one topic; that
+needs ANTHROPIC_API_KEY. Each topic has its own way.`,
+		Example: `  lockkeeper decide answer topic blog/posts/pagination notes.md
+  xclip -o | lockkeeper decide answer topic blog/posts/pagination
+  lockkeeper decide answer topic blog/posts/caching --api`,
+		Args: atLeast(1, "a topic"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.deciding(cmd, func(ctx context.Context) error {
+				topic, rest, err := d.ref(ctx, args, dossier.TopicKind)
+				switch {
+				case err != nil:
+					return err
+				case len(rest) > 1 || api && len(rest) > 0:
+					return usage(cmd, "takes one topic, and either a file or --api")
+				case api:
+					return d.reply(ctx, "api", []dossier.Ref{topic}, saying{})
+				}
+				text, err := d.pasted(topic, rest)
+				if err != nil {
+					return err
+				}
+				return d.reply(ctx, "answer", []dossier.Ref{topic}, saying{text: text})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&api, "api", false, "have the Messages API asked")
+	return cmd
+}
+
+// answerLimit is more than anybody reads, and less than what harms.
+const answerLimit = 4 << 20
+
+// pasted reads what a person found, from the file they name or standard input.
+func (d *decider) pasted(topic dossier.Ref, file []string) (text string, err error) {
+	from := d.In
+	if len(file) == 1 && file[0] != "-" {
+		name := file[0]
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(d.base(), name)
+		}
+		if from, err = os.Open(name); err != nil {
+			return "", &lockkeeper.InputError{Field: "file", Value: file[0], Reason: err.Error(), Next: "name a file with the answer, or - for standard input"}
+		}
+		defer func() { err = errors.Join(err, from.Close()) }()
+	} else if isTerminal(d.In) {
+		fmt.Fprintf(d.Err, "Type or paste the answer to %s, and end it with Ctrl-D on a line of its own.\n", clean(topic.String()))
+	}
+	read, err := io.ReadAll(io.LimitReader(from, answerLimit+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(read) > answerLimit:
+		return "", &lockkeeper.InputError{Field: "text", Value: strings.Join(file, ""), Reason: "larger than 4 MiB", Next: "keep to what an agent needs to know"}
+	}
+	return string(read), nil
+}
