@@ -97,13 +97,18 @@ func (b *Book) time() time.Time { return b.now().Round(0).UTC() }
 // is compared with what was read, so that nobody's edit of the files is lost either: then
 // do is called anew with what is there now.
 func (b *Book) act(ctx context.Context, unit string, do func(*Unit) error) (err error) {
+	return b.actOn(ctx, unit, "", do)
+}
+
+// actOn is act for what concerns one batch.
+func (b *Book) actOn(ctx context.Context, unit, batch string, do func(*Unit) error) (err error) {
 	release, err := turn(ctx, b.sidecar.Unit(unit).Dir())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	return again(ctx, func() error {
-		u, err := b.Unit(ctx, unit)
+		u, err := b.unit(ctx, unit, batch)
 		if err != nil {
 			return err
 		}

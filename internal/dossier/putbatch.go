@@ -22,7 +22,7 @@ const (
 // can no longer be edited. It is refused before a person agreed to it, and while a batch
 // that comes first is not complete.
 func (b *Book) Begin(ctx context.Context, unit, batch, by string) (begun *Batch, err error) {
-	err = b.act(ctx, unit, func(u *Unit) error {
+	err = b.actOn(ctx, unit, batch, func(u *Unit) error {
 		begun, err = u.needBatch("begin", batch)
 		switch {
 		case err != nil:
@@ -164,7 +164,7 @@ func (u *Unit) needBatch(act, id string) (*Batch, error) {
 // was not made from. A review stays: it says which files it is about. Nothing that an
 // agent was paid for, or that a person wrote into it, is overwritten.
 func putBatch[T any](ctx context.Context, b *Book, unit, batch, file string, value T, calls []flow.Call, may func(*Batch) (sheet[T], error)) error {
-	return b.act(ctx, unit, func(u *Unit) error {
+	return b.actOn(ctx, unit, batch, func(u *Unit) error {
 		is, err := u.needBatch("store "+file+" of", batch)
 		if err != nil {
 			return err

@@ -98,8 +98,25 @@ func since(doc *sidecar.Doc) time.Time {
 
 // Unit reads all that is known of a unit.
 func (b *Book) Unit(ctx context.Context, name string) (*Unit, error) {
+	return b.unit(ctx, name, "")
+}
+
+// BatchOf reads all that is known of one batch, and of its unit what concerns it: a plan may
+// have hundreds of batches, and each of them is read often. Nil: the unit has no such
+// batch. What the unit says of other batches does not count.
+func (b *Book) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, error) {
+	u, err := b.unit(ctx, unit, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, _ := u.Batch(id)
+	return u, is, nil
+}
+
+// unit reads a unit, with all of its batches or with one and those it comes after.
+func (b *Book) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	u := &Unit{Name: name, folder: b.sidecar.Unit(name)}
-	if err := u.read(ctx); err != nil {
+	if err := u.read(ctx, batch); err != nil {
 		return nil, fmt.Errorf("unit %s: %w", name, err)
 	}
 	u.judge(b.flow)
@@ -107,7 +124,7 @@ func (b *Book) Unit(ctx context.Context, name string) (*Unit, error) {
 }
 
 // read reads the documents and judges nothing.
-func (u *Unit) read(ctx context.Context) error {
+func (u *Unit) read(ctx context.Context, only string) error {
 	r, p := &reader{unit: u, folder: u.folder}, &u.pages
 	p.analysis = published[flow.Analysis](ctx, r, flow.AnalysisFile)
 	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
@@ -144,11 +161,30 @@ func (u *Unit) read(ctx context.Context) error {
 		if plan == nil {
 			continue
 		}
+		wanted := wantedOf(plan, only)
 		for _, batch := range plan.Batches {
-			p.batches[batch.ID] = r.batch(ctx, batch.ID)
+			if wanted == nil || slices.Contains(wanted, batch.ID) {
+				p.batches[batch.ID] = r.batch(ctx, batch.ID)
+			} else {
+				p.batches[batch.ID] = &batchPages{folder: u.folder.Sub("batches", batch.ID)}
+			}
 		}
 	}
 	return r.err
+}
+
+// wantedOf is a batch and those it comes after; nil: all.
+func wantedOf(plan *flow.Plan, only string) []string {
+	if only == "" {
+		return nil
+	}
+	wanted := []string{only}
+	for _, batch := range plan.Batches {
+		if batch.ID == only {
+			wanted = append(wanted, batch.After...)
+		}
+	}
+	return wanted
 }
 
 func (u *Unit) malformed(bad *sidecar.MalformedError) {

@@ -75,7 +75,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace
 			p.watchAgent(ctx, t, q, e)
 		},
 	})
-	a, err := p.settle(ctx, q, tr, adapter, began, res, failure)
+	a, err := p.settle(q, tr, adapter, began, res, failure)
 	return a, errors.Join(err, log.close())
 }
 
@@ -88,7 +88,7 @@ func (p *Pipeline) limitOf(a agent.Adapter) float64 {
 }
 
 // settle counts a call and records what came of it.
-func (p *Pipeline) settle(ctx context.Context, q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
+func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
 	cost, warning := p.ledger.count(res, failure)
 	if warning != "" {
 		p.news(NewsWarning, q, warning)
@@ -108,18 +108,18 @@ func (p *Pipeline) settle(ctx context.Context, q question, tr trace, adapter age
 		a.call.Error = failure.Error()
 	}
 	a.rec = &record{Call: a.call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: failure != nil}
-	return a, errors.Join(failure, tr.write(ctx, a.rec))
+	return a, errors.Join(failure, tr.write(a.rec))
 }
 
 // used says that what a call made is stored.
-func (p *Pipeline) used(ctx context.Context, a *asked) error {
+func (p *Pipeline) used(a *asked) error {
 	a.rec.Used = true
-	return a.trace.write(ctx, a.rec)
+	return a.trace.write(a.rec)
 }
 
 // unused finds the result of a question that was asked before, by somebody who died
 // before it was used; nil: there is none.
-func (p *Pipeline) unused(ctx context.Context, q question) (a *asked, home string, err error) {
+func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	n, err := p.ledger.last(q.purpose)
 	if err != nil || n == 0 {
 		return nil, "", err
@@ -138,7 +138,7 @@ func (p *Pipeline) unused(ctx context.Context, q question) (a *asked, home strin
 	}
 	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
 	if rec == nil { // it was cut short, or nobody came to count it
-		if a, err = p.settle(ctx, q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
+		if a, err = p.settle(q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
 			return nil, home, err
 		}
 	} else {
@@ -154,7 +154,7 @@ func (p *Pipeline) unused(ctx context.Context, q question) (a *asked, home strin
 // copy that the agent worked in; nil: there is none, or none any more. Of an agent that
 // was cut short what it had made is kept on the shelf.
 func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace.Workspace, error) {
-	a, home, err := p.unused(ctx, q)
+	a, home, err := p.unused(q)
 	if err != nil || home == "" {
 		return a, nil, err
 	}

@@ -32,12 +32,11 @@ type life struct {
 
 // runBatch takes a batch from where its documents end to its landing.
 func (p *Pipeline) runBatch(ctx context.Context, t turn, unit, id string) (err error) {
-	u, err := p.opt.Book.Unit(ctx, unit)
+	u, b, err := p.opt.Book.BatchOf(ctx, unit, id)
 	if err != nil {
 		return err
 	}
-	b, known := u.Batch(id)
-	if !known {
+	if b == nil {
 		return &lockkeeper.InputError{Field: "batch", Value: unit + "/" + id, Reason: "it is not in the plan any more", Next: "lockkeeper decide"}
 	}
 	if b.Next == "" {
@@ -69,6 +68,10 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	moved, err := l.p.layOver(ctx, l.w, l.files, l.folder)
+	if err == nil && l.p.opt.Land == "after_apply" && l.batch.Next != dossier.LandPhase {
+		// What landed untested is there still: it is taken back if it does not pass.
+		l.lands, err = l.p.landingsOf(ctx, l.files)
+	}
 	if err != nil || len(moved) == 0 {
 		return err
 	}
@@ -104,12 +107,11 @@ func (l *life) isReturned() bool {
 
 // refresh reads the documents again.
 func (l *life) refresh(ctx context.Context) error {
-	u, err := l.p.opt.Book.Unit(ctx, l.unit.Name)
+	u, b, err := l.p.opt.Book.BatchOf(ctx, l.unit.Name, l.batch.ID)
 	if err != nil {
 		return err
 	}
-	b, known := u.Batch(l.batch.ID)
-	if !known {
+	if b == nil {
 		return &lockkeeper.InputError{Field: "batch", Value: l.batch.ID, Reason: "it is not in the plan any more"}
 	}
 	l.unit, l.batch = u, b
@@ -215,7 +217,7 @@ func (l *life) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.p.used(ctx, a); err != nil {
+	if err := l.p.used(a); err != nil {
 		return err
 	}
 	l.p.news(NewsDone, q, fmt.Sprintf("%d files", len(l.files)))
@@ -235,12 +237,22 @@ func (l *life) takeUp(ctx context.Context, q question) ([]flow.Gap, error) {
 	return gaps, err
 }
 
+// phaseOf is the phase that a prompt belongs to, by its own name or by that of the prompt.
+func (p *Pipeline) phaseOf(name string) (flow.Phase, bool) {
+	for _, phase := range p.opt.Flow.Phases {
+		if phase.Unit == flow.BatchUnit && (phase.Name == name || phase.Prompt == name) {
+			return phase, true
+		}
+	}
+	return flow.Phase{}, false
+}
+
 // prompt is what an agent is asked about the batch.
 func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, error) {
 	def := l.batch.Batch
 	a.Name, a.Batch = l.unit.Name+"/"+l.batch.ID, &def
 	a.Files = l.p.filesOf(l.unit.Name)
-	if phase, ok := l.p.opt.Flow.Phase(name); ok {
+	if phase, ok := l.p.phaseOf(name); ok {
 		for _, n := range l.unit.Notes(l.batch.ID, phase) {
 			a.Notes = append(a.Notes, n.Text)
 		}
@@ -263,7 +275,7 @@ func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, err
 		a.Docs = docs
 	}
 	template := name
-	if phase, ok := l.p.opt.Flow.Phase(name); ok && phase.Executor == flow.Agent {
+	if phase, ok := l.p.phaseOf(name); ok {
 		template = phase.Prompt
 	}
 	a.Phase = template

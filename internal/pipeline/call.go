@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,8 +136,18 @@ func (t trace) record() (*record, error) {
 	return &r, err
 }
 
-func (t trace) write(ctx context.Context, r *record) error {
-	return durable.WriteJSON(context.WithoutCancel(ctx), filepath.Join(t.dir, callFile), r, 0o600)
+// write puts the record in its place, whole or not at all. It is not synced: what the agent
+// said is not either, and a document that was stored since counts for more.
+func (t trace) write(r *record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(t.dir, callFile+".new")
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, filepath.Join(t.dir, callFile))
 }
 
 // workspace is the home of the workspace that the call worked in; empty: none.

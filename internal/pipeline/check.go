@@ -253,7 +253,7 @@ func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.Ch
 	if err := l.save(ctx, at); err != nil {
 		return err
 	}
-	if err := l.p.used(ctx, a); err != nil {
+	if err := l.p.used(a); err != nil {
 		return err
 	}
 	if l.p.opt.Land == "after_apply" {

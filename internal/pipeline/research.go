@@ -56,7 +56,7 @@ func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (strin
 		if failure != nil {
 			call.Error = failure.Error()
 		}
-		if err := tr.write(ctx, &record{Call: call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: true}); err != nil {
+		if err := tr.write(&record{Call: call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: true}); err != nil {
 			return res, err
 		}
 		return res, failure

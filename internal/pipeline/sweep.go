@@ -49,7 +49,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 			rec = &record{Run: p.ledger.run, Call: flow.Call{Error: errCutShort.Error()}}
 		}
 		rec.Used = true
-		if err := t.write(ctx, rec); err != nil {
+		if err := t.write(rec); err != nil {
 			return err
 		}
 	}

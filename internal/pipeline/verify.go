@@ -50,13 +50,13 @@ func (l *life) verify(ctx context.Context) error {
 	}
 	if verdict.Verdict != "pass" {
 		err := fmt.Errorf("verification: %s; %d issues: %s", verdict.Report, len(verdict.Issues), first(verdict.Issues))
-		return errors.Join(err, l.p.used(ctx, a))
+		return errors.Join(err, l.p.used(a))
 	}
 	if err := l.p.opt.Book.PutVerification(ctx, l.unit.Name, l.batch.ID, flow.Verification{Verdict: verdict, Files: l.files}, []flow.Call{a.call}); err != nil {
 		return err
 	}
 	l.p.news(NewsDone, q, "")
-	return l.p.used(ctx, a)
+	return l.p.used(a)
 }
 
 // passedBefore finds an earlier verdict on exactly this diff, if it passed.

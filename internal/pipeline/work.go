@@ -138,7 +138,7 @@ func askReader[T any](ctx context.Context, p *Pipeline, t turn, q question, prom
 	if err == nil {
 		err = put(doc, []flow.Call{a.call})
 	}
-	if err = errors.Join(err, p.used(ctx, a)); err != nil {
+	if err = errors.Join(err, p.used(a)); err != nil {
 		return err
 	}
 	p.news(NewsDone, q, "")
