@@ -56,17 +56,17 @@ func (a *App) Book(name string) (*dossier.Book, flow.Flow, *sidecar.Store, error
 	if name == "screens" && c.ScreensGate == "on" {
 		f = f.Reviewed("batch_plan")
 	}
-	docs := sidecar.Open(a.below(documentsOf(c, name)))
+	docs := sidecar.Open(a.below(a.DocumentsOf(name)))
 	return dossier.Open(dossier.Options{Sidecar: docs, Screens: sidecar.Open(a.below(c.AnalysisDir)), Flow: f}), f, docs, nil
 }
 
-// documentsOf is where the documents of a flow are, from the root. The screens flow plans
+// DocumentsOf is where the documents of a flow are, from the root. The screens flow plans
 // batches for the same controllers as the flow controllers, and has a folder of its own.
-func documentsOf(c config.Run, flow string) string {
+func (a *App) DocumentsOf(flow string) string {
 	if flow == "screens" {
-		return c.SidecarDir + "/+screens"
+		return a.Config.Run.SidecarDir + "/+screens"
 	}
-	return c.SidecarDir
+	return a.Config.Run.SidecarDir
 }
 
 func (a *App) below(dir string) string { return filepath.Join(a.Root.Dir(), filepath.FromSlash(dir)) }
@@ -91,7 +91,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 	p := pipeline.Options{
 		Root: a.Root, Store: a.store, Gate: opened, Host: a.Host, Flow: f, Book: book, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.below(callsDir), Workspaces: filepath.Join(a.state, "workspaces", a.Space[:8]), Sidecar: documentsOf(c.Run, f.Name), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Calls:     a.below(callsDir), Workspaces: filepath.Join(a.state, "workspaces", a.Space[:8]), Sidecar: a.DocumentsOf(f.Name), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: pipeline.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, CIFixes: c.MaxCIFixAttempts,
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: pipeline.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, CI: c.Run.CI},
@@ -112,7 +112,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 	if o.Branch != "" {
 		p.Branch = o.Branch
 	}
-	if err := errors.Join(a.withAgents(ctx, &p), a.withInputs(&p, o), a.withRepo(ctx, &p)); err != nil {
+	if err := errors.Join(a.withInputs(&p, o), a.withAgents(ctx, &p), a.withRepo(ctx, &p)); err != nil {
 		return nil, err
 	}
 	if c.Run.Locking == "on" {
@@ -142,7 +142,7 @@ func (a *App) checkFolders() error {
 // withAgents says who does the work, and how they are kept in.
 func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 	c := a.Config.Agent
-	p.Agents = pipeline.Agents{Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
+	p.Agents = pipeline.Agents{Usual: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
 		Retry: agent.RetryPolicy{Attempts: c.Attempts, First: 2 * time.Second, Longest: 2 * time.Minute, Random: rand.Float64},
 		Named: func(name string) (agent.Adapter, error) {
 			if name == "" || name == c.Name {
@@ -161,7 +161,13 @@ func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 		return err
 	}
 	home, _ := a.env("HOME")
-	for _, cache := range append(slices.Clone(c.Caches), homesOf(c.Name)...) {
+	caches := append(slices.Clone(c.Caches), homesOf(c.Name)...)
+	if p.Plan != nil {
+		for _, t := range p.Plan.Tasks {
+			caches = append(caches, homesOf(t.Agent)...)
+		}
+	}
+	for _, cache := range caches {
 		if rest, ok := strings.CutPrefix(cache, "~/"); ok {
 			cache = filepath.Join(home, rest)
 		}

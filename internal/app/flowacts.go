@@ -17,7 +17,10 @@ import (
 func (a *App) UnitsOf(ctx context.Context, f flow.Flow, docs *sidecar.Store) ([]string, error) {
 	names, _, err := docs.Units(ctx)
 	return slices.DeleteFunc(names, func(name string) bool {
-		return strings.HasPrefix(name, "+") != (f.Name == flow.Tasks().Name)
+		if f.Name == flow.Tasks().Name {
+			return name != pipeline.TasksUnit
+		}
+		return strings.HasPrefix(name, "+") // of another flow
 	}), err
 }
 

@@ -138,7 +138,7 @@ func (a *App) FlowReport(ctx context.Context, name string) (*FlowReport, error) 
 	if r.Run != nil && r.Run.Flow != f.Name {
 		r.Run = nil
 	}
-	units, _, err := docs.Units(ctx)
+	units, err := a.UnitsOf(ctx, f, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +148,6 @@ func (a *App) FlowReport(ctx context.Context, name string) (*FlowReport, error) 
 	}
 	slices.Sort(units)
 	for _, unit := range slices.Compact(units) {
-		if (f.Name == flow.Tasks().Name) != (unit == pipeline.TasksUnit) {
-			continue
-		}
 		u, err := book.Unit(ctx, unit)
 		if err != nil {
 			return nil, err

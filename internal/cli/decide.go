@@ -17,6 +17,7 @@ import (
 
 func (p *program) decideCommand() *cobra.Command {
 	d := &decider{program: p}
+	edit := false
 	cmd := &cobra.Command{
 		Use:   "decide",
 		Short: "Answer what a run waits for",
@@ -39,9 +40,13 @@ at once. Only people decide: inside an agent's environment answers are refused.`
   lockkeeper decide walk`,
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if edit { // the same as the command, for those who know it from git
+				return d.editCommand().RunE(cmd, nil)
+			}
 			return d.open(cmd.Context(), func() error { return d.list(cmd.Context()) })
 		},
 	}
+	cmd.Flags().BoolVar(&edit, "edit", false, "open an editor with one line for each open item, as decide edit does")
 	cmd.PersistentFlags().StringVar(&d.name, "flow", "", "the `flow` that is meant: controllers, screens or tasks (default: the one under way)")
 	const answers, plans, other = "answers", "plans", "other"
 	cmd.AddGroup(&cobra.Group{ID: answers, Title: "Answers:"}, &cobra.Group{ID: plans, Title: "Edits of a plan, until it has begun:"}, &cobra.Group{ID: other, Title: "Looking, and all else:"})

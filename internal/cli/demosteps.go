@@ -186,11 +186,11 @@ const researchName = "research.md"
 
 // openTopic is a question that waits for an answer; empty: there is none.
 func openTopic(ctx context.Context, a *app.App) (string, error) {
-	book, _, docs, err := a.Book("controllers")
+	book, f, docs, err := a.Book("controllers")
 	if err != nil {
 		return "", err
 	}
-	units, _, err := docs.Units(ctx)
+	units, err := a.UnitsOf(ctx, f, docs)
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,7 @@ func (r *flowRun) introduce(ctx context.Context, seen *pipeline.Pipeline, conduc
 	c := r.a.Config
 	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: r.a.AgentTitle(), Slots: r.limits()["claude"], Sandbox: at.State.Sandbox,
 		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.tokens, int64(c.Run.BudgetTokens)), SpentUSD: at.State.Spent.USD(),
-		Branch: cmp.Or(r.o.branch, c.Run.Branch), Documents: c.Run.SidecarDir, Conductor: conductor}
+		Branch: cmp.Or(r.o.branch, c.Run.Branch), Documents: r.a.DocumentsOf(r.flow.Name), Conductor: conductor}
 	if r.json {
 		r.board.encode(i)
 		return nil

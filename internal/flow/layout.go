@@ -25,6 +25,9 @@ func Rails() Layout {
 	}
 }
 
+// TestOf is the test file of a controller, by a template with the words of a Layout.
+func TestOf(template, controller string) string { return expand(template, controller) }
+
 // expand fills in a path of a layout for a controller.
 func expand(template, controller string) string {
 	dir, name := path.Split(controller)

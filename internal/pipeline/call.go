@@ -80,7 +80,7 @@ func Calls(dir string) ([]flow.Call, error) {
 }
 
 func (l *ledger) all() (list []record, err error) {
-	names, err := filepath.Glob(filepath.Join(l.dir, "*", "*", callFile))
+	names, err := tracesWith(l.dir, callFile)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,15 @@ func (l *ledger) all() (list []record, err error) {
 		list = append(list, r)
 	}
 	return list, nil
+}
+
+// tracesWith lists the files of a name in the folders of all calls.
+func tracesWith(dir, name string) ([]string, error) {
+	found, err := fs.Glob(os.DirFS(dir), "*/*/"+name)
+	for i, path := range found {
+		found[i] = filepath.Join(dir, filepath.FromSlash(path))
+	}
+	return found, err
 }
 
 // folder is where the calls for one purpose are.

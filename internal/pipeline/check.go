@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/workspace"
@@ -172,7 +174,10 @@ func (l *life) reset(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = l.p.layOver(ctx, l.w, l.files, l.folder)
+	moved, err := l.p.layOver(ctx, l.w, l.files, l.folder)
+	if err == nil && len(moved) > 0 {
+		err = &lockkeeper.MovedError{Path: moved[0], Holder: "somebody else", At: time.Now()}
+	}
 	return err
 }
 
@@ -189,23 +194,29 @@ func (l *life) isStored(changes []workspace.Change) (bool, error) {
 	if len(changes) != len(l.files) {
 		return false, nil
 	}
-	for i, c := range changes {
-		f := l.files[i]
-		if c.Path != f.Path || (c.Now != nil) != f.New.Exists() || c.Now != nil && (!c.Now.Mode.IsRegular() || c.Now.Mode.Perm() != f.New.Mode) {
-			return false, nil
-		}
-		if c.Now == nil {
-			continue
-		}
-		sum, err := sumOfFile(l.w, c.Path)
-		if err != nil {
+	for _, c := range changes {
+		if same, err := l.isStoredAs(c); err != nil || !same {
 			return false, err
-		}
-		if sum != f.New.Sum {
-			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// isStoredAs reports whether a change is one that is stored of the batch.
+func (l *life) isStoredAs(c workspace.Change) (bool, error) {
+	at := slices.IndexFunc(l.files, func(f flow.File) bool { return f.Path == c.Path })
+	if at < 0 {
+		return false, nil
+	}
+	stored := l.files[at].New
+	if c.Now == nil || !stored.Exists() {
+		return c.Now == nil && !stored.Exists(), nil
+	}
+	if !c.Now.Mode.IsRegular() || c.Now.Mode.Perm() != stored.Mode {
+		return false, nil
+	}
+	sum, err := sumOfFile(l.w, c.Path)
+	return sum == stored.Sum, err
 }
 
 // mend lets an agent mend what a command found.

@@ -135,7 +135,14 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 		if err != nil {
 			return false, err
 		}
-		if idle && (stopped || p.isBroke() || !o.Wait || !p.needsPerson(ctx)) {
+		if idle && o.Wait && !stopped && !p.isBroke() {
+			gates, err := p.opt.Book.Waiting(ctx, p.units)
+			if err != nil {
+				return false, err
+			}
+			idle = len(gates) == 0
+		}
+		if idle {
 			return stopped, nil
 		}
 		select {
@@ -243,11 +250,6 @@ func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (p *Pipeline) needsPerson(ctx context.Context) bool {
-	gates, err := p.opt.Book.Waiting(ctx, p.units)
-	return err == nil && len(gates) > 0
-}
-
 // advance does for a unit what is due: it queues its next phase, or finds that somebody
 // else has to act.
 func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error {
@@ -257,6 +259,14 @@ func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error
 	u, err := p.opt.Book.Unit(ctx, unit)
 	if err != nil {
 		return err
+	}
+	if u.Unsettled() { // somebody died while they decided
+		if err := p.opt.Book.Settle(ctx, unit); err != nil {
+			return err
+		}
+		if u, err = p.opt.Book.Unit(ctx, unit); err != nil {
+			return err
+		}
 	}
 	for _, bad := range u.Malformed {
 		p.tell(News{Kind: NewsWarning, Unit: unit, Text: fmt.Sprintf("%s:%d: %s; its phase is done again", bad.Path, bad.Line, bad.Reason)})

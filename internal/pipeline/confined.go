@@ -54,18 +54,17 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 	return code, err
 }
 
-// longestTemp is how long the name of a directory may be in which a socket is made: the
-// kernel takes 107 bytes for the whole.
-const longestTemp = 85
+// longestTemp is how long the name of a directory may be in which one with a socket is
+// made: the kernel takes 107 bytes for the whole, and their own names take 28.
+const longestTemp = 107 - 28
 
 // makeTemp makes a directory for a command's temporary files and its desk. It goes with
 // the copy, also when somebody dies, unless its name would be too long.
 func makeTemp(w *workspace.Workspace) (string, error) {
-	dir := w.Home()
-	if len(dir) > longestTemp {
-		dir = ""
+	if len(w.Home()) > longestTemp {
+		return os.MkdirTemp("", "lockkeeper-")
 	}
-	return os.MkdirTemp(dir, "t")
+	return os.MkdirTemp(w.Home(), "t")
 }
 
 // caches are the places besides its copy that an agent may write to, as far as they

@@ -37,10 +37,9 @@ func (p *Pipeline) makeCopy(ctx context.Context) (*workspace.Workspace, error) {
 // landed implements workspace.Options.Landed. With 0 only the number of the last landing
 // is wanted.
 func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, last uint64, err error) {
-	p.landing.Lock() // no landing of this process is under way
-	defer p.landing.Unlock()
 	for {
 		var open []*lockkeeper.Landing
+		p.landing.Lock() // no landing of this process is under way
 		err := p.opt.Store.View(ctx, func(r lockkeeper.Reader) (err error) {
 			paths, last, open = nil, after, nil
 			if open, err = r.Landings(lockkeeper.LandingQuery{Open: true}); err != nil {
@@ -62,6 +61,7 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 			}
 			return err
 		})
+		p.landing.Unlock()
 		if err != nil || len(open) == 0 {
 			return paths, last, err
 		}

@@ -18,11 +18,17 @@ import (
 func (l *life) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
+		if err := l.t.Phase(ctx, "verify"); err != nil { // without a slot: who waits to land keeps no agent waiting
+			return err
+		}
 		if again == l.p.opt.Limits.Rechecks-1 {
 			// It was overtaken before: while it is tested for the last time nobody else of this run
 			// lands.
-			l.p.lander.Lock()
-			defer l.p.lander.Unlock()
+			done, err := l.p.takeLander(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
 			l.alone = true
 		}
 		if err := l.p.untilSettled(ctx, q); err != nil {
@@ -142,8 +148,11 @@ func (l *life) carryOut(ctx context.Context) error {
 		return err
 	}
 	if !l.alone {
-		l.p.lander.RLock()
-		defer l.p.lander.RUnlock()
+		done, err := l.p.takeLander(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
 	l.p.landing.Lock()
 	defer l.p.landing.Unlock()
@@ -154,6 +163,16 @@ func (l *life) carryOut(ctx context.Context) error {
 	l.lands = append(l.lands, landing.Seq)
 	// Who makes a copy now need not wait until this grant ends to know that it is done.
 	return l.p.opt.Gate.Settle(context.WithoutCancel(ctx), landing.GrantID)
+}
+
+// takeLander waits until nobody else of this run lands, or keeps the tree still.
+func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
+	select {
+	case <-p.lander:
+		return func() { p.lander <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // landNow lands what an agent made before it is tested, in the documents' literal order.
@@ -262,13 +281,19 @@ func (p *Pipeline) commit(ctx context.Context, l *life, done flow.Landed) (hash 
 	}
 	name := l.unit.Name + "/" + l.batch.ID
 	c := repo.Commit{Subject: name + ": " + l.title(), Body: l.summary(), Trailers: []repo.Trailer{
-		{Key: batchTrailer, Value: name}, {Key: grantTrailer, Value: done.Grant}, {Key: fenceTrailer, Value: fmt.Sprint(done.Fence)}}}
+		{Key: batchTrailer, Value: name}}}
+	if done.Grant != "" {
+		c.Trailers = append(c.Trailers, repo.Trailer{Key: grantTrailer, Value: done.Grant}, repo.Trailer{Key: fenceTrailer, Value: fmt.Sprint(done.Fence)})
+	}
 	for _, f := range l.files {
 		c.Paths = append(c.Paths, f.Path)
 	}
 	for {
 		made, err := p.opt.Repo.Commit(ctx, c)
 		var busy *repo.PausedError
+		if err == nil && made.Hash == "" { // somebody died between the commit and the record of it
+			made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
+		}
 		if !errors.As(err, &busy) {
 			return made.Hash, err
 		}

@@ -61,16 +61,15 @@ type Options struct {
 	Branch    string
 	Commit    bool // each batch that lands becomes a commit
 	API       bool // topics go to the Messages API without asking
-	Gated     bool // of the screens flow: a person agrees to each merge
 
-	Allowed []string // of the gate, to tell apart what can never land
-	Actor   lockkeeper.Actor
-	Tell    func(News) // hears what happens, and must not take long
+	Actor lockkeeper.Actor
+	Tell  func(News) // hears what happens, and must not take long
 }
 
 // Agents are who does the work.
 type Agents struct {
 	Named      func(name string) (agent.Adapter, error) // "" is the usual one
+	Usual      string                                   // its name: model and arguments are for it alone
 	Model      string
 	Args       []string
 	Timeout    time.Duration

@@ -61,28 +61,22 @@ func LastLog(dir string, it *lockkeeper.Item) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders, err := os.ReadDir(dir)
+	logs, err := tracesWith(dir, livelogFile)
 	if err != nil {
 		return nil, err
 	}
 	last, at := "", time.Time{}
-	for _, f := range folders {
-		purpose, ok := sidecar.UnitName(f.Name())
+	for _, log := range logs {
+		purpose, ok := sidecar.UnitName(filepath.Base(filepath.Dir(filepath.Dir(log))))
 		if !ok || !d.isFor(purpose, FlowOf(it)) {
 			continue
 		}
-		logs, err := filepath.Glob(filepath.Join(dir, f.Name(), "*", livelogFile))
+		info, err := os.Stat(log)
 		if err != nil {
 			return nil, err
 		}
-		for _, log := range logs {
-			info, err := os.Stat(log)
-			if err != nil {
-				return nil, err
-			}
-			if info.ModTime().After(at) {
-				last, at = log, info.ModTime()
-			}
+		if info.ModTime().After(at) {
+			last, at = log, info.ModTime()
 		}
 	}
 	if last == "" {

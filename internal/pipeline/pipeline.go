@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +29,8 @@ type Pipeline struct {
 	branch string   // that the run works on; empty: there is no git
 	self   *lockkeeper.Process
 
-	landing sync.Mutex   // held while something of this process lands
-	lander  sync.RWMutex // shared by those who land; alone with it, nothing of this process moves
+	landing sync.Mutex    // held while something of this process lands
+	lander  chan struct{} // has one thing in it, which whoever lands takes out: so one can keep the tree still
 
 	units  []string
 	found  map[string]flow.Found
@@ -59,7 +58,8 @@ type Pipeline struct {
 // New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), found: map[string]flow.Found{}, groups: map[string]flow.ScreenGroup{},
-		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}}
+		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}}
+	p.lander <- struct{}{}
 	var err error
 	if p.caches, err = writable(o.Caches); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (p *Pipeline) testOf(unit string) string {
 	if f, ok := p.found[unit]; ok {
 		return f.Test
 	}
-	return strings.NewReplacer("{controller}", unit).Replace(p.opt.Checks.TestPath)
+	return flow.TestOf(p.opt.Checks.TestPath, unit)
 }
 
 // text spells a document for a prompt.

@@ -118,26 +118,27 @@ func (p *Pipeline) itemWithKey(ctx context.Context, key string) (it *lockkeeper.
 	return it, err
 }
 
-// items lists the items of the flow that belong to its units.
+// items lists the items of the flow that are not completed.
 func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err error) {
 	const page = 1_000
 	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) error {
 		list = nil
-		for after := uint64(0); ; {
-			some, err := r.Items(lockkeeper.ItemQuery{After: after, Limit: page})
-			if err != nil {
-				return err
-			}
-			for _, it := range some {
-				after = it.Seq
-				if it.Root == p.root() {
-					list = append(list, it)
+		for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemError} {
+			for after, more := uint64(0), true; more; {
+				some, err := r.Items(lockkeeper.ItemQuery{After: after, Status: status, Limit: page})
+				if err != nil {
+					return err
 				}
-			}
-			if len(some) < page {
-				return nil
+				for _, it := range some {
+					after = it.Seq
+					if it.Root == p.root() {
+						list = append(list, it)
+					}
+				}
+				more = len(some) == page
 			}
 		}
+		return nil
 	})
 	return list, err
 }
@@ -254,13 +255,14 @@ func (p *Pipeline) startLoose(ctx context.Context, d due) error {
 			err = p.do(ctx, t, d)
 		}
 		var paused *pausedError
+		failed := err != nil && !errors.As(err, &paused) && ctx.Err() == nil
 		p.mu.Lock()
 		delete(p.going, key)
-		if err != nil && !errors.As(err, &paused) && ctx.Err() == nil {
+		if failed {
 			p.failed[key] = err
 		}
 		p.mu.Unlock()
-		if err != nil {
+		if failed {
 			p.tell(News{Kind: NewsFailed, Unit: d.unit, Batch: d.batch, Phase: d.phase, Text: err.Error()})
 		}
 		p.mark(d.unit)

@@ -35,12 +35,12 @@ func (p *Pipeline) advanceTopics(ctx context.Context, u *dossier.Unit) error {
 
 // askAPI asks the Messages API, and counts what that cost.
 func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (string, error) {
-	if err := p.ledger.start(); err != nil {
-		return "", err
-	}
 	q.purpose = "research/" + q.unit + "/" + q.batch
 	var said string
 	_, err := agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, _ int) (agent.Result, error) {
+		if err := p.ledger.start(); err != nil {
+			return agent.Result{}, err
+		}
 		tr, err := p.ledger.begin(q.purpose, "")
 		if err != nil {
 			return agent.Result{}, err

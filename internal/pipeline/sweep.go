@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/rescue"
 )
@@ -45,6 +48,9 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 		return err
 	}
 	for t, rec := range unused {
+		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
+			continue // another flow may go on with it
+		}
 		if rec == nil { // nobody came to count it, and nobody will
 			rec = &record{Run: p.ledger.run, Call: flow.Call{Error: errCutShort.Error()}}
 		}
@@ -59,7 +65,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 // unusedTraces are the calls of agents whose result was not used, with what is on record
 // of them.
 func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
-	names, err := filepath.Glob(filepath.Join(p.ledger.dir, "*", "*", workspaceFile))
+	names, err := tracesWith(p.ledger.dir, workspaceFile)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +143,7 @@ func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, e
 	if err != nil {
 		return false, err
 	}
-	found, err := filepath.Glob(filepath.Join(p.opt.Documents.Dir(), "*", "batches", "*", "files", fmt.Sprintf("%x", sum)))
+	found, err := fs.Glob(os.DirFS(p.opt.Documents.Dir()), fmt.Sprintf("*/batches/*/files/%x", sum))
 	return len(found) > 0, err
 }
 

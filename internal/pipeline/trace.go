@@ -27,7 +27,7 @@ func (t Trace) IsCheck() bool { return t.Phase == "test" || t.Phase == "ci" }
 // Traces reads the traces that agents and checks left in a folder of calls, in the order
 // in which they began.
 func Traces(dir string) ([]Trace, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*", "*", workspaceFile))
+	names, err := tracesWith(dir, workspaceFile)
 	if err != nil {
 		return nil, err
 	}

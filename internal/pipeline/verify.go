@@ -116,27 +116,26 @@ func first(list []string) string {
 }
 
 // putBack undoes what an agent changed that was only to read: what was tested is what
-// lands.
+// lands. What it made is kept.
 func (l *life) putBack(ctx context.Context, q question) error {
-	files, err := l.p.snapshot(ctx, l.w, l.folder)
-	if err != nil {
-		return err
-	}
-	if sumOf(files) == sumOf(l.files) {
-		return nil
-	}
-	l.p.news(NewsGap, q, "the agent changed files, and was only to read them: that is undone")
+	l.p.wishesOf(l.t, q) // they are told and kept; no document of this phase has room for them
 	changes, err := l.w.Changes(ctx)
 	if err != nil {
 		return err
 	}
-	var paths []string
 	for _, c := range changes {
-		paths = append(paths, c.Path)
+		stored, err := l.isStoredAs(c)
+		if err != nil {
+			return err
+		}
+		if stored {
+			continue
+		}
+		gap, err := l.p.keepGap(ctx, l.t, q, l.w, c, errReadOnly(q.phase))
+		if err != nil {
+			return err
+		}
+		l.p.news(NewsGap, q, gap.Path+": "+gap.Reason)
 	}
-	if _, err := l.w.TakeOut(ctx, paths); err != nil {
-		return err
-	}
-	_, err = l.p.layOver(ctx, l.w, l.files, l.folder)
-	return err
+	return l.reset(ctx)
 }

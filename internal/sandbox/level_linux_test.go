@@ -104,7 +104,7 @@ func TestEnviron(t *testing.T) {
 		"ANTHROPIC_API_KEY=k", "TMPDIR=/tmp", "PGPASSFILE=kept", "LOCKKEEPER_SOCKET_TOKEN=s"}
 	got := Environ(env, "/work/tmp", "PGPASSFILE")
 	want := []string{"PATH=/bin", "LOCKKEEPER_GRANT=g", "ANTHROPIC_API_KEY=k", "PGPASSFILE=kept", "LOCKKEEPER_SOCKET_TOKEN=s",
-		"TMPDIR=/work/tmp", "TMP=/work/tmp", "TEMP=/work/tmp"}
+		"TMPDIR=/work/tmp", "TMP=/work/tmp", "TEMP=/work/tmp", "CLAUDE_CODE_TMPDIR=/work/tmp"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
