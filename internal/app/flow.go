@@ -213,6 +213,9 @@ func (a *App) withInputs(p *pipeline.Options, o FlowOptions) (err error) {
 		p.Manifest, err = flow.ReadManifest(name, text)
 		return err
 	case "tasks":
+		if o.Plan, err = a.planFor(o); err != nil {
+			return err
+		}
 		if o.Plan == "" && o.Look {
 			return nil
 		}

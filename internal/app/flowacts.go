@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +36,11 @@ func (a *App) Conductor(ctx context.Context) (string, error) {
 
 // Failures lists the work of a flow that failed.
 func (a *App) Failures(ctx context.Context, flowName string) ([]pipeline.Failure, error) {
-	return pipeline.Failures(ctx, a.store, flowName)
+	book, _, _, err := a.Book(flowName)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.Failures(ctx, a.store, book, flowName)
 }
 
 // Manifest reads the manifest of screens.
@@ -46,4 +51,27 @@ func (a *App) Manifest() (*flow.Manifest, error) {
 		return nil, &lockkeeper.InputError{Field: "manifest", Value: name, Reason: reasonOf(err), Next: "write it, or set run.screens in " + config.FileName}
 	}
 	return flow.ReadManifest(name, text)
+}
+
+// CheckTargets refuses write targets that could never land: directories, and what the
+// gate keeps out.
+func (a *App) CheckTargets(ctx context.Context, paths []string) error {
+	opened, err := a.Gate()
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for i, err := range opened.Check(ctx, nil, paths...) {
+		var v *lockkeeper.LockViolationError
+		target, unresolved := a.Root.Resolve(a.Root.Dir(), paths[i], lockkeeper.Write)
+		switch {
+		case unresolved != nil:
+			wrong = append(wrong, unresolved)
+		case target.Kind == lockkeeper.Dir:
+			wrong = append(wrong, &lockkeeper.OverLockError{Path: paths[i], Policy: lockkeeper.DefaultPolicy})
+		case errors.As(err, &v) && v.Check == "allowlist":
+			wrong = append(wrong, v)
+		}
+	}
+	return errors.Join(wrong...)
 }

@@ -36,6 +36,16 @@ func (a *App) FlowName(named, plan string) (string, error) {
 	return last.Flow, nil
 }
 
+// LastFlow is the flow that somebody means who looks at what a run left: the named one, or
+// that of the last run.
+func (a *App) LastFlow(named string) (string, error) {
+	last, err := a.CurrentRun()
+	if named != "" || err != nil || last == nil {
+		return a.FlowName(named, "")
+	}
+	return last.Flow, nil
+}
+
 // CheckAgent refuses to run without the program that does the work.
 func (a *App) CheckAgent() error {
 	program := a.Config.Agent.Name

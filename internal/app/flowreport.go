@@ -287,9 +287,13 @@ func (a *App) addItems(ctx context.Context, r *FlowReport) error {
 		if !it.DispatchedAt.IsZero() {
 			r.Times.Queued += it.DispatchedAt.Sub(it.QueuedAt)
 		}
-		if it.Status == lockkeeper.ItemError && it.Failure != nil {
-			r.Failures = append(r.Failures, FailureReport{Item: it.ID, Work: it.Workflow, Phase: it.Failure.Phase, Reason: it.Failure.Reason, At: it.CompletedAt})
-		}
+	}
+	failed, err := a.Failures(ctx, r.Flow)
+	if err != nil {
+		return err
+	}
+	for _, f := range failed {
+		r.Failures = append(r.Failures, FailureReport{Item: f.Item, Work: f.Name(), Phase: f.Phase, Reason: f.Reason, At: f.At})
 	}
 	r.Times.Blocked, err = a.blockedFor(ctx, ids)
 	return err

@@ -16,6 +16,7 @@ import (
 type FlowRun struct {
 	ID    string    `json:"id"`
 	Flow  string    `json:"flow"`
+	Plan  string    `json:"plan,omitempty"` // of the tasks flow: the file
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
 }
@@ -40,7 +41,19 @@ func (a *App) runFor(ctx context.Context, o FlowOptions) (id string, err error) 
 	if err != nil || id != "" || o.Look {
 		return id, err
 	}
-	return a.NewRun(ctx, o.Flow)
+	return a.NewRun(ctx, o.Flow, o.Plan)
+}
+
+// planFor is the plan of the run that goes on, or was last.
+func (a *App) planFor(o FlowOptions) (string, error) {
+	if o.Plan != "" || o.Flow != "tasks" {
+		return o.Plan, nil
+	}
+	last, err := a.CurrentRun()
+	if err != nil || last == nil || last.Flow != o.Flow {
+		return "", err
+	}
+	return last.Plan, nil
 }
 
 // goingOn is the id of the run of a flow that is not finished; empty: there is none.
@@ -56,8 +69,11 @@ func (a *App) goingOn(name string) (string, error) {
 }
 
 // NewRun begins a run.
-func (a *App) NewRun(ctx context.Context, name string) (string, error) {
-	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Began: time.Now().UTC()}
+func (a *App) NewRun(ctx context.Context, name, plan string) (string, error) {
+	if plan != "" && !filepath.IsAbs(plan) {
+		plan = filepath.Join(a.base, plan)
+	}
+	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Plan: plan, Began: time.Now().UTC()}
 	return r.ID, durable.WriteJSON(ctx, a.runPath(), r, 0o600)
 }
 

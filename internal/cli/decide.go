@@ -79,7 +79,7 @@ type decider struct {
 // open runs a command on the documents of the flow.
 func (d *decider) open(ctx context.Context, run func() error) error {
 	return d.with(ctx, func(a *app.App) error {
-		name, err := a.FlowName(d.name, "")
+		name, err := a.LastFlow(d.name)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,11 @@ func answers() []answer {
 			return "is returned: it is done anew", d.book.ReturnReview(ctx, r.Unit, r.Batch, s.notes, d.by.Name)
 		})},
 		{"follow-up", 'f', dossier.GapKind, "a batch of its own makes the change", "", each(func(d *decider, ctx context.Context, r dossier.Ref, _ saying) (string, error) {
-			id, err := d.book.FollowUpGap(ctx, r.Unit, r.Batch, r.Gap, d.by.Name)
+			change, err := d.changeOf(ctx, r)
+			if err != nil {
+				return "", err
+			}
+			id, err := d.book.FollowUpGap(ctx, r.Unit, r.Batch, r.Gap, change, d.by.Name)
 			return "is followed up by batch " + id + ", which waits for approval: plan " + r.Unit, err
 		})},
 		{"dismiss", 'd', dossier.GapKind, "nothing is to be made of it", "", each(func(d *decider, ctx context.Context, r dossier.Ref, _ saying) (string, error) {

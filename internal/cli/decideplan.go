@@ -82,6 +82,9 @@ func (d *decider) targetsCommand() *cobra.Command {
 		Example: "  lockkeeper decide targets blog/posts/b1 app/models/blog/post.rb test/models/blog/post_test.rb",
 		Args:    atLeast(2, "a batch and the files that it may change"),
 	}, func(ctx context.Context, unit, batch string, paths []string) ([]string, string, error) {
+		if err := d.a.CheckTargets(ctx, paths); err != nil {
+			return nil, "", err
+		}
 		warnings, err := d.book.SetTargets(ctx, unit, batch, paths, d.by.Name)
 		return warnings, "has batch " + batch + " change " + strings.Join(paths, ", "), err
 	})

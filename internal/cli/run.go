@@ -169,10 +169,17 @@ func (r *flowRun) begin(ctx context.Context) error {
 	if err := r.a.CheckAgent(); err != nil {
 		return err
 	}
+	if c := r.a.Config; (r.o.usd > 0 || c.Run.BudgetUSD > 0) && c.Agent.Name != "claude" && r.o.tokens == 0 && c.Run.BudgetTokens == 0 {
+		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(max(r.o.usd, float64(c.Run.BudgetUSD))), Reason: "the agent " + c.Agent.Name + " does not say what its calls cost, so money cannot be limited",
+			Next: "limit the tokens with --tokens, where it counts them, or leave the budget out"}
+	}
 	if r.flow.Name != flow.Tasks().Name || r.o.plan != "" {
 		return nil
 	}
 	if conducts, err := r.a.Conducted(ctx); conducts || err != nil {
+		return err
+	}
+	if last, err := r.a.CurrentRun(); err != nil || last != nil && last.Plan != "" {
 		return err
 	}
 	return &lockkeeper.InputError{Field: "plan", Reason: "the flow tasks needs one, also to go on", Next: "lockkeeper run --plan tasks.yaml"}
@@ -286,6 +293,9 @@ func (r *flowRun) again(flags ...string) string {
 	}
 	if r.o.auto != "" {
 		words = append(words, "--auto-decide", r.o.auto)
+	}
+	if r.o.usd > 0 && !slices.Contains(flags, "--budget") {
+		words = append(words, "--budget", fmt.Sprint(r.o.usd))
 	}
 	return typed(append(words, flags...))
 }

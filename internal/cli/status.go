@@ -75,6 +75,7 @@ type status struct {
 
 	Gaps      []entry `json:"gaps"`      // writes that the gate refused
 	Displaced []entry `json:"displaced"` // edits of others that landings met
+	Unlanded  []entry `json:"unlanded"`  // work of batches that failed
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
 	queueStatus
@@ -95,7 +96,7 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 		return nil, err
 	}
 	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{},
-		Gaps: []entry{}, Displaced: []entry{}, Damaged: []entry{}}
+		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}}
 	for _, e := range entries {
 		switch {
 		case e.State == waiting:
@@ -116,6 +117,8 @@ func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
 		switch e.Kind {
 		case rescue.Gap:
 			s.Gaps = append(s.Gaps, entryOf(e))
+		case rescue.Unlanded:
+			s.Unlanded = append(s.Unlanded, entryOf(e))
 		case rescue.Displaced, rescue.Whole:
 			s.Displaced = append(s.Displaced, entryOf(e))
 		default:
@@ -210,6 +213,7 @@ func (p *program) showRescued(s *status) (next string) {
 	}{
 		{"gaps: " + counted(len(s.Gaps), "refused write") + ", kept", s.Gaps},
 		{"displaced: " + counted(len(s.Displaced), "edit") + " that " + plural(len(s.Displaced), "a landing", "landings") + " met, kept", s.Displaced},
+		{"unlanded: " + counted(len(s.Unlanded), "file") + " of batches that failed, kept", s.Unlanded},
 		{"damaged: " + counted(len(s.Damaged), "kept piece") + ", not as " + plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
 	} {
 		n := len(group.list)

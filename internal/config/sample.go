@@ -10,8 +10,8 @@ import (
 // comment with its default, ready to be uncommented.
 func Sample() string {
 	var b strings.Builder
-	b.WriteString(`# Configuration of Lockkeeper. Every line that begins with #key shows a default;
-# remove the # to change it. Durations: 30m, 45s, 1h30m, 7d, or whole seconds.
+	b.WriteString(`# Configuration of Lockkeeper. Every line that begins with #key shows a default, or an
+# example where there is none; remove the # to change it. Durations: 30m, 45s, 1h30m, 7d, or whole seconds.
 # "lockkeeper config" prints every value in force and where it came from.
 `)
 	var open []string         // the headings above the current line

@@ -103,12 +103,12 @@ func TestDyingBetweenAnyTwoWrites(t *testing.T) {
 		{"change", 3, func(t *testing.T, b *Book) { bring(t, b, unit, "decide") }, choose(Choice{Item: "i3", Was: flow.Defer, Decision: flow.Reject})},
 		{"take back", 3, func(t *testing.T, b *Book) { bring(t, b, unit, "decide") }, choose(Choice{Item: "i3", Was: flow.Defer})},
 		{"follow up", 1, func(t *testing.T, b *Book) { withGaps(t, b) }, func(ctx context.Context, b *Book) error {
-			_, err := b.FollowUpGap(ctx, unit, "b1", 1, "ann")
+			_, err := b.FollowUpGap(ctx, unit, "b1", 1, "the change", "ann")
 			return err
 		}},
 		{"approve a follow-up", 1, func(t *testing.T, b *Book) {
 			withGaps(t, b)
-			get[string](t)(b.FollowUpGap(t.Context(), unit, "b1", 1, "ann"))
+			get[string](t)(b.FollowUpGap(t.Context(), unit, "b1", 1, "the change", "ann"))
 		}, func(ctx context.Context, b *Book) error { return b.ApprovePlan(ctx, unit, "ann") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

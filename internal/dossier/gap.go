@@ -76,13 +76,14 @@ func (b *Book) DismissGap(ctx context.Context, unit, batch string, number int, b
 }
 
 // FollowUpGap adds a batch to the plan that makes the change a gap is about, with a grant
-// for it. It waits for approval, and no other batch is disturbed.
-func (b *Book) FollowUpGap(ctx context.Context, unit, batch string, number int, by string) (id string, err error) {
+// for it. Change is that change, as its agent is to see it. It waits for approval, and no
+// other batch is disturbed.
+func (b *Book) FollowUpGap(ctx context.Context, unit, batch string, number int, change, by string) (id string, err error) {
 	err = b.gap(ctx, "follow up", unit, batch, number, by, func(u *Unit, is *Batch, g Gap) error {
 		if g.Answer != "" {
 			return answered("follow up", unit, batch, g)
 		}
-		follow := followUp(is, g)
+		follow := followUp(is, g, change)
 		proposed := u.proposals()
 		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.Title == follow.Title && p.Prompt == follow.Prompt })
 		if at >= 0 {
@@ -140,10 +141,10 @@ func answered(act, unit, batch string, g Gap) error {
 }
 
 // followUp is a batch for what a gap is about.
-func followUp(of *Batch, g Gap) flow.Batch {
+func followUp(of *Batch, g Gap, change string) flow.Batch {
 	prompt := fmt.Sprintf("Batch %s (%s) made a change to %s in the phase %s that its grant did not cover: %s", of.ID, of.Title, g.Path, g.Phase, g.Reason)
-	if g.Rescue != "" {
-		prompt += "\nThe change is kept in " + g.Rescue + "."
+	if change != "" {
+		prompt += "\n\nMake that change, as far as it is right. This is what it was:\n\n" + change
 	}
 	return flow.Batch{Title: fmt.Sprintf("Follow up gap %s/%d: %s", of.ID, g.Number, g.Path), Items: []string{}, WriteTargets: flow.Targets([]string{g.Path}),
 		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}

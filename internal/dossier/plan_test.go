@@ -111,8 +111,8 @@ func TestGaps(t *testing.T) {
 	wantRefused(t, b.DismissGap(ctx, unit, "b1", 2, "bob"), "of ann was: dismissed")
 	ok(t, b.TakeBackGap(ctx, unit, "b1", 2, "bob"))
 	ok(t, b.DismissGap(ctx, unit, "b1", 2, "bob"))
-	id := get[string](t)(b.FollowUpGap(ctx, unit, "b1", 3, "ann"))
-	_, err := b.FollowUpGap(ctx, unit, "b1", 3, "bob")
+	id := get[string](t)(b.FollowUpGap(ctx, unit, "b1", 3, "the change", "ann"))
+	_, err := b.FollowUpGap(ctx, unit, "b1", 3, "the change", "bob")
 	wantRefused(t, err, "was: b3")
 
 	u := b.see(t, unit)
@@ -135,7 +135,7 @@ func TestGaps(t *testing.T) {
 	if _, found := b.see(t, unit).Batch(id); found {
 		t.Error("the follow-up is still there")
 	}
-	get[string](t)(b.FollowUpGap(ctx, unit, "b1", 3, "ann"))
+	get[string](t)(b.FollowUpGap(ctx, unit, "b1", 3, "the change", "ann"))
 	ok(t, b.PutCI(ctx, unit, "b1", passed, nil))
 	ok(t, b.PutVerification(ctx, unit, "b1", pass, nil))
 	ok(t, b.PutLanded(ctx, unit, "b1", landed))
@@ -161,7 +161,7 @@ func TestFollowUpsOfTasks(t *testing.T) {
 	begun := get[*Batch](t)(b.Begin(ctx, "+tasks", "one", "runner"))
 	gap := flow.Gap{Path: "b.rb", Reason: "not declared", Phase: "apply", Planned: "plan", At: start}
 	ok(t, b.PutApplied(ctx, "+tasks", "one", flow.Applied{Batch: begun.Digest, Summary: "did it", Files: changed, Gaps: []flow.Gap{gap}}, nil))
-	id := get[string](t)(b.FollowUpGap(ctx, "+tasks", "one", 1, "ann"))
+	id := get[string](t)(b.FollowUpGap(ctx, "+tasks", "one", 1, "the change", "ann"))
 	ok(t, b.PutTasks(ctx, "+tasks", plan))
 	ok(t, b.ApprovePlan(ctx, "+tasks", "ann"))
 	ok(t, b.PutTasks(ctx, "+tasks", plan))

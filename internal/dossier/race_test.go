@@ -53,14 +53,14 @@ func TestOfTwoAtOnceOneIsToldAboutTheOther(t *testing.T) {
 		}
 		if n := atOnce(t,
 			func() error { return b.DismissGap(ctx, unit, "b1", 1, "ann") },
-			func() error { _, err := other.FollowUpGap(ctx, unit, "b1", 1, "bob"); return err },
+			func() error { _, err := other.FollowUpGap(ctx, unit, "b1", 1, "the change", "bob"); return err },
 		); n != 1 {
 			t.Errorf("round %d: %d answered one gap", round, n)
 		}
 		var one, two string
 		if n := atOnce(t,
-			func() (err error) { one, err = b.FollowUpGap(ctx, unit, "b1", 2, "ann"); return err },
-			func() (err error) { two, err = other.FollowUpGap(ctx, unit, "b1", 3, "bob"); return err },
+			func() (err error) { one, err = b.FollowUpGap(ctx, unit, "b1", 2, "the change", "ann"); return err },
+			func() (err error) { two, err = other.FollowUpGap(ctx, unit, "b1", 3, "the change", "bob"); return err },
 			func() error { return other.PutCI(ctx, unit, "b1", passed, nil) },
 		); n != 3 || one == two {
 			t.Errorf("round %d: %d of two gaps were followed up, by %s and %s", round, n, one, two)

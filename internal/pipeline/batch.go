@@ -221,6 +221,9 @@ func (l *life) apply(ctx context.Context) error {
 		return err
 	}
 	l.p.news(NewsDone, q, fmt.Sprintf("%d files", len(l.files)))
+	if len(l.files) == 0 {
+		l.p.news(NewsWarning, q, "the agent changed nothing that it may change")
+	}
 	if l.p.opt.Land == "after_apply" {
 		return l.landNow(ctx)
 	}

@@ -337,10 +337,10 @@ func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) 
 	}
 	out := &Outcome{State: st, Stopped: stopped}
 	for _, u := range st.Units {
-		switch u.Status {
-		case flow.Complete:
+		switch {
+		case u.Status == flow.Complete:
 			out.Complete++
-		case flow.Failed:
+		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed }):
 			out.Failed++
 		}
 	}

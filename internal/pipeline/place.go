@@ -228,6 +228,13 @@ func (p *Pipeline) retryFailed(ctx context.Context) error {
 		if it.Status != lockkeeper.ItemError || err != nil || !slices.Contains(p.units, d.unit) {
 			continue
 		}
+		u, err := p.opt.Book.Unit(ctx, d.unit)
+		if err != nil {
+			return err
+		}
+		if !isCurrent(u, it, d) {
+			continue
+		}
 		if _, err := p.opt.Queue.Retry(ctx, it.ID, p.opt.Actor); err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeOverLock {
 			return err
 		}

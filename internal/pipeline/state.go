@@ -49,16 +49,11 @@ type BatchState struct {
 // Look says where everything is: by the documents, and by the queue where work on them is
 // under way.
 func (p *Pipeline) Look(ctx context.Context) (*State, error) {
-	items := map[string]*lockkeeper.Item{} // by what they work on, the latest
+	var list []*lockkeeper.Item
 	if p.opt.Locks != nil {
-		list, err := p.items(ctx)
-		if err != nil {
+		var err error
+		if list, err = p.items(ctx); err != nil {
 			return nil, err
-		}
-		for _, it := range list {
-			if d, err := workOf(it); err == nil && it.Status != lockkeeper.ItemCompleted {
-				items[d.unit+"\x00"+d.kind+"\x00"+d.batch] = it
-			}
 		}
 	}
 	st := &State{Flow: p.opt.Flow.Name, Phase: flow.Discovered, Spent: p.Spent(), Sandbox: p.opt.Sandbox.String()}
@@ -66,6 +61,12 @@ func (p *Pipeline) Look(ctx context.Context) (*State, error) {
 		u, err := p.opt.Book.Unit(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		items := map[string]*lockkeeper.Item{} // by what they work on
+		for _, it := range list {
+			if d, err := workOf(it); err == nil && d.unit == name && isCurrent(u, it, d) {
+				items[u.Name+"\x00"+d.kind+"\x00"+d.batch] = it
+			}
 		}
 		st.Units = append(st.Units, p.lookAt(u, items))
 	}
