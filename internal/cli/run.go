@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"slices"
 	"syscall"
 	"time"
 
