@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/rescue"
@@ -150,6 +151,7 @@ func (g *Gate) sameBefore(ctx context.Context, e rescue.Entry) (rescue.Entry, er
 // noteGap records a refused write. The same is told once an hour.
 func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) (told bool, err error) {
 	ctx = context.WithoutCancel(ctx)
+	path = strings.ToValidUTF8(path, "\uFFFD") // the record is text; what is kept has its true name
 	holder, err := g.holderOf(ctx, grant)
 	if err != nil {
 		return false, err

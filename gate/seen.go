@@ -41,7 +41,7 @@ func (s Seen) unmoved(r lockkeeper.Reader, grantID string) error {
 		}
 		for _, l := range page {
 			after = l.Seq
-			if path, moved := s.movedBy(l); moved && l.State != lockkeeper.Undone && l.GrantID != grantID {
+			if path, moved := s.movedBy(l); moved && l.State != lockkeeper.Undone && (grantID == "" || l.GrantID != grantID) {
 				return &lockkeeper.MovedError{Path: path, Landing: l.Seq, Holder: l.Holder, At: l.At}
 			}
 		}

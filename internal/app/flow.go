@@ -258,13 +258,23 @@ func (a *App) readPlan(name string) (*flow.TaskPlan, error) {
 		if t.PromptFile == "" {
 			continue
 		}
-		said, err := os.ReadFile(filepath.Join(filepath.Dir(path), filepath.FromSlash(t.PromptFile)))
+		said, err := readBeside(path, t.PromptFile)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, t.Line, &lockkeeper.InputError{Field: "prompt_file", Value: t.PromptFile, Reason: reasonOf(err), Next: "name a file beside the plan"})
 		}
 		t.Prompt = string(said)
 	}
 	return plan, nil
+}
+
+// readBeside reads a file in the directory of another, or below it.
+func readBeside(path, name string) (text []byte, err error) {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return dir.ReadFile(filepath.FromSlash(name))
 }
 
 // withRepo opens the repository, and the API of research.

@@ -164,35 +164,12 @@ func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace
 		}
 		return nil, nil, nil
 	}
-	w, err := workspace.Adopt(home, p.landed)
+	w, err := p.adoptCopy(home)
 	if err != nil {
 		p.news(NewsWarning, q, "the copy that an agent worked in is gone: "+err.Error())
 		return a, nil, nil
 	}
 	return a, w, nil
-}
-
-// lastOf is the result of the last call for a question, used or not; nil: there is none
-// that is complete.
-func (p *Pipeline) lastOf(q question) (*asked, error) {
-	n, err := p.ledger.last(q.purpose)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	tr := p.ledger.trace(q.purpose, n)
-	rec, err := tr.record()
-	if err != nil || rec == nil {
-		return nil, err
-	}
-	adapter, err := p.opt.Agents.Named(q.agent)
-	if err != nil {
-		return nil, err
-	}
-	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
-	if !finished || failure != nil {
-		return nil, nil
-	}
-	return &asked{Result: res, call: rec.Call, trace: tr, rec: rec}, nil
 }
 
 var errCutShort = errors.New("it was cut short: whoever ran it ended")

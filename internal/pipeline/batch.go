@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/dossier"
@@ -22,12 +23,13 @@ type life struct {
 	batch  *dossier.Batch
 	folder *sidecar.Folder
 
-	w     *workspace.Workspace
-	done  *asked      // what an agent had done already when somebody died
-	files []flow.File // what it has changed so far, as it is stored
-	lands []uint64    // what of it is in the tree already
-	alone bool        // nobody else lands meanwhile
-	again []flow.Recheck
+	w       *workspace.Workspace
+	done    *asked      // what an agent had done already when somebody died
+	files   []flow.File // what it has changed so far, as it is stored
+	lands   []uint64    // what of it is in the tree already
+	alone   bool        // nobody else lands meanwhile
+	checked bool        // it passed its tests in this copy, as it is
+	again   []flow.Recheck
 }
 
 // runBatch takes a batch from where its documents end to its landing.
@@ -60,29 +62,54 @@ func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
 // open makes the copy that the batch goes on in: the one that an agent left which nobody
 // came back to, or a fresh one with all that is stored of the batch.
 func (l *life) open(ctx context.Context) (err error) {
+	if l.lands, err = l.notedLandings(ctx); err != nil {
+		return err
+	}
+	if err := l.takeBack(ctx); err != nil { // what landed untested when somebody died
+		return err
+	}
 	l.files = filesOf(l.batch)
-	if l.batch.Next == l.first() && !l.isReturned() {
-		return l.adopt(ctx)
+	if l.batch.Next == l.first() {
+		if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), "summary")); err != nil || l.w != nil {
+			return err
+		}
+		l.done = nil // what it did is gone with its copy
+		if !l.isReturned() {
+			l.files = nil
+		}
 	}
 	if l.w, err = l.p.makeCopy(ctx); err != nil {
 		return err
 	}
 	moved, err := l.p.layOver(ctx, l.w, l.files, l.folder)
-	if err == nil && l.p.opt.Land == "after_apply" && l.batch.Next != dossier.LandPhase {
-		// What landed untested is there still: it is taken back if it does not pass.
-		l.lands, err = l.p.landingsOf(ctx, l.files)
-	}
-	if err != nil || len(moved) == 0 {
+	if err != nil {
 		return err
 	}
+	if len(moved) > 0 {
+		return l.beginAnew(ctx, moved)
+	}
+	if l.p.opt.Land == "after_apply" && (l.batch.Next == "test" || l.batch.Next == "ci" || l.batch.Next == "verify") {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// beginAnew starts a batch again whose files are not what they were.
+func (l *life) beginAnew(ctx context.Context, moved []string) error {
 	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%d files changed since the batch was applied (%s): it starts anew", len(moved), moved[0]))
+	if err := l.keep(ctx, "it was made for files that have changed since"); err != nil {
+		return err
+	}
 	if err := l.p.opt.Book.RedoBatch(ctx, l.unit.Name, l.batch.ID, l.first(), l.p.opt.Actor.Name); err != nil {
 		return err
 	}
-	if err := l.refresh(ctx); err != nil {
+	if err := errors.Join(l.refresh(ctx), l.closeCopy(ctx)); err != nil {
 		return err
 	}
-	return errors.Join(l.keep(ctx, "it was made for files that have changed since"), l.closeCopy(ctx), l.adopt(ctx))
+	l.files = nil
+	var err error
+	l.w, err = l.p.makeCopy(ctx)
+	return err
 }
 
 // filesOf is what a batch has changed, by the last of its documents.
@@ -130,20 +157,6 @@ func firstOf(f flow.Flow) string {
 	return ""
 }
 
-// adopt takes over the copy in which an agent had done its work when somebody died, or
-// makes a fresh one.
-func (l *life) adopt(ctx context.Context) (err error) {
-	l.files = nil
-	if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), "summary")); err != nil {
-		return err
-	}
-	if l.w == nil {
-		l.done = nil // what it did is gone with its copy
-		l.w, err = l.p.makeCopy(ctx)
-	}
-	return err
-}
-
 // ask begins a question about the batch.
 func (l *life) ask(phase, form string) question {
 	return question{unit: l.unit.Name, batch: l.batch.ID, phase: phase, form: form, agent: l.batch.Agent,
@@ -152,6 +165,7 @@ func (l *life) ask(phase, form string) question {
 
 // run goes through the phases that are left.
 func (l *life) run(ctx context.Context) error {
+	tested := false
 	for {
 		var err error
 		phase := l.batch.Next
@@ -162,8 +176,11 @@ func (l *life) run(ctx context.Context) error {
 			err = l.apply(ctx)
 		case "test":
 			err = l.check(ctx, l.tests())
+			tested = err == nil
 		case "ci":
-			err = l.check(ctx, l.ci())
+			if err = l.check(ctx, l.ci()); err == nil {
+				l.checked = tested
+			}
 		case "verify":
 			err = l.verify(ctx)
 		case dossier.ReviewPhase:
@@ -287,6 +304,9 @@ func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, err
 
 // review asks a person, and holds nothing while they think.
 func (l *life) review(ctx context.Context) error {
+	if err := l.takeBack(ctx); err != nil { // nobody has seen it yet
+		return err
+	}
 	if err := l.p.opt.Book.PutReview(ctx, l.unit.Name, l.batch.ID, l.files); err != nil {
 		return err
 	}
@@ -294,21 +314,44 @@ func (l *life) review(ctx context.Context) error {
 	return nil
 }
 
-// end closes the copy. What failed leaves its work on the shelf.
+// end closes the copy. What failed leaves its work on the shelf; of what only stopped,
+// what is not stored.
 func (l *life) end(ctx context.Context, failure error) error {
 	ctx = context.WithoutCancel(ctx)
-	var paused *pausedError
-	if failure != nil {
-		if err := l.takeBack(ctx); err != nil {
-			failure = errors.Join(failure, err)
-		}
+	if failure == nil {
+		return l.closeCopy(ctx)
 	}
-	if failure != nil && !errors.As(failure, &paused) && !l.p.stopping(failure) {
-		if err := l.keep(ctx, failure.Error()); err != nil {
-			failure = errors.Join(failure, err)
-		}
+	failure = errors.Join(failure, l.takeBack(ctx))
+	var paused *pausedError
+	stopped := errors.As(failure, &paused) || l.p.stopping(failure)
+	if l.w != nil {
+		failure = errors.Join(failure, l.shelve(ctx, failure, stopped))
 	}
 	return errors.Join(failure, l.closeCopy(ctx))
+}
+
+// shelve keeps what is in the copy, or only what is not stored anyway.
+func (l *life) shelve(ctx context.Context, why error, unstored bool) error {
+	changes, err := l.w.Changes(ctx)
+	if err != nil {
+		return nil // the agent made away with its copy: there is nothing to keep
+	}
+	for _, c := range changes {
+		stored, err := l.isStoredAs(c)
+		if err == nil && !(stored && unstored) {
+			err = l.p.shelve(ctx, l.w, c, l.unit.Name+"/"+l.batch.ID, firstLine(why))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstLine is how an error begins.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func (l *life) closeCopy(ctx context.Context) error {

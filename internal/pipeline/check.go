@@ -110,7 +110,7 @@ func (l *life) check(ctx context.Context, c checks) error {
 			break
 		}
 		if at.Done.Fixes >= c.max {
-			at.Spent = true
+			at.Spent, at.Done.Files = true, l.files
 			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.phase, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
 				l.save(ctx, at))
 		}

@@ -120,9 +120,7 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 	defer resume.Stop()
 	for {
 		for _, unit := range p.marked() {
-			if err := p.advance(ctx, unit, o); err != nil {
-				return false, fmt.Errorf("%s: %w", unit, err)
-			}
+			p.standstill(unit, p.advance(ctx, unit, o))
 		}
 		if !begun && p.worker != nil {
 			p.worker.Resume()
@@ -191,6 +189,20 @@ func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.Ca
 				p.mark(p.units...)
 			}
 		}
+	}
+}
+
+// standstill notes that a unit cannot go on, and why. That stops no other one.
+func (p *Pipeline) standstill(unit string, why error) {
+	key := p.key(due{unit: unit, phase: "advance"})
+	p.mu.Lock()
+	was := p.failed[key]
+	if delete(p.failed, key); why != nil {
+		p.failed[key] = why
+	}
+	p.mu.Unlock()
+	if why != nil && (was == nil || was.Error() != why.Error()) {
+		p.tell(News{Kind: NewsFailed, Unit: unit, Text: why.Error()})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,15 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 	}
 	defer func() { err = errors.Join(err, served.end()) }()
 	c.Env = append(sandbox.Environ(c.Env, temp), served.env...)
-	c.Argv, err = sandbox.Wrap(p.opt.Sandbox, sandbox.Confinement{Write: append([]string{w.Dir(), temp}, p.caches...), Hidden: p.hidden}, c.Argv)
+	own := slices.Clone(p.opt.Own)
+	for i := range own {
+		own[i] = filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(own[i]))
+	}
+	hidden, err := existing(append(own, p.hidden...))
+	if err != nil {
+		return -1, err
+	}
+	c.Argv, err = sandbox.Wrap(p.opt.Sandbox, sandbox.Confinement{Write: append([]string{w.Dir(), temp}, p.caches...), Hidden: hidden}, c.Argv)
 	if err != nil {
 		return -1, err
 	}
@@ -67,9 +76,8 @@ func makeTemp(w *workspace.Workspace) (string, error) {
 	return os.MkdirTemp(w.Home(), "t")
 }
 
-// caches are the places besides its copy that an agent may write to, as far as they
-// exist.
-func writable(places []string) (list []string, err error) {
+// existing are places by their true names, as far as they exist.
+func existing(places []string) (list []string, err error) {
 	for _, place := range places {
 		real, err := filepath.EvalSymlinks(place)
 		if errors.Is(err, os.ErrNotExist) {

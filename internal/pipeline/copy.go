@@ -24,7 +24,7 @@ import (
 
 // makeCopy makes a copy of the tree for an agent.
 func (p *Pipeline) makeCopy(ctx context.Context) (*workspace.Workspace, error) {
-	_, last, err := p.landed(ctx, 0)
+	last, err := p.lastLanding(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +34,23 @@ func (p *Pipeline) makeCopy(ctx context.Context) (*workspace.Workspace, error) {
 	})
 }
 
-// landed implements workspace.Options.Landed. With 0 only the number of the last landing
-// is wanted.
+// lastLanding is the number of the last landing, once all are carried out.
+func (p *Pipeline) lastLanding(ctx context.Context) (last uint64, err error) {
+	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) error {
+		latest, err := r.Landings(lockkeeper.LandingQuery{Latest: true, Limit: 1})
+		if len(latest) > 0 {
+			last = latest[0].Seq
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, last, err = p.landed(ctx, last)
+	return last, err
+}
+
+// landed implements workspace.Options.Landed.
 func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, last uint64, err error) {
 	for {
 		var open []*lockkeeper.Landing
@@ -43,13 +58,6 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 		err := p.opt.Store.View(ctx, func(r lockkeeper.Reader) (err error) {
 			paths, last, open = nil, after, nil
 			if open, err = r.Landings(lockkeeper.LandingQuery{Open: true}); err != nil {
-				return err
-			}
-			if after == 0 {
-				latest, err := r.Landings(lockkeeper.LandingQuery{Latest: true, Limit: 1})
-				if len(latest) > 0 {
-					last = latest[0].Seq
-				}
 				return err
 			}
 			since, err := r.Landings(lockkeeper.LandingQuery{After: after})
@@ -274,6 +282,9 @@ func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
 			return "", err
 		}
 		fmt.Fprintf(&all, "%s: %s\n", f.Path, howChanged(f))
+		if isLong(blobs, f) {
+			fmt.Fprintf(&all, "(longer than %d bytes: what follows is of its beginning alone; look at the file itself)\n", maxDiff)
+		}
 		if bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
 			all.WriteString("(no text)\n")
 			continue
@@ -285,6 +296,25 @@ func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
 		}
 	}
 	return all.String(), nil
+}
+
+// isLong reports whether a file is longer than a diff shows.
+func isLong(blobs *sidecar.Folder, f flow.File) bool {
+	for _, v := range []lockkeeper.Version{f.Old, f.New} {
+		if !v.Exists() {
+			continue
+		}
+		kept, err := blobs.Kept(v.Sum)
+		if err != nil {
+			return true // nobody knows
+		}
+		info, err := kept.Stat()
+		kept.Close() // only looked at
+		if err != nil || info.Size() > maxDiff {
+			return true
+		}
+	}
+	return false
 }
 
 func howChanged(f flow.File) string {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,12 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/repo"
+	"lockkeeper/internal/sidecar"
+	"lockkeeper/internal/workspace"
+	"lockkeeper/sched"
 )
 
 // land brings the batch into the tree: as it was tested, against what the tree holds now.
@@ -38,6 +43,16 @@ func (l *life) land(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if len(moved) == 0 && !l.checked {
+			// It was tested in another copy, before a crash, a review, a pause: what it depends on may
+			// have moved in between.
+			if err := l.testAgain(ctx, nil); err != nil {
+				return err
+			}
+			if l.batch.Next != dossier.LandPhase || l.batch.Review == nil && l.needsReview() {
+				return l.review(ctx)
+			}
+		}
 		if len(moved) == 0 {
 			err := l.carryOut(ctx)
 			var since *lockkeeper.MovedError
@@ -55,6 +70,9 @@ func (l *life) land(ctx context.Context) error {
 		l.p.news(NewsAgain, q, fmt.Sprintf("%d files it depends on have changed (%s): it is tested again", len(moved), moved[0]))
 		if err := l.testAgain(ctx, moved); err != nil {
 			return err
+		}
+		if l.batch.Next != dossier.LandPhase || l.batch.Review == nil && l.needsReview() {
+			return l.review(ctx) // it was mended: nobody has seen that
 		}
 	}
 }
@@ -76,6 +94,9 @@ func (l *life) moved(ctx context.Context) ([]string, error) {
 	}
 	var ours []string
 	for _, path := range append(all, more...) {
+		if slices.Contains(l.batch.WriteTargets, path) {
+			continue // its own: nobody else has the lock, and an edit without one is a conflict
+		}
 		at := lockkeeper.Target{Path: path, Kind: lockkeeper.File}
 		if slices.ContainsFunc(l.places(), func(t lockkeeper.Target) bool { return t.Overlaps(at) }) && !slices.Contains(ours, path) {
 			ours = append(ours, path)
@@ -107,15 +128,45 @@ func (l *life) places() (list []lockkeeper.Target) {
 	return list
 }
 
-// testAgain runs test, CI and, if something was mended, verification again.
+// testAgain runs test and CI again. If something fails an agent mends it, as at first, and
+// what came of that is verified anew.
 func (l *life) testAgain(ctx context.Context, moved []string) error {
-	l.again = append(l.again, flow.Recheck{Moved: moved, At: time.Now().UTC()})
+	if len(moved) > 0 {
+		l.again = append(l.again, flow.Recheck{Moved: moved, At: time.Now().UTC()})
+	}
+	passes, err := l.stillPasses(ctx)
+	if err != nil || passes {
+		l.checked = passes
+		return err
+	}
 	for _, c := range []checks{l.tests(), l.ci()} {
 		if err := l.check(ctx, c); err != nil {
 			return err
 		}
 	}
-	return l.verify(ctx) // which asks nobody if the diff is the same
+	if err := l.verify(ctx); err != nil {
+		return err
+	}
+	l.checked = true
+	return l.refresh(ctx)
+}
+
+// stillPasses runs test and CI, and reports whether both pass as they are. Their documents
+// then stay as they are, too.
+func (l *life) stillPasses(ctx context.Context) (bool, error) {
+	for _, c := range []checks{l.tests(), l.ci()} {
+		if len(c.commands) == 0 {
+			continue
+		}
+		if err := l.t.Phase(ctx, c.phase, sched.PoolTest); err != nil {
+			return false, err
+		}
+		failed, err := l.runAll(ctx, c, &progress{})
+		if err != nil || failed != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // changes are the batch's changes as the gate wants them.
@@ -141,8 +192,38 @@ func (l *life) changes(ctx context.Context) ([]gate.Change, error) {
 	return list, nil
 }
 
+// holdsAll refuses to land a copy that is not all of what is stored of the batch. A file
+// may have landed already, right before somebody died.
+func (l *life) holdsAll(ctx context.Context) error {
+	changes, err := l.w.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if stored, err := l.isStoredAs(c); err != nil || !stored {
+			return errors.Join(err, fmt.Errorf("%s is not what was tested", c.Path))
+		}
+	}
+	for _, f := range l.files {
+		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {
+			continue
+		}
+		base, err := l.w.Base(f.Path)
+		if err != nil {
+			return err
+		}
+		if base != f.New {
+			return &lockkeeper.MovedError{Path: f.Path, Holder: "somebody else", At: time.Now()}
+		}
+	}
+	return nil
+}
+
 // carryOut lands what the copy holds, as one unit.
 func (l *life) carryOut(ctx context.Context) error {
+	if err := l.holdsAll(ctx); err != nil {
+		return err
+	}
 	list, err := l.changes(ctx)
 	if err != nil || len(list) == 0 {
 		return err
@@ -180,18 +261,48 @@ func (l *life) landNow(ctx context.Context) error {
 	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
 		return err
 	}
-	return l.carryOut(ctx)
+	if err := l.carryOut(ctx); err != nil {
+		return err
+	}
+	return l.noteLandings(ctx)
+}
+
+// landingsFile has, of a batch that landed before it was tested, the numbers of its
+// landings: whoever comes after a crash takes them back, and begins where it was.
+const landingsFile = "landings.json"
+
+func (l *life) noteLandings(ctx context.Context) error {
+	_, err := l.folder.Write(context.WithoutCancel(ctx), landingsFile, struct {
+		Landings []uint64 `json:"landings"`
+	}{l.lands}, sidecar.About{By: l.p.opt.Actor.Name})
+	return err
+}
+
+// notedLandings are those that somebody who died had made; none: there are none.
+func (l *life) notedLandings(ctx context.Context) ([]uint64, error) {
+	doc, err := l.folder.Read(ctx, landingsFile, func(body []byte) error { return json.Unmarshal(body, new(struct{ Landings []uint64 })) })
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	var noted struct{ Landings []uint64 }
+	return noted.Landings, json.Unmarshal(doc.Body, &noted)
 }
 
 // takeBack takes what landed before it was tested out of the tree again.
 func (l *life) takeBack(ctx context.Context) (err error) {
+	if len(l.lands) == 0 {
+		return nil
+	}
 	for _, seq := range slices.Backward(l.lands) {
 		if _, undo := l.p.opt.Gate.Undo(ctx, l.t.Grant(), seq); undo != nil {
 			err = errors.Join(err, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper undo %d", seq, undo, seq))
 		}
 	}
 	l.lands = nil
-	return err
+	if err != nil {
+		return err
+	}
+	return l.noteLandings(ctx)
 }
 
 // landed records how the batch reached the tree, and commits it.
@@ -216,6 +327,11 @@ func (l *life) landed(ctx context.Context) error {
 		return err
 	}
 	l.lands = nil // it stays
+	if l.p.opt.Land == "after_apply" {
+		if err := l.noteLandings(ctx); err != nil {
+			return err
+		}
+	}
 	l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%d files, landing %v", len(l.files), done.Landings))
 	return nil
 }

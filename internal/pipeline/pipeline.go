@@ -61,10 +61,10 @@ func New(o Options) (*Pipeline, error) {
 		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}}
 	p.lander <- struct{}{}
 	var err error
-	if p.caches, err = writable(o.Caches); err != nil {
+	if p.caches, err = existing(o.Caches); err != nil {
 		return nil, err
 	}
-	if p.hidden, err = writable(append([]string{path.Join(o.Root.Dir(), ".lockkeeper")}, sandbox.Doors()...)); err != nil {
+	if p.hidden, err = existing(append([]string{path.Join(o.Root.Dir(), ".lockkeeper")}, sandbox.Doors()...)); err != nil {
 		return nil, err
 	}
 	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {

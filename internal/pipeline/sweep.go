@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/sidecar"
 	"lockkeeper/internal/workspace"
@@ -52,7 +53,13 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 			continue // another flow may go on with it
 		}
 		if rec == nil { // nobody came to count it, and nobody will
-			rec = &record{Run: p.ledger.run, Call: flow.Call{Error: errCutShort.Error()}}
+			adapter, err := p.opt.Agents.Named("")
+			if err != nil {
+				return err
+			}
+			res, _, _ := agent.Completed(adapter, t.files(), nil) // what it said counts, whatever it is worth
+			cost, _ := p.ledger.count(res, errCutShort)
+			rec = &record{Run: p.ledger.run, Cost: cost, Call: flow.Call{Agent: adapter.Name(), USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Error: errCutShort.Error()}}
 		}
 		rec.Used = true
 		if err := t.write(rec); err != nil {
@@ -106,7 +113,7 @@ func (p *Pipeline) wanted() (map[string]bool, error) {
 
 // clear keeps what is in a copy that nobody will take up, and removes it.
 func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
-	w, err := workspace.Adopt(l.Home, p.landed)
+	w, err := p.adoptCopy(l.Home)
 	if err != nil {
 		return err
 	}
@@ -121,7 +128,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	for _, c := range changes {
 		stored, err := p.isStored(w, c)
 		if err == nil && !stored {
-			err = p.shelve(ctx, w, c)
+			err = p.shelve(ctx, w, c, "a supervisor that died", "it was not finished")
 			kept++
 		}
 		if err != nil {
@@ -132,6 +139,18 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 		p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("%d files that an agent had changed when its supervisor died are kept: lockkeeper rescue list", kept)})
 	}
 	return w.Close(ctx, false)
+}
+
+// adoptCopy takes over a copy of this pipeline, and no other directory that a trace names.
+func (p *Pipeline) adoptCopy(home string) (*workspace.Workspace, error) {
+	if filepath.Dir(home) != filepath.Clean(p.opt.Workspaces) {
+		return nil, fmt.Errorf("%s is no copy of ours", home)
+	}
+	w, err := workspace.Adopt(home, p.landed)
+	if err == nil && w.Root() != "" && w.Root() != p.opt.Root.Dir() {
+		return nil, errors.Join(fmt.Errorf("%s is a copy of %s", home, w.Root()), w.Close(context.Background(), true))
+	}
+	return w, err
 }
 
 // isStored reports whether the content of a change is stored with a batch already.
@@ -159,8 +178,8 @@ func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
 }
 
 // shelve keeps one change of a copy.
-func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change) (err error) {
-	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: "a supervisor that died", Reason: "it was not finished", Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
+func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change, holder, why string) (err error) {
+	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: holder, Reason: why, Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
 	var body io.Reader
 	if c.Now != nil && c.Now.Mode.IsRegular() {
 		e.Mode = c.Now.Mode.Perm()

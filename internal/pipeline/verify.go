@@ -19,9 +19,6 @@ func (l *life) verify(ctx context.Context) error {
 	if w != nil {
 		err = errors.Join(err, w.Close(ctx, false)) // it holds what this one does
 	}
-	if a == nil && err == nil {
-		a, err = l.passedBefore(ctx, q)
-	}
 	if err != nil {
 		return err
 	}
@@ -59,19 +56,6 @@ func (l *life) verify(ctx context.Context) error {
 	return l.p.used(a)
 }
 
-// passedBefore finds an earlier verdict on exactly this diff, if it passed.
-func (l *life) passedBefore(ctx context.Context, q question) (*asked, error) {
-	a, err := l.p.lastOf(q)
-	if err != nil || a == nil {
-		return nil, err
-	}
-	verdict, err := answer[flow.Verdict](a.Result)
-	if err != nil || verdict.Verdict != "pass" {
-		return nil, err
-	}
-	return a, nil
-}
-
 // needsReview reports whether a person looks at the diff before it lands.
 func (l *life) needsReview() bool {
 	switch l.p.opt.Review {
@@ -95,6 +79,11 @@ func (l *life) risk() string {
 		return "it changes many files"
 	case len(l.batch.Gaps()) > 0:
 		return "its agent wanted to change more than was planned"
+	}
+	for _, f := range l.files {
+		if isLong(l.folder, f) {
+			return f.Path + " is too long to be shown"
+		}
 	}
 	own := l.reads()
 	for _, f := range l.files {

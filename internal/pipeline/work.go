@@ -21,6 +21,13 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	if err != nil {
 		return err
 	}
+	u, err := p.opt.Book.Unit(ctx, d.unit)
+	if err != nil {
+		return err
+	}
+	if !isCurrent(u, &job.Item, d) {
+		return nil // its plan has changed since, or what it was to do is done
+	}
 	err = p.do(ctx, jobTurn{job: job, locks: p.opt.Locks}, d)
 	var paused *pausedError
 	if errors.As(err, &paused) {
