@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/sidecar"
@@ -197,28 +196,4 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 	}
 	_, err = p.opt.Gate.Rescue().Put(ctx, e, body)
 	return err
-}
-
-// enterBranch makes the run work on its branch, under the lock of the repository.
-func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
-	if p.opt.Branch != "" {
-		if p.opt.Locks != nil {
-			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock(), Process: p.self}, commitWait)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, held.Release(context.WithoutCancel(ctx))) }()
-		}
-		if err := p.opt.Repo.Switch(ctx, p.opt.Branch); err != nil {
-			return err
-		}
-	}
-	at, err := p.opt.Repo.State(ctx)
-	p.branch = at.Branch
-	return err
-}
-
-// gitLock is the lock on git's shared state.
-func gitLock() []lockkeeper.Lock {
-	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 }

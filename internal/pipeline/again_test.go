@@ -1,0 +1,119 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+)
+
+// What a person does between the parts of a run.
+func (s *scene) goOn(retry bool) *pipeline.Outcome {
+	s.t.Helper()
+	auto, err := dossier.ParsePolicy("all")
+	must(s.t, err)
+	return s.conduct(pipeline.RunOptions{Auto: &auto, By: "ada", Retry: retry})
+}
+
+// checkedOne is a task whose test reads a file that it declares.
+const checkedOne = `tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb], reads: [app/models/word.rb], tests: ["grep -q $(cat app/models/word.rb) app/models/one.rb"]}]` + "\n"
+
+// Tests count for what they were made with. While a person reviewed a diff, something it
+// depends on changed: it is tested again before it lands, mended, and shown again.
+//
+// shows: CF-46 PL-28
+func TestReviewedAndOvertaken(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.opt.Review = "all"
+	write(t, s.root, "app/models/word.rb", "one\n")
+	s.tasks(checkedOne)
+	s.play(oneScript)
+	if out := s.goOn(false); len(out.Waiting) != 1 {
+		t.Fatalf("%+v", out)
+	}
+	must(t, s.opt.Book.ApproveReview(t.Context(), tasks, "one", "ada"))
+	write(t, s.root, "app/models/word.rb", "mended\n")
+	out := s.goOn(false)
+	s.holds("app/models/one.rb", "")
+	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != dossier.ReviewKind {
+		t.Fatalf("what was mended landed without a look at it: %+v", out)
+	}
+	must(t, s.opt.Book.ApproveReview(t.Context(), tasks, "one", "ada"))
+	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Complete {
+		t.Fatalf("%+v", b)
+	}
+	s.holds("app/models/one.rb", "mended\n")
+}
+
+// A batch that failed its tests does not land when it is tried again, as it was or empty.
+//
+// shows: GP-26 PL-28
+func TestRetriedRed(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.opt.Limits.Fixes = 0
+	write(t, s.root, "app/models/word.rb", "never\n")
+	s.tasks(checkedOne)
+	s.play(oneScript)
+	for range 2 {
+		if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Failed {
+			t.Fatalf("%+v", b)
+		}
+		s.holds("app/models/one.rb", "")
+	}
+	write(t, s.root, "app/models/word.rb", "one\n")
+	if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Complete {
+		t.Fatalf("%+v", b)
+	}
+	s.holds("app/models/one.rb", "one\n")
+	if calls := s.callsFor("apply"); calls != 1 {
+		t.Errorf("%d calls for one task", calls)
+	}
+}
+
+// What an agent had made when it failed is kept.
+//
+// shows: SW-71 PL-80
+func TestFailedWorkIsKept(t *testing.T) {
+	s := newScene(t, "memory", "tasks")
+	s.tasks(one)
+	s.play(`
+- match: '^# task .*one'
+  steps: [{write: {path: app/models/one.rb, content: "half\n"}}, {exit: 3}]
+`)
+	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+		t.Fatalf("%+v", b)
+	}
+	s.holds("app/models/one.rb", "")
+	s.shelved("app/models/one.rb")
+}
+
+// An item of a plan that has changed since does nothing: the batch as it is now has its
+// own.
+//
+// shows: GP-19
+func TestPlanChangedAfterFailure(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.tasks(one)
+	s.play(`
+- match: '^# task .*one'
+  times: 1
+  steps: [{exit: 3}]
+- match: '^# task .*one'
+  steps: [{write: {path: app/models/one.rb, content: "one\n"}}, {write: {path: app/models/two.rb, content: "two\n"}}]
+  result: {structured: {summary: both}}
+` + oneScript)
+	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+		t.Fatalf("%+v", b)
+	}
+	s.tasks(strings.Replace(one, "[app/models/one.rb]", "[app/models/one.rb, app/models/two.rb]", 1))
+	out := s.goOn(true)
+	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete || out.Failed != 0 {
+		t.Fatalf("%+v", out)
+	}
+	s.holds("app/models/two.rb", "two\n")
+	if gaps := s.news(pipeline.NewsGap); len(gaps) != 0 {
+		t.Errorf("%+v", gaps)
+	}
+}

@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/repo"
+)
+
+// enterBranch makes the run work on its branch, under the lock of the repository.
+func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
+	if p.opt.Branch != "" {
+		if p.opt.Locks != nil {
+			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock(), Process: p.self}, commitWait)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, held.Release(context.WithoutCancel(ctx))) }()
+		}
+		if err := p.opt.Repo.Switch(ctx, p.opt.Branch); err != nil {
+			return err
+		}
+	}
+	at, err := p.opt.Repo.State(ctx)
+	p.branch = at.Branch
+	return err
+}
+
+// gitLock is the lock on git's shared state.
+func gitLock() []lockkeeper.Lock {
+	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+}
+
+// untilSettled waits while a person rebases or has another branch checked out.
+func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
+	if p.opt.Repo == nil {
+		return nil
+	}
+	paused := false
+	err := p.opt.Repo.Settled(ctx, repo.Want{Branch: p.branch, Tell: func(why *repo.PausedError) {
+		paused = true
+		p.news(NewsPaused, q, "landing waits: "+why.Error())
+	}})
+	if paused && err == nil {
+		p.news(NewsResumed, q, "landing goes on")
+	}
+	return err
+}
+
+// commitWait is how long a commit waits for others that use the repository.
+const commitWait = 10 * time.Minute
+
+// trailers of a commit, by which it is found again.
+const (
+	batchTrailer = "Lockkeeper-Batch"
+	grantTrailer = "Lockkeeper-Grant"
+	fenceTrailer = "Lockkeeper-Fence"
+)
+
+// commit makes one commit of git of exactly the batch's files.
+func (p *Pipeline) commit(ctx context.Context, l *life, done flow.Landed) (hash string, err error) {
+	if p.opt.Repo == nil || !p.opt.Commit || len(l.files) == 0 {
+		return "", nil
+	}
+	if p.opt.Locks != nil {
+		held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: l.unit.Name + "/" + l.batch.ID + " commit",
+			Locks: gitLock(), Process: p.self}, commitWait)
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, held.Release(ctx)) }()
+	}
+	name := l.unit.Name + "/" + l.batch.ID
+	c := repo.Commit{Subject: name + ": " + l.title(), Body: l.summary(), Trailers: []repo.Trailer{
+		{Key: batchTrailer, Value: name}}}
+	if done.Grant != "" {
+		c.Trailers = append(c.Trailers, repo.Trailer{Key: grantTrailer, Value: done.Grant}, repo.Trailer{Key: fenceTrailer, Value: fmt.Sprint(done.Fence)})
+	}
+	for _, f := range l.files {
+		c.Paths = append(c.Paths, f.Path)
+	}
+	for {
+		made, err := p.opt.Repo.Commit(ctx, c)
+		var busy *repo.PausedError
+		if err == nil && made.Hash == "" { // somebody died between the commit and the record of it
+			made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
+		}
+		if !errors.As(err, &busy) {
+			return made.Hash, err
+		}
+		if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (l *life) title() string {
+	if l.batch.Title != "" {
+		return l.batch.Title
+	}
+	return fmt.Sprintf("%d files", len(l.files))
+}
+
+func (l *life) summary() string {
+	if l.batch.Applied == nil {
+		return ""
+	}
+	return l.batch.Applied.Summary
+}
