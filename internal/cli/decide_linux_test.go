@@ -237,8 +237,10 @@ func TestRetryOfWhatFailed(t *testing.T) {
 		Run: func(context.Context, *sched.Job) error { return errors.New("it was \x1b[31mred") }})
 	check(t, err)
 	by := lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
+	u, err := b.Unit(ctx, unit)
+	check(t, err)
 	_, err = q.Enqueue(ctx,
-		sched.Order{Key: "controllers/blog%2Fposts/batch/b1@12345678", Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", Root: "flow/controllers", By: by},
+		sched.Order{Key: "controllers/blog%2Fposts/batch/b1@" + u.Batches[0].Digest[:8], Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", Root: "flow/controllers", By: by},
 		sched.Order{Key: "controllers/shop/analyze", Workflow: "shop", Unit: "controller", Phase: "analyze", Root: "flow/controllers", By: by},
 		sched.Order{Key: "elsewhere", Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", By: by})
 	check(t, err)
@@ -257,7 +259,7 @@ func TestRetryOfWhatFailed(t *testing.T) {
 	d.must(2, "decide", "retry", "blog/post/b1")
 	d.sees("did you mean blog/posts/b1?")
 	wantText(t, d.must(0, "decide", "retry", "blog/posts", "--note", "the fixtures moved"), "tries blog/posts/b1 again, in the phase apply")
-	u, err := b.Unit(ctx, unit)
+	u, err = b.Unit(ctx, unit)
 	check(t, err)
 	apply, _ := flow.Controllers().Phase("apply")
 	if notes := u.Notes("b1", apply); len(notes) != 1 || notes[0].Text != "the fixtures moved" {

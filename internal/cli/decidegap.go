@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"lockkeeper"
 	"lockkeeper/internal/dossier"
 )
 
@@ -22,6 +23,9 @@ func (d *decider) changeOf(ctx context.Context, r dossier.Ref) (string, error) {
 			continue
 		}
 		e, err := d.a.Shelf().Get(g.Rescue)
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+			return "", nil // it was dropped since
+		}
 		if err != nil {
 			return "", err
 		}
