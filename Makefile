@@ -15,8 +15,8 @@ test: ## all checks and tests, with a throwaway PostgreSQL
 # Without the race detector, under which every process takes a second to end: the sandbox
 # starts several for each call.
 test-agents: ## the tests that run the real Claude Code, which is installed for them
-	scripts/agents run -- go test -count=1 -timeout 10m -parallel 4 ./test/agents
-	scripts/agents run -- go test -count=1 -timeout 10m -run 'TestRealPrograms/claude' ./internal/agent
+	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -parallel 4 ./test/agents
+	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -run 'TestRealPrograms/claude' ./internal/agent
 
 lint: ## go vet and staticcheck alone
 	go vet ./...

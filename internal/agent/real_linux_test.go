@@ -1,3 +1,5 @@
+//go:build agents
+
 package agent
 
 import (
@@ -57,7 +59,7 @@ func TestRealPrograms(t *testing.T) {
 			}
 			program, err := exec.LookPath(name)
 			if err != nil {
-				t.Skipf("%s is not installed: put it into PATH or name it in %s; npm has it as %s", s.agent, real.variable, real.source)
+				t.Fatalf("%s is not installed: put it into PATH or name it in %s; npm has it as %s", s.agent, real.variable, real.source)
 			}
 			dir, home, traces := t.TempDir(), t.TempDir(), t.TempDir()
 			for i := range s.script {

@@ -90,8 +90,6 @@ type lineError struct {
 	reason string
 }
 
-func (e lineError) Error() string { return fmt.Sprintf("line %d: %s", e.number, e.reason) }
-
 // readEditable reads the file. All that is wrong is told at once; then nothing counts.
 func readEditable(text string) (lines []editable, wrong []lineError) {
 	first := map[dossier.Ref]int{} // the line of each

@@ -93,7 +93,7 @@ func TestEditableWords(t *testing.T) {
 		"todo x/i1,x/i1 low/low Twice":         "x/i1 is on line 1 already",
 		"t x/i1 l/l One\nd x/i1 low/low Again": "x/i1 is on line 1 already",
 	} {
-		if _, wrong := readEditable(line); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), reason) {
+		if _, wrong := readEditable(line); len(wrong) != 1 || !strings.Contains(wrong[0].reason, reason) {
 			t.Errorf("%q: %v, want %q", line, wrong, reason)
 		}
 	}

@@ -3,8 +3,6 @@ package dossier
 import (
 	"context"
 	"fmt"
-
-	"lockkeeper/internal/flow"
 )
 
 // AutoDecide does what a policy says with all that waits in a unit, in the name of
@@ -39,19 +37,6 @@ func (b *Book) AutoDecide(ctx context.Context, unit string, p Policy, by string)
 		if err := b.Decide(ctx, unit, by, choices...); err != nil {
 			return nil, err // only items wait while items do
 		}
-	}
-	return decided, nil
-}
-
-// DecideAll gives one decision to items of several units, such as those that say the
-// same. Each unit is an act of its own; those that were decided are returned, also when
-// another one fails.
-func (b *Book) DecideAll(ctx context.Context, items []Ref, decision flow.Decision, notes, by string) (decided []Ref, err error) {
-	for _, r := range items {
-		if err := b.Decide(ctx, r.Unit, by, Choice{Item: r.Item, Decision: decision, Notes: notes}); err != nil {
-			return decided, fmt.Errorf("%s: %w", r, err)
-		}
-		decided = append(decided, r)
 	}
 	return decided, nil
 }

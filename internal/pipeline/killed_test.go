@@ -29,7 +29,7 @@ type child struct{ Dir, Flow, Policy, Space string }
 func TestChild(t *testing.T) {
 	text := os.Getenv(childVariable)
 	if text == "" {
-		t.Skip("it is for other tests")
+		return // only another test gives it something to do
 	}
 	var c child
 	must(t, json.Unmarshal([]byte(text), &c))

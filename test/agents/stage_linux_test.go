@@ -1,3 +1,5 @@
+//go:build agents
+
 package agents_test
 
 import (
@@ -27,7 +29,7 @@ func claudeProgram(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv(programVariable)
 	if name == "" {
-		t.Skipf("%s does not name a Claude Code; `make test-agents` installs one", programVariable)
+		t.Fatalf("%s does not name a Claude Code; `make test-agents` installs one", programVariable)
 	}
 	program, err := exec.LookPath(name)
 	if err != nil {
