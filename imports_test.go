@@ -24,7 +24,7 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable"},
+	{"tree", "durable", "internal/jsonplace"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
 	{"sched", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},

@@ -1,3 +1,5 @@
+//go:build agents
+
 package agent
 
 import (
@@ -10,19 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 )
-
-// apiStep is one answer of a scripted API: a text, the use of a tool, or an
-// error.
-type apiStep struct {
-	text   string
-	tool   string
-	input  map[string]any
-	status int
-	kind   string
-	code   any // the status for one API, a word for another
-	resets int64
-	header map[string]string
-}
 
 // modelAPI serves the APIs of the models on loopback and plays a script: the answer is the
 // step after as many answers of tools as the conversation holds. So a real agent program

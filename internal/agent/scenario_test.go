@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// apiStep is one answer of a scripted API: a text, the use of a tool, or an
+// error.
+type apiStep struct {
+	text   string
+	tool   string
+	input  map[string]any
+	status int
+	kind   string
+	code   any // the status for one API, a word for another
+	resets int64
+	header map[string]string
+}
+
 // scenario is one call of a real agent program against a scripted API. What it said is
 // recorded in testdata, so the same is asked of the record where the program is not
 // installed.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/text/message"
 
 	"lockkeeper"
+	"lockkeeper/internal/jsonplace"
 )
 
 // schema is the form that an answer has to have. Nil: none.
@@ -61,12 +61,12 @@ func (s *schema) check(from Origin, answer []byte) error {
 		var at *json.SyntaxError
 		switch {
 		case errors.As(err, &at):
-			e.Line, e.Column = position(answer, at.Offset-1)
+			e.Line, e.Column = jsonplace.Position(answer, at.Offset-1)
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			e.Reason = "not JSON: it ends too early"
-			e.Line, e.Column = position(answer, int64(len(answer)))
+			e.Line, e.Column = jsonplace.Position(answer, int64(len(answer)))
 		default: // something follows the document
-			e.Line, e.Column = position(answer, endOfDocument(answer))
+			e.Line, e.Column = jsonplace.Position(answer, endOfDocument(answer))
 		}
 		return e
 	}
@@ -83,14 +83,8 @@ func (s *schema) check(from Origin, answer []byte) error {
 		e.Pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 	}
 	e.Pointer = quote(e.Pointer)
-	e.Line, e.Column = position(answer, find(answer, wrong.InstanceLocation))
+	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.InstanceLocation))
 	return e
-}
-
-// position is the line and the column, in bytes, of an offset, both from 1.
-func position(text []byte, offset int64) (line, column int) {
-	before := text[:min(max(offset, 0), int64(len(text)))]
-	return 1 + bytes.Count(before, []byte{'\n'}), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
 // endOfDocument is where the first document of a text ends.
@@ -102,39 +96,6 @@ func endOfDocument(text []byte) int64 {
 	}
 	at := d.InputOffset()
 	return at + int64(len(text[at:])-len(bytes.TrimLeft(text[at:], " \t\r\n")))
-}
-
-// find is the offset at which the value at a place of a document begins.
-func find(text []byte, place []string) int64 {
-	d := json.NewDecoder(bytes.NewReader(text))
-	start := func() int64 {
-		at := d.InputOffset()
-		return at + int64(len(text[at:])-len(bytes.TrimLeft(text[at:], " \t\r\n,:")))
-	}
-	for _, want := range place {
-		open, err := d.Token()
-		if err != nil {
-			return 0
-		}
-		for n := 0; d.More(); n++ {
-			name := strconv.Itoa(n)
-			if open == json.Delim('{') {
-				key, err := d.Token()
-				if err != nil {
-					return 0
-				}
-				name, _ = key.(string)
-			}
-			if name == want {
-				break
-			}
-			var other json.RawMessage
-			if d.Decode(&other) != nil {
-				return 0
-			}
-		}
-	}
-	return start()
 }
 
 // answered takes the text of a result for its structured answer. Models like to fence it.

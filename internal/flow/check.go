@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"lockkeeper/internal/jsonplace"
 )
 
 // Check holds a document against its schema, by its file name, and against what a schema
@@ -61,7 +63,7 @@ func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 		var at *json.UnmarshalTypeError
 		if errors.As(err, &at) {
 			e.Member = at.Field
-			e.Line, e.Column = position(body, at.Offset-1)
+			e.Line, e.Column = jsonplace.Position(body, at.Offset-1)
 		}
 		return e
 	}

@@ -1,14 +1,12 @@
 package flow
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/jsonplace"
 )
 
 // fault is something wrong at a place of a document.
@@ -70,42 +68,6 @@ func (f *fault) in(what string) error {
 // placed names the line and column of a fault in a JSON text.
 func (f *fault) placed(file string, text []byte) error {
 	e := &PlaceError{File: file, Member: strings.Join(f.place, "/"), Err: f.err}
-	e.Line, e.Column = position(text, find(text, f.place))
+	e.Line, e.Column = jsonplace.Position(text, jsonplace.Find(text, f.place))
 	return e
-}
-
-// position is the line and the column, in bytes, of an offset, both from 1.
-func position(text []byte, offset int64) (line, column int) {
-	before := text[:min(max(offset, 0), int64(len(text)))]
-	return 1 + bytes.Count(before, []byte{'\n'}), len(before) - bytes.LastIndexByte(before, '\n')
-}
-
-// find is the offset at which the value at a place of a JSON text begins.
-func find(text []byte, place []string) int64 {
-	d := json.NewDecoder(bytes.NewReader(text))
-	for _, want := range place {
-		open, err := d.Token()
-		if err != nil {
-			return 0
-		}
-		for n := 0; d.More(); n++ {
-			name := strconv.Itoa(n)
-			if open == json.Delim('{') {
-				key, err := d.Token()
-				if err != nil {
-					return 0
-				}
-				name, _ = key.(string)
-			}
-			if name == want {
-				break
-			}
-			var other json.RawMessage
-			if d.Decode(&other) != nil {
-				return 0
-			}
-		}
-	}
-	at := d.InputOffset()
-	return at + int64(len(text[at:])-len(bytes.TrimLeft(text[at:], " \t\r\n,:")))
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/message"
 
 	"lockkeeper"
+	"lockkeeper/internal/jsonplace"
 )
 
 // Schemas lists the published schemas by file name, as docs/schemas holds them: of every
@@ -120,10 +121,10 @@ func notJSON(name string, text []byte, err error) error {
 	var at *json.SyntaxError
 	switch {
 	case errors.As(err, &at):
-		e.Line, e.Column = position(text, at.Offset-1)
+		e.Line, e.Column = jsonplace.Position(text, at.Offset-1)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = errors.New("not JSON: it ends too early")
-		e.Line, e.Column = position(text, int64(len(text)))
+		e.Line, e.Column = jsonplace.Position(text, int64(len(text)))
 	}
 	return e
 }
