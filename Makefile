@@ -4,7 +4,7 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents lint torture bench build clean
+.PHONY: help test test-agents test-ui lint torture bench build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,13 @@ test: ## all checks and tests, with a throwaway PostgreSQL
 test-agents: ## the tests that run the real Claude Code, which is installed for them
 	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -parallel 4 ./test/agents
 	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -run 'TestRealPrograms/claude' ./internal/agent
+
+# Pictures of the pages are left in UI_PICTURES.
+UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures
+
+test-ui: ## the dashboard in a real browser, which is installed for it
+	mkdir -p $(UI_PICTURES)
+	scripts/browser run -- go test -tags ui -count=1 -timeout 10m -artifacts -outputdir $(UI_PICTURES) ./test/ui
 
 lint: ## go vet and staticcheck alone
 	go vet ./...

@@ -24,20 +24,23 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace"},
+	{"tree", "durable", "internal/jsonplace", "internal/jsonform"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
 	{"sched", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
 	{"internal/simulate", "internal/pipeline"},
-	{"internal/app"},
-	{"internal/httpapi", "internal/dashboard", "internal/mcpserver", "internal/hook", "internal/links"},
+	{"internal/app", "internal/links"},
+	{"internal/acts", "internal/tidy", "internal/access"},
+	{"internal/view"},
+	{"internal/dashboard", "internal/mcpserver", "internal/hook"},
+	{"internal/httpapi"},
 	{"internal/cli"},
 	{"cmd/lockkeeper", "cmd/lockkeeper-scripted-agent"},
 }
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "test/agents"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "test/agents", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.

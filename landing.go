@@ -132,6 +132,7 @@ type LandingQuery struct {
 	Path    string // those that changed this path
 	Open    bool   // those that are decided and neither committed nor undone
 	After   uint64 // those with a larger number
+	Before  uint64 // those with a smaller number; 0: no bound
 	Limit   int    // at most so many
 	Latest  bool   // newest first instead of oldest first
 }
@@ -139,6 +140,6 @@ type LandingQuery struct {
 // Selects reports whether a landing is one that the query asks for.
 func (q LandingQuery) Selects(l *Landing) bool {
 	return (q.Seq == 0 || q.Seq == l.Seq) && (q.Commit == "" || q.Commit == l.Commit) &&
-		(q.GrantID == "" || q.GrantID == l.GrantID) && (!q.Open || l.State == Decided) && l.Seq > q.After &&
+		(q.GrantID == "" || q.GrantID == l.GrantID) && (!q.Open || l.State == Decided) && l.Seq > q.After && (q.Before == 0 || l.Seq < q.Before) &&
 		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a Alteration) bool { return a.Path == q.Path }))
 }

@@ -374,9 +374,9 @@ func (g *Grant) Paths(m Mode) []string { return pathsIn(g.Locks, m) }
 
 func pathsIn(locks []Lock, m Mode) []string {
 	paths := []string{}
-	for _, l := range locks {
+	for i, l := range locks {
 		if l.Mode == m {
-			paths = append(paths, l.Path)
+			paths = append(slices.Grow(paths, len(locks)-i), l.Path)
 		}
 	}
 	return paths

@@ -46,8 +46,12 @@ var comparisons = []comparison{
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
 	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd},
 	{"pipeline/large", pipelineLarge}, {"pipeline/call", pipelineCall},
+	{"lease/file", leaseFile},
 	{"command/acquire", commandAcquire},
+	{"view/state", viewState}, {"view/board", viewBoard},
+	{"http/stream", httpStream}, {"http/state", httpState},
 	{"simulate/order", simulateOrder},
+	{"links/goldmark", linksGoldmark}, {"links/remark", linksRemark},
 }
 
 func main() {

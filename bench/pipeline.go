@@ -62,6 +62,15 @@ func (w *works) prepare(script []byte, config string) error {
 	return os.WriteFile(filepath.Join(w.root, "lockkeeper.yaml"), []byte(config), 0o600)
 }
 
+// undo makes the tasks due again: what was made of them goes, so that it lands anew.
+func (w *works) undo() error {
+	made, err := filepath.Glob(filepath.Join(w.root, "file*.rb"))
+	for _, path := range append(made, filepath.Join(w.root, ".pipeline"), filepath.Join(w.root, ".lockkeeper", "calls")) {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
 // call runs the program in the codebase.
 func (w *works) call(args ...string) (out string, took time.Duration, err error) {
 	cmd := exec.CommandContext(w.ctx, w.program, args...)
@@ -162,7 +171,7 @@ func pipelineCall(ctx context.Context, b *bench) ([]row, error) {
 			}
 			bare = append(bare, float64(time.Since(began)))
 		}
-		if err := errors.Join(os.RemoveAll(filepath.Join(w.root, ".pipeline")), os.RemoveAll(filepath.Join(w.root, ".lockkeeper", "calls"))); err != nil {
+		if err := w.undo(); err != nil {
 			return nil, err
 		}
 	}

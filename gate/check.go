@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/tree"
 )
 
 // The names of the checks, in their order. The last is made against the disk.
@@ -68,6 +69,14 @@ func sameGrant(rec *lockkeeper.Record, fence uint64) error {
 		return nil
 	}
 	return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was granted anew meanwhile"}
+}
+
+// Permits is the first check alone, for whoever plans what is to be written later: it
+// refuses a path that a gate with these options would let nobody write to. No gate has to
+// be open.
+func Permits(root *tree.Root, opt Options, path string) error {
+	_, err := (&Gate{paths: root, opt: opt.complete()}).resolve(path)
+	return err
 }
 
 // resolve makes the one name of a path, and the first check on it.

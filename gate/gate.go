@@ -81,15 +81,7 @@ type Gate struct {
 // Open opens the gate of a tree whose locks are kept by locks in store. All three
 // stay the caller's, to be closed after the gate.
 func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
-	if opt.Allowed == nil {
-		opt.Allowed = DefaultAllowed()
-	}
-	if opt.Keep <= 0 {
-		opt.Keep = 14 * 24 * time.Hour
-	}
-	if opt.Disk == nil {
-		opt.Disk = durable.OSDisk{}
-	}
+	opt = opt.complete()
 	if opt.Site == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -97,10 +89,6 @@ func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Opti
 		}
 		opt.Site = host + ":" + root.Dir()
 	}
-	if opt.Actor.Name == "" {
-		opt.Actor = lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorSystem}
-	}
-	opt.Allowed, opt.Protected = cleaned(opt.Allowed), cleaned(opt.Protected)
 	g := &Gate{paths: root, store: store, locks: locks, opt: opt, disk: opt.Disk,
 		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir)),
 		done:  map[string][]lockkeeper.Ending{}, flying: map[string]*flight{}}
@@ -109,6 +97,24 @@ func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Opti
 	}
 	locks.SettleWith(g)
 	return g, nil
+}
+
+// complete fills in what was left out.
+func (o Options) complete() Options {
+	if o.Allowed == nil {
+		o.Allowed = DefaultAllowed()
+	}
+	if o.Keep <= 0 {
+		o.Keep = 14 * 24 * time.Hour
+	}
+	if o.Disk == nil {
+		o.Disk = durable.OSDisk{}
+	}
+	if o.Actor.Name == "" {
+		o.Actor = lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorSystem}
+	}
+	o.Allowed, o.Protected = cleaned(o.Allowed), cleaned(o.Protected)
+	return o
 }
 
 func cleaned(paths []string) []string {

@@ -18,6 +18,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/store/storetest"
 )
 
 // A hostile neighbour keeps exchanging a directory for a link out of the root, for
@@ -27,7 +28,7 @@ import (
 //
 // shows: SW-35 SW-38
 func TestSwappedDirectory(t *testing.T) {
-	const rounds = 2_000
+	rounds := storetest.Times(500, 2_000)
 	inMemory(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -14,27 +14,7 @@ import (
 // hold its paths for writing. It refuses as a whole when anything has changed since,
 // and says which later landings stand on this one.
 func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*lockkeeper.Landing, error) {
-	l, err := g.Landing(ctx, seq)
-	if err != nil {
-		return nil, err
-	}
-	refuse := func(reason, next string) error {
-		return &lockkeeper.RefusedError{Act: "undo of landing " + itoa(seq), Reason: reason, Next: next}
-	}
-	switch {
-	case l.State == lockkeeper.Undone:
-		return nil, refuse("it was taken back when it landed: somebody else's edit was in its way", "nothing is left to undo")
-	case l.State == lockkeeper.Decided && !g.isDone(l):
-		return nil, refuse("it is not known to be done yet", "lockkeeper gate recover")
-	case !g.isHere(l):
-		return nil, refuse("its files are on "+siteOf(l), "undo it there")
-	case l.Draft != "":
-		return nil, refuse("it replaced a whole directory", "put it back by hand: as it was, it is in "+originalsOf(l))
-	}
-	if by, err := g.undoneBy(ctx, l); err != nil || by != 0 {
-		return nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "to have it back: lockkeeper undo "+itoa(by)))
-	}
-	changes, err := g.reversal(l)
+	l, changes, err := g.undoable(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +26,66 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 	if err == nil {
 		return back, nil
 	}
+	var moved []string
 	for _, v := range violations(err) {
 		if v.Check == checkBase {
-			return nil, g.standingOn(ctx, l, err)
+			moved = append(moved, v.Path)
 		}
 	}
+	if moved != nil {
+		return nil, g.standingOn(ctx, l, moved)
+	}
 	return nil, err
+}
+
+// CanUndo is why Undo would refuse a landing as things are, whoever holds its paths; nil
+// when it would not. It changes nothing.
+func (g *Gate) CanUndo(ctx context.Context, seq uint64) error {
+	l, changes, err := g.undoable(ctx, seq)
+	if err != nil {
+		return err
+	}
+	var moved []string
+	for _, c := range changes {
+		now, err := g.observePath(c.Path)
+		if err != nil {
+			return err
+		}
+		if now != *c.Base {
+			moved = append(moved, c.Path)
+		}
+	}
+	if moved != nil {
+		return g.standingOn(ctx, l, moved)
+	}
+	return nil
+}
+
+// undoable is a landing with the changes that take it back, unless that can be refused
+// without a look at what is there now.
+func (g *Gate) undoable(ctx context.Context, seq uint64) (*lockkeeper.Landing, []Change, error) {
+	l, err := g.Landing(ctx, seq)
+	if err != nil {
+		return nil, nil, err
+	}
+	refuse := func(reason, next string) error {
+		return &lockkeeper.RefusedError{Act: "undo of landing " + itoa(seq), Reason: reason, Next: next}
+	}
+	switch {
+	case l.State == lockkeeper.Undone:
+		return nil, nil, refuse("it was taken back when it landed: somebody else's edit was in its way", "nothing is left to undo")
+	case l.State == lockkeeper.Decided && !g.isDone(l):
+		return nil, nil, refuse("it is not known to be done yet", "lockkeeper gate recover")
+	case !g.isHere(l):
+		return nil, nil, refuse("its files are on "+siteOf(l), "undo it there")
+	case l.Draft != "":
+		return nil, nil, refuse("it replaced a whole directory", "put it back by hand: as it was, it is in "+originalsOf(l))
+	}
+	if by, err := g.undoneBy(ctx, l); err != nil || by != 0 {
+		return nil, nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "to have it back: lockkeeper undo "+itoa(by)))
+	}
+	changes, err := g.reversal(l)
+	return l, changes, err
 }
 
 // isDone reports whether this process has done a landing that is not marked yet.
@@ -122,26 +156,23 @@ func (g *Gate) since(ctx context.Context, l *lockkeeper.Landing, path string) ([
 }
 
 // standingOn refuses an undo, and says what has happened since to its paths.
-func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, refusal error) error {
+func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, moved []string) error {
 	var told []string
 	var undo []uint64
-	for _, v := range violations(refusal) {
-		if v.Check != checkBase {
-			continue
-		}
-		later, err := g.since(ctx, l, v.Path)
+	for _, path := range moved {
+		later, err := g.since(ctx, l, path)
 		if err != nil {
 			return err
 		}
 		by := ", outside of the gate"
 		if last := len(later) - 1; last >= 0 {
-			now, err := g.observePath(v.Path)
-			if err == nil && now == leftBy(later[last], v.Path) {
+			now, err := g.observePath(path)
+			if err == nil && now == leftBy(later[last], path) {
 				by = ", by landing " + itoa(later[last].Seq) + " of " + later[last].Holder
 				undo = append(undo, later[last].Seq)
 			}
 		}
-		told = append(told, v.Path+" was changed since"+by)
+		told = append(told, path+" was changed since"+by)
 	}
 	next := "put the files back by hand: as they were, they are in " + originalsOf(l)
 	if len(undo) > 0 {

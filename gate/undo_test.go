@@ -21,13 +21,18 @@ import (
 func (w *world) undoRefused(g *lock.Grant, seq uint64, words ...string) {
 	w.t.Helper()
 	w.harmless("undo", func() error {
+		asked := w.gate.CanUndo(w.t.Context(), seq)
 		_, err := w.gate.Undo(w.t.Context(), &g.Grant, seq)
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeRefused && (asked == nil || asked.Error() != err.Error()) { // and not for want of a grant
+			w.t.Errorf("asked whether landing %d can be undone: %v; tried: %v", seq, asked, err)
+		}
 		return err
 	}, words...)
 }
 
 func (w *world) undo(g *lock.Grant, seq uint64) *lockkeeper.Landing {
 	w.t.Helper()
+	must(w.t, w.gate.CanUndo(w.t.Context(), seq))
 	l, err := w.gate.Undo(w.t.Context(), &g.Grant, seq)
 	must(w.t, err)
 	if l == nil || l.Undoes != seq {

@@ -93,7 +93,7 @@ func TestContextEndsWhenTakenAway(t *testing.T) {
 
 // Without Keep the context ends with the lease; with it the grant lasts.
 //
-// shows: SW-72 CF-10 GP-15
+// shows: SW-72 CF-10 GP-15 PL-81
 func TestContextEndsWithLease(t *testing.T) {
 	alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
 		ctx := g.Context()

@@ -13,6 +13,8 @@ type Entry struct {
 	State     string                    `json:"state"` // held, waiting, unconfirmed
 	Stale     bool                      `json:"stale"` // its lease is past, and its policy does not free it by time alone
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts,omitempty"`
+
+	Targets []lockkeeper.Lock `json:"-"` // with their kinds; shared, not to be changed
 }
 
 // ActiveGrants lists every live grant, oldest first.
@@ -27,6 +29,19 @@ func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot,
 	return out, err
 }
 
+// ActiveGrantsIn is ActiveGrants in a state that the caller reads.
+func (m *Manager) ActiveGrantsIn(r lockkeeper.Reader) (out []lockkeeper.GrantSnapshot, err error) {
+	for after, more := uint64(0), true; more && err == nil; {
+		after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error {
+			if rec.State != lockkeeper.StateWaiting {
+				out = append(out, rec.Snapshot(r.Now().Wall))
+			}
+			return nil
+		})
+	}
+	return out, err
+}
+
 // Entries lists every live grant and every waiting request with what stands in
 // its way, in ticket order.
 func (m *Manager) Entries(ctx context.Context) ([]Entry, error) {
@@ -36,6 +51,34 @@ func (m *Manager) Entries(ctx context.Context) ([]Entry, error) {
 		out = append(out, e)
 		return err
 	})
+	return out, err
+}
+
+// EntriesIn is Entries in a state that the caller reads.
+func (m *Manager) EntriesIn(r lockkeeper.Reader) (out []Entry, err error) {
+	for after, more := uint64(0), true; more && err == nil; {
+		after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error {
+			e, err := m.entry(r, rec)
+			out = append(out, e)
+			return err
+		})
+	}
+	return out, err
+}
+
+// StaleIn lists the grants whose lease is past and which their policy does not free by time
+// alone, in a state that the caller reads.
+func (m *Manager) StaleIn(r lockkeeper.Reader) (out []Entry, err error) {
+	for after, more := uint64(0), true; more && err == nil; {
+		after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error {
+			if rec.State == lockkeeper.StateWaiting || rec.Expires == 0 || rec.Expires > r.Now().Lease {
+				return nil
+			}
+			e, err := m.entry(r, rec)
+			out = append(out, e)
+			return err
+		})
+	}
 	return out, err
 }
 
@@ -62,6 +105,7 @@ func (m *Manager) entry(r lockkeeper.Reader, rec *lockkeeper.Record) (Entry, err
 		GrantSnapshot: rec.Snapshot(r.Now().Wall),
 		State:         stateWord(rec.State),
 		Stale:         rec.Expires != 0 && rec.Expires <= r.Now().Lease,
+		Targets:       rec.Locks,
 	}
 	if rec.State != lockkeeper.StateWaiting {
 		return e, nil
@@ -74,28 +118,30 @@ func (m *Manager) entry(r lockkeeper.Reader, rec *lockkeeper.Record) (Entry, err
 // each visits every record that counts, a page to a transaction.
 func (m *Manager) each(ctx context.Context, visit func(lockkeeper.Reader, *lockkeeper.Record) error) error {
 	for after, more := uint64(0), true; more; {
-		err := m.store.View(ctx, func(r lockkeeper.Reader) error {
-			recs, err := r.List(after, page)
-			if err != nil {
-				return err
-			}
-			for _, rec := range recs {
-				after = rec.Ticket
-				if m.mayExpire(rec, r.Now().Lease) {
-					continue
-				}
-				if err := visit(r, rec); err != nil {
-					return err
-				}
-			}
-			more = len(recs) == page
-			return nil
+		err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+			after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error { return visit(r, rec) })
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// eachIn visits one page of them, and says where the next begins.
+func (m *Manager) eachIn(r lockkeeper.Reader, after uint64, visit func(*lockkeeper.Record) error) (last uint64, more bool, err error) {
+	recs, err := r.List(after, page)
+	for _, rec := range recs {
+		after = rec.Ticket
+		if m.mayExpire(rec, r.Now().Lease) {
+			continue
+		}
+		if err := visit(rec); err != nil {
+			return after, false, err
+		}
+	}
+	return after, len(recs) == page, err
 }
 
 // Events returns one page of the event log.

@@ -276,7 +276,29 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind),
 			Next: "ask a person to look at `lockkeeper why " + id + "`"})
 	}
-	f := &finding{kind: lockkeeper.EventForceReleased, reason: reason}
+	f, policy, err := m.overrule(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case f == nil:
+		return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
+	case f.unclaimed && !allHeld(f.conditions):
+		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
+			Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
+			Next: "wait for the lease and its grace to pass, or end the holder"})
+	}
+	f.kind, f.reason = lockkeeper.EventForceReleased, reason
+	freed, err := m.carryOut(ctx, f, by)
+	if err == nil && !freed {
+		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
+	}
+	return err
+}
+
+// overrule looks at what is to be known before a grant is freed against its holder's will;
+// nil: there is no such grant.
+func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper.Policy, error) {
+	f := &finding{}
 	var now lockkeeper.Moment
 	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
 		now = r.Now()
@@ -286,11 +308,8 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		f.claims, err = r.Claims(f.rec.Holder)
 		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case f.rec == nil:
-		return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
+	if err != nil || f.rec == nil {
+		return nil, lockkeeper.Policy{}, err
 	}
 	policy := m.policyOf(f.rec)
 	life := m.life(f.rec.Process)
@@ -298,17 +317,21 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 	if policy.Stale == lockkeeper.RecoverUnclaimed {
 		f.unclaimed = true
 		f.conditions = m.fourConditions(f, policy, now)
-		if !allHeld(f.conditions) {
-			return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
-				Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
-				Next: "wait for the lease and its grace to pass, or end the holder"})
-		}
 	}
-	freed, err := m.carryOut(ctx, f, by)
-	if err == nil && !freed {
-		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
+	return f, policy, nil
+}
+
+// Conditions is what ForceRelease checks of a grant, as it is now, and whether it would
+// refuse because of that. None: there is no such grant.
+func (m *Manager) Conditions(ctx context.Context, id string) (list []lockkeeper.Condition, refused bool, err error) {
+	if err := validID(id); err != nil {
+		return nil, false, err
 	}
-	return err
+	f, _, err := m.overrule(ctx, id)
+	if err != nil || f == nil {
+		return nil, false, err
+	}
+	return f.conditions, f.unclaimed && !allHeld(f.conditions), nil
 }
 
 // refuse records a refused act and returns it.

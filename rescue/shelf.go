@@ -29,6 +29,9 @@ func Open(dir string) *Shelf {
 	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}}
 }
 
+// Dir is the directory of the shelf, which changes whenever an entry comes or goes.
+func (s *Shelf) Dir() string { return filepath.Join(s.parent, s.name) }
+
 // List shows every entry, oldest first.
 func (s *Shelf) List(ctx context.Context) (list []Entry, err error) {
 	_, err = s.within(func(shelf *os.File) error {

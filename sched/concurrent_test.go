@@ -148,7 +148,7 @@ func TestCrowd(t *testing.T) {
 	for _, kind := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(kind, func(t *testing.T) {
 			c := newCrowd(t, kind, 3, func(st lockkeeper.Store) lockkeeper.Store { return st })
-			c.bustle(40*storetest.Torture(), func(err error) {
+			c.bustle(storetest.Times(20, 40), func(err error) {
 				if lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 					t.Errorf("trouble: %v", err)
 				}

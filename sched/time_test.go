@@ -95,7 +95,7 @@ func (y *yard) active() []*lockkeeper.Item {
 // An item that a stream of readers would starve is escalated after ten minutes of being
 // blocked: it reserves its paths, and nobody overtakes it any more.
 //
-// shows: SW-32 SW-73 PL-52 CF-24
+// shows: SW-32 SW-73 PL-52 CF-24 PL-82 CF-21
 func TestEscalation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})

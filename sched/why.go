@@ -48,11 +48,11 @@ func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 		if err != nil {
 			return err
 		}
-		typical, err := durations(r)
+		l, err := newLookout(r)
 		if err != nil {
 			return err
 		}
-		e, err = q.explain(r, it, typical)
+		e, err = q.explain(l, it)
 		return err
 	})
 	return e, err
@@ -60,27 +60,49 @@ func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 
 // Blocked explains the items that are parked, those first that come first.
 func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, err error) {
-	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
-		typical, err := durations(r)
-		if err != nil {
-			return err
-		}
-		queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
-		if err != nil {
-			return err
-		}
-		queued = slices.DeleteFunc(slices.Clone(queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageParked })
-		slices.SortFunc(queued, lockkeeper.CompareItems)
-		for _, it := range queued[:min(limit, len(queued))] {
-			e, err := q.explain(r, it, typical)
-			if err != nil {
-				return err
-			}
-			list = append(list, e)
-		}
-		return nil
+	err = q.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		list, err = q.BlockedIn(r, limit)
+		return err
 	})
 	return list, err
+}
+
+// BlockedIn is Blocked in a state that the caller reads.
+func (q *Queue) BlockedIn(r lockkeeper.Reader, limit int) (list []*Explanation, err error) {
+	l, err := newLookout(r)
+	if err != nil {
+		return nil, err
+	}
+	parked := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageParked })
+	slices.SortFunc(parked, lockkeeper.CompareItems)
+	for _, it := range parked[:min(limit, len(parked))] {
+		e, err := q.explain(l, it)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// lookout is what explanations are made from, read once for all of them.
+type lookout struct {
+	lockkeeper.Reader
+	typical estimates
+	queued  []*lockkeeper.Item
+	running []*lockkeeper.Item
+}
+
+func newLookout(r lockkeeper.Reader) (l *lookout, err error) {
+	l = &lookout{Reader: r}
+	if l.typical, err = durations(r); err != nil {
+		return nil, err
+	}
+	if l.queued, err = r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize}); err != nil {
+		return nil, err
+	}
+	l.running, err = r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+	return l, err
 }
 
 // Wanting lists the queued items that want a path, in the order of their numbers.
@@ -129,13 +151,13 @@ func (q *Queue) named(r lockkeeper.Reader, name string) (*lockkeeper.Item, error
 	return nil, &lockkeeper.InputError{Field: "item", Value: name, Reason: "several items are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
 }
 
-func (q *Queue) explain(r lockkeeper.Reader, it *lockkeeper.Item, typical estimates) (*Explanation, error) {
+func (q *Queue) explain(l *lookout, it *lockkeeper.Item) (*Explanation, error) {
 	e := &Explanation{Item: *it, Attempts: q.opt.MaxAttempts, Retries: q.opt.MaxLockRetries, Behind: strings.TrimSpace(it.Shuns)}
 	if it.Stage != lockkeeper.StageReady && it.Stage != lockkeeper.StageParked {
 		return e, nil
 	}
 	for _, id := range it.After {
-		first, err := r.Item(id)
+		first, err := l.Item(id)
 		if err != nil {
 			return nil, err
 		}
@@ -143,15 +165,16 @@ func (q *Queue) explain(r lockkeeper.Reader, it *lockkeeper.Item, typical estima
 			e.After = append(e.After, *first)
 		}
 	}
-	if err := q.explainSlots(r, e); err != nil {
+	if err := q.explainSlots(l, e); err != nil {
 		return nil, err
 	}
 	if !it.IsHolding() {
-		if err := q.explainLocks(r, e, typical); err != nil {
+		if err := q.explainLocks(l, e, l.typical); err != nil {
 			return nil, err
 		}
 	}
-	return e, q.estimate(r, e, typical)
+	q.estimate(l, e)
+	return e, nil
 }
 
 func (q *Queue) explainSlots(r lockkeeper.Reader, e *Explanation) error {
@@ -255,24 +278,20 @@ func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration,
 
 // estimate says which place in its line an item has, and when it may start: when what
 // is in its way has likely ended, and what is before it in the line has had its turn.
-func (q *Queue) estimate(r lockkeeper.Reader, e *Explanation, typical estimates) error {
+func (q *Queue) estimate(l *lookout, e *Explanation) {
 	var ahead time.Duration
-	queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
-	if err != nil {
-		return err
-	}
-	for _, it := range queued {
+	for _, it := range l.queued {
 		if it.ID == e.Item.ID || it.Stage != e.Item.Stage || it.ParkedOn != e.Item.ParkedOn || lockkeeper.CompareItems(it, &e.Item) > 0 {
 			continue
 		}
 		e.Position++
-		ahead += typical[it.Phase]
+		ahead += l.typical[it.Phase]
 	}
 	e.Position++
 	var wait time.Duration
 	for _, l := range e.Locks {
 		if l.Left == 0 {
-			return nil
+			return
 		}
 		wait = max(wait, l.Left)
 	}
@@ -280,38 +299,32 @@ func (q *Queue) estimate(r lockkeeper.Reader, e *Explanation, typical estimates)
 	case len(e.Locks) > 0: // those before it take the path one after the other
 		wait += ahead
 	case len(e.Slots) > 0:
-		left, err := q.untilSlot(r, e, typical)
-		if err != nil || left == 0 {
-			return err
+		left := l.untilSlot(e)
+		if left == 0 {
+			return
 		}
 		wait = max(wait, left)
 	}
-	if len(e.After) > 0 || wait == 0 {
-		return nil
+	if len(e.After) == 0 && wait > 0 {
+		e.StartsAt = l.Now().Wall.Add(wait)
 	}
-	e.StartsAt = r.Now().Wall.Add(wait)
-	return nil
 }
 
 // untilSlot is when so many of a pool's slots have likely been given back that the
 // item has its turn; 0: nobody knows.
-func (q *Queue) untilSlot(r lockkeeper.Reader, e *Explanation, typical estimates) (time.Duration, error) {
-	running, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
-	if err != nil {
-		return 0, err
-	}
+func (l *lookout) untilSlot(e *Explanation) time.Duration {
 	pool := e.Slots[0]
 	var left []time.Duration
-	for _, it := range running {
+	for _, it := range l.running {
 		if slices.Contains(slots(it), pool.Pool) {
-			rest, _ := typical.left(it, r.Now().Wall)
+			rest, _ := l.typical.left(it, l.Now().Wall)
 			left = append(left, rest)
 		}
 	}
 	if len(left) == 0 || slices.Contains(left, 0) {
-		return 0, nil
+		return 0
 	}
 	slices.Sort(left)
 	turns, place := (e.Position-1)/len(left), (e.Position-1)%len(left)
-	return left[place] + time.Duration(turns)*typical[e.Item.Phase], nil
+	return left[place] + time.Duration(turns)*l.typical[e.Item.Phase]
 }

@@ -70,6 +70,19 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// A program that cannot be given a schema finds it in its prompt, once.
+func TestSchemaInPrompt(t *testing.T) {
+	schema := []byte("{\n  \"type\": \"object\"\n}\n")
+	for _, prompt := range []string{"Look at it.", "Look at it. Answer so:\n\n```json\n" + strings.TrimSpace(string(schema)) + "\n```\n"} {
+		for _, a := range []Adapter{Plain{Argv: []string{"agent"}}, Gemini{}} {
+			_, stdin, err := a.command(&Request{Prompt: prompt, Dir: "/", Schema: schema}, Files{})
+			if err != nil || strings.Count(stdin, `"type"`) != 1 || !strings.HasPrefix(stdin, "Look at it.") {
+				t.Errorf("%s: %q, %v", a.Name(), stdin, err)
+			}
+		}
+	}
+}
+
 // What cannot be honoured, and what makes no sense, is refused before anything is made.
 func TestRefusedRequests(t *testing.T) {
 	dir := t.TempDir()

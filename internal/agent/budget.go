@@ -14,6 +14,13 @@ type Spent struct {
 	Tokens   int64 `json:"tokens"`
 	Calls    int   `json:"calls"`
 	Unpriced int   `json:"unpriced"` // calls that ended with a result and named no price
+	Dearest  int64 `json:"dearest_micro_usd"`
+}
+
+// With is what was spent with another call.
+func (s Spent) With(call Spent) Spent {
+	return Spent{MicroUSD: s.MicroUSD + call.MicroUSD, Tokens: s.Tokens + call.Tokens, Calls: s.Calls + call.Calls, Unpriced: s.Unpriced + call.Unpriced,
+		Dearest: max(s.Dearest, call.MicroUSD)}
 }
 
 // USD is the money.
@@ -23,14 +30,17 @@ func (s Spent) USD() float64 { return float64(s.MicroUSD) / 1e6 }
 const warnAt = 0.8
 
 // Budget holds calls to a sum of money and of tokens. It is no model's judgement: what
-// is used up starts nothing. Calls under way run to their end, so it can be passed by
-// what they cost; Left bounds each of them where the agent can be told.
+// is used up starts nothing. Calls under way run to their end. Where an agent can be told
+// what it may spend, that is reserved while it runs, so that all calls together cannot
+// spend more than there is; others can pass the budget by what they cost.
 //
 // A Budget is not safe for use by several goroutines at once.
 type Budget struct {
 	maxMicroUSD int64 // 0: no limit
 	maxTokens   int64
 	spent       Spent
+	reserved    int64 // millionths of dollars, by calls under way
+	sharers     int   // how many these are
 }
 
 // NewBudget makes a budget of so many dollars and tokens, of which something may be
@@ -53,9 +63,39 @@ func micro(usd float64) int64 {
 // Spent is what the calls have cost so far.
 func (b *Budget) Spent() Spent { return b.spent }
 
-// Left is the money that is left, and whether there is a limit.
-func (b *Budget) Left() (usd float64, limited bool) {
-	return float64(max(0, b.maxMicroUSD-b.spent.MicroUSD)) / 1e6, b.maxMicroUSD > 0
+// firstShare is what a call gets at least while nobody knows what one costs, in
+// millionths of dollars: with too little it would end before it is done, for nothing.
+const firstShare = 2_000_000
+
+// Reserve sets money aside for one of so many calls that are under way or about to be,
+// until Return gives it back. Each gets the same part of what is free, and at least twice
+// what the dearest call so far has cost: when there is not as much, only the last one
+// that is left gets what there is, and the others, who are told not ok, wait for a Return.
+// Without a limit it is 0.
+func (b *Budget) Reserve(calls int) (usd float64, ok bool) {
+	if b.maxMicroUSD == 0 {
+		return 0, true
+	}
+	free := b.maxMicroUSD - b.spent.MicroUSD - b.reserved
+	least := 2 * b.spent.Dearest
+	if b.spent.Dearest == 0 {
+		least = firstShare
+	}
+	if free < least && b.sharers > 0 {
+		return 0, false
+	}
+	share := min(free, max(least, free/int64(max(1, calls-b.sharers))))
+	b.reserved += share
+	b.sharers++
+	return float64(share) / 1e6, true
+}
+
+// Return gives back what Reserve has set aside, once the call was added.
+func (b *Budget) Return(usd float64) {
+	if b.maxMicroUSD > 0 {
+		b.reserved -= micro(usd)
+		b.sharers--
+	}
 }
 
 // BudgetError refuses to start a call.
@@ -84,16 +124,20 @@ func (b *Budget) Start() error {
 // a limit. A call that failed costs what is known of it.
 func (b *Budget) Add(res Result, err error) (warning string) {
 	before := b.reached(warnAt)
-	b.spent.Calls++
-	b.spent.MicroUSD += micro(res.CostUSD)
-	b.spent.Tokens += min(max(0, res.Usage.Total()), 1<<50) // what an agent reports is not to make the sum overflow
-	if err == nil && !res.Priced {
-		b.spent.Unpriced++
-	}
+	b.spent = b.spent.With(CostOf(res, err))
 	if after := b.reached(warnAt); len(after) > len(before) {
 		return "budget: " + strings.Join(after, ", ")
 	}
 	return ""
+}
+
+// CostOf is what one call has cost.
+func CostOf(res Result, err error) Spent {
+	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // what an agent reports is not to make the sum overflow
+	if err == nil && !res.Priced {
+		cost.Unpriced = 1
+	}
+	return cost
 }
 
 // reached lists the limits of which a part is used.

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,10 +67,70 @@ func TestBudget(t *testing.T) {
 			if starts != test.starts || warns != test.warns {
 				t.Errorf("starts %s, warns %s; want %s, %s; %+v", starts, warns, test.starts, test.warns, b.Spent())
 			}
-			if left, limited := b.Left(); left < 0 || left > test.usd || limited != (test.usd > 0) {
-				t.Errorf("left %v, %v", left, limited)
-			}
 		})
+	}
+}
+
+// What calls may spend is set aside while they run: together they cannot pass the limit,
+// and none gets too little to be done with, as long as it can wait for the others.
+func TestBudgetIsShared(t *testing.T) {
+	const calls = 10
+	b, err := NewBudget(10, 0, Spent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve := func(want ...float64) (shares []float64) {
+		t.Helper()
+		for {
+			usd, ok := b.Reserve(calls)
+			if !ok {
+				break
+			}
+			shares = append(shares, usd)
+		}
+		if !slices.Equal(shares, want) {
+			t.Fatalf("shares %v, want %v", shares, want)
+		}
+		return shares
+	}
+	end := func(usd, cost float64) {
+		b.Add(Result{CostUSD: cost, Priced: true}, nil)
+		b.Return(usd)
+	}
+	for _, usd := range reserve(2, 2, 2, 2, 2) { // nobody knows what a call costs
+		end(usd, 0.25)
+	}
+	for range calls {
+		usd, ok := b.Reserve(calls)
+		if !ok || usd != 0.875 {
+			t.Fatalf("%v, %v", usd, ok)
+		}
+	}
+	for i := range calls { // they take more than anybody thought
+		if _, ok := b.Reserve(calls); ok && i == 0 {
+			t.Error("more was set aside than there is")
+		}
+		end(0.875, 0.85)
+	}
+	if usd, ok := b.Reserve(1); !ok || usd != 0.25 {
+		t.Errorf("the last one is to have what is left: %v, %v", usd, ok)
+	}
+	if _, ok := b.Reserve(1); ok || b.Spent().Dearest != 850_000 {
+		t.Errorf("it was given away twice, %+v", b.Spent())
+	}
+	end(0.25, 0.26)
+	if b.Start() == nil {
+		t.Error("it is used up")
+	}
+	unlimited, err := NewBudget(0, 0, Spent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if usd, ok := unlimited.Reserve(1); !ok || usd != 0 {
+			t.Errorf("%v, %v", usd, ok)
+		}
+		unlimited.Return(0)
 	}
 }
 

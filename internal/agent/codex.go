@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
 )
 
@@ -175,12 +174,12 @@ func (s *codexStream) ended(exit Exit, said string) *failure {
 	return byWords(exit, said)
 }
 
-var codexAgain = regexp.MustCompile(`(?i)try again at (?:([A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d\d [AP]M)`)
+var codexAgain = pattern(`(?i)try again at (?:([A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d\d [AP]M)`)
 
 // codexReset reads when a limit ends: a local time, with a date when that is another
 // one than the day on which it was said. Zero: it does not say.
 func codexReset(text string, now time.Time) time.Time {
-	m := codexAgain.FindStringSubmatch(text)
+	m := codexAgain().FindStringSubmatch(text)
 	if m == nil {
 		return time.Time{}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -62,16 +63,22 @@ func (f *failure) err(from Origin) error {
 	return &UnfinishedError{Origin: from, Reason: reason, Next: next}
 }
 
+// pattern is a regular expression that is made ready when it is first needed: this program
+// is started often, and seldom to class a failure.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // signs are words by which programs that give no class can be classed, the first that
 // fits. They come from the errors of codex (codex-rs/protocol/src/error.rs) and gemini
 // (packages/core/src/utils/errorParsing.ts, googleQuotaErrors.ts), and from Node.
 var signs = []struct {
 	class class
-	text  *regexp.Regexp
+	text  func() *regexp.Regexp
 }{
-	{limit, regexp.MustCompile(`(?i)usage limit|quota exceeded|exhausted your|QUOTA_EXHAUSTED|credit balance|out of (usage )?credits|hit your .*limit|billing`)},
-	{refused, regexp.MustCompile(`(?i)unauthori[sz]ed|authenticat|api key|not logged in|please (run )?/?log ?in|permission denied for model|models?\b.*(not found|does not exist|not supported)|No conversation found|no thread with id|no rollout found|unknown option|unexpected argument`)},
-	{passing, regexp.MustCompile(`(?i)overloaded|at capacity|high demand|rate.?limit|too many requests|stream disconnected|timed? ?out|connection|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network|temporar|RESOURCE_EXHAUSTED|UNAVAILABLE`)},
+	{limit, pattern(`(?i)usage limit|quota exceeded|exhausted your|QUOTA_EXHAUSTED|credit balance|out of (usage )?credits|hit your .*limit|billing`)},
+	{refused, pattern(`(?i)unauthori[sz]ed|authenticat|api key|not logged in|please (run )?/?log ?in|permission denied for model|models?\b.*(not found|does not exist|not supported)|No conversation found|no thread with id|no rollout found|unknown option|unexpected argument`)},
+	{passing, pattern(`(?i)overloaded|at capacity|high demand|rate.?limit|too many requests|stream disconnected|timed? ?out|connection|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network|temporar|RESOURCE_EXHAUSTED|UNAVAILABLE`)},
 }
 
 // classOf classes what an agent reports by its status and its words.
@@ -80,7 +87,7 @@ func classOf(status int, text string) class {
 		status = statusIn(text)
 	}
 	for _, s := range signs {
-		if s.class == limit && s.text.MatchString(text) { // a 429 may be either
+		if s.class == limit && s.text().MatchString(text) { // a 429 may be either
 			return limit
 		}
 	}
@@ -93,17 +100,17 @@ func classOf(status int, text string) class {
 		return unfinished
 	}
 	for _, s := range signs {
-		if s.text.MatchString(text) {
+		if s.text().MatchString(text) {
 			return s.class
 		}
 	}
 	return unknown
 }
 
-var statusPattern = regexp.MustCompile(`(?i)\b(?:status|http|api error|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b`)
+var statusPattern = pattern(`(?i)\b(?:status|http|api error|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b`)
 
 func statusIn(text string) int {
-	if m := statusPattern.FindStringSubmatch(text); m != nil {
+	if m := statusPattern().FindStringSubmatch(text); m != nil {
 		n, _ := strconv.Atoi(m[1]) // three digits
 		return n
 	}
@@ -121,11 +128,11 @@ func unixTime(n float64) time.Time {
 	return time.Unix(int64(n), 0)
 }
 
-var waitPattern = regexp.MustCompile(`(?i)(?:again in|retry after|retry in|reset after)\s+((?:\d+(?:\.\d+)? ?(?:ms|h|m|s))+)`)
+var waitPattern = pattern(`(?i)(?:again in|retry after|retry in|reset after)\s+((?:\d+(?:\.\d+)? ?(?:ms|h|m|s))+)`)
 
 // waitIn reads the wait that a text asks for, as in "try again in 12s".
 func waitIn(text string) time.Duration {
-	if m := waitPattern.FindStringSubmatch(text); m != nil {
+	if m := waitPattern().FindStringSubmatch(text); m != nil {
 		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // too long for a duration: none
 		return d
 	}

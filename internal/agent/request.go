@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"lockkeeper"
@@ -45,7 +44,7 @@ const maxArgument = 120_000
 
 // sessionPattern is what ids of sessions look like. They stand among the arguments, where
 // a dash in front would make a flag of them.
-var sessionPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$`)
+var sessionPattern = pattern(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$`)
 
 func (r *Request) check() error {
 	refuse := func(field, value, reason, next string) error {
@@ -58,7 +57,7 @@ func (r *Request) check() error {
 		return refuse("directory", r.Dir, "empty", "name the directory that the agent works in")
 	case r.Permission != PermitNamed && r.Permission != PermitEdits && r.Permission != PermitAll:
 		return refuse("permission", string(r.Permission), "unknown", `use "", "edits" or "all"`)
-	case r.Resume != "" && !sessionPattern.MatchString(r.Resume):
+	case r.Resume != "" && !sessionPattern().MatchString(r.Resume):
 		return refuse("session", r.Resume, "not the id of a session", "give the id that the agent reported")
 	case r.MaxTurns < 0:
 		return refuse("turns", fmt.Sprint(r.MaxTurns), "negative", "")
@@ -89,9 +88,9 @@ func (r *Request) cannot(program string, parts ...string) error {
 	return nil
 }
 
-// asked is the prompt for programs that cannot be given a schema.
+// asked is the prompt for programs that cannot be given a schema: it stands there once.
 func (r *Request) asked() string {
-	if r.Schema == nil {
+	if r.Schema == nil || strings.Contains(r.Prompt, strings.TrimSpace(string(r.Schema))) {
 		return r.Prompt
 	}
 	return r.Prompt + "\n\nAnswer with one JSON document and nothing else. It has to match this JSON schema:\n\n" + string(r.Schema) + "\n"

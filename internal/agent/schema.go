@@ -4,50 +4,26 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"lockkeeper"
+	"lockkeeper/internal/jsonform"
 	"lockkeeper/internal/jsonplace"
 )
 
 // schema is the form that an answer has to have. Nil: none.
-type schema struct{ compiled *jsonschema.Schema }
-
-// nothing loads no schema from anywhere: one that refers to others would be fetched.
-type nothing struct{}
-
-func (nothing) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s; a schema has to be complete in itself", url)
-}
+type schema struct{ form *jsonform.Form }
 
 func newSchema(text []byte) (*schema, error) {
 	if text == nil {
 		return nil, nil
 	}
-	refuse := func(err error) error {
-		return &lockkeeper.InputError{Field: "schema", Value: string(text), Reason: err.Error(), Next: "correct the schema"}
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	form, err := jsonform.Parse(text)
 	if err != nil {
-		return nil, refuse(err)
+		return nil, &lockkeeper.InputError{Field: "schema", Value: string(text), Reason: err.Error(), Next: "correct the schema"}
 	}
-	const name = "schema:answer"
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(nothing{})
-	if err := compiler.AddResource(name, doc); err != nil {
-		return nil, refuse(err)
-	}
-	compiled, err := compiler.Compile(name)
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return &schema{compiled}, nil
+	return &schema{form}, nil
 }
 
 // check holds an answer against the schema.
@@ -55,7 +31,7 @@ func (s *schema) check(from Origin, answer []byte) error {
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return &OutputError{Origin: from, Reason: "there is none"}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(answer))
+	doc, err := jsonform.Value(answer)
 	if err != nil {
 		e := &OutputError{Origin: from, Reason: "not JSON: " + err.Error()}
 		var at *json.SyntaxError
@@ -70,20 +46,16 @@ func (s *schema) check(from Origin, answer []byte) error {
 		}
 		return e
 	}
-	err = s.compiled.Validate(doc)
-	var wrong *jsonschema.ValidationError
-	if !errors.As(err, &wrong) {
-		return err
+	wrong := s.form.Check(doc)
+	if wrong == nil {
+		return nil
 	}
-	for len(wrong.Causes) > 0 {
-		wrong = wrong.Causes[0]
-	}
-	e := &OutputError{Origin: from, Reason: quote(wrong.ErrorKind.LocalizedString(message.NewPrinter(language.English)))}
-	for _, part := range wrong.InstanceLocation {
+	e := &OutputError{Origin: from, Reason: quote(wrong.Reason)}
+	for _, part := range wrong.Place {
 		e.Pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 	}
 	e.Pointer = quote(e.Pointer)
-	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.InstanceLocation))
+	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.Place))
 	return e
 }
 

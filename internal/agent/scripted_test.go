@@ -162,7 +162,7 @@ func TestScriptedRetry(t *testing.T) {
 		sessions[res.Session], c.request.Resume = true, res.Session
 		return res, err
 	})
-	if err != nil || res.Text != "at last" || len(sessions) != 1 || b.Spent() != (Spent{MicroUSD: 2_000_000, Calls: 3}) {
+	if err != nil || res.Text != "at last" || len(sessions) != 1 || b.Spent() != (Spent{MicroUSD: 2_000_000, Calls: 3, Dearest: 1_000_000}) {
 		t.Errorf("%+v %v, %d sessions, %+v", res, err, len(sessions), b.Spent())
 	}
 }

@@ -34,6 +34,11 @@ func (a *App) Apply(ctx context.Context, grantID string, changes []gate.Change, 
 	if err != nil {
 		return nil, err
 	}
+	return a.ApplyUnder(ctx, grant, changes, whole)
+}
+
+// ApplyUnder is Apply under a grant whose token the caller has; nil for none.
+func (a *App) ApplyUnder(ctx context.Context, grant *lockkeeper.Grant, changes []gate.Change, whole bool) (*Applied, error) {
 	g, err := a.Gate()
 	if err != nil {
 		return nil, err

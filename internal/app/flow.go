@@ -99,6 +99,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.Name == "screens",
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Actor: o.By, Tell: o.Tell,
+		Permits: func(path string) error { return gate.Permits(a.Root, a.gateRules(), path) },
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots
@@ -163,6 +164,7 @@ func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 	home, _ := a.env("HOME")
 	caches := append(slices.Clone(c.Caches), homesOf(c.Name)...)
 	if p.Plan != nil {
+		caches = append(caches, homesOf(p.Plan.Agent)...)
 		for _, t := range p.Plan.Tasks {
 			caches = append(caches, homesOf(t.Agent)...)
 		}
@@ -241,10 +243,7 @@ func (o FlowOptions) tell(text string) {
 
 // readPlan reads a plan file with the prompts that it names.
 func (a *App) readPlan(name string) (*flow.TaskPlan, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.base, path)
-	}
+	path := a.PlanPath(name)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: reasonOf(err), Next: "name a file with tasks"}

@@ -75,3 +75,9 @@ func (a *App) CheckTargets(ctx context.Context, paths []string) error {
 	}
 	return errors.Join(wrong...)
 }
+
+// CanAskAPI reports whether there is a key for the Messages API.
+func (a *App) CanAskAPI() bool {
+	key, _ := a.env("ANTHROPIC_API_KEY")
+	return key != ""
+}

@@ -46,10 +46,19 @@ func (a *App) LastFlow(named string) (string, error) {
 	return last.Flow, nil
 }
 
-// CheckAgent refuses to run without the program that does the work.
-func (a *App) CheckAgent() error {
-	program := a.Config.Agent.Name
-	if len(a.Config.Agent.Command) > 0 {
+// CheckAgent refuses to run without the programs of agents; "" is the usual one.
+func (a *App) CheckAgent(names ...string) error {
+	for _, name := range names {
+		if err := a.checkProgram(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) checkProgram(name string) error {
+	program := cmp.Or(name, a.Config.Agent.Name)
+	if program == a.Config.Agent.Name && len(a.Config.Agent.Command) > 0 {
 		program = a.Config.Agent.Command[0]
 	}
 	path := program
@@ -84,7 +93,7 @@ func (a *App) AgentLog(it *lockkeeper.Item) (*os.File, error) {
 	if pipeline.FlowOf(it) == "" {
 		return nil, nil
 	}
-	f, err := pipeline.LastLog(a.below(callsDir), it)
+	f, err := pipeline.LastLog(a.below(callsDir), it.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it yet, or none is needed", Next: "lockkeeper why " + it.ID}
 	}

@@ -127,34 +127,42 @@ func (a *App) FlowReport(ctx context.Context, name string) (*FlowReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	calls, err := pipeline.PastCalls(a.below(callsDir), f.Name)
+	units, err := a.UnitsOf(ctx, f, docs)
 	if err != nil {
 		return nil, err
 	}
+	calls, err := a.Journal().Calls(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	return a.FlowReportOf(ctx, f, units, calls, func(unit string) (*dossier.Unit, error) { return book.Unit(ctx, unit) })
+}
+
+// FlowReportOf is FlowReport for whoever has read the calls, and reads the units in their
+// own way. An error of unit ends it.
+func (a *App) FlowReportOf(ctx context.Context, f flow.Flow, units []string, calls []pipeline.PastCall, unit func(string) (*dossier.Unit, error)) (*FlowReport, error) {
 	r := &FlowReport{Flow: f.Name, Units: []UnitReport{}, Phases: []PhaseCost{}, Gaps: []GapReport{}, Failures: []FailureReport{}, Rechecks: []RecheckReport{}}
+	var err error
 	if r.Run, err = a.CurrentRun(); err != nil {
 		return nil, err
 	}
 	if r.Run != nil && r.Run.Flow != f.Name {
 		r.Run = nil
 	}
-	units, err := a.UnitsOf(ctx, f, docs)
-	if err != nil {
-		return nil, err
-	}
 	costs := r.count(f, calls)
+	units = slices.Clone(units)
 	for unit := range costs { // one whose first document is still to come
 		units = append(units, unit)
 	}
 	slices.Sort(units)
-	for _, unit := range slices.Compact(units) {
-		u, err := book.Unit(ctx, unit)
+	for _, name := range slices.Compact(units) {
+		u, err := unit(name)
 		if err != nil {
 			return nil, err
 		}
-		r.addUnit(u, costs[unit])
+		r.addUnit(u, costs[name])
 	}
-	return r, a.addItems(ctx, r)
+	return r, a.addItems(ctx, r, unit)
 }
 
 // count sums up the calls, and returns what each unit cost.
@@ -267,43 +275,47 @@ func (r *FlowReport) addUnit(u *dossier.Unit, cost Cost) {
 }
 
 // addItems adds what the queue knows: what failed, and what waited.
-func (a *App) addItems(ctx context.Context, r *FlowReport) error {
-	var items []*lockkeeper.Item
-	err := a.store.View(ctx, func(read lockkeeper.Reader) error {
-		items = nil
+func (a *App) addItems(ctx context.Context, r *FlowReport, unit func(string) (*dossier.Unit, error)) error {
+	ids := map[string]bool{}
+	var first uint64
+	var open map[string][]*lockkeeper.Item
+	err := a.store.View(ctx, func(read lockkeeper.Reader) (err error) {
+		clear(ids)
+		r.Times.Queued = 0
+		if open, err = pipeline.OpenItems(read, r.Flow); err != nil {
+			return err
+		}
 		return eachItem(read, "", func(it *lockkeeper.Item) bool {
-			if pipeline.FlowOf(it) == r.Flow {
-				items = append(items, it)
+			if pipeline.FlowOf(it) != r.Flow {
+				return true
+			}
+			ids[it.ID], first = true, it.Seq
+			if !it.DispatchedAt.IsZero() {
+				r.Times.Queued += it.DispatchedAt.Sub(it.QueuedAt)
 			}
 			return true
 		})
 	})
-	if err != nil {
+	if err != nil || len(ids) == 0 {
 		return err
 	}
-	ids := map[string]bool{}
-	for _, it := range slices.Backward(items) { // they come newest first
-		ids[it.ID] = true
-		if !it.DispatchedAt.IsZero() {
-			r.Times.Queued += it.DispatchedAt.Sub(it.QueuedAt)
-		}
-	}
-	failed, err := a.Failures(ctx, r.Flow)
+	failed, err := pipeline.FailuresIn(open, unit)
 	if err != nil {
 		return err
 	}
 	for _, f := range failed {
 		r.Failures = append(r.Failures, FailureReport{Item: f.Item, Work: f.Name(), Phase: f.Phase, Reason: f.Reason, At: f.At})
 	}
-	r.Times.Blocked, err = a.blockedFor(ctx, ids)
+	r.Times.Blocked, err = a.blockedFor(ctx, ids, first)
 	return err
 }
 
 // blockedFor adds up how long items were blocked by locks: from when they were found to
-// be, to when they had them. Of what the record has dropped nothing is known.
-func (a *App) blockedFor(ctx context.Context, items map[string]bool) (sum time.Duration, err error) {
+// be, to when they had them. Of what the record has dropped nothing is known. First is the
+// number of the first of them.
+func (a *App) blockedFor(ctx context.Context, items map[string]bool, first uint64) (sum time.Duration, err error) {
 	since := map[string]time.Time{}
-	for after, page := uint64(0), itemPage; page == itemPage; {
+	for after, page := first, itemPage; page == itemPage; {
 		events, err := a.Locks.Events(ctx, lockkeeper.EventQuery{After: after, Limit: itemPage})
 		if err != nil {
 			return 0, err

@@ -38,10 +38,23 @@ func (a *App) runFor(ctx context.Context, o FlowOptions) (id string, err error) 
 	if !o.New {
 		id, err = a.goingOn(o.Flow)
 	}
-	if err != nil || id != "" || o.Look {
+	switch {
+	case err != nil || o.Look:
 		return id, err
+	case id == "":
+		return a.NewRun(ctx, o.Flow, o.Plan)
+	case o.Plan == "":
+		return id, nil
 	}
-	return a.NewRun(ctx, o.Flow, o.Plan)
+	return id, a.changeRun(ctx, func(r *FlowRun) { r.Plan = a.PlanPath(o.Plan) })
+}
+
+// PlanPath is where a plan is, as it was typed.
+func (a *App) PlanPath(plan string) string {
+	if plan == "" || filepath.IsAbs(plan) {
+		return plan
+	}
+	return filepath.Join(a.base, plan)
 }
 
 // planFor is the plan of the run that goes on, or was last.
@@ -70,19 +83,20 @@ func (a *App) goingOn(name string) (string, error) {
 
 // NewRun begins a run.
 func (a *App) NewRun(ctx context.Context, name, plan string) (string, error) {
-	if plan != "" && !filepath.IsAbs(plan) {
-		plan = filepath.Join(a.base, plan)
-	}
-	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Plan: plan, Began: time.Now().UTC()}
+	r := FlowRun{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Plan: a.PlanPath(plan), Began: time.Now().UTC()}
 	return r.ID, durable.WriteJSON(ctx, a.runPath(), r, 0o600)
 }
 
 // EndRun says that the run is finished.
 func (a *App) EndRun(ctx context.Context) error {
+	return a.changeRun(ctx, func(r *FlowRun) { r.Ended = time.Now().UTC() })
+}
+
+func (a *App) changeRun(ctx context.Context, change func(*FlowRun)) error {
 	r, err := a.CurrentRun()
 	if err != nil || r == nil {
 		return err
 	}
-	r.Ended = time.Now().UTC()
+	change(r)
 	return durable.WriteJSON(ctx, a.runPath(), r, 0o600)
 }

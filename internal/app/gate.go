@@ -38,12 +38,16 @@ func (w *gateway) open() (*gate.Gate, error) {
 		return nil, err
 	}
 	a := w.app
-	w.gate, err = gate.Open(a.Root, a.store, a.Locks, gate.Options{
-		Allowed: a.Config.Gate.AllowedWritePaths, Protected: []string{config.FileName},
-		GrantOptional: a.Config.Gate.Grant == config.GrantOptional, Keep: a.Config.Gate.Keep,
-		Site: w.host + ":" + a.Root.Dir(), Actor: lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder},
-	})
+	opt := a.gateRules()
+	opt.Site, opt.Actor = w.host+":"+a.Root.Dir(), lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder}
+	w.gate, err = gate.Open(a.Root, a.store, a.Locks, opt)
 	return w.gate, err
+}
+
+// gateRules is what the gate lets through, as it is configured.
+func (a *App) gateRules() gate.Options {
+	c := a.Config.Gate
+	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, GrantOptional: c.Grant == config.GrantOptional, Keep: c.Keep}
 }
 
 // Settle implements lock.Settler.

@@ -217,19 +217,24 @@ func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *
 // Workers lists the workers that are at work: those whose lease runs, and of which it
 // cannot be seen from here that their process is gone.
 func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err error) {
-	err = q.app.store.View(ctx, func(r lockkeeper.Reader) error {
-		all, err := r.Workers()
-		list = slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
-			return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Life(*w.Process) == lockkeeper.LifeDead
-		})
+	err = q.app.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		list, err = q.WorkersIn(r)
 		return err
 	})
 	return list, err
 }
 
+// WorkersIn is Workers in a state that the caller reads.
+func (q *Queue) WorkersIn(r lockkeeper.Reader) ([]lockkeeper.Worker, error) {
+	all, err := r.Workers()
+	return slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
+		return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Life(*w.Process) == lockkeeper.LifeDead
+	}), err
+}
+
 // Feed follows the event log from now on. It is the caller's to close.
 func (q *Queue) Feed(ctx context.Context) (*feed.Feed, error) {
-	return feed.Open(ctx, q.app.store, feed.Options{})
+	return q.app.Feed(ctx, feed.Options{})
 }
 
 // Dir is the directory that the caller works in, from the root and with slashes, for

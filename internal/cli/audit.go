@@ -13,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/config"
+	"lockkeeper/internal/view"
 )
 
 // pageSize is how many events one look at the store reads at most.
@@ -135,17 +136,12 @@ func (o auditOptions) filter(a *app.App) (func(lockkeeper.Event) bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		concerns = func(ev lockkeeper.Event) bool { return touches(ev, l.Target) }
+		concerns = func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) }
 	}
 	return func(ev lockkeeper.Event) bool {
-		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, itemOf(ev)}, o.holder)
+		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, view.ItemOf(ev)}, o.holder)
 		return of && (o.kind == "" || o.kind == string(ev.Kind)) && concerns(ev)
 	}, nil
-}
-
-func touches(ev lockkeeper.Event, t lockkeeper.Target) bool {
-	return slices.ContainsFunc(ev.Locks, func(l lockkeeper.Lock) bool { return l.Overlaps(t) }) ||
-		ev.Kind == lockkeeper.EventGap && t.Overlaps(lockkeeper.Target{Path: ev.Data["path"], Kind: lockkeeper.File})
 }
 
 // latestEvents gathers the newest events that are wanted, newest first, going

@@ -7,22 +7,13 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/config"
-	"lockkeeper/lock"
+	"lockkeeper/internal/view"
 )
 
 // eventKinds is every kind of event there is.
-func eventKinds() []string {
-	kinds := []lockkeeper.EventKind{
-		lockkeeper.EventAcquired, lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut,
-		lockkeeper.EventRenewFailed, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
-		lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRecoverFailed,
-		lockkeeper.EventRevoking, lockkeeper.EventLanded, lockkeeper.EventUndone, lockkeeper.EventGap, lockkeeper.EventFinished,
-		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
-		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided,
-	}
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
+func eventKinds() (names []string) {
+	for _, k := range view.EventKinds() {
+		names = append(names, string(k))
 	}
 	return names
 }
@@ -41,18 +32,10 @@ func parseKind(text string) (string, error) {
 	return "", &lockkeeper.InputError{Field: "kind", Value: text, Reason: "no kind of event", Next: next}
 }
 
-// itemOf is the id of the item that an event is about; empty: it is about none.
-func itemOf(ev lockkeeper.Event) string {
-	if ev.Kind == lockkeeper.EventQueued {
-		return fmt.Sprint("j", ev.Seq)
-	}
-	return ev.Data[lock.ItemKey]
-}
-
 // whoOf is whom an event is about: an item by its id and what it is called, or a holder,
 // or else who did it.
 func whoOf(ev lockkeeper.Event) string {
-	item := itemOf(ev)
+	item := view.ItemOf(ev)
 	switch name := ev.Data["workflow"]; {
 	case ev.Kind == lockkeeper.EventQueued:
 		return fmt.Sprintf("%s (%s)", item, clean(ev.Holder))

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -74,25 +73,15 @@ and gets all of them at once, or waits its turn.`,
 	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
 	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.json, "json", false, "answer with JSON")
+	cmd.AddCommand(p.leaseCommand(), p.tidyCommand())
 	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
 		p.undoCommand(), p.rescueCommand(), p.jobCommand(), p.auditCommand(), p.configCommand(), p.demoCommand(), p.simulateCommand(),
-		p.runCommand(), p.decideCommand(), p.reportCommand(), p.askCommand())
+		p.runCommand(), p.decideCommand(), p.reportCommand(), p.askCommand(), p.linksCommand(),
+		p.serveCommand(), p.loginCommand(), p.tokenCommand())
 	return cmd
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "of unknown version"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v += " " + s.Value
-		}
-	}
-	return v + ", " + info.GoVersion
-}
+func version() string { return app.Version() }
 
 // exactly takes so many arguments, which what names.
 func exactly(n int, what string) cobra.PositionalArgs {

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/dossier"
-	"lockkeeper/internal/flow"
 )
 
 func (p *program) decideCommand() *cobra.Command {
@@ -68,27 +66,13 @@ at once. Only people decide: inside an agent's environment answers are refused.`
 type decider struct {
 	*program
 	name string // of the flow, as it was typed
-
-	a     *app.App
-	flow  flow.Flow
-	book  *dossier.Book
-	units []string
-	by    lockkeeper.Actor
+	desk *acts.Desk
 }
 
 // open runs a command on the documents of the flow.
 func (d *decider) open(ctx context.Context, run func() error) error {
-	return d.with(ctx, func(a *app.App) error {
-		name, err := a.LastFlow(d.name)
-		if err != nil {
-			return err
-		}
-		book, f, docs, err := a.Book(name)
-		if err != nil {
-			return err
-		}
-		d.a, d.book, d.flow, d.by = a, book, f, d.person()
-		if d.units, err = a.UnitsOf(ctx, f, docs); err != nil {
+	return d.with(ctx, func(a *app.App) (err error) {
+		if d.desk, err = acts.Open(ctx, a, d.name, d.person()); err != nil {
 			return err
 		}
 		return run()
@@ -103,136 +87,74 @@ func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) err
 	return d.open(cmd.Context(), func() error { return run(cmd.Context()) })
 }
 
-// unit reads a unit that must be there.
-func (d *decider) unit(ctx context.Context, name string) (*dossier.Unit, error) {
-	if !slices.Contains(d.units, name) {
-		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.flow.Name + " has no documents of it", Next: didYouMean(name, d.units)}
+// act is deciding for an act with a verdict, which is told.
+func (d *decider) act(cmd *cobra.Command, act func(ctx context.Context) (acts.Verdict, error)) error {
+	return d.deciding(cmd, func(ctx context.Context) error { return d.tell(act(ctx)) })
+}
+
+// tell tells what came of an act, and what goes on now.
+func (d *decider) tell(v acts.Verdict, failure error) error {
+	if failure != nil {
+		return errors.Join(append(v.Refused, failure)...)
 	}
-	return d.book.Unit(ctx, name)
-}
-
-// done is an answer that was given.
-type done struct {
-	Ref  dossier.Ref `json:"ref"`
-	What string      `json:"what"` // in words: what becomes of it
-}
-
-// progress is how far a unit is after an answer.
-type progress struct {
-	Unit  string `json:"unit"`
-	Next  string `json:"next"`  // the phase; empty: it is complete
-	Waits int    `json:"waits"` // for so many more answers before it goes on
-}
-
-// verdict is what came of a command that decides.
-type verdict struct {
-	Done      []done           `json:"done"`
-	Refused   []map[string]any `json:"refused"`
-	Warnings  []string         `json:"warnings"`
-	Units     []progress       `json:"units"`
-	Waiting   int              `json:"waiting"`   // answers that are still wanted, in all
-	Conductor string           `json:"conductor"` // who goes on with it now; empty: nobody
-
-	errs []error
-}
-
-func (v *verdict) add(ref dossier.Ref, what string) { v.Done = append(v.Done, done{ref, what}) }
-
-// take takes up how one act went.
-func (v *verdict) take(p *program, err error, ref dossier.Ref, what string) {
-	if err != nil {
-		v.errs, v.Refused = append(v.errs, err), append(v.Refused, p.facts(err))
-		return
-	}
-	v.add(ref, what)
-}
-
-// finish tells a run that waits, and the person: what happened, and what goes on now.
-func (d *decider) finish(ctx context.Context, v verdict) error {
-	err := errors.Join(v.errs...)
-	if len(v.Done) > 0 {
-		if told := d.tell(ctx, v.Done); told != nil {
-			return told
-		}
-	}
-	if look := d.lookAfter(ctx, &v); look != nil {
-		return errors.Join(append(v.errs, look)...)
-	}
+	err := v.Err()
 	if d.json {
-		v.Done, v.Refused, v.Warnings, v.Units = listOf(v.Done), listOf(v.Refused), listOf(v.Warnings), listOf(v.Units)
-		if printed := d.printJSON(v); printed != nil || err == nil {
+		refused := []map[string]any{}
+		for _, one := range v.Refused {
+			refused = append(refused, d.facts(one))
+		}
+		printed := d.printJSON(struct {
+			acts.Verdict
+			Refused []map[string]any `json:"refused"`
+		}{v, refused})
+		if printed != nil || err == nil {
 			return printed
 		}
 		return &codedError{exit: exitCode(err)}
 	}
 	for _, one := range v.Done {
-		fmt.Fprintf(d.Out, "%s %s\n", clean(one.Ref.String()), clean(one.What))
+		fmt.Fprintln(d.Out, sentence(one))
 	}
 	for _, w := range v.Warnings {
 		fmt.Fprintln(d.Err, d.painter(d.Err)(yellow, "warning:")+" "+clean(w))
 	}
 	for _, u := range v.Units {
-		fmt.Fprintln(d.Out, u.sentence())
+		fmt.Fprintln(d.Out, goesOn(u))
 	}
 	if len(v.Done) > 0 {
-		d.advise(v.next())
+		d.advise(d.next(v))
 	}
 	return err
 }
 
-// tell has whoever conducts the flow look at what was decided.
-func (d *decider) tell(ctx context.Context, list []done) error {
-	var words []string
-	for _, one := range list {
-		words = append(words, one.Ref.String()+" "+one.What)
+// sentence says what was done.
+func sentence(one acts.Done) string {
+	text := clean(one.Ref.String()) + " " + clean(one.What)
+	if one.Like != (dossier.Ref{}) {
+		text += " (--only-this leaves it)"
 	}
-	if err := d.a.Decided(ctx, d.by, strings.Join(words, "; ")); err != nil {
-		return fmt.Errorf("it is stored (%s), and a run that waits could not be told: %w", strings.Join(words, "; "), err)
-	}
-	return nil
+	return text
 }
 
-// lookAfter sees where the units are that something was decided of.
-func (d *decider) lookAfter(ctx context.Context, v *verdict) error {
-	for _, one := range v.Done {
-		if slices.ContainsFunc(v.Units, func(s progress) bool { return s.Unit == one.Ref.Unit }) {
-			continue
-		}
-		u, err := d.book.Unit(ctx, one.Ref.Unit)
-		if err != nil {
-			return err
-		}
-		s := progress{Unit: u.Name, Next: u.Phase()}
-		for _, g := range u.Gates() {
-			if g.Frees > 0 {
-				s.Waits++
-			}
-		}
-		v.Units = append(v.Units, s)
-	}
-	queue, err := d.book.Waiting(ctx, d.units)
-	if err != nil {
-		return err
-	}
-	v.Waiting = len(queue)
-	v.Conductor, err = d.a.Conductor(ctx)
-	return err
-}
-
-func (s progress) sentence() string {
+func goesOn(p acts.Progress) string {
 	switch {
-	case s.Waits > 0:
-		return fmt.Sprintf("%s waits for %s", clean(s.Unit), counted(s.Waits, "more answer"))
-	case s.Next == "":
-		return clean(s.Unit) + " is complete"
+	case p.Waits > 0:
+		return fmt.Sprintf("%s waits for %s", clean(p.Unit), counted(p.Waits, "more answer"))
+	case p.Next == "":
+		return clean(p.Unit) + " is complete"
 	}
-	return fmt.Sprintf("%s goes on with %s", clean(s.Unit), s.Next)
+	return fmt.Sprintf("%s goes on with %s", clean(p.Unit), p.Next)
 }
 
-func (v verdict) next() string {
+// next is what somebody does after an act.
+func (d *decider) next(v acts.Verdict) string {
+	run := d.desk.Command("run")
+	if v.Failed > 0 { // which a run leaves alone unless it is told
+		run = d.desk.Command("run", "--retry")
+	}
 	more := ""
 	if v.Waiting > 0 {
-		more = fmt.Sprintf("lockkeeper decide (%d more %s)", v.Waiting, plural(v.Waiting, "waits", "wait"))
+		more = fmt.Sprintf("%s (%d more %s)", d.desk.Command("decide"), v.Waiting, plural(v.Waiting, "waits", "wait"))
 	}
 	switch {
 	case v.Conductor != "" && more != "":
@@ -240,7 +162,7 @@ func (v verdict) next() string {
 	case v.Conductor != "":
 		return "lockkeeper status; the run of " + v.Conductor + " goes on"
 	case more != "":
-		return more + ", then lockkeeper run"
+		return more + ", then " + run
 	}
-	return "lockkeeper run"
+	return run
 }

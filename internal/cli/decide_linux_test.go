@@ -277,18 +277,22 @@ func TestRetryOfWhatFailed(t *testing.T) {
 func TestScreenIsExcluded(t *testing.T) {
 	d := newDesk(t)
 	check(t, os.WriteFile(filepath.Join(d.dir, "screens.json"), []byte(`{"screens": [{"name": "Post List", "module": "blog", "controller": "posts", "primary_action": "index", "secondary_actions": [], "reads_from": []}]}`), 0o644))
-	d.must(2, "decide", "exclude", "blog/posts", "Post List")
-	wantText(t, d.must(0, "decide", "exclude", "blog/posts", "Post List", "--note", "it is rewritten"), "plan blog/posts does without screen Post List")
-	d.must(1, "decide", "exclude", "blog/posts", "Post List", "--note", "again")
-	d.must(2, "decide", "exclude", "blog/posts", "Post Lst", "--note", "x")
+	exclude := []string{"decide", "exclude", "blog/posts", "Post List", "--flow", "screens"}
+	d.must(2, exclude...)
+	wantText(t, d.must(0, append(exclude[:6:6], "--note", "it is rewritten")...), "plan blog/posts does without screen Post List")
+	d.must(1, append(exclude[:6:6], "--note", "again")...)
+	d.must(2, "decide", "exclude", "blog/posts", "Post Lst", "--note", "x", "--flow", "screens")
 	d.sees("did you mean blog/posts/Post List?")
 	s, err := d.dossier(flow.Screens()).Screen(t.Context(), "blog", "posts", "Post List")
 	check(t, err)
 	if s.Excluded == nil || s.Excluded.Reason != "it is rewritten" {
 		t.Errorf("screen %+v", s)
 	}
-	d.must(0, "decide", "exclude", "blog/posts", "Post List", "--undo")
-	d.must(2, "decide", "exclude", "blog/posts", "Post List", "--note", "x", "--flow", "controllers")
+	d.must(0, append(exclude[:6:6], "--undo")...)
+	for _, flow := range []string{"controllers", "tasks", ""} { // without a run, controllers are meant
+		d.must(2, append(exclude[:4:4], "--flow", flow, "--note", "x")...)
+		d.sees("it has no screens")
+	}
 }
 
 // typed is what a person types once the terminal has shown a text so many times.

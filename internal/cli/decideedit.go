@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
 )
 
@@ -59,39 +60,43 @@ func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 	if err != nil {
 		return err
 	}
-	var choices []choice
+	var choices []acts.Choice
 	for _, l := range lines {
 		for _, r := range l.items {
 			if l.decision != "" {
-				choices = append(choices, choice{ref: r, Choice: dossier.Choice{Item: r.Item, Decision: l.decision, Notes: note}})
+				choices = append(choices, acts.Choice{Ref: r, Decision: l.decision, Notes: note})
 			}
 		}
 	}
-	var v verdict
-	d.choose(ctx, choices, &v)
-	if len(v.errs) > 0 {
-		v.errs = append(v.errs, fmt.Errorf("what you wrote is kept in %s; next: lockkeeper decide edit %s", path, typed([]string{path})))
+	v, err := d.desk.Decide(ctx, choices, nil)
+	if err != nil || len(v.Refused) > 0 {
+		v.Refused = append(v.Refused, fmt.Errorf("what you wrote is kept in %s; next: %s", path, d.editAgain(path)))
 	} else if own {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}
-	if len(choices) == 0 && !d.json {
+	if len(choices) == 0 && err == nil && !d.json {
 		fmt.Fprintln(d.Out, "nothing is decided: every item is left open")
 		return nil
 	}
-	return d.finish(ctx, v)
+	return d.tell(v, err)
+}
+
+// editAgain is the command that goes on with a file.
+func (d *decider) editAgain(path string) string {
+	return d.desk.Command("decide", "edit", typed([]string{path}))
 }
 
 // writeEditable writes a file for the open items; no path: there are none.
 func (d *decider) writeEditable(ctx context.Context) (path string, err error) {
-	queue, err := d.book.Waiting(ctx, d.units)
+	queue, err := d.desk.Waiting(ctx)
 	if err != nil {
 		return "", err
 	}
 	lines, apart := editableItems(queue)
 	if len(lines)+len(apart) == 0 {
-		return "", &lockkeeper.RefusedError{Act: "edit", Reason: "no item of the flow " + d.flow.Name + " is open", Next: "lockkeeper decide"}
+		return "", &lockkeeper.RefusedError{Act: "edit", Reason: "no item of the flow " + d.desk.Flow.Name + " is open", Next: d.desk.Command("decide")}
 	}
 	f, err := os.CreateTemp("", "lockkeeper-decide-*.txt")
 	if err != nil {
@@ -114,7 +119,7 @@ func (d *decider) writeEditable(ctx context.Context) (path string, err error) {
 func (d *decider) edited(ctx context.Context, command, path string) ([]editable, error) {
 	for {
 		if err := d.runEditor(ctx, command, path); err != nil {
-			return nil, fmt.Errorf("%w; nothing is decided, and the file is %s; next: lockkeeper decide edit %s", err, path, typed([]string{path}))
+			return nil, fmt.Errorf("%w; nothing is decided, and the file is %s; next: %s", err, path, d.editAgain(path))
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -137,7 +142,7 @@ func (d *decider) edited(ctx context.Context, command, path string) ([]editable,
 				fmt.Fprintln(d.Err, clean(reasons[len(reasons)-1]))
 			}
 		}
-		refusal := &lockkeeper.InputError{Field: "file", Value: path, Reason: counted(len(wrong), "line") + " cannot be taken, and nothing is decided", Next: "lockkeeper decide edit " + typed([]string{path})}
+		refusal := &lockkeeper.InputError{Field: "file", Value: path, Reason: counted(len(wrong), "line") + " cannot be taken, and nothing is decided", Next: d.editAgain(path)}
 		if d.json {
 			refusal.Reason += ": " + strings.Join(reasons, "; ")
 		}
@@ -162,12 +167,12 @@ func (d *decider) compare(ctx context.Context, lines []editable) (wrong []lineEr
 	units := map[string]*dossier.Unit{}
 	for _, l := range lines {
 		for _, r := range l.items {
-			if !slices.Contains(d.units, r.Unit) {
+			if !slices.Contains(d.desk.Units, r.Unit) {
 				wrong = append(wrong, lineError{l.number, "there is no unit " + r.Unit})
 				continue
 			}
 			if units[r.Unit] == nil {
-				if units[r.Unit], err = d.book.Unit(ctx, r.Unit); err != nil {
+				if units[r.Unit], err = d.desk.Book.Unit(ctx, r.Unit); err != nil {
 					return nil, err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/pipeline"
 )
@@ -33,7 +34,7 @@ func (d *decider) list(ctx context.Context) error {
 	if len(l.Waiting)+len(l.Failed) == 0 {
 		fmt.Fprintf(d.Out, "nothing waits for you in the flow %s\n", l.Flow)
 		if l.Conductor == "" {
-			d.advise("lockkeeper run")
+			d.advise(d.desk.Command("run"))
 		}
 		return nil
 	}
@@ -57,33 +58,23 @@ func (d *decider) list(ctx context.Context) error {
 		}
 		t.print(d.Out, paint)
 	}
-	d.advise(l.next())
+	d.advise(d.answerFirst(l))
 	return nil
 }
 
 // look reads what waits.
 func (d *decider) look(ctx context.Context) (l waitingList, err error) {
-	l.Flow = d.flow.Name
-	if l.Waiting, err = d.book.Waiting(ctx, d.units); err != nil {
+	l.Flow = d.desk.Flow.Name
+	if l.Waiting, err = d.desk.Waiting(ctx); err != nil {
 		return l, err
 	}
-	for _, unit := range d.units {
-		u, err := d.book.Unit(ctx, unit)
-		if err != nil {
-			return l, err
-		}
-		asked, err := d.book.ByAPI(ctx, u)
-		if err != nil {
-			return l, err
-		}
-		for _, slug := range asked {
-			l.Asked = append(l.Asked, dossier.Ref{Kind: dossier.TopicKind, Unit: unit, Topic: slug})
-		}
-	}
-	if l.Failed, err = d.a.Failures(ctx, d.flow.Name); err != nil {
+	if l.Asked, err = d.desk.Asked(ctx); err != nil {
 		return l, err
 	}
-	l.Conductor, err = d.a.Conductor(ctx)
+	if l.Failed, err = d.desk.App.Failures(ctx, l.Flow); err != nil {
+		return l, err
+	}
+	l.Conductor, err = d.desk.App.Conductor(ctx)
 	return l, err
 }
 
@@ -103,17 +94,17 @@ func grouped(queue []dossier.Gate) (groups [][]dossier.Gate) {
 func (d *decider) table(group []dossier.Gate, asked []dossier.Ref) *table {
 	t := &table{heads: []string{"REFERENCE", "SINCE", "FREES", "WHAT"}, wide: 3, sentences: true}
 	for _, g := range group {
-		t.add(clean(g.Ref.String()), d.ago(g.Since), frees(g), gist(g, asked))
+		t.add(clean(g.Ref.String()), d.ago(g.Since), frees(g.Frees, g.Left), gist(g, asked))
 	}
 	return t
 }
 
 // frees says how much goes on, for how many answers.
-func frees(g dossier.Gate) string {
-	if g.Left > 1 {
-		return fmt.Sprintf("%d after %d answers", g.Frees, g.Left)
+func frees(n, left int) string {
+	if left > 1 {
+		return fmt.Sprintf("%d after %d answers", n, left)
 	}
-	return fmt.Sprint(g.Frees)
+	return fmt.Sprint(n)
 }
 
 // gist is the facts of a gate in a line.
@@ -173,20 +164,21 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(clean(strings.Join(strings.Fields(text), " "))), " ")
 }
 
-func (l waitingList) next() string {
+// answerFirst is how what comes first is answered.
+func (d *decider) answerFirst(l waitingList) string {
 	if len(l.Waiting) == 0 {
-		return "lockkeeper decide retry " + l.Failed[0].Name()
+		return d.desk.Command("decide", "retry", typed([]string{l.Failed[0].Name()}))
 	}
 	first := l.Waiting[0].Ref
-	next := "lockkeeper decide show " + first.String()
-	for _, a := range answers() {
-		if a.kind == first.Kind {
-			next += ", lockkeeper decide " + a.word + " " + first.String()
+	next := d.desk.Command("decide", "show", first.String())
+	for _, a := range acts.Answers() {
+		if a.Kind == first.Kind {
+			next += ", " + d.desk.Command("decide", a.Word, first.String())
 			break
 		}
 	}
 	if len(l.Waiting) > 1 {
-		next += ", or lockkeeper decide walk"
+		next += ", or " + d.desk.Command("decide", "walk")
 	}
 	return next
 }

@@ -2,16 +2,15 @@ package cli
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/acts"
 )
 
 // planEdit makes a command one that changes the batches of a unit. The first word names
 // what it changes, like blog/posts/b1.
-func (d *decider) planEdit(cmd *cobra.Command, change func(ctx context.Context, unit, what string, args []string) (warnings []string, did string, err error)) *cobra.Command {
+func (d *decider) planEdit(cmd *cobra.Command, change func(ctx context.Context, unit, what string, args []string) (acts.Verdict, error)) *cobra.Command {
 	cmd.Long += `
 
 It is possible until the first batch begins, and takes back an approval: the plan
@@ -21,16 +20,7 @@ then waits for a new one.`
 		if err != nil {
 			return err
 		}
-		return d.deciding(cmd, func(ctx context.Context) error {
-			if _, err := d.unit(ctx, unit); err != nil {
-				return err
-			}
-			var v verdict
-			var did string
-			v.Warnings, did, err = change(ctx, unit, what, args[1:])
-			v.take(d.program, err, dossier.Ref{Kind: dossier.PlanKind, Unit: unit}, did)
-			return d.finish(ctx, v)
-		})
+		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return change(ctx, unit, what, args[1:]) })
 	}
 	return cmd
 }
@@ -42,9 +32,8 @@ func (d *decider) moveCommand() *cobra.Command {
 		Long:    "Put an item into another batch, which may then change the same files as well.",
 		Example: "  lockkeeper decide move blog/posts/i3 b2",
 		Args:    exactly(2, "an item and a batch"),
-	}, func(ctx context.Context, unit, item string, args []string) ([]string, string, error) {
-		warnings, err := d.book.MoveItem(ctx, unit, item, args[0], d.by.Name)
-		return warnings, "has item " + item + " in batch " + args[0], err
+	}, func(ctx context.Context, unit, item string, args []string) (acts.Verdict, error) {
+		return d.desk.MoveItem(ctx, unit, item, args[0], nil)
 	})
 }
 
@@ -55,9 +44,8 @@ func (d *decider) splitCommand() *cobra.Command {
 		Long:    "Take items out of a batch into a new one behind it, with the same files.",
 		Example: "  lockkeeper decide split blog/posts/b1 i3 i4",
 		Args:    atLeast(2, "a batch and items of it"),
-	}, func(ctx context.Context, unit, batch string, items []string) ([]string, string, error) {
-		warnings, err := d.book.SplitBatch(ctx, unit, batch, items, d.by.Name)
-		return warnings, "has " + strings.Join(items, ", ") + " of batch " + batch + " in a batch of their own", err
+	}, func(ctx context.Context, unit, batch string, items []string) (acts.Verdict, error) {
+		return d.desk.Split(ctx, unit, batch, items, nil)
 	})
 }
 
@@ -68,9 +56,8 @@ func (d *decider) mergeCommand() *cobra.Command {
 		Long:    "Put all of the second batch into the first.",
 		Example: "  lockkeeper decide merge blog/posts/b1 b2",
 		Args:    exactly(2, "two batches"),
-	}, func(ctx context.Context, unit, into string, args []string) ([]string, string, error) {
-		warnings, err := d.book.MergeBatches(ctx, unit, into, args[0], d.by.Name)
-		return warnings, "has all of batch " + args[0] + " in batch " + into, err
+	}, func(ctx context.Context, unit, into string, args []string) (acts.Verdict, error) {
+		return d.desk.Merge(ctx, unit, into, args[0], nil)
 	})
 }
 
@@ -81,11 +68,7 @@ func (d *decider) targetsCommand() *cobra.Command {
 		Long:    "Say which files a batch may change, in place of those that were planned: exact\npaths from the root, no directories.",
 		Example: "  lockkeeper decide targets blog/posts/b1 app/models/blog/post.rb test/models/blog/post_test.rb",
 		Args:    atLeast(2, "a batch and the files that it may change"),
-	}, func(ctx context.Context, unit, batch string, paths []string) ([]string, string, error) {
-		if err := d.a.CheckTargets(ctx, paths); err != nil {
-			return nil, "", err
-		}
-		warnings, err := d.book.SetTargets(ctx, unit, batch, paths, d.by.Name)
-		return warnings, "has batch " + batch + " change " + strings.Join(paths, ", "), err
+	}, func(ctx context.Context, unit, batch string, paths []string) (acts.Verdict, error) {
+		return d.desk.SetTargets(ctx, unit, batch, paths, nil)
 	})
 }

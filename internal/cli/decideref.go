@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"lockkeeper"
-	"lockkeeper/internal/config"
 	"lockkeeper/internal/dossier"
 )
 
@@ -43,18 +41,18 @@ func (d *decider) ref(ctx context.Context, words []string, of ...dossier.Kind) (
 			return ref, nil, err
 		}
 		if !slices.Contains(of, ref.Kind) {
-			return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "this is for a reference of the kind " + alternatives(of), Next: "lockkeeper decide show " + ref.String()}
+			return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "this is for a reference of the kind " + alternatives(of), Next: d.desk.Command("decide", "show", ref.String())}
 		}
-		_, err = d.unit(ctx, ref.Unit)
+		_, err = d.desk.Unit(ctx, ref.Unit)
 		return ref, rest, err
 	}
 	var found []dossier.Ref
 	for _, kind := range of {
 		ref, err := dossier.ParseRef(string(kind) + " " + text)
-		if err != nil || !slices.Contains(d.units, ref.Unit) {
+		if err != nil {
 			continue
 		}
-		there, err := d.has(ctx, ref)
+		there, err := d.desk.Has(ctx, ref)
 		if err != nil {
 			return ref, nil, err
 		}
@@ -64,34 +62,11 @@ func (d *decider) ref(ctx context.Context, words []string, of ...dossier.Kind) (
 	}
 	switch len(found) {
 	case 0:
-		return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "it names no " + alternatives(of) + " of the flow " + d.flow.Name, Next: "lockkeeper decide"}
+		return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "it names no " + alternatives(of) + " of the flow " + d.desk.Flow.Name, Next: d.desk.Command("decide")}
 	case 1:
 		return found[0], rest, nil
 	}
 	return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "it could be " + found[0].String() + " or " + found[1].String(), Next: "write " + found[0].String()}
-}
-
-// has reports whether there is what a reference names, whether it waits or not.
-func (d *decider) has(ctx context.Context, ref dossier.Ref) (there bool, err error) {
-	u, err := d.book.Unit(ctx, ref.Unit)
-	if err != nil {
-		return false, err
-	}
-	switch ref.Kind {
-	case dossier.TopicKind:
-		there = slices.ContainsFunc(u.Topics, func(t dossier.Topic) bool { return t.Slug == ref.Topic })
-	case dossier.ItemKind:
-		_, there = u.Item(ref.Item)
-	case dossier.PlanKind:
-		there = true
-	case dossier.ReviewKind:
-		_, there = u.Batch(ref.Batch)
-	case dossier.GapKind:
-		if b, ok := u.Batch(ref.Batch); ok {
-			there = ref.Gap <= len(b.Gaps())
-		}
-	}
-	return there, nil
 }
 
 // part splits a name of something in a unit, such as blog/posts/b1, at its last slash.
@@ -109,12 +84,4 @@ func alternatives(of []dossier.Kind) string {
 		names[i] = string(kind)
 	}
 	return strings.Join(names, " or ")
-}
-
-// didYouMean is the next step for somebody who mistyped a name.
-func didYouMean(typed string, known []string) string {
-	if near, ok := config.Nearest(typed, known); ok {
-		return "did you mean " + near + "?"
-	}
-	return "use one of " + cmp.Or(strings.Join(known, ", "), "those that lockkeeper run makes")
 }

@@ -2,17 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
-	"lockkeeper/internal/app"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/pipeline"
 )
 
 func (d *decider) addCommand() *cobra.Command {
@@ -26,16 +23,8 @@ planned. decide undo takes it away again.`,
 		Example: `  lockkeeper decide add blog/posts "Show the reading time" --impact low --effort low`,
 		Args:    exactly(2, "a unit and what is to be done"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
-				if _, err := d.unit(ctx, args[0]); err != nil {
-					return err
-				}
-				item.Description, item.Impact, item.Effort = args[1], flow.Level(impact), flow.Level(effort)
-				var v verdict
-				id, err := d.book.AddItem(ctx, args[0], item, d.by.Name)
-				v.take(d.program, err, dossier.Ref{Kind: dossier.ItemKind, Unit: args[0], Item: id}, "is added, and to be done")
-				return d.finish(ctx, v)
-			})
+			item.Description, item.Impact, item.Effort = args[1], flow.Level(impact), flow.Level(effort)
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return d.desk.AddItem(ctx, args[0], item) })
 		},
 	}
 	cmd.Flags().StringVar(&impact, "impact", "", "low, medium or high (default medium)")
@@ -59,52 +48,23 @@ while no batches are planned, else in the next run.`,
 			if len(args) > 2 {
 				return usage(cmd, "needs a unit and a description in quotes, or one name like blog/posts/i4")
 			}
-			return d.deciding(cmd, func(ctx context.Context) error { return d.reenable(ctx, args, undo) })
+			return d.act(cmd, func(ctx context.Context) (v acts.Verdict, err error) {
+				unit, description := args[0], strings.Join(args[1:], "")
+				if len(args) == 1 {
+					var item string
+					if unit, item, err = part(args[0]); err != nil {
+						return v, err
+					}
+					if description, err = d.desk.Words(ctx, unit, item); err != nil {
+						return v, err
+					}
+				}
+				return d.desk.Reenable(ctx, unit, description, undo)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let it not come up again after all")
 	return cmd
-}
-
-func (d *decider) reenable(ctx context.Context, args []string, undo bool) error {
-	unit, description := args[0], strings.Join(args[1:], "")
-	if len(args) == 1 {
-		name, item, err := part(args[0])
-		if err != nil {
-			return err
-		}
-		u, err := d.unit(ctx, name)
-		if err != nil {
-			return err
-		}
-		unit = name
-		for _, g := range u.Gone() {
-			if g.ID == item {
-				description = g.Description
-			}
-		}
-		if known, ok := u.Item(item); ok {
-			description = known.Description
-		}
-		if description == "" {
-			return &lockkeeper.InputError{Field: "item", Value: args[0], Reason: "nothing that was dropped has this id", Next: "lockkeeper decide show plan " + unit}
-		}
-	}
-	if _, err := d.unit(ctx, unit); err != nil {
-		return err
-	}
-	act, what := d.book.Reenable, "lets come up again"
-	if undo {
-		act, what = d.book.UndoReenable, "does not let come up again"
-	}
-	var v verdict
-	again, err := act(ctx, unit, description, d.by.Name)
-	what += fmt.Sprintf(" %q", description)
-	if !again {
-		what += ", in the next run"
-	}
-	v.take(d.program, err, dossier.Ref{Kind: dossier.PlanKind, Unit: unit}, what)
-	return d.finish(ctx, v)
 }
 
 func (d *decider) excludeCommand() *cobra.Command {
@@ -117,49 +77,17 @@ func (d *decider) excludeCommand() *cobra.Command {
 		Example: `  lockkeeper decide exclude blog/posts "Post Editor" --note "it is being rewritten"`,
 		Args:    exactly(2, "a controller and a screen"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if d.name == "" {
-				d.name = flow.Screens().Name // no other has screens
-			}
-			return d.deciding(cmd, func(ctx context.Context) error {
-				s, err := d.screen(args[0], args[1])
-				if err != nil {
-					return err
-				}
-				var v verdict
-				what := "does without screen " + s.Name
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
 				if undo {
-					what = "does not do without screen " + s.Name + " any more"
-					err = d.book.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.by.Name)
-				} else {
-					err = d.book.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, note, d.by.Name)
+					return d.desk.Include(ctx, args[0], args[1])
 				}
-				v.take(d.program, err, dossier.Ref{Kind: dossier.PlanKind, Unit: args[0]}, what)
-				return d.finish(ctx, v)
+				return d.desk.Exclude(ctx, args[0], args[1], note)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "include it again")
 	cmd.Flags().StringVar(&note, "note", "", "why")
 	return cmd
-}
-
-// screen finds a screen in the manifest.
-func (d *decider) screen(unit, name string) (s flow.ScreenEntry, err error) {
-	if d.flow.Name != flow.Screens().Name {
-		return s, &lockkeeper.InputError{Field: "flow", Value: d.flow.Name, Reason: "it has no screens", Next: "--flow screens"}
-	}
-	m, err := d.a.Manifest()
-	if err != nil {
-		return s, err
-	}
-	var known []string
-	for _, s := range m.Screens {
-		if s.Unit() == unit && s.Name == name {
-			return s, nil
-		}
-		known = append(known, s.ID())
-	}
-	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
 }
 
 func (d *decider) redoCommand() *cobra.Command {
@@ -173,17 +101,15 @@ cost once more. What landed is undone first, by lockkeeper undo.`,
   lockkeeper decide redo blog/posts/b1 apply`,
 		Args: exactly(2, "a unit or a batch, and a phase"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
-				var v verdict
-				ref := dossier.Ref{Kind: dossier.PlanKind, Unit: args[0]}
-				var err error
-				if slices.Contains(d.units, args[0]) {
-					err = d.book.Redo(ctx, args[0], args[1], d.by.Name)
-				} else if ref, _, err = d.ref(ctx, args[:1], dossier.ReviewKind); err == nil {
-					err = d.book.RedoBatch(ctx, ref.Unit, ref.Batch, args[1], d.by.Name)
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+				if slices.Contains(d.desk.Units, args[0]) {
+					return d.desk.Redo(ctx, args[0], args[1])
 				}
-				v.take(d.program, err, ref, "does the phase "+args[1]+" anew")
-				return d.finish(ctx, v)
+				ref, _, err := d.ref(ctx, args[:1], dossier.ReviewKind)
+				if err != nil {
+					return acts.Verdict{}, err
+				}
+				return d.desk.RedoBatch(ctx, ref.Unit, ref.Batch, args[1])
 			})
 		},
 	}
@@ -201,65 +127,9 @@ agent of that phase.`,
   lockkeeper decide retry blog/posts`,
 		Args: atLeast(1, "what is to be tried again"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
-				failed, err := d.failed(ctx, args)
-				if err != nil {
-					return err
-				}
-				q, err := d.a.Queue()
-				if err != nil {
-					return err
-				}
-				return d.retry(ctx, q, failed, note)
-			})
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return d.desk.Retry(ctx, args, note) })
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent should know")
 	return cmd
-}
-
-// failed finds what failed by names of units, or of parts of them.
-func (d *decider) failed(ctx context.Context, args []string) (list []pipeline.Failure, err error) {
-	all, err := d.a.Failures(ctx, d.flow.Name)
-	if err != nil {
-		return nil, err
-	}
-	var known []string
-	for _, f := range all {
-		known = append(known, f.Name())
-	}
-	for _, name := range args {
-		matches := slices.DeleteFunc(slices.Clone(all), func(f pipeline.Failure) bool { return f.Name() != name && f.Unit != name })
-		if len(matches) == 0 {
-			next := "lockkeeper decide"
-			if len(known) > 0 {
-				next = didYouMean(name, known)
-			}
-			return nil, &lockkeeper.InputError{Field: "name", Value: name, Reason: "nothing of this name has failed", Next: next}
-		}
-		list = append(list, matches...)
-	}
-	return list, nil
-}
-
-// retry puts failed work back into the queue. The note is left first, so that whoever
-// takes it up finds it.
-func (d *decider) retry(ctx context.Context, q *app.Queue, failed []pipeline.Failure, note string) error {
-	var v verdict
-	for _, f := range failed {
-		ref := dossier.Ref{Kind: dossier.PlanKind, Unit: f.Unit}
-		var err error
-		if note != "" {
-			n := dossier.Note{Phase: f.Phase, Text: note, By: d.by.Name}
-			if f.Kind == string(flow.BatchUnit) {
-				n.Batch = f.Part
-			}
-			err = d.book.AddNote(ctx, f.Unit, n)
-		}
-		if err == nil {
-			_, err = q.Retry(ctx, f.Item, d.actor())
-		}
-		v.take(d.program, err, ref, fmt.Sprintf("tries %s again, in the phase %s", f.Name(), f.Phase))
-	}
-	return d.finish(ctx, v)
 }

@@ -7,42 +7,33 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
 )
 
 // verb is a command that gives one answer to what is referred to.
-func (d *decider) verb(word, short, long, example string) (*cobra.Command, *saying) {
-	var s saying
+func (d *decider) verb(word, short, long, example string) (*cobra.Command, *acts.Saying) {
+	var s acts.Saying
 	cmd := &cobra.Command{
 		Use: word + " REF…", Short: short, Long: long, Example: example,
 		Args: atLeast(1, "references, as lockkeeper decide lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
-				refs, err := d.refs(ctx, args, kindsOf(word)...)
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+				refs, err := d.refs(ctx, args, acts.KindsOf(word)...)
 				if err != nil {
-					return err
+					return acts.Verdict{}, err
 				}
-				return d.reply(ctx, word, refs, s)
+				return d.desk.Give(ctx, word, refs, s)
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&s.notes, "note", nil, "what you want to say; can be repeated")
+	cmd.Flags().StringArrayVar(&s.Notes, "note", nil, "what you want to say; can be repeated")
 	return cmd, &s
-}
-
-// reply gives an answer and tells what came of it.
-func (d *decider) reply(ctx context.Context, word string, refs []dossier.Ref, s saying) error {
-	var v verdict
-	if err := d.give(ctx, word, refs, s, &v); err != nil {
-		return err
-	}
-	return d.finish(ctx, v)
 }
 
 // itemVerb is a verb for items, which can also be chosen by their ratings.
@@ -57,9 +48,6 @@ conditions: impact and effort, with >=, <= or =; all is every open item.`, examp
 	named := cmd.RunE
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if s.was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.was) {
-			return &lockkeeper.InputError{Field: "was", Value: s.was, Reason: "no decision", Next: "use todo, defer or reject"}
-		}
 		switch {
 		case where == "" && len(args) > 0:
 			return named(cmd, args)
@@ -73,46 +61,23 @@ conditions: impact and effort, with >=, <= or =; all is every open item.`, examp
 		if err != nil {
 			return err
 		}
-		return d.deciding(cmd, func(ctx context.Context) error {
-			refs, err := d.matching(ctx, policy)
+		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+			refs, err := d.desk.Matching(ctx, policy)
 			if err == nil && len(refs) == 0 {
-				err = &lockkeeper.RefusedError{Act: word, Reason: "no open item meets " + policy.String(), Next: "lockkeeper decide"}
+				err = &lockkeeper.RefusedError{Act: word, Reason: "no open item meets " + policy.String(), Next: d.desk.Command("decide")}
 			}
 			if err != nil {
-				return err
+				return acts.Verdict{}, err
 			}
 			only := *s
-			only.only = true // those that meet the conditions, and no others
-			return d.reply(ctx, word, refs, only)
+			only.Only = true // those that meet the conditions, and no others
+			return d.desk.Give(ctx, word, refs, only)
 		})
 	}
 	cmd.Flags().StringVar(&where, "where", "", "instead of references: open items that meet these `conditions`")
-	cmd.Flags().StringVar(&s.was, "was", "", "change a `decision` that was made: what it is now (todo, defer or reject)")
-	cmd.Flags().BoolVar(&s.only, "only-this", false, "leave items of other units that say the same")
+	cmd.Flags().StringVar(&s.Was, "was", "", "change a `decision` that was made: what it is now (todo, defer or reject)")
+	cmd.Flags().BoolVar(&s.Only, "only-this", false, "leave items of other units that say the same")
 	return cmd
-}
-
-// matching lists the open items that a policy names.
-func (d *decider) matching(ctx context.Context, policy dossier.Policy) (refs []dossier.Ref, err error) {
-	queue, err := d.book.Waiting(ctx, d.units)
-	if err != nil {
-		return nil, err
-	}
-	units := map[string]*dossier.Unit{}
-	for _, g := range queue {
-		if g.Ref.Kind != dossier.ItemKind {
-			continue
-		}
-		if units[g.Ref.Unit] == nil {
-			if units[g.Ref.Unit], err = d.book.Unit(ctx, g.Ref.Unit); err != nil {
-				return nil, err
-			}
-		}
-		if item, ok := units[g.Ref.Unit].Item(g.Ref.Item); ok && policy.Meets(item.Ready) {
-			refs = append(refs, g.Ref)
-		}
-	}
-	return refs, nil
 }
 
 func (d *decider) todoCommand() *cobra.Command {
@@ -170,17 +135,12 @@ landed is taken back by lockkeeper undo.`,
   lockkeeper decide undo plan blog/posts`,
 		Args: atLeast(1, "references"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
 				refs, err := d.refs(ctx, args, kinds()...)
 				if err != nil {
-					return err
+					return acts.Verdict{}, err
 				}
-				var v verdict
-				for _, r := range refs {
-					what, err := d.takeBack(ctx, r)
-					v.take(d.program, err, r, what)
-				}
-				return d.finish(ctx, v)
+				return d.desk.TakeBack(ctx, refs)
 			})
 		},
 	}
@@ -199,21 +159,21 @@ needs ANTHROPIC_API_KEY. Each topic has its own way.`,
   lockkeeper decide answer topic blog/posts/caching --api`,
 		Args: atLeast(1, "a topic"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.deciding(cmd, func(ctx context.Context) error {
+			return d.act(cmd, func(ctx context.Context) (v acts.Verdict, err error) {
 				topic, rest, err := d.ref(ctx, args, dossier.TopicKind)
 				switch {
 				case err != nil:
-					return err
+					return v, err
 				case len(rest) > 1 || api && len(rest) > 0:
-					return usage(cmd, "takes one topic, and either a file or --api")
+					return v, usage(cmd, "takes one topic, and either a file or --api")
 				case api:
-					return d.reply(ctx, "api", []dossier.Ref{topic}, saying{})
+					return d.desk.Give(ctx, "api", []dossier.Ref{topic}, acts.Saying{})
 				}
 				text, err := d.pasted(topic, rest)
 				if err != nil {
-					return err
+					return v, err
 				}
-				return d.reply(ctx, "answer", []dossier.Ref{topic}, saying{text: text})
+				return d.desk.Give(ctx, "answer", []dossier.Ref{topic}, acts.Saying{Text: text})
 			})
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
 )
 
@@ -33,7 +34,7 @@ can be said is shown each time; s skips, v shows all, u takes the last answer ba
 			}
 			return d.deciding(cmd, func(ctx context.Context) error {
 				if !isTerminal(d.In) || !isTerminal(d.Err) {
-					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: "lockkeeper decide, or lockkeeper decide edit"}
+					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: d.desk.Command("decide") + ", or " + d.desk.Command("decide", "edit")}
 				}
 				ctx, stop := interruptible(ctx)
 				defer stop()
@@ -65,7 +66,7 @@ const (
 func (d *decider) walk(ctx context.Context) error {
 	t := &trip{decider: d}
 	for {
-		queue, err := d.book.Waiting(ctx, d.units)
+		queue, err := d.desk.Waiting(ctx)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (d *decider) walk(ctx context.Context) error {
 
 // present shows a gate with what can be said to it.
 func (t *trip) present(g dossier.Gate) {
-	t.printSheet(t.Err, &sheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
+	t.printSheet(t.Err, &acts.Sheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
 }
 
 // stop waits for keys until the gate is answered or left. It says whether the walk goes on.
@@ -98,10 +99,10 @@ func (t *trip) stop(ctx context.Context, g dossier.Gate) (more bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		for _, a := range answers() {
-			if a.kind == g.Ref.Kind && a.key == key {
-				fmt.Fprintln(t.Err, a.word)
-				answered, err := t.answered(ctx, a, g.Ref)
+		for _, a := range acts.Answers() {
+			if a.Kind == g.Ref.Kind && a.Key == key {
+				fmt.Fprintln(t.Err, a.Word)
+				answered, err := t.answered(ctx, a, g)
 				if err != nil || answered {
 					return true, err
 				}
@@ -119,7 +120,7 @@ func (t *trip) stop(ctx context.Context, g dossier.Gate) (more bool, err error) 
 			return true, t.undo(ctx)
 		case keyShow:
 			fmt.Fprintln(t.Err, "show")
-			s, err := t.sheet(ctx, g.Ref)
+			s, err := t.desk.Sheet(ctx, g.Ref)
 			if err != nil {
 				return false, err
 			}
@@ -138,9 +139,9 @@ func (t *trip) stop(ctx context.Context, g dossier.Gate) (more bool, err error) 
 // offer lists the words that can be said to a gate, each with its key.
 func (t *trip) offer(g dossier.Gate) string {
 	var list []string
-	for _, a := range answers() {
-		if a.kind == g.Ref.Kind && a.key != 0 {
-			list = append(list, string(a.key)+" "+a.word)
+	for _, a := range acts.Answers() {
+		if a.Kind == g.Ref.Kind && a.Key != 0 {
+			list = append(list, string(a.Key)+" "+a.Word)
 		}
 	}
 	return strings.Join(append(list, "s skip", "v show", "u undo", "q quit"), ", ")
@@ -148,45 +149,48 @@ func (t *trip) offer(g dossier.Gate) string {
 
 func (t *trip) help(g dossier.Gate) {
 	fmt.Fprintln(t.Err)
-	for _, a := range answers() {
-		if a.kind == g.Ref.Kind && a.key != 0 {
-			fmt.Fprintf(t.Err, "  %c  %s: %s\n", a.key, a.word, a.means)
+	for _, a := range acts.Answers() {
+		if a.Kind == g.Ref.Kind && a.Key != 0 {
+			fmt.Fprintf(t.Err, "  %c  %s: %s\n", a.Key, a.Word, a.Means)
 		}
 	}
 	fmt.Fprint(t.Err, "  s  skip: leave it for now\n  v  show: all that is known, with the diff\n  u  undo: take the last answer back\n  q  quit: all answers so far count\n")
 }
 
-// answered gives an answer. One that is refused is told, and another can be given.
-func (t *trip) answered(ctx context.Context, a answer, ref dossier.Ref) (bool, error) {
-	var s saying
-	if a.asks != "" {
-		fmt.Fprintf(t.Err, "Say %s (nothing: leave it): ", a.asks)
+// answered gives an answer to what was shown. One that is refused is told, and another
+// can be given.
+func (t *trip) answered(ctx context.Context, a acts.Answer, g dossier.Gate) (bool, error) {
+	s := acts.Saying{Seen: acts.Seen{g.Ref: g.Version}}
+	if a.Asks != "" {
+		fmt.Fprintf(t.Err, "Say %s (nothing: leave it): ", a.Asks)
 		line, err := t.line(ctx)
 		if err != nil || strings.TrimSpace(line) == "" {
 			return false, err
 		}
-		s.notes = []string{strings.TrimSpace(line)}
+		s.Notes = []string{strings.TrimSpace(line)}
 	}
-	var v verdict
-	a.give(t.decider, ctx, []dossier.Ref{ref}, s, &v)
-	return t.settle(ctx, v)
+	v, err := t.desk.Give(ctx, a.Word, []dossier.Ref{g.Ref}, s)
+	if err != nil {
+		return false, err
+	}
+	refs := t.settle(v)
+	if len(refs) > 0 {
+		t.given = append(t.given, refs)
+	}
+	stale := slices.ContainsFunc(v.Refused, func(err error) bool { return errors.As(err, new(*dossier.StaleError)) })
+	return len(refs) > 0 || stale, nil // what is there now is shown next
 }
 
-// settle tells what came of an answer, and remembers it.
-func (t *trip) settle(ctx context.Context, v verdict) (bool, error) {
-	for _, err := range v.errs {
+// settle tells what came of an act, and lists what it was done to.
+func (t *trip) settle(v acts.Verdict) (refs []dossier.Ref) {
+	for _, err := range v.Refused {
 		t.say(err.Error())
 	}
-	if len(v.Done) == 0 {
-		return false, nil
-	}
-	var refs []dossier.Ref
 	for _, one := range v.Done {
-		fmt.Fprintf(t.Err, "%s %s\n", clean(one.Ref.String()), clean(one.What))
+		fmt.Fprintln(t.Err, sentence(one))
 		refs = append(refs, one.Ref)
 	}
-	t.given = append(t.given, refs)
-	return true, t.tell(ctx, v.Done)
+	return refs
 }
 
 // undo takes the last answer back.
@@ -197,15 +201,8 @@ func (t *trip) undo(ctx context.Context) error {
 	}
 	last := t.given[len(t.given)-1]
 	t.given = t.given[:len(t.given)-1]
-	var v verdict
-	for _, r := range last {
-		what, err := t.takeBack(ctx, r)
-		v.take(t.program, err, r, what)
-	}
-	_, err := t.settle(ctx, v)
-	if err == nil && len(v.Done) > 0 {
-		t.given = t.given[:len(t.given)-1] // it was no answer
-	}
+	v, err := t.desk.TakeBack(ctx, last)
+	t.settle(v)
 	return err
 }
 
@@ -219,12 +216,9 @@ func (t *trip) end(ctx context.Context, why string) error {
 		answered += len(refs)
 	}
 	fmt.Fprintf(t.Out, "%d answered, %d skipped\n", answered, skipped)
-	var v verdict
-	if err := t.lookAfter(ctx, &v); err != nil {
-		return err
-	}
-	t.advise(v.next())
-	return nil
+	v, err := t.desk.Look(ctx)
+	t.advise(t.next(v))
+	return err
 }
 
 // key waits for one key. The terminal is as it was when it returns.

@@ -25,8 +25,8 @@ import (
 )
 
 type demoOptions struct {
-	keep, fast, whole, claude, yes bool
-	budget                         float64
+	keep, fast, whole, claude, yes, noUI bool
+	budget                               dollars
 }
 
 func (p *program) demoCommand() *cobra.Command {
@@ -69,7 +69,9 @@ The exit code is 0 if all went as it should and nothing collided.`,
 	f.BoolVar(&o.whole, "diff", false, "show the whole diff")
 	f.BoolVar(&o.fast, "fast", false, "scripted agents do not take their time")
 	f.BoolVar(&o.claude, "claude", false, "let the real claude do the work, which costs money")
-	f.Float64Var(&o.budget, "budget", 5, "with --claude: the `dollars` that may be spent")
+	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")
+	o.budget = 5
+	f.Var(&o.budget, "budget", "with --claude: the `dollars` that may be spent")
 	f.BoolVar(&o.yes, "yes", false, "with --claude: do not ask")
 	return cmd
 }
@@ -119,29 +121,48 @@ func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
 	if err := w.prepare(ctx); err != nil {
 		return err
 	}
-	for _, step := range w.steps() {
-		if err := step(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	return w.withUI(ctx, func() error {
+		for _, step := range w.steps() {
+			if err := step(ctx); err != nil {
+				return err
+			}
+			if w.Out.err != nil { // nobody looks any more
+				return w.Out.err
+			}
+		}
+		return nil
+	})
+}
+
+// withUI runs body with the dashboard of the application served beside it.
+func (w *walk) withUI(ctx context.Context, body func() error) error {
+	if w.opt.noUI || w.json {
+		return body()
+	}
+	return w.inside(ctx, func(a *app.App) error {
+		own, io := *w.program, *w.IO
+		io.Env = w.env
+		own.IO = &io
+		b, err := own.serveBeside(ctx, a)
+		if err != nil {
 			return err
 		}
-		if w.Out.err != nil { // nobody looks any more
-			return w.Out.err
-		}
-	}
-	return nil
+		return errors.Join(b.announce(ctx, &own), body(), b.Close())
+	})
 }
 
 func (w *walk) steps() []func(context.Context) error {
 	if w.opt.claude {
-		return []func(context.Context) error{w.begin, w.payRun, w.refused, w.sum}
+		return []func(context.Context) error{w.payRun, w.refused, w.sum}
 	}
-	return []func(context.Context) error{w.begin, w.crash, w.remains, w.answer, w.goOn, w.refused, w.sum}
+	return []func(context.Context) error{w.crash, w.remains, w.answer, w.goOn, w.refused, w.sum}
 }
 
 // mayPay asks before money is spent.
 func (p *program) mayPay(o demoOptions) error {
-	if o.budget <= 0 {
-		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(o.budget), Reason: "not a sum of money", Next: "give the dollars that may be spent, such as 5"}
-	}
 	if _, err := exec.LookPath("claude"); err != nil {
 		return &lockkeeper.InputError{Field: "claude", Reason: "there is no program claude in PATH", Next: "install Claude Code and sign in, or leave --claude out"}
 	}
@@ -326,7 +347,7 @@ func (c *conductor) failure(reason string) error {
 
 // conduct starts a run.
 func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) {
-	cmd := w.command(ctx, append([]string{"run"}, args...)...)
+	cmd := w.command(ctx, append(append([]string{"run"}, args...), "--no-ui")...)
 	// Ctrl-C at the terminal is for the demonstration, which ends the run as hard as a
 	// crash would: nothing of it is wanted any more.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

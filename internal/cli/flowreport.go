@@ -24,17 +24,21 @@ be tested again, and how the time was used. It reads what is kept, and changes
 nothing.`,
 		Example: `  lockkeeper report
   lockkeeper report --flow screens -o report.md
+  lockkeeper report -o - > report.md
   lockkeeper report --json | jq .cost.usd`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("output") && file == "" {
 				return &lockkeeper.InputError{Field: "output", Value: file, Reason: "empty", Next: "name a file, or leave it out"}
 			}
+			if file == "-" {
+				file = ""
+			}
 			return p.with(cmd.Context(), func(a *app.App) error { return p.flowReport(cmd.Context(), a, name, file) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "flow", "", "the `flow`: controllers, screens or tasks (default: the one that ran last)")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to this `file`")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to this `file`; -: to standard output")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,9 +67,12 @@ func (p *program) force(ctx context.Context, a *app.App, id, reason string) erro
 // person is who sits at the terminal, by the name they are logged in with.
 func (p *program) person() lockkeeper.Actor {
 	name := fmt.Sprintf("uid %d", os.Getuid())
+	if account, err := user.Current(); err == nil && account.Username != "" {
+		name = account.Username
+	}
 	for _, variable := range []string{"USER", "LOGNAME"} {
-		if user, _ := p.lookup(variable); user != "" {
-			name = user
+		if login, _ := p.lookup(variable); login != "" {
+			name = login
 		}
 	}
 	if tty := process.Terminal(); tty != "" {

@@ -95,6 +95,6 @@ func (p *program) showInit(done *app.InitResult) error {
 	if len(done.Allowed) > 0 {
 		fmt.Fprintf(p.Out, "the gate may write to: %s, of which nothing exists here; change gate.allowed_write_paths in %s\n", clean(strings.Join(done.Allowed, ", ")), config.FileName)
 	}
-	p.advise("lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND and lockkeeper job work")
+	p.advise("lockkeeper run, whose --help shows a plan for agents, or lockkeeper lock exec --write PATH -- COMMAND")
 	return nil
 }

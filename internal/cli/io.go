@@ -56,10 +56,13 @@ func (io *IO) colours(f file) bool {
 	if never, _ := io.lookup("NO_COLOR"); never != "" {
 		return false
 	}
-	if kind, _ := io.lookup("TERM"); kind == "dumb" {
-		return false
-	}
-	return isTerminal(f)
+	return io.obeys(f)
+}
+
+// obeys reports whether f is a terminal that does what escape sequences say.
+func (io *IO) obeys(f file) bool {
+	kind, _ := io.lookup("TERM")
+	return kind != "dumb" && isTerminal(f)
 }
 
 // window is how many columns and rows f shows; 0 when it is no terminal. One that does

@@ -10,6 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/view"
 	"lockkeeper/sched"
 )
 
@@ -37,7 +38,7 @@ type board struct {
 }
 
 func newBoard(p *program, a *app.App, q *app.Queue) *board {
-	return &board{p: p, a: a, q: q, live: !p.json && isTerminal(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
+	return &board{p: p, a: a, q: q, live: !p.json && p.obeys(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
 		began: p.Now(), running: map[string]time.Time{}, failed: map[string]*lockkeeper.Item{}}
 }
 
@@ -131,7 +132,7 @@ func (b *board) failedElsewhere(ctx context.Context) ([]*lockkeeper.Item, error)
 		for _, ev := range page {
 			b.seen = ev.Seq
 			if ev.Kind == lockkeeper.EventFailed {
-				ids = append(ids, itemOf(ev))
+				ids = append(ids, view.ItemOf(ev))
 			}
 		}
 		if len(page) < pageSize {

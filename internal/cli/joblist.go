@@ -206,7 +206,7 @@ func watchEnd(ctx context.Context, err error) error {
 // showChanged shows the list anew to a person, and to a program what was not shown so
 // before.
 func (p *program) showChanged(list []listedItem, shown map[string]string) error {
-	if !p.json && isTerminal(p.Out) {
+	if !p.json && p.obeys(p.Out) {
 		_, rows := window(p.Out)
 		room := max(1, rows-3) // but for the heads, what is left out, and the cursor
 		fmt.Fprint(p.Out, home)

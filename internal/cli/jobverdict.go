@@ -31,7 +31,7 @@ func (b *board) end(ctx context.Context, untilEmpty bool) error {
 	close(b.quit)
 	b.loop.Wait()
 	b.live = false // what follows stays
-	if isTerminal(b.p.Out) && !b.p.json {
+	if b.p.obeys(b.p.Out) && !b.p.json {
 		fmt.Fprint(b.p.Out, again)
 	}
 	out, err := b.reckon(ctx, untilEmpty)

@@ -3,10 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/app"
 )
 
 // report shows an error once, on the way out.
@@ -91,44 +91,10 @@ func (p *program) conditions(list []lockkeeper.Condition) {
 
 // facts is an error as JSON: its class, its message and what is known.
 func (p *program) facts(err error) map[string]any {
-	out := map[string]any{"error": lockkeeper.CodeOf(err), "message": err.Error()}
-	var (
-		blocked   *lockkeeper.BlockedError
-		timeout   *lockkeeper.LockTimeoutError
-		over      *lockkeeper.OverLockError
-		violation *lockkeeper.LockViolationError
-		notHeld   *lockkeeper.NotHeldError
-		input     *lockkeeper.InputError
-		refused   *lockkeeper.RefusedError
-		store     *lockkeeper.StoreError
-	)
-	switch {
-	case errors.As(err, &blocked):
-		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, listOf(blocked.Conflicts), blocked.Truncated
+	out := app.Facts(err)
+	out["error"], out["message"] = lockkeeper.CodeOf(err), err.Error()
+	if code := lockkeeper.CodeOf(err); code == lockkeeper.CodeBlocked || code == lockkeeper.CodeTimeout {
 		out["reasons"] = p.purposes
-	case errors.As(err, &timeout):
-		out["holder"], out["conflicts"], out["reasons"] = timeout.Holder, listOf(timeout.Conflicts), p.purposes
-		out["waited_seconds"], out["attempts"] = timeout.Waited.Seconds(), timeout.Attempts
-	case errors.As(err, &over):
-		out["holder"], out["path"], out["policy"] = over.Holder, over.Path, over.Policy
-	case errors.As(err, &violation):
-		maps.Copy(out, violationFacts(violation))
-		list := []map[string]any{}
-		for _, v := range violations(err) {
-			list = append(list, violationFacts(v))
-		}
-		out["violations"] = list
-	case errors.As(err, &notHeld):
-		out["grant_id"], out["reason"], out["next"] = notHeld.GrantID, notHeld.Reason, notHeld.Next
-	case errors.As(err, &input):
-		out["field"], out["value"], out["reason"], out["next"] = input.Field, input.Value, input.Reason, input.Next
-	case errors.As(err, &refused):
-		out["act"], out["reason"], out["next"] = refused.Act, refused.Reason, refused.Next
-		if len(refused.Conditions) > 0 {
-			out["conditions"] = refused.Conditions
-		}
-	case errors.As(err, &store):
-		out["store"], out["reason"], out["next"] = store.Store, store.Reason, store.Next
 	}
 	return out
 }

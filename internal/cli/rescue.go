@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/view"
 	"lockkeeper/rescue"
 )
 
@@ -64,12 +65,7 @@ type entry struct {
 	Mode string `json:"mode"` // empty: those that are there
 }
 
-func entryOf(e rescue.Entry) entry {
-	if e.Mode == 0 {
-		return entry{Entry: e}
-	}
-	return entry{e, fmt.Sprintf("%04o", e.Mode.Perm())}
-}
+func entryOf(e rescue.Entry) entry { return entry{e, view.ModeOf(e)} }
 
 func entriesOf(list []rescue.Entry) []entry {
 	out := make([]entry, len(list))
@@ -83,17 +79,9 @@ func entriesOf(list []rescue.Entry) []entry {
 func rescued(list []entry, now time.Time) *table {
 	t := &table{heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, wide: 6}
 	for _, e := range list {
-		t.add(e.ID, span(now.Sub(e.At)), wanted(e.Entry), clean(e.Path), clean(e.Holder), size(e.Entry), clean(e.Reason))
+		t.add(e.ID, span(now.Sub(e.At)), view.WhatIsKept(e.Entry), clean(e.Path), clean(e.Holder), size(e.Entry), clean(e.Reason))
 	}
 	return t
-}
-
-// wanted is what an entry is, in a word or two.
-func wanted(e rescue.Entry) string {
-	if e.Kind == rescue.Gap && e.Delete {
-		return "gap, a deletion"
-	}
-	return e.Kind
 }
 
 // size is how much content an entry has.

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/view"
 	"lockkeeper/rescue"
 )
 
@@ -37,7 +38,7 @@ func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, wanted(e), clean(e.Path), size(e), clean(e.Holder))
+	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.WhatIsKept(e), clean(e.Path), size(e), clean(e.Holder))
 	if !yes {
 		err := p.confirm("rescue drop", "This drops "+what+", for good.", "drop")
 		var refused *lockkeeper.RefusedError

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
-	"lockkeeper/rescue"
 )
 
 type rescueLandOptions struct {
@@ -41,24 +38,8 @@ aside is not landed, but moved back by hand.`,
 }
 
 func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescueLandOptions) error {
-	e, err := a.Shelf().Get(id)
+	e, l, err := acts.LandRescued(cmd.Context(), a, id, o.ontoCurrent, p.holding(cmd, a, o.ownLock))
 	if err != nil {
-		return err
-	}
-	switch e.Kind {
-	case rescue.Damaged:
-		return &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: e.Reason, Next: "lockkeeper rescue show " + id}
-	case rescue.Whole:
-		return &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is no file but a directory, or something odd, that was moved aside as it is, and the gate lands files only",
-			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
-	}
-	var l *lockkeeper.Landing
-	err = p.under(cmd, a, "land rescued "+id, o.ownLock, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
-		l, err = a.LandRescued(ctx, grant, e, o.ontoCurrent)
-		return err
-	})
-	if err != nil {
-		staysKept(err, id)
 		return err
 	}
 	seq := uint64(0)
@@ -75,21 +56,4 @@ func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescue
 		p.advise(undoStep(seq, o.grant))
 	}
 	return err
-}
-
-// staysKept says of refusals that what is kept is so still, under the same id.
-func staysKept(err error, id string) {
-	for _, part := range app.Parts(err) {
-		var v *lockkeeper.LockViolationError
-		var input *lockkeeper.InputError
-		next := "it stays kept: lockkeeper rescue show " + id
-		switch {
-		case errors.As(part, &v) && v.Check == "base":
-			v.Next = "lockkeeper rescue show " + id + ", then lockkeeper rescue land --onto-current " + id
-		case errors.As(part, &v):
-			v.Next = next
-		case errors.As(part, &input) && input.Field == "path":
-			input.Next = next
-		}
-	}
 }

@@ -26,11 +26,12 @@ type runOptions struct {
 	auto               string
 	policy             *dossier.Policy
 	slots              int
-	usd                float64
+	usd                dollars
 	tokens             int64
 	branch             string
 	retry, wait, fresh bool
-	dry                bool
+	dry, noUI          bool
+	conducting         []string // the flags that were given which only tell whoever conducts what to do
 }
 
 func (p *program) runCommand() *cobra.Command {
@@ -42,7 +43,13 @@ func (p *program) runCommand() *cobra.Command {
 to tested changes, screens does so from a manifest of screens, and tasks does what
 the prompts of a plan file say. Agents work in copies of the codebase; what they
 change is tested there and lands through the gate, under locks on the files that
-were declared, so that nobody writes over anybody else.
+were declared, so that nobody writes over anybody else. A plan file:
+
+  tests: [make test]
+  tasks:
+    - name: rate-limit
+      prompt: Limit sign-ins to five a minute.
+      writes: [app/controllers/sessions_controller.rb]
 
 It ends when nothing is left that goes on by itself: then people may be needed, see
 lockkeeper decide. What was done is kept, so the same command goes on where the last
@@ -53,12 +60,13 @@ Ctrl-C lets what runs finish and starts nothing new; once more, a second or more
 later, ends what runs, which goes back to the queue.
 
 The exit code is 0 when all is complete or only people are needed, 1 when something
-failed, and 7 when the budget is used up. With --json each line is an object, the
-last one says how far it came.`,
+failed or whoever conducted it died, and 7 when the budget is used up. With --json
+each line is an object, the last one says how far it came.`,
 		Example: `  lockkeeper run
   lockkeeper run --dry-run
   lockkeeper run --flow screens --slots 4 --budget 20
   lockkeeper run --plan tasks.yaml
+  lockkeeper run --plan tasks.yaml --only rate-limit
   lockkeeper run --only blog/posts --auto-decide "impact>=medium,topics=reject"
   lockkeeper run --retry`,
 		Args: exactly(0, "no arguments"),
@@ -74,15 +82,16 @@ last one says how far it came.`,
 	f := cmd.Flags()
 	f.StringVar(&o.flow, "flow", "", "the `flow`: controllers, screens or tasks (default: the one under way, else controllers)")
 	f.StringVar(&o.plan, "plan", "", "the `file` with the tasks of the flow tasks")
-	f.StringArrayVar(&o.only, "only", nil, "only this `unit`, such as blog/posts; repeatable")
+	f.StringArrayVar(&o.only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
 	f.StringVar(&o.auto, "auto-decide", "", "decide by this `policy` in place of a person: all, none, or such as impact>=medium,topics=reject")
 	f.IntVar(&o.slots, "slots", 0, "so many `agents` at once (default: max_claude_concurrency)")
-	f.Float64Var(&o.usd, "budget", 0, "`dollars` that the run may spend, with what it has spent before (default: run.budget_usd)")
+	f.Var(&o.usd, "budget", "`dollars` that the run may spend, with what it has spent before (default: run.budget_usd)")
 	f.Int64Var(&o.tokens, "tokens", 0, "tokens that the run may spend, with what it has spent before (default: run.budget_tokens)")
 	f.StringVar(&o.branch, "branch", "", "the `branch` to work on (default: run.branch, else the present one)")
 	f.BoolVar(&o.retry, "retry", false, "try again what failed before")
 	f.BoolVar(&o.wait, "wait", false, "do not end while people are needed")
 	f.BoolVar(&o.fresh, "new", false, "begin a new run, with a budget of its own")
+	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")
 	f.BoolVar(&o.dry, "dry-run", false, "show what would be done, and change nothing")
 	return cmd
 }
@@ -96,12 +105,15 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 	switch {
 	case given("slots") && (o.slots < 1 || o.slots > mostSlots):
 		return wrong("slots", o.slots, fmt.Sprintf("out of range, must be 1 to %d", mostSlots), "say how many agents may work at once")
-	case given("budget") && !(o.usd > 0 && o.usd <= 1e6):
-		return wrong("budget", o.usd, "out of range", "give dollars, such as 20, or leave it out")
 	case given("tokens") && o.tokens < 1:
 		return wrong("tokens", o.tokens, "out of range", "give a number such as 5000000, or leave it out")
 	case given("plan") && o.plan == "":
 		return wrong("plan", o.plan, "empty", "name a file with tasks")
+	}
+	for _, name := range []string{"auto-decide", "slots", "budget", "tokens", "branch", "retry", "wait"} {
+		if given(name) {
+			o.conducting = append(o.conducting, "--"+name)
+		}
 	}
 	if !given("auto-decide") {
 		return nil
@@ -141,14 +153,17 @@ func (r *flowRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.a.CheckRun(ctx, r.options(), seen); err != nil {
 		return err
 	}
 	holder, err := process.Holder()
 	if err != nil {
 		return err
 	}
-	lease, err := r.a.Conduct(ctx, holder)
+	r.board = newRunBoard(r)
+	o := r.options()
+	o.Tell = r.board.hear
+	lead, err := r.a.Lead(ctx, holder, o)
 	var taken *lockkeeper.BlockedError
 	if errors.As(err, &taken) {
 		return r.join(ctx, taken.Conflicts[0])
@@ -156,39 +171,12 @@ func (r *flowRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	defer context.AfterFunc(lease.Context(), func() {
-		end(fmt.Errorf("the lease of the conductor is lost: %w", context.Cause(lease.Context())))
-	})()
-	err = r.conduct(ctx, end)
-	return errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
-}
-
-// begin checks what only somebody needs who conducts.
-func (r *flowRun) begin(ctx context.Context) error {
-	if err := r.a.CheckAgent(); err != nil {
-		return err
-	}
-	if c := r.a.Config; (r.o.usd > 0 || c.Run.BudgetUSD > 0) && c.Agent.Name != "claude" && r.o.tokens == 0 && c.Run.BudgetTokens == 0 {
-		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(max(r.o.usd, float64(c.Run.BudgetUSD))), Reason: "the agent " + c.Agent.Name + " does not say what its calls cost, so money cannot be limited",
-			Next: "limit the tokens with --tokens, where it counts them, or leave the budget out"}
-	}
-	if r.flow.Name != flow.Tasks().Name || r.o.plan != "" {
-		return nil
-	}
-	if conducts, err := r.a.Conducted(ctx); conducts || err != nil {
-		return err
-	}
-	if last, err := r.a.CurrentRun(); err != nil || last != nil && last.Plan != "" {
-		return err
-	}
-	return &lockkeeper.InputError{Field: "plan", Reason: "the flow tasks needs one, also to go on", Next: "lockkeeper run --plan tasks.yaml"}
+	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, lead) }), lead.Close(ctx))
 }
 
 func (r *flowRun) options() app.FlowOptions {
 	o := r.o
-	return app.FlowOptions{Flow: r.flow.Name, Plan: o.plan, Slots: o.slots, USD: o.usd, Tokens: o.tokens, Branch: o.branch, New: o.fresh, Env: r.Env, By: r.actor()}
+	return app.FlowOptions{Flow: r.flow.Name, Plan: o.plan, Slots: o.slots, USD: float64(o.usd), Tokens: o.tokens, Branch: o.branch, New: o.fresh, Env: r.Env, By: r.actor()}
 }
 
 // survey makes a pipeline that only looks.
@@ -202,20 +190,15 @@ func (r *flowRun) survey(ctx context.Context) (*pipeline.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return seen, seen.Survey(r.o.only)
+	return seen, seen.Survey(ctx, r.o.only)
 }
 
 // conduct runs the flow until nothing goes on by itself, or somebody ends it.
-func (r *flowRun) conduct(ctx context.Context, end context.CancelCauseFunc) error {
+func (r *flowRun) conduct(ctx context.Context, lead *app.Lead) error {
 	came, forget := endings()
 	defer forget()
-	r.board = newRunBoard(r)
-	o := r.options()
-	o.Tell = r.board.hear
-	run, err := r.a.Pipeline(ctx, o)
-	if err != nil {
-		return err
-	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	r.o.fresh = false // from here on it is the one under way
 	seen, err := r.survey(ctx)
 	if err != nil {
@@ -232,7 +215,7 @@ func (r *flowRun) conduct(ctx context.Context, end context.CancelCauseFunc) erro
 	}
 	over := make(chan ending, 1)
 	go func() {
-		out, err := run.Run(ctx, pipeline.RunOptions{Only: r.o.only, Auto: r.o.policy, By: r.person().Name, Wait: r.o.wait, Retry: r.o.retry, Stop: stop})
+		out, err := lead.Run(ctx, pipeline.RunOptions{Only: r.o.only, Auto: r.o.policy, By: r.person().Name, Wait: r.o.wait, Retry: r.o.retry, Stop: stop})
 		over <- ending{out, err}
 	}()
 	var by syscall.Signal
@@ -253,7 +236,7 @@ func (r *flowRun) conduct(ctx context.Context, end context.CancelCauseFunc) erro
 	if cause := context.Cause(ctx); cause != nil && by == 0 {
 		return cause
 	}
-	return r.conclude(context.WithoutCancel(ctx), run, e.out, by)
+	return r.conclude(context.WithoutCancel(ctx), e.out, by)
 }
 
 // errEnded is the cause of a run that was ended by a signal.
@@ -280,8 +263,11 @@ func (r *flowRun) interrupted(s os.Signal, asked time.Time, stop chan struct{}, 
 	return s.(syscall.Signal), asked
 }
 
-// again is the command that goes on.
-func (r *flowRun) again(flags ...string) string {
+// again is the command that goes on with the same.
+func (r *flowRun) again(flags ...string) string { return r.command(r.o.only, flags...) }
+
+// command is the command that goes on, with some units or, without any, with all.
+func (r *flowRun) command(only []string, flags ...string) string {
 	words := []string{"lockkeeper", "run"}
 	switch {
 	case r.o.plan != "":
@@ -289,14 +275,14 @@ func (r *flowRun) again(flags ...string) string {
 	case r.flow.Name != flow.Controllers().Name:
 		words = append(words, "--flow", r.flow.Name)
 	}
-	for _, unit := range r.o.only {
+	for _, unit := range only {
 		words = append(words, "--only", unit)
 	}
 	if r.o.auto != "" {
 		words = append(words, "--auto-decide", r.o.auto)
 	}
 	if r.o.usd > 0 && !slices.Contains(flags, "--budget") {
-		words = append(words, "--budget", fmt.Sprint(r.o.usd))
+		words = append(words, "--budget", r.o.usd.String())
 	}
 	return typed(append(words, flags...))
 }

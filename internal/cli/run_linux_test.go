@@ -55,7 +55,7 @@ func TestRunOnATerminal(t *testing.T) {
 	}
 	shown := d.sees("controllers: 1 of 1 unit complete, 0 failed; 6 files in 3 batches landed, 0 gaps; ")
 	for _, want := range []string{"flow controllers: 1 unit: blog/posts\r\n", ", 2 at once; sandbox: ", "budget: $9.00, $0.00 spent so far",
-		"; agents ", "/2, tests ", " of $9.00", "  blog/posts  ■▶··········  ", "A\r\x1b[J", "blog/posts/b3 landed: 1 files"} {
+		"; agents ", "/2, tests ", " of $9.00", "  blog/posts  ■▶··········  ", "A\r\x1b[J", "blog/posts/b3 landed: 1 file,"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the terminal never showed %q:\n%q", want, shown)
 		}
@@ -66,5 +66,18 @@ func TestRunOnATerminal(t *testing.T) {
 	_, last, _ := strings.Cut(shown, "controllers: 1 of 1 unit")
 	if strings.Contains(last, "\x1b") {
 		t.Errorf("after the end something was drawn: %q", last)
+	}
+}
+
+// A terminal that knows no escape sequences gets none: lines, as a program does.
+func TestRunOnADumbTerminal(t *testing.T) {
+	d := sampleDesk(t)
+	io := &cli.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "TERM=dumb"), Now: time.Now}
+	if code := cli.Main(context.Background(), io, []string{"run", "--only", "blog/posts"}); code != 0 {
+		t.Fatalf("ended with %d:\n%s", code, d.sees(""))
+	}
+	shown := d.sees("next: lockkeeper decide")
+	if _, run, _ := strings.Cut(shown, "flow controllers"); strings.Contains(run, "\x1b") || !strings.Contains(run, " blog/posts analyze started\r\n") {
+		t.Errorf("%q", run)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,7 @@ type runBoard struct {
 const recentShown = 4
 
 func newRunBoard(r *flowRun) *runBoard {
-	return &runBoard{r: r, live: !r.json && isTerminal(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
+	return &runBoard{r: r, live: !r.json && r.obeys(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
 }
 
 // begin keeps the picture current, until end.
@@ -121,6 +122,8 @@ func (b *runBoard) note(n pipeline.News) {
 	case n.Unit == "":
 	case n.Kind == pipeline.NewsStarted:
 		b.agents[who] = true
+	case n.Kind == pipeline.NewsRed:
+		delete(b.agents, who)
 	case n.Kind == pipeline.NewsDone:
 		if delete(b.agents, who); b.paused {
 			b.finished = append(b.finished, who)
@@ -168,10 +171,11 @@ func newsLine(n pipeline.News) string {
 	if name := workName(n.Unit, n.Batch); name != "" {
 		words = append(words, clean(name))
 	}
-	if n.Phase != "" && n.Kind != pipeline.NewsLanded {
+	if n.Phase != "" && n.Kind != pipeline.NewsLanded && n.Kind != pipeline.NewsUndone {
 		words = append(words, clean(n.Phase))
 	}
-	what := map[pipeline.NewsKind]string{pipeline.NewsRun: "", pipeline.NewsAgain: "", pipeline.NewsPerson: "needs a person"}
+	what := map[pipeline.NewsKind]string{pipeline.NewsRun: "", pipeline.NewsAgain: "", pipeline.NewsPerson: "needs a person",
+		pipeline.NewsRed: "did not pass", pipeline.NewsUndone: "taken back"}
 	word, ok := what[n.Kind]
 	if !ok {
 		word = string(n.Kind)
@@ -276,8 +280,5 @@ func (r *flowRun) limits() map[string]int {
 
 // budget is the dollars that the run may spend; 0: no limit.
 func (r *flowRun) budget() float64 {
-	if r.o.usd > 0 {
-		return r.o.usd
-	}
-	return float64(r.a.Config.Run.BudgetUSD)
+	return cmp.Or(float64(r.o.usd), float64(r.a.Config.Run.BudgetUSD))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
 )
@@ -15,7 +16,9 @@ import (
 // foreseen is what a run would do, for a program.
 type foreseen struct {
 	*pipeline.Forecast
-	Held []heldBatch `json:"held"`
+	Held    []heldBatch `json:"held"`
+	Refusal string      `json:"refusal,omitempty"` // why it would not begin
+	Next    string      `json:"next,omitempty"`
 }
 
 // heldBatch is a batch that would have to wait now.
@@ -40,8 +43,15 @@ func (r *flowRun) foresee(ctx context.Context, seen *pipeline.Pipeline) error {
 			all.Held = append(all.Held, heldBatch{workName(b.Unit, b.ID), found})
 		}
 	}
+	refusal := r.a.CheckRun(ctx, r.options(), seen)
+	if all.Next = r.afterForecast(f); refusal != nil {
+		all.Refusal, all.Next = refusal.Error(), ""
+	}
 	if r.json {
-		return r.printJSON(all)
+		if err := r.printJSON(all); err != nil || refusal == nil {
+			return err
+		}
+		return &codedError{exit: exitCode(refusal)}
 	}
 	r.foreseeUnits(f)
 	r.foreseeBatches(&all)
@@ -52,8 +62,23 @@ func (r *flowRun) foresee(ctx context.Context, seen *pipeline.Pipeline) error {
 	}
 	fmt.Fprintf(r.Out, "$%.2f spent so far; %s\n", f.State.Spent.USD(), rest)
 	fmt.Fprintln(r.Out, "nothing was changed")
-	r.advise(r.again())
-	return nil
+	if f.Complete == len(f.State.Units) {
+		fmt.Fprintln(r.Out, "all is complete: a run would do nothing")
+	}
+	r.advise(all.Next)
+	return refusal
+}
+
+// afterForecast is what somebody does next: run it, unless nothing in it would go on by
+// itself.
+func (r *flowRun) afterForecast(f *pipeline.Forecast) string {
+	for _, u := range f.State.Units {
+		asked := slices.ContainsFunc(f.Waiting, func(g dossier.Gate) bool { return g.Ref.Unit == u.Name })
+		if u.Status != flow.Complete && u.Status != flow.Failed && !asked {
+			return r.again()
+		}
+	}
+	return r.nextStep(f.Outcome, false)
 }
 
 func (r *flowRun) foreseeUnits(f *pipeline.Forecast) {

@@ -81,26 +81,15 @@ type runOutcome struct {
 
 // conclude says how far a run came, and what is next. By is the signal that ended it; 0:
 // none did.
-func (r *flowRun) conclude(ctx context.Context, run *pipeline.Pipeline, out *pipeline.Outcome, by syscall.Signal) error {
-	stopped := out.Stopped
-	out, err := run.Glance(ctx) // once all that ran has ended
-	if err != nil {
-		return err
-	}
-	out.Stopped = stopped
-	whole := out.Complete == len(out.State.Units)
-	if whole && len(r.o.only) == 0 {
-		if err := r.a.EndRun(ctx); err != nil {
-			return err
-		}
-	}
-	if err := r.sumUp(ctx, out, r.nextStep(out, stopped && !whole)); err != nil {
+func (r *flowRun) conclude(ctx context.Context, out *pipeline.Outcome, by syscall.Signal) error {
+	stopped := out.Stopped && out.Complete < len(out.State.Units)
+	if err := r.sumUp(ctx, out, r.nextStep(out, stopped)); err != nil {
 		return err
 	}
 	switch {
 	case out.Budget != "":
 		return &codedError{exit: exitBudget}
-	case stopped && !whole && by != 0:
+	case stopped && by != 0:
 		return killedBy(by, nil)
 	case out.Failed > 0:
 		return &codedError{exit: exitFailed}
@@ -123,6 +112,8 @@ func (r *flowRun) nextStep(out *pipeline.Outcome, stopped bool) string {
 		return "lockkeeper decide"
 	case out.Complete < len(out.State.Units):
 		return r.again()
+	case len(r.o.only) > 0:
+		return r.command(nil) // with the rest
 	}
 	return ""
 }

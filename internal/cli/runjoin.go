@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -13,14 +15,13 @@ import (
 // join shows the run that somebody else conducts, until it ends. It changes nothing
 // there.
 func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) error {
-	if r.o.fresh {
-		return &lockkeeper.RefusedError{Act: "beginning a new run", Reason: fmt.Sprintf("%s conducts one since %s, grant %s", conductor.Holder, stamp(conductor.AcquiredAt), conductor.GrantID),
-			Next: "lockkeeper run, to see how far it is"}
-	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	seen, err := r.survey(ctx) // of the run as it is now
 	if err != nil {
+		return err
+	}
+	if err := r.mayJoin(ctx, seen, conductor); err != nil {
 		return err
 	}
 	r.board = newRunBoard(r)
@@ -30,22 +31,61 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	if !r.json {
 		fmt.Fprintf(r.Out, "conducted by %s since %s, grant %s: this shows what happens there, and Ctrl-C ends only this view\n",
 			clean(conductor.Holder), stamp(conductor.AcquiredAt), conductor.GrantID)
+		if given := strings.Join(r.o.conducting, ", "); given != "" {
+			fmt.Fprintf(r.Out, "not applied: %s, which tell a run what to do when it begins\n", given)
+		}
 	}
 	out, err := r.follow(ctx, seen, conductor.GrantID)
 	r.board.end()
 	if err != nil {
 		return watchEnd(ctx, err)
 	}
-	if !r.json {
-		fmt.Fprintf(r.Out, "the run that %s conducted has ended\n", clean(conductor.Holder))
-	}
-	if err := r.sumUp(ctx, out, r.nextStep(out, false)); err != nil {
+	died, err := r.died(ctx, conductor.GrantID)
+	if err != nil {
 		return err
 	}
-	if out.Failed > 0 {
+	end, next := "the run that %s conducted has ended\n", r.nextStep(out, false)
+	if died {
+		end, next = "%s, who conducted the run, died before it was done: nothing is lost, and what was under way is queued again\n", r.again()
+	}
+	if !r.json {
+		fmt.Fprintf(r.Out, end, clean(conductor.Holder))
+	}
+	if err := r.sumUp(ctx, out, next); err != nil {
+		return err
+	}
+	if died || out.Failed > 0 {
 		return &codedError{exit: exitFailed}
 	}
 	return nil
+}
+
+// mayJoin refuses to show somebody else's run to whoever wanted another one.
+func (r *flowRun) mayJoin(ctx context.Context, seen *pipeline.Pipeline, conductor lockkeeper.ConflictInfo) error {
+	refuse := func(act, what, next string) error {
+		return &lockkeeper.RefusedError{Act: act, Next: next,
+			Reason: fmt.Sprintf("%s conducts %s since %s, grant %s, and nothing else was started", conductor.Holder, what, stamp(conductor.AcquiredAt), conductor.GrantID)}
+	}
+	const watch = "lockkeeper run, to see how far that one is"
+	if r.o.fresh {
+		return refuse("beginning a new run", "one", watch)
+	}
+	last, err := r.a.CurrentRun()
+	if err != nil || last == nil || r.o.plan == "" {
+		return err
+	}
+	later := watch + ", and when it has ended " + r.again()
+	if path := r.a.PlanPath(r.o.plan); path != last.Plan {
+		return refuse("starting the plan "+r.o.plan, "another one, "+last.Plan+",", later)
+	}
+	info, err := os.Stat(last.Plan)
+	if err != nil {
+		return err
+	}
+	if known, err := seen.KnowsPlan(ctx); err != nil || known || info.ModTime().Before(conductor.AcquiredAt) {
+		return err
+	}
+	return refuse("starting the plan "+r.o.plan+" as it is now", "the one that it was before "+stamp(info.ModTime())+",", later)
 }
 
 // follow tells what changes until whoever conducts has ended.
@@ -95,6 +135,24 @@ func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
 		return true, err
 	}
 	return e.Process != nil && r.a.Host.Life(*e.Process) == lockkeeper.LifeDead, nil
+}
+
+// died reports whether a grant that has ended was never released by whoever had it.
+func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
+	for before, page := uint64(0), pageSize; page == pageSize; {
+		events, err := r.a.Locks.Events(ctx, lockkeeper.EventQuery{Before: before, Limit: pageSize, Latest: true})
+		if err != nil {
+			return false, err
+		}
+		page = len(events)
+		for _, ev := range events {
+			before = ev.Seq
+			if ev.GrantID == grant {
+				return ev.Kind != lockkeeper.EventReleased, nil
+			}
+		}
+	}
+	return true, nil // the record does not reach back that far
 }
 
 // changes is the news between two looks.

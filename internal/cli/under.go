@@ -9,13 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
+	"lockkeeper/lock"
 )
-
-// ownTTL is the lease of a grant that a command takes for its own short work. It
-// is renewed while the work lasts.
-const ownTTL = time.Minute
 
 // ownLock is how a command gets the lock for its own short work.
 type ownLock struct {
@@ -30,7 +28,7 @@ func (o *ownLock) flags(f *pflag.FlagSet) {
 
 // under does work on files under a grant: one of this user that is named, or one of
 // this terminal that ends with it.
-func (p *program) under(cmd *cobra.Command, a *app.App, reason string, o ownLock, paths []string, work func(context.Context, *lockkeeper.Grant) error) (err error) {
+func (p *program) under(cmd *cobra.Command, a *app.App, reason string, o ownLock, paths []string, work func(context.Context, *lockkeeper.Grant) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
 	if o.grant != "" {
@@ -47,28 +45,13 @@ func (p *program) under(cmd *cobra.Command, a *app.App, reason string, o ownLock
 	if err != nil {
 		return err
 	}
-	self, err := process.Self()
-	if err != nil {
-		return err
-	}
-	req := lockkeeper.Request{Holder: holder, TTL: ownTTL, Process: &self, Metadata: map[string]string{"reason": reason}}
-	for _, path := range paths {
-		req.Locks = append(req.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
-	}
-	g, err := p.take(ctx, a, req, time.Duration(o.wait), a.Hold)
-	if err != nil {
-		return err
-	}
-	// Most work is over long before the lease needs to be renewed. A keeper that was
-	// there from the start would often meet the release, and record that it found
-	// nothing to renew.
-	keeper := time.AfterFunc(ownTTL/3, g.Keep)
-	defer func() {
-		keeper.Stop()
-		err = errors.Join(err, g.Release(cmd.Context()))
-	}()
-	if err := work(ctx, &g.Grant); err != nil {
-		return interrupted(ctx, err)
-	}
-	return nil
+	own := acts.Taking(holder, func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) {
+		return p.take(ctx, a, req, time.Duration(o.wait), a.Hold)
+	})
+	return own(ctx, reason, paths, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		if err := work(ctx, grant); err != nil {
+			return interrupted(ctx, err)
+		}
+		return nil
+	})
 }

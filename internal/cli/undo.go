@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 )
 
@@ -49,31 +50,17 @@ else. A commit of git stays: it says how to commit the undo.`,
 }
 
 func (p *program) undo(cmd *cobra.Command, a *app.App, seq uint64, o ownLock) error {
-	g, err := a.Gate()
+	undone, err := acts.UndoLanding(cmd.Context(), a, seq, p.actor(), p.holding(cmd, a, o))
 	if err != nil {
 		return err
 	}
-	l, err := g.Landing(cmd.Context(), seq)
-	if err != nil {
-		return err
-	}
-	paths := make([]string, len(l.Changes))
-	for i, c := range l.Changes {
-		paths[i] = c.Path
-	}
-	var back *lockkeeper.Landing
-	err = p.under(cmd, a, fmt.Sprintf("undo landing %d", seq), o, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
-		back, err = g.Undo(ctx, grant, seq)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+	back := undone.Landings[0]
 	if p.json { // what was decided is done by now
 		return p.printJSON(struct {
 			*lockkeeper.Landing
-			State string `json:"state"`
-		}{back, outcomeLanded})
+			State string            `json:"state"`
+			Batch *acts.UndoneBatch `json:"batch,omitempty"`
+		}{back, outcomeLanded, undone.Batch})
 	}
 	to := file(p.Out)
 	if !isTerminal(p.Out) { // a program gets the number alone
@@ -81,9 +68,24 @@ func (p *program) undo(cmd *cobra.Command, a *app.App, seq uint64, o ownLock) er
 		to = p.Err
 	}
 	showUndone(to, back)
-	fmt.Fprintf(to, "landing %d takes landing %d of %s back\n", back.Seq, seq, clean(l.Holder))
+	fmt.Fprintf(to, "landing %d takes landing %d of %s back\n", back.Seq, seq, clean(undone.Of.Holder))
+	if b := undone.Batch; b != nil {
+		fmt.Fprintln(to, aboutBatch(b))
+	}
 	p.advise(undoStep(back.Seq, o.grant))
 	return nil
+}
+
+// aboutBatch says how the batch is whose landing was taken back, or came back.
+func aboutBatch(b *acts.UndoneBatch) string {
+	name := clean(b.Name())
+	switch {
+	case b.Undone:
+		return "batch " + name + " is undone with it"
+	case b.Partly:
+		return fmt.Sprintf("%s of batch %s still %s: lockkeeper undo %s takes all of it back", counted(len(b.Left), "landing"), name, plural(len(b.Left), "stands", "stand"), name)
+	}
+	return "batch " + name + " is in the tree again"
 }
 
 // showUndone lists what an undo did.

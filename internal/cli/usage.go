@@ -25,12 +25,18 @@ func subcommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	e := &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "unknown command of " + cmd.CommandPath(), Next: cmd.CommandPath() + " --help"}
+	var near []string
 	for _, group := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
 		group.SuggestionsMinimumDistance = 2
-		if near := group.SuggestionsFor(args[0]); len(near) > 0 {
-			e.Next = "did you mean " + group.CommandPath() + " " + strings.Join(near, " or ") + "?"
+		for _, name := range group.SuggestionsFor(args[0]) {
+			near = append(near, group.CommandPath()+" "+name)
+		}
+		if group == cmd && len(near) > 0 {
 			break
 		}
+	}
+	if len(near) > 0 {
+		e.Next = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return e
 }

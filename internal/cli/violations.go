@@ -41,7 +41,3 @@ func (p *program) violations(err error) {
 	}
 	p.say(strings.Join(lines, "\n") + nextSep + strings.Join(ways, "; or "))
 }
-
-func violationFacts(v *lockkeeper.LockViolationError) map[string]any {
-	return map[string]any{"check": v.Check, "path": v.Path, "grant_id": v.GrantID, "held_by": v.HeldBy, "reason": v.Reason, "next": v.Next}
-}

@@ -14,6 +14,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/view"
 	"lockkeeper/lock"
 )
 
@@ -160,7 +161,7 @@ func (p *program) whyPath(ctx context.Context, a *app.App, q *app.Queue, path st
 		return nil, err
 	}
 	r.Queued = listOf(wanting)
-	return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return touches(ev, l.Target) })
+	return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) })
 }
 
 func (r *reasons) add(s standing) {

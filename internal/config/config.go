@@ -53,6 +53,8 @@ type Config struct {
 	Agent    Agent    `key:"agent" doc:"Who does the work of a run."`
 	Run      Run      `key:"run" doc:"How a run goes, and what of it reaches the codebase."`
 	Research Research `key:"research" doc:"How research topics are answered."`
+	Links    Links    `key:"links" doc:"What the link checker looks at."`
+	Serve    Serve    `key:"serve" doc:"How people and tools reach the server."`
 
 	// Leases has an entry for every policy whose grants expire. Policies lays
 	// them over the built-in ones.
@@ -157,6 +159,8 @@ func Default() *Config {
 			Land: "after_verify", Review: "off", Commit: "off",
 		},
 		Research: Research{Method: "ask", Model: "claude-sonnet-4-6"},
+		Links:    defaultLinks(),
+		Serve:    defaultServe(),
 		Leases:   map[string]*Lease{},
 		sources:  map[string]string{},
 	}
@@ -220,9 +224,10 @@ func (c *Config) unclear(what, next string) error {
 
 // Value is one configured value as it is shown to people.
 type Value struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Source string `json:"source"` // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Source  string `json:"source"`            // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
+	Allowed string `json:"allowed,omitempty"` // what it may be; empty: any text
 }
 
 // Source is where the value of a key came from, as Values says it.
@@ -240,7 +245,7 @@ func (c *Config) Values() []Value {
 	fields := fieldsOf(c)
 	list := make([]Value, len(fields))
 	for i, f := range fields {
-		list[i] = Value{Key: f.key, Value: f.shown(), Source: c.source(f.key)}
+		list[i] = Value{Key: f.key, Value: f.shown(), Source: c.source(f.key), Allowed: f.allowed()}
 	}
 	slices.SortFunc(list, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
 	return list

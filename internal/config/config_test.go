@@ -103,6 +103,17 @@ func TestDefaults(t *testing.T) {
 		"run.budget_tokens":                   "0",
 		"research.method":                     "ask",
 		"research.model":                      "claude-sonnet-4-6",
+		"links.documents":                     "README.md, docs/INDEX.md",
+		"links.documents_if_present":          "docs/BUILD_HISTORY.md",
+		"links.exclude":                       "node_modules, vendor",
+		"links.ignore":                        "http://localhost*, http://127.0.0.1*",
+		"links.url_timeout":                   "10s",
+		"links.urls_at_once":                  "16",
+		"links.urls_per_host":                 "2",
+		"serve.listen":                        "127.0.0.1:0",
+		"serve.allow_hosts":                   "",
+		"serve.session":                       "7d",
+		"serve.webhook":                       "",
 		"policies.agent.ttl":                  "30m",
 		"policies.agent.grace":                "0s",
 		"policies.agent.heartbeat":            "1m",
@@ -149,12 +160,12 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []Value{
-		{"max_claude_concurrency", "12", "default"},
-		{"max_api_concurrency", "3", "lockkeeper.yaml:2"},
-		{"events.retention", "1d", "lockkeeper.yaml:7"},
-		{"max_lock_retries", "5", "env MAX_LOCK_RETRIES"},
-		{"lock_timeout", "2h", "flag --lock-timeout"},
-		{"store", "other.db", "flag --store"},
+		{"max_claude_concurrency", "12", "default", "1 to 1000"},
+		{"max_api_concurrency", "3", "lockkeeper.yaml:2", "1 to 1000"},
+		{"events.retention", "1d", "lockkeeper.yaml:7", "1h to 3650d"},
+		{"max_lock_retries", "5", "env MAX_LOCK_RETRIES", "0 to 10000"},
+		{"lock_timeout", "2h", "flag --lock-timeout", "1s to 7d"},
+		{"store", "other.db", "flag --store", ""},
 	} {
 		if got := valueOf(t, c, want.Key); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -201,7 +212,7 @@ func TestGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Value{"gate.allowed_write_paths", "app, test/, .", "env ALLOWED_WRITE_PATHS"}
+	want := Value{"gate.allowed_write_paths", "app, test/, .", "env ALLOWED_WRITE_PATHS", ""}
 	if got := valueOf(t, c, want.Key); got != want || !slices.Equal(c.Gate.AllowedWritePaths, []string{"app", "test/", "."}) {
 		t.Errorf("%+v, %q", got, c.Gate.AllowedWritePaths)
 	}
@@ -439,6 +450,8 @@ func TestDurations(t *testing.T) {
 }
 
 // The sample sets nothing, and uncommenting all of it changes nothing either.
+//
+// shows: GP-10
 func TestSample(t *testing.T) {
 	c, err := load(t, Sample())
 	if err != nil {

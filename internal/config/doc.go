@@ -3,8 +3,8 @@
 //
 // The struct Config is the only description of the file: its tags name each
 // key, its environment variable, its limits and its meaning. The decoder, the
-// sample file, the listing of values and the published JSON schema
-// (docs/lockkeeper.schema.json) are all drawn from it.
+// sample file, the listing of values, the published JSON schema
+// (docs/lockkeeper.schema.json) and the reference (docs/config.md) are all drawn from it.
 //
 // Invariants:
 //
@@ -22,4 +22,4 @@
 // JSON schema when it loads: Load runs at the start of every command.
 package config
 
-//go:generate go test -run TestSchemaIsCurrent -update
+//go:generate go test -run IsCurrent -update

@@ -195,10 +195,24 @@ func (f field) shown() string {
 	return f.format(f.value.Int())
 }
 
+// allowed says what the field may be; empty: any text.
+func (f field) allowed() string {
+	switch {
+	case f.enum != nil:
+		return strings.Join(f.enum, ", ")
+	case f.value.CanInt():
+		return f.format(f.min) + " to " + f.format(f.max)
+	}
+	return ""
+}
+
 // hide makes a value that was meant for this field fit to be printed.
 func (f field) hide(text string) string {
-	if f.key == "store" {
+	switch {
+	case f.key == "store":
 		return Redact(text)
+	case f.key == "serve.webhook" && text != "":
+		return redactWebhook(text)
 	}
 	return text
 }

@@ -41,6 +41,9 @@ func Sample() string {
 			said[f.doc] = true
 			fmt.Fprintf(&b, "%s# %s\n", indent(len(groups)), f.doc)
 		}
+		if f.enum != nil {
+			fmt.Fprintf(&b, "%s# One of: %s.\n", indent(len(groups)), f.allowed())
+		}
 		if f.isList() {
 			value = "[" + value + "]"
 		}

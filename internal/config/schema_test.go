@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-var update = flag.Bool("update", false, "rewrite the published schema")
+var update = flag.Bool("update", false, "rewrite the published schema and reference")
 
 var schemaPath = filepath.Join("..", "..", "docs", "lockkeeper.schema.json")
 
@@ -102,17 +102,23 @@ func TestSchemaIsCurrent(t *testing.T) {
 	if err := enc.Encode(schema()); err != nil {
 		t.Fatal(err)
 	}
+	published(t, schemaPath, want.Bytes())
+}
+
+// published holds a file that is drawn from the struct against what it is to be.
+func published(t *testing.T, path string, want []byte) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(schemaPath, want.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(schemaPath)
+	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what the struct says; next: go generate ./internal/config", schemaPath)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the struct says; next: go generate ./internal/config", path)
 	}
 }
 

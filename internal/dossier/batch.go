@@ -126,6 +126,22 @@ func (b *Batch) accept(output string) bool {
 	return true
 }
 
+// Files is what a batch has changed, by the last of its documents that counts: what would
+// land, and what whoever goes on with it begins with.
+func (b *Batch) Files() []flow.File {
+	switch {
+	case b.Verification != nil:
+		return b.Verification.Files
+	case b.CI != nil && b.CI.Passed:
+		return b.CI.Files
+	case b.Tested != nil && b.Tested.Passed:
+		return b.Tested.Files
+	case b.Applied != nil:
+		return b.Applied.Files
+	}
+	return nil
+}
+
 // blocked lists the batches that a batch comes after and that are not complete.
 func (u *Unit) blocked(of Batch) (ids []string) {
 	for _, id := range of.After {

@@ -29,6 +29,7 @@ type Book struct {
 	screens *sidecar.Store
 	flow    flow.Flow
 	now     func() time.Time
+	seen    map[Ref]string // what the person saw whose act this is for
 }
 
 // Open makes a Book. Nothing is read or made.
@@ -130,12 +131,17 @@ func again(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// personal is act for a person, who has a name.
+// personal is act for a person, who has a name, and saw what they act on.
 func (b *Book) personal(ctx context.Context, unit, by string, do func(*Unit) error) error {
 	if err := named(by); err != nil {
 		return err
 	}
-	return b.act(ctx, unit, do)
+	return b.act(ctx, unit, func(u *Unit) error {
+		if err := b.compare(u); err != nil {
+			return err
+		}
+		return do(u)
+	})
 }
 
 // named refuses an act that nobody answers for.

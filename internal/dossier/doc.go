@@ -28,8 +28,9 @@
 //     changes nothing.
 //  4. Acts on one unit take turns, in whichever process, by a lock of the kernel on its
 //     folder. Each write also compares what it replaces with what was read. A person who
-//     decides says what they saw; if it is something else by now they are told what, and
-//     nothing is changed. So nobody's answer is lost to another one's.
+//     decides says what they saw, by the version of a gate (Seeing) or what an item was
+//     decided to be; if it is something else by now they are told what, and nothing is
+//     changed. So nobody's answer is lost to another one's.
 //  5. Whoever dies between two writes of an act leaves either what was, or what Settle, or
 //     the same act once more, brings to its end. While there is a draft of decisions it is
 //     the truth; decisions.json is written before the draft goes, and what later runs are

@@ -130,7 +130,7 @@ func (b *Book) gap(ctx context.Context, act, unit, batch string, number int, by 
 		}
 		gaps := is.Gaps()
 		if number < 1 || number > len(gaps) {
-			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %d gaps", batch, unit, len(gaps)), Next: "use the number from the list of what waits"}
+			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(gaps), "gap", "gaps")), Next: "use the number from the list of what waits"}
 		}
 		return do(u, is, gaps[number-1])
 	})

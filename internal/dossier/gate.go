@@ -21,6 +21,11 @@ type Gate struct {
 	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
 	Frees int       `json:"frees"`           // how many pieces of work go on then
 	Left  int       `json:"left"`            // how many answers that takes, this one included
+
+	// Version is of what is shown: a person who answers says which one they saw.
+	Version string `json:"version"`
+
+	shown []Fact // what it is the version of
 }
 
 // Fact is something to know.
@@ -40,11 +45,17 @@ func (b *Book) Waiting(ctx context.Context, units []string) ([]Gate, error) {
 		}
 		queue = append(queue, u.Gates()...)
 	}
-	findSame(queue)
-	slices.SortStableFunc(queue, func(a, b Gate) int {
+	return Line(queue), nil
+}
+
+// Line puts gates in one queue, in their place. Each item is told of those that say the
+// same.
+func Line(gates []Gate) []Gate {
+	findSame(gates)
+	slices.SortStableFunc(gates, func(a, b Gate) int {
 		return cmp.Or(cmp.Compare(b.Frees*a.Left, a.Frees*b.Left), a.Since.Compare(b.Since))
 	})
-	return queue, nil
+	return gates
 }
 
 // Gates lists what needs a person in one unit.
@@ -71,7 +82,7 @@ func (u *Unit) topicGates() (list []Gate) {
 	for _, t := range u.Topics {
 		if t.State == Pending {
 			list = append(list, Gate{Ref: Ref{Kind: TopicKind, Unit: u.Name, Topic: t.Slug}, Title: line(t.Prompt), Since: since(u.pages.analysis.doc),
-				Facts: []Fact{{"prompt", t.Prompt}, {"controller", u.Analysis.Purpose}}, Frees: 1})
+				Facts: []Fact{{"prompt", t.Prompt}, {"controller", u.Analysis.Purpose}}, Frees: 1}.stamped())
 		}
 	}
 	return shared(list)
@@ -93,7 +104,7 @@ func (u *Unit) itemGates() (list []Gate) {
 			}
 			facts = append(facts, Fact{name, value})
 		}
-		list = append(list, Gate{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: since(u.pages.audit.doc), Facts: facts, Frees: 1})
+		list = append(list, Gate{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: since(u.pages.audit.doc), Facts: facts, Frees: 1}.stamped())
 	}
 	return shared(list)
 }
@@ -112,26 +123,26 @@ func (u *Unit) planGate(proposed []flow.Batch) Gate {
 		batches, doc = nil, u.pages.proposed.doc
 	}
 	batches = append(slices.Clone(batches), proposed...)
-	g := Gate{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: fmt.Sprintf("%d batches to approve", len(batches)), Since: since(doc), Frees: len(batches), Left: 1}
+	g := Gate{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: counted(len(batches), "batch", "batches") + " to approve", Since: since(doc), Frees: len(batches), Left: 1}
 	for _, b := range batches {
 		g.Facts = append(g.Facts, Fact{b.ID, fmt.Sprintf("%s; items: %s; changes: %s", b.Title, orNone(b.Items), orNone(b.WriteTargets))})
 	}
 	for _, w := range u.Warnings {
 		g.Facts = append(g.Facts, Fact{"warning", w})
 	}
-	return g
+	return g.stamped(definitions(batches)...)
 }
 
 func (u *Unit) batchGates(b *Batch) (list []Gate) {
 	if b.AwaitsReview {
 		list = append(list, Gate{Ref: Ref{Kind: ReviewKind, Unit: u.Name, Batch: b.ID}, Title: line(b.Title), Since: b.Review.At, Frees: 1 + u.behind(b.ID), Left: 1,
 			Facts: []Fact{{"summary", b.Applied.Summary}, {"files", orNone(paths(b.Review.Files))}, {"verification", b.Verification.Report},
-				{"fix attempts", fmt.Sprint(b.Tested.Fixes + b.CI.Fixes)}}})
+				{"fix attempts", fmt.Sprint(b.Tested.Fixes + b.CI.Fixes)}}}.stamped(contents(b.Review.Files)...))
 	}
 	for _, g := range b.Gaps() {
 		if g.Answer == "" {
 			list = append(list, Gate{Ref: Ref{Kind: GapKind, Unit: u.Name, Batch: b.ID, Gap: g.Number}, Title: g.Path, Since: g.At, Left: 1,
-				Facts: []Fact{{"reason", g.Reason}, {"phase", g.Phase}, {"planned by", g.Planned}, {"kept in", cmp.Or(g.Rescue, "nowhere")}}})
+				Facts: []Fact{{"reason", g.Reason}, {"phase", g.Phase}, {"planned by", g.Planned}, {"kept in", cmp.Or(g.Rescue, "nowhere")}}}.stamped())
 		}
 	}
 	return list
@@ -172,6 +183,13 @@ func paths(files []flow.File) (list []string) {
 		list = append(list, f.Path)
 	}
 	return list
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 func orNone(names []string) string { return cmp.Or(list(names), "none") }

@@ -113,10 +113,28 @@ func (b *Book) PutUndone(ctx context.Context, unit, batch, by string) error {
 		if is.Landed == nil || is.Landed.Undone != nil {
 			return refused("undo "+unit+"/"+batch, "look at what landed", "it is %s, and nothing of it is in the tree", is.Status)
 		}
-		l := *is.Landed
-		l.Undone = &flow.Approval{By: by, At: b.time()}
-		return replace(ctx, is.pages.folder, is.pages.landed.doc, nil, flow.LandedFile, l, is.pages.landed.doc.About)
+		return is.setUndone(ctx, &flow.Approval{By: by, At: b.time()})
 	})
+}
+
+// TakeBackUndone notes that what a batch landed is in the tree again.
+func (b *Book) TakeBackUndone(ctx context.Context, unit, batch, by string) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("take back the undo of", batch)
+		if err != nil {
+			return err
+		}
+		if is.Landed == nil || is.Landed.Undone == nil {
+			return refused("take back the undo of "+unit+"/"+batch, "look at what landed", "it is %s, and was not undone", is.Status)
+		}
+		return is.setUndone(ctx, nil)
+	})
+}
+
+func (b *Batch) setUndone(ctx context.Context, undone *flow.Approval) error {
+	l := *b.Landed
+	l.Undone = undone
+	return replace(ctx, b.pages.folder, b.pages.landed.doc, nil, flow.LandedFile, l, b.pages.landed.doc.About)
 }
 
 // Keep keeps the content of a file of a batch under its hash.

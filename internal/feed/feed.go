@@ -1,8 +1,10 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +13,10 @@ import (
 
 // Options of a Feed; the zero value is ready to use.
 type Options struct {
-	// Keep is how many of the latest events are kept in memory. Default 4,096.
+	// Keep is how many of the latest events are kept in memory, at least. Default 4,096.
 	Keep int
+	// Page is how many events a watcher is handed at once, at most. Default 1,000.
+	Page int
 	// Poll is how often the log is looked at where the store cannot tell that it grew,
 	// and as a safety net ten times slower where it can. Default 200 ms.
 	Poll time.Duration
@@ -20,8 +24,9 @@ type Options struct {
 	Trouble func(error)
 }
 
-// page is how many events are read at once.
-const page = 1_000
+// readers is how many watchers read from the log at once: a crowd that comes back after a
+// restart must not keep those waiting who write.
+const readers = 4
 
 // Feed follows the event log of one space.
 type Feed struct {
@@ -29,7 +34,8 @@ type Feed struct {
 	opt   Options
 	stop  context.CancelCauseFunc
 	done  sync.WaitGroup
-	left  error // of giving back what it listened with; read after done
+	left  error         // of giving back what it listened with; read after done
+	turns chan struct{} // of watchers that read from the log
 
 	mu     sync.Mutex
 	recent []lockkeeper.Event // the latest, without a gap
@@ -43,13 +49,16 @@ func Open(ctx context.Context, store lockkeeper.Store, opt Options) (*Feed, erro
 	if opt.Keep <= 0 {
 		opt.Keep = 4_096
 	}
+	if opt.Page <= 0 {
+		opt.Page = 1_000
+	}
 	if opt.Poll <= 0 {
 		opt.Poll = 200 * time.Millisecond
 	}
 	if opt.Trouble == nil {
 		opt.Trouble = func(error) {}
 	}
-	f := &Feed{store: store, opt: opt, grown: make(chan struct{})}
+	f := &Feed{store: store, opt: opt, turns: make(chan struct{}, readers), grown: make(chan struct{})}
 	latest, err := f.read(ctx, lockkeeper.EventQuery{Latest: true, Limit: 1})
 	if err != nil {
 		return nil, err
@@ -92,14 +101,14 @@ func (f *Feed) follow(ctx context.Context, ring <-chan struct{}, look time.Durat
 	defer again.Stop()
 	for {
 		for more := true; more; {
-			events, err := f.read(ctx, lockkeeper.EventQuery{After: f.last, Limit: page})
+			events, err := f.read(ctx, lockkeeper.EventQuery{After: f.last, Limit: f.opt.Page})
 			if err != nil && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			if err != nil {
 				f.opt.Trouble(err)
 			}
-			more = err == nil && len(events) == page
+			more = err == nil && len(events) == f.opt.Page
 			f.add(events)
 		}
 		select {
@@ -126,8 +135,8 @@ func (f *Feed) add(events []lockkeeper.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recent = append(f.recent, events...)
-	if over := len(f.recent) - f.opt.Keep; over > 0 {
-		f.recent = append(f.recent[:0:0], f.recent[over:]...) // not in place: watchers read what they were given
+	if len(f.recent) > 2*f.opt.Keep { // seldom, since not in place: watchers read what they were given
+		f.recent = append(f.recent[:0:0], f.recent[len(f.recent)-f.opt.Keep:]...)
 	}
 	f.last = events[len(events)-1].Seq
 	close(f.grown)
@@ -148,9 +157,9 @@ func (f *Feed) Last() uint64 {
 	return f.last
 }
 
-// Next returns the events after a number, as many as there are up to some hundreds,
-// and waits for the first. Where the log has forgotten some the numbers have a gap.
-// What it returns is shared, and not to be changed.
+// Next returns the events after a number, as many as there are up to a page, and waits for
+// the first. Where the log has forgotten some the numbers have a gap. What it returns is
+// shared, and not to be changed.
 func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
 	for {
 		events, behind, grown, err := f.after(after)
@@ -158,7 +167,7 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			return events, err
 		}
 		if behind {
-			events, err := f.read(ctx, lockkeeper.EventQuery{After: after, Limit: page})
+			events, err := f.replay(ctx, after)
 			if err != nil || len(events) > 0 {
 				return events, err
 			}
@@ -171,6 +180,17 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// replay reads a page of the log, in turn.
+func (f *Feed) replay(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
+	select {
+	case f.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-f.turns }()
+	return f.read(ctx, lockkeeper.EventQuery{After: after, Limit: f.opt.Page})
 }
 
 // kept is the number before the first event that is in memory, or the last there is.
@@ -191,11 +211,8 @@ func (f *Feed) after(seq uint64) (events []lockkeeper.Event, behind bool, grown 
 	case seq < f.last && (len(f.recent) == 0 || seq+1 < f.recent[0].Seq):
 		return nil, true, nil, nil
 	case seq < f.last:
-		first := 0
-		for first < len(f.recent) && f.recent[first].Seq <= seq {
-			first++
-		}
-		return f.recent[first:min(len(f.recent), first+page)], false, nil, nil
+		first, _ := slices.BinarySearchFunc(f.recent, seq+1, func(ev lockkeeper.Event, seq uint64) int { return cmp.Compare(ev.Seq, seq) })
+		return f.recent[first:min(len(f.recent), first+f.opt.Page)], false, nil, nil
 	}
 	return nil, false, f.grown, f.err
 }

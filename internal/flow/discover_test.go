@@ -109,6 +109,8 @@ func TestDiscoverNames(t *testing.T) {
 }
 
 // What nobody could work on is named, and does not hide the rest.
+//
+// shows: PL-10
 func TestDiscoverHostile(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	write(t, outside, "secret.rb")

@@ -56,10 +56,13 @@ func lifecycle(first, prompt string) []Phase {
 	}
 }
 
+// All lists the flows.
+func All() []Flow { return []Flow{Controllers(), Screens(), Tasks()} }
+
 // ByName finds a flow.
 func ByName(name string) (Flow, error) {
 	var names []string
-	for _, f := range []Flow{Controllers(), Screens(), Tasks()} {
+	for _, f := range All() {
 		if f.Name == name {
 			return f, nil
 		}

@@ -117,6 +117,8 @@ func TestFlows(t *testing.T) {
 }
 
 // Whoever is asked something has a prompt for it and a form for the answer.
+//
+// shows: PL-8
 func TestPhasesNameWhatExists(t *testing.T) {
 	prompts, err := NewPrompts(nil)
 	if err != nil {

@@ -31,7 +31,7 @@ func readScreens(t *testing.T) *Manifest {
 	return m
 }
 
-// shows: SW-24 SW-25
+// shows: SW-24 SW-25 CF-45
 func TestManifest(t *testing.T) {
 	m := readScreens(t)
 	var units []string

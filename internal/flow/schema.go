@@ -11,12 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"lockkeeper"
+	"lockkeeper/internal/jsonform"
 	"lockkeeper/internal/jsonplace"
 )
 
@@ -68,18 +64,14 @@ func (f form) text() []byte {
 }
 
 // compiled holds the schemas of documents ready for use; they never change.
-var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
-	set := map[string]*jsonschema.Schema{}
+var compiled = sync.OnceValue(func() map[string]*jsonform.Form {
+	set := map[string]*jsonform.Form{}
 	for file, form := range documents() {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(form.document(file).text()))
+		parsed, err := jsonform.Parse(form.document(file).text())
 		if err != nil {
 			panic(fmt.Sprintf("flow: schema of %s: %v", file, err))
 		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("schema:"+file, doc); err != nil {
-			panic(fmt.Sprintf("flow: schema of %s: %v", file, err))
-		}
-		set[file] = c.MustCompile("schema:" + file)
+		set[file] = parsed
 	}
 	return set
 })
@@ -91,26 +83,21 @@ func fits(document, name string, text []byte) error {
 		return &lockkeeper.InputError{Field: "document", Value: document, Reason: "unknown",
 			Next: "use one of " + strings.Join(slices.Sorted(maps.Keys(compiled())), ", ")}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	doc, err := jsonform.Value(text)
 	if err != nil {
 		return notJSON(name, text, err)
 	}
-	err = schema.Validate(doc)
-	var bad *jsonschema.ValidationError
-	if !errors.As(err, &bad) {
-		return err
+	bad := schema.Check(doc)
+	if bad == nil {
+		return nil
 	}
-	for len(bad.Causes) > 0 {
-		bad = bad.Causes[0]
-	}
-	f := &fault{place: bad.InstanceLocation, err: errors.New(bad.ErrorKind.LocalizedString(message.NewPrinter(language.English)))}
-	switch k := bad.ErrorKind.(type) {
-	case *kind.AdditionalProperties:
-		slices.Sort(k.Properties)
-		f.place = append(slices.Clone(f.place), k.Properties[0])
+	f := &fault{place: bad.Place, err: errors.New(bad.Reason)}
+	switch {
+	case len(bad.Unknown) > 0:
+		f.place = append(f.place, bad.Unknown[0])
 		f.err = errors.New("unknown member; next: take it out, or correct its name")
-	case *kind.Required:
-		f.err = fmt.Errorf("without %s; next: fill it in", strings.Join(k.Missing, ", "))
+	case len(bad.Missing) > 0:
+		f.err = fmt.Errorf("without %s; next: fill it in", strings.Join(bad.Missing, ", "))
 	}
 	return f.placed(name, text)
 }

@@ -101,6 +101,8 @@ func types() map[string]reflect.Type {
 }
 
 // A schema names exactly the members of its type, all the way down.
+//
+// shows: PL-95
 func TestSchemasAreTheTypes(t *testing.T) {
 	for file, form := range documents() {
 		typ, ok := types()[file]

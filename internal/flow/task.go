@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,8 @@ type TaskPlan struct {
 	Agent string   // who does them, unless a task says otherwise
 	Tests []string // commands that have to pass, unless a task has its own
 	Tasks []Task
+
+	file string // as messages call it
 }
 
 // Task is one of them.
@@ -27,6 +30,21 @@ type Task struct {
 	Tests      []string
 	Agent      string
 	Line       int // of the file
+
+	places []spot // of Writes, in the file
+}
+
+// CheckWrites holds what the tasks write against what may be written at all.
+func (p *TaskPlan) CheckWrites(permits func(path string) error) error {
+	var problems []error
+	for _, t := range p.Tasks {
+		for i, path := range t.Writes {
+			if err := permits(path); err != nil {
+				problems = append(problems, t.places[i].wrong(p.file, t.Name, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // Plan is the batches of the tasks, each behind those it is after. Whoever wrote the file
@@ -49,7 +67,7 @@ func (p *TaskPlan) Plan(approvedBy string, at time.Time) Plan {
 	return Plan{Batches: batches, Approved: &Approval{By: approvedBy, At: at}}
 }
 
-var taskName = regexp.MustCompile(idForm)
+var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(idForm) })
 
 // check finds what is wrong with the tasks of a file beyond its form.
 func (f *planText) check(file string) error {
@@ -67,7 +85,7 @@ func (f *planText) check(file string) error {
 		case name == "":
 			report(t.spot(), "task", "it has no name", "give it one")
 			continue
-		case !taskName.MatchString(name):
+		case !taskName().MatchString(name):
 			report(t.Name.spot, name, "not a name: letters, digits, dots, dashes and underscores, at most 100", "")
 		case twice:
 			report(t.Name.spot, name, fmt.Sprintf("the task in line %d has this name", first), "give each its own")
@@ -108,7 +126,7 @@ func (f *planText) check(file string) error {
 
 // circles finds tasks that wait for each other.
 func (f *planText) circles(file string) error {
-	_, err := inOrder(f.plan().Plan("", time.Time{}).Batches)
+	_, err := inOrder(f.plan(file).Plan("", time.Time{}).Batches)
 	var round *circleError
 	if !errors.As(err, &round) {
 		return err

@@ -96,7 +96,7 @@ func ReadPlan(name string, text []byte) (*TaskPlan, error) {
 	if err := f.check(name); err != nil {
 		return nil, err
 	}
-	return f.plan(), nil
+	return f.plan(name), nil
 }
 
 // notYAML says where a file is not what it should be. It keeps the first line of what the
@@ -157,11 +157,15 @@ func tooMuch(name string, tokens token.Tokens) error {
 	return nil
 }
 
-func (f *planText) plan() *TaskPlan {
-	p := &TaskPlan{Agent: f.Agent.value, Tests: values(f.Tests)}
+func (f *planText) plan(name string) *TaskPlan {
+	p := &TaskPlan{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
 	for _, t := range f.Tasks {
+		var places []spot
+		for _, w := range t.Writes {
+			places = append(places, w.spot)
+		}
 		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
-			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, Line: t.Name.line})
+			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, Line: t.Name.line, places: places})
 	}
 	return p
 }

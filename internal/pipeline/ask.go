@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,19 @@ func (p *Pipeline) ask(ctx context.Context, t turn, q question, w *workspace.Wor
 }
 
 func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace.Workspace, adapter agent.Adapter) (*asked, error) {
-	if err := p.ledger.start(); err != nil {
+	most, done, err := p.shareFor(ctx, adapter)
+	if err != nil {
 		return nil, err
 	}
-	tr, err := p.ledger.begin(q.purpose, w.Home())
+	defer done()
+	tr, err := p.ledger.begin(q.purpose, w.Home(), t.ID())
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now().UTC()
 	log := tr.livelog()
 	request := agent.Request{Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w),
-		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: p.limitOf(adapter)}
+		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: most}
 	if q.agent == "" || q.agent == p.opt.Agents.Usual {
 		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
 	}
@@ -75,17 +78,52 @@ func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace
 			p.watchAgent(ctx, t, q, e)
 		},
 	})
+	var unfinished *agent.UnfinishedError
+	if errors.As(failure, &unfinished) && most > 0 && res.CostUSD >= most {
+		failure = &shareError{most, unfinished}
+	}
 	a, err := p.settle(q, tr, adapter, began, res, failure)
 	return a, errors.Join(err, log.close())
 }
 
-// limitOf bounds what one call may cost by what is left, where the agent can be told.
-func (p *Pipeline) limitOf(a agent.Adapter) float64 {
+// shareFor is what one call may cost of what is left, where the agent can be told; 0: there
+// is no limit. It is set aside until done.
+func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
 	if a.Name() != "claude" {
-		return 0
+		return 0, func() {}, p.ledger.start()
 	}
-	return p.ledger.left()
+	calls, err := p.underWay(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	usd, err = p.ledger.reserve(ctx, min(calls, p.opt.Limits.Agents))
+	return usd, func() { p.ledger.giveBack(usd) }, err
 }
+
+// underWay counts the work that runs, or could.
+func (p *Pipeline) underWay(ctx context.Context) (n int, err error) {
+	p.mu.Lock()
+	n = len(p.going)
+	p.mu.Unlock()
+	items, err := p.items(ctx)
+	for _, it := range items {
+		if it.Status != lockkeeper.ItemError {
+			n++
+		}
+	}
+	return n, err
+}
+
+// shareError says that a call ended because it had spent all that it was given.
+type shareError struct {
+	usd float64
+	err *agent.UnfinishedError
+}
+
+func (e *shareError) Error() string {
+	return fmt.Sprintf("it used up its share of the budget, $%.2f: %v", e.usd, e.err)
+}
+func (e *shareError) Unwrap() error { return e.err }
 
 // settle counts a call and records what came of it.
 func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
@@ -204,7 +242,7 @@ func (p *Pipeline) runAgent(ctx context.Context, t turn, w *workspace.Workspace,
 func (p *Pipeline) watchAgent(ctx context.Context, t turn, q question, e agent.Event) {
 	switch e.Kind {
 	case agent.EventStalled:
-		text := fmt.Sprintf("silent for %s, %s; next: lockkeeper job output %s, or lockkeeper job cancel %s", e.Wait.Round(time.Second), e.Text, t.ID(), t.ID())
+		text := fmt.Sprintf("silent for %s, %s; next: lockkeeper job output %s, or lockkeeper job cancel %s", e.Wait.Round(time.Second), cmp.Or(e.Text, "since it was started"), t.ID(), t.ID())
 		p.news(NewsStalled, q, text)
 		if err := t.Note(ctx, "stalled: "+text); err != nil {
 			p.news(NewsWarning, q, err.Error())
@@ -228,7 +266,7 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 func (p *Pipeline) orLater(ctx context.Context, err error) error {
 	var limit *agent.LimitError
 	var budget *agent.BudgetError
-	var unfinished *agent.UnfinishedError
+	var share *shareError
 	switch {
 	case errors.As(err, &limit):
 		until := limit.ResetAt
@@ -237,8 +275,11 @@ func (p *Pipeline) orLater(ctx context.Context, err error) error {
 		}
 		p.pauseUntil(until, limit.Error())
 		return &pausedError{err}
-	case errors.As(err, &budget), errors.As(err, &unfinished) && errors.As(p.ledger.start(), &budget): // it had no more than what was left
+	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // it had no more than what was left
 		p.exhausted(budget)
+		return &pausedError{err}
+	case errors.As(err, &share): // the next one gets twice as much, or waits for it
+		p.tell(News{Kind: NewsWarning, Text: share.Error()})
 		return &pausedError{err}
 	}
 	return err

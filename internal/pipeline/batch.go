@@ -65,10 +65,10 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.lands, err = l.notedLandings(ctx); err != nil {
 		return err
 	}
-	if err := l.takeBack(ctx); err != nil { // what landed untested when somebody died
+	if err := l.takeBack(ctx, "whoever ran it died before it was tested"); err != nil {
 		return err
 	}
-	l.files = filesOf(l.batch)
+	l.files = l.batch.Files()
 	if l.batch.Next == l.first() {
 		if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), "summary")); err != nil || l.w != nil {
 			return err
@@ -96,7 +96,7 @@ func (l *life) open(ctx context.Context) (err error) {
 
 // beginAnew starts a batch again whose files are not what they were.
 func (l *life) beginAnew(ctx context.Context, moved []string) error {
-	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%d files changed since the batch was applied (%s): it starts anew", len(moved), moved[0]))
+	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): it starts anew", counted(len(moved), "file"), moved[0]))
 	if err := l.keep(ctx, "it was made for files that have changed since"); err != nil {
 		return err
 	}
@@ -110,21 +110,6 @@ func (l *life) beginAnew(ctx context.Context, moved []string) error {
 	var err error
 	l.w, err = l.p.makeCopy(ctx)
 	return err
-}
-
-// filesOf is what a batch has changed, by the last of its documents.
-func filesOf(b *dossier.Batch) []flow.File {
-	switch {
-	case b.Verification != nil:
-		return b.Verification.Files
-	case b.CI != nil && b.CI.Passed:
-		return b.CI.Files
-	case b.Tested != nil && b.Tested.Passed:
-		return b.Tested.Files
-	case b.Applied != nil:
-		return b.Applied.Files
-	}
-	return nil
 }
 
 // isReturned reports whether a person looked at the diff and wants it changed.
@@ -237,7 +222,7 @@ func (l *life) apply(ctx context.Context) error {
 	if err := l.p.used(a); err != nil {
 		return err
 	}
-	l.p.news(NewsDone, q, fmt.Sprintf("%d files", len(l.files)))
+	l.p.news(NewsDone, q, counted(len(l.files), "file"))
 	if len(l.files) == 0 {
 		l.p.news(NewsWarning, q, "the agent changed nothing that it may change")
 	}
@@ -304,13 +289,13 @@ func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, err
 
 // review asks a person, and holds nothing while they think.
 func (l *life) review(ctx context.Context) error {
-	if err := l.takeBack(ctx); err != nil { // nobody has seen it yet
+	if err := l.takeBack(ctx, "a person is to see it first"); err != nil {
 		return err
 	}
 	if err := l.p.opt.Book.PutReview(ctx, l.unit.Name, l.batch.ID, l.files); err != nil {
 		return err
 	}
-	l.p.news(NewsPerson, l.ask(dossier.ReviewPhase, ""), fmt.Sprintf("a review of %d files: lockkeeper decide", len(l.files)))
+	l.p.news(NewsPerson, l.ask(dossier.ReviewPhase, ""), "a review of "+counted(len(l.files), "file")+": lockkeeper decide")
 	return nil
 }
 
@@ -321,7 +306,7 @@ func (l *life) end(ctx context.Context, failure error) error {
 	if failure == nil {
 		return l.closeCopy(ctx)
 	}
-	failure = errors.Join(failure, l.takeBack(ctx))
+	failure = errors.Join(failure, l.takeBack(ctx, "it did not come to its end"))
 	var paused *pausedError
 	stopped := errors.As(failure, &paused) || l.p.stopping(failure)
 	if l.w != nil {

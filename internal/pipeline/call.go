@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,11 @@ import (
 	"lockkeeper/internal/sidecar"
 )
 
-// callFile says, in the folder of a call, what came of it; workspaceFile where it worked.
+// callFile says, in the folder of a call, what came of it; workspaceFile where it worked;
+// itemFile for which item.
 const (
 	callFile      = "call.json"
+	itemFile      = "item"
 	workspaceFile = "workspace"
 	outputFile    = "output"
 	logFile       = "stderr"
@@ -43,6 +46,7 @@ type ledger struct {
 
 	mu     sync.Mutex
 	budget *agent.Budget
+	freed  chan struct{} // closed when a call gives back what it did not spend
 }
 
 // openLedger adds up what the calls of a run have cost before.
@@ -50,7 +54,7 @@ func openLedger(dir, run string, b Budget) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	l := &ledger{dir: dir, run: run}
+	l := &ledger{dir: dir, run: run, freed: make(chan struct{})}
 	var spent agent.Spent
 	all, err := l.all()
 	if err != nil {
@@ -58,25 +62,11 @@ func openLedger(dir, run string, b Budget) (*ledger, error) {
 	}
 	for _, r := range all {
 		if r.Run == run {
-			spent.MicroUSD += r.Cost.MicroUSD
-			spent.Tokens += r.Cost.Tokens
-			spent.Calls += r.Cost.Calls
-			spent.Unpriced += r.Cost.Unpriced
+			spent = spent.With(r.Cost)
 		}
 	}
 	l.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
 	return l, err
-}
-
-// Calls reads what is kept of all calls in a folder.
-func Calls(dir string) ([]flow.Call, error) {
-	l := &ledger{dir: dir}
-	all, err := l.all()
-	calls := make([]flow.Call, len(all))
-	for i, r := range all {
-		calls[i] = r.Call
-	}
-	return calls, err
 }
 
 func (l *ledger) all() (list []record, err error) {
@@ -168,8 +158,8 @@ func (t trace) workspace() (string, error) {
 	return string(text), err
 }
 
-// begin makes the folder of the next call for a purpose.
-func (l *ledger) begin(purpose, workspace string) (trace, error) {
+// begin makes the folder of the next call for a purpose, on behalf of an item.
+func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
 	last, err := l.last(purpose)
 	if err != nil {
 		return trace{}, err
@@ -178,7 +168,8 @@ func (l *ledger) begin(purpose, workspace string) (trace, error) {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return trace{}, err
 	}
-	return t, os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600)
+	return t, errors.Join(os.WriteFile(filepath.Join(t.dir, itemFile), []byte(item), 0o600),
+		os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
 }
 
 // start refuses a call when the budget is used up.
@@ -188,14 +179,34 @@ func (l *ledger) start() error {
 	return l.budget.Start()
 }
 
-func (l *ledger) left() float64 {
+// reserve sets aside what one of so many calls may spend, until giveBack; 0: as much as it
+// needs. It waits for other calls while what is free is not worth a call.
+func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error) {
+	for ok := false; ; {
+		l.mu.Lock()
+		if err = l.budget.Start(); err == nil {
+			usd, ok = l.budget.Reserve(calls)
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		if err != nil || ok {
+			return usd, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// giveBack ends what reserve began, once the call is counted.
+func (l *ledger) giveBack(usd float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	usd, limited := l.budget.Left()
-	if !limited {
-		return 0
-	}
-	return max(usd, 0.01)
+	l.budget.Return(usd)
+	close(l.freed)
+	l.freed = make(chan struct{})
 }
 
 func (l *ledger) spent() agent.Spent {
@@ -208,10 +219,7 @@ func (l *ledger) spent() agent.Spent {
 func (l *ledger) count(res agent.Result, failure error) (agent.Spent, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.budget.Spent()
-	warning := l.budget.Add(res, failure)
-	after := l.budget.Spent()
-	return agent.Spent{MicroUSD: after.MicroUSD - before.MicroUSD, Tokens: after.Tokens - before.Tokens, Calls: 1, Unpriced: after.Unpriced - before.Unpriced}, warning
+	return agent.CostOf(res, failure), l.budget.Add(res, failure)
 }
 
 // livelog appends what an agent does to a file that people read along.

@@ -109,6 +109,7 @@ func (l *life) check(ctx context.Context, c checks) error {
 		if failed == nil {
 			break
 		}
+		l.p.news(NewsRed, q, fmt.Sprintf("%s: exit status %d: %s", failed.Command, failed.Exit, failed.Last))
 		if at.Done.Fixes >= c.max {
 			at.Spent, at.Done.Files = true, l.files
 			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.phase, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
@@ -301,7 +302,7 @@ func (l *life) runAll(ctx context.Context, c checks, at *progress) (*flow.CheckR
 // runOne runs one command in the copy. What it leaves there is taken out again: only an
 // agent's work lands.
 func (l *life) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
-	tr, err := l.p.ledger.begin(l.ask(c.phase, "").purpose, "")
+	tr, err := l.p.ledger.begin(l.ask(c.phase, "").purpose, "", l.t.ID())
 	if err != nil {
 		return flow.CheckRun{}, err
 	}

@@ -17,12 +17,17 @@ import (
 
 // RunOptions say how far a run goes.
 type RunOptions struct {
-	Only  []string        // units; empty: all
+	Only  []string        // units, or unit/batch, unit/screen and tasks; empty: all
 	Auto  *dossier.Policy // decides in place of a person; nil: nothing does
 	By    string          // in whose name
 	Wait  bool            // do not end while somebody is needed
 	Retry bool            // what failed before is tried again
 	Stop  <-chan struct{} // closed: nothing new starts, what runs is finished
+
+	// Wants says which units are to go on, or which batches, screens and topics of them,
+	// and may want more as time passes: the run then has to be told that a person has
+	// acted. Nil: all of them.
+	Wants func(unit, part string) bool
 }
 
 // Outcome is how far a run came.
@@ -38,8 +43,8 @@ type Outcome struct {
 // Run conducts the flow until nothing is left that goes on by itself. Ending ctx ends
 // what runs; it goes back into the queue.
 func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err error) {
-	p.only = o.Only
-	if err := p.discover(ctx); err != nil {
+	p.goesOn = o.Wants
+	if err := p.discover(ctx, o.Only); err != nil {
 		return nil, err
 	}
 	if err := p.sweep(ctx); err != nil {
@@ -75,7 +80,7 @@ func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err err
 	if err != nil {
 		return nil, err
 	}
-	if !stopped && !p.isBroke() {
+	if !stopped && !p.isBroke() && len(o.Only) == 0 {
 		if err := p.settleCalls(ctx); err != nil {
 			return nil, err
 		}
@@ -265,9 +270,6 @@ func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 // advance does for a unit what is due: it queues its next phase, or finds that somebody
 // else has to act.
 func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error {
-	if !slices.Contains(p.units, unit) {
-		return nil
-	}
 	u, err := p.opt.Book.Unit(ctx, unit)
 	if err != nil {
 		return err

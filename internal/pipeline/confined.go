@@ -164,6 +164,3 @@ func (p *Pipeline) wishesOf(t turn, q question) []flow.Gap {
 	}
 	return list
 }
-
-// Note implements supervisor.Desk.
-func (d *desk) Note(ctx context.Context, text string) error { return d.t.Note(ctx, text) }

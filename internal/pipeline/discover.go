@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,9 +11,9 @@ import (
 )
 
 // discover finds the units of the flow, and takes up its plan.
-func (p *Pipeline) discover(ctx context.Context) error {
+func (p *Pipeline) discover(ctx context.Context, only []string) error {
 	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
-	if err := p.Survey(p.only); err != nil {
+	if err := p.Survey(ctx, only); err != nil {
 		return err
 	}
 	if p.opt.Flow.Name == "tasks" {
@@ -22,28 +21,26 @@ func (p *Pipeline) discover(ctx context.Context) error {
 			return err
 		}
 	}
-	p.tell(News{Kind: NewsRun, Phase: "discover", Text: fmt.Sprintf("%d units: %s", len(p.units), strings.Join(p.units, ", "))})
+	p.tell(News{Kind: NewsRun, Phase: "discover", Text: counted(len(p.units), "unit") + ": " + strings.Join(p.units, ", ")})
 	return nil
 }
 
-// Survey finds the units of the flow, or only some of them, and changes nothing. After it
-// the others can be asked who look: Look, Glance and Forecast.
-func (p *Pipeline) Survey(only []string) error {
+// Survey finds the units of the flow, or only some of them, or of some only a batch, a
+// screen or a task, and changes nothing. After it the others can be asked who look: Look,
+// Glance and Forecast.
+func (p *Pipeline) Survey(ctx context.Context, only []string) error {
 	if err := p.find(); err != nil {
 		return err
-	}
-	for _, name := range only {
-		if !slices.Contains(p.units, name) {
-			return &lockkeeper.InputError{Field: "only", Value: name, Reason: "the flow " + p.opt.Flow.Name + " has no such unit", Next: "name some of " + strings.Join(p.units, ", ")}
-		}
-	}
-	if len(only) > 0 {
-		p.units = slices.DeleteFunc(p.units, func(u string) bool { return !slices.Contains(only, u) })
 	}
 	if len(p.units) == 0 {
 		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
 	}
-	return nil
+	if p.opt.Plan != nil {
+		if err := p.opt.Plan.CheckWrites(p.opt.Permits); err != nil {
+			return err
+		}
+	}
+	return p.pick(ctx, only)
 }
 
 // find lists the units.

@@ -17,57 +17,25 @@ type Failure struct {
 	Phase  string    `json:"phase"`          // of the flow, in which it failed
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+
+	seq uint64 // of the item
 }
 
 // Name is the unit, or the part of it that failed.
-func (f Failure) Name() string { return due{unit: f.Unit, batch: f.Part}.workflow() }
+func (f Failure) Name() string { return Work{Unit: f.Unit, Part: f.Part}.Name() }
 
 // Failures lists the work of a flow that failed and is still to be done, the first to be
 // queued first.
 func Failures(ctx context.Context, store lockkeeper.Store, book *dossier.Book, flowName string) ([]Failure, error) {
-	failed, items, err := failures(ctx, store, flowName)
-	units := map[string]*dossier.Unit{}
-	current := []Failure{}
-	for i, f := range failed {
-		u := units[f.Unit]
-		if u == nil {
-			if u, err = book.Unit(ctx, f.Unit); err != nil {
-				return nil, err
-			}
-			units[f.Unit] = u
-		}
-		if isCurrent(u, items[i], due{unit: f.Unit, kind: f.Kind, batch: f.Part}) {
-			current = append(current, f)
-		}
-	}
-	return current, err
-}
-
-// failures lists all that is in the error state.
-func failures(ctx context.Context, store lockkeeper.Store, flowName string) (list []Failure, items []*lockkeeper.Item, err error) {
-	const page = 1_000
-	err = store.View(ctx, func(r lockkeeper.Reader) error {
-		list, items = nil, nil
-		for after := uint64(0); ; {
-			some, err := r.Items(lockkeeper.ItemQuery{After: after, Status: lockkeeper.ItemError, Limit: page})
-			if err != nil {
-				return err
-			}
-			for _, it := range some {
-				after = it.Seq
-				d, err := workOf(it)
-				if it.Root != rootOf(flowName) || err != nil || it.Failure == nil {
-					continue // somebody else's
-				}
-				list = append(list, Failure{Item: it.ID, Unit: d.unit, Kind: d.kind, Part: d.batch, Phase: phaseOf(it.Failure.Phase), Reason: it.Failure.Reason, At: it.CompletedAt})
-				items = append(items, it)
-			}
-			if len(some) < page {
-				return nil
-			}
-		}
+	var items map[string][]*lockkeeper.Item
+	err := store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		items, err = OpenItems(r, flowName)
+		return err
 	})
-	return list, items, err
+	if err != nil {
+		return nil, err
+	}
+	return FailuresIn(items, func(name string) (*dossier.Unit, error) { return book.Unit(ctx, name) })
 }
 
 func rootOf(flowName string) string { return "flow/" + flowName }

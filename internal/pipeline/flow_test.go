@@ -21,7 +21,7 @@ func newSpace(testing.TB) string {
 // Four controllers go from analysis to verified changes, with a policy in the place of
 // people.
 //
-// shows: PL-1 PL-2 PL-3 PL-4 PL-7 PL-8 PL-9 PL-10 PL-11 PL-12 PL-16 PL-17 PL-18 PL-19 PL-20 PL-26 PL-27 PL-28 PL-29 PL-31 PL-32 PL-44 PL-83 SW-1 SW-11 SW-12 SW-75 SW-76
+// shows: PL-1 PL-2 PL-3 PL-4 PL-7 PL-8 PL-9 PL-10 PL-11 PL-12 PL-16 PL-17 PL-18 PL-19 PL-20 PL-26 PL-27 PL-28 PL-29 PL-31 PL-32 PL-44 PL-83 SW-1 SW-11 SW-12 SW-75 SW-76 SW-65
 func TestControllers(t *testing.T) {
 	for store := range stores {
 		t.Run(store, func(t *testing.T) {
@@ -92,7 +92,7 @@ func (s *scene) covered(before, after map[string]string) {
 
 // Nine screens are analysed side by side, and merged by controller.
 //
-// shows: SW-3 SW-5 SW-6 SW-7 SW-8 SW-9 SW-10 SW-20 SW-21 SW-22 SW-23 SW-24 SW-26 SW-28 SW-29 SW-30 CF-19 CF-20 CF-22 CF-26 CF-30 CF-31
+// shows: SW-3 SW-5 SW-6 SW-7 SW-8 SW-9 SW-10 SW-20 SW-21 SW-22 SW-23 SW-24 SW-26 SW-28 SW-29 SW-30 CF-19 CF-20 CF-22 CF-26 CF-30 CF-31 SW-61
 func TestScreens(t *testing.T) {
 	for store := range stores {
 		t.Run(store, func(t *testing.T) {
@@ -109,6 +109,8 @@ func TestScreens(t *testing.T) {
 }
 
 // Ten jobs, one tree, no collisions.
+//
+// shows: SW-1 SW-11 PL-9
 func TestTasks(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	before := s.files()

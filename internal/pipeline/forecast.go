@@ -65,6 +65,9 @@ func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
 		}
 		for _, b := range p.toCome(u) {
 			d := due{unit: name, kind: string(flow.BatchUnit), batch: b.ID, targets: b.WriteTargets, reads: b.Reads}
+			if !p.wants(d) {
+				continue
+			}
 			locks, err := p.locksOf(d)
 			if err != nil {
 				return nil, err
@@ -73,7 +76,22 @@ func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
 		}
 	}
 	f.contend()
+	f.queue(firstOf(p.opt.Flow))
 	return f, nil
+}
+
+// KnowsPlan reports whether the tasks of the plan file are those that were taken up last.
+func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
+	u, err := p.opt.Book.Unit(ctx, TasksUnit)
+	if err != nil || p.opt.Plan == nil {
+		return false, err
+	}
+	for _, def := range p.opt.Plan.Plan("", time.Time{}).Batches {
+		if known, ok := u.Batch(def.ID); !ok || known.Digest != flow.Digest(def) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // toCome are the batches of a unit that are not complete. Those of a plan file count
@@ -92,6 +110,18 @@ func (p *Pipeline) toCome(u *dossier.Unit) []dossier.Batch {
 		}
 	}
 	return slices.DeleteFunc(batches, func(b dossier.Batch) bool { return b.Next == "" })
+}
+
+// queue says of units that are complete by their documents, and will have batches of a
+// new plan, that these are to come.
+func (f *Forecast) queue(first string) {
+	for i := range f.State.Units {
+		u := &f.State.Units[i]
+		if u.Status == flow.Complete && slices.ContainsFunc(f.Batches, func(b Planned) bool { return b.Unit == u.Name }) {
+			u.Status, u.Pending = flow.Queued, first
+			f.Complete--
+		}
+	}
 }
 
 // contend finds who will wait for whom.

@@ -102,7 +102,7 @@ func (l *life) title() string {
 	if l.batch.Title != "" {
 		return l.batch.Title
 	}
-	return fmt.Sprintf("%d files", len(l.files))
+	return counted(len(l.files), "file")
 }
 
 func (l *life) summary() string {

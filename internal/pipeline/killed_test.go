@@ -2,7 +2,7 @@ package pipeline_test
 
 import (
 	"encoding/json"
-	"maps"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,8 +22,11 @@ import (
 // childVariable tells a copy of this program which scene to conduct.
 const childVariable = "LOCKKEEPER_PIPELINE_CHILD"
 
+// beginFD is what a child closes when it begins to conduct.
+const beginFD = 3
+
 // child is a scene that another process conducts.
-type child struct{ Dir, Flow, Policy, Space string }
+type child struct{ Dir, Flow, Policy string }
 
 // TestChild conducts a scene until it is done, or killed.
 func TestChild(t *testing.T) {
@@ -34,30 +37,60 @@ func TestChild(t *testing.T) {
 	var c child
 	must(t, json.Unmarshal([]byte(text), &c))
 	s := &scene{t: t, root: filepath.Join(c.Dir, "blog"), side: filepath.Join(c.Dir, "side"), script: filepath.Join(c.Dir, "script", "script.yaml")}
-	store := "SQLite"
-	if c.Space != "" {
-		store = "PostgreSQL"
-	}
-	s.assemble(stores[store](t, s.side), c.Flow)
+	s.assemble(stores["SQLite"](t, s.side), c.Flow)
+	must(t, os.NewFile(beginFD, "begin").Close())
 	out := s.run(c.Policy)
 	if out.Failed > 0 {
 		t.Errorf("%+v", out.State.Units)
 	}
 }
 
-// start makes this program conduct the scene in a process of its own.
-func (c child) start(t testing.TB) *exec.Cmd {
+// conductor is a process that conducts a scene.
+type conductor struct {
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// start makes this program conduct the scene in a process of its own, and returns when it
+// has begun.
+func (c child) start(t testing.TB) *conductor {
 	t.Helper()
 	text, err := json.Marshal(c)
 	must(t, err)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=170s")
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-	log, err := os.OpenFile(filepath.Join(c.Dir, "child.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(c.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	must(t, err)
-	cmd.Stdout, cmd.Stderr = log, log
+	begins, begun, err := os.Pipe()
+	must(t, err)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{begun}
 	must(t, cmd.Start())
-	log.Close() // it is the child's
-	return cmd
+	must(t, log.Close(), begun.Close()) // they are the child's
+	running := &conductor{cmd: cmd, ended: make(chan error, 1)}
+	go func() { running.ended <- cmd.Wait() }()
+	_, err = io.Copy(io.Discard, begins)
+	must(t, err, begins.Close())
+	return running
+}
+
+func (c child) log() string { return filepath.Join(c.Dir, "child.log") }
+
+// said is the end of what the conductors of the scene said.
+func (c child) said() []byte {
+	log, _ := os.ReadFile(c.log()) // for a message
+	return log[max(0, len(log)-6000):]
+}
+
+// killAfter kills the conductor, unless it is done before.
+func (c *conductor) killAfter(t testing.TB, d time.Duration) (killed bool, err error) {
+	select {
+	case <-time.After(d):
+		must(t, c.cmd.Process.Kill())
+		<-c.ended
+		return true, nil
+	case err := <-c.ended:
+		return false, err
+	}
 }
 
 // kills is how often conductors are killed.
@@ -71,66 +104,88 @@ func kills(t testing.TB, usual int) int {
 
 // Whoever conducts is killed at random moments and started again: the tree ends as if
 // nothing had happened, no document is lost, and no agent is asked again whose answer was
-// complete.
+// complete. There are as many scenes as it takes for every kill to hit somebody at work.
 //
 // shows: PL-4 PL-60 PL-61 PL-62 PL-63 PL-64 PL-85 GP-17 SW-71 SW-74
 func TestKilled(t *testing.T) {
 	for _, name := range []string{"controllers", "screens"} {
 		t.Run(name, func(t *testing.T) {
-			policy := "impact>=medium,topics=reject"
+			const policy = "impact>=medium,topics=reject"
 			whole := newScene(t, "memory", name)
+			began := time.Now()
 			whole.run(policy)
-			want := whole.files()
+			took, want := time.Since(began), whole.files()
 
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 1))
-			s := newScene(t, "SQLite", name)
-			c := child{Dir: filepath.Dir(s.root), Flow: name, Policy: policy}
-			documents := map[string]bool{}
-			for n := range kills(t, 5) {
-				cmd := c.start(t)
-				ended := make(chan struct{})
-				go func() {
-					cmd.Wait()
-					close(ended)
-				}()
-				select {
-				case <-time.After(time.Duration(500+random.IntN(4000)) * time.Millisecond):
-					must(t, cmd.Process.Kill())
-					<-ended
-				case <-ended: // it was done before
-				}
-				now := s.documents()
-				for doc := range documents {
-					if !now[doc] {
-						t.Fatalf("kill %d: %s is gone", n, doc)
-					}
-				}
-				documents = now
-			}
-			last := c.start(t)
-			if err := last.Wait(); err != nil {
-				log, _ := os.ReadFile(filepath.Join(c.Dir, "child.log"))
-				t.Fatalf("the last conductor: %v\n%s", err, log[max(0, len(log)-6000):])
-			}
-			got := s.files()
-			if !maps.Equal(got, want) {
-				for path := range want {
-					if got[path] != want[path] {
-						t.Errorf("%s differs from that of an undisturbed run:\n%s\nwant\n%s", path, got[path], want[path])
-					}
-				}
-			}
-			s.green()
-			s.askedOnce()
-			if left, err := filepath.Glob(filepath.Join(s.side, "workspaces", "*")); err != nil || len(left) != 0 {
-				log, _ := os.ReadFile(filepath.Join(c.Dir, "child.log"))
-				gone, bad := workspace.Abandoned(t.Context(), filepath.Join(s.side, "workspaces"))
-				ls, _ := exec.Command("sh", "-c", "ls -la "+s.side+"/workspaces/*; grep -l FLOCK /proc/locks; cat /proc/locks").Output()
-				t.Errorf("copies are left: %v, %v\n%s\n%+v %v\n%s", left, err, log, gone, bad, ls)
+			left := kills(t, 5)
+			for scenes := 1; left > 0; scenes++ {
+				s := newScene(t, "SQLite", name)
+				hit := s.killOften(child{Dir: filepath.Dir(s.root), Flow: name, Policy: policy}, left, func() time.Duration { return time.Duration(random.Int64N(int64(took / 3))) })
+				left -= hit
+				t.Logf("scene %d: %d conductors were killed, %d documents", scenes, hit, len(s.documents()))
+				s.same(want)
+				s.green()
+				s.askedOnce()
+				s.noCopies()
 			}
 		})
+	}
+}
+
+// killOften kills whoever conducts the scene, so many times or until it is done, and lets
+// the last one finish. It returns how many were killed.
+func (s *scene) killOften(c child, times int, after func() time.Duration) (killed int) {
+	t := s.t
+	t.Helper()
+	documents := map[string]bool{}
+	for killed < times {
+		hit, err := c.start(t).killAfter(t, after())
+		if err != nil {
+			t.Fatalf("a conductor: %v\n%s", err, c.said())
+		}
+		now := s.documents()
+		for doc := range documents {
+			if !now[doc] {
+				t.Fatalf("kill %d: %s is gone", killed, doc)
+			}
+		}
+		documents = now
+		if !hit {
+			break
+		}
+		killed++
+	}
+	if err := <-c.start(t).ended; err != nil {
+		t.Fatalf("the last conductor: %v\n%s", err, c.said())
+	}
+	return killed
+}
+
+// same holds the tree against that of an undisturbed run.
+func (s *scene) same(want map[string]string) {
+	s.t.Helper()
+	got := s.files()
+	for path := range want {
+		if got[path] != want[path] {
+			s.t.Errorf("%s differs from that of an undisturbed run:\n%s\nwant\n%s", path, got[path], want[path])
+		}
+	}
+	if len(got) != len(want) {
+		s.t.Errorf("%d files, and an undisturbed run has %d", len(got), len(want))
+	}
+}
+
+// noCopies holds that nothing is left of the copies that agents worked in.
+func (s *scene) noCopies() {
+	s.t.Helper()
+	dir := filepath.Join(s.side, "workspaces")
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(s.t, err)
+	if len(left) != 0 {
+		gone, err := workspace.Abandoned(s.t.Context(), dir)
+		s.t.Errorf("copies are left: %v; abandoned are %+v, %v", left, gone, err)
 	}
 }
 

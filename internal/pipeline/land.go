@@ -66,7 +66,7 @@ func (l *life) land(ctx context.Context) error {
 		if again == l.p.opt.Limits.Rechecks {
 			return fmt.Errorf("%s moved, and it was tested again %d times already; next: lockkeeper job retry, when it is calmer", moved[0], again)
 		}
-		l.p.news(NewsAgain, q, fmt.Sprintf("%d files it depends on have changed (%s): it is tested again", len(moved), moved[0]))
+		l.p.news(NewsAgain, q, fmt.Sprintf("what it depends on has changed, %s (%s): it is tested again", counted(len(moved), "file"), moved[0]))
 		if err := l.testAgain(ctx, moved); err != nil {
 			return err
 		}
@@ -260,8 +260,12 @@ func (l *life) landNow(ctx context.Context) error {
 	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
 		return err
 	}
+	before := len(l.lands)
 	if err := l.carryOut(ctx); err != nil {
 		return err
+	}
+	if landed := l.lands[before:]; len(landed) > 0 {
+		l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%s, landing %v, before its tests", counted(len(l.files), "file"), landed))
 	}
 	return l.noteLandings(ctx)
 }
@@ -288,7 +292,7 @@ func (l *life) notedLandings(ctx context.Context) ([]uint64, error) {
 }
 
 // takeBack takes what landed before it was tested out of the tree again.
-func (l *life) takeBack(ctx context.Context) (err error) {
+func (l *life) takeBack(ctx context.Context, why string) (err error) {
 	if len(l.lands) == 0 {
 		return nil
 	}
@@ -296,6 +300,9 @@ func (l *life) takeBack(ctx context.Context) (err error) {
 		if _, undo := l.p.opt.Gate.Undo(ctx, l.t.Grant(), seq); undo != nil {
 			err = errors.Join(err, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper undo %d", seq, undo, seq))
 		}
+	}
+	if err == nil {
+		l.p.news(NewsUndone, l.ask("land", ""), fmt.Sprintf("landing %v, because %s", l.lands, why))
 	}
 	l.lands = nil
 	if err != nil {
@@ -331,7 +338,11 @@ func (l *life) landed(ctx context.Context) error {
 			return err
 		}
 	}
-	l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%d files, landing %v", len(l.files), done.Landings))
+	what := fmt.Sprintf("%s, landing %v", counted(len(l.files), "file"), done.Landings)
+	if l.p.opt.Land == "after_apply" {
+		what += ", to stay: it is tested and verified"
+	}
+	l.p.news(NewsLanded, l.ask("land", ""), what)
 	return nil
 }
 

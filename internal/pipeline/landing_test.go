@@ -246,7 +246,7 @@ func TestBudget(t *testing.T) {
 // callsFor counts the calls of a phase that are on record.
 func (s *scene) callsFor(phase string) (n int) {
 	s.t.Helper()
-	calls, err := pipeline.Calls(s.opt.Calls)
+	calls, err := pipeline.PastCalls(s.opt.Calls, s.opt.Flow.Name)
 	must(s.t, err)
 	for _, c := range calls {
 		if c.Phase == phase {
@@ -277,7 +277,7 @@ func TestLimit(t *testing.T) {
 // The legacy mode has no locks and no queue; the allowlist still holds, and what two
 // change at once is refused to the second, not lost.
 //
-// shows: PL-73 PL-56 SW-60 SW-62 SW-66 CF-28 CF-29
+// shows: PL-73 PL-56 SW-60 SW-62 SW-66 CF-28 CF-29 SW-61 SW-65
 func TestLegacy(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Locks, s.opt.Queue = nil, nil

@@ -26,9 +26,11 @@ type Options struct {
 	Store lockkeeper.Store
 	Locks *lock.Manager // nil: the legacy mode, without locks and queue
 	Queue *sched.Queue
-	Gate  *gate.Gate
-	Host  *process.Host
-	Flow  flow.Flow
+	Gate  *gate.Gate // nil: for somebody who only looks
+	// Permits refuses a path that the gate would let nobody write to.
+	Permits func(path string) error
+	Host    *process.Host
+	Flow    flow.Flow
 
 	Book      *dossier.Book
 	Documents *sidecar.Store // that the book is made of
@@ -118,10 +120,12 @@ const (
 	NewsRun     NewsKind = "run"     // of the run as a whole
 	NewsStarted NewsKind = "started" // a phase began
 	NewsDone    NewsKind = "done"    // a phase left its document
+	NewsRed     NewsKind = "red"     // a test or CI command failed, and what it found may be mended
 	NewsFailed  NewsKind = "failed"
 	NewsGap     NewsKind = "gap"
 	NewsLanded  NewsKind = "landed"
-	NewsAgain   NewsKind = "again" // it is tested again, because something moved
+	NewsUndone  NewsKind = "undone" // what landed before its tests is taken out again
+	NewsAgain   NewsKind = "again"  // it is tested again, because something moved
 	NewsStalled NewsKind = "stalled"
 	NewsWarning NewsKind = "warning"
 	NewsPaused  NewsKind = "paused"

@@ -35,7 +35,8 @@ type Pipeline struct {
 	units  []string
 	found  map[string]flow.Found
 	groups map[string]flow.ScreenGroup
-	only   []string
+	parts  map[string][]string          // of some units only these batches, or screens, are run
+	goesOn func(unit, part string) bool // whether work is to be done; nil: it is
 
 	loose     map[string]chan int // slots of the legacy mode
 	looseIDs  atomic.Uint64
@@ -115,6 +116,14 @@ func (p *Pipeline) testOf(unit string) string {
 		return f.Test
 	}
 	return flow.TestOf(p.opt.Checks.TestPath, unit)
+}
+
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // text spells a document for a prompt.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -71,9 +70,12 @@ func (d due) workflow() string {
 	return d.unit + "/" + d.batch
 }
 
-// place puts work into the queue, unless it is there. What failed stays failed until
+// place puts work into the queue, if it is wanted and not there. What failed stays failed until
 // somebody retries it.
 func (p *Pipeline) place(ctx context.Context, d due) error {
+	if !p.wants(d) {
+		return nil
+	}
 	if p.opt.Locks == nil {
 		return p.startLoose(ctx, d)
 	}
@@ -120,25 +122,9 @@ func (p *Pipeline) itemWithKey(ctx context.Context, key string) (it *lockkeeper.
 
 // items lists the items of the flow that are not completed.
 func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err error) {
-	const page = 1_000
-	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) error {
-		list = nil
-		for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemError} {
-			for after, more := uint64(0), true; more; {
-				some, err := r.Items(lockkeeper.ItemQuery{After: after, Status: status, Limit: page})
-				if err != nil {
-					return err
-				}
-				for _, it := range some {
-					after = it.Seq
-					if it.Root == p.root() {
-						list = append(list, it)
-					}
-				}
-				more = len(some) == page
-			}
-		}
-		return nil
+	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		list, err = openItems(r, p.root())
+		return err
 	})
 	return list, err
 }
@@ -225,7 +211,7 @@ func (p *Pipeline) retryFailed(ctx context.Context) error {
 	}
 	for _, it := range items {
 		d, err := workOf(it)
-		if it.Status != lockkeeper.ItemError || err != nil || !slices.Contains(p.units, d.unit) {
+		if it.Status != lockkeeper.ItemError || err != nil || !p.wants(d) {
 			continue
 		}
 		u, err := p.opt.Book.Unit(ctx, d.unit)

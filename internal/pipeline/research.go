@@ -41,7 +41,7 @@ func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (strin
 		if err := p.ledger.start(); err != nil {
 			return agent.Result{}, err
 		}
-		tr, err := p.ledger.begin(q.purpose, "")
+		tr, err := p.ledger.begin(q.purpose, "", "")
 		if err != nil {
 			return agent.Result{}, err
 		}

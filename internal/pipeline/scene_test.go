@@ -175,7 +175,8 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 	self, err := process.Self()
 	must(t, err)
 	locks := lock.New(store, lock.Options{Processes: host, Self: &self})
-	g, err := gate.Open(root, store, locks, gate.Options{Allowed: []string{"app", "test", "config"}})
+	rules := gate.Options{Allowed: []string{"app", "test", "config"}}
+	g, err := gate.Open(root, store, locks, rules)
 	must(t, err)
 	locks.SettleWith(g)
 	s.locks = locks
@@ -192,7 +193,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 	must(t, err)
 	layout := flow.Rails()
 	s.opt = pipeline.Options{
-		Run: "r1", Root: root, Store: store, Locks: locks, Queue: q, Gate: g, Host: host, Flow: f, Documents: docs, Layout: layout,
+		Run: "r1", Root: root, Store: store, Locks: locks, Queue: q, Gate: g, Permits: func(path string) error { return gate.Permits(root, rules, path) }, Host: host, Flow: f, Documents: docs, Layout: layout,
 		Book:      dossier.Open(dossier.Options{Sidecar: docs, Screens: sidecar.Open(filepath.Join(s.root, ".analysis")), Flow: f}),
 		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
 		Prompts:   prompts,
@@ -360,6 +361,7 @@ func (s *scene) openGate(o gate.Options) *gate.Gate {
 	g, err := gate.Open(s.opt.Root, s.opt.Store, locks, o)
 	must(s.t, err)
 	locks.SettleWith(g)
+	s.opt.Permits = func(path string) error { return gate.Permits(s.opt.Root, o, path) }
 	s.t.Cleanup(func() { must(s.t, g.Close(context.Background())) })
 	return g
 }

@@ -54,10 +54,10 @@ func (p *Pipeline) advanceScreens(ctx context.Context, unit string) error {
 			}
 		}
 	}
-	if open > 0 {
+	if _, limited := p.parts[unit]; open > 0 || limited {
 		return nil
 	}
-	if err := p.checkTargets(ctx, []flow.Batch{{Title: "merge", WriteTargets: flow.Aggregate(docs)}}); err != nil {
+	if err := p.checkTargets([]flow.Batch{{Title: "merge", WriteTargets: flow.Aggregate(docs)}}); err != nil {
 		p.tell(News{Kind: NewsFailed, Unit: unit, Phase: "batch_plan", Text: err.Error()})
 		return nil // it stays where it is until a screen is analysed again, or excluded
 	}
@@ -103,9 +103,5 @@ func (p *Pipeline) screenDocs(ctx context.Context, unit string) (string, error) 
 
 // takePlan makes the batches of a plan file.
 func (p *Pipeline) takePlan(ctx context.Context) error {
-	plan := p.opt.Plan.Plan(p.opt.Actor.Name, time.Now().UTC())
-	if err := p.checkTargets(ctx, plan.Batches); err != nil {
-		return err
-	}
-	return p.opt.Book.PutTasks(ctx, TasksUnit, plan)
+	return p.opt.Book.PutTasks(ctx, TasksUnit, p.opt.Plan.Plan(p.opt.Actor.Name, time.Now().UTC()))
 }

@@ -135,7 +135,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 		}
 	}
 	if kept > 0 {
-		p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("%d files that an agent had changed when its supervisor died are kept: lockkeeper rescue list", kept)})
+		p.tell(News{Kind: NewsWarning, Text: "an agent had changed " + counted(kept, "file") + " when its supervisor died, which the shelf keeps: lockkeeper rescue list"})
 	}
 	return w.Close(ctx, false)
 }

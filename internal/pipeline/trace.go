@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/sidecar"
 )
 
@@ -45,12 +46,7 @@ func Traces(dir string) ([]Trace, error) {
 
 func readTrace(dir string) (Trace, error) {
 	purpose, _ := sidecar.UnitName(filepath.Base(filepath.Dir(dir)))
-	_, rest, _ := strings.Cut(purpose, "/") // the flow
-	work, phase := rest, ""
-	if i := strings.LastIndexByte(rest, '/'); i >= 0 {
-		work, phase = rest[:i], rest[i+1:]
-	}
-	phase, _, _ = strings.Cut(phase, "@") // which definition of the batch
+	work, phase := workIn(purpose)
 	t := Trace{Work: work, Phase: phase}
 	begun, err := os.Stat(filepath.Join(dir, workspaceFile))
 	if err != nil {
@@ -70,4 +66,24 @@ func readTrace(dir string) (Trace, error) {
 	rec, err := trace{dir: dir}.record()
 	t.Cut = rec == nil || rec.Error == errCutShort.Error()
 	return t, err
+}
+
+// workIn is the work and the phase that a purpose names.
+func workIn(purpose string) (work, phase string) {
+	_, work, _ = strings.Cut(purpose, "/") // the flow
+	if i := strings.LastIndexByte(work, '/'); i >= 0 {
+		work, phase = work[:i], work[i+1:]
+	}
+	phase, _, _ = strings.Cut(phase, "@") // which definition of the batch
+	return work, phase
+}
+
+// flowOfPurpose is the flow that a purpose belongs to; empty: none. Only in the flow of
+// controllers topics are researched.
+func flowOfPurpose(purpose string) string {
+	name, _, _ := strings.Cut(purpose, "/")
+	if name == "research" {
+		return flow.Controllers().Name
+	}
+	return name
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,12 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.opt.Book.Unit(ctx, d.unit)
+	u, err := p.unitOf(ctx, d)
 	if err != nil {
 		return err
 	}
-	if !isCurrent(u, &job.Item, d) {
-		return nil // its plan has changed since, or what it was to do is done
+	if !p.wants(d) || !isCurrent(u, &job.Item, d) {
+		return nil // an earlier run wanted it, its plan has changed, or what it was to do is done: what is due is queued anew
 	}
 	err = p.do(ctx, jobTurn{job: job, locks: p.opt.Locks}, d)
 	var paused *pausedError
@@ -34,6 +35,15 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 		return &sched.LaterError{Reason: paused.Error()}
 	}
 	return err
+}
+
+// unitOf reads a unit as far as it concerns a piece of work.
+func (p *Pipeline) unitOf(ctx context.Context, d due) (*dossier.Unit, error) {
+	if d.kind != string(flow.BatchUnit) {
+		return p.opt.Book.Unit(ctx, d.unit)
+	}
+	u, _, err := p.opt.Book.BatchOf(ctx, d.unit, d.batch)
+	return u, err
 }
 
 // ended hears that an item has ended, and looks what is due next.
@@ -155,23 +165,19 @@ func askReader[T any](ctx context.Context, p *Pipeline, t turn, q question, prom
 // putPlan stores the batches that an agent proposes. Targets that could never land are
 // refused at once.
 func (p *Pipeline) putPlan(ctx context.Context, unit string, plan flow.Plan, calls []flow.Call) error {
-	if err := p.checkTargets(ctx, plan.Batches); err != nil {
+	if err := p.checkTargets(plan.Batches); err != nil {
 		return err
 	}
 	return p.opt.Book.PutPlan(ctx, unit, plan.Batches, calls)
 }
 
 // checkTargets refuses write targets that the gate would never let through.
-func (p *Pipeline) checkTargets(ctx context.Context, batches []flow.Batch) error {
+func (p *Pipeline) checkTargets(batches []flow.Batch) error {
 	var all []error
 	for _, b := range batches {
-		for i, err := range p.opt.Gate.Check(ctx, nil, b.WriteTargets...) {
-			var v *lockkeeper.LockViolationError
-			if errors.As(err, &v) && v.Check != "allowlist" {
-				continue // it has no grant yet
-			}
-			if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-				all = append(all, fmt.Errorf("batch %s: write target %s: %w", b.Title, b.WriteTargets[i], err))
+		for _, target := range b.WriteTargets {
+			if err := p.opt.Permits(target); err != nil {
+				all = append(all, fmt.Errorf("%s: write target %s: %w", cmp.Or(b.Title, b.ID), target, err))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,16 +31,11 @@ func (h *household) enter() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs == 0 {
-		t, err := readTable()
+		before, err := childrenOfSelf()
 		if err != nil {
 			return err
 		}
-		h.own = map[int]uint64{}
-		for pid, s := range t {
-			if s.parent == os.Getpid() {
-				h.own[pid] = s.start
-			}
-		}
+		h.own = before
 		if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&h.was)), 0, 0, 0); err != nil {
 			return fmt.Errorf("ask who reaps orphans: %w", err)
 		}
@@ -49,6 +45,43 @@ func (h *household) enter() error {
 	}
 	h.runs++
 	return nil
+}
+
+// childrenOfSelf are the children of this process, by pid, with their start times.
+func childrenOfSelf() (map[int]uint64, error) {
+	list := map[int]uint64{}
+	if look(unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED) == none {
+		return list, nil
+	}
+	t, err := readTable()
+	for pid, s := range t {
+		if s.parent == os.Getpid() {
+			list[pid] = s.start
+		}
+	}
+	return list, err
+}
+
+// kin is what the kernel says of children without anybody walking over all processes.
+type kin uint8
+
+const (
+	none  kin = iota // there are none
+	quiet            // none has changed in the way asked for
+	some             // one has, at least
+)
+
+// look asks for children that have changed in some way, and takes nothing from whoever
+// waits for them.
+func look(changes int) kin {
+	var info unix.Siginfo
+	switch err := unix.Waitid(unix.P_ALL, 0, &info, changes|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil); {
+	case errors.Is(err, unix.ECHILD):
+		return none
+	case err == nil && info.Signo == 0:
+		return quiet
+	}
+	return some
 }
 
 func (h *household) leave() {
@@ -111,6 +144,9 @@ func (h *household) straysOfOnlyRun(t table, set map[int]bool) {
 func (h *household) reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if look(unix.WEXITED) != some {
+		return
+	}
 	t, err := readTable()
 	if err != nil {
 		return // they stay zombies until the next look

@@ -3,6 +3,7 @@ package process
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // agentSigns are variables that coding agents set for what they run. A trailing
@@ -37,7 +38,7 @@ var agentSigns = []struct{ variable, name string }{
 	{"AGENT", ""},
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@._-]{0,39}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@._-]{0,39}$`) })
 
 // AgentEnvironment reports whether an environment is that of something a coding
 // agent runs, and which agent. It is a sign, not a proof: an agent can clear
@@ -53,7 +54,7 @@ func AgentEnvironment(env []string) (name string, inside bool) {
 			switch {
 			case sign.name != "":
 				return sign.name, true
-			case plainName.MatchString(value) && !strings.EqualFold(value, "true"):
+			case plainName().MatchString(value) && !strings.EqualFold(value, "true"):
 				return value, true
 			default:
 				return "agent", true

@@ -33,15 +33,33 @@ func (s stat) dead() bool {
 var errGone = errors.New("no such process")
 
 // readStat fails with errGone when the process does not exist.
-func readStat(pid int) (stat, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func readStat(pid int) (stat, error) { return readStatIn(pid, make([]byte, maxStat)) }
+
+// readStatIn is readStat with room for what is read.
+func readStatIn(pid int, room []byte) (stat, error) {
+	n, err := readOnce("/proc/"+strconv.Itoa(pid)+"/stat", room)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 		return stat{}, errGone
 	case err != nil:
-		return stat{}, err
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
-	return parseStat(b)
+	return parseStat(room[:n])
+}
+
+// maxStat is more than /proc/<pid>/stat ever holds: a name of at most 64 bytes and some fifty
+// numbers.
+const maxStat = 2048
+
+// readOnce reads a file of the kernel's with one read, so that it is of one moment. There
+// are hundreds of them in a walk over /proc.
+func readOnce(path string, room []byte) (n int, err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	n, err = unix.Read(fd, room)
+	return n, errors.Join(err, unix.Close(fd))
 }
 
 // parseStat splits at the last closing parenthesis: the name before it is
@@ -52,9 +70,16 @@ func parseStat(b []byte) (stat, error) {
 	if open < 1 || end < open {
 		return stat{}, fmt.Errorf("process state %q is not understood", b)
 	}
-	// f[i] is the field that proc(5) numbers i+3.
-	f := bytes.Fields(b[end+1:])
-	if len(f) < 20 || len(f[0]) != 1 {
+	var f [20][]byte // f[i] is the field that proc(5) numbers i+3
+	n := 0
+	for field := range bytes.FieldsSeq(b[end+1:]) {
+		if n == len(f) {
+			break
+		}
+		f[n] = field
+		n++
+	}
+	if n < len(f) || len(f[0]) != 1 {
 		return stat{}, fmt.Errorf("process state %q is not understood", b)
 	}
 	s := stat{state: f[0][0], name: string(b[open+1 : end])}
@@ -89,13 +114,13 @@ func readTable() (table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := make(table, len(names))
+	t, room := make(table, len(names)), make([]byte, maxStat)
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		s, err := readStat(pid)
+		s, err := readStatIn(pid, room)
 		if errors.Is(err, errGone) {
 			continue
 		}

@@ -2,7 +2,6 @@ package repo
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"lockkeeper"
@@ -44,32 +43,4 @@ func (r *Repo) checkBranch(ctx context.Context, branch string) error {
 		return wrong
 	}
 	return err
-}
-
-// Moved lists the paths below the root that differ between two commits; an empty one
-// has no files. Renames are a path that went and one that came.
-func (r *Repo) Moved(ctx context.Context, from, to string) ([]string, error) {
-	for _, commit := range []string{from, to} {
-		if commit != "" && !isHash(commit) {
-			return nil, &lockkeeper.InputError{Field: "commit", Value: commit, Reason: "it is no full name of a commit"}
-		}
-	}
-	args := []string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to}
-	switch {
-	case from == to:
-		return nil, nil
-	case from == "" || to == "":
-		args = []string{"ls-tree", "-r", "-z", "--name-only", from + to}
-	}
-	out, err := r.git.tell(ctx, "", args...)
-	if err != nil {
-		return nil, fmt.Errorf("compare commits %q and %q of %s: %w", from, to, r.top, err)
-	}
-	var paths []string
-	for _, path := range fields(out) {
-		if below, ok := strings.CutPrefix(path, r.prefix); ok {
-			paths = append(paths, below)
-		}
-	}
-	return paths, nil
 }

@@ -190,9 +190,6 @@ func TestCommitInANewRepository(t *testing.T) {
 		equal(t, "commit", inCommit(t, root, done.Hash), []string{"A a"})
 		equal(t, "branch", done.Branch, "main")
 		equal(t, "status", status(t, root), "A  staged\n?? b\n")
-		moved, err := r.Moved(t.Context(), "", done.Hash)
-		must(t, err)
-		equal(t, "moved", moved, []string{"a"})
 		person(t, root, "checkout", "-q", "--detach")
 		equal(t, "branch of a detached HEAD", commit(t, r, Commit{Paths: []string{"b"}}).Branch, "")
 	}
@@ -216,9 +213,7 @@ func TestCommitWhereTheRootIsElsewhere(t *testing.T) {
 		if list := inCommit(t, root, done.Hash); !strings.Contains(strings.Join(list, "\n"), "M app/a") {
 			t.Errorf("%s: %q", root, list)
 		}
-		moved, err := r.Moved(t.Context(), before.Head, done.Hash)
-		must(t, err)
-		equal(t, "moved", moved[0], "a")
+		equal(t, "moved", between(t, root, before.Head, done.Hash)[0], "app/a")
 	}
 	for _, root := range []string{t.TempDir(), filepath.Join(top, ".git")} {
 		r, err := Open(t.Context(), root, environ())

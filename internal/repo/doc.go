@@ -29,8 +29,8 @@
 // Settled. Two things remain that git does not order. A person can begin something
 // between the look at the repository and the commit: Committed.Branch says where the
 // commit went, and when a rebase that began in the same moment is aborted, it drops the
-// commit, so whoever lands next asks Moved what became of the last one. And git commit
-// with paths reads the index just before it locks it: what is staged in between is not
+// commit, and the files are again what they were before it. And git commit with paths
+// reads the index just before it locks it: what is staged in between is not
 // staged any more, and still in the work tree. A message that git
 // keeps for the person's next commit (after git merge --squash or git cherry-pick
 // --no-commit) is used up by any commit, also by one of these.

@@ -188,9 +188,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 		}
 		// A rebase that had begun by then was aborted.
 		dropped++
-		moved, err := r.Moved(t.Context(), hash, now.Head)
-		must(t, err)
-		if !slices.Contains(moved, "ours/"+id) {
+		if moved := between(t, root, hash, now.Head); !slices.Contains(moved, "ours/"+id) {
 			t.Errorf("%s is lost, and nobody hears of it: %q", id, moved)
 		}
 	}

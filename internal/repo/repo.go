@@ -81,9 +81,3 @@ func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 	r.git = newGit(r.top, env)
 	return r, nil
 }
-
-// Top is the uppermost directory of the work tree.
-func (r *Repo) Top() string { return r.top }
-
-// Dir is the directory that has the work tree's HEAD and index.
-func (r *Repo) Dir() string { return r.dir }

@@ -106,6 +106,12 @@ func inCommit(t *testing.T, dir, hash string) []string {
 	return list
 }
 
+// between lists the paths that differ between two commits.
+func between(t *testing.T, dir, from, to string) []string {
+	t.Helper()
+	return fields(person(t, dir, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to))
+}
+
 // stands is all of a work tree that a person would miss: what is staged, with its
 // content, and what is not.
 func stands(t *testing.T, dir string) string {

@@ -155,23 +155,7 @@ func TestSettledWaitsForARebase(t *testing.T) {
 	after, err := r.State(t.Context())
 	must(t, err)
 	equal(t, "branch", after.Branch, "main")
-	moved, err := r.Moved(t.Context(), before.Head, after.Head)
-	must(t, err)
-	equal(t, "moved", moved, []string{"app/side"})
-	moved, err = open(t, filepath.Join(root, "app")).Moved(t.Context(), before.Head, after.Head)
-	must(t, err)
-	equal(t, "moved below the root", moved, []string{"side"})
-	moved, err = r.Moved(t.Context(), after.Head, after.Head)
-	must(t, err)
-	equal(t, "moved nowhere", len(moved), 0)
-	for _, wrong := range []string{"HEAD", "--output=x", "main"} {
-		if _, err := r.Moved(t.Context(), wrong, after.Head); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-			t.Errorf("%s: %v", wrong, err)
-		}
-	}
-	if _, err := r.Moved(t.Context(), strings.Repeat("a", 40), after.Head); err == nil {
-		t.Error("a commit that is not there was compared")
-	}
+	equal(t, "moved", between(t, root, before.Head, after.Head), []string{"app/side"})
 }
 
 // A checkout of something else pauses, too, until HEAD is back.

@@ -39,7 +39,7 @@ func newClient(t *testing.T, url string, timeout time.Duration) *Client {
 // A question is one request with the text alone: no tools, the model that is the default,
 // the key in a header.
 //
-// shows: PL-13 PL-68 PL-70
+// shows: PL-13 PL-68 PL-70 PL-69
 func TestAsk(t *testing.T) {
 	api := scriptedapi.Start(t, scriptedapi.Play{Prompt: "pagination of (\\w+)", Steps: []scriptedapi.Step{{Text: "Keyset, for {1}.\n"}}})
 	c := newClient(t, api.URL, 0)

@@ -115,6 +115,8 @@ func TestSignalsStayInside(t *testing.T) {
 }
 
 // A user namespace inside gives back nothing.
+//
+// shows: GP-5
 func TestNamespacesInsideGiveNothing(t *testing.T) {
 	if _, err := exec.LookPath("unshare"); err != nil {
 		t.Skip("no unshare here")

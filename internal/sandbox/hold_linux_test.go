@@ -166,6 +166,8 @@ func TestNothingOutsideChanges(t *testing.T) {
 
 // The attacks are attacks: unconfined they work. Only those that stay in the
 // scene are tried.
+//
+// shows: GP-5
 func TestAttacksWorkUnconfined(t *testing.T) {
 	for _, a := range attacks("", "") {
 		if a.kind == system {

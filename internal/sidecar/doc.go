@@ -17,7 +17,9 @@
 //     (FolderName, UnitName). A name too long for a folder is refused.
 //  2. A file is replaced as a whole and durably (package durable), and so is every
 //     directory above it: a reader finds the old or the new, a crash leaves one of them.
-//     A write that returned nil survives.
+//     A write that returned nil survives. The name of a directory is synced once by every
+//     process that writes below it, and again when another directory has taken its place or
+//     one above it.
 //  3. What is cut off, damaged or changed without its hash is a *MalformedError, never
 //     content and never "missing". A document carries its hash in its member "lockkeeper",
 //     over its compact JSON without that member; a text in a comment in front, over comment

@@ -99,53 +99,45 @@ func parse(data []byte) (*Doc, *MalformedError) {
 	if !utf8.Valid(data) {
 		return nil, &MalformedError{Reason: "not UTF-8"}
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+	if whole[0] != '{' {
 		return nil, &MalformedError{Line: 1, Reason: "not a JSON object"}
 	}
-	var own []byte
-	body := bytes.NewBufferString("{")
+	var own, body bytes.Buffer
+	body.WriteByte('{')
 	seen := map[string]bool{}
-	for dec.More() {
-		from := dec.InputOffset()
-		token, err := dec.Token()
-		key, isKey := token.(string)
-		spelled := bytes.TrimLeft(data[from:dec.InputOffset()], ", \t\r\n")
+	for m := range members(data) {
 		bad := func(reason string) *MalformedError {
-			return &MalformedError{Line: lineAt(data, dec.InputOffset()), Reason: reason}
+			return &MalformedError{Line: lineAt(data, m.offset), Reason: reason}
 		}
-		if err != nil || !isKey {
-			return nil, bad("not a JSON object")
-		}
-		if seen[key] {
-			return nil, bad(fmt.Sprintf("the member %q stands there twice", key))
-		}
-		seen[key] = true
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
+		var name string
+		if err := json.Unmarshal(m.name, &name); err != nil {
 			return nil, bad(err.Error())
 		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, value); err != nil {
+		if seen[name] {
+			return nil, bad(fmt.Sprintf("the member %q stands there twice", name))
+		}
+		seen[name] = true
+		into := &own
+		if name != member {
+			into = &body
+			if body.Len() > 1 {
+				body.WriteByte(',')
+			}
+			body.Write(m.name)
+			body.WriteByte(':')
+		}
+		if err := json.Compact(into, m.value); err != nil {
 			return nil, bad(err.Error())
 		}
-		if key == member {
-			own = compact.Bytes()
-			continue
-		}
-		if body.Len() > 1 {
-			body.WriteByte(',')
-		}
-		fmt.Fprintf(body, "%s:%s", spelled, compact.Bytes())
 	}
 	body.WriteByte('}')
 	sum := sha256.Sum256(body.Bytes())
 	doc := &Doc{Body: body.Bytes(), Sum: hex.EncodeToString(sum[:])}
-	if own == nil {
+	if !seen[member] {
 		return doc, nil
 	}
 	var n note
-	if err := json.Unmarshal(own, &n); err != nil {
+	if err := json.Unmarshal(own.Bytes(), &n); err != nil {
 		return nil, &MalformedError{Reason: fmt.Sprintf("its member %q: %v", member, err)}
 	}
 	if n.Format != format {

@@ -29,6 +29,9 @@ func (e *MalformedError) Error() string {
 	return s
 }
 
+// Code implements the classing of lockkeeper.CodeOf.
+func (e *MalformedError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
+
 // ChangedError says that a document is no longer what the caller has read.
 type ChangedError struct {
 	Path string

@@ -112,7 +112,7 @@ func (s *Store) unlock(f *os.File) error {
 
 // openLock opens the file that is locked. It stays for ever, and stays empty.
 func (s *Store) openLock() (*os.File, error) {
-	if err := makeDir(s.dir); err != nil {
+	if err := s.makeOwn(); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)

@@ -66,7 +66,7 @@ func (f *Folder) open(ctx context.Context) (*place, error) {
 }
 
 // enter opens a folder name by name; with making, missing ones are made, and every name
-// on the way is synced, because whoever made one may have died before that.
+// on the way is durable.
 func (f *Folder) enter(making bool) (*place, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -75,9 +75,15 @@ func (f *Folder) enter(making bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := true // all so far are where they were when they were synced
 	for i := range f.parts {
 		at := &Folder{store: f.store, parts: f.parts[:i+1]}
-		next, err := at.step(root, making)
+		next, info, err := at.step(root, making)
+		if err == nil && making {
+			if known = known && f.store.synced.holds(at.Dir(), info); !known {
+				err = at.syncName(root, info)
+			}
+		}
 		if err := errors.Join(err, root.Close()); err != nil {
 			if next != nil {
 				err = errors.Join(err, next.Close())
@@ -90,31 +96,64 @@ func (f *Folder) enter(making bool) (*place, error) {
 }
 
 // step opens the folder from the one above it.
-func (f *Folder) step(above *os.Root, making bool) (*os.Root, error) {
+func (f *Folder) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error) {
 	name := f.parts[len(f.parts)-1]
 	if making {
 		if err := above.Mkdir(name, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if err := f.store.ops(above).SyncDir(filepath.Dir(f.Dir())); err != nil {
-			return nil, fmt.Errorf("make %s: sync the directory above it: %w", f.Dir(), err)
+			return nil, nil, err
 		}
 	}
 	info, err := above.Lstat(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !info.IsDir() {
-		return nil, notA("a directory", f.rel(""), info)
+		return nil, nil, notA("a directory", f.rel(""), info)
 	}
 	root, err := above.OpenRoot(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
-		return nil, errors.Join(fmt.Errorf("open %s: somebody replaced it at this moment", f.Dir()), err, root.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open %s: somebody replaced it at this moment", f.Dir()), err, root.Close())
 	}
-	return root, nil
+	return root, info, nil
+}
+
+// syncName makes the folder's name in the one above it durable.
+func (f *Folder) syncName(above *os.Root, info fs.FileInfo) error {
+	if err := f.store.ops(above).SyncDir(filepath.Dir(f.Dir())); err != nil {
+		return fmt.Errorf("make %s: sync the directory above it: %w", f.Dir(), err)
+	}
+	f.store.synced[f.Dir()] = info
+	return nil
+}
+
+// directories are those whose names are durable as far as this process knows, by path.
+// Whoever made a directory may have died before its name was synced, so each is synced
+// once, and anew when another one has its place or is above it. Only who has the turn
+// touches them.
+type directories map[string]fs.FileInfo
+
+func (d directories) holds(path string, info fs.FileInfo) bool {
+	known, ok := d[path]
+	return ok && os.SameFile(known, info)
+}
+
+// makeOwn makes the sidecar directory durably.
+func (s *Store) makeOwn() error {
+	if info, err := os.Stat(s.dir); err == nil && s.synced.holds(s.dir, info) {
+		return nil
+	}
+	if err := makeDir(s.dir); err != nil {
+		return err
+	}
+	clear(s.synced) // they were below another one
+	info, err := os.Stat(s.dir)
+	if err == nil {
+		s.synced[s.dir] = info
+	}
+	return err
 }
 
 // makeDir makes a directory, with those above it, durably.

@@ -240,6 +240,8 @@ func TestTheLockOfADeadProcessIsFree(t *testing.T) {
 }
 
 // Whoever waits for a lock file in whose place somebody puts another waits for that one.
+//
+// shows: GP-22
 func TestALockFileThatIsReplaced(t *testing.T) {
 	s, other := fresh(t), Open(filepath.Join(t.TempDir(), "other"))
 	first, err := Open(s.Dir()).lock(t.Context())

@@ -21,6 +21,8 @@ type Store struct {
 	dir  string
 	turn chan struct{} // full while somebody of this process has, or waits for, the file lock
 
+	synced directories
+
 	// ops are the operations in an open folder.
 	ops func(*os.Root) durable.Ops
 }
@@ -28,7 +30,7 @@ type Store struct {
 // Open is the sidecar directory at an absolute path. Nothing is made before the first
 // write.
 func Open(dir string) *Store {
-	return &Store{dir: filepath.Clean(dir), turn: make(chan struct{}, 1),
+	return &Store{dir: filepath.Clean(dir), turn: make(chan struct{}, 1), synced: directories{},
 		ops: func(root *os.Root) durable.Ops { return rooted{root: root} }}
 }
 

@@ -45,11 +45,6 @@ func (c *Client) Gap(ctx context.Context, path, reason string) error {
 	return c.call(ctx, http.MethodPost, "/gaps", gapBody{path, reason}, nil)
 }
 
-// Note says how far this command got.
-func (c *Client) Note(ctx context.Context, text string) error {
-	return c.call(ctx, http.MethodPost, "/note", noteBody{text}, nil)
-}
-
 func (c *Client) call(ctx context.Context, method, route string, body, into any) error {
 	var text bytes.Buffer
 	if body != nil {

@@ -22,8 +22,6 @@ type Desk interface {
 	Grant(ctx context.Context) (GrantView, error)
 	// Gap records that the command wants to change a path that it may not.
 	Gap(ctx context.Context, path, reason string) error
-	// Note records how far the command got.
-	Note(ctx context.Context, text string) error
 }
 
 // GrantView is what a command learns about the grant it runs under.
@@ -52,9 +50,6 @@ type (
 	gapBody struct {
 		Path   string `json:"path"`
 		Reason string `json:"reason"`
-	}
-	noteBody struct {
-		Text string `json:"text"`
 	}
 	errorBody struct {
 		Error string          `json:"error"`

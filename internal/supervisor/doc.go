@@ -1,11 +1,10 @@
 // Package supervisor lets a confined command speak to whoever runs it: what it
-// may write and until when, that it wants to change something else, and how far
-// it got. The command sees no store; it has a socket and a token in its
-// environment, and three things to say:
+// may write and until when, and that it wants to change something else. The
+// command sees no store; it has a socket and a token in its environment, and two
+// things to say:
 //
 //	GET  /grant                     what the caller may write, and until when
 //	POST /gaps  {"path","reason"}   asks for more: recorded, never a wider grant
-//	POST /note  {"text"}            how far it got
 //
 // Invariants:
 //

@@ -16,7 +16,6 @@ import (
 const (
 	maxPath   = 4096
 	maxReason = 4096
-	maxNote   = 16 << 10
 )
 
 // handler speaks HTTP in front of the desk.
@@ -36,15 +35,6 @@ func (s *Server) handler() http.Handler {
 				return err
 			}
 			return s.desk.Gap(ctx, gap.Path, gap.Reason)
-		}))
-	})
-	mux.HandleFunc("POST /note", func(w http.ResponseWriter, r *http.Request) {
-		var note noteBody
-		answer(w, nil, s.record(w, r, &note, func(ctx context.Context) error {
-			if err := checkText("text", note.Text, maxNote); err != nil {
-				return err
-			}
-			return s.desk.Note(ctx, note.Text)
 		}))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ const (
 	maxConnections = 16
 	maxBody        = 64 << 10
 	maxHeader      = 8 << 10
-	maxRecords     = 1000 // gaps and notes
+	maxRecords     = 1000 // gaps
 	patience       = 10 * time.Second
 	stopLimit      = time.Second // for requests under way when the run ends
 )
@@ -42,8 +42,8 @@ type Server struct {
 	busy    sync.WaitGroup // requests under way
 }
 
-// Listen makes the socket and its token. The directory is this run's own, and
-// nobody but this user may enter it.
+// Listen makes the socket and its token, for Serve, which closes it. The directory is
+// this run's own, and nobody but this user may enter it.
 func Listen(dir string, desk Desk) (*Server, error) {
 	path := filepath.Join(dir, "supervisor.sock")
 	if len(path) > maxSocketPath {
@@ -61,10 +61,6 @@ func Listen(dir string, desk Desk) (*Server, error) {
 func (s *Server) Environ() []string {
 	return []string{SocketVariable + "=" + s.listener.Addr().String(), TokenVariable + "=" + s.token}
 }
-
-// Close gives the socket up. It is for a server that is never served; Serve
-// closes it itself.
-func (s *Server) Close() error { return s.listener.Close() }
 
 // Serve answers until ctx ends, and returns when no request is under way. The
 // end of ctx is no error.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,10 +18,7 @@ import (
 
 // ownName is what directories of workspaces are called: also of one that somebody died
 // of removing, which has nothing else in it any more by which it could be known.
-var ownName = regexp.MustCompile(`^(\.making-)?[0-9a-f]{12}$`)
-
-// makingPrefix begins the name of a workspace's directory until it is locked.
-const makingPrefix = ".making-"
+var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 // Left is a workspace that nobody uses: its user died, or kept it.
 type Left struct {
@@ -63,9 +59,6 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	return list, nil
 }
 
-// makingTime is far longer than it takes to lock a new workspace.
-const makingTime = time.Minute
-
 // examine looks at one directory; not ok: it is in use, or no workspace.
 func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	if !e.IsDir() {
@@ -85,9 +78,6 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 		return left, false, pathError("stat", dir, err)
 	}
 	left = Left{Home: dir, Made: time.Unix(0, seen.modified)}
-	if strings.HasPrefix(e.Name(), makingPrefix) && time.Since(left.Made) < makingTime {
-		return left, false, nil
-	}
 	if free, err := isFree(fd); err != nil || !free {
 		return left, false, err
 	}

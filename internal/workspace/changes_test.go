@@ -128,6 +128,8 @@ func TestYoungCopiesAreRead(t *testing.T) {
 }
 
 // An agent can fill its workspace with whatever it likes.
+//
+// shows: GP-5
 func TestHostileWorkspaces(t *testing.T) {
 	root := base(t)
 	refused := func(t *testing.T, w *Workspace, reason string) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -117,7 +118,7 @@ func TestAbandoned(t *testing.T) {
 		}
 	}
 	none()
-	plant(t, dir, map[string]string{"a file": "", "somebody's/dir": "x", makingPrefix + "new/tree/": ""})
+	plant(t, dir, map[string]string{"a file": "", "somebody's/dir": "x"})
 	live := open(t, Options{Root: root, Dir: dir})
 	none()
 	if w, err := Adopt(live.Home(), nil); err == nil {
@@ -160,6 +161,61 @@ func TestAbandoned(t *testing.T) {
 	none()
 	if left, err := Abandoned(t.Context(), filepath.Join(dir, "none")); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// Whoever dies of making a workspace leaves a directory that is found at once; and whoever
+// looks for those while others make some removes nothing of theirs.
+//
+// shows: GP-5
+func TestAbandonedWhileOthersMakeSome(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	write(t, root, "a.rb", "a")
+	must(t, os.Mkdir(filepath.Join(dir, "0123456789ab"), 0o700))
+	var makers, clearer sync.WaitGroup
+	var made atomic.Bool
+	cleared := 0
+	clearer.Go(func() {
+		for !made.Load() || cleared == 0 {
+			left, err := Abandoned(t.Context(), dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, l := range left {
+				w, err := Adopt(l.Home, nil)
+				if err != nil {
+					continue // its maker was faster
+				}
+				if err := w.Close(t.Context(), false); err != nil {
+					t.Error(err)
+				}
+				cleared++
+			}
+		}
+	})
+	for range 4 {
+		makers.Go(func() {
+			for range 50 * torture() {
+				w, err := Make(t.Context(), Options{Root: root, Dir: dir})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if text, err := os.ReadFile(filepath.Join(w.Dir(), "a.rb")); err != nil || string(text) != "a" {
+					t.Errorf("somebody was in the copy: %q, %v", text, err)
+				}
+				if err := w.Close(t.Context(), false); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	makers.Wait()
+	made.Store(true)
+	clearer.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
 

@@ -144,20 +144,21 @@ func (h *hand) hashFD(fd int, size int64) (sum [32]byte, err error) {
 // should end is taken for the last, which saves small files a system call.
 func (h *hand) each(fd int, size int64, do func(part []byte) error) error {
 	h.sum.Reset()
+	buf := h.room(size)
 	var at int64
 	for {
 		if h.ctx.Err() != nil {
 			return context.Cause(h.ctx)
 		}
-		n, err := readSome(fd, h.buf)
+		n, err := readSome(fd, buf)
 		if err != nil || n == 0 {
 			return err
 		}
-		h.sum.Write(h.buf[:n])
-		if err := do(h.buf[:n]); err != nil {
+		h.sum.Write(buf[:n])
+		if err := do(buf[:n]); err != nil {
 			return err
 		}
-		if at += int64(n); n < len(h.buf) && at == size {
+		if at += int64(n); n < len(buf) && at == size {
 			return nil
 		}
 	}

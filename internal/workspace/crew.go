@@ -30,7 +30,19 @@ type hand struct {
 }
 
 func newHand(ctx context.Context) *hand {
-	return &hand{ctx: ctx, buf: make([]byte, 256<<10), sum: sha256.New()}
+	return &hand{ctx: ctx, sum: sha256.New()}
+}
+
+// mostAtOnce is how much of a file is read at once.
+const mostAtOnce = 256 << 10
+
+// room is where to read a file of that size, and where it is seen to end. Most work reads
+// little, or nothing at all.
+func (h *hand) room(size int64) []byte {
+	if want := int(min(size+1, mostAtOnce)); len(h.buf) < want {
+		h.buf = make([]byte, min(max(want, 2*len(h.buf), 4<<10), mostAtOnce))
+	}
+	return h.buf
 }
 
 // crewSize keeps the processors busy while some wait for the disk.

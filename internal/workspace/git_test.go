@@ -117,6 +117,7 @@ func TestGitSeesTheSame(t *testing.T) {
 	}
 }
 
+// shows: GP-5
 func TestPrivateRepositoryIsPrivate(t *testing.T) {
 	root := newRepository(t)
 	git(t, root, "remote", "add", "origin", "ssh://example.org/x.git")

@@ -50,6 +50,8 @@ func TestKeptWorkComesBack(t *testing.T) {
 
 // Nothing is laid through a link, in a file's place or into the workspace's own, and
 // what has a second name keeps it.
+//
+// shows: GP-5
 func TestLayingFollowsNoLink(t *testing.T) {
 	root := base(t)
 	write(t, root, "nested/file", "nested")

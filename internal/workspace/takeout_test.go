@@ -72,6 +72,8 @@ break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
 }
 
 // What an agent did to single paths goes, and nothing else.
+//
+// shows: GP-5
 func TestTakeOutSome(t *testing.T) {
 	root := base(t)
 	for _, c := range []struct {
@@ -173,6 +175,8 @@ func TestOriginals(t *testing.T) {
 
 // An agent that gives a shared file a name in its workspace cannot have it changed
 // by putting things back.
+//
+// shows: GP-5
 func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root, Dir: filepath.Join(filepath.Dir(root), "workspaces")})
@@ -209,8 +213,9 @@ func TestPatchesAreBounded(t *testing.T) {
 			t.Errorf("%s: patch of %d bytes, file %q", path, len(c.Patch), c.File)
 		}
 	}
+	line := strings.Repeat("x", 1023) + "\n"
 	for i := range 2 * maxPatches / maxPatched {
-		write(t, w.Dir(), fmt.Sprint(i), strings.Repeat("x\n", maxPatched/2-1))
+		write(t, w.Dir(), fmt.Sprint(i), strings.Repeat(line, maxPatched/len(line)-1))
 	}
 	total := 0
 	for _, c := range takeAll(t, w) {

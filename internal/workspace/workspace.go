@@ -59,33 +59,45 @@ func Make(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// create makes the directory of a workspace. It has its name only when it is
-// locked, so that nobody takes it for an abandoned one.
-func create(o Options) (w *Workspace, err error) {
+// createTries is how often somebody may be in the way of a new workspace.
+const createTries = 10
+
+// create makes the directory of a workspace and locks it. Until it is locked others may
+// take it for one whose user died, and look at it or remove it: then another is made.
+func create(o Options) (*Workspace, error) {
+	for try := 1; ; try++ {
+		w, err := o.createOnce()
+		var busy *lockkeeper.RefusedError
+		if err == nil || try == createTries || !errors.As(err, &busy) && !isGone(err) {
+			return w, err
+		}
+	}
+}
+
+func (o Options) createOnce() (_ *Workspace, err error) {
 	var random [6]byte
 	rand.Read(random[:]) // never fails
-	w = &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
+	w := &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
 		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), without: areaOf(o.Without), repositories: map[string]bool{}}
-	young := filepath.Join(o.Dir, makingPrefix+filepath.Base(w.dir))
-	if err := os.Mkdir(young, 0o700); err != nil {
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			w.forget()
-			err = errors.Join(err, os.RemoveAll(young))
+			err = errors.Join(err, os.RemoveAll(w.dir))
 		}
 	}()
-	if w.top, err = openLocked(young); err != nil {
+	if w.top, err = openLocked(w.dir); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil {
-		return nil, pathError("mkdir", filepath.Join(young, treeName), err)
+	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil { // as when it was removed before it was locked
+		return nil, pathError("mkdir", w.Dir(), err)
 	}
 	if w.tree, err = openFolder(w.top, treeName, false); err != nil {
-		return nil, pathError("open", filepath.Join(young, treeName), err)
+		return nil, pathError("open", w.Dir(), err)
 	}
-	return w, os.Rename(young, w.dir)
+	return w, nil
 }
 
 // fill copies everything, and once more what changed meanwhile.

@@ -115,7 +115,7 @@ func work(ctx context.Context, _ site, st lockkeeper.Store, args []string) error
 // shows: SW-43 PL-42
 func TestKilledAtAnyInstant(t *testing.T) {
 	const victims = 5
-	rounds := 20 * storetest.Torture()
+	rounds := storetest.Times(8, 20)
 	sites(t, func(t *testing.T, s site) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

@@ -1,7 +1,7 @@
 // Package sqlstore keeps spaces in SQL: in an embedded SQLite file for the
 // processes of one machine, or in PostgreSQL for several machines. One core
-// (tx.go, record.go, overlap.go, landing.go, item.go, queue.go) speaks SQL that
-// both understand; sqlite*.go and postgres*.go hold what differs.
+// (tx.go, record.go, roster.go, overlap.go, landing.go, item.go, queue.go) speaks
+// SQL that both understand; sqlite*.go and postgres*.go hold what differs.
 //
 // Invariants:
 //
@@ -29,6 +29,8 @@
 //     not done. The function given to Update or View runs once at most.
 //  8. The space's row counts the items that are parked on locks, so that a
 //     transaction knows without looking whether a release concerns any.
+//  9. A record that a View lists again is taken from memory only if the whole row
+//     was read again and is the same.
 //
 // Goroutines: a bell of SQLite owns one reader, which ends with the bell or the
 // store; a PostgreSQL store owns one listener and its pool, which end with the

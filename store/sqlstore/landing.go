@@ -160,6 +160,9 @@ func pageOf(number string, q lockkeeper.LandingQuery, args *[]any) string {
 	if q.Seq != 0 {
 		sql += ` AND ` + number + ` = ` + argument(args, int64(q.Seq))
 	}
+	if q.Before != 0 {
+		sql += ` AND ` + number + ` < ` + argument(args, int64(q.Before))
+	}
 	sql += ` ORDER BY ` + number
 	if q.Latest {
 		sql += ` DESC`

@@ -27,6 +27,7 @@ type Postgres struct {
 	last   atomic.Int64 // the number that Admit or Dismiss gave last
 	listen *listener
 	known  memo
+	roster roster
 }
 
 // schemaName is the PostgreSQL schema that holds all our tables.

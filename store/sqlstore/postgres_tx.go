@@ -62,7 +62,7 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 
 func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Tx) error, c *commit) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known}
+	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, roster: &p.roster}
 	finished := false
 	defer func() {
 		if !finished && !conn.IsClosed() { // failed or panicking
@@ -190,7 +190,7 @@ func (p *Postgres) View(ctx context.Context, fn func(lockkeeper.Reader) error) e
 
 func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Reader) error, refused *bool) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known}
+	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, roster: &p.roster}
 	defer func() {
 		if !conn.IsClosed() {
 			err = cmp.Or(err, rollback(ctx, conn))

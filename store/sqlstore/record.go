@@ -14,9 +14,14 @@ const recordColumns = `r.ticket, r.id, r.holder, r.policy, r.token, r.state, r.f
 
 // recordRow is a request as its row holds it.
 type recordRow struct {
+	plainRow
+	token []byte
+}
+
+// plainRow is what of it can be compared.
+type plainRow struct {
 	ticket                             int64
 	id, holder, policy                 string
-	token                              []byte
 	state, fence, ttl                  int64
 	expires, heartbeat                 int64
 	acquiredAt, expiresAt, heartbeatAt int64

@@ -48,7 +48,8 @@ type SQLite struct {
 
 	belfry belfry
 
-	known memo
+	known  memo
+	roster roster
 
 	writing sync.Mutex
 	writer  *sqliteSession
@@ -272,7 +273,7 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // host: whoever waited is gone, and whoever holds (its state is confirmed) gets
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
-	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}
+	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, roster: &s.roster, now: s.opt.Clock()}
 	seq, parked, boot := int64(-1), int64(0), ""
 	err := t.query(`SELECT seq, parked, boot FROM spaces WHERE key = $1`, []any{s.key},
 		func(scan func(...any) error) error { return scan(&seq, &parked, &boot) })
@@ -349,5 +350,5 @@ func (s *SQLite) Peek(ctx context.Context, fn func(lockkeeper.Reader) error) err
 
 // look is a reader of the state as it is now.
 func (s *SQLite) look(sess *sqliteSession) *tx {
-	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, now: s.opt.Clock()}
+	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, roster: &s.roster, now: s.opt.Clock()}
 }

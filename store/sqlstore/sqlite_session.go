@@ -116,9 +116,11 @@ func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err
 			case *int64:
 				*d = st.ColumnInt64(i)
 			case *string:
-				*d = st.ColumnText(i)
+				if text := st.ColumnRawText(i); string(text) != *d { // often it is what was read before
+					*d = string(text)
+				}
 			case *[]byte:
-				*d = st.ColumnBlob(i, nil)
+				*d = st.ColumnBlob(i, (*d)[:0])
 			default:
 				return fmt.Errorf("column %d into a %T", i, d)
 			}

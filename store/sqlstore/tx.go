@@ -36,10 +36,11 @@ type session interface {
 // tx is a transaction on one space.
 type tx struct {
 	session
-	key   int64 // of the space in the database
-	space string
-	known *memo
-	now   lockkeeper.Moment
+	key    int64 // of the space in the database
+	space  string
+	known  *memo
+	roster *roster
+	now    lockkeeper.Moment
 	counters
 	began counters          // as they were at the beginning
 	seen  map[string]stored // items by id; nil when it only reads
@@ -79,11 +80,6 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 		return nil, err
 	}
 	return recs[0], nil
-}
-
-func (t *tx) List(after uint64, limit int) ([]*lockkeeper.Record, error) {
-	return t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.ticket > $2 ORDER BY r.ticket LIMIT $3`,
-		t.key, int64(after), int64(limit))
 }
 
 func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {

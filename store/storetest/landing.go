@@ -160,9 +160,10 @@ func testLandingQueries(t *testing.T, f Fixture) {
 		}
 	}
 	for _, q := range slices.Clone(queries) {
-		for _, after := range []uint64{all[5].Seq, all[6].Seq, all[23].Seq} {
-			q.After = after
-			queries = append(queries, q)
+		for _, at := range []uint64{all[5].Seq, all[6].Seq, all[23].Seq} {
+			before := q
+			q.After, before.Before = at, at
+			queries = append(queries, q, before)
 		}
 	}
 	view(t, s, func(r lockkeeper.Reader) error {

@@ -197,14 +197,18 @@ func testFourConditions(t *testing.T, f Fixture) {
 			}
 			b.recover(0)
 			b.blocked(asks("next", "dal", write("a")))
-			err := b.m.ForceRelease(b.ctx, g.ID, admin, "in a hurry")
+			told, wouldRefuse, err := b.m.Conditions(b.ctx, g.ID)
+			if err != nil || !wouldRefuse {
+				t.Errorf("asked beforehand: %v, refused %v, %v", told, wouldRefuse, err)
+			}
+			err = b.m.ForceRelease(b.ctx, g.ID, admin, "in a hurry")
 			var refused *lockkeeper.RefusedError
 			if !errors.As(err, &refused) || len(refused.Conditions) != 4 {
 				t.Fatalf("forced: %v", err)
 			}
 			got := want{refused.Conditions[0].Held, refused.Conditions[1].Held, refused.Conditions[2].Held}
-			if got != c.want {
-				t.Errorf("conditions %+v, want %+v", refused.Conditions, c.want)
+			if got != c.want || !slices.Equal(refused.Conditions, told) {
+				t.Errorf("conditions %+v, want %+v, told %+v", refused.Conditions, c.want, told)
 			}
 			if ev := b.events(lockkeeper.EventRefused); len(ev) != 1 || len(ev[0].Conditions) != 4 {
 				t.Errorf("refusals recorded: %+v", ev)

@@ -117,6 +117,15 @@ func Torture() int {
 	return max(1, n)
 }
 
+// Times is how often something random is tried: usually so often, and under torture so
+// often for every time.
+func Times(usual, tortured int) int {
+	if n := Torture(); n > 1 {
+		return n * tortured
+	}
+	return usual
+}
+
 func open(t *testing.T, f Fixture, clock *Clock) lockkeeper.Store {
 	t.Helper()
 	s := f.Open(t, clock)

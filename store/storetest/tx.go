@@ -13,6 +13,7 @@ import (
 var txTests = []test{
 	{"round trip of a record", testRoundTrip},
 	{"save and set locks", testSave},
+	{"records listed again", testListedAgain},
 	{"delete", testDelete},
 	{"list pages by ticket", testList},
 	{"parked in ticket order", testParked},

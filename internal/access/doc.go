@@ -1,0 +1,28 @@
+// Package access says who may speak to the server of a codebase, and as what.
+//
+// Everybody who may has a name and a role: viewers look, operators decide and steer,
+// admins also take locks away; agents take locks and write under them, and never
+// decide. A person proves who they are with a token, or with a session that a one-time
+// ticket was exchanged for.
+//
+// What it keeps, in a directory of the user's own state that only they can read:
+//
+//	people/<id>.json    a name and its role; the id is the SHA-256 of the token
+//	tickets/<id>.json   whom a ticket logs in, and until when; the id is its SHA-256
+//	key                 what sessions are signed with
+//	server.json         where the server listens
+//
+// Invariants:
+//
+//  1. No secret is stored but the key: a token or a ticket is known to whoever was
+//     given it, and here by its hash alone.
+//  2. A ticket logs in once: whoever removes its file has used it, and nobody else can.
+//  3. A name that is removed opens nothing from then on, neither with its token nor
+//     with sessions: each look reads its file anew, and nothing is cached.
+//  4. A session says whose it is and until when; it is worth nothing without the
+//     signature. Its role is the one that its person has now.
+//  5. A key that others could read, or that is not whole, is refused.
+//  6. No secret can be chosen by a person, so none is weak.
+//
+// The package starts no goroutines, and several processes may use one directory.
+package access

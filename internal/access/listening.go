@@ -1,0 +1,57 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+// Listening is where the server of a codebase can be reached.
+type Listening struct {
+	Address string              `json:"address"` // as http://127.0.0.1:4711
+	Process *lockkeeper.Process `json:"process"`
+	Since   time.Time           `json:"since"`
+}
+
+// LoginLink is the address that logs in with a ticket. Browsers keep what follows the #
+// to themselves: it reaches no server, no log and no other page.
+func (l Listening) LoginLink(ticket string) string { return l.Address + "/login#" + ticket }
+
+func (b *Book) listeningPath() string { return filepath.Join(b.dir, "server.json") }
+
+// Announce says where the server is, to whoever wants to log in. The last one counts.
+func (b *Book) Announce(ctx context.Context, l Listening) error {
+	return b.write(ctx, "server.json", l)
+}
+
+// Listening is where a server said it is; nil: none did. Whether it still is, its
+// process tells.
+func (b *Book) Listening() (*Listening, error) {
+	l, err := durable.ReadJSON[Listening](b.listeningPath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, b.trouble(err)
+	}
+	return &l, nil
+}
+
+// Withdraw takes the announcement of an address back, unless another server has made one
+// since.
+func (b *Book) Withdraw(address string) error {
+	l, err := b.Listening()
+	if err != nil || l == nil || l.Address != address {
+		return err
+	}
+	if err := os.Remove(b.listeningPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b.trouble(err)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package acts
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/sidecar"
+)
+
+// Seen is the versions of gates that a person had in front of them. What is not in it is
+// not compared.
+type Seen map[dossier.Ref]string
+
+// of is what was seen of some of them.
+func (s Seen) of(refs ...dossier.Ref) map[dossier.Ref]string {
+	some := map[dossier.Ref]string{}
+	for _, r := range refs {
+		if version, ok := s[r]; ok {
+			some[r] = version
+		}
+	}
+	return some
+}
+
+// Saying is what comes with an answer.
+type Saying struct {
+	Notes []string `json:"notes,omitempty"`
+	Was   string   `json:"was,omitempty"`  // what an item was decided to be, if that is to change: todo, defer or reject
+	Only  bool     `json:"only,omitempty"` // items of other units with the same words stay as they are
+	Text  string   `json:"text,omitempty"` // of an answer that was found elsewhere
+	Seen  Seen     `json:"seen,omitempty"`
+}
+
+func (s Saying) note() string { return strings.TrimSpace(strings.Join(s.Notes, "\n")) }
+
+// Answer is one thing that can be said to what is of a kind.
+type Answer struct {
+	Word  string       `json:"word"`
+	Key   byte         `json:"-"` // for who answers with single keys; 0: there is none
+	Kind  dossier.Kind `json:"kind"`
+	Means string       `json:"means"`
+	Asks  string       `json:"asks,omitempty"` // for a note without which it is refused; empty: none is needed
+
+	give func(d *Desk, ctx context.Context, refs []dossier.Ref, s Saying, v *Verdict)
+}
+
+// Answers are all that can be said. Every surface is made from them.
+func Answers() []Answer {
+	return []Answer{
+		{"todo", 't', dossier.ItemKind, "do it", "", decideAs(flow.Todo)},
+		{"defer", 'd', dossier.ItemKind, "later: it comes up again", "", decideAs(flow.Defer)},
+		{"reject", 'r', dossier.ItemKind, "never: it does not come up again", "", decideAs(flow.Reject)},
+		{"answer", 0, dossier.TopicKind, "what was found elsewhere", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
+			return "is answered", b.Answer(ctx, r.Unit, r.Topic, sidecar.MethodPaste, s.Text, d.By.Name)
+		})},
+		{"reject", 'r', dossier.TopicKind, "it needs no answer", "why it needs no answer", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
+			return "is rejected", b.RejectTopic(ctx, r.Unit, r.Topic, s.note(), d.By.Name)
+		})},
+		{"api", 'a', dossier.TopicKind, "ask the Messages API", "", each((*Desk).askAPI)},
+		{"approve", 'a', dossier.PlanKind, "the batches may be applied", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
+			return "is approved", b.ApprovePlan(ctx, r.Unit, d.By.Name)
+		})},
+		{"approve", 'a', dossier.ReviewKind, "it lands as it was shown", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
+			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
+		})},
+		{"return", 'b', dossier.ReviewKind, "back: it is done anew, with your comment in mind", "what should be otherwise", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
+			return "is returned: it is done anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
+		})},
+		{"follow-up", 'f', dossier.GapKind, "a batch of its own makes the change", "", each((*Desk).followUp)},
+		{"dismiss", 'd', dossier.GapKind, "nothing is to be made of it", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
+			return "is dismissed", b.DismissGap(ctx, r.Unit, r.Batch, r.Gap, d.By.Name)
+		})},
+	}
+}
+
+// KindsOf are the kinds that a word is an answer to.
+func KindsOf(word string) (list []dossier.Kind) {
+	for _, a := range Answers() {
+		if a.Word == word {
+			list = append(list, a.Kind)
+		}
+	}
+	return list
+}
+
+// each is an answer that is given to one after the other. The book compares what was seen
+// of that one.
+func each(give func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error)) func(*Desk, context.Context, []dossier.Ref, Saying, *Verdict) {
+	return func(d *Desk, ctx context.Context, refs []dossier.Ref, s Saying, v *Verdict) {
+		for _, r := range refs {
+			what, err := give(d, ctx, d.Book.Seeing(s.Seen.of(r)), r, s)
+			v.take(err, r, what)
+		}
+	}
+}
+
+// Give gives the answer that a word is to each of the references.
+func (d *Desk) Give(ctx context.Context, word string, refs []dossier.Ref, s Saying) (Verdict, error) {
+	var v Verdict
+	if err := d.checkAnswer(ctx, word, refs, s); err != nil {
+		return v, err
+	}
+	for _, a := range Answers() {
+		some := slices.DeleteFunc(slices.Clone(refs), func(r dossier.Ref) bool { return r.Kind != a.Kind })
+		if a.Word == word && len(some) > 0 {
+			a.give(d, ctx, some, s, &v)
+		}
+	}
+	return d.finish(ctx, v)
+}
+
+// checkAnswer refuses what is no answer before any of it is given.
+func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref, s Saying) error {
+	kinds := KindsOf(word)
+	if len(kinds) == 0 {
+		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "nothing is answered so", Next: "use one of " + strings.Join(words(), ", ")}
+	}
+	if len(refs) == 0 {
+		return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+	}
+	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
+		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "no decision", Next: "use todo, defer or reject"}
+	}
+	for _, r := range refs {
+		if !slices.Contains(kinds, r.Kind) {
+			return &lockkeeper.InputError{Field: "reference", Value: r.String(), Reason: word + " is no answer to a " + string(r.Kind), Next: d.Command("decide", "show", r.String())}
+		}
+		if _, err := d.Unit(ctx, r.Unit); err != nil {
+			return err
+		}
+	}
+	for _, a := range Answers() {
+		said := a.Asks == "" || s.note() != ""
+		if a.Word == word && !said && slices.ContainsFunc(refs, func(r dossier.Ref) bool { return r.Kind == a.Kind }) {
+			return &lockkeeper.InputError{Field: "note", Reason: "to " + word + " a " + string(a.Kind) + " you say " + a.Asks, Next: "add a note, with --note"}
+		}
+	}
+	return nil
+}
+
+func words() (list []string) {
+	for _, a := range Answers() {
+		if !slices.Contains(list, a.Word) {
+			list = append(list, a.Word)
+		}
+	}
+	return list
+}
+
+// askAPI has a topic asked of the Messages API, which needs a key.
+func (d *Desk) askAPI(ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
+	if !d.App.CanAskAPI() {
+		return "", &lockkeeper.RefusedError{Act: "ask the API about " + r.String(), Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by pasting what was found elsewhere",
+			Next: d.Command("decide", "answer", r.String(), "FILE") + ", or set the key here and where lockkeeper run runs"}
+	}
+	return "is to be asked of the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
+}
+
+// followUp has a batch of its own make the change of a gap.
+func (d *Desk) followUp(ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
+	change, err := d.changeOf(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	id, err := b.FollowUpGap(ctx, r.Unit, r.Batch, r.Gap, change, d.By.Name)
+	return "is followed up by batch " + id + ", which waits for approval: plan " + r.Unit, err
+}

@@ -1,0 +1,135 @@
+package acts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+)
+
+// Choice is a decision on one item of some unit.
+type Choice struct {
+	Ref      dossier.Ref   `json:"ref"`
+	Was      flow.Decision `json:"was,omitempty"` // what it is, if that is to change
+	Decision flow.Decision `json:"decision"`
+	Notes    string        `json:"notes,omitempty"`
+
+	like dossier.Ref // why it is decided, too
+}
+
+// Decide stores decisions on items, those of one unit all or none.
+func (d *Desk) Decide(ctx context.Context, choices []Choice, seen Seen) (Verdict, error) {
+	var v Verdict
+	d.choose(ctx, choices, seen, &v)
+	return d.finish(ctx, v)
+}
+
+// decideAs decides on items, and on those of other units that say the same.
+func decideAs(decision flow.Decision) func(*Desk, context.Context, []dossier.Ref, Saying, *Verdict) {
+	return func(d *Desk, ctx context.Context, refs []dossier.Ref, s Saying, v *Verdict) {
+		with := map[dossier.Ref]dossier.Ref{} // why those are decided that were not named
+		if !s.Only && s.Was == "" {
+			queue, err := d.Waiting(ctx)
+			if err != nil {
+				v.Refused = append(v.Refused, err)
+				return
+			}
+			with = sameAs(queue, refs)
+		}
+		var choices []Choice
+		for _, r := range slices.Concat(refs, slices.SortedFunc(maps.Keys(with), func(a, b dossier.Ref) int { return strings.Compare(a.String(), b.String()) })) {
+			choices = append(choices, Choice{Ref: r, Was: flow.Decision(strings.ToUpper(s.Was)), Decision: decision, Notes: s.note(), like: with[r]})
+		}
+		d.choose(ctx, choices, s.Seen, v)
+	}
+}
+
+// sameAs finds the items in a queue that say the same as some that are named, each with
+// that one.
+func sameAs(queue []dossier.Gate, refs []dossier.Ref) map[dossier.Ref]dossier.Ref {
+	with := map[dossier.Ref]dossier.Ref{}
+	for _, g := range queue {
+		if !slices.Contains(refs, g.Ref) {
+			continue
+		}
+		for _, same := range g.Same {
+			if !slices.Contains(refs, same) {
+				with[same] = g.Ref
+			}
+		}
+	}
+	return with
+}
+
+func (d *Desk) choose(ctx context.Context, choices []Choice, seen Seen, v *Verdict) {
+	var units []string
+	for _, c := range choices {
+		if !slices.Contains(units, c.Ref.Unit) {
+			units = append(units, c.Ref.Unit)
+		}
+	}
+	for _, unit := range units {
+		mine := slices.DeleteFunc(slices.Clone(choices), func(c Choice) bool { return c.Ref.Unit != unit })
+		list, refs := make([]dossier.Choice, len(mine)), make([]dossier.Ref, len(mine))
+		for i, c := range mine {
+			list[i], refs[i] = dossier.Choice{Item: c.Ref.Item, Was: c.Was, Decision: c.Decision, Notes: c.Notes}, c.Ref
+		}
+		_, err := d.Unit(ctx, unit)
+		if err == nil {
+			err = d.Book.Seeing(seen.of(refs...)).Decide(ctx, unit, d.By.Name, list...)
+		}
+		if err != nil && len(mine) > 1 {
+			err = fmt.Errorf("nothing of %s is decided: %w", unit, err)
+		}
+		if err != nil {
+			v.Refused = append(v.Refused, err)
+			continue
+		}
+		for _, c := range mine {
+			what := becomes(c.Decision)
+			if c.like != (dossier.Ref{}) {
+				what += ", as it says the same as " + c.like.String()
+			}
+			v.Done = append(v.Done, Done{Ref: c.Ref, What: what, Like: c.like})
+		}
+	}
+}
+
+func becomes(decision flow.Decision) string {
+	switch decision {
+	case flow.Todo:
+		return "is to be done"
+	case flow.Defer:
+		return "is deferred"
+	case flow.Reject:
+		return "is rejected"
+	}
+	return "is open again"
+}
+
+// Matching lists the open items that a policy names by their ratings.
+func (d *Desk) Matching(ctx context.Context, policy dossier.Policy) (refs []dossier.Ref, err error) {
+	queue, err := d.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	units := map[string]*dossier.Unit{}
+	for _, g := range queue {
+		if g.Ref.Kind != dossier.ItemKind {
+			continue
+		}
+		if units[g.Ref.Unit] == nil {
+			if units[g.Ref.Unit], err = d.Book.Unit(ctx, g.Ref.Unit); err != nil {
+				return nil, err
+			}
+		}
+		if item, ok := units[g.Ref.Unit].Item(g.Ref.Item); ok && policy.Meets(item.Ready) {
+			refs = append(refs, g.Ref)
+		}
+	}
+	return refs, nil
+}

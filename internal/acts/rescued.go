@@ -1,0 +1,63 @@
+package acts
+
+import (
+	"context"
+	"errors"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/rescue"
+)
+
+// LandRescued writes something that is kept on the rescue shelf to where it was to go, and
+// drops it there. There is no landing if it was so already. Without ontoCurrent it is
+// refused when the file is not what it was when the content was kept.
+func LandRescued(ctx context.Context, a *app.App, id string, ontoCurrent bool, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
+	if e, err = a.Shelf().Get(id); err != nil {
+		return e, nil, err
+	}
+	switch e.Kind {
+	case rescue.Damaged:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: e.Reason, Next: "lockkeeper rescue show " + id}
+	case rescue.Whole:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is no file but a directory, or something odd, that was moved aside as it is, and the gate lands files only",
+			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
+	}
+	err = hold(ctx, "land rescued "+id, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		l, err = a.LandRescued(ctx, grant, e, ontoCurrent)
+		notHeldByUs(err, grant.ID)
+		return err
+	})
+	if err != nil {
+		staysKept(err, id)
+	}
+	return e, l, err
+}
+
+// notHeldByUs leaves the grant under which a write was refused out of who holds the path:
+// nobody else is in its way.
+func notHeldByUs(err error, grant string) {
+	for _, part := range app.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		if errors.As(part, &v) && v.HeldBy != nil && v.HeldBy.GrantID == grant {
+			v.HeldBy = nil
+		}
+	}
+}
+
+// staysKept says of refusals that what is kept is so still, under the same id.
+func staysKept(err error, id string) {
+	for _, part := range app.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		var input *lockkeeper.InputError
+		next := "it stays kept: lockkeeper rescue show " + id
+		switch {
+		case errors.As(part, &v) && v.Check == "base":
+			v.Next = "lockkeeper rescue show " + id + ", then lockkeeper rescue land --onto-current " + id
+		case errors.As(part, &v):
+			v.Next = next
+		case errors.As(part, &input) && input.Field == "path":
+			input.Next = next
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package acts
+
+import (
+	"context"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+)
+
+// TakeBack takes answers back, as far as nothing was made of them.
+func (d *Desk) TakeBack(ctx context.Context, refs []dossier.Ref) (Verdict, error) {
+	var v Verdict
+	for _, r := range refs {
+		what, err := d.takeBack(ctx, r)
+		v.take(err, r, what)
+	}
+	return d.finish(ctx, v)
+}
+
+func (d *Desk) takeBack(ctx context.Context, r dossier.Ref) (what string, err error) {
+	u, err := d.Unit(ctx, r.Unit)
+	if err != nil {
+		return "", err
+	}
+	by := d.By.Name
+	switch r.Kind {
+	case dossier.TopicKind:
+		asked, err := d.Book.ByAPI(ctx, u)
+		if err == nil && slices.Contains(asked, r.Topic) {
+			return "waits for people again", d.Book.WithdrawAPI(ctx, r.Unit, r.Topic, by)
+		}
+		if err != nil {
+			return "", err
+		}
+		return "waits for an answer again", d.Book.TakeBackAnswer(ctx, r.Unit, r.Topic, by)
+	case dossier.ItemKind:
+		item, ok := u.Item(r.Item)
+		if ok && item.Decision == "" {
+			return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "nobody has decided on it", Next: d.Command("decide", "todo", r.String())}
+		}
+		what = becomes("")
+		if item.Added {
+			what = "is gone"
+		}
+		return what, d.Book.Decide(ctx, r.Unit, by, dossier.Choice{Item: r.Item, Was: item.Decision})
+	case dossier.PlanKind:
+		return "waits for approval again", d.Book.WithdrawApproval(ctx, r.Unit, by)
+	case dossier.GapKind:
+		return "is open again", d.Book.TakeBackGap(ctx, r.Unit, r.Batch, r.Gap, by)
+	}
+	return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "whoever waited for a review goes on with it at once", Next: d.Command("undo", r.Unit+"/"+r.Batch) + ", once it landed"}
+}

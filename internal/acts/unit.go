@@ -1,0 +1,168 @@
+package acts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
+)
+
+func planOf(unit string) dossier.Ref { return dossier.Ref{Kind: dossier.PlanKind, Unit: unit} }
+
+// AddItem adds an item that no phase came up with. It is to be done.
+func (d *Desk) AddItem(ctx context.Context, unit string, item flow.Ready) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	id, err := d.Book.AddItem(ctx, unit, item, d.By.Name)
+	return d.one(ctx, err, dossier.Ref{Kind: dossier.ItemKind, Unit: unit, Item: id}, "is added, and to be done")
+}
+
+// Words are what an item of a unit says, by its id, also of one that the audit dropped.
+func (d *Desk) Words(ctx context.Context, unit, item string) (string, error) {
+	u, err := d.Unit(ctx, unit)
+	if err != nil {
+		return "", err
+	}
+	if known, ok := u.Item(item); ok {
+		return known.Description, nil
+	}
+	for _, g := range u.Gone() {
+		if g.ID == item {
+			return g.Description, nil
+		}
+	}
+	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "nothing that was dropped has this id", Next: d.Command("decide", "show", "plan", unit)}
+}
+
+// Reenable lets an item come up again that was rejected in an earlier run; undo takes that
+// back.
+func (d *Desk) Reenable(ctx context.Context, unit, description string, undo bool) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	act, what := d.Book.Reenable, "lets come up again"
+	if undo {
+		act, what = d.Book.UndoReenable, "does not let come up again"
+	}
+	again, err := act(ctx, unit, description, d.By.Name)
+	what += fmt.Sprintf(" %q", description)
+	if !again {
+		what += ", in the next run"
+	}
+	return d.one(ctx, err, planOf(unit), what)
+}
+
+// Exclude has the merge of a controller do without a screen, and says why.
+func (d *Desk) Exclude(ctx context.Context, unit, screen, why string) (Verdict, error) {
+	s, err := d.screen(unit, screen)
+	if err != nil {
+		return Verdict{}, err
+	}
+	err = d.Book.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, why, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "does without screen "+s.Name)
+}
+
+// Include takes that back.
+func (d *Desk) Include(ctx context.Context, unit, screen string) (Verdict, error) {
+	s, err := d.screen(unit, screen)
+	if err != nil {
+		return Verdict{}, err
+	}
+	err = d.Book.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "does not do without screen "+s.Name+" any more")
+}
+
+// screen finds a screen in the manifest.
+func (d *Desk) screen(unit, name string) (s flow.ScreenEntry, err error) {
+	if screens := flow.Screens().Name; d.Flow.Name != screens {
+		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "it has no screens", Next: "--flow " + screens}
+	}
+	m, err := d.App.Manifest()
+	if err != nil {
+		return s, err
+	}
+	var known []string
+	for _, s := range m.Screens {
+		if s.Unit() == unit && s.Name == name {
+			return s, nil
+		}
+		known = append(known, s.ID())
+	}
+	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
+}
+
+// Redo has a phase of a unit done anew, with all behind it.
+func (d *Desk) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	return d.one(ctx, d.Book.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "does the phase "+phase+" anew")
+}
+
+// RedoBatch has a phase of a batch done anew, with all behind it. What landed is undone
+// first.
+func (d *Desk) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
+	ref := dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: batch}
+	if err := d.need(ctx, ref); err != nil {
+		return Verdict{}, err
+	}
+	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")
+}
+
+// Retry puts what failed back into the queue, at the phase in which it failed: by the names
+// of units, or of batches, screens or topics in them. The note is left first, so that
+// whoever takes it up finds it.
+func (d *Desk) Retry(ctx context.Context, names []string, note string) (v Verdict, err error) {
+	failed, err := d.failed(ctx, names)
+	if err != nil {
+		return v, err
+	}
+	q, err := d.App.Queue()
+	if err != nil {
+		return v, err
+	}
+	for _, f := range failed {
+		var err error
+		if note != "" {
+			n := dossier.Note{Phase: f.Phase, Text: note, By: d.By.Name}
+			if f.Kind == string(flow.BatchUnit) {
+				n.Batch = f.Part
+			}
+			err = d.Book.AddNote(ctx, f.Unit, n)
+		}
+		if err == nil {
+			_, err = q.Retry(ctx, f.Item, d.By)
+		}
+		v.take(err, planOf(f.Unit), fmt.Sprintf("tries %s again, in the phase %s", f.Name(), f.Phase))
+	}
+	return d.finish(ctx, v)
+}
+
+// failed finds what failed by names of units, or of parts of them.
+func (d *Desk) failed(ctx context.Context, names []string) (list []pipeline.Failure, err error) {
+	all, err := d.App.Failures(ctx, d.Flow.Name)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, f := range all {
+		known = append(known, f.Name())
+	}
+	for _, name := range names {
+		matches := slices.DeleteFunc(slices.Clone(all), func(f pipeline.Failure) bool { return f.Name() != name && f.Unit != name })
+		if len(matches) == 0 {
+			next := d.Command("decide")
+			if len(known) > 0 {
+				next = didYouMean(name, known)
+			}
+			return nil, &lockkeeper.InputError{Field: "name", Value: name, Reason: "nothing of this name has failed", Next: next}
+		}
+		list = append(list, matches...)
+	}
+	return list, nil
+}

@@ -1,0 +1,48 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// On a terminal a person is asked before links are rewritten; inside an agent's
+// environment nobody is, and nothing is rewritten.
+//
+// shows: LE-42 LE-45
+func TestFixIsAskedFor(t *testing.T) {
+	const before, after = "[plan](plan.md)\n", "[plan](archive/plan.md)\n"
+	for name, c := range map[string]struct {
+		answer string // empty: nobody is asked
+		code   int
+		shown  string
+		want   string
+	}{
+		"agreed":  {answer: "fix", code: 0, shown: "1 link in 1 document would be rewritten", want: after},
+		"refused": {answer: "no", code: 1, shown: "not confirmed; nothing changed", want: before},
+		"agent":   {code: 1, shown: "lockkeeper links --fix --yes, with the same options", want: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			readme := filepath.Join(d.dir, "README.md")
+			if err := os.Mkdir(filepath.Join(d.dir, "archive"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{"README.md": before, "archive/plan.md": "", "lockkeeper.yaml": "gate: {allowed_write_paths: [.]}\n"} {
+				if err := os.WriteFile(filepath.Join(d.dir, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.answer == "" {
+				d.env = append(d.env, "CLAUDECODE=1")
+				d.must(c.code, "links", "README.md", "--fix")
+			} else {
+				d.answering(c.answer, c.code, "links", "README.md", "--fix")
+			}
+			d.sees(c.shown)
+			if text, err := os.ReadFile(readme); err != nil || string(text) != c.want {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"lockkeeper/internal/acts"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/httpapi"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/view"
+)
+
+// beside is the dashboard that is served for as long as something else goes on.
+type beside struct {
+	runs   *acts.Runs
+	server *httpapi.Server
+}
+
+// serveBeside serves the dashboard of a codebase. What goes wrong with it disturbs nobody:
+// it is only looked at.
+func (p *program) serveBeside(ctx context.Context, a *app.App) (*beside, error) {
+	b := &beside{runs: acts.NewRuns(a, p.Env, nil)}
+	options, err := p.serving(a, view.New(a), b.runs, serveOptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err == nil {
+		b.server, err = httpapi.Open(ctx, options)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.runs.Close())
+	}
+	return b, nil
+}
+
+// announce says where the dashboard is, in a line. Only a person at a terminal gets the
+// link that logs them in.
+func (b *beside) announce(ctx context.Context, p *program) error {
+	_, inside := process.AgentEnvironment(p.Env)
+	if !isTerminal(p.Out) || inside {
+		fmt.Fprintf(p.Out, "dashboard: %s (lockkeeper login)\n", b.server.Address())
+		return nil
+	}
+	link, err := b.server.LoginLink(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "dashboard: %s (logs you in, once)\n", p.painter(p.Out)(bold, link))
+	return nil
+}
+
+func (b *beside) Close() error {
+	return errors.Join(b.server.Close(), b.runs.Close())
+}
+
+// withUI runs body with the dashboard served beside it.
+func (r *flowRun) withUI(ctx context.Context, body func() error) error {
+	if r.o.noUI {
+		return body()
+	}
+	b, err := r.serveBeside(ctx, r.a)
+	if err != nil {
+		fmt.Fprintf(r.Err, "note: the dashboard cannot be served: %s\n", clean(err.Error()))
+		return body()
+	}
+	if !r.json {
+		if err := b.announce(ctx, r.program); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	return errors.Join(body(), b.Close())
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/access"
+	"lockkeeper/internal/acts"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/dashboard"
+	"lockkeeper/internal/httpapi"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/view"
+)
+
+type serveOptions struct {
+	listen    string
+	cert, key string
+	beyond    bool
+	hosts     []string
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "The dashboard and the HTTP API of this codebase",
+		Long: `Serve the dashboard, the HTTP API and the stream of events of this codebase, until
+a signal (Ctrl-C) ends it. It listens on this machine alone, at a free port, and on
+a terminal prints a link that logs you in once; lockkeeper login makes another.
+In a pipe it prints the address alone.
+
+To listen for other machines it needs TLS: --tls-cert and --tls-key. Names that it
+is known by, besides its address, are given with --allow-host; requests to any other
+name are refused. What it does not protect from is in docs/security.md.
+
+The HTTP API describes itself at /api/v1/openapi.json. Tools authenticate with tokens
+of lockkeeper token add.`,
+		Example: `  lockkeeper serve
+  lockkeeper serve --listen 127.0.0.1:4711
+  lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error { return p.serve(cmd.Context(), a, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "the `address` and port to listen at; port 0 is any free one (default: serve.listen, 127.0.0.1:0)")
+	f.StringVar(&o.cert, "tls-cert", "", "a `file` with the certificate, for TLS")
+	f.StringVar(&o.key, "tls-key", "", "a `file` with the key of the certificate")
+	f.BoolVar(&o.beyond, "insecure-beyond-loopback", false, "let other machines reach it without TLS, where whoever is on the way can read tokens")
+	f.StringArrayVar(&o.hosts, "allow-host", nil, "a `name` that the server is known by, besides its address; repeatable")
+	return cmd
+}
+
+func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err error) {
+	trouble := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { trouble.Warn("leases that ran out could not be looked for", "error", err) })
+	runs := acts.NewRuns(a, p.Env, nil)
+	defer func() { err = errors.Join(err, runs.Close()) }()
+	look := view.New(a)
+	came, forget := endings()
+	defer forget()
+	options, err := p.serving(a, look, runs, o, trouble)
+	if err != nil {
+		return err
+	}
+	s, err := httpapi.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := p.welcome(ctx, s); err != nil {
+		return err
+	}
+	select {
+	case <-came: // which is how it is meant to end
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// serving is how a server of this program is made.
+func (p *program) serving(a *app.App, look *view.Look, runs *acts.Runs, o serveOptions, log *slog.Logger) (httpapi.Options, error) {
+	c := a.Config.Serve
+	pages, err := dashboard.New(dashboard.Options{App: a, Look: look, Runs: runs, People: access.Open(a.AccessDir()),
+		Failed: func(err error) { log.Error("a page failed", "error", err) }})
+	return httpapi.Options{
+		App: a, Look: look, Runs: runs, Dashboard: pages,
+		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
+		Webhook: c.Webhook, Session: c.Session, Owner: p.ownName(), Version: version(), Log: log,
+	}, err
+}
+
+// welcome says where the server is. Only a person at a terminal gets the link that logs
+// them in: what is in a pipe may be kept, and an agent is nobody to be logged in.
+func (p *program) welcome(ctx context.Context, s *httpapi.Server) error {
+	if p.json {
+		return p.printJSON(map[string]any{"address": s.Address()})
+	}
+	_, inside := process.AgentEnvironment(p.Env)
+	if !isTerminal(p.Out) || inside {
+		fmt.Fprintln(p.Out, s.Address())
+		p.advise("lockkeeper login, for a link that logs you in")
+		return nil
+	}
+	link, err := s.LoginLink(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "Lockkeeper is at %s\n\n  %s\n\nThe link logs you in, once and within %d minutes; lockkeeper login makes another.\nCtrl-C ends the server.\n",
+		s.Address(), p.painter(p.Out)(bold, link), int(access.TicketLife.Minutes()))
+	return nil
+}

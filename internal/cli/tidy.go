@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/tidy"
+	"lockkeeper/lease"
+)
+
+type tidyOptions struct {
+	execute, dry, without, read bool
+	phases                      []string
+	timeout, ttl                duration
+}
+
+func (p *program) tidyCommand() *cobra.Command {
+	o := tidyOptions{timeout: duration(lease.DefaultTimeout), ttl: duration(lease.Defaults().TTL)}
+	cmd := &cobra.Command{
+		Use:   "tidy [--execute]",
+		Short: "Move files that lie about to where they belong",
+		Long: `Move files that lie about to where they belong, in three phases: documents, logs and
+left-overs in the root (root), what is outdated in docs (docs), and what was put into
+archive as it came (archive). Without --execute nothing is moved, and it shows what
+would be.
+
+A run holds the lease ` + lease.Default + `, also a dry run, and
+renews it between the phases. Exit code 4 means that another one had it all the time.
+Runs of single phases share it with each other, and each phase with nobody.
+
+What is to be moved is in ` + tidy.QueueFile + ` until it is moved. Files are
+moved through the gate, a phase as one unit, under locks on all of them; what somebody
+works on, and what the gate refuses, stays in the queue. lockkeeper undo takes a
+phase back.`,
+		Example: `  lockkeeper tidy
+  lockkeeper tidy --execute
+  lockkeeper tidy --execute --phase archive   # beside others that do other phases
+  lockkeeper tidy --read                      # beside other dry runs`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.execute && o.dry {
+				return usage(cmd, "--execute and --dry-run exclude each other")
+			}
+			if o.read && o.execute {
+				return usage(cmd, "--read is for a dry run, which only reads")
+			}
+			return p.with(cmd.Context(), func(a *app.App) error { return p.tidy(cmd, a, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.execute, "execute", false, "move the files")
+	f.BoolVar(&o.dry, "dry-run", false, "show what would be moved, and change nothing (default)")
+	f.StringArrayVar(&o.phases, "phase", nil, "only this `phase`: "+tidy.PhaseNames()+"; repeatable")
+	f.Var(&o.timeout, "lease-timeout", "how long to wait for the lease")
+	f.Var(&o.ttl, "lease-ttl", "how long the lease lasts without being renewed")
+	f.BoolVar(&o.without, "no-lease", false, "run without the lease: unsafe, another run may go on at the same time")
+	f.BoolVar(&o.read, "read", false, "of a dry run: share the lease with other dry runs")
+	return cmd
+}
+
+func (p *program) tidy(cmd *cobra.Command, a *app.App, o tidyOptions) error {
+	owner, err := process.Holder()
+	if err != nil {
+		return err
+	}
+	g, err := a.Gate()
+	if err != nil {
+		return err
+	}
+	if o.without {
+		fmt.Fprintln(p.Err, "warning: --no-lease: no lease is taken, and another run may go on at the same time")
+	}
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	report, err := tidy.Run(ctx, tidy.Options{
+		Root: a.Root.Dir(), Owner: "tidy " + owner, Execute: o.execute, Only: o.phases, NoLease: o.without, Read: o.read,
+		Timeout: time.Duration(o.timeout), TTL: time.Duration(o.ttl), Under: p.stack().Under,
+		Check: func(ctx context.Context, m tidy.Transfer) string { return unwritable(g.Check(ctx, nil, m.From, m.To)) },
+		Land: func(ctx context.Context, reason string, moves []tidy.Transfer) (uint64, error) {
+			return p.landMoves(cmd, a, g, reason, moves)
+		},
+		Note: func(text string) { fmt.Fprintln(p.Err, "note: "+clean(text)) },
+	})
+	var held *lease.HeldError
+	switch {
+	case errors.As(err, &held):
+		return p.leaseFailed(interrupted(ctx, err), "lockkeeper tidy --lease-timeout")
+	case err != nil:
+		err = interrupted(ctx, err)
+	default:
+		err = tidied(report)
+	}
+	if !p.json {
+		p.showTidied(report)
+		return err
+	}
+	answer := struct {
+		*tidy.Report
+		Error   lockkeeper.Code `json:"error,omitempty"`
+		Message string          `json:"message,omitempty"`
+	}{Report: report}
+	if err != nil {
+		answer.Error, answer.Message = lockkeeper.CodeOf(err), err.Error()
+		err = silently(err)
+	}
+	return cmp.Or(p.printJSON(answer), err)
+}
+
+// silently ends the program as err would, which has been told already.
+func silently(err error) error {
+	quiet := &codedError{exit: exitCode(err)}
+	if coded := (*codedError)(nil); errors.As(err, &coded) {
+		quiet.signal = coded.signal
+	}
+	return quiet
+}
+
+// landMoves moves files as one unit, under locks on all of them.
+func (p *program) landMoves(cmd *cobra.Command, a *app.App, g *gate.Gate, reason string, moves []tidy.Transfer) (landing uint64, err error) {
+	var paths []string
+	var changes []gate.Change
+	for _, m := range moves {
+		paths = append(paths, m.From, m.To)
+		changes = append(changes, gate.Rename(m.From, m.To)...)
+	}
+	err = p.under(cmd, a, reason, ownLock{}, paths, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		l, err := g.Commit(ctx, grant, changes)
+		if err == nil && l != nil {
+			landing = l.Seq
+		}
+		return err
+	})
+	return landing, err
+}
+
+// unwritable is why paths cannot be written even under locks that are free: they are
+// not the gate's to write, or somebody works on them. That no lock is held yet is no
+// reason.
+func unwritable(checks []error) string {
+	for _, err := range checks {
+		var v *lockkeeper.LockViolationError
+		switch {
+		case err == nil:
+		case !errors.As(err, &v):
+			return err.Error()
+		case v.HeldBy != nil:
+			return v.Path + " is held by " + v.HeldBy.Holder + " since " + stamp(v.HeldBy.AcquiredAt)
+		case v.Check != "grant":
+			return v.Path + ": " + v.Reason
+		}
+	}
+	return ""
+}
+
+// tidied is the failure of a run that could not move everything; nil when it did.
+func tidied(r *tidy.Report) error {
+	left := 0
+	for _, ph := range r.Phases {
+		for _, m := range ph.Moves {
+			if r.Executed && !m.Moved {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	return &codedError{exit: exitFailed, err: fmt.Errorf("%s could not be moved, and %s in %s; next: see why above, and run it again", counted(left, "file"), plural(left, "stays", "stay"), tidy.QueueFile)}
+}
+
+func (p *program) showTidied(r *tidy.Report) {
+	answer := map[bool]string{true: "True", false: "False"}
+	fmt.Fprintln(p.Out, "Lease acquired: "+answer[r.Leased])
+	moved, planned := 0, 0
+	for _, ph := range r.Phases {
+		fmt.Fprintf(p.Out, "Phase %d: %s\n", ph.Number, ph.Title)
+		if len(ph.Moves) == 0 {
+			fmt.Fprintln(p.Out, "  nothing to move")
+		}
+		for _, m := range ph.Moves {
+			what := "would move"
+			switch {
+			case m.Moved:
+				what = "moved"
+				moved++
+			case m.Problem != "":
+				what = "left"
+			default:
+				planned++
+			}
+			fmt.Fprintf(p.Out, "  %-10s  %s -> %s  (%s)\n", what, clean(m.From), clean(m.To), clean(cmp.Or(m.Problem, m.Reason)))
+		}
+		if ph.Landing != 0 {
+			fmt.Fprintf(p.Out, "  landing %d; lockkeeper undo %d takes it back\n", ph.Landing, ph.Landing)
+		}
+	}
+	if r.Leased {
+		fmt.Fprintf(p.Err, "lease: acquired in %s, renewed %s\n", r.Lease.AcquiredIn.Round(10*time.Microsecond), counted(r.Lease.Renewals, "time"))
+	}
+	if r.Executed {
+		fmt.Fprintf(p.Out, "%s moved\n", counted(moved, "file"))
+		return
+	}
+	fmt.Fprintf(p.Out, "dry run: %s would be moved, and nothing was changed\n", counted(planned, "file"))
+	if planned > 0 {
+		p.advise("lockkeeper tidy --execute")
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/access"
+	"lockkeeper/internal/app"
+)
+
+func (p *program) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Who may use the server, and as what",
+		Long: `Name those who may use the server of this codebase, so that the record knows who
+did what. Roles: viewer looks; operator decides and steers as well; admin takes
+locks away from others as well; agent takes locks and writes under them, and never
+decides. A token is sent as Authorization: Bearer, or typed on the login page.`,
+		Example: `  lockkeeper token add ci --role agent
+  lockkeeper token list
+  lockkeeper token remove ci`,
+		Args: subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.tokenAddCommand(), p.tokenListCommand(), p.tokenRemoveCommand())
+	return cmd
+}
+
+func (p *program) tokenAddCommand() *cobra.Command {
+	role := ""
+	cmd := &cobra.Command{
+		Use:   "add NAME --role ROLE",
+		Short: "Give somebody a token",
+		Long: `Give somebody a name, a role and a token, which is printed once and not kept.
+Agents may not do it.`,
+		Example: `  lockkeeper token add ci --role agent > ci.token
+  curl -H "Authorization: Bearer $(cat ci.token)" http://127.0.0.1:4711/api/v1/grants`,
+		Args: exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.noAgent("token add"); err != nil {
+				return err
+			}
+			as, err := access.ParseRole(role)
+			if err != nil {
+				return err
+			}
+			return p.with(cmd.Context(), func(a *app.App) error {
+				token, err := access.Open(a.AccessDir()).Add(cmd.Context(), args[0], as)
+				switch {
+				case err != nil:
+					return err
+				case p.json:
+					return p.printJSON(map[string]any{"name": args[0], "role": as, "token": token})
+				}
+				fmt.Fprintln(p.Out, token)
+				fmt.Fprintf(p.Err, "%s is %s; the token is shown this once\n", args[0], as)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "", "viewer, operator, admin or agent")
+	return cmd
+}
+
+func (p *program) tokenListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "Everybody who may use the server",
+		Example: `  lockkeeper token list --json`,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error {
+				list, err := access.Open(a.AccessDir()).List()
+				switch {
+				case err != nil:
+					return err
+				case p.json:
+					return p.printJSON(list)
+				case len(list) == 0:
+					fmt.Fprintln(p.Out, "nobody yet")
+					p.advise("lockkeeper serve, or lockkeeper token add NAME --role operator")
+					return nil
+				}
+				t := &table{heads: []string{"NAME", "ROLE", "LOGS IN", "SINCE"}}
+				for _, e := range list {
+					how := "by links alone"
+					if e.HasToken {
+						how = "with a token"
+					}
+					t.add(clean(e.Name), string(e.Role), how, e.Made.Local().Format("2006-01-02 15:04"))
+				}
+				t.print(p.Out, p.painter(p.Out))
+				return nil
+			})
+		},
+	}
+}
+
+func (p *program) tokenRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take somebody's token and sessions away",
+		Long: `Take somebody's name away: from now on neither their token nor a browser that they
+logged in with gets in. A stream that they follow ends within a quarter of a minute.`,
+		Example: `  lockkeeper token remove ci`,
+		Args:    exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.noAgent("token remove"); err != nil {
+				return err
+			}
+			return p.with(cmd.Context(), func(a *app.App) error {
+				if err := access.Open(a.AccessDir()).Dismiss(args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.printJSON(map[string]any{"name": args[0], "removed": true})
+				}
+				fmt.Fprintf(p.Out, "%s may not use the server any more\n", clean(args[0]))
+				return nil
+			})
+		},
+	}
+}

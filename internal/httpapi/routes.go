@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+
+	"lockkeeper/internal/access"
+	"lockkeeper/internal/dashboard"
+)
+
+// Who may do what.
+var (
+	viewers   = access.Need{AtLeast: access.Viewer}
+	lookers   = access.Need{AtLeast: access.Viewer, Agents: true}
+	operators = access.Need{AtLeast: access.Operator}
+	writers   = access.Need{AtLeast: access.Operator, Agents: true}
+	admins    = access.Need{AtLeast: access.Admin}
+)
+
+const api = "/api/v1"
+
+// routes is all that can be asked of a server without a dashboard.
+func routes() []route {
+	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes())
+}
+
+// systemRoutes are about the server itself.
+func systemRoutes() []route {
+	return []route{
+		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process lives.", health).opened(),
+		raw(http.MethodGet, "/readyz", viewers, "text/plain", "Whether the store answers.", ready).opened(),
+		raw(http.MethodGet, "/login", viewers, mediaPage, "The page that people log in on.", showLogin).opened(),
+		raw(http.MethodGet, "/login/{asset}", viewers, "text/plain", "What that page is made with.", loginAsset).opened(),
+		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened(),
+		raw(http.MethodPost, "/logout", lookers, mediaPage, "Have the browser forget the session.", logOut),
+		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
+		raw(http.MethodGet, api+"/openapi.json", lookers, "application/json", "This document.", showOpenAPI),
+		ask(api+"/me", lookers, "Who the token or session belongs to.", me),
+		raw(http.MethodGet, "/events", viewers, "text/event-stream", "Events as they happen: id is the number, event the kind, data the event as JSON. Goes on after Last-Event-ID, or after. An event gap says which numbers the log has forgotten.", (*Server).stream).of(typeOf[streamQuery]()).withRoom(roomStreams),
+	}
+}
+
+// pageRoutes are those of the dashboard.
+func pageRoutes() (list []route) {
+	for _, page := range dashboard.Routes() {
+		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
+			s.opt.Dashboard.ServeHTTP(c.w, c.r)
+			return nil
+		})
+		if page.Open {
+			rt = rt.opened()
+		}
+		if rt.pattern == "/do/answer" { // what was found elsewhere may be long
+			rt = rt.withLargeBody()
+		}
+		list = append(list, rt)
+	}
+	return list
+}
+
+// mediaPage is what a browser shows.
+const mediaPage = "text/html"
+
+func health(_ *Server, c *call) error { return plain(c, "ok\n") }
+
+// ready reports whether the store answers.
+func ready(s *Server, c *call) error {
+	if _, err := s.queue.Census(c.r.Context()); err != nil {
+		s.opt.Log.Warn("the store does not answer", "error", err)
+		return &refusal{code: codeBusy, reason: "the store does not answer"} // to whom it may concern: no more than that
+	}
+	return plain(c, "ok\n")
+}
+
+func plain(c *call, text string) error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.w.Write([]byte(text))
+	return nil
+}
+
+func showOpenAPI(s *Server, c *call) error {
+	c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	c.w.Write(s.openapi)
+	return nil
+}
+
+// identity is who somebody is here.
+type identity struct {
+	Name string      `json:"name"`
+	Role access.Role `json:"role"`
+}
+
+func me(_ *Server, c *call, _ nothing) (identity, error) {
+	return identity{c.who.Name, c.who.Role}, nil
+}

@@ -1,0 +1,122 @@
+package links
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Graph is how the documents of a repository refer to each other.
+type Graph struct {
+	Documents []string `json:"documents"` // sorted
+	Edges     []Edge   `json:"edges"`     // sorted, each once
+	Orphans   []string `json:"orphans"`   // that no other refers to, but for those where readers begin
+	Cycles    []Cycle  `json:"cycles"`
+}
+
+// Edge is that one document refers to another.
+type Edge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Cycle is documents that all lead to each other.
+type Cycle struct {
+	Documents []string `json:"documents"` // sorted
+	Way       []string `json:"way"`       // a shortest way around, through the first of them and back
+}
+
+// graph draws how the documents refer to each other.
+func (c *checker) graph() *Graph {
+	g := &Graph{Documents: []string{}, Edges: []Edge{}, Orphans: []string{}, Cycles: []Cycle{}}
+	number := map[string]int{}
+	for i, s := range c.scans {
+		number[s.path] = i
+		g.Documents = append(g.Documents, s.path)
+	}
+	next := make([][]int, len(c.scans))
+	referred := make([]bool, len(c.scans))
+	for i, s := range c.scans {
+		for _, r := range s.references {
+			if r.to.url != "" || r.problem != "" && r.problem != NoAnchor {
+				continue
+			}
+			to, ok := number[r.at]
+			if !ok { // of a directory readers see the README
+				to, ok = number[path.Join(r.at, "README.md")]
+			}
+			if ok && to != i {
+				next[i] = append(next[i], to)
+				referred[to] = true
+			}
+		}
+		slices.Sort(next[i])
+		next[i] = slices.Compact(next[i])
+		for _, to := range next[i] {
+			g.Edges = append(g.Edges, Edge{From: s.path, To: c.scans[to].path})
+		}
+	}
+	begin := slices.Concat(c.Documents, c.Optional)
+	for i, s := range c.scans {
+		if !referred[i] && !slices.Contains(begin, s.path) {
+			g.Orphans = append(g.Orphans, s.path)
+		}
+	}
+	for _, part := range components(next) {
+		cycle := Cycle{}
+		for _, n := range part {
+			cycle.Documents = append(cycle.Documents, g.Documents[n])
+		}
+		for _, n := range around(next, part) {
+			cycle.Way = append(cycle.Way, g.Documents[n])
+		}
+		g.Cycles = append(g.Cycles, cycle)
+	}
+	return g
+}
+
+// Dot is the graph in the language of Graphviz: orphans dashed, cycles red.
+func (g *Graph) Dot() string {
+	var b strings.Builder
+	b.WriteString("digraph links {\n  rankdir=LR;\n  node [shape=box];\n")
+	cycle := map[string]int{} // from 1
+	for i, c := range g.Cycles {
+		for _, name := range c.Documents {
+			cycle[name] = i + 1
+		}
+	}
+	for _, name := range g.Documents {
+		style := ""
+		switch {
+		case slices.Contains(g.Orphans, name):
+			style = " [style=dashed]"
+		case cycle[name] > 0:
+			style = " [color=red]"
+		}
+		fmt.Fprintf(&b, "  %s%s;\n", quoted(name), style)
+	}
+	for _, e := range g.Edges {
+		style := ""
+		if cycle[e.From] > 0 && cycle[e.From] == cycle[e.To] {
+			style = " [color=red]"
+		}
+		fmt.Fprintf(&b, "  %s -> %s%s;\n", quoted(e.From), quoted(e.To), style)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// quoted is a name as Graphviz reads it. What is no text, or could move the cursor
+// of a terminal, is shown as a question mark.
+func quoted(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+}

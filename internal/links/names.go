@@ -1,0 +1,184 @@
+package links
+
+import (
+	"math/bits"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"lockkeeper/internal/config"
+)
+
+// names finds files by what they are called, and by what they may have been meant
+// to be called. Several may ask at once.
+type names struct {
+	called map[string][]string // paths by the last part, sorted
+	inside map[string][]named  // what is in each directory
+	all    []named             // each last part once
+	told   sync.Map            // answers so far, by missing path
+	near   sync.Map            // the same of names among all, by name
+}
+
+// answer is what may have been meant by a path that is missing; empty: nothing.
+type answer struct{ moved, nearest string }
+
+// named is a name, taken apart, and the letters that are in it: names whose letters
+// differ much cannot be near.
+type named struct {
+	name         string
+	stem, ending string // in lower case
+	letters      uint64 // of the stem
+}
+
+func newNamed(name string) named {
+	lower := strings.ToLower(name)
+	n := named{name: name, ending: path.Ext(lower)}
+	n.stem = strings.TrimSuffix(lower, n.ending)
+	for _, c := range []byte(n.stem) {
+		n.letters |= 1 << (c & 63)
+	}
+	return n
+}
+
+func newNames(f *files) *names {
+	n := &names{called: map[string][]string{}, inside: map[string][]named{}}
+	for name, kind := range f.known {
+		if name != "" && kind != skipped {
+			base := path.Base(name)
+			n.called[base] = append(n.called[base], name)
+			n.inside[path.Dir(name)] = append(n.inside[path.Dir(name)], newNamed(base))
+		}
+	}
+	for base, paths := range n.called {
+		slices.Sort(paths)
+		n.all = append(n.all, newNamed(base))
+	}
+	byName := func(a, b named) int { return strings.Compare(a.name, b.name) }
+	slices.SortFunc(n.all, byName)
+	for _, list := range n.inside {
+		slices.SortFunc(list, byName)
+	}
+	return n
+}
+
+// often are names that say nothing about the file: only with their directory are
+// they the same elsewhere.
+var often = strings.Fields("readme.md index.md changelog.md contributing.md license.md license license.txt summary.md index.html index.js index.ts main.go doc.go main.py __init__.py package.json mod.rs")
+
+// moved finds where a missing file is now: the one of its name that shares most of
+// its path, and among equals the one in an archive. Empty: that is not clear.
+func (n *names) moved(missing string) string {
+	base := path.Base(missing)
+	most, best := 0, []string(nil)
+	for _, name := range n.called[base] {
+		switch shared := sharedEnd(name, missing); {
+		case shared > most:
+			most, best = shared, []string{name}
+		case shared == most:
+			best = append(best, name)
+		}
+	}
+	if archived := slices.DeleteFunc(slices.Clone(best), func(name string) bool { return !isArchived(name) }); len(best) > 1 {
+		best = archived
+	}
+	if len(best) != 1 || most == 1 && slices.Contains(often, strings.ToLower(base)) {
+		return ""
+	}
+	return best[0]
+}
+
+func isArchived(name string) bool {
+	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool {
+		return strings.EqualFold(part, "archive") || strings.EqualFold(part, "archived")
+	})
+}
+
+// sharedEnd counts the parts that two paths have in common, from the end.
+func sharedEnd(a, b string) (n int) {
+	for {
+		restA, lastA := path.Split(a)
+		restB, lastB := path.Split(b)
+		if lastA != lastB || lastA == "" {
+			return n
+		}
+		n++
+		a, b = strings.TrimSuffix(restA, "/"), strings.TrimSuffix(restB, "/")
+	}
+}
+
+// meant is what may have been meant by a path that is missing.
+func (n *names) meant(missing string) answer {
+	if told, ok := n.told.Load(missing); ok {
+		return told.(answer)
+	}
+	a := answer{moved: n.moved(missing)}
+	if a.nearest = a.moved; a.moved == "" {
+		a.nearest = n.nearest(missing)
+	}
+	n.told.Store(missing, a)
+	return a
+}
+
+// nearest is a path that is written almost like a missing one, in the same directory
+// or any other.
+func (n *names) nearest(missing string) string {
+	missing = strings.ReplaceAll(missing, `\`, "/")
+	dir, base := path.Dir(missing), path.Base(missing)
+	if near := nearestOf(base, n.inside[dir]); near != "" {
+		return path.Join(dir, near)
+	}
+	near, ok := n.near.Load(base)
+	if !ok {
+		near = nearestOf(base, n.all)
+		n.near.Store(base, near)
+	}
+	if near == "" {
+		return ""
+	}
+	return slices.MaxFunc(n.called[near.(string)], func(a, b string) int {
+		return sharedEnd(path.Dir(a), dir) - sharedEnd(path.Dir(b), dir)
+	})
+}
+
+// nearestOf finds the name that was probably meant; empty when there is none. It has
+// the same ending, or the same name but for the ending. Most slips are in one place of a
+// name: those who agree on all but that are few, and looked at first.
+func nearestOf(name string, among []named) string {
+	typed := newNamed(name)
+	if near := typed.nearest(among, func(n named) bool { return typed.slips(n) <= 3 }); near != "" {
+		return near
+	}
+	return typed.nearest(among, func(n named) bool { return bits.OnesCount64(n.letters^typed.letters) <= 6 })
+}
+
+// nearest finds the nearest of those names that may be near.
+func (typed named) nearest(among []named, mayBe func(named) bool) string {
+	var stems []string
+	origin := map[string]string{}
+	for _, n := range among {
+		if n.ending != typed.ending && n.stem != typed.stem || abs(len(n.stem)-len(typed.stem)) > 3 || !mayBe(n) {
+			continue
+		}
+		if _, known := origin[n.stem]; !known || n.ending == typed.ending {
+			stems, origin[n.stem] = append(stems, n.stem), n.name
+		}
+	}
+	near, _ := config.Nearest(typed.stem, stems)
+	return origin[near]
+}
+
+// slips is how long a piece two names differ in, between what they have in common at
+// both ends.
+func (typed named) slips(n named) int {
+	a, b := typed.stem, n.stem
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return max(len(a), len(b))
+}
+
+func abs(n int) int { return max(n, -n) }

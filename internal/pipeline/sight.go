@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+)
+
+// Work is what an item of a flow is for.
+type Work struct {
+	Unit string
+	Kind string // controller, screen, topic or batch
+	Part string // the screen, topic or batch
+}
+
+// Name is what the documents call it: the unit, or the part of it.
+func (w Work) Name() string { return due{unit: w.Unit, batch: w.Part}.workflow() }
+
+// WorkOf says what an item is for; false: it belongs to no flow.
+func WorkOf(it *lockkeeper.Item) (Work, bool) {
+	d, err := workOf(it)
+	if err != nil || FlowOf(it) == "" {
+		return Work{}, false
+	}
+	return Work{Unit: d.unit, Kind: d.kind, Part: d.batch}, true
+}
+
+// OpenItems lists the items of a flow that are not completed, by unit, those of each in
+// the order of their numbers for each status.
+func OpenItems(r lockkeeper.Reader, flowName string) (map[string][]*lockkeeper.Item, error) {
+	list, err := openItems(r, rootOf(flowName))
+	units := map[string][]*lockkeeper.Item{}
+	for _, it := range list {
+		if d, err := workOf(it); err == nil {
+			units[d.unit] = append(units[d.unit], it)
+		}
+	}
+	return units, err
+}
+
+// openItems lists the items of a root that are not completed.
+func openItems(r lockkeeper.Reader, root string) (list []*lockkeeper.Item, err error) {
+	const page = 1_000
+	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemError} {
+		for after, more := uint64(0), true; more; {
+			some, err := r.Items(lockkeeper.ItemQuery{After: after, Status: status, Limit: page})
+			if err != nil {
+				return nil, err
+			}
+			for _, it := range some {
+				after = it.Seq
+				if it.Root == root {
+					list = append(list, it)
+				}
+			}
+			more = len(some) == page
+		}
+	}
+	return list, nil
+}
+
+// Sight lays what the queue knows of units over what their documents say, for whoever
+// has read both.
+type Sight struct {
+	Flow    flow.Flow
+	Screens map[string][]flow.ScreenEntry // of the screens flow, by unit
+
+	failed func(unit, part string) error // in the legacy mode; nil: nothing is known
+}
+
+// Unit says where a unit is. Items are those of its work that are not completed.
+func (s Sight) Unit(u *dossier.Unit, items []*lockkeeper.Item) UnitState {
+	current := map[Work]*lockkeeper.Item{}
+	for _, it := range items {
+		if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
+			current[Work{Unit: d.unit, Kind: d.kind, Part: d.batch}] = it
+		}
+	}
+	at := UnitState{Name: u.Name, Status: u.Status()}
+	s.overlay(current, Work{Unit: u.Name, Kind: string(flow.Controller)}, &at.Status, &at.Pending, &at.Item, &at.Since, &at.Error, &at.Note)
+	part := func(kind flow.Unit, b BatchState) {
+		s.overlay(current, Work{Unit: u.Name, Kind: string(kind), Part: b.ID}, &b.Status, &b.Pending, &b.Item, &b.Since, &b.Error, &b.Note)
+		at.Batches = append(at.Batches, b)
+	}
+	for _, b := range u.Batches {
+		part(flow.BatchUnit, BatchState{ID: b.ID, Status: b.Status, Blocked: b.Blocked})
+	}
+	if u.Plan == nil {
+		for _, screen := range s.Screens[u.Name] {
+			part(flow.Screen, BatchState{ID: screen.Name, Status: at.Status})
+		}
+	}
+	at.fail()
+	return at
+}
+
+// fail puts a unit whose batches stand still because of errors into the error state; one
+// that still has something to do is where that is.
+func (u *UnitState) fail() {
+	failed := slices.IndexFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed })
+	busy := slices.ContainsFunc(u.Batches, func(b BatchState) bool {
+		return b.Status != flow.Failed && b.Status != flow.Complete && len(b.Blocked) == 0
+	})
+	if failed >= 0 && u.Status != flow.Failed && !busy {
+		u.Status, u.Error = flow.Failed, u.Batches[failed].ID+": "+u.Batches[failed].Error
+	}
+}
+
+// overlay lays what the queue knows over what the documents say.
+func (s Sight) overlay(items map[Work]*lockkeeper.Item, w Work, status, pending, id *string, since *time.Time, reason, note *string) {
+	if s.failed != nil {
+		if failure := s.failed(w.Unit, w.Part); failure != nil {
+			*status, *reason = flow.Failed, failure.Error()
+		}
+	}
+	it := items[w]
+	if it == nil {
+		return
+	}
+	*id, *since, *note = it.ID, it.StatusSince(), it.Note
+	switch it.Status {
+	case lockkeeper.ItemQueued:
+		*pending, *status = it.Phase, flow.Queued
+	case lockkeeper.ItemDispatched:
+		*status = StatusIn(s.Flow, it.Phase)
+	case lockkeeper.ItemError:
+		*status = flow.Failed
+		if it.Failure != nil {
+			*reason = it.Failure.Phase + ": " + it.Failure.Reason
+		}
+	}
+}
+
+// StatusIn is the status of something that is in a phase of the scheduler.
+func StatusIn(f flow.Flow, phase string) string {
+	switch phase {
+	case "fix":
+		return "fixing_tests"
+	case "ci_fix":
+		return "fixing_ci"
+	}
+	if known, ok := f.Phase(phase); ok {
+		return known.Status
+	}
+	return phase
+}
+
+// Rest estimates what is left to be paid: for each phase of each unit that is still to
+// come, what such a phase has cost on average in these calls.
+func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
+	sum, count := map[string]float64{}, map[string]int{}
+	for _, c := range calls {
+		sum[c.Phase] += c.USD
+		count[c.Phase]++
+	}
+	order := f.Statuses()
+	for _, u := range units {
+		if u.Status == flow.Complete {
+			continue
+		}
+		at := u.Status
+		if at == flow.Queued {
+			at = StatusIn(f, u.Pending)
+		}
+		for _, phase := range f.Phases {
+			behind := slices.Index(order, at) > slices.Index(order, phase.Status) && !strings.HasPrefix(at, flow.Failed)
+			if phase.Executor == flow.Agent && count[phase.Name] > 0 && !behind {
+				left += sum[phase.Name] / float64(count[phase.Name])
+			}
+		}
+	}
+	return left
+}
+
+// FailuresIn lists the failed work of units that is still to be done, the first to be
+// queued first. Items are those that are not completed, by unit; unit reads one.
+func FailuresIn(items map[string][]*lockkeeper.Item, unit func(name string) (*dossier.Unit, error)) ([]Failure, error) {
+	list := []Failure{}
+	for name, of := range items {
+		of = slices.DeleteFunc(slices.Clone(of), func(it *lockkeeper.Item) bool { return it.Status != lockkeeper.ItemError || it.Failure == nil })
+		if len(of) == 0 {
+			continue
+		}
+		u, err := unit(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range of {
+			if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
+				list = append(list, Failure{Item: it.ID, Unit: d.unit, Kind: d.kind, Part: d.batch, Phase: phaseOf(it.Failure.Phase), Reason: it.Failure.Reason, At: it.CompletedAt, seq: it.Seq})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Failure) int { return cmp.Compare(a.seq, b.seq) })
+	return list, nil
+}

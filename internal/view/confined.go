@@ -1,0 +1,86 @@
+package view
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/sandbox"
+)
+
+// The levels of what is done about a way to write.
+const (
+	Enforced = "enforced" // it cannot be done
+	Detected = "detected" // it is seen afterwards
+	Advisory = "advisory" // nothing keeps anybody from it
+)
+
+// confinement is what this machine was found to enforce.
+type confinement struct {
+	Enforcement
+	at time.Time
+}
+
+// probeEvery is how often this machine is tried anew: a trial starts processes.
+const probeEvery = time.Minute
+
+// enforcement is what keeps agents and people from writing around the gate here.
+func (l *Look) enforcement(ctx context.Context) Enforcement {
+	found, _ := share(ctx, &l.flights, "confinement", func(ctx context.Context) (*confinement, error) {
+		l.mu.Lock()
+		known := l.confined
+		l.mu.Unlock()
+		if known != nil && time.Since(known.at) < probeEvery {
+			return known, nil
+		}
+		known = &confinement{Enforcement: l.probe(ctx), at: time.Now()}
+		l.mu.Lock()
+		l.confined = known
+		l.mu.Unlock()
+		return known, nil
+	})
+	if found == nil { // the caller did not wait for it
+		return Enforcement{Mode: l.app.Config.Agent.Sandbox, Ways: []Way{}}
+	}
+	return found.Enforcement
+}
+
+func (l *Look) probe(ctx context.Context) Enforcement {
+	mode, level, err := l.app.Confined(ctx)
+	e := Enforcement{Mode: string(mode), Level: level.String(), Missing: level.Missing}
+	if err != nil && e.Missing == "" {
+		e.Missing = err.Error()
+	}
+	e.Ways = []Way{agentWay(level), gateWay(l.app), commitWay(ctx, l.app),
+		{Name: "editors and shells of people", Level: Advisory, Fact: "a landing that meets their edit keeps it, and does not write over it"}}
+	return e
+}
+
+func agentWay(level sandbox.Level) Way {
+	w := Way{Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies, and nothing keeps them there: " + level.Missing}
+	if level.HoldsWrites() {
+		w.Level, w.Fact = Enforced, "they work in copies, and "+level.String()+" keeps them there"
+	}
+	return w
+}
+
+func gateWay(a *app.App) Way {
+	w := Way{Name: "writes through the gate", Level: Enforced, Fact: "only what a live grant covers lands"}
+	if a.Config.Run.Locking != "on" || a.Config.Gate.Grant == "optional" {
+		w.Level, w.Fact = Advisory, "the legacy mode: a write without a grant is held against the allowed paths alone"
+	}
+	return w
+}
+
+func commitWay(ctx context.Context, a *app.App) Way {
+	w := Way{Name: "commits of git", Level: Advisory, Fact: "no hook asks whether changes are covered"}
+	switch there, err := app.HasHook(ctx, app.NewGit(a.Root.Dir(), a.Root.Dir(), os.Environ())); {
+	case err != nil:
+		w.Fact, _, _ = strings.Cut(err.Error(), "; next:")
+	case there:
+		w.Level, w.Fact = Detected, "a hook refuses changes that no lock covers"
+	}
+	return w
+}

@@ -1,0 +1,85 @@
+package lease
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"lockkeeper"
+)
+
+// errNoPlace says that the directory of a lease file does not exist.
+var errNoPlace = errors.New("its directory does not exist")
+
+// HeldError says that somebody else had the lease for as long as was waited.
+type HeldError struct {
+	Path     string
+	Owner    string // who asked
+	By       Info
+	Waited   time.Duration
+	Attempts int
+	Next     string // how to wait; empty: in general terms
+}
+
+func (e *HeldError) Error() string {
+	next := cmp.Or(e.Next, "ask again with a timeout of "+e.Patience().String())
+	return fmt.Sprintf("lease %s: another process is running and holds it: %s; waited %s and asked %d times; next: %s",
+		e.Path, e.By, e.Waited.Round(time.Millisecond), e.Attempts, next)
+}
+
+// Code implements the classing of lockkeeper.CodeOf.
+func (e *HeldError) Code() lockkeeper.Code { return lockkeeper.CodeTimeout }
+
+// Patience is a timeout with which the lease is had in the end, if its holder does not
+// renew it.
+func (e *HeldError) Patience() time.Duration {
+	if e.By.StaleAt == nil {
+		return 2 * DefaultTimeout
+	}
+	return max(time.Until(*e.By.StaleAt), 0).Truncate(time.Minute) + time.Minute
+}
+
+// LostError says that a lease is not held any more by who thought so.
+type LostError struct {
+	Path string
+	Now  Info // what is there
+}
+
+func (e *LostError) Error() string {
+	what := "its file is gone"
+	if e.Now.State != Free && e.Now.Owner != "" {
+		what = "it is held by " + e.Now.String()
+	}
+	return fmt.Sprintf("lease %s is lost: %s; next: stop the work it was for, and acquire it again", e.Path, what)
+}
+
+// Code implements the classing of lockkeeper.CodeOf.
+func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeNotHeld }
+
+// String says who holds a lease, since when and until when.
+func (i Info) String() string {
+	text := cmp.Or(i.Owner, "somebody unknown")
+	if i.PID != 0 {
+		text += fmt.Sprintf(" (pid %d)", i.PID)
+	}
+	for _, part := range []struct {
+		name string
+		at   *time.Time
+	}{{"since", i.CreatedAt}, {"last renewed", i.RenewedAt}, {"until", i.ExpiresAt}, {"may be broken from", i.StaleAt}} {
+		if part.at != nil {
+			text += ", " + part.name + " " + shown(*part.at)
+		}
+	}
+	for _, h := range i.Holders {
+		if h.Phase != "" {
+			text += ", in phase " + h.Phase
+		}
+	}
+	if i.Fact != "" {
+		text += "; " + i.Fact
+	}
+	return text
+}
+
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,102 @@
+package lease
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// payload is what a lease file says.
+type payload struct {
+	Owner     string `json:"owner"`
+	Token     string `json:"token"`
+	PID       int    `json:"pid"`
+	CreatedAt stamp  `json:"created_at"`
+	ExpiresAt stamp  `json:"expires_at"`
+	RenewedAt stamp  `json:"last_renewed_at"`
+}
+
+// encode spells a payload in one form.
+func (p payload) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(p, "", "  ")
+	return append(text, '\n'), err
+}
+
+// lasts is how long the holder gave itself, by its own clock at both ends.
+func (p payload) lasts() time.Duration { return p.ExpiresAt.Sub(p.RenewedAt.Time) }
+
+// decode reads a payload. Whose it is and when it ends must be there; a tool that
+// spells the rest in its own way holds its lease all the same.
+func decode(text []byte) (p payload, err error) {
+	if json.Unmarshal(text, &p) == nil && p.Token != "" && !p.ExpiresAt.IsZero() {
+		return p, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return payload{}, err
+	}
+	p = payload{}
+	if err := json.Unmarshal(fields["token"], &p.Token); err != nil || p.Token == "" {
+		return payload{}, errors.New("it has no token")
+	}
+	if err := json.Unmarshal(fields["expires_at"], &p.ExpiresAt); err != nil {
+		return payload{}, errors.New("it does not say when it expires")
+	}
+	for name, into := range map[string]any{"owner": &p.Owner, "pid": &p.PID, "created_at": &p.CreatedAt, "last_renewed_at": &p.RenewedAt} {
+		_ = json.Unmarshal(fields[name], into) // only shown
+	}
+	return p, nil
+}
+
+// stamp is a time as lease files spell it: ISO 8601, UTC with Z, whole seconds.
+type stamp struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (s stamp) MarshalJSON() ([]byte, error) {
+	return []byte(s.UTC().Format(`"2006-01-02T15:04:05Z"`)), nil
+}
+
+// spellings are what other tools make of an ISO time: with fractions of seconds,
+// with an offset, with an offset and a Z, without either, which means UTC.
+var spellings = []string{time.RFC3339, "2006-01-02T15:04:05-07:00Z", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05"}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *stamp) UnmarshalJSON(raw []byte) error {
+	text, err := strconv.Unquote(string(raw))
+	if err != nil {
+		return fmt.Errorf("%s is no string", raw)
+	}
+	for _, layout := range spellings {
+		if t, err := time.Parse(layout, text); err == nil {
+			s.Time = t.UTC()
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no time in ISO 8601", text)
+}
+
+// term makes the stamps of a lease that begins or is renewed at now. Whole seconds
+// must not take anything away from it, so the end is rounded up; one of no length
+// ends where it begins.
+func term(now time.Time, ttl time.Duration) (begin, end stamp) {
+	begin = stamp{now.Truncate(time.Second)}
+	if ttl <= 0 {
+		return begin, begin
+	}
+	end = stamp{now.Add(ttl).Truncate(time.Second)}
+	if end.Before(now.Add(ttl)) {
+		end.Time = end.Add(time.Second)
+	}
+	return begin, end
+}
+
+// newToken makes a random UUID.
+func newToken() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"lockkeeper"
+)
+
+// testListedAgain lists after every change, in pages and through each handle: a store that
+// remembers what it listed must not answer what was.
+func testListedAgain(t *testing.T, f Fixture) {
+	clock := NewClock()
+	handles := []lockkeeper.Store{open(t, f, clock)}
+	if f.Second != nil {
+		handles = append(handles, second(t, f, handles[0], clock))
+	}
+	model := map[string]*lockkeeper.Record{}
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	for step := range 60 * Torture() {
+		update(t, handles[chance.IntN(len(handles))], func(tx lockkeeper.Tx) error {
+			rec := model[ident(chance.IntN(12))]
+			switch draw := chance.IntN(8); {
+			case rec == nil:
+				rec, err := draft(tx, ident(freeIdent(model)), lockkeeper.StateHeld, write(fmt.Sprint("p", step)))
+				model[rec.ID] = rec
+				return err
+			case draw == 0:
+				delete(model, rec.ID)
+				return tx.Delete(rec)
+			case draw == 1:
+				next := *rec
+				next.Locks = lockkeeper.Normalize(write(fmt.Sprint("q", step), "always"))
+				model[rec.ID] = &next
+				return tx.SetLocks(rec, next.Locks)
+			default: // any one field
+				next := *rec
+				other := fullRecord(tx.Now(), rec.ID)
+				[]func(){
+					func() { next.Holder = fmt.Sprint("h", step) }, func() { next.TokenHash[step%32]++ }, func() { next.Metadata = map[string]string{"n": fmt.Sprint(step)} },
+					func() { next.Process = other.Process }, func() { next.Heartbeat++ }, func() { next.State = lockkeeper.StateLanding }, func() { next.Fence += 1 << 40 },
+				}[chance.IntN(7)]()
+				model[rec.ID] = &next
+				return tx.Save(&next)
+			}
+		})
+		for _, s := range handles {
+			compareListed(t, s, model, 1+chance.IntN(14))
+		}
+	}
+}
+
+func freeIdent(model map[string]*lockkeeper.Record) (n int) {
+	for model[ident(n)] != nil {
+		n++
+	}
+	return n
+}
+
+func compareListed(t *testing.T, s lockkeeper.Store, model map[string]*lockkeeper.Record, page int) {
+	t.Helper()
+	var got []*lockkeeper.Record
+	view(t, s, func(r lockkeeper.Reader) error {
+		got = nil
+		for after, more := uint64(0), true; more; {
+			some, err := r.List(after, page)
+			if err != nil {
+				return err
+			}
+			got = append(got, some...)
+			if more = len(some) == page; more {
+				after = some[page-1].Ticket
+			}
+		}
+		return nil
+	})
+	if len(got) != len(model) {
+		t.Fatalf("%d records are listed, want %d", len(got), len(model))
+	}
+	for i, rec := range got {
+		if d := differ(rec, model[rec.ID]); d != "" {
+			t.Fatal(d)
+		}
+		if i > 0 && got[i-1].Ticket >= rec.Ticket {
+			t.Fatalf("ticket %d is listed behind %d", rec.Ticket, got[i-1].Ticket)
+		}
+	}
+}

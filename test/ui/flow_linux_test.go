@@ -1,0 +1,148 @@
+//go:build ui
+
+package ui_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// asked is what the page Decide asks for now: its reference with its version, and its
+// kind; both are empty when nothing waits.
+func (b *tab) asked() (ref, kind string) {
+	b.Helper()
+	ref = b.value(`document.querySelector("article.gate form.answer input[name=ref]")?.value ?? ""`)
+	if ref == "" {
+		return "", ""
+	}
+	return ref, b.value(`document.querySelector("article.gate h2 .chip")?.textContent ?? ""`)
+}
+
+// decide answers all that comes up until the run has ended.
+func (b *tab) decide(ctx context.Context, s *stage, answer func(kind string)) (answered map[string]int) {
+	b.Helper()
+	answered = map[string]int{}
+	for {
+		ref, kind := b.asked()
+		if ref != "" {
+			answer(kind)
+			answered[kind]++
+			b.so("the next after "+ref, `document.querySelector("article.gate form.answer input[name=ref]")?.value !== `+quoted(ref))
+			continue
+		}
+		if !s.runs.Now().Active {
+			return answered
+		}
+		// The page shows by itself what comes up next.
+		s.until(ctx, "the run to end, or something to come up", func() bool {
+			ref, _ := b.asked()
+			return ref != "" || !s.runs.Now().Active
+		})
+	}
+}
+
+func quoted(s string) string {
+	return `"` + strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), `"`, `\"`) + `"`
+}
+
+// A person who has no mouse starts a run, answers everything that it asks, sees what
+// landed and takes it back.
+// shows: PL-19 PL-25 PL-78 PL-94 GP-25
+func TestFlowByKeyboard(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	s := newStage(t)
+	b := newTab(t, s)
+	b.keys("S") // opens what is asked of whoever starts a run
+	b.tabTo(`form[action="/do/start"] button`)
+	b.keys(kb.Enter)
+	b.sees("#said", "controllers runs")
+	b.keys("gd")
+	b.sees("#heading", "Decide")
+	b.so("live", `document.getElementById("live").dataset.state === "live"`)
+	answered := b.decide(ctx, s, func(kind string) {
+		switch kind {
+		case "topic":
+			b.keys("p")
+			b.so("typing", `document.activeElement.matches("textarea[name=text]")`)
+			b.keys("Keyset pagination.")
+			b.tabTo(`button[value=answer]`)
+			b.keys(kb.Enter)
+		case "item":
+			if strings.Contains(b.value(`document.querySelector("article.gate").textContent`), "single-page front end") {
+				b.keys("r")
+			} else {
+				b.keys("t")
+			}
+		case "gap":
+			b.keys("d")
+		default: // a plan, a review
+			b.keys("a")
+		}
+	})
+	for _, kind := range []string{"topic", "item", "plan", "gap"} {
+		if answered[kind] == 0 {
+			t.Errorf("nothing of the kind %s was to be decided: %v", kind, answered)
+		}
+	}
+	b.keys("gr")
+	b.sees("#heading", "Run")
+	b.takeBack(s, func(undo string) {
+		b.tabTo(undo)
+		b.keys(kb.Enter)
+	})
+}
+
+// takeBack undoes the first landing that the page Run offers to undo.
+func (b *tab) takeBack(s *stage, press func(selector string)) {
+	b.Helper()
+	const form = `form[action="/do/undo"]`
+	b.so("something that can be undone", `document.querySelector('`+form+`') !== null`)
+	paths := strings.Split(b.value(`[...document.querySelector('`+form+`').closest("tr").querySelectorAll("[data-is=What] .path")].map((e) => e.textContent).join("\n")`), "\n")
+	before := s.read(paths[0])
+	if b.has(`details:not([open]):has(` + form + `) > summary`) {
+		press(`details:has(` + form + `) > summary`)
+	}
+	press(form + ` button`)
+	b.sees("#said", "put back")
+	if s.read(paths[0]) == before {
+		b.Errorf("%s is as it was before the undo", paths[0])
+	}
+	b.sees("#page", "undone by")
+}
+
+// The same with a mouse, for one controller.
+// shows: PL-19 PL-25
+func TestFlowByClicking(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	s := newStage(t)
+	b := newTab(t, s)
+	b.click(`summary[data-key=S]`)
+	b.do("naming one controller", chromedp.SendKeys(`form[action="/do/start"] input[name=only]`, "blog/posts"))
+	b.click(`form[action="/do/start"] button`)
+	b.sees("#said", "controllers runs")
+	b.click(`nav.pages a[href="/decide"]`)
+	b.sees("#heading", "Decide")
+	b.decide(ctx, s, func(kind string) {
+		switch kind {
+		case "topic":
+			b.do("pasting", chromedp.SendKeys("textarea[name=text]", "Keyset pagination."))
+			b.click("button[value=answer]")
+		case "item":
+			b.click("article.gate form.answer button[value=todo]")
+		case "gap":
+			b.click("article.gate form.answer button[value=dismiss]")
+		default:
+			b.click("article.gate form.answer button[value=approve]")
+		}
+	})
+	b.click(`nav.pages a[href="/run"]`)
+	b.sees("#heading", "Run")
+	b.takeBack(s, b.click)
+}
