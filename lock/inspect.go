@@ -29,12 +29,13 @@ func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot,
 	return out, err
 }
 
-// ActiveGrantsIn is ActiveGrants in a state that the caller reads.
-func (m *Manager) ActiveGrantsIn(r lockkeeper.Reader) (out []lockkeeper.GrantSnapshot, err error) {
+// GrantsIn is the records of ActiveGrants, in a state that the caller reads. They are
+// shared: of one that has not changed since a store last listed it, it may be the same.
+func (m *Manager) GrantsIn(r lockkeeper.Reader) (out []*lockkeeper.Record, err error) {
 	for after, more := uint64(0), true; more && err == nil; {
 		after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error {
 			if rec.State != lockkeeper.StateWaiting {
-				out = append(out, rec.Snapshot(r.Now().Wall))
+				out = append(out, rec)
 			}
 			return nil
 		})

@@ -78,5 +78,8 @@ func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
 
 // oneLine is a name in which even the end of a line can be seen.
 func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
 	return strings.NewReplacer("\n", visible('\n'), "\t", visible('\t')).Replace(s)
 }

@@ -1,10 +1,8 @@
 package dashboard
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,54 +12,6 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/view"
 )
-
-// boardData is the page Board.
-type boardData struct {
-	*view.Board
-	Status  string // that rows have to have; empty: any
-	Text    string
-	Shown   []view.BoardUnit
-	Choices []statusCount
-	Runs    bool
-}
-
-type statusCount struct {
-	Status string
-	Count  int
-	URL    string
-	Here   bool
-}
-
-func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	board, err := d.look.Board(r.Context(), q.Get("flow"))
-	if err != nil {
-		return nil, err
-	}
-	data := boardData{Board: board, Status: q.Get("status"), Text: strings.TrimSpace(q.Get("q")), Runs: d.runs != nil}
-	for _, u := range board.Units {
-		if (data.Status == "" || u.Status == data.Status) && strings.Contains(strings.ToLower(u.Name), strings.ToLower(data.Text)) {
-			data.Shown = append(data.Shown, u)
-		}
-	}
-	at := func(status string) string {
-		v := url.Values{}
-		for name, value := range map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text} {
-			if value != "" {
-				v.Set(name, value)
-			}
-		}
-		return strings.TrimSuffix("/board?"+v.Encode(), "?")
-	}
-	data.Choices = []statusCount{{Status: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
-	for status, n := range board.Statuses {
-		data.Choices = append(data.Choices, statusCount{Status: status, Count: n, URL: at(status), Here: status == data.Status})
-	}
-	slices.SortFunc(data.Choices[1:], func(a, b statusCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Status, b.Status))
-	})
-	return data, nil
-}
 
 // itemData is the page of an item.
 type itemData struct {

@@ -128,14 +128,13 @@ type asker struct {
 }
 
 func newAsker(o Web) *asker {
-	dialer := &net.Dialer{Timeout: o.Timeout}
+	dialer := &net.Dialer{} // each request has its time, whatever it is spent on
 	if !o.AllowPrivate {
 		dialer.ControlContext = refuser(o.public)
 	}
 	a := &asker{Web: o, hosts: map[string]chan struct{}{}}
 	a.transport = &http.Transport{
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: o.Timeout, ResponseHeaderTimeout: o.Timeout,
-		MaxResponseHeaderBytes: 256 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
+		DialContext: dialer.DialContext, MaxResponseHeaderBytes: 256 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: max(o.PerHost, 1), IdleConnTimeout: o.Timeout,
 	}
 	if o.AllowPrivate { // whom a proxy connects to cannot be seen from here

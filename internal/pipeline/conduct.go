@@ -108,8 +108,10 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	// What a conductor that died had under way comes first, before anybody else gets the
 	// locks that it held: so its work still fits.
 	p.worker.Pause()
-	_, err = p.opt.Queue.Tick(ctx)
-	return err
+	if _, err := p.opt.Queue.Tick(ctx); err != nil { // as when somebody stops the run right away
+		return errors.Join(err, p.worker.Close())
+	}
+	return nil
 }
 
 // conduct looks at what changed until nothing is left to be done.

@@ -18,6 +18,7 @@ type Look struct {
 	journal *pipeline.Journal
 	flights flights
 	changes changes
+	grants  grants
 
 	mu       sync.Mutex
 	units    map[string]*unit     // by flow and folder

@@ -21,6 +21,8 @@ type State struct {
 	Problems    []string            `json:"problems"` // what could not be found out
 	Moment
 
+	spelled []*shownGrant // of the grants
+
 	once  sync.Once // guards what follows
 	text  []byte
 	wrong error

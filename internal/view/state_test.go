@@ -16,6 +16,7 @@ import (
 	"lockkeeper/durable"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/process"
 	"lockkeeper/internal/sidecar"
 	"lockkeeper/sched"
 )
@@ -178,8 +179,10 @@ func TestStateIsAsDocumented(t *testing.T) {
 func TestStateSpellsItselfAsJSONDoes(t *testing.T) {
 	s := fullScene(t)
 	ctx := t.Context()
+	s.audited("active_grants", `"active_grants":null`)
+	s.audited(`"active_grants":null`, "x")
 	for i, hostile := range []string{`<script>alert("x")</script>`, "tab\tand \\ and \"", "\u2028\u2029 ünïcode \U0001f600", "del\x7f&amp;"} {
-		_, err := s.app.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: fmt.Sprint("<b>", i), Policy: "dal", Metadata: map[string]string{hostile: hostile, "b": "2", "a": "1"},
+		_, err := s.app.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: fmt.Sprint("<b>", i), Policy: "dal", Metadata: map[string]string{hostile: hostile, "age_seconds": `,"age_seconds":0`, "a": "1"},
 			Process: &lockkeeper.Process{Host: hostile, Boot: "b", PIDNS: "p", PID: 1, Start: 2, Group: i},
 			Locks: []lockkeeper.Lock{write(fmt.Sprintf("lib/%d <&>.rb", i)), {Target: lockkeeper.Target{Path: fmt.Sprint("lib/r", i), Kind: lockkeeper.File}, Mode: lockkeeper.Read},
 				{Target: lockkeeper.Target{Path: fmt.Sprint("lib/u", i), Kind: lockkeeper.File}, Mode: lockkeeper.Upgradeable}}})
@@ -198,6 +201,49 @@ func TestStateSpellsItselfAsJSONDoes(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if strings.Contains(string(got), "<script>") {
-		t.Error("a holder's name can end a script element")
+		t.Error("a text can end a script element")
 	}
+	empty, err := newScene(t, "").look.State(ctx)
+	must(t, err)
+	if got, err = empty.JSON(); err != nil || !strings.Contains(string(got), `"active_grants":[]`) {
+		t.Errorf("of an empty space: %s, %v", got, err)
+	}
+}
+
+// A grant that was renewed, or given another process, is spelled anew.
+func TestAChangedGrantIsSpelledAnew(t *testing.T) {
+	s := newScene(t, "")
+	ctx := t.Context()
+	g, err := s.app.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: "otter", Locks: []lockkeeper.Lock{write("a")}})
+	must(t, err)
+	s.hold("heron", "session", "b")
+	told := map[string]bool{}
+	look := func(changed bool) {
+		t.Helper()
+		st, err := s.look.State(ctx)
+		must(t, err)
+		want, err := json.Marshal(st)
+		must(t, err)
+		if got, err := st.JSON(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+		st.Locks.ActiveGrants[0].Age = 0
+		text, err := json.Marshal(st.Locks.ActiveGrants[0])
+		must(t, err)
+		if told[string(text)] == changed {
+			t.Errorf("changed %v: %s", changed, text)
+		}
+		told[string(text)] = true
+	}
+	look(true)
+	look(false)
+	_, err = s.app.Locks.Renew(ctx, g.ID, g.Token)
+	must(t, err)
+	look(true)
+	self, err := process.Self()
+	must(t, err)
+	_, err = s.app.Locks.SetProcess(ctx, g.ID, g.Token, self)
+	must(t, err)
+	look(true)
+	look(false)
 }

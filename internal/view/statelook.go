@@ -22,8 +22,8 @@ func (l *Look) state(ctx context.Context) (*State, error) {
 		if err := s.addBlocked(r); err != nil {
 			return err
 		}
-		grants, err := l.app.Locks.ActiveGrantsIn(r)
-		st.Locks.ActiveGrants = listOf(grants)
+		records, err := l.app.Locks.GrantsIn(r)
+		st.Locks.ActiveGrants, st.spelled = l.grants.show(records, r.Now().Wall)
 		return err
 	})
 	if err != nil {
