@@ -24,10 +24,10 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace", "internal/jsonform"},
+	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/resource", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
-	{"sched", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
+	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
+	{"sched", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
 	{"internal/simulate", "internal/pipeline"},
 	{"internal/app", "internal/links"},
 	{"internal/acts", "internal/tidy", "internal/access"},

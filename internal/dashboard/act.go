@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/httpstatus"
 )
 
 // deed is one act, at POST /do/NAME.
@@ -95,7 +96,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
 // with adds that something was refused.
 func (s said) with(err error) said {
 	s.Bad = true
-	s.status = max(s.status, statusOf(err))
+	s.status = max(s.status, httpstatus.Of(err))
 	for part := range strings.SplitSeq(err.Error(), "\n") { // as errors.Join has them
 		what, next, _ := strings.Cut(part, "; next: ")
 		s.Lines = append(s.Lines, what)

@@ -3,16 +3,15 @@ package dashboard
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/access"
+	"lockkeeper/internal/httpstatus"
 )
 
 // pageKind is one page: the question it answers, and how.
@@ -184,7 +183,7 @@ type problem struct {
 
 // trouble answers that something could not be shown.
 func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
-	status := statusOf(err)
+	status := httpstatus.Of(err)
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.failed(fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
 	}
@@ -204,22 +203,4 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, 
 	f := d.frameOf(r, pageKind{name: "problem", title: http.StatusText(status)})
 	f.Body = problem{What: what, Next: next}
 	d.render(w, r, status, name, f)
-}
-
-// statusOf is the HTTP status of an error.
-func statusOf(err error) int {
-	if errors.Is(err, fs.ErrNotExist) {
-		return http.StatusNotFound
-	}
-	switch lockkeeper.CodeOf(err) {
-	case lockkeeper.CodeInput, lockkeeper.CodeOverLock:
-		return http.StatusBadRequest
-	case lockkeeper.CodeBlocked, lockkeeper.CodeTimeout, lockkeeper.CodeNotHeld, lockkeeper.CodeRefused, lockkeeper.CodeViolation:
-		return http.StatusConflict
-	case lockkeeper.CodeBudget:
-		return http.StatusPaymentRequired
-	case lockkeeper.CodeStore:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }

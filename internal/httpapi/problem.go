@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/httpstatus"
 )
 
 // The codes of what only a server has to say.
@@ -33,20 +34,8 @@ const (
 	codeWrongStatus  lockkeeper.Code = "wrong_status"
 )
 
-// statuses is the one place that says what a code is in HTTP; package cli has the one for
-// exit codes.
+// statuses says what those are in HTTP; package httpstatus has all other codes.
 var statuses = map[lockkeeper.Code]int{
-	lockkeeper.CodeInput:     http.StatusBadRequest,
-	lockkeeper.CodeBlocked:   http.StatusLocked,
-	lockkeeper.CodeTimeout:   http.StatusLocked, // not 408, which browsers answer by asking again
-	lockkeeper.CodeViolation: http.StatusConflict,
-	lockkeeper.CodeOverLock:  http.StatusUnprocessableEntity,
-	lockkeeper.CodeNotHeld:   http.StatusConflict,
-	lockkeeper.CodeRefused:   http.StatusConflict,
-	lockkeeper.CodeStore:     http.StatusServiceUnavailable,
-	lockkeeper.CodeBudget:    http.StatusConflict,
-	lockkeeper.CodeFailed:    http.StatusInternalServerError,
-
 	codeUnauthorized: http.StatusUnauthorized,
 	codeForbidden:    http.StatusForbidden,
 	codeHost:         http.StatusMisdirectedRequest,
@@ -143,7 +132,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	code := codeOf(err)
 	status, known := statuses[code]
 	if !known {
-		status = http.StatusInternalServerError
+		status = httpstatus.OfCode(code)
 	}
 	var input *lockkeeper.InputError
 	if errors.As(err, &input) && input.Value != "" && inPath(r, input.Value) {

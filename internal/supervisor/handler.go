@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"lockkeeper"
+	"lockkeeper/internal/httpstatus"
 )
 
 // The longest texts that are recorded, in bytes.
@@ -81,7 +82,7 @@ func checkText(field, text string, most int) error {
 func answer(w http.ResponseWriter, body any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		body, status = errorBody{Error: err.Error(), Code: lockkeeper.CodeOf(err)}, statusOf(lockkeeper.CodeOf(err))
+		body, status = errorBody{Error: err.Error(), Code: lockkeeper.CodeOf(err)}, httpstatus.Of(err)
 	}
 	if body == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -90,16 +91,4 @@ func answer(w http.ResponseWriter, body any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(body)
-}
-
-func statusOf(code lockkeeper.Code) int {
-	switch code {
-	case lockkeeper.CodeInput:
-		return http.StatusBadRequest
-	case lockkeeper.CodeRefused:
-		return http.StatusForbidden
-	case lockkeeper.CodeNotHeld:
-		return http.StatusGone
-	}
-	return http.StatusInternalServerError
 }

@@ -1,0 +1,35 @@
+package httpstatus
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+
+	"lockkeeper"
+)
+
+// Of is the status of an error.
+func Of(err error) int {
+	if errors.Is(err, fs.ErrNotExist) {
+		return http.StatusNotFound
+	}
+	return OfCode(lockkeeper.CodeOf(err))
+}
+
+// OfCode is the status of a code; one that is not of package lockkeeper counts as a
+// failure of ours.
+func OfCode(code lockkeeper.Code) int {
+	switch code {
+	case lockkeeper.CodeInput:
+		return http.StatusBadRequest
+	case lockkeeper.CodeOverLock:
+		return http.StatusUnprocessableEntity
+	case lockkeeper.CodeBlocked, lockkeeper.CodeTimeout: // not 408, which browsers answer by asking again
+		return http.StatusLocked
+	case lockkeeper.CodeViolation, lockkeeper.CodeNotHeld, lockkeeper.CodeRefused, lockkeeper.CodeBudget:
+		return http.StatusConflict
+	case lockkeeper.CodeStore:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
