@@ -1,8 +1,8 @@
 package lock
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"lockkeeper"
@@ -84,19 +84,17 @@ func (a *Act) InTheWay(locks []lockkeeper.Lock, reserved string) ([]lockkeeper.O
 }
 
 // Reserve puts a request into the line, where it keeps its place for so long, and
-// returns the id that its grant will have. Something must be in its way.
+// returns the id that its grant will have. With nothing in its way it is promised its
+// grant at once. Either falls with the process that reserved, unless another keeps it.
 func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, err error) {
 	rec, _, err := a.s.m.prepare(req)
 	if err != nil {
 		return "", err
 	}
-	found, err := a.s.enter(rec)
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("nothing was in the way of %s, which was to wait", req.Holder)
-	}
-	if err != nil {
+	if _, err := a.s.enter(rec, lockkeeper.StatePromoted); err != nil {
 		return "", err
 	}
+	rec.Process = cmp.Or(rec.Process, a.s.m.opt.Self)
 	a.s.leaseFor(rec, lease)
 	return rec.ID, a.s.tx.Save(rec)
 }

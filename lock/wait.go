@@ -184,7 +184,7 @@ func (p *Place) visit(ctx context.Context) error {
 		if cur == nil {
 			next = clone(p.rec)
 			next.Ticket, next.Process = 0, p.holder
-			found, err = s.enter(next)
+			found, err = s.enter(next, lockkeeper.StateHeld)
 		} else {
 			next = clone(cur)
 			next.Process = p.holder
@@ -199,14 +199,14 @@ func (p *Place) visit(ctx context.Context) error {
 	return err
 }
 
-// enter grants a new request or puts it at the end of the line.
-func (s *step) enter(rec *lockkeeper.Record) ([]lockkeeper.Overlap, error) {
+// enter grants a new request, in the given state, or puts it at the end of the line.
+func (s *step) enter(rec *lockkeeper.Record, free lockkeeper.State) ([]lockkeeper.Overlap, error) {
 	found, _, err := s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, s.grant(rec, lockkeeper.StateHeld)
+		return nil, s.grant(rec, free)
 	}
 	rec.State, rec.AcquiredAt = lockkeeper.StateWaiting, s.now.Wall
 	rec.ParkedOn, rec.Blockers = found[0].Record.Ticket, digest(found)

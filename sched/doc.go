@@ -26,7 +26,8 @@
 //  6. An item runs under a live grant. When its worker vanishes the engine ends what is
 //     left of it and frees the grant; whoever ticks next puts the item back, which
 //     counts as an attempt. A worker that comes back too late cannot end the item. That
-//     a worker was meant to end is no attempt of its items.
+//     a worker was meant to end is no attempt of its items. Whoever goes on with a root
+//     can reserve the locks of what was under way there before anything new starts.
 //  7. Caps come from the configuration of whoever claims. Nothing that is submitted
 //     can lift them.
 //

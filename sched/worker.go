@@ -31,6 +31,9 @@ type WorkerOptions struct {
 	// item locks is behind. Nil: it never is.
 	Fresh func(context.Context, *lockkeeper.Item) error
 
+	// Paused lets the worker begin with a pause, which Resume ends.
+	Paused bool
+
 	// UntilEmpty lets the worker end when nothing is queued or runs.
 	UntilEmpty bool
 
@@ -88,6 +91,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	}
 	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), look: make(chan struct{}, 1), running: map[string]lockkeeper.Item{}}
 	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
+	w.paused.Store(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
 	if err != nil {

@@ -99,19 +99,22 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
 		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
-		Run: p.work, Ended: p.ended, TickEvery: time.Second,
+		Run: p.work, Ended: p.ended, TickEvery: time.Second, Paused: true,
 		Trouble: func(err error) { p.tell(News{Kind: NewsWarning, Text: err.Error()}) },
 	})
 	if err != nil {
 		return err
 	}
-	// What a conductor that died had under way comes first, before anybody else gets the
-	// locks that it held: so its work still fits.
-	p.worker.Pause()
-	if _, err := p.opt.Queue.Tick(ctx); err != nil { // as when somebody stops the run right away
-		return errors.Join(err, p.worker.Close())
+	// What a conductor before had under way comes first, before anything new gets the
+	// locks that it held, also while it has to wait for a slot: so its work still fits.
+	_, err = p.opt.Queue.Tick(ctx)
+	if err == nil {
+		err = p.opt.Queue.ReserveBegun(ctx, p.root())
 	}
-	return nil
+	if err != nil {
+		err = errors.Join(err, p.worker.Close())
+	}
+	return err
 }
 
 // conduct looks at what changed until nothing is left to be done.
