@@ -99,30 +99,43 @@ type position struct {
 }
 
 func (r *repository) position(ctx context.Context) (p position, err error) {
-	if p.refs, err = r.ask(ctx, "for-each-ref", "--format=%(objectname) %(refname)"); err != nil {
+	all, err := r.ask(ctx, "for-each-ref", "--format=%(HEAD)%(objectname) %(refname)")
+	if err != nil {
 		return p, err
 	}
-	var refused *gitError
-	branch, err := r.ask(ctx, "symbolic-ref", "-q", "HEAD")
-	switch {
-	case err == nil:
-		p.head = "ref: " + branch
-		for line := range strings.Lines(p.refs) {
-			if name, ok := strings.CutSuffix(strings.TrimSuffix(line, "\n"), " "+branch); ok {
-				p.commit = name
-			}
+	var refs strings.Builder
+	for line := range strings.Lines(all) { // the branch that is checked out begins with a star, others with a space
+		if current, ok := strings.CutPrefix(line, "*"); ok {
+			commit, branch, _ := strings.Cut(strings.TrimSuffix(current, "\n"), " ")
+			p.head, p.commit = "ref: "+branch, commit
 		}
-	case !errors.As(err, &refused):
-		return p, err
-	default: // HEAD is a commit
-		if p.commit, err = r.ask(ctx, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
+		refs.WriteString(line[1:])
+	}
+	p.refs = refs.String()
+	if p.head == "" {
+		if err := r.offBranch(ctx, &p); err != nil {
 			return p, err
 		}
-		p.head = p.commit
 	}
 	p.index, err = lookAt(unix.AT_FDCWD, filepath.Join(r.git, "index"))
 	if isGone(err) {
 		err = nil
 	}
 	return p, err
+}
+
+// offBranch finds out where HEAD is that is on no branch, or on one without a commit.
+func (r *repository) offBranch(ctx context.Context, p *position) error {
+	branch, err := r.ask(ctx, "symbolic-ref", "-q", "HEAD")
+	var refused *gitError
+	switch {
+	case err == nil:
+		p.head = "ref: " + branch
+		return nil
+	case !errors.As(err, &refused):
+		return err
+	}
+	p.commit, err = r.ask(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+	p.head = p.commit
+	return err
 }
