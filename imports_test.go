@@ -24,23 +24,23 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus"},
+	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/flow", "internal/sidecar", "internal/repo"},
-	{"sched", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
+	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
+	{"sched", "internal/enrol", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
 	{"internal/simulate", "internal/pipeline"},
 	{"internal/app", "internal/links"},
-	{"internal/acts", "internal/tidy", "internal/access"},
+	{"internal/acts", "internal/author", "internal/tidy", "internal/access", "internal/session", "internal/deferred"},
 	{"internal/view"},
-	{"internal/dashboard", "internal/mcpserver", "internal/hook"},
+	{"internal/dashboard", "internal/mcpserver", "internal/lfs", "internal/hook", "internal/doctor"},
 	{"internal/httpapi"},
 	{"internal/cli"},
-	{"cmd/lockkeeper", "cmd/lockkeeper-scripted-agent"},
+	{"cmd/lockkeeper", "cmd/lockkeeper-hook", "cmd/lockkeeper-scripted-agent"},
 }
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "test/agents", "test/ui"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "test/agents", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.

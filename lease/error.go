@@ -24,8 +24,12 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	next := cmp.Or(e.Next, "ask again with a timeout of "+e.Patience().String())
-	return fmt.Sprintf("lease %s: another process is running and holds it: %s; waited %s and asked %d times; next: %s",
-		e.Path, e.By, e.Waited.Round(time.Millisecond), e.Attempts, next)
+	asked := "once"
+	if e.Attempts != 1 {
+		asked = fmt.Sprintf("%d times", e.Attempts)
+	}
+	return fmt.Sprintf("lease %s: another process is running and holds it: %s; waited %s and asked %s; next: %s",
+		e.Path, e.By, e.Waited.Round(time.Millisecond), asked, next)
 }
 
 // Code implements the classing of lockkeeper.CodeOf.

@@ -44,6 +44,7 @@ type Order struct {
 	Command  []string
 	Dir      string
 	By       lockkeeper.Actor
+	Person   string // why a person has to start it, by retrying it; empty: nobody has to
 }
 
 // Enqueue puts orders into the queue, all of them or none, and returns the items in
@@ -120,7 +121,7 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 	switch {
 	case it.Workflow == "":
 		return nil, bad("name", "", "empty", "say what the work is called")
-	case isID(o.Key):
+	case IsItemID(o.Key):
 		return nil, bad("key", o.Key, "it looks like the id of an item", "use another key")
 	case !known:
 		return nil, bad("phase", it.Phase, "unknown phase", "use one of "+PhaseNames())
@@ -148,6 +149,9 @@ func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
 	if it.Pools, err = poolsOf(o.Pools); err != nil {
 		return nil, err
 	}
+	if o.Person != "" {
+		it.Failure = &lockkeeper.Failure{Phase: it.Phase, Reason: "it waits for a person: " + o.Person}
+	}
 	return it, q.checkLocks(it)
 }
 
@@ -173,8 +177,11 @@ func (q *Queue) checkLocks(it *lockkeeper.Item) error {
 	return err
 }
 
-// isID reports whether a name could be an item's id.
-func isID(name string) bool {
+// ItemID is the id of the item that the event of a number queued.
+func ItemID(seq uint64) string { return fmt.Sprint("j", seq) }
+
+// IsItemID reports whether a name is spelled like an item's id.
+func IsItemID(name string) bool {
 	digits, ok := strings.CutPrefix(name, "j")
 	_, err := strconv.ParseUint(digits, 10, 64)
 	return ok && err == nil
@@ -211,7 +218,7 @@ func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
 	}
 	seq, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
 		Data: map[string]string{"phase": it.Phase}})
-	it.Seq, it.ID, it.QueuedAt = seq, fmt.Sprint("j", seq), a.Now().Wall
+	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), a.Now().Wall
 	return err
 }
 

@@ -70,3 +70,15 @@ func TestReserveBegun(t *testing.T) {
 		})
 	}
 }
+
+// What a person has to start is in the error state at once, and says why.
+func TestOrderForAPerson(t *testing.T) {
+	y := newYard(t, sched.Options{})
+	it := y.enqueue(sched.Order{Workflow: "follow-up", Locks: writes("a"), Person: "more files are needed"})
+	if it = y.item(it.ID); it.Status != lockkeeper.ItemError || it.Failure == nil || it.Failure.Reason != "it waits for a person: more files are needed" {
+		t.Fatalf("%+v", it)
+	}
+	if job := y.claim(); job != nil {
+		t.Errorf("%s was started", job.Item.ID)
+	}
+}

@@ -120,7 +120,7 @@ func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref,
 		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "nothing is answered so", Next: "use one of " + strings.Join(words(), ", ")}
 	}
 	if len(refs) == 0 {
-		return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+		return d.nothingNamed()
 	}
 	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
 		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "no decision", Next: "use todo, defer or reject"}
@@ -140,6 +140,10 @@ func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref,
 		}
 	}
 	return nil
+}
+
+func (d *Desk) nothingNamed() error {
+	return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
 }
 
 func words() (list []string) {

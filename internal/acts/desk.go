@@ -48,6 +48,14 @@ func Open(ctx context.Context, a *app.App, flowName string, by lockkeeper.Actor)
 	return d, err
 }
 
+// Seeing is the desk for one act of a person who saw these versions: on a unit of which
+// one is not so any more it is refused as stale.
+func (d *Desk) Seeing(seen Seen) *Desk {
+	careful := *d
+	careful.Book = d.Book.Seeing(seen)
+	return &careful
+}
+
 // Command is a command about this flow as one would type it: it names the flow where
 // another one would be meant.
 func (d *Desk) Command(words ...string) string {

@@ -16,7 +16,8 @@
 //  3. Every act that changed something tells whoever conducts the flow, under the name of
 //     the person, before it returns. If that fails the error says that the act is stored.
 //  4. Whether somebody may act is the caller's to know. Here every act has a name (By), and
-//     one without is refused by what stores it.
+//     one without is refused by what stores it. That a run was started or told to end, and
+//     what was dropped, is recorded under it.
 //  5. What landed is taken back only under locks on its paths. When all landings of a batch
 //     are taken back its documents say so, whether it was named, or they were by their
 //     numbers.

@@ -24,6 +24,9 @@ type Choice struct {
 // Decide stores decisions on items, those of one unit all or none.
 func (d *Desk) Decide(ctx context.Context, choices []Choice, seen Seen) (Verdict, error) {
 	var v Verdict
+	if len(choices) == 0 {
+		return v, d.nothingNamed()
+	}
 	d.choose(ctx, choices, seen, &v)
 	return d.finish(ctx, v)
 }

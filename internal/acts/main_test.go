@@ -1,43 +1,20 @@
 package acts_test
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"lockkeeper"
 	"lockkeeper/internal/acts"
-	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
 )
 
-// TestMain makes the test's own program what a run starts: a sandbox, and in it, under
-// its name, the scripted agent.
-func TestMain(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
-	}
-	if filepath.Base(os.Args[0]) == scripted.Program {
-		os.Exit(scripted.Main())
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { apptest.Main(m) }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = apptest.Must
 
 // office is the sample application with its locks in an SQLite file, and people in it.
 type office struct {
@@ -49,36 +26,8 @@ type office struct {
 // newOffice makes the application, whose agents pause as the pace says.
 func newOffice(t *testing.T, pace float64) *office {
 	t.Helper()
-	const goRace = "atexit_sleep_ms=0" // under the race detector each program lingers for a second at its end
-	t.Setenv("GORACE", goRace)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	root, beside := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
-	script, err := sample.Script(pace)
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
-	agent, said := filepath.Join(beside, scripted.Program), filepath.Join(beside, "script.yaml")
-	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  test_command: %s {path}\n", agent, beside, sample.Test)
-	must(t, os.Mkdir(beside, 0o700), sample.Write(root), os.Symlink(exe, agent), os.WriteFile(said, script, 0o644),
-		os.WriteFile(filepath.Join(root, "lockkeeper.yaml"), settings, 0o644))
-	o := &office{t: t, env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + beside, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH"), scripted.ScriptVariable + "=" + said}}
-	s := app.Settings{Dir: root, Env: o.lookup}
-	_, err = app.Init(t.Context(), s, app.InitOptions{})
-	must(t, err)
-	o.app, err = app.Open(t.Context(), s)
-	must(t, err)
-	t.Cleanup(func() { must(t, o.app.Close()) })
-	return o
-}
-
-func (o *office) lookup(name string) (string, bool) {
-	for _, entry := range o.env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
+	p := apptest.Sample(t, apptest.Options{Pace: pace})
+	return &office{t: t, app: p.Open(t), env: p.Env}
 }
 
 func person(name string) lockkeeper.Actor {
@@ -93,49 +42,24 @@ func (o *office) desk(name string) *acts.Desk {
 	return d
 }
 
-func (o *office) book() *dossier.Book {
-	o.t.Helper()
-	book, _, _, err := o.app.Book(flow.Controllers().Name)
-	must(o.t, err)
-	return book
-}
+func (o *office) book() *dossier.Book { return apptest.Book(o.t, o.app) }
 
 // audited takes a unit to where its items are to be decided.
 func (o *office) audited(unit string, words ...string) {
 	o.t.Helper()
-	ctx, b := o.t.Context(), o.book()
-	var e flow.Extract
-	s := flow.Synthesis{Dropped: []flow.Dropped{}}
-	for i, w := range words {
-		e.Items = append(e.Items, flow.Possible{Description: w})
-		s.Items = append(s.Items, flow.Ready{ID: fmt.Sprintf("i%d", i+1), Description: w, Impact: flow.High, Effort: flow.Low, Rationale: "because"})
-	}
-	must(o.t, b.PutAnalysis(ctx, unit, flow.Analysis{Purpose: unit, Behaviour: "it is there", Files: []string{}, Topics: []flow.Topic{}}, nil),
-		b.PutExtract(ctx, unit, e, nil), b.PutSynthesis(ctx, unit, s, nil), b.Audit(ctx, unit))
+	apptest.Audited(o.t, o.book(), unit, words...)
 }
 
 // planned takes a unit with two items to a plan of two batches that nobody has approved.
 func (o *office) planned(unit string, targets ...string) {
 	o.t.Helper()
-	ctx, b := o.t.Context(), o.book()
-	o.audited(unit, "Mend "+unit, "Polish "+unit)
-	must(o.t, b.Decide(ctx, unit, "ann", dossier.Choice{Item: "i1", Decision: flow.Todo}, dossier.Choice{Item: "i2", Decision: flow.Todo}),
-		b.PutPlan(ctx, unit, []flow.Batch{
-			{ID: "b1", Title: "Mend it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low},
-			{ID: "b2", Title: "Polish it", Items: []string{"i2"}, WriteTargets: targets, Effort: flow.Low},
-		}, nil))
+	apptest.Planned(o.t, o.book(), unit, targets...)
 }
 
 // verified takes a batch to a verified change.
 func (o *office) verified(unit, batch string, files []flow.File, gaps ...flow.Gap) {
 	o.t.Helper()
-	ctx, b := o.t.Context(), o.book()
-	begun, err := b.Begin(ctx, unit, batch, "runner")
-	must(o.t, err)
-	passed := flow.Checked{Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
-	must(o.t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: append([]flow.Gap{}, gaps...)}, nil),
-		b.PutTests(ctx, unit, batch, passed, nil), b.PutCI(ctx, unit, batch, passed, nil),
-		b.PutVerification(ctx, unit, batch, flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine", Issues: []string{}}, Files: files}, nil))
+	apptest.Verified(o.t, o.book(), unit, batch, files, gaps...)
 }
 
 // gate finds what waits under a reference.

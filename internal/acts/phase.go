@@ -29,6 +29,11 @@ func (e *WrongStatusError) Error() string {
 // Code implements the classing of lockkeeper.CodeOf.
 func (e *WrongStatusError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
+// Unwrap is it as every surface knows a refusal.
+func (e *WrongStatusError) Unwrap() error {
+	return &lockkeeper.RefusedError{Act: "start the phase " + e.Phase + " of " + e.Unit, Reason: "it is " + e.Status, Next: e.Next}
+}
+
 // Phase has a phase started of a unit, or of a batch or screen of it: in the run that is
 // under way here, or else in one of its own, which goes on with it until people are
 // needed. What failed in this phase is tried again. What cannot start now is a

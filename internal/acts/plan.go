@@ -32,7 +32,7 @@ func (d *Desk) Merge(ctx context.Context, unit, into, from string, seen Seen) (V
 // SetTargets says which files a batch may change, in place of those that were planned.
 func (d *Desk) SetTargets(ctx context.Context, unit, batch string, paths []string, seen Seen) (Verdict, error) {
 	return d.edit(ctx, unit, seen, "has batch "+batch+" change "+strings.Join(paths, ", "), func(b *dossier.Book) ([]string, error) {
-		if err := d.App.CheckTargets(ctx, paths); err != nil {
+		if err := d.App.CheckTargets(paths); err != nil {
 			return nil, err
 		}
 		return b.SetTargets(ctx, unit, batch, paths, d.By.Name)

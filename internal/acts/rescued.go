@@ -3,6 +3,7 @@ package acts
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
@@ -32,6 +33,18 @@ func LandRescued(ctx context.Context, a *app.App, id string, ontoCurrent bool, h
 		staysKept(err, id)
 	}
 	return e, l, err
+}
+
+// DropRescued removes something that is kept, for good. That, and who did it, is recorded
+// first: what is gone cannot be asked.
+func DropRescued(ctx context.Context, a *app.App, id string, by lockkeeper.Actor) (e rescue.Entry, err error) {
+	if e, err = a.Shelf().Get(id); err != nil {
+		return e, err
+	}
+	if err := a.Decided(ctx, by, fmt.Sprintf("what is kept of %s as %s is dropped", e.Path, id)); err != nil {
+		return e, err
+	}
+	return e, a.Shelf().Drop(id)
 }
 
 // notHeldByUs leaves the grant under which a write was refused out of who holds the path:

@@ -2,6 +2,7 @@ package acts
 
 import (
 	"context"
+	"slices"
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
@@ -26,22 +27,31 @@ func RetryItem(ctx context.Context, a *app.App, it *lockkeeper.Item, note string
 	if err != nil {
 		return nil, err
 	}
-	failed, err := a.Failures(ctx, name)
+	v, err := d.RetryItem(ctx, it, note)
+	if err == nil {
+		err = v.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range failed {
-		if f.Item != it.ID {
-			continue
-		}
-		v, err := d.Retry(ctx, []string{f.Name()}, note)
-		if err == nil {
-			err = v.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		return q.Find(ctx, it.ID)
+	return q.Find(ctx, it.ID)
+}
+
+// RetryItem is Retry of what failed in one item of the flow, and of nothing else.
+func (d *Desk) RetryItem(ctx context.Context, it *lockkeeper.Item, note string) (Verdict, error) {
+	failed, err := d.App.Failures(ctx, d.Flow.Name)
+	if err != nil {
+		return Verdict{}, err
 	}
-	return q.Retry(ctx, it.ID, by) // which says why it cannot be
+	failed = slices.DeleteFunc(failed, func(f pipeline.Failure) bool { return f.Item != it.ID })
+	if len(failed) > 0 {
+		return d.retry(ctx, failed, note)
+	}
+	q, err := d.App.Queue()
+	if err != nil {
+		return Verdict{}, err
+	}
+	_, err = q.Retry(ctx, it.ID, d.By) // of what has not failed it says so
+	work, _ := pipeline.WorkOf(it)
+	return d.one(ctx, err, planOf(work.Unit), "tries "+it.Workflow+" again, in the phase "+it.Phase)
 }

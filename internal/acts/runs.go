@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,7 +145,7 @@ func (r *Runs) reserve(o StartOptions) (*going, error) {
 		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server is being ended", Next: "start it again"}
 	}
 	if g := r.going; g != nil {
-		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started one of the flow %s at %s, which is under way", g.By, g.Flow, Moment(g.At)), Next: "let it end, or stop it"}
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started one at %s, which is under way", g.By, Moment(g.At)), Next: "let it end, or stop it"}
 	}
 	g := &going{Started: Started{Flow: o.Flow, By: o.By.Name, At: time.Now().UTC()}, only: o.Only, stop: make(chan struct{}), over: make(chan struct{})}
 	if o.wants {
@@ -184,6 +185,9 @@ func (r *Runs) prepare(ctx context.Context, g *going, o StartOptions) (lead *app
 		return nil, fo, err
 	}
 	run, err := r.app.CurrentRun()
+	if err == nil {
+		err = r.app.Decided(ctx, o.By, startedInWords(run.ID, fo.Flow, o.Only))
+	}
 	if err != nil {
 		return nil, fo, errors.Join(err, lead.Close(ctx))
 	}
@@ -191,6 +195,14 @@ func (r *Runs) prepare(ctx context.Context, g *going, o StartOptions) (lead *app
 	defer r.mu.Unlock()
 	g.Run, g.Flow, g.Units = run.ID, fo.Flow, seen.Units()
 	return lead, fo, nil
+}
+
+func startedInWords(run, flow string, only []string) string {
+	what := fmt.Sprintf("run %s of the flow %s is started", run, flow)
+	if len(only) > 0 {
+		what += ", of " + strings.Join(only, ", ")
+	}
+	return what
 }
 
 func (r *Runs) lead(ctx context.Context, fo app.FlowOptions) (*app.Lead, error) {
@@ -252,8 +264,8 @@ func (r *Runs) ended(g *going, asked int, out *pipeline.Outcome, err error) bool
 }
 
 // Stop has the run end: when its agents have finished what they do, or, with now, at once,
-// and then nothing of it runs when Stop returns.
-func (r *Runs) Stop(now bool) error {
+// and then nothing of it runs when Stop returns. Who did it is recorded.
+func (r *Runs) Stop(ctx context.Context, now bool, by lockkeeper.Actor) error {
 	r.mu.Lock()
 	g := r.going
 	if g == nil {
@@ -264,10 +276,15 @@ func (r *Runs) Stop(now bool) error {
 		g.stopping = true
 		close(g.stop)
 	}
+	what := fmt.Sprintf("the run that %s started at %s is to end", g.By, Moment(g.At))
 	r.mu.Unlock()
 	if now {
+		what += " at once"
 		g.end(errEnded)
 		<-g.over
+	}
+	if err := r.app.Decided(ctx, by, what); err != nil {
+		return fmt.Errorf("%s, and that could not be recorded: %w", what, err)
 	}
 	return nil
 }

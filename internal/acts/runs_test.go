@@ -12,6 +12,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
@@ -72,7 +73,7 @@ func TestRunInThisProcess(t *testing.T) {
 	ctx := t.Context()
 	h := newHearing()
 	r := o.runs(h)
-	if err := r.Stop(false); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+	if err := r.Stop(t.Context(), false, person("ann")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Errorf("nothing was stopped: %v", err)
 	}
 	asking, done := context.WithCancel(ctx)
@@ -145,7 +146,7 @@ func TestStopARun(t *testing.T) {
 		_, err := r.Start(ctx, acts.StartOptions{Only: []string{"blog/posts"}, Auto: policy, By: person("ann")})
 		must(t, err)
 		h.until(t, started)
-		must(t, r.Stop(now))
+		must(t, r.Stop(t.Context(), now, person("ann")))
 		if now && r.Now().Active {
 			t.Error("it still runs")
 		}
@@ -298,7 +299,7 @@ func TestStartAPhaseThatFailed(t *testing.T) {
 	ctx := t.Context()
 	r := o.runs(newHearing())
 	ann := person("ann")
-	script, _ := o.lookup(scripted.ScriptVariable)
+	script, _ := apptest.Lookup(o.env)(scripted.ScriptVariable)
 	must(t, os.Rename(script, script+".away"), r.Phase(ctx, unit, "analyze", ann))
 	ended, err := r.Wait(ctx)
 	must(t, err)

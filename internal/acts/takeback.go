@@ -11,6 +11,9 @@ import (
 // TakeBack takes answers back, as far as nothing was made of them.
 func (d *Desk) TakeBack(ctx context.Context, refs []dossier.Ref) (Verdict, error) {
 	var v Verdict
+	if len(refs) == 0 {
+		return v, d.nothingNamed()
+	}
 	for _, r := range refs {
 		what, err := d.takeBack(ctx, r)
 		v.take(err, r, what)

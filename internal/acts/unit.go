@@ -122,6 +122,10 @@ func (d *Desk) Retry(ctx context.Context, names []string, note string) (v Verdic
 	if err != nil {
 		return v, err
 	}
+	return d.retry(ctx, failed, note)
+}
+
+func (d *Desk) retry(ctx context.Context, failed []pipeline.Failure, note string) (v Verdict, err error) {
 	q, err := d.App.Queue()
 	if err != nil {
 		return v, err

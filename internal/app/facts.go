@@ -6,6 +6,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/resource"
 )
 
 // Facts is what an error knows besides its class and its sentence, by names that JSON
@@ -22,6 +23,7 @@ func Facts(err error) map[string]any {
 		refused   *lockkeeper.RefusedError
 		store     *lockkeeper.StoreError
 		stale     *dossier.StaleError
+		unclear   *resource.UnclearError
 	)
 	switch {
 	case errors.As(err, &blocked):
@@ -49,6 +51,8 @@ func Facts(err error) map[string]any {
 		if len(refused.Conditions) > 0 {
 			out["conditions"] = refused.Conditions
 		}
+	case errors.As(err, &unclear):
+		out["operation"], out["unclear"], out["next"] = unclear.Operation, unclear.Unclear, unclear.Next
 	case errors.As(err, &store):
 		out["store"], out["reason"], out["next"] = store.Store, store.Reason, store.Next
 	case errors.As(err, &stale):

@@ -16,7 +16,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/agent"
-	"lockkeeper/internal/config"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
@@ -91,7 +90,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 	p := pipeline.Options{
 		Root: a.Root, Store: a.store, Gate: opened, Host: a.Host, Flow: f, Book: book, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.below(callsDir), Workspaces: filepath.Join(a.state, "workspaces", a.Space[:8]), Sidecar: a.DocumentsOf(f.Name), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Calls:     a.below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: a.DocumentsOf(f.Name), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: pipeline.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, CIFixes: c.MaxCIFixAttempts,
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: pipeline.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, CI: c.Run.CI},
@@ -99,7 +98,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.Name == "screens",
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Actor: o.By, Tell: o.Tell,
-		Permits: func(path string) error { return gate.Permits(a.Root, a.gateRules(), path) },
+		Permits: a.permits,
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots
@@ -207,12 +206,7 @@ func homesOf(name string) []string {
 func (a *App) withInputs(p *pipeline.Options, o FlowOptions) (err error) {
 	switch p.Flow.Name {
 	case "screens":
-		name := a.Config.Run.Screens
-		text, err := os.ReadFile(a.below(name))
-		if err != nil {
-			return &lockkeeper.InputError{Field: "manifest", Value: name, Reason: reasonOf(err), Next: "write it, or set run.screens in " + config.FileName}
-		}
-		p.Manifest, err = flow.ReadManifest(name, text)
+		p.Manifest, err = a.Manifest()
 		return err
 	case "tasks":
 		if o.Plan, err = a.planFor(o); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
@@ -55,26 +56,24 @@ func (a *App) Manifest() (*flow.Manifest, error) {
 
 // CheckTargets refuses write targets that could never land: directories, and what the
 // gate keeps out.
-func (a *App) CheckTargets(ctx context.Context, paths []string) error {
-	opened, err := a.Gate()
-	if err != nil {
-		return err
-	}
+func (a *App) CheckTargets(paths []string) error {
 	var wrong []error
-	for i, err := range opened.Check(ctx, nil, paths...) {
-		var v *lockkeeper.LockViolationError
-		target, unresolved := a.Root.Resolve(a.Root.Dir(), paths[i], lockkeeper.Write)
+	for _, path := range paths {
+		target, err := a.Root.Resolve(a.Root.Dir(), path, lockkeeper.Write)
 		switch {
-		case unresolved != nil:
-			wrong = append(wrong, unresolved)
+		case err != nil:
+			wrong = append(wrong, err)
 		case target.Kind == lockkeeper.Dir:
-			wrong = append(wrong, &lockkeeper.OverLockError{Path: paths[i], Policy: lockkeeper.DefaultPolicy})
-		case errors.As(err, &v) && v.Check == "allowlist":
-			wrong = append(wrong, v)
+			wrong = append(wrong, &lockkeeper.OverLockError{Path: path, Policy: lockkeeper.DefaultPolicy})
+		default:
+			wrong = append(wrong, a.permits(path))
 		}
 	}
 	return errors.Join(wrong...)
 }
+
+// permits refuses a path that the gate would let nobody write to.
+func (a *App) permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }
 
 // CanAskAPI reports whether there is a key for the Messages API.
 func (a *App) CanAskAPI() bool {

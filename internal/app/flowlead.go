@@ -25,7 +25,7 @@ func (a *App) CheckRun(ctx context.Context, o FlowOptions, seen *pipeline.Pipeli
 	if o.Flow != flow.Tasks().Name || o.Plan != "" {
 		return nil
 	}
-	if conducts, err := a.Conducted(ctx); conducts || err != nil {
+	if conductor, err := a.Conductor(ctx); conductor != "" || err != nil {
 		return err
 	}
 	if last, err := a.CurrentRun(); err != nil || last != nil && last.Plan != "" {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -98,12 +97,6 @@ func (a *App) AgentLog(it *lockkeeper.Item) (*os.File, error) {
 		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it yet, or none is needed", Next: "lockkeeper why " + it.ID}
 	}
 	return f, err
-}
-
-// Conducted reports whether somebody seems to conduct a flow here.
-func (a *App) Conducted(ctx context.Context) (bool, error) {
-	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
-	return len(found) > 0, err
 }
 
 // conductorLock is what whoever conducts holds.

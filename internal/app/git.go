@@ -75,3 +75,10 @@ func (g *Git) top(ctx context.Context) (string, error) {
 	}
 	return realDir(strings.TrimSuffix(out, "\n"))
 }
+
+// WordDiff is what a file of the work tree has that the last commit has not, and the
+// other way round, word by word, in git's form for programs. Of a file that git does
+// not know it is empty.
+func (g *Git) WordDiff(ctx context.Context, path string) (string, error) {
+	return g.run(ctx, "--literal-pathspecs", "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--word-diff=porcelain", "HEAD", "--", path)
+}

@@ -13,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable"
 	"lockkeeper/internal/config"
+	"lockkeeper/internal/filelock"
 )
 
 // witness says, outside of the codebase, which lock world a root had.
@@ -59,7 +60,7 @@ func (w world) enter() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flockShared(f); err != nil {
+	if err := filelock.Share(f); err != nil {
 		f.Close()
 		return nil, w.trouble(err)
 	}
@@ -73,12 +74,12 @@ func (w world) claim() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy, err := flockAlone(f)
+	alone, err := filelock.Try(f)
 	switch {
 	case err != nil:
 		f.Close()
 		return nil, w.trouble(err)
-	case busy:
+	case !alone:
 		pids := flockPIDs(f)
 		f.Close()
 		return nil, &inUseError{pids: pids}

@@ -58,10 +58,6 @@ That widens no grant: it is shown to a person as a gap, who can make work of it.
 
 // getenv is a variable of the environment that the program was given.
 func (p *program) getenv(name string) string {
-	for _, entry := range p.Env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	value, _ := p.lookup(name)
+	return value
 }

@@ -73,11 +73,11 @@ and gets all of them at once, or waits its turn.`,
 	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
 	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.json, "json", false, "answer with JSON")
-	cmd.AddCommand(p.leaseCommand(), p.tidyCommand())
-	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
+	cmd.AddCommand(p.leaseCommand(), p.tidyCommand(), p.opCommand(), p.claimCommand(), p.unclaimCommand())
+	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.doctorCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
 		p.undoCommand(), p.rescueCommand(), p.jobCommand(), p.auditCommand(), p.configCommand(), p.demoCommand(), p.simulateCommand(),
 		p.runCommand(), p.decideCommand(), p.reportCommand(), p.askCommand(), p.linksCommand(),
-		p.serveCommand(), p.loginCommand(), p.tokenCommand())
+		p.serveCommand(), p.loginCommand(), p.tokenCommand(), p.hookCommand(), p.mcpCommand(), p.offCommand(), p.deferCommand())
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		return usage(cmd, fmt.Sprintf("needs %s, got %d arguments", what, len(args)))
+		return usage(cmd, fmt.Sprintf("needs %s, got %s", what, counted(len(args), "argument")))
 	}
 }
 

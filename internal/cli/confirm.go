@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"lockkeeper"
-	"lockkeeper/internal/process"
 )
 
 // mayForce refuses acts that need a person: without a terminal to answer on,
@@ -16,7 +15,7 @@ func (p *program) mayForce(act string) error {
 	if err := p.noAgent(act); err != nil {
 		return err
 	}
-	if !isTerminal(p.In) || !isTerminal(p.Err) {
+	if !p.attended() {
 		return &lockkeeper.RefusedError{Act: act, Reason: "it needs a typed answer and this is not a terminal", Next: "run it in a terminal"}
 	}
 	return nil
@@ -24,7 +23,7 @@ func (p *program) mayForce(act string) error {
 
 // noAgent refuses an act inside an agent's environment.
 func (p *program) noAgent(act string) error {
-	agent, inside := process.AgentEnvironment(p.Env)
+	agent, inside := p.agent()
 	if !inside {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/sidecar"
@@ -27,26 +28,13 @@ func (d *desk) dossier(f flow.Flow) *dossier.Book {
 	return dossier.Open(dossier.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
 
-func check(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var check = apptest.Must
 
 // audited takes units to where their items are to be decided.
 func (d *desk) audited(b *dossier.Book, items map[string][]string) {
 	d.t.Helper()
-	ctx := d.t.Context()
 	for unit, words := range items {
-		var e flow.Extract
-		s := flow.Synthesis{Dropped: []flow.Dropped{}}
-		for i, w := range words {
-			e.Items = append(e.Items, flow.Possible{Description: w})
-			s.Items = append(s.Items, flow.Ready{ID: fmt.Sprintf("i%d", i+1), Description: w, Impact: flow.High, Effort: flow.Low, Rationale: "because"})
-		}
-		check(d.t, b.PutAnalysis(ctx, unit, flow.Analysis{Purpose: unit, Behaviour: "it is there", Files: []string{}, Topics: []flow.Topic{}}, nil),
-			b.PutExtract(ctx, unit, e, nil), b.PutSynthesis(ctx, unit, s, nil), b.Audit(ctx, unit))
+		apptest.Audited(d.t, b, unit, words...)
 	}
 }
 
@@ -63,13 +51,7 @@ func (d *desk) planned(b *dossier.Book, unit string, targets ...string) {
 // verified takes the batch of a unit to a verified change.
 func (d *desk) verified(b *dossier.Book, unit string, files []flow.File, gaps ...flow.Gap) {
 	d.t.Helper()
-	ctx := d.t.Context()
-	begun, err := b.Begin(ctx, unit, "b1", "runner")
-	check(d.t, err)
-	passed := flow.Checked{Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
-	check(d.t, b.PutApplied(ctx, unit, "b1", flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: gaps}, nil),
-		b.PutTests(ctx, unit, "b1", passed, nil), b.PutCI(ctx, unit, "b1", passed, nil),
-		b.PutVerification(ctx, unit, "b1", flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine", Issues: []string{}}, Files: files}, nil))
+	apptest.Verified(d.t, b, unit, "b1", files, gaps...)
 }
 
 // kept keeps contents of a file in a batch, as the file that they make of each other.
@@ -220,14 +202,7 @@ func TestRetryOfWhatFailed(t *testing.T) {
 	b := d.dossier(flow.Controllers())
 	const unit = "blog/posts"
 	d.planned(b, unit, "app/models/a.rb")
-	a, err := app.Open(ctx, app.Settings{Dir: d.dir, Env: func(name string) (string, bool) {
-		for _, entry := range d.env {
-			if value, ok := strings.CutPrefix(entry, name+"="); ok {
-				return value, true
-			}
-		}
-		return "", false
-	}})
+	a, err := app.Open(ctx, app.Settings{Dir: d.dir, Env: apptest.Lookup(d.env)})
 	check(t, err)
 	defer func() { check(t, a.Close()) }()
 	q, err := a.Queue()

@@ -154,7 +154,7 @@ func (d *decider) edited(ctx context.Context, command, path string) ([]editable,
 
 // again asks whether the file is to be edited once more; where nobody sits it is not.
 func (d *decider) again() bool {
-	if d.json || !isTerminal(d.In) || !isTerminal(d.Err) {
+	if d.json || !d.attended() {
 		return false
 	}
 	fmt.Fprint(d.Err, "Press Enter to edit the file again, or type q to leave it: ")

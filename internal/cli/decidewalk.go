@@ -33,7 +33,7 @@ can be said is shown each time; s skips, v shows all, u takes the last answer ba
 				return usage(cmd, "is for people at a terminal; leave --json out")
 			}
 			return d.deciding(cmd, func(ctx context.Context) error {
-				if !isTerminal(d.In) || !isTerminal(d.Err) {
+				if !d.attended() {
 					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: d.desk.Command("decide") + ", or " + d.desk.Command("decide", "edit")}
 				}
 				ctx, stop := interruptible(ctx)

@@ -169,7 +169,7 @@ func (p *program) mayPay(o demoOptions) error {
 	if o.yes {
 		return nil
 	}
-	if !isTerminal(p.In) || !isTerminal(p.Err) {
+	if !p.attended() {
 		return &lockkeeper.InputError{Field: "yes", Reason: fmt.Sprintf("claude may spend up to $%g, and nobody can be asked here", o.budget), Next: "lockkeeper demo --claude --yes"}
 	}
 	return p.confirm("demo --claude", fmt.Sprintf("claude works on a sample application, on your account, and may spend up to $%g.", o.budget), "yes")

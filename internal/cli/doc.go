@@ -15,7 +15,8 @@
 //     a grant whose id nobody got is given back.
 //  6. A signal that asks the program to end ends it, after its clean-up, so that
 //     whoever started it sees that it died of the signal.
-//  7. What frees somebody else's lock needs a typed answer on a terminal.
+//  7. What frees somebody else's lock needs a typed answer on a terminal; of a claim
+//     whose holder is gone, the option that says so.
 //
 // The package starts no goroutines that outlive a command.
 package cli

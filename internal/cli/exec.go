@@ -57,11 +57,15 @@ func (p *program) afterDashes(cmd *cobra.Command, args []string) error {
 }
 
 func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string) error {
-	ctx := cmd.Context()
 	req, err := r.build(p, cmd, a, "nothing was run")
 	if err != nil {
 		return err
 	}
+	return p.execUnder(cmd.Context(), a, req, time.Duration(r.wait), argv)
+}
+
+// execUnder takes what is asked for, runs a command under it, and gives it back.
+func (p *program) execUnder(ctx context.Context, a *app.App, req lockkeeper.Request, wait time.Duration, argv []string) error {
 	self, err := process.Self()
 	if err != nil {
 		return err
@@ -71,10 +75,16 @@ func (p *program) exec(cmd *cobra.Command, a *app.App, r request, argv []string)
 	// them, while this listening keeps them from ending us before the release.
 	waiting, stop := interruptible(ctx)
 	defer stop()
-	g, err := p.take(waiting, a, req, time.Duration(r.wait), a.Hold)
+	g, err := p.take(waiting, a, req, wait, a.Hold)
 	if err != nil {
 		return err
 	}
+	return p.runUnder(ctx, waiting, a, g, argv)
+}
+
+// runUnder runs a command under a grant that this process holds, and gives it back.
+// A signal that ended waiting before the command began ends all of it.
+func (p *program) runUnder(ctx, waiting context.Context, a *app.App, g *lock.Grant, argv []string) error {
 	g.Keep()
 	p.reap(a)
 	var end ending

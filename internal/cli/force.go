@@ -36,9 +36,9 @@ under the grant is ended by its supervisor. It is recorded with the reason.`,
 }
 
 func (p *program) force(ctx context.Context, a *app.App, id, reason string) error {
-	if agent, inside := process.AgentEnvironment(p.Env); inside {
+	if _, inside := p.agent(); inside {
 		// The engine refuses, and records that it was tried.
-		return a.Locks.ForceRelease(ctx, id, lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}, reason)
+		return a.Locks.ForceRelease(ctx, id, p.actor(), reason)
 	}
 	e, err := a.Locks.Entry(ctx, id)
 	if err != nil {

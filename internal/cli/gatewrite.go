@@ -103,7 +103,7 @@ type spooled struct {
 
 // spool reads all of standard input.
 func (p *program) spool() (*spooled, error) {
-	if isTerminal(p.In) && isTerminal(p.Err) {
+	if p.attended() {
 		fmt.Fprintln(p.Err, "note: reading the content from the terminal; it ends with Ctrl-D")
 	}
 	f, err := os.CreateTemp("", "lockkeeper-")

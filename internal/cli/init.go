@@ -7,15 +7,31 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/config"
+	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/resource"
 )
 
+// initOptions says how a root is made, whatever kind of project it is for.
+type initOptions struct {
+	app.InitOptions
+	deployment string
+	gitHook    bool
+}
+
+func (o *initOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Space, "space", "", "join the space with this `id`, which must exist")
+	f.StringVar(&o.deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
+	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
+	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
+	f.BoolVar(&o.gitHook, "git-hook", false, "have git refuse commits of changes that no lock covers")
+}
+
 func (p *program) initCommand() *cobra.Command {
-	var o app.InitOptions
-	var deployment string
-	var gitHook bool
+	var o enrolOptions
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make this directory the root of a space",
@@ -40,31 +56,45 @@ pre-commit hook of somebody else stays as it is.`,
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
   lockkeeper init --restored                                          # after restoring a backup
-  lockkeeper init --git-hook                                          # no commit without a lock`,
-		Args: exactly(0, "no arguments"),
+  lockkeeper init --git-hook                                          # no commit without a lock
+  lockkeeper init claude                                              # Claude Code asks before it writes
+  lockkeeper init --undo                                              # it does no more
+  lockkeeper init book                                                # a book, whose chapters are locked by name`,
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Confirm = func(act, facts string) error {
-				return p.confirm(act, facts, map[bool]string{true: "restored", false: "new locks"}[o.Restored])
+			if o.undo {
+				return p.dismiss(cmd, o, enrol.Hosts()...)
 			}
-			s := p.settings()
-			s.Deployment = deployment
-			done, err := app.Init(cmd.Context(), s, o)
-			if err == nil && gitHook {
-				err = p.installHook(cmd.Context(), done)
-			}
+			done, err := p.initialise(cmd.Context(), o.initOptions)
 			if err != nil {
 				return err
 			}
-			return p.showInit(done)
+			return p.showInit(done, "lockkeeper run, whose --help shows a plan for agents, or lockkeeper lock exec --write PATH -- COMMAND")
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.Space, "space", "", "join the space with this `id`, which must exist")
-	f.StringVar(&deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
-	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
-	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
-	f.BoolVar(&gitHook, "git-hook", false, "have git refuse commits of changes that no lock covers")
+	o.initOptions.flags(cmd.Flags())
+	o.flags(cmd)
+	for _, h := range enrol.Hosts() {
+		cmd.AddCommand(p.agentCommand(h))
+	}
+	for _, name := range resource.PresetNames() {
+		cmd.AddCommand(p.presetCommand(name))
+	}
 	return cmd
+}
+
+// initialise makes a root, with what was asked for beside.
+func (p *program) initialise(ctx context.Context, o initOptions) (*app.InitResult, error) {
+	o.Confirm = func(act, facts string) error {
+		return p.confirm(act, facts, map[bool]string{true: "restored", false: "new locks"}[o.Restored])
+	}
+	s := p.settings()
+	s.Deployment = o.deployment
+	done, err := app.Init(ctx, s, o.InitOptions)
+	if err == nil && o.gitHook {
+		err = p.installHook(ctx, done)
+	}
+	return done, err
 }
 
 // installHook adds the hook to what init made.
@@ -80,7 +110,8 @@ func (p *program) installHook(ctx context.Context, done *app.InitResult) error {
 	return err
 }
 
-func (p *program) showInit(done *app.InitResult) error {
+// showInit says what init made, and what comes next in such a root.
+func (p *program) showInit(done *app.InitResult, next string) error {
 	if p.json {
 		return p.printJSON(done)
 	}
@@ -88,13 +119,13 @@ func (p *program) showInit(done *app.InitResult) error {
 		fmt.Fprintf(p.Out, "%s is already a root (space %s); nothing changed\n", clean(done.Root), done.Space)
 		return nil
 	}
-	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", clean(done.Root), done.Space, strings.Join(done.Made, " and "))
+	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", clean(done.Root), done.Space, strings.Join(done.Made, ", "))
 	if done.NextMachine != "" {
 		fmt.Fprintf(p.Out, "next machine: %s, or lockkeeper init where lockkeeper.yaml is committed\n", clean(done.NextMachine))
 	}
 	if len(done.Allowed) > 0 {
 		fmt.Fprintf(p.Out, "the gate may write to: %s, of which nothing exists here; change gate.allowed_write_paths in %s\n", clean(strings.Join(done.Allowed, ", ")), config.FileName)
 	}
-	p.advise("lockkeeper run, whose --help shows a plan for agents, or lockkeeper lock exec --write PATH -- COMMAND")
+	p.advise(next)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"lockkeeper/internal/process"
 )
 
 // IO is everything a command shares with the world outside.
@@ -38,6 +40,12 @@ func (io *IO) lookup(name string) (string, bool) {
 }
 
 func isTerminal(f file) bool { return term.IsTerminal(int(f.Fd())) }
+
+// attended reports whether somebody can be asked: who sees the question, and can type.
+func (io *IO) attended() bool { return isTerminal(io.In) && isTerminal(io.Err) }
+
+// agent is the coding agent in whose environment this runs, if it is one.
+func (io *IO) agent() (name string, inside bool) { return process.AgentEnvironment(io.Env) }
 
 // few is how many items of a list f gets: n for a person at a terminal, all where
 // a program reads, so that it finds each of them.

@@ -10,7 +10,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/process"
 )
 
 func (p *program) jobCommand() *cobra.Command {
@@ -66,11 +65,11 @@ func (p *program) item(ctx context.Context, q *app.Queue, name string) (*lockkee
 // actor is who gives this command: an agent, or the person whose account it is, who
 // may only be taken for present at a terminal.
 func (p *program) actor() lockkeeper.Actor {
-	if agent, inside := process.AgentEnvironment(p.Env); inside {
+	if agent, inside := p.agent(); inside {
 		return lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}
 	}
 	by := p.person()
-	if !isTerminal(p.In) || !isTerminal(p.Err) {
+	if !p.attended() {
 		by.Kind = lockkeeper.ActorHolder
 	}
 	return by

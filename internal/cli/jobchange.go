@@ -11,7 +11,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/process"
 )
 
 func (p *program) retryCommand() *cobra.Command {
@@ -87,7 +86,7 @@ you to type its id, on a terminal, and agents may not do it.`,
 // canceller is who cancels an item. To end a running one takes a person, who confirms
 // it; an agent is left to the engine, which refuses, and records that it was tried.
 func (p *program) canceller(it *lockkeeper.Item) (lockkeeper.Actor, error) {
-	if _, inside := process.AgentEnvironment(p.Env); inside || !it.IsHolding() {
+	if _, inside := p.agent(); inside || !it.IsHolding() {
 		return p.actor(), nil
 	}
 	facts := fmt.Sprintf("%s (%s) %s runs for %s: %s\nIt loses its locks, and what runs under them is ended.",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,43 +163,14 @@ func (p *program) showItems(list []listedItem) {
 
 // watch shows the list as it changes, until somebody has seen enough.
 func (p *program) watch(ctx context.Context, q *app.Queue, o listOptions) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	events, err := q.Feed(ctx)
-	if err != nil {
-		return err
-	}
-	defer events.Close()
 	shown := map[string]string{}
-	for seen := events.Last(); ; {
+	return follow(ctx, q.Feed, func(ctx context.Context) error {
 		list, _, err := o.items(ctx, q)
 		if err != nil {
-			return watchEnd(ctx, err)
-		}
-		if err := p.showChanged(list, shown); err != nil {
 			return err
 		}
-		wait, done := context.WithTimeout(ctx, watchEvery)
-		news, err := events.Next(wait, seen)
-		done()
-		switch {
-		case ctx.Err() != nil:
-			return watchEnd(ctx, nil)
-		case len(news) > 0:
-			seen = news[len(news)-1].Seq
-		case !errors.Is(err, context.DeadlineExceeded):
-			return err
-		}
-	}
-}
-
-// watchEnd is the end of a watch: by the signal that ended it there is nothing to say.
-func watchEnd(ctx context.Context, err error) error {
-	var by *interruptedError
-	if errors.As(context.Cause(ctx), &by) {
-		return killedBy(by.signal, nil)
-	}
-	return err
+		return p.showChanged(list, shown)
+	})
 }
 
 // showChanged shows the list anew to a person, and to a program what was not shown so

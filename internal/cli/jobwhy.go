@@ -19,7 +19,7 @@ func (p *program) itemNamed(ctx context.Context, a *app.App, q *app.Queue, name 
 	if looksLikeGrant(name) {
 		return nil, nil
 	}
-	isID := looksLikeItem(name)
+	isID := sched.IsItemID(name)
 	if isID {
 		if it, err := q.Find(ctx, name); err != nil || it != nil {
 			return it, err
@@ -36,12 +36,6 @@ func (p *program) itemNamed(ctx context.Context, a *app.App, q *app.Queue, name 
 		return p.item(ctx, q, name)
 	}
 	return q.Find(ctx, name)
-}
-
-// looksLikeItem reports whether a name is spelled like the id of an item.
-func looksLikeItem(name string) bool {
-	digits, ok := strings.CutPrefix(name, "j")
-	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // whyItem says why an item is where it is.

@@ -15,7 +15,7 @@ import (
 type leaseProof struct{ path, token string }
 
 func (o *leaseProof) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.path, "path", "", "the lease `file` (default: those that lease run holds for this command)")
+	f.StringVar(&o.path, "path", "", "the lease `file`")
 	f.StringVar(&o.token, "token", "", "the `token` that acquire printed")
 }
 
@@ -54,7 +54,7 @@ func (p *program) leaseRenewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [--path FILE --token TOKEN]",
 		Short: "Give a lease its whole time again",
-		Long: `Give a lease its whole time again: of now, for as long as it was taken for, or for
+		Long: `Give a lease its whole time again: from now on, for as long as it was taken for, or for
 --ttl. When somebody else has it by now, or it is gone, nothing is changed, and the
 exit code is 1: stop what it was for.
 
@@ -85,6 +85,7 @@ from the environment. Others are shown the phase.`,
 		},
 	}
 	o.flags(cmd.Flags())
+	cmd.Flags().Lookup("path").Usage += " (default: those that lease run holds for this command)"
 	cmd.Flags().Var(&ttl, "ttl", "how long it lasts from now on (default: as before)")
 	cmd.Flags().StringVar(&phase, "phase", "", "the `name` of the phase of the work that begins")
 	return cmd
@@ -116,7 +117,7 @@ no failure.`,
 				return p.printJSON(map[string]any{"path": list[0].Path(), "released": released})
 			}
 			if !released {
-				fmt.Fprintln(p.Err, "note: nothing was given back: the lease is not held with this token any more")
+				fmt.Fprintln(p.Err, "note: nothing was given back: the lease is not, or no more, held with this token")
 			}
 			return nil
 		},

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -114,7 +117,11 @@ given: all files in it whose names end in .lock.`,
 			case p.json:
 				return p.printJSON(listOf(list))
 			case len(list) == 0:
-				_, err = fmt.Fprintln(p.Out, "no leases in "+clean(dir))
+				where := clean(dir)
+				if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
+					where += ", which is not there"
+				}
+				_, err = fmt.Fprintln(p.Out, "no leases in "+where)
 				return err
 			}
 			t := &table{heads: []string{"LEASE", "STATE", "HOLDER", "HELD FOR", "EXPIRES", "NOTE"}, wide: 5, sentences: true}

@@ -1,24 +1,24 @@
 package cli_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"lockkeeper/internal/agent/scripted"
-	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/apptest"
+	"lockkeeper/internal/cli"
 )
 
-// TestMain makes the test's own program what a run starts: a sandbox, and in it, under
-// its name, the scripted agent.
+// TestMain makes the test's own program, under its name, also the program itself: hooks and
+// others start it so.
 func TestMain(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
+	if filepath.Base(os.Args[0]) == "lockkeeper" {
+		io, err := cli.System()
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(cli.Main(context.Background(), io, os.Args[1:]))
 	}
-	if filepath.Base(os.Args[0]) == scripted.Program {
-		os.Exit(scripted.Main())
-	}
-	goleak.VerifyTestMain(m)
+	apptest.Main(m)
 }

@@ -92,6 +92,10 @@ func (p *program) conditions(list []lockkeeper.Condition) {
 // facts is an error as JSON: its class, its message and what is known.
 func (p *program) facts(err error) map[string]any {
 	out := app.Facts(err)
+	var claimed *claimBlocked
+	if errors.As(err, &claimed) {
+		out = claimed.facts()
+	}
 	out["error"], out["message"] = lockkeeper.CodeOf(err), err.Error()
 	if code := lockkeeper.CodeOf(err); code == lockkeeper.CodeBlocked || code == lockkeeper.CodeTimeout {
 		out["reasons"] = p.purposes

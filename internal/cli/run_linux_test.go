@@ -2,43 +2,20 @@ package cli_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/cli"
-	"lockkeeper/internal/sample"
 )
 
 // sampleDesk is a person at a terminal, in the sample application, with the scripted agent.
 func sampleDesk(t *testing.T) *desk {
 	t.Helper()
-	const goRace = "atexit_sleep_ms=0" // under the race detector each program lingers for a second at its end
-	t.Setenv("GORACE", goRace)
+	p := apptest.Sample(t, apptest.Options{})
 	d := newDesk(t)
-	beside := t.TempDir()
-	d.dir = filepath.Join(t.TempDir(), "blog")
-	script, err := sample.Script(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent := filepath.Join(beside, scripted.Program)
-	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  test_command: %s {path}\n", agent, beside, sample.Test)
-	err = errors.Join(sample.Write(d.dir), os.Symlink(exe, agent), os.WriteFile(filepath.Join(beside, "script.yaml"), script, 0o644),
-		os.WriteFile(filepath.Join(d.dir, "lockkeeper.yaml"), settings, 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.env = append(d.env, "GORACE="+goRace, "PATH="+os.Getenv("PATH"), scripted.ScriptVariable+"="+filepath.Join(beside, "script.yaml"))
+	d.dir, d.env = p.Root, append(d.env, p.Env...)
 	d.must(0, "init")
 	return d
 }

@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/httpapi"
-	"lockkeeper/internal/process"
 	"lockkeeper/internal/view"
 )
 
@@ -34,11 +33,9 @@ func (p *program) serveBeside(ctx context.Context, a *app.App) (*beside, error) 
 	return b, nil
 }
 
-// announce says where the dashboard is, in a line. Only a person at a terminal gets the
-// link that logs them in.
+// announce says where the dashboard is, in a line.
 func (b *beside) announce(ctx context.Context, p *program) error {
-	_, inside := process.AgentEnvironment(p.Env)
-	if !isTerminal(p.Out) || inside {
+	if !p.mayLogIn() {
 		fmt.Fprintf(p.Out, "dashboard: %s (lockkeeper login)\n", b.server.Address())
 		return nil
 	}

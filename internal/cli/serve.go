@@ -12,9 +12,11 @@ import (
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/author"
 	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/httpapi"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/lfs"
+	"lockkeeper/internal/mcpserver"
 	"lockkeeper/internal/view"
 )
 
@@ -40,7 +42,8 @@ is known by, besides its address, are given with --allow-host; requests to any o
 name are refused. What it does not protect from is in docs/security.md.
 
 The HTTP API describes itself at /api/v1/openapi.json. Tools authenticate with tokens
-of lockkeeper token add.`,
+of lockkeeper token add. Agents are answered by the Model Context Protocol at /mcp,
+and git-lfs at /lfs: see docs/mcp.md and docs/git-lfs.md.`,
 		Example: `  lockkeeper serve
   lockkeeper serve --listen 127.0.0.1:4711
   lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
@@ -70,11 +73,20 @@ func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err er
 	if err != nil {
 		return err
 	}
+	agents := mcpserver.New(mcpserver.Options{App: a, Look: look, Version: version(), Log: trouble})
+	defer func() { err = errors.Join(err, agents.Close()) }()
+	options.MCP, options.LFS = agents, lfs.New(a)
 	s, err := httpapi.Open(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	claims, err := author.Open(a, p.Env)
+	if err != nil {
+		return err
+	}
+	watch := claims.Watch(ctx, func(n author.Note) { trouble.Warn(noteText(n)) }, func(err error) { trouble.Warn("the file with the claims", "error", err) })
+	defer watch.Close()
 	if err := p.welcome(ctx, s); err != nil {
 		return err
 	}
@@ -98,14 +110,20 @@ func (p *program) serving(a *app.App, look *view.Look, runs *acts.Runs, o serveO
 	}, err
 }
 
-// welcome says where the server is. Only a person at a terminal gets the link that logs
-// them in: what is in a pipe may be kept, and an agent is nobody to be logged in.
+// mayLogIn reports whether whoever reads the output gets the link that logs them in: a
+// person at a terminal does. What is in a pipe may be kept, and an agent is nobody to be
+// logged in.
+func (p *program) mayLogIn() bool {
+	_, inside := p.agent()
+	return isTerminal(p.Out) && !inside
+}
+
+// welcome says where the server is.
 func (p *program) welcome(ctx context.Context, s *httpapi.Server) error {
 	if p.json {
 		return p.printJSON(map[string]any{"address": s.Address()})
 	}
-	_, inside := process.AgentEnvironment(p.Env)
-	if !isTerminal(p.Out) || inside {
+	if !p.mayLogIn() {
 		fmt.Fprintln(p.Out, s.Address())
 		p.advise("lockkeeper login, for a link that logs you in")
 		return nil

@@ -23,29 +23,36 @@ const (
 )
 
 func (p *program) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var watch, short bool
+	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Who holds what, and who waits for whom",
-		Long: `Show who holds what since when and until when, and who waits for whom. Grants
+		Short: "Who is at work, who holds what, and who waits for whom",
+		Long: `Show which interactive agents are at work, in which terminal and on what, who holds
+what since when and until when, and who waits for whom. Grants
 whose time is past, and which wait for a person to decide, are a group of their
 own, marked (STALE). A grant marked (landing) has changes on their way into the
 codebase; one marked (revoking) was taken away and is handed on once they are
 done. Then the gaps, which are writes that the gate refused, and the edits of
 others that landings met: both are kept, see lockkeeper rescue. And what is queued
-and runs, in a line: see lockkeeper job list.`,
+and runs, in a line: see lockkeeper job list; and what a flow asks you.
+
+--watch shows it anew whenever something changes. --short is one line for the prompt
+of a shell, and nothing where there is nothing to tell.`,
 		Example: `  lockkeeper status
+  lockkeeper status --watch
+  PS1='$(lockkeeper status --short)\$ '
   lockkeeper status --json | jq '.held[].write_paths'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if short {
+				return p.short(cmd.Context())
+			}
 			return p.with(cmd.Context(), func(a *app.App) error {
-				s, err := gather(cmd.Context(), a)
+				if watch {
+					return p.watchStatus(cmd.Context(), a)
+				}
+				s, err := p.gatherAll(cmd.Context(), a)
 				if err != nil {
-					return err
-				}
-				if err := s.gatherRescued(cmd.Context(), a); err != nil {
-					fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", clean(err.Error()))
-				}
-				if err := s.gatherQueue(cmd.Context(), a); err != nil {
 					return err
 				}
 				live := s.ids()
@@ -57,6 +64,28 @@ and runs, in a line: see lockkeeper job list.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it anew whenever something changes")
+	cmd.Flags().BoolVar(&short, "short", false, "one line for the prompt of a shell")
+	cmd.MarkFlagsMutuallyExclusive("watch", "short")
+	return cmd
+}
+
+// gatherAll is everything that status shows.
+func (p *program) gatherAll(ctx context.Context, a *app.App) (*status, error) {
+	s, err := gather(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.gatherRescued(ctx, a); err != nil {
+		fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", clean(err.Error()))
+	}
+	if err := s.gatherNeeds(ctx, a); err != nil {
+		fmt.Fprintf(p.Err, "note: what a flow asks people cannot be shown: %s\n", clean(err.Error()))
+	}
+	if err := s.gatherPeople(ctx, a); err != nil {
+		return nil, err
+	}
+	return s, s.gatherQueue(ctx, a)
 }
 
 // standing is one grant or waiting request with what is known of its process.
@@ -78,6 +107,7 @@ type status struct {
 	Unlanded  []entry `json:"unlanded"`  // work of batches that failed
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
+	people
 	queueStatus
 }
 
@@ -171,11 +201,12 @@ func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
 }
 
 func (p *program) showStatus(s *status) error {
+	asked := p.showPeople(s)
 	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
 		next := p.showRescued(s)
 		queue := p.showQueue(&s.queueStatus)
-		p.advise(cmp.Or(next, queue, "lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
+		p.advise(cmp.Or(asked, next, queue, "lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
 	paint := p.painter(p.Out)
@@ -196,7 +227,7 @@ func (p *program) showStatus(s *status) error {
 	}
 	rescued := p.showRescued(s)
 	queue := p.showQueue(&s.queueStatus)
-	p.advise(cmp.Or(next, rescued, queue))
+	p.advise(cmp.Or(asked, next, rescued, queue))
 	return nil
 }
 

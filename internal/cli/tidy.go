@@ -81,26 +81,34 @@ func (p *program) tidy(cmd *cobra.Command, a *app.App, o tidyOptions) error {
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
+	remedy := "" // for what the gate may not write
 	report, err := tidy.Run(ctx, tidy.Options{
 		Root: a.Root.Dir(), Owner: "tidy " + owner, Execute: o.execute, Only: o.phases, NoLease: o.without, Read: o.read,
 		Timeout: time.Duration(o.timeout), TTL: time.Duration(o.ttl), Under: p.stack().Under,
-		Check: func(ctx context.Context, m tidy.Transfer) string { return unwritable(g.Check(ctx, nil, m.From, m.To)) },
+		Check: func(ctx context.Context, m tidy.Transfer) string {
+			why, next := unwritable(g.Check(ctx, nil, m.From, m.To))
+			remedy = cmp.Or(remedy, next)
+			return why
+		},
 		Land: func(ctx context.Context, reason string, moves []tidy.Transfer) (uint64, error) {
 			return p.landMoves(cmd, a, g, reason, moves)
 		},
 		Note: func(text string) { fmt.Fprintln(p.Err, "note: "+clean(text)) },
 	})
 	var held *lease.HeldError
+	var wrong *lockkeeper.InputError
 	switch {
+	case errors.As(err, &wrong): // nothing was begun
+		return err
 	case errors.As(err, &held):
 		return p.leaseFailed(interrupted(ctx, err), "lockkeeper tidy --lease-timeout")
 	case err != nil:
 		err = interrupted(ctx, err)
 	default:
-		err = tidied(report)
+		err = tidied(report, remedy)
 	}
 	if !p.json {
-		p.showTidied(report)
+		p.showTidied(report, remedy)
 		return err
 	}
 	answer := struct {
@@ -143,26 +151,26 @@ func (p *program) landMoves(cmd *cobra.Command, a *app.App, g *gate.Gate, reason
 }
 
 // unwritable is why paths cannot be written even under locks that are free: they are
-// not the gate's to write, or somebody works on them. That no lock is held yet is no
-// reason.
-func unwritable(checks []error) string {
+// not the gate's to write, and then what helps, or somebody works on them. That no lock
+// is held yet is no reason.
+func unwritable(checks []error) (why, next string) {
 	for _, err := range checks {
 		var v *lockkeeper.LockViolationError
 		switch {
 		case err == nil:
 		case !errors.As(err, &v):
-			return err.Error()
+			return err.Error(), ""
 		case v.HeldBy != nil:
-			return v.Path + " is held by " + v.HeldBy.Holder + " since " + stamp(v.HeldBy.AcquiredAt)
+			return v.Path + " is held by " + v.HeldBy.Holder + " since " + stamp(v.HeldBy.AcquiredAt), ""
 		case v.Check != "grant":
-			return v.Path + ": " + v.Reason
+			return v.Path + ": " + v.Reason, v.Next
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // tidied is the failure of a run that could not move everything; nil when it did.
-func tidied(r *tidy.Report) error {
+func tidied(r *tidy.Report, remedy string) error {
 	left := 0
 	for _, ph := range r.Phases {
 		for _, m := range ph.Moves {
@@ -174,10 +182,10 @@ func tidied(r *tidy.Report) error {
 	if left == 0 {
 		return nil
 	}
-	return &codedError{exit: exitFailed, err: fmt.Errorf("%s could not be moved, and %s in %s; next: see why above, and run it again", counted(left, "file"), plural(left, "stays", "stay"), tidy.QueueFile)}
+	return &codedError{exit: exitFailed, err: fmt.Errorf("%s could not be moved, and %s in %s; next: %s", counted(left, "file"), plural(left, "stays", "stay"), tidy.QueueFile, cmp.Or(remedy, "see why above, and run it again"))}
 }
 
-func (p *program) showTidied(r *tidy.Report) {
+func (p *program) showTidied(r *tidy.Report, remedy string) {
 	answer := map[bool]string{true: "True", false: "False"}
 	fmt.Fprintln(p.Out, "Lease acquired: "+answer[r.Leased])
 	moved, planned := 0, 0
@@ -211,7 +219,10 @@ func (p *program) showTidied(r *tidy.Report) {
 		return
 	}
 	fmt.Fprintf(p.Out, "dry run: %s would be moved, and nothing was changed\n", counted(planned, "file"))
-	if planned > 0 {
+	switch {
+	case planned > 0:
 		p.advise("lockkeeper tidy --execute")
+	case remedy != "":
+		p.advise(remedy)
 	}
 }

@@ -42,10 +42,12 @@ func subcommand(cmd *cobra.Command, args []string) error {
 }
 
 // wrongFlag explains a flag that cannot be. A group has hardly any: where a word
-// stands before the flag, the word is what is wrong.
+// stands before the flag that the group does not take, the word is what is wrong.
 func (p *program) wrongFlag(cmd *cobra.Command, err error) error {
 	if word := p.firstWord(cmd); word != "" {
-		return subcommand(cmd, []string{word})
+		if wrong := cmd.ValidateArgs([]string{word}); wrong != nil {
+			return wrong
+		}
 	}
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError

@@ -14,6 +14,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/resource"
 	"lockkeeper/internal/view"
 	"lockkeeper/lock"
 )
@@ -23,21 +24,24 @@ const eventsShown = 8
 
 func (p *program) whyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "why PATH | HOLDER | GRANT | ITEM",
+		Use:   "why PATH | RESOURCE | HOLDER | GRANT | ITEM",
 		Short: "Why something is locked, or somebody waits",
-		Long: `Say why: of a path, who holds it and who waits for it in which order; of a
-holder, what it holds, what it waits for and on whom; of a grant, all that is
-known. Then the latest events about it. Of an item of the queue: what it waits
-for, who is in its way and when it may start; where it runs; or why it failed.
+		Long: `Say why: of a path, or of a resource such as Chapter_03, who holds it and who waits
+for it in which order; of a holder, what it holds, what it waits for and on whom; of
+a grant, all that is known. Then the latest events about it. Of an item of the queue:
+what it waits for, who is in its way and when it may start; where it runs; or why it
+failed.
 
 An id is a grant, or an item such as j12; the name of somebody who holds or waits
 is a holder; a path that is there is a path; the key of an item, or what it is
-called, is an item; anything else is a path.`,
+called, is an item; a name of the table of resources is a resource; anything else is
+a path.`,
 		Example: `  lockkeeper why app/user.rb
   lockkeeper why j12
   lockkeeper why otter
+  lockkeeper why Chapter_03
   lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
-		Args: exactly(1, "one path, holder, grant or item"),
+		Args: exactly(1, "one path, resource, holder, grant or item"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withQueue(cmd.Context(), p.settings(), func(a *app.App, q *app.Queue) error {
 				it, err := p.itemNamed(cmd.Context(), a, q, args[0])
@@ -63,7 +67,7 @@ called, is an item; anything else is a path.`,
 
 // reasons is the answer to why.
 type reasons struct {
-	About   string             `json:"about"` // "path", "holder" or "grant"
+	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
 	Name    string             `json:"name"`
 	Held    []standing         `json:"held"`
 	Waiting []standing         `json:"waiting"` // in the order they will be served
@@ -108,6 +112,18 @@ func (p *program) why(ctx context.Context, a *app.App, q *app.Queue, name string
 	if there || len(r.Events) > 0 {
 		return r, nil
 	}
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	if named, unknown := set.Resolve(name); unknown == nil && !p.exists(name) {
+		locks, err := resolved(a, named.Locks(lockkeeper.Write, false))
+		if err != nil {
+			return nil, err
+		}
+		r = newReasons("resource", named.Name)
+		return r, r.look(ctx, a, q, locks)
+	}
 	return p.whyPath(ctx, a, q, name)
 }
 
@@ -135,11 +151,16 @@ func (p *program) whyPath(ctx context.Context, a *app.App, q *app.Queue, path st
 	r := newReasons("path", l.Path)
 	_, err = os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path)))
 	r.missing = errors.Is(err, fs.ErrNotExist)
-	// Writing meets everybody who is there.
 	l.Mode = lockkeeper.Write
-	found, err := a.Locks.CheckConflicts(ctx, []lockkeeper.Lock{l})
+	return r, r.look(ctx, a, q, []lockkeeper.Lock{l})
+}
+
+// look finds who holds places, who waits for them, and what happened to them. Asked
+// for writing they meet everybody who is there.
+func (r *reasons) look(ctx context.Context, a *app.App, q *app.Queue, places []lockkeeper.Lock) error {
+	found, err := a.Locks.CheckConflicts(ctx, places)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	slices.Reverse(found) // the earliest first
 	seen := map[string]bool{}
@@ -150,18 +171,26 @@ func (p *program) whyPath(ctx context.Context, a *app.App, q *app.Queue, path st
 		seen[c.GrantID] = true
 		e, err := a.Locks.Entry(ctx, c.GrantID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if e != nil {
 			r.add(stand(a, *e))
 		}
 	}
-	wanting, err := q.Wanting(ctx, l.Path)
-	if err != nil {
-		return nil, err
+	for _, l := range places {
+		wanting, err := q.Wanting(ctx, l.Path)
+		if err != nil {
+			return err
+		}
+		for _, it := range wanting {
+			if !slices.ContainsFunc(r.Queued, func(o *lockkeeper.Item) bool { return o.ID == it.ID }) {
+				r.Queued = append(r.Queued, it)
+			}
+		}
 	}
-	r.Queued = listOf(wanting)
-	return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) })
+	return r.recall(ctx, a, func(ev lockkeeper.Event) bool {
+		return slices.ContainsFunc(places, func(l lockkeeper.Lock) bool { return view.Concerns(ev, l.Target) })
+	})
 }
 
 func (r *reasons) add(s standing) {
@@ -195,7 +224,7 @@ func (p *program) showReasons(r *reasons) {
 		fmt.Fprintf(p.Out, "%s is not held, and %s it\n", name, plural(len(r.Queued), "a queued item wants", "queued items want"))
 	case r.About == "path" && r.missing:
 		fmt.Fprintf(p.Out, "%s is free, and no such file exists\n", name)
-	case r.About == "path":
+	case r.About == "path", r.About == "resource":
 		fmt.Fprintf(p.Out, "%s is free: nobody holds it or waits for it\n", name)
 	case r.About == "holder":
 		fmt.Fprintf(p.Out, "%s holds nothing and waits for nothing\n", name)
@@ -206,7 +235,7 @@ func (p *program) showReasons(r *reasons) {
 		p.showEntry(p.Out, s)
 	}
 	for i, s := range r.Waiting {
-		if r.About == "path" {
+		if r.About == "path" || r.About == "resource" {
 			fmt.Fprintf(p.Out, "%d. in line: ", i+1)
 		}
 		p.showEntry(p.Out, s)

@@ -46,6 +46,8 @@ type Config struct {
 
 	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this node reaches. In a multi-node deployment queued work names its root, and goes to nodes that reach it. Nodes that share this file and differ set LOCKKEEPER_ROOTS."`
 
+	LocksFile string `key:"locks_file" is:"path" example:".locks/locks.json" doc:"A JSON file, from the root, that shows the claims of authors to tools that know only such a file, and takes up theirs; empty: none."`
+
 	Events Events `key:"events" doc:"How much of the event record is kept: whichever limit is reached first."`
 
 	Gate Gate `key:"gate" doc:"What may be written into the codebase, and how long what it replaced is kept."`
@@ -55,12 +57,17 @@ type Config struct {
 	Research Research `key:"research" doc:"How research topics are answered."`
 	Links    Links    `key:"links" doc:"What the link checker looks at."`
 	Serve    Serve    `key:"serve" doc:"How people and tools reach the server."`
+	Sessions Sessions `key:"sessions" doc:"How interactive agents are checked."`
 
 	// Leases has an entry for every policy whose grants expire. Policies lays
 	// them over the built-in ones.
 	Leases map[string]*Lease `key:"policies" doc:"The times of each policy's leases. A lease can be tuned, never switched off."`
 
+	Resources  Table[Resource]  `key:"resources" doc:"What is locked by a name of its own, and what that covers. lockkeeper init book and lockkeeper init fole write such tables."`
+	Operations Table[Operation] `key:"operations" doc:"Which resources an operation needs. One that is not in the table is refused."`
+
 	sources map[string]string // key to where its value came from; none: default
+	places  map[string]string // keys, entries of lists and headings of tables to their places in the file
 }
 
 // Events says how long events are kept.
@@ -71,7 +78,7 @@ type Events struct {
 
 // Gate says what the gate lets through.
 type Gate struct {
-	AllowedWritePaths []string      `key:"allowed_write_paths" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to; \".\" is everything."`
+	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to; \".\" is everything."`
 	Grant             string        `key:"grant" enum:"required optional" doc:"Whether a write needs a grant: required, or optional, the legacy mode in which a write without a grant is checked against allowed_write_paths alone."`
 	Keep              time.Duration `key:"keep" min:"1h" max:"365d" doc:"How long originals for undo and rescued content are kept."`
 }
@@ -161,8 +168,10 @@ func Default() *Config {
 		Research: Research{Method: "ask", Model: "claude-sonnet-4-6"},
 		Links:    defaultLinks(),
 		Serve:    defaultServe(),
+		Sessions: defaultSessions(),
 		Leases:   map[string]*Lease{},
 		sources:  map[string]string{},
+		places:   map[string]string{},
 	}
 	for name, p := range lockkeeper.Policies() {
 		if p.TTL > 0 {
@@ -240,12 +249,17 @@ func (c *Config) Source(key string) string {
 	return ""
 }
 
-// Values lists every value by key, passwords hidden.
+// Values lists every value by key, passwords hidden. In the rows of tables those that
+// nobody set say nothing, and are left out.
 func (c *Config) Values() []Value {
-	fields := fieldsOf(c)
-	list := make([]Value, len(fields))
-	for i, f := range fields {
-		list[i] = Value{Key: f.key, Value: f.shown(), Source: c.source(f.key), Allowed: f.allowed()}
+	fields, tables := fieldsOf(c), tablesOf(c)
+	list := make([]Value, 0, len(fields))
+	for _, f := range fields {
+		group, _, _ := strings.Cut(f.key, ".")
+		if _, set := c.sources[f.key]; !set && tables[group] != nil {
+			continue
+		}
+		list = append(list, Value{Key: f.key, Value: f.shown(), Source: c.source(f.key), Allowed: f.allowed()})
 	}
 	slices.SortFunc(list, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
 	return list

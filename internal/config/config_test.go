@@ -61,6 +61,7 @@ func TestDefaults(t *testing.T) {
 		"max_attempts":                        "3",
 		"max_cpu_jobs":                        "4",
 		"roots":                               "",
+		"locks_file":                          "",
 		"max_fix_attempts":                    "2",
 		"max_ci_fix_attempts":                 "2",
 		"lock_timeout":                        "5m",
@@ -114,6 +115,7 @@ func TestDefaults(t *testing.T) {
 		"serve.allow_hosts":                   "",
 		"serve.session":                       "7d",
 		"serve.webhook":                       "",
+		"sessions.uncovered":                  "keep",
 		"policies.agent.ttl":                  "30m",
 		"policies.agent.grace":                "0s",
 		"policies.agent.heartbeat":            "1m",
@@ -489,6 +491,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(Sample())
 	f.Add(uncomment(Sample()))
 	f.Add("policies: {agent: {ttl: 30s}}")
+	f.Add("resources: {A: {files: [a]}}\noperations: {op: {write: [A], max_objects: 3}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := load(t, text)
 		if err != nil {

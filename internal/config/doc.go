@@ -16,6 +16,7 @@
 //  3. A Config that Load returned is valid: no lease is without an end or so
 //     long that it is none, every heartbeat comes before its lease ends, and what
 //     the gate may write to is named and lies below the root.
+//     What the rows of tables mean to each other is package resource's to judge.
 //  4. No password of a store address appears in an error or in Values.
 //
 // The package starts no goroutines, keeps no state, and does not touch the

@@ -22,6 +22,7 @@ type field struct {
 	example string // an example for the sample, where there is no default; empty: none
 	enum    []string
 	form    string // what a text, or each of a list, must match; empty: anything
+	isPath  bool   // each text is a path below the root
 	min     int64  // of numbers and durations, both ends included
 	max     int64
 	value   reflect.Value // settable, in the Config the field was made from
@@ -45,7 +46,14 @@ func walk(v reflect.Value, prefix string, visit func(field)) {
 		key, value := prefix+name, v.Field(i)
 		switch value.Kind() {
 		case reflect.Struct:
-			walk(value, key+".", visit)
+			t, ok := asTable(value)
+			if !ok {
+				walk(value, key+".", visit)
+				continue
+			}
+			for _, row := range t.Names() {
+				walk(t.row(row), key+"."+row+".", visit)
+			}
 		case reflect.Map:
 			entries := value.Interface().(map[string]*Lease)
 			for _, entry := range slices.Sorted(maps.Keys(entries)) {
@@ -68,7 +76,7 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		f.enum = strings.Fields(enum)
 		f.example = f.enum[0]
@@ -150,13 +158,12 @@ func (f field) checkText(text string) error {
 	if f.enum != nil && !slices.Contains(f.enum, text) {
 		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
 	}
-	if f.form != "" && !regexp.MustCompile(f.form).MatchString(text) {
+	switch {
+	case f.form != "" && !regexp.MustCompile(f.form).MatchString(text):
 		return fmt.Errorf("not of the form %s", f.form)
-	}
-	switch f.key {
-	case "store":
+	case f.key == "store":
 		return checkStore(text)
-	case "gate.allowed_write_paths":
+	case f.isPath:
 		return checkBelowRoot(text)
 	}
 	return nil

@@ -52,7 +52,7 @@ func loadFile(path string) (*loader, error) {
 		return nil, err
 	}
 	c := Default()
-	l := &loader{config: c, fields: fieldsOf(c), path: path}
+	l := &loader{config: c, fields: fieldsOf(c), tables: tablesOf(c), path: path}
 	l.file(text)
 	return l, nil
 }
@@ -61,6 +61,7 @@ func loadFile(path string) (*loader, error) {
 type loader struct {
 	config   *Config
 	fields   []field
+	tables   map[string]table
 	path     string
 	problems []error
 }
@@ -193,6 +194,9 @@ func (l *loader) keysBelow(prefix string) []string {
 			name, _, _ := strings.Cut(rest, ".")
 			names = append(names, name)
 		}
+	}
+	if prefix == "" {
+		names = slices.AppendSeq(names, maps.Keys(l.tables))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

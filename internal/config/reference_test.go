@@ -24,10 +24,10 @@ func reference() string {
 ` + "`lockkeeper.yaml`" + ` lies at the root of the codebase; lockkeeper init makes it. A dot in a key stands for a line below a heading
 (` + "`run.land`" + ` is ` + "`land:`" + ` below ` + "`run:`" + `). Later sources win: default, file, environment variable, flag. What is wrong is refused, with
 file and line. ` + "`lockkeeper config`" + ` shows every value in force and where it came from; [lockkeeper.schema.json](lockkeeper.schema.json)
-is for editors. Durations are written as ` + "`30m`, `45s`, `1h30m`, `7d`" + `, or in whole seconds.
+is for editors. Durations are written as ` + "`30m`, `45s`, `1h30m`, `7d`" + `, or in whole seconds. Where a key has NAME, the name is yours.
 `)
 	group, head := "", "| key | default | may be | meaning |\n|---|---|---|---|\n"
-	for i, f := range fieldsOf(Default()) {
+	for i, f := range fieldsOf(withRows()) {
 		name, _, isGroup := strings.Cut(f.key, ".")
 		if !isGroup {
 			name = ""

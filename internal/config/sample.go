@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +50,9 @@ func Sample() string {
 			value = "[" + value + "]"
 		}
 		fmt.Fprintf(&b, "%s#%s: %s\n", indent(len(groups)), name, value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(tablesOf(Default()))) {
+		fmt.Fprintf(&b, "\n# %s\n#%s:\n", groupDoc(key), key)
 	}
 	return b.String()
 }

@@ -24,7 +24,7 @@ func schema() map[string]any {
 	top := object("Configuration of Lockkeeper.")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = FileName
-	for _, f := range fieldsOf(Default()) {
+	for _, f := range fieldsOf(withRows()) {
 		path := strings.Split(f.key, ".")
 		in := top["properties"].(map[string]any)
 		for depth, group := range path[:len(path)-1] {
@@ -39,7 +39,26 @@ func schema() map[string]any {
 		}
 		in[path[len(path)-1]] = property(f)
 	}
+	for key := range tablesOf(Default()) {
+		group := top["properties"].(map[string]any)[key].(map[string]any)
+		group["additionalProperties"] = group["properties"].(map[string]any)[rowName]
+		group["propertyNames"] = map[string]any{"pattern": nameRule}
+		delete(group, "properties")
+	}
 	return top
+}
+
+// rowName stands for the names in tables.
+const rowName = "NAME"
+
+// withRows is the default configuration with a row in each table, so that what may
+// stand in one is listed.
+func withRows() *Config {
+	c := Default()
+	for _, t := range tablesOf(c) {
+		t.add(rowName)
+	}
+	return c
 }
 
 // object also allows null: a heading whose lines are all commented out.
@@ -213,10 +232,30 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"roots: []":                              shape,
 		"roots: [\"a b\"]":                       shape,
 		"gate: {allowed_write_paths: [../x]}":    meaning,
-		"gate: {allowed_write_paths: [/etc]}":    meaning,
+
+		"resources:":                           good,
+		"operations: {}":                       good,
+		"resources: {Style: }":                 good,
+		"resources: {Style: {files: [a, b/]}}": good,
+		"resources:\n  Chapter_{nn}:\n    files: ['Chapter_{nn}/']\n": good,
+		"resources: {map: {node: 'project/{project}/map/{map}'}}":     good,
+		"operations: {edit: {write: [map], prompt: 3}}":               good,
+		"locks_file: .locks/locks.json":                               good,
+		"resources: {Style: [a]}":                                     shape,
+		"resources: {Style: {file: [a]}}":                             shape,
+		"resources: {Style: {files: []}}":                             shape,
+		"resources: {Style: {mode: upgradeable}}":                     shape,
+		"resources: {a.b: {files: [a]}}":                              shape,
+		"resources: {map: {node: project}}":                           shape,
+		"resources: [a]":                                              shape,
+		"operations: {edit: {approval: maybe}}":                       shape,
+		"operations: {edit: {lock: [map]}}":                           shape,
+		"resources: {Style: {files: [../a]}}":                         meaning,
+		"locks_file: /tmp/locks.json":                                 meaning,
+		"gate: {allowed_write_paths: [/etc]}":                         meaning,
 	}
 	// Every field: a value of no possible type, and its limits where it has some.
-	for _, f := range fieldsOf(Default()) {
+	for _, f := range fieldsOf(withRows()) {
 		cases[nest(f.key, "{x: y}")] = shape
 		if !f.value.CanInt() {
 			continue

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -70,23 +71,23 @@ func tooNested(tokens token.Tokens) *token.Token {
 // group sets the keys of a mapping. No value at all is an empty mapping, so
 // that every line below a heading may be commented out.
 func (l *loader) group(node ast.Node, prefix string) {
-	var pairs []*ast.MappingValueNode
+	for _, pair := range l.pairs(node, strings.TrimSuffix(prefix, ".")) {
+		l.pair(pair, prefix)
+	}
+}
+
+// pairs takes a mapping apart; key is what it stands below.
+func (l *loader) pairs(node ast.Node, key string) []*ast.MappingValueNode {
 	switch n := node.(type) {
 	case *ast.NullNode:
 	case *ast.MappingNode:
-		pairs = n.Values
+		return n.Values
 	case *ast.MappingValueNode:
-		pairs = []*ast.MappingValueNode{n}
+		return []*ast.MappingValueNode{n}
 	default:
-		what := "the file"
-		if prefix != "" {
-			what = strings.TrimSuffix(prefix, ".")
-		}
-		l.refuseAt(node, what, outline(node), "must hold keys and values, not "+kindOf(node), "")
+		l.refuseAt(node, cmp.Or(key, "the file"), outline(node), "must hold keys and values, not "+kindOf(node), "")
 	}
-	for _, pair := range pairs {
-		l.pair(pair, prefix)
-	}
+	return nil
 }
 
 func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
@@ -96,6 +97,10 @@ func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
 		return
 	}
 	key := prefix + name.Value
+	if t, ok := l.tables[key]; ok {
+		l.table(t, key, pair.Value)
+		return
+	}
 	if i := slices.IndexFunc(l.fields, func(f field) bool { return f.key == key }); i >= 0 {
 		if f := l.fields[i]; f.isList() {
 			l.list(f, pair.Value)
@@ -135,7 +140,9 @@ func (l *loader) scalar(f field, node ast.Node) {
 		l.refuseAt(node, f.key, outline(node), "must be "+f.wanted()+", not "+kindOf(node), "")
 		return
 	}
-	l.apply(f, text, l.at(node.GetToken())+": "+f.key, l.source(node.GetToken().Position.Line))
+	place := l.at(node.GetToken())
+	l.config.places[f.key] = place
+	l.apply(f, text, place+": "+f.key, l.source(node.GetToken().Position.Line))
 }
 
 // list takes texts one by one, so that each may hold commas and is refused in
@@ -162,12 +169,16 @@ func (l *loader) list(f field, node ast.Node) {
 			l.refuseAt(value, f.key, text.Value, err.Error(), "")
 		}
 		texts[i] = text.Value
+		l.config.places[entryKey(f.key, i)] = l.at(value.GetToken())
 	}
 	if len(l.problems) == known {
 		f.setList(texts)
 		l.config.sources[f.key] = l.source(node.GetToken().Position.Line)
 	}
 }
+
+// entryKey is the key of one entry of a list.
+func entryKey(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
 
 func (f field) wanted() string {
 	switch {

@@ -170,7 +170,8 @@ func reenable(d *Dashboard, ctx context.Context, f form) (said, error) {
 }
 
 func redo(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"phase"}, func(desk *acts.Desk, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+	return onPlan(d, ctx, f, []string{"phase"}, func(desk *acts.Desk, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		desk = desk.Seeing(seen)
 		if batch := f.Get("batch"); batch != "" {
 			return desk.RedoBatch(ctx, unit, batch, v[0])
 		}

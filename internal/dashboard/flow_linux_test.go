@@ -2,48 +2,26 @@ package dashboard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
-	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/feed"
-	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
 	"lockkeeper/sched"
 )
 
-// TestMain makes the test's own program what a run starts: a sandbox, and in it, under
-// its name, the scripted agent.
-func TestMain(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
-	}
-	if filepath.Base(os.Args[0]) == scripted.Program {
-		os.Exit(scripted.Main())
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { apptest.Main(m) }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = apptest.Must
 
 // real is the dashboard of the sample application, whose agents are scripted.
 type real struct {
@@ -56,35 +34,11 @@ type real struct {
 
 func newReal(t *testing.T) *real {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	root, beside := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
-	script, err := sample.Script(0)
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
-	agent, said := filepath.Join(beside, scripted.Program), filepath.Join(beside, "script.yaml")
-	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  review: risky\n  test_command: %s {path}\n", agent, beside, sample.Test)
-	must(t, os.Mkdir(beside, 0o700), sample.Write(root), os.Symlink(exe, agent), os.WriteFile(said, script, 0o644),
-		os.WriteFile(filepath.Join(root, "lockkeeper.yaml"), settings, 0o644))
-	const goRace = "atexit_sleep_ms=0" // under the race detector each program lingers for a second at its end
-	env := []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + beside, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH"), scripted.ScriptVariable + "=" + said}
-	where := app.Settings{Dir: root, Env: func(name string) (string, bool) {
-		for _, entry := range env {
-			if value, ok := strings.CutPrefix(entry, name+"="); ok {
-				return value, true
-			}
-		}
-		return "", false
-	}}
-	_, err = app.Init(t.Context(), where, app.InitOptions{})
-	must(t, err)
-	r := &real{T: t, root: root}
-	r.app, err = app.Open(t.Context(), where)
-	must(t, err)
-	t.Cleanup(func() { must(t, r.app.Close()) })
-	r.runs = acts.NewRuns(r.app, env, nil)
+	p := apptest.Sample(t, apptest.Options{Run: "  review: risky\n"})
+	r := &real{T: t, root: p.Root, app: p.Open(t)}
+	r.runs = acts.NewRuns(r.app, p.Env, nil)
 	t.Cleanup(func() { must(t, r.runs.Close()) })
+	var err error
 	r.Dashboard, err = New(Options{App: r.app, Runs: r.runs, People: access.Open(r.app.AccessDir()), Failed: func(err error) { t.Error(err) }})
 	must(t, err)
 	return r

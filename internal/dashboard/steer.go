@@ -55,7 +55,7 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	v, err := desk.Retry(ctx, []string{it.Workflow}, strings.TrimSpace(f.Get("note")))
+	v, err := desk.RetryItem(ctx, it, strings.TrimSpace(f.Get("note")))
 	return verdict(desk, v, err)
 }
 
@@ -164,13 +164,13 @@ func start(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return done("The flow %s runs, with %s.", begun.Flow, counted(len(begun.Units), "unit")), nil
 }
 
-func stop(d *Dashboard, _ context.Context, f form) (said, error) {
+func stop(d *Dashboard, ctx context.Context, f form) (said, error) {
 	runs, err := d.conductor("stop")
 	if err != nil {
 		return said{}, err
 	}
 	now := f.Get("now") != ""
-	if err := runs.Stop(now); err != nil {
+	if err := runs.Stop(ctx, now, f.who.Actor()); err != nil {
 		return said{}, err
 	}
 	if now {
@@ -209,16 +209,13 @@ func land(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return done("%s has landed, as landing %d; what was kept is dropped.", e.Path, l.Seq), nil
 }
 
-func drop(d *Dashboard, _ context.Context, f form) (said, error) {
+func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
 	id, err := f.need("id")
 	if err != nil {
 		return said{}, err
 	}
-	e, err := d.app.Shelf().Get(id)
+	e, err := acts.DropRescued(ctx, d.app, id, f.who.Actor())
 	if err != nil {
-		return said{}, err
-	}
-	if err := d.app.Shelf().Drop(id); err != nil {
 		return said{}, err
 	}
 	return done("What was kept of %s is dropped for good.", e.Path), nil

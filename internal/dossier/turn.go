@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"lockkeeper/internal/filelock"
 )
 
 // turn waits until nobody else, of all processes, changes the documents of a folder. The
@@ -23,25 +23,12 @@ func turn(ctx context.Context, dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	got := make(chan error)
-	go func() {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		for errors.Is(err, unix.EINTR) {
-			err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		}
-		select {
-		case got <- err:
-		case <-ctx.Done():
-			_ = f.Close() // a wait in the kernel cannot be called off: nobody is there to hear how it ended
-		}
-	}()
-	select {
-	case err = <-got:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("somebody else has been changing %s all the time: %w", dir, context.Cause(ctx))
-	}
-	if err != nil {
+	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // nobody is there to hear how it ended
+	switch {
+	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+	case !taken:
+		return nil, fmt.Errorf("somebody else has been changing %s all the time: %w", dir, context.Cause(ctx))
 	}
 	return f.Close, nil
 }

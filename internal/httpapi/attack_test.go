@@ -247,6 +247,51 @@ func TestOversizedAndSlowRequests(t *testing.T) {
 	if err != nil || !bytes.Contains(said, []byte(" 413 ")) {
 		t.Errorf("a body that never comes: %v %.200s", err, said)
 	}
+	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n{}\r\n0\r\n\r\n"); !strings.Contains(said, " 400 ") || !strings.Contains(said, "did not come whole") {
+		t.Errorf("a body that is none: %.300s", said)
+	}
+	// Who sends all before they read the answer gets it, too.
+	much := strings.Repeat("x", 4<<20)
+	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(much)) + "\r\n\r\n" + much); !strings.Contains(said, " 413 ") {
+		t.Errorf("a body of 4 MiB: %.300s", said)
+	}
+}
+
+// raw sends bytes as they are, with the server's address in place of %s, and reads what
+// comes back until the end.
+func (s *scene) raw(text string) string {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
+	must(s.t, err)
+	defer conn.Close()
+	must(s.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(conn, strings.Replace(text, "%s", conn.RemoteAddr().String(), 1))
+	must(s.t, err)
+	said, err := io.ReadAll(conn)
+	must(s.t, err)
+	return string(said)
+}
+
+// Strangers who send slowly keep nobody from what is open to all, and send little.
+func TestSlowStrangers(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.Limits = Limits{Strangers: 2} })
+	for _, ask := range []string{"POST /login", "POST /login", "GET /healthz", "GET /login", "POST /login"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
+		must(t, err)
+		defer conn.Close()
+		// That it is asked to go on says that the server has begun to read.
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", ask, conn.RemoteAddr(), s.server.Address())
+		must(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		said := make([]byte, len("HTTP/1.1 100 Continue"))
+		if _, err := io.ReadFull(conn, said); err != nil || string(said) != "HTTP/1.1 100 Continue" {
+			t.Fatalf("%s: %v %s", ask, err, said)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/login", "/login/login.js"} {
+		s.send("GET", path, nil).want(ok)
+	}
+	s.login(s.member("ann", access.Admin))
+	s.send("POST", "/login", "secret="+strings.Repeat("x", 8<<10), s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded")).want(http.StatusRequestEntityTooLarge, codeTooLarge)
 }
 
 // A flood is answered or turned away, and afterwards all is as before.
@@ -298,7 +343,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// Whoever tries to log in again and again has to wait, and others need not.
+// Whoever tries to log in again and again has to wait, and others need not: not even at
+// the same address, with what is right.
 func TestLoginsAreCounted(t *testing.T) {
 	now := time.Now()
 	s := newScene(t, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -310,11 +356,13 @@ func TestLoginsAreCounted(t *testing.T) {
 	if a.header.Get("Retry-After") != "6" {
 		t.Errorf("Retry-After: %q", a.header.Get("Retry-After"))
 	}
-	s.send("POST", "/login", "secret="+s.tokens[access.Viewer], s.sameOrigin, form).want(http.StatusTooManyRequests) // right, and too soon
-	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok)                                                           // who has a token need not log in
-	now = now.Add(6 * time.Second)
 	s.send("POST", "/login", "secret="+s.tokens[access.Viewer], s.sameOrigin, form).want(http.StatusSeeOther)
-	s.send("POST", "/login", "secret="+s.tokens[access.Viewer], s.sameOrigin, form).want(http.StatusSeeOther) // what was right costs nothing
+	s.login(s.member("ann", access.Admin))
+	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok) // who has a token need not log in
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
+	now = now.Add(6 * time.Second)
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized)
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
 	if left := s.server.logins.take("192.0.2.1", now); left != 0 {
 		t.Errorf("somebody else has to wait %s", left)
 	}

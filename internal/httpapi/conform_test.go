@@ -17,6 +17,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/view"
@@ -253,7 +255,7 @@ func (u *tour) tourRun() {
 // fails lets the analysis of a unit fail: its agent has no script.
 func (u *tour) fails(unit string) {
 	u.t.Helper()
-	script := filepath.Join(u.dir, "beside", "script.yaml")
+	script, _ := apptest.Lookup(u.env)(scripted.ScriptVariable)
 	must(u.t, os.Rename(script, script+".away"))
 	u.ask("POST", "/api/v1/pipeline/analyze/"+unit, nil)
 	u.idle()

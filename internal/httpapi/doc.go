@@ -3,7 +3,9 @@
 // mounted behind the same layers. A handler decodes, asks internal/acts or internal/view,
 // and encodes; it decides nothing.
 //
-//	request ─▶ path ─▶ host ─▶ who ─▶ origin ─▶ role ─▶ room ─▶ body ─▶ once ─▶ handler
+//	request ─▶ path ─▶ host ─▶ who ─▶ origin ─▶ role ─▶ query ─▶ room ─▶ body ─▶ once ─▶ handler
+//
+// What strangers send comes before they take room: who sends slowly keeps no other out.
 //
 // Invariants:
 //
@@ -20,7 +22,8 @@
 //  6. Everything is bounded: connections, requests at once, streams, bodies, headers, the
 //     time to read and to write, answers kept for repeated requests, attempts to log in.
 //  7. A POST that carries a key is done once: the same key with the same body gets the same
-//     answer, with another body it is refused.
+//     answer, with another body it is refused. An act goes on to its end also when whoever
+//     asked is gone; a wait for locks does not.
 //  8. No secret is in a URL after login, in a log or in an error.
 //  9. Every error is one JSON object with a code of one table, a sentence and the facts.
 //

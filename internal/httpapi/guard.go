@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -50,8 +52,13 @@ func (c *call) label() string {
 
 // answer takes a request through the layers, in this order.
 func (s *Server) answer(c *call) error {
-	for _, layer := range []func(*call) error{checkPath, s.checkHost, s.locate, s.identify, checkOrigin, checkRole} {
+	for _, layer := range []func(*call) error{checkPath, s.checkHost, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
 		if err := layer(c); err != nil {
+			return err
+		}
+	}
+	if c.route.open { // what strangers send is little, and who sends it slowly keeps no other out
+		if err := s.readBody(c, s.opt.Limits.StrangerBody); err != nil {
 			return err
 		}
 	}
@@ -60,13 +67,36 @@ func (s *Server) answer(c *call) error {
 		return err
 	}
 	defer leave()
-	if err := s.readBody(c); err != nil {
-		return err
+	if !c.route.open {
+		limit := s.opt.Limits.Body
+		if c.route.large {
+			limit = s.opt.Limits.LargeBody
+		}
+		if err := s.readBody(c, limit); err != nil {
+			return err
+		}
 	}
-	if c.r.Method == http.MethodPost && !c.route.open {
-		return s.once.do(s, c)
+	if c.r.Method != http.MethodPost || c.route.open {
+		return c.route.serve(s, c)
 	}
-	return c.route.serve(s, c)
+	if c.route.whole && c.route.room != roomWaits { // whoever leaves a line gives their place up
+		ctx, end := s.toItsEnd(c.r.Context())
+		defer end()
+		c.r = c.r.WithContext(ctx)
+	}
+	return s.once.do(s, c)
+}
+
+// toItsEnd is for an act that goes on when whoever asked for it is gone: half of one would
+// be worse than either, and who asks again with the same key is to get the answer. It ends
+// with the server.
+func (s *Server) toItsEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(s.running, cancel)
+	return ctx, func() {
+		forget()
+		cancel()
+	}
 }
 
 // secure says to a browser what an answer may never do: run anything that is not a file of
@@ -135,7 +165,7 @@ func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, token, _ := strings.Cut(header, " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return who, proofNone, false, nil
+			return s.byPassword(r)
 		}
 		who, known, err = s.book.ByToken(strings.TrimSpace(token))
 		return who, proofToken, known, err
@@ -162,7 +192,7 @@ func checkOrigin(c *call) error {
 		}
 		return nil
 	}
-	same := origin == "http://"+c.r.Host || origin == "https://"+c.r.Host
+	same := origin == "https://"+c.r.Host || origin == "http://"+c.r.Host && c.r.TLS == nil // a proxy may speak TLS for us
 	switch {
 	case site != "" && site != "same-origin", origin != "" && !same:
 		return &refusal{code: codeOrigin, reason: "another page asks for this", next: "do it on a page of this server"}
@@ -180,29 +210,41 @@ func checkRole(c *call) error {
 	return &refusal{code: codeForbidden, reason: fmt.Sprintf("%s has the role %s, and this needs %s", c.who.Name, c.who.Role, c.route.need), next: "ask somebody who may, or for another token"}
 }
 
+// checkQuery refuses what follows the ? where nothing is asked so: who says more than is
+// understood may mean something else than what would be done.
+func checkQuery(c *call) error {
+	if c.route.query != nil || c.route.media == mediaPage || c.route.open {
+		return nil
+	}
+	_, err := decodeQuery[nothing](c.r.URL.RawQuery)
+	return err
+}
+
 // readBody takes a body into memory, so that whoever sends it slowly holds up nobody who
 // acts on it.
-func (s *Server) readBody(c *call) error {
+func (s *Server) readBody(c *call, limit int64) error {
 	if err := c.control.SetWriteDeadline(time.Now().Add(s.opt.Limits.Write)); err != nil {
 		return err
 	}
 	if c.r.Body == nil || c.r.Body == http.NoBody {
 		return nil
 	}
-	limit := s.opt.Limits.Body
-	if c.route.large {
-		limit = s.opt.Limits.LargeBody
-	}
 	if err := c.control.SetReadDeadline(time.Now().Add(s.opt.Limits.Read)); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	whole := c.r.Body
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, whole, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
+		// Many send all of it before they read the answer. One that is cut off learns nothing,
+		// so some more is taken, and thrown away.
+		_, _ = io.CopyN(io.Discard, whole, s.opt.Limits.LargeBody) // however it ends
 		return &refusal{code: codeTooLarge, reason: fmt.Sprintf("the body is larger than %d bytes", limit), next: "send less at once"}
-	case err != nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &refusal{code: codeTooLarge, reason: "the body did not come whole within " + s.opt.Limits.Read.String()}
+	case err != nil:
+		return wrongBody("", "it did not come whole: "+err.Error())
 	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	return c.control.SetReadDeadline(time.Time{}) // it would end the request while it is worked on

@@ -35,9 +35,12 @@ func TestBadBodies(t *testing.T) {
 		`{"write":["app/x"]` + "\xff}":           "not JSON",
 		`{"write":["app/x"],"wait_seconds":-1}`:  "from 0 to",
 		`{"write":["app/x"],"wait_seconds":1e9}`: "from 0 to",
-		`{"write":["app/x"],"ttl_seconds":0.5}`:  "from 1 to",
-		`{"write":["app/x"],"policy":"whatever"}`: "whatever",
-		`{"write":["app/x"],"holder":"a\u0000b"}`: "holder",
+		`{"write":["app/x"],"wait_seconds":1e300}`:       "from 0 to",
+		`{"write":["app/x"],"wait_seconds":18446744083}`: "from 0 to", // more than a duration can be
+		`{"write":["app/x"],"ttl_seconds":1e300}`:        "from 1 to",
+		`{"write":["app/x"],"ttl_seconds":0.5}`:          "from 1 to",
+		`{"write":["app/x"],"policy":"whatever"}`:        "whatever",
+		`{"write":["app/x"],"holder":"a\u0000b"}`:        "holder",
 	} {
 		s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusBadRequest, "input").has(says)
 	}
@@ -51,6 +54,17 @@ func TestBadBodies(t *testing.T) {
 	s.as(access.Viewer, "GET", "/api/v1/items?status=whatever", nil).want(http.StatusBadRequest, "input")
 	s.as(access.Viewer, "GET", "/api/v1/timeline?from=yesterday", nil).want(http.StatusBadRequest, "input").has("not a time")
 	s.as(access.Viewer, "GET", "/api/v1/board?flow=whatever", nil).want(http.StatusBadRequest, "input")
+	// What an address says is understood, or refused: another flow than the one that is meant
+	// must not run.
+	for _, at := range []string{"/api/v1/run/start?flow=screens", "/api/v1/run/stop?now=true", "/pipeline/analyze/blog/posts?flow=screens", "/api/v1/landings/1/undo?whole=1"} {
+		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input").has("nothing is asked so")
+	}
+	s.as(access.Viewer, "GET", "/state?flow=screens", nil).want(http.StatusBadRequest, "input")
+	// An answer to nothing is none.
+	for at, body := range map[string]string{"/api/v1/decide/undo": `{"refs":[]}`, "/api/v1/decide/items": `{"choices":[]}`} {
+		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("nothing is named")
+		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input")
+	}
 }
 
 // What is not there is 404, what is asked in the wrong way 405.

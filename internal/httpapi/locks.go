@@ -112,24 +112,24 @@ func (s *Server) allowWait(c *call, wait time.Duration) error {
 // request makes the request that is meant. Whoever asks is in the holder's name, so that
 // the record knows.
 func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.Duration, err error) {
-	req = lockkeeper.Request{Holder: c.who.Name, Policy: in.Policy, TTL: seconds(in.TTL)}
-	if in.Holder != "" {
-		req.Holder += "/" + in.Holder
-	}
-	wait = seconds(in.Wait)
 	switch {
 	case in.TTL < 0 || in.TTL > 0 && in.TTL < 1 || in.TTL > 24*60*60:
 		return req, 0, &lockkeeper.InputError{Field: "ttl_seconds", Reason: "it must be from 1 to 86400", Next: "leave it out for the policy's own"}
-	case in.Wait < 0 || wait > longestWait:
+	case in.Wait < 0 || in.Wait > longestWait.Seconds():
 		return req, 0, &lockkeeper.InputError{Field: "wait_seconds", Reason: "it must be from 0 to " + strconv.Itoa(int(longestWait.Seconds())), Next: "ask again when it is over"}
+	}
+	req = lockkeeper.Request{Holder: c.who.Name, Policy: in.Policy, TTL: seconds(in.TTL)}
+	if in.Holder != "" {
+		req.Holder += "/" + in.Holder
 	}
 	if in.Reason != "" {
 		req.Metadata = map[string]string{"reason": in.Reason}
 	}
 	req.Locks, err = in.locks(s.opt.App)
-	return req, wait, err
+	return req, seconds(in.Wait), err
 }
 
+// seconds is a time that is known to be short enough for a duration.
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // grantPage is a page of grants and waiting requests.

@@ -18,14 +18,18 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var loginPage = template.Must(template.ParseFS(assets, "assets/login.html"))
+// loginPage is parsed when it is first shown: every command of the program starts with
+// this package in it, and a hook has milliseconds.
+var loginPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(assets, "assets/login.html"))
+})
 
 // showLogin is the page that people log in on.
 func showLogin(_ *Server, c *call) error { return writeLogin(c, http.StatusOK, "") }
 
 func writeLogin(c *call, status int, wrong string) error {
 	var page bytes.Buffer
-	if err := loginPage.Execute(&page, struct{ Wrong string }{wrong}); err != nil {
+	if err := loginPage().Execute(&page, struct{ Wrong string }{wrong}); err != nil {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -47,12 +51,9 @@ func loginAsset(_ *Server, c *call) error {
 	return nil
 }
 
-// logIn exchanges a ticket, or a token, for a session.
+// logIn exchanges a ticket, or a token, for a session. What is right logs in however many
+// attempts were wrong before: many people have one address, and nobody may lock out another.
 func logIn(s *Server, c *call) error {
-	if wait := s.logins.take(addressOf(c.r), s.opt.Now()); wait > 0 {
-		c.w.Header().Set("Retry-After", fmt.Sprint(int(math.Ceil(wait.Seconds()))))
-		return writeLogin(c, http.StatusTooManyRequests, fmt.Sprintf("Too many attempts. Try again in %s.", wait.Round(time.Second)))
-	}
 	secret := c.r.PostFormValue("secret")
 	who, known, err := s.book.ByToken(secret)
 	if err == nil && !known {
@@ -62,10 +63,13 @@ func logIn(s *Server, c *call) error {
 	case err != nil:
 		return err
 	case !known:
+		if wait := s.logins.take(addressOf(c.r), s.opt.Now()); wait > 0 {
+			c.w.Header().Set("Retry-After", fmt.Sprint(int(math.Ceil(wait.Seconds()))))
+			return writeLogin(c, http.StatusTooManyRequests, fmt.Sprintf("That is not right either, and was too many attempts. Try again in %s.", wait.Round(time.Second)))
+		}
 		s.opt.Log.Warn("a login failed", "from", addressOf(c.r))
 		return writeLogin(c, http.StatusUnauthorized, "That logs nobody in: it was used already, is older than "+minutes(access.TicketLife)+", or never was right.")
 	}
-	s.logins.giveBack(addressOf(c.r))
 	until := s.opt.Now().Add(s.opt.Session)
 	http.SetCookie(c.w, s.cookie(s.sessions.Make(who, until), until))
 	http.Redirect(c.w, c.r, "/", http.StatusSeeOther)
@@ -104,8 +108,8 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// attempts bounds how often somebody may try to log in: secrets cannot be guessed, so this
-// is about the noise.
+// attempts bounds how often somebody may be wrong: secrets cannot be guessed, so this is
+// about the noise.
 type attempts struct {
 	burst int           // at once
 	every time.Duration // one more
@@ -146,13 +150,4 @@ func (a *attempts) take(from string, now time.Time) time.Duration {
 	}
 	a.left[from] = c
 	return max(0, wait)
-}
-
-// giveBack is for an attempt that was right.
-func (a *attempts) giveBack(from string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.left[from]
-	c.n = min(float64(a.burst), c.n+1)
-	a.left[from] = c
 }

@@ -143,6 +143,9 @@ func TestTLS(t *testing.T) {
 	if got.ProtoMajor != 2 || got.StatusCode != ok {
 		t.Errorf("%s %s", got.Proto, got.Status)
 	}
+	// Without TLS nobody knows who made a page, whatever its name.
+	s.send("POST", "/api/v1/run/stop", nil, session, header("Origin", strings.Replace(s.server.Address(), "https:", "http:", 1))).want(http.StatusForbidden, codeOrigin)
+	s.send("POST", "/api/v1/run/stop", nil, session, header("Origin", s.server.Address())).want(http.StatusConflict)
 	l := s.listen()
 	<-l.events
 	s.note(1)

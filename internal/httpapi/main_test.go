@@ -4,56 +4,30 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
-	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dashboard"
-	"lockkeeper/internal/dossier"
-	"lockkeeper/internal/flow"
-	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/view"
 	"lockkeeper/lock"
 )
 
-// TestMain makes the test's own program what a run starts: a sandbox, and in it, under
-// its name, the scripted agent.
-func TestMain(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
-	}
-	if filepath.Base(os.Args[0]) == scripted.Program {
-		os.Exit(scripted.Main())
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { apptest.Main(m) }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = apptest.Must
 
 // scene is the sample application with its locks in an SQLite file, a server on loopback,
 // and a token of each role.
 type scene struct {
 	t      testing.TB
-	dir    string
 	env    []string
 	app    *app.App
 	look   *view.Look
@@ -68,30 +42,13 @@ type scene struct {
 // newScene opens the application and serves it, with options as they are changed.
 func newScene(t testing.TB, change ...func(*Options)) *scene {
 	t.Helper()
-	const goRace = "atexit_sleep_ms=0" // under the race detector each program lingers for a second at its end
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	root, beside := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
-	script, err := sample.Script(0)
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
-	agent, said := filepath.Join(beside, scripted.Program), filepath.Join(beside, "script.yaml")
-	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  test_command: %s {path}\n", agent, beside, sample.Test)
-	must(t, os.Mkdir(beside, 0o700), sample.Write(root), os.Symlink(exe, agent), os.WriteFile(said, script, 0o644),
-		os.WriteFile(filepath.Join(root, "lockkeeper.yaml"), settings, 0o644))
-	s := &scene{t: t, dir: dir, tokens: map[access.Role]string{},
-		env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + beside, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH"), scripted.ScriptVariable + "=" + said}}
-	where := app.Settings{Dir: root, Env: s.lookup}
-	_, err = app.Init(t.Context(), where, app.InitOptions{})
-	must(t, err)
-	s.app, err = app.Open(t.Context(), where)
-	must(t, err)
-	t.Cleanup(func() { must(t, s.app.Close()) })
+	p := apptest.Sample(t, apptest.Options{})
+	s := &scene{t: t, tokens: map[access.Role]string{}, env: p.Env, app: p.Open(t)}
 	s.book = access.Open(s.app.AccessDir())
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {
-		s.tokens[role], err = s.book.Add(t.Context(), "the-"+string(role), role)
+		token, err := s.book.Add(t.Context(), "the-"+string(role), role)
 		must(t, err)
+		s.tokens[role] = token
 	}
 	s.look = view.New(s.app)
 	s.runs = acts.NewRuns(s.app, s.env, nil)
@@ -107,15 +64,6 @@ func newScene(t testing.TB, change ...func(*Options)) *scene {
 	s.serve()
 	t.Cleanup(func() { must(t, s.server.Close()) })
 	return s
-}
-
-func (s *scene) lookup(name string) (string, bool) {
-	for _, entry := range s.env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
 }
 
 func (s *scene) serve() {
@@ -276,30 +224,13 @@ func (s *scene) taken(role access.Role, paths ...string) given {
 // audited takes a unit of the flow of controllers to where its items are to be decided.
 func (s *scene) audited(unit string, words ...string) {
 	s.t.Helper()
-	ctx := s.t.Context()
-	b, _, _, err := s.app.Book(flow.Controllers().Name)
-	must(s.t, err)
-	var e flow.Extract
-	syn := flow.Synthesis{Dropped: []flow.Dropped{}}
-	for i, w := range words {
-		e.Items = append(e.Items, flow.Possible{Description: w})
-		syn.Items = append(syn.Items, flow.Ready{ID: fmt.Sprintf("i%d", i+1), Description: w, Impact: flow.High, Effort: flow.Low, Rationale: "because"})
-	}
-	must(s.t, b.PutAnalysis(ctx, unit, flow.Analysis{Purpose: unit, Behaviour: "it is there", Files: []string{}, Topics: []flow.Topic{}}, nil),
-		b.PutExtract(ctx, unit, e, nil), b.PutSynthesis(ctx, unit, syn, nil), b.Audit(ctx, unit))
+	apptest.Audited(s.t, apptest.Book(s.t, s.app), unit, words...)
 }
 
 // planned takes a unit with two items to a plan of two batches that nobody has approved.
 func (s *scene) planned(unit string, targets ...string) {
 	s.t.Helper()
-	b, _, _, err := s.app.Book(flow.Controllers().Name)
-	must(s.t, err)
-	s.audited(unit, "Mend "+unit, "Polish "+unit)
-	must(s.t, b.Decide(s.t.Context(), unit, "ann", dossier.Choice{Item: "i1", Decision: flow.Todo}, dossier.Choice{Item: "i2", Decision: flow.Todo}),
-		b.PutPlan(s.t.Context(), unit, []flow.Batch{
-			{ID: "b1", Title: "Mend it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low},
-			{ID: "b2", Title: "Polish it", Items: []string{"i2"}, WriteTargets: targets, Effort: flow.Low},
-		}, nil))
+	apptest.Planned(s.t, apptest.Book(s.t, s.app), unit, targets...)
 }
 
 // pruneTo cuts the log to so many events.

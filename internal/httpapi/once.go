@@ -151,7 +151,8 @@ func (o *once) drop(a *answered) {
 }
 
 // run does what is asked, and keeps the answer. One that says that the server failed, or
-// that nobody waits for any more, is not kept: asking again may go better.
+// that nothing was done because nobody waits for it any more, is not kept: asking again may
+// go better.
 func (o *once) run(s *Server, c *call, a *answered) error {
 	said := &recorded{header: http.Header{}}
 	outer := c.w
@@ -166,7 +167,8 @@ func (o *once) run(s *Server, c *call, a *answered) error {
 		}
 		fail(said, c.r, err)
 	}
-	keep = said.status < http.StatusInternalServerError && c.r.Context().Err() == nil && said.body.Len() <= onceLargest
+	ended := said.status < http.StatusBadRequest || said.status < http.StatusInternalServerError && c.r.Context().Err() == nil
+	keep = ended && said.body.Len() <= onceLargest
 	c.w = outer
 	said.replay(outer)
 	return nil

@@ -159,6 +159,10 @@ func fail(w http.ResponseWriter, r *http.Request, err error) int {
 			w.Header().Set("HX-Redirect", "/login")
 		}
 	}
+	if isLFS(r) {
+		failLFS(w, status, err)
+		return status
+	}
 	writeJSON(w, status, map[string]any{"error": facts})
 	return status
 }

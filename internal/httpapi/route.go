@@ -22,6 +22,7 @@ type route struct {
 	media   string       // of the answer; empty: JSON
 	room    roomName
 	large   bool // its body may be large
+	whole   bool // what is begun goes on to its end, also when whoever asked is gone
 
 	serve func(*Server, *call) error
 }
@@ -77,7 +78,7 @@ func ask[Query, Out any](pattern string, need access.Need, summary string, answe
 
 // act is a route that changes something. Its body is In.
 func act[In, Out any](pattern string, need access.Need, summary string, answer func(*Server, *call, In) (Out, error)) route {
-	return route{method: http.MethodPost, pattern: pattern, summary: summary, need: need, in: typeOf[In](), out: typeOf[Out](),
+	return route{method: http.MethodPost, pattern: pattern, summary: summary, need: need, in: typeOf[In](), out: typeOf[Out](), whole: true,
 		serve: func(s *Server, c *call) error {
 			in, err := decodeBody[In](c.r)
 			if err != nil {

@@ -47,6 +47,7 @@ func pageRoutes() (list []route) {
 			s.opt.Dashboard.ServeHTTP(c.w, c.r)
 			return nil
 		})
+		rt.whole = page.Method == http.MethodPost
 		if page.Open {
 			rt = rt.opened()
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +26,8 @@ type Options struct {
 	Look      *view.Look
 	Runs      *acts.Runs
 	Dashboard http.Handler // nil: there is none
+	MCP       http.Handler // the Model Context Protocol; nil: it is not served
+	LFS       http.Handler // an lfs.API; nil: there is none
 
 	Listen         string        // an address with its port; default 127.0.0.1:0
 	Certificate    string        // a file, with Key: TLS
@@ -44,15 +47,16 @@ type Options struct {
 
 // Limits bound what a server takes on. The zero value of each means its default.
 type Limits struct {
-	Connections int   // 4,096
-	Streams     int   // of events, at once; 2,000
-	Requests    int   // at once, besides; 128
-	Waits       int   // requests that wait for locks, at once; 256
-	Large       int   // requests with large bodies, at once; 8
-	Strangers   int   // requests to what is open to all, at once; 32
-	Body        int64 // bytes; 1 MiB
-	LargeBody   int64 // bytes; 8 MiB
-	Header      int   // bytes; 16 KiB
+	Connections  int   // 4,096
+	Streams      int   // of events, at once; 2,000
+	Requests     int   // at once, besides; 128
+	Waits        int   // requests that wait for locks, at once; 256
+	Large        int   // requests with large bodies, at once; 8
+	Strangers    int   // requests to what is open to all, at once; 32
+	Body         int64 // bytes; 1 MiB
+	LargeBody    int64 // bytes; 8 MiB
+	StrangerBody int64 // bytes, of requests to what is open to all; 4 KiB
+	Header       int   // bytes; 16 KiB
 
 	Read        time.Duration // of a body; 30 s
 	Write       time.Duration // of an answer; 60 s
@@ -65,38 +69,27 @@ type Limits struct {
 }
 
 func (l *Limits) fill() {
-	or := func(n *int, usual int) {
-		if *n == 0 {
-			*n = usual
-		}
-	}
-	or64 := func(n *int64, usual int64) {
-		if *n == 0 {
-			*n = usual
-		}
-	}
-	last := func(d *time.Duration, usual time.Duration) {
-		if *d == 0 {
-			*d = usual
-		}
-	}
-	or(&l.Connections, 4_096)
-	or(&l.Streams, 2_000)
-	or(&l.Requests, 128)
-	or(&l.Waits, 256)
-	or(&l.Large, 8)
-	or(&l.Strangers, 32)
-	or64(&l.Body, 1<<20)
-	or64(&l.LargeBody, 8<<20)
-	or(&l.Header, 16<<10)
-	last(&l.Read, 30*time.Second)
-	last(&l.Write, time.Minute)
-	last(&l.Idle, time.Minute)
-	last(&l.Heartbeat, 15*time.Second)
-	last(&l.StreamWrite, 10*time.Second)
-	or(&l.LoginBurst, 10)
-	last(&l.LoginEvery, 6*time.Second)
+	fill(&l.Connections, 4_096)
+	fill(&l.Streams, 2_000)
+	fill(&l.Requests, 128)
+	fill(&l.Waits, 256)
+	fill(&l.Large, 8)
+	fill(&l.Strangers, 32)
+	fill(&l.Body, 1<<20)
+	fill(&l.LargeBody, 8<<20)
+	fill(&l.StrangerBody, 4<<10)
+	fill(&l.Header, 16<<10)
+	fill(&l.Read, 30*time.Second)
+	fill(&l.Write, time.Minute)
+	fill(&l.Idle, time.Minute)
+	fill(&l.Heartbeat, 15*time.Second)
+	fill(&l.StreamWrite, 10*time.Second)
+	fill(&l.LoginBurst, 10)
+	fill(&l.LoginEvery, 6*time.Second)
 }
+
+// fill gives what is not said its default.
+func fill[T comparable](value *T, usual T) { *value = cmp.Or(*value, usual) }
 
 // Server is the running server of a codebase.
 type Server struct {
@@ -119,6 +112,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	address  string
+	running  context.Context // has ended when nothing is to be under way any more
 	leaving  context.Context // has ended when nobody is to wait for anything any more
 	leave    context.CancelFunc
 	stop     context.CancelFunc
@@ -164,20 +158,12 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 
 func (o *Options) fill() {
 	o.Limits.fill()
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
-	if o.Session == 0 {
-		o.Session = 7 * 24 * time.Hour
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	fill(&o.Listen, "127.0.0.1:0")
+	fill(&o.Session, 7*24*time.Hour)
+	fill(&o.Log, slog.New(slog.DiscardHandler))
+	fill(&o.Name, filepath.Base(o.App.Root.Dir()))
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Name == "" {
-		o.Name = filepath.Base(o.App.Root.Dir())
 	}
 }
 
@@ -194,6 +180,7 @@ func (s *Server) lay() (err error) {
 	if s.opt.Dashboard != nil {
 		s.table = append(s.table, pageRoutes()...)
 	}
+	s.table = append(s.table, mountedRoutes(&s.opt)...)
 	for i := range s.table {
 		s.add(&s.table[i])
 	}
@@ -213,7 +200,7 @@ func (s *Server) announce(ctx context.Context) error {
 // start begins to answer.
 func (s *Server) start(ctx context.Context) {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
+	s.running, s.stop = base, stop
 	s.leaving, s.leave = context.WithCancel(base)
 	l := s.opt.Limits
 	s.http = &http.Server{

@@ -98,12 +98,12 @@ type client struct {
 // more sends the next events, or a sign of life where there are none for a while.
 func (l *client) more() error {
 	if time.Since(l.checked) >= l.s.opt.Limits.Heartbeat {
-		if _, still, err := l.s.book.Still(l.c.who); err != nil || !still {
-			return errStranger // they were removed meanwhile
+		if _, _, still, err := l.s.whoIs(l.c.r); err != nil || !still {
+			return errStranger // they were removed meanwhile, or their session is over
 		}
 		l.checked = time.Now()
 	}
-	ctx, cancel := context.WithTimeout(l.c.r.Context(), l.s.opt.Limits.Heartbeat)
+	ctx, cancel := context.WithDeadline(l.c.r.Context(), l.checked.Add(l.s.opt.Limits.Heartbeat)) // when it is looked at again
 	defer cancel()
 	events, err := l.s.feed.Next(ctx, l.after)
 	switch {

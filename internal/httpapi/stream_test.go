@@ -242,6 +242,43 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	s.as(access.Viewer, "HEAD", "/events", nil).want(ok)
 }
 
+// Whether somebody may still listen is looked at in time, also where events keep coming
+// just before that; and a stream ends with the session that it was opened with.
+func TestNobodyListensForLong(t *testing.T) {
+	const beat = 2 * time.Second
+	var ahead atomic.Int64
+	s := newScene(t, func(o *Options) {
+		o.Limits = Limits{Heartbeat: beat}
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	session := s.login(s.member("ann", access.Admin))
+	followed := s.listen(session, func(r *http.Request) { r.Header.Del("Authorization") })
+	token, err := s.book.Add(t.Context(), "guest", access.Viewer)
+	must(t, err)
+	l := s.listen(header("Authorization", "Bearer "+token))
+	<-l.events
+	must(t, s.book.Dismiss("guest"))
+	removed := time.Now()
+	var heard []time.Time
+	again := time.NewTicker(beat * 3 / 5)
+	defer again.Stop()
+	for open := true; open; {
+		select {
+		case <-again.C:
+			s.note(1)
+		case ev, more := <-l.events:
+			if open = more; ev.kind != "" {
+				heard = append(heard, time.Now())
+			}
+		}
+	}
+	if last := heard[len(heard)-1].Sub(removed); last > beat*11/10 {
+		t.Errorf("they heard of something %s after they were removed", last)
+	}
+	ahead.Store(int64(8 * 24 * time.Hour))
+	followed.ended()
+}
+
 // A thousand clients that read nothing cost little memory, keep nobody waiting, and are
 // gone after a while.
 func TestSlowClients(t *testing.T) {

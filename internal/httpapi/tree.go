@@ -192,8 +192,7 @@ func dropRescued(s *Server, c *call, in struct {
 	Confirm string `json:"confirm"`
 }) (dropped, error) {
 	id := c.r.PathValue("id")
-	shelf := s.opt.App.Shelf()
-	e, err := shelf.Get(id)
+	_, err := s.opt.App.Shelf().Get(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return dropped{}, &refusal{code: codeNotFound, reason: "nothing is kept under the id " + id, next: "GET " + api + "/rescue lists what is"}
@@ -202,7 +201,8 @@ func dropRescued(s *Server, c *call, in struct {
 	case in.Confirm != id:
 		return dropped{}, &lockkeeper.InputError{Field: "confirm", Reason: "nothing brings it back", Next: "send its id as confirm"}
 	}
-	return dropped{e}, shelf.Drop(id)
+	e, err := acts.DropRescued(c.r.Context(), s.opt.App, id, c.who.Actor())
+	return dropped{e}, err
 }
 
 // landedAgain is something that was kept, and has landed; no landing: it was so already.

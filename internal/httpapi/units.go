@@ -42,9 +42,11 @@ func unitRoutes() []route {
 			return d.Include(c.r.Context(), unit, in.Screen)
 		}),
 		unitAct("redo", "Have a phase of a unit, or of one of its batches, done anew, with all behind it.", func(d *acts.Desk, c *call, unit string, in struct {
-			Phase string `json:"phase"`
-			Batch string `json:"batch,omitempty"`
+			Phase string    `json:"phase"`
+			Batch string    `json:"batch,omitempty"`
+			Seen  acts.Seen `json:"seen,omitempty"`
 		}) (acts.Verdict, error) {
+			d = d.Seeing(in.Seen)
 			if in.Batch != "" {
 				return d.RedoBatch(c.r.Context(), unit, in.Batch, in.Phase)
 			}

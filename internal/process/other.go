@@ -103,3 +103,6 @@ func Holder() (string, error) {
 	}
 	return Callsign(fmt.Sprintf("%s parent %d", self.Host, os.Getppid())), nil
 }
+
+// Anchor is the parent process.
+func Anchor([]string) (lockkeeper.Process, error) { return Identify(os.Getppid()) }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/filelock"
 )
 
 // change runs do in the folder while nobody else changes anything in the sidecar
@@ -65,24 +67,14 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 			<-s.turn
 			return nil, err
 		}
-		taken := make(chan error)
-		go func() {
-			err := flock(f, unix.LOCK_EX)
-			select {
-			case taken <- err:
-			case <-ctx.Done():
-				// Waiting in the kernel cannot be called off. The turn is given on
-				// only now, so that a Store has one such wait at most.
-				s.unlock(f)
-			}
-		}()
-		select {
-		case err = <-taken:
-		case <-ctx.Done():
-			return nil, waited()
-		}
-		if err != nil {
+		// Whoever is called off gives the turn on only when the wait in the kernel is over,
+		// so that a Store has one such wait at most.
+		taken, err := filelock.Await(ctx, f, func() { s.unlock(f) })
+		switch {
+		case err != nil:
 			return nil, errors.Join(fmt.Errorf("lock %s: %w; next: name a directory on a local disk", f.Name(), err), s.unlock(f))
+		case !taken:
+			return nil, waited()
 		}
 		now, err := os.Lstat(f.Name())
 		if err == nil {
@@ -102,10 +94,9 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// unlock lets the next one change things. The lock is given back before the file is
-// closed: a child that is just being started has a copy of it for a moment.
+// unlock lets the next one change things.
 func (s *Store) unlock(f *os.File) error {
-	err := errors.Join(flock(f, unix.LOCK_UN), f.Close())
+	err := errors.Join(filelock.Unlock(f), f.Close())
 	<-s.turn
 	return err
 }
@@ -120,13 +111,4 @@ func (s *Store) openLock() (*os.File, error) {
 		err = &MalformedError{Path: lockFile, Reason: linkReason, Next: "remove it"}
 	}
 	return f, err
-}
-
-// flock retries when a signal interrupts it.
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

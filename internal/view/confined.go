@@ -2,11 +2,14 @@ package view
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"time"
 
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/repo"
 	"lockkeeper/internal/sandbox"
 )
 
@@ -53,34 +56,46 @@ func (l *Look) probe(ctx context.Context) Enforcement {
 	if err != nil && e.Missing == "" {
 		e.Missing = err.Error()
 	}
-	e.Ways = []Way{agentWay(level), gateWay(l.app), commitWay(ctx, l.app),
-		{Name: "editors and shells of people", Level: Advisory, Fact: "a landing that meets their edit keeps it, and does not write over it"}}
+	e.Ways = []Way{agentWay(level, err), gateWay(l.app), commitWay(ctx, l.app),
+		{Writer: "people", Name: "editors and shells of people", Level: Advisory, Fact: "a landing that meets their edit keeps it, and does not write over it",
+			Next: "hold what you edit: lockkeeper lock exec --write PATH -- $EDITOR PATH"}}
+	e.Ways = append(e.Ways, l.hostWays(ctx)...)
 	return e
 }
 
-func agentWay(level sandbox.Level) Way {
-	w := Way{Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies, and nothing keeps them there: " + level.Missing}
-	if level.HoldsWrites() {
-		w.Level, w.Fact = Enforced, "they work in copies, and "+level.String()+" keeps them there"
+func agentWay(level sandbox.Level, unmet error) Way {
+	w := Way{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies, and nothing keeps them there: " + level.Missing,
+		Next: "set agent.sandbox: prefer in " + config.FileName + ", on Linux 6.2 or later with Landlock, or where user namespaces are permitted"}
+	switch {
+	case unmet != nil:
+		w.Broken, w.Fact = true, "they do not start: "+unmet.Error()
+	case level.HoldsWrites():
+		w.Level, w.Fact, w.Next = Enforced, "they work in copies, and "+level.String()+" keeps them there", ""
 	}
 	return w
 }
 
 func gateWay(a *app.App) Way {
-	w := Way{Name: "writes through the gate", Level: Enforced, Fact: "only what a live grant covers lands"}
+	w := Way{Writer: "everybody", Name: "writes through the gate", Level: Enforced, Fact: "only what a live grant covers lands"}
 	if a.Config.Run.Locking != "on" || a.Config.Gate.Grant == "optional" {
 		w.Level, w.Fact = Advisory, "the legacy mode: a write without a grant is held against the allowed paths alone"
+		w.Next = "set run.locking: on and gate.grant: required in " + config.FileName
 	}
 	return w
 }
 
 func commitWay(ctx context.Context, a *app.App) Way {
-	w := Way{Name: "commits of git", Level: Advisory, Fact: "no hook asks whether changes are covered"}
+	w := Way{Writer: "everybody", Name: "commits of git", Level: Advisory, Fact: "no hook asks whether changes are covered", Next: "lockkeeper init --git-hook"}
+	var none *repo.NoneError
+	if _, err := repo.Open(ctx, a.Root.Dir(), os.Environ()); errors.As(err, &none) {
+		w.Fact, w.Next = "there are none: this is no git repository", ""
+		return w
+	}
 	switch there, err := app.HasHook(ctx, app.NewGit(a.Root.Dir(), a.Root.Dir(), os.Environ())); {
 	case err != nil:
 		w.Fact, _, _ = strings.Cut(err.Error(), "; next:")
 	case there:
-		w.Level, w.Fact = Detected, "a hook refuses changes that no lock covers"
+		w.Level, w.Fact, w.Next = Detected, "a hook refuses changes that no lock covers", ""
 	}
 	return w
 }

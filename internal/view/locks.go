@@ -100,5 +100,6 @@ type Resource struct {
 	Since    time.Time `json:"since"`
 	Minutes  int       `json:"age_minutes"`
 	Stale    bool      `json:"stale"`
+	State    string    `json:"state,omitempty"` // of a claim: working, idle (still open) or gone
 	GrantID  string    `json:"grant_id"`
 }

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/author"
 	"lockkeeper/lock"
 )
 
@@ -44,7 +45,7 @@ func (l *Look) locks(ctx context.Context) (*Locks, error) {
 	v.Moment = s.Moment
 	for _, e := range entries {
 		if isResource(e) {
-			v.Resources = append(v.Resources, resourcesOf(e, known, s.Moment)...)
+			v.Resources = append(v.Resources, l.resourcesOf(e, known, s.Moment)...)
 		}
 		switch {
 		case e.State == waitingState:
@@ -131,15 +132,23 @@ func (s *scene) queuedWaits() []QueuedWait {
 
 // isResource reports whether an entry is about named resources, and not about files.
 func isResource(e lock.Entry) bool {
-	return e.Policy == "author" || slices.ContainsFunc(e.Targets, func(t lockkeeper.Lock) bool { return !isFile(t) })
+	return e.Policy == "author" || author.Names(e.Metadata) != nil || slices.ContainsFunc(e.Targets, func(t lockkeeper.Lock) bool { return !isFile(t) })
 }
 
 func isFile(l lockkeeper.Lock) bool { return l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir }
 
-// resourcesOf are the named resources of an entry.
-func resourcesOf(e lock.Entry, known names, now Moment) (list []Resource) {
+// resourcesOf are the named resources of an entry: of a claim by the names it was made
+// with.
+func (l *Look) resourcesOf(e lock.Entry, known names, now Moment) (list []Resource) {
 	if e.State == waitingState {
 		return nil
+	}
+	if claim := author.StandingOf(l.app, e, now.At); claim.IsClaim {
+		for _, name := range claim.Resources {
+			list = append(list, Resource{Resource: name, Instance: claim.Instance, Mode: claim.Mode.String(), Since: claim.Since,
+				Minutes: claim.Minutes, Stale: claim.Stale, State: string(claim.State), GrantID: e.ID})
+		}
+		return list
 	}
 	for _, t := range e.Targets {
 		if isFile(t) && e.Policy != "author" {

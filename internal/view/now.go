@@ -139,7 +139,10 @@ type Enforcement struct {
 
 // Way is a way to write, and what is done about it.
 type Way struct {
-	Name  string `json:"name"`
-	Level string `json:"level"` // enforced, detected or advisory
-	Fact  string `json:"fact"`
+	Writer string `json:"writer"` // who writes so
+	Name   string `json:"name"`
+	Level  string `json:"level"` // enforced, detected or advisory
+	Fact   string `json:"fact"`
+	Next   string `json:"next,omitempty"` // how it gets better
+	Broken bool   `json:"broken"`         // it is meant to be enforced, and is not as it should be
 }

@@ -17,7 +17,7 @@ import (
 // A run that stops for people shows what it waits for, with all there is to decide on.
 // shows: PL-19 PL-94
 func TestARunThatWaits(t *testing.T) {
-	s := sampleScene(t, checks)
+	s := sampleScene(t)
 	s.run("controllers", "")
 	s.whole()
 	ctx := t.Context()
@@ -55,7 +55,7 @@ func TestARunThatWaits(t *testing.T) {
 // A whole run, with a refused write and landings that are undone.
 // shows: PL-94 SW-75 SW-84
 func TestAWholeRun(t *testing.T) {
-	s := sampleScene(t, checks)
+	s := sampleScene(t)
 	out := s.run("controllers", "impact>=medium,topics=reject")
 	s.whole()
 	ctx := t.Context()

@@ -2,69 +2,33 @@ package view_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"lockkeeper"
-	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/pipeline"
 	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/view"
 	"lockkeeper/sched"
 )
 
-// agentArgument makes the test's own program the scripted agent.
-const agentArgument = "scripted-agent"
+func TestMain(m *testing.M) { apptest.Main(m) }
 
-func TestMain(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
-	}
-	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		os.Exit(actAsAgent())
-	}
-	goleak.VerifyTestMain(m)
-}
-
-func actAsAgent() int {
-	dir, err := os.Getwd()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	return scripted.Run(ctx, scripted.Process{Args: os.Args[2:], Script: os.Getenv(scripted.ScriptVariable), Dir: dir,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
-}
-
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = apptest.Must
 
 // scene is an open codebase on a real SQLite file, and somebody who looks at it.
 type scene struct {
-	t      testing.TB
-	dir    string // beside the codebase
-	root   string
-	script string
-	app    *app.App
-	look   *view.Look
+	t    testing.TB
+	root string
+	env  []string
+	app  *app.App
+	look *view.Look
 }
 
 // ada is the person of these tests.
@@ -73,50 +37,20 @@ var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 // newScene makes an empty codebase, lockable, with a configuration.
 func newScene(t testing.TB, config string) *scene {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	s := &scene{t: t, dir: dir, root: filepath.Join(dir, "blog"), script: filepath.Join(dir, "script", "script.yaml")}
-	must(t, os.MkdirAll(s.root, 0o755), os.MkdirAll(filepath.Dir(s.script), 0o700), os.WriteFile(filepath.Join(s.root, "lockkeeper.yaml"), []byte(config), 0o644))
-	s.open()
-	return s
+	return sceneAt(t, apptest.Empty(t, config))
 }
 
-// sampleScene is the sample application, with scripted agents that change it.
-func sampleScene(t testing.TB, config string) *scene {
+// sampleScene is the sample application, with scripted agents that change it and its own
+// checks.
+func sampleScene(t testing.TB) *scene {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	s := &scene{t: t, dir: dir, root: filepath.Join(dir, "blog"), script: filepath.Join(dir, "script", "script.yaml")}
-	must(t, sample.Write(s.root), os.MkdirAll(filepath.Dir(s.script), 0o700))
-	script, err := sample.Script(0)
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
-	config = fmt.Sprintf("agent: {name: claude, command: [%q, %s], caches: [%q]}\ngate: {allowed_write_paths: [app, test, config]}\nmax_test_concurrency: 4\n", exe, agentArgument, filepath.Dir(s.script)) + config
-	must(t, os.WriteFile(s.script, script, 0o600), os.WriteFile(filepath.Join(s.root, "lockkeeper.yaml"), []byte(config), 0o644))
-	s.open()
-	return s
+	return sceneAt(t, apptest.Sample(t, apptest.Options{Run: "  ci: [" + sample.CI + "]\n"}))
 }
 
-// checks has batches tested with the application's own checks.
-const checks = "run: {test_command: 'sh bin/check {path}', ci: [sh bin/ci]}\n"
-
-func (s *scene) env(name string) (string, bool) {
-	if name == "XDG_STATE_HOME" {
-		return filepath.Join(s.dir, "state"), true
-	}
-	return "", false
-}
-
-func (s *scene) open() {
-	s.t.Helper()
-	settings := app.Settings{Dir: s.root, Env: s.env}
-	_, err := app.Init(s.t.Context(), settings, app.InitOptions{})
-	must(s.t, err)
-	s.app, err = app.Open(s.t.Context(), settings)
-	must(s.t, err)
-	s.look = view.New(s.app)
-	s.t.Cleanup(func() { must(s.t, s.app.Close()) })
+func sceneAt(t testing.TB, p *apptest.Place) *scene {
+	t.Helper()
+	a := p.Open(t)
+	return &scene{t: t, root: p.Root, env: p.Env, app: a, look: view.New(a)}
 }
 
 // run conducts a flow until it stands still, with a policy in the place of people; none:
@@ -130,7 +64,7 @@ func (s *scene) run(flowName, policy string) *pipeline.Outcome {
 		plan = filepath.Join(s.root, sample.Tasks)
 	}
 	p, err := s.app.Pipeline(ctx, app.FlowOptions{Flow: flowName, Plan: plan, By: ada,
-		Env: append(os.Environ(), scripted.ScriptVariable+"="+s.script, "GORACE=atexit_sleep_ms=0"),
+		Env: s.env,
 		Tell: func(n pipeline.News) {
 			if testing.Verbose() {
 				fmt.Printf("  %s %-8s %s/%s %s %s\n", n.At.Format("05.000"), n.Kind, n.Unit, n.Batch, n.Phase, n.Text)

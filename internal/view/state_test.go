@@ -14,6 +14,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/process"
@@ -65,16 +66,8 @@ func (s *scene) analysed(name string, topics ...string) *dossier.Book {
 // audited brings a controller to where people decide on items.
 func (s *scene) audited(name string, items ...string) *dossier.Book {
 	s.t.Helper()
-	ctx := s.t.Context()
 	book := s.analysed(name)
-	var e flow.Extract
-	ready := flow.Synthesis{Dropped: []flow.Dropped{}}
-	for i, what := range items {
-		id := fmt.Sprint("i", i+1)
-		e.Items = append(e.Items, flow.Possible{ID: id, Description: what})
-		ready.Items = append(ready.Items, flow.Ready{ID: id, Description: what, Impact: flow.High, Effort: flow.Low, Rationale: "it is better"})
-	}
-	must(s.t, book.PutExtract(ctx, name, e, nil), book.PutSynthesis(ctx, name, ready, nil), book.Audit(ctx, name))
+	apptest.Synthesized(s.t, book, name, items...)
 	return book
 }
 

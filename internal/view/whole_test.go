@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,12 @@ func TestNothingEverHappened(t *testing.T) {
 	if n.Run.State != view.RunNone || n.Run.Next != "lockkeeper run --flow controllers" && n.Run.Next != "lockkeeper run" || n.Needs.Total != 0 || len(n.Stuck) != 0 {
 		t.Errorf("now is %+v", n)
 	}
+	nodes, err := s.look.Nodes(t.Context())
+	must(t, err)
+	commits := slices.IndexFunc(nodes.Enforcement.Ways, func(w view.Way) bool { return w.Name == "commits of git" })
+	if fact := nodes.Enforcement.Ways[commits].Fact; fact != "there are none: this is no git repository" {
+		t.Errorf("of commits it says: %s", fact)
+	}
 	for what, err := range map[string]error{
 		"item":    last(s.look.Item(t.Context(), "j1")),
 		"log":     last(s.look.ItemLog(t.Context(), "j1", 0)),
@@ -147,7 +154,7 @@ func TestLegacyModeKnowsNoQueue(t *testing.T) {
 func TestOtherFlows(t *testing.T) {
 	for _, name := range []string{"screens", "tasks"} {
 		t.Run(name, func(t *testing.T) {
-			s := sampleScene(t, checks)
+			s := sampleScene(t)
 			out := s.run(name, "all")
 			s.whole()
 			b, err := s.look.Board(t.Context(), name)

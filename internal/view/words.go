@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -89,7 +88,7 @@ func stateOf(it *lockkeeper.Item) string {
 // ItemOf is the id of the item that an event is about; empty: it is about none.
 func ItemOf(ev lockkeeper.Event) string {
 	if ev.Kind == lockkeeper.EventQueued {
-		return fmt.Sprint("j", ev.Seq)
+		return sched.ItemID(ev.Seq)
 	}
 	return ev.Data[lock.ItemKey]
 }
@@ -120,7 +119,7 @@ func (n names) add(items ...*lockkeeper.Item) {
 // look finds out what items are called that are not known yet.
 func (n names) look(r lockkeeper.Reader, ids ...string) error {
 	for _, id := range ids {
-		if _, known := n[id]; known || !looksLikeItem(id) {
+		if _, known := n[id]; known || !sched.IsItemID(id) {
 			continue
 		}
 		it, err := r.Item(id)
@@ -131,12 +130,6 @@ func (n names) look(r lockkeeper.Reader, ids ...string) error {
 		n.add(it)
 	}
 	return nil
-}
-
-// looksLikeItem reports whether a name is spelled like the id of an item.
-func looksLikeItem(name string) bool {
-	digits, ok := strings.CutPrefix(name, "j")
-	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // blockedFor is how long an item has been blocked by locks, as far as that is counted.

@@ -6,6 +6,7 @@
 package agents_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -18,5 +19,11 @@ func TestMain(m *testing.M) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := os.RemoveAll(builtDir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }

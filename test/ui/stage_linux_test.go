@@ -4,22 +4,19 @@ package ui_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
-	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/feed"
 	"lockkeeper/internal/httpapi"
-	"lockkeeper/internal/sample"
 	"lockkeeper/internal/view"
 	"lockkeeper/lock"
 )
@@ -37,35 +34,12 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	root, beside := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
-	script, err := sample.Script(0)
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
-	agent, said := filepath.Join(beside, scripted.Program), filepath.Join(beside, "script.yaml")
-	settings := fmt.Appendf(nil, "gate:\n  allowed_write_paths: [app, test, config]\nagent:\n  command: [%q]\n  caches: [%q]\nrun:\n  review: risky\n  test_command: %s {path}\n", agent, beside, sample.Test)
-	must(t, os.Mkdir(beside, 0o700), sample.Write(root), os.Symlink(exe, agent), os.WriteFile(said, script, 0o644),
-		os.WriteFile(filepath.Join(root, "lockkeeper.yaml"), settings, 0o644))
-	env := []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + beside, "PATH=" + os.Getenv("PATH"), scripted.ScriptVariable + "=" + said}
-	where := app.Settings{Dir: root, Env: func(name string) (string, bool) {
-		for _, entry := range env {
-			if value, ok := strings.CutPrefix(entry, name+"="); ok {
-				return value, true
-			}
-		}
-		return "", false
-	}}
-	_, err = app.Init(t.Context(), where, app.InitOptions{})
-	must(t, err)
-	s := &stage{T: t, root: root}
-	s.app, err = app.Open(t.Context(), where)
-	must(t, err)
-	t.Cleanup(func() { must(t, s.app.Close()) })
-	s.runs = acts.NewRuns(s.app, env, nil)
+	p := apptest.Sample(t, apptest.Options{Run: "  review: risky\n"})
+	s := &stage{T: t, root: p.Root, app: p.Open(t)}
+	s.runs = acts.NewRuns(s.app, p.Env, nil)
 	t.Cleanup(func() { must(t, s.runs.Close()) })
 	s.look = view.New(s.app)
+	var err error
 	s.pages, err = dashboard.New(dashboard.Options{App: s.app, Look: s.look, Runs: s.runs, People: access.Open(s.app.AccessDir()), Failed: func(err error) { t.Error(err) }})
 	must(t, err)
 	s.serve("127.0.0.1:0")

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"lockkeeper/internal/hook"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: lockkeeper-hook claude-code|codex|gemini <call.json; see lockkeeper hook --help")
+		os.Exit(hook.Refused) // a hook that was set up wrongly must not let a write through
+	}
+	os.Exit(hook.Main(os.Args[1], hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}))
+}

@@ -1,0 +1,95 @@
+package acts_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/internal/acts"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/dossier"
+	"lockkeeper/internal/flow"
+	"lockkeeper/rescue"
+)
+
+// recorded are the words of what people did, as the log has them.
+func (o *office) recorded() (list []string) {
+	o.t.Helper()
+	events, err := o.app.Locks.Events(o.t.Context(), lockkeeper.EventQuery{Limit: 1_000})
+	must(o.t, err)
+	for _, ev := range events {
+		if ev.Kind == lockkeeper.EventDecided {
+			list = append(list, ev.Actor.Name+": "+ev.Reason)
+		}
+	}
+	return list
+}
+
+// Who starts a run, has it end, and drops what was kept is in the record.
+//
+// shows: GP-25
+func TestWhoDidItIsRecorded(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	r := o.runs(newHearing())
+	begun, err := r.Start(ctx, acts.StartOptions{Only: []string{"blog/posts"}, Wait: true, By: person("ann")})
+	must(t, err, r.Stop(ctx, true, person("bob")))
+	kept, err := o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: other, Holder: "blog/posts/b1", Reason: "coverage: not declared"}, strings.NewReader("kept\n"))
+	must(t, err)
+	if _, err := acts.DropRescued(ctx, o.app, kept.ID, person("cleo")); err != nil {
+		t.Error(err)
+	}
+	if _, err := acts.DropRescued(ctx, o.app, kept.ID, person("cleo")); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("%v", err)
+	}
+	text := strings.Join(o.recorded(), "\n")
+	wantText(t, text, "ann: run "+begun.Run+" of the flow controllers is started, of blog/posts", "bob: the run that ann started", "is to end at once",
+		"cleo: what is kept of "+other+" as "+kept.ID+" is dropped")
+	if strings.Count(text, "cleo") != 1 {
+		t.Errorf("what was not done is recorded:\n%s", text)
+	}
+}
+
+// What is done anew is what the person saw, or they are told what it is now. To add what is
+// there, and to try again what has not failed, changes nothing, however often it is asked.
+//
+// shows: GP-25
+func TestActsOnOldPages(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	o.planned(unit, model)
+	seen := acts.Seen{ref(t, "plan "+unit): o.gate("plan " + unit).Version}
+	_, err := o.desk("bob").MoveItem(ctx, unit, "i2", "b1", nil)
+	must(t, err)
+	var stale *dossier.StaleError
+	v, err := o.desk("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	must(t, err)
+	if len(v.Done) != 0 || !errors.As(v.Err(), &stale) || stale.Now == nil {
+		t.Errorf("%+v: %v", v.Done, v.Err())
+	}
+	seen[ref(t, "plan "+unit)] = o.gate("plan " + unit).Version
+	v, err = o.desk("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	must(t, err, v.Err())
+
+	o.audited("blog/comments", "Mend it")
+	own := flow.Ready{Description: "Polish it"}
+	for i, want := range []lockkeeper.Code{"", lockkeeper.CodeRefused} {
+		v, err := o.desk("ann").AddItem(ctx, "blog/comments", own)
+		must(t, err)
+		if got := lockkeeper.CodeOf(v.Err()); v.Err() != nil && got != want || len(v.Done) != 1-i {
+			t.Errorf("%d: %+v: %v", i, v.Done, v.Err())
+		}
+	}
+	if _, err := o.desk("ann").Retry(ctx, []string{"blog/comments"}, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("%v", err)
+	}
+}
+
+// A phase that cannot start is a refusal like any other, for whoever knows no more of it.
+func TestWrongStatusIsARefusal(t *testing.T) {
+	err := &acts.WrongStatusError{Unit: "blog/posts", Status: "queued", Phase: "plan", Next: "wait"}
+	if f := app.Facts(err); f["act"] != "start the phase plan of blog/posts" || f["reason"] != "it is queued" || f["next"] != "wait" {
+		t.Errorf("%v", f)
+	}
+}

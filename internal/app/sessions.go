@@ -1,0 +1,47 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+)
+
+// SessionsDir is where what this user's interactive sessions remember of this codebase is
+// kept, in the user's own directory.
+func (a *App) SessionsDir() string { return filepath.Join(a.state, "sessions", a.Space) }
+
+// DeferredDir is where patches wait for a lock.
+func (a *App) DeferredDir() string { return a.below(dirName + "/deferred") }
+
+// RootOf finds the codebase that a file belongs to, which need not be there yet; empty
+// when it belongs to none. Of locks that were there and are gone it says so.
+func RootOf(file string, env func(string) (string, bool)) (string, error) {
+	dir := filepath.Dir(file)
+	for {
+		info, err := os.Stat(dir)
+		if err == nil && info.IsDir() {
+			break
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			return "", &lockkeeper.InputError{Field: "path", Value: file, Reason: reasonOf(err), Next: "give a path that you may look at"}
+		}
+		dir = filepath.Dir(dir) // the root of the file system is always there
+	}
+	real, err := realDir(dir)
+	if err != nil {
+		return "", err
+	}
+	root, _, err := findRoot(real)
+	if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		return root, err
+	}
+	if lost := lostRoot(env, real, err); lost != err {
+		return "", lost
+	}
+	return "", nil
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/author"
+	"lockkeeper/internal/process"
+)
+
+type claimOptions struct {
+	onConflict     string
+	instance       string
+	prompt         string
+	reason         string
+	read           bool
+	poll, patience duration
+	asked          bool // --on-conflict was given
+}
+
+// What --on-conflict may be.
+const (
+	onWait          = "wait"
+	onCancel        = "cancel"
+	onOverrideStale = "override-stale"
+)
+
+func (p *program) claimCommand() *cobra.Command {
+	o := claimOptions{poll: duration(5 * time.Second), patience: duration(2 * time.Minute)}
+	cmd := &cobra.Command{
+		Use:   "claim NAME|PATH… [-- COMMAND…]",
+		Short: "Claim chapters and other named resources, or files",
+		Long: `Claim resources by the names that lockkeeper.yaml gives them, or files by their
+paths: all of them or none. A claim stays until lockkeeper unclaim, or, with a command
+after --, while that runs.
+
+What somebody else has is asked about on a terminal: wait, cancel or override. Without
+a terminal --on-conflict answers: cancel (the default, exit code 3), wait (exit code 4
+when that was in vain) or override-stale, which takes over only from who is gone. An
+agent never overrides.
+
+All claims of one session carry one id, such as CLI-12345; --instance, or
+LOCKKEEPER_INSTANCE, gives another. With locks_file set, the claims are also shown in
+that file, and what other tools write there counts: see docs/author.md.`,
+		Example: `  lockkeeper claim Chapter_03
+  lockkeeper claim Chapter_03 ImageRegistry -- claude -p "place the figures"
+  lockkeeper claim --prompt 3 5
+  lockkeeper claim status
+  lockkeeper unclaim Chapter_03`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.asked = cmd.Flags().Changed("on-conflict")
+			names, argv := args, []string(nil)
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				names, argv = args[:at], args[at:]
+			}
+			switch {
+			case len(names) == 0 && o.prompt == "":
+				return usage(cmd, "names no resource; nothing was claimed")
+			case cmd.ArgsLenAtDash() >= 0 && (len(argv) == 0 || argv[0] == ""):
+				return usage(cmd, "needs a command to run, after --")
+			case !slices.Contains([]string{onWait, onCancel, onOverrideStale}, o.onConflict):
+				return usage(cmd, fmt.Sprintf("--on-conflict %q is none of wait, cancel and override-stale", o.onConflict))
+			}
+			return p.with(cmd.Context(), func(a *app.App) error { return p.claim(cmd.Context(), a, o, names, argv) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.onConflict, "on-conflict", onCancel, "what to do about what somebody else has, without asking: wait, cancel or override-stale")
+	f.StringVar(&o.instance, "instance", "", "the `id` under which this session claims (default: one for this terminal or agent)")
+	f.StringVar(&o.prompt, "prompt", "", "claim what this `prompt` of lockkeeper.yaml works on; the names say which chapters and so on")
+	f.StringVar(&o.reason, "reason", "", "what the claim is for, as others will see it")
+	f.BoolVar(&o.read, "read", false, "claim for reading: others may read, nobody may write")
+	f.Var(&o.poll, "poll", "how often to look again while waiting")
+	f.Var(&o.patience, "patience", "how long to wait before asking again, or giving up")
+	cmd.AddCommand(p.claimStatusCommand(), p.claimClearCommand())
+	return cmd
+}
+
+// instance is who claims here.
+func (p *program) instance(named string) (author.Instance, error) {
+	return author.InstanceOf(p.Env, named, p.person())
+}
+
+func (p *program) claim(ctx context.Context, a *app.App, o claimOptions, names, argv []string) error {
+	au, err := author.Open(a, p.Env)
+	if err != nil {
+		return err
+	}
+	by, err := p.instance(o.instance)
+	if err != nil {
+		return err
+	}
+	if o.prompt != "" {
+		if names, err = au.Prompt(o.prompt, names); err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return p.noClaimNeeded(o.prompt)
+		}
+	}
+	w := author.Want{By: by, Names: names, Mode: lockkeeper.Write, Reason: o.reason, Person: p.person()}
+	if o.read {
+		w.Mode = lockkeeper.Read
+	}
+	if argv != nil {
+		self, err := process.Self()
+		if err != nil {
+			return err
+		}
+		w.Worker = &self
+	}
+	answer, err := p.settleClaim(ctx, au, w, o)
+	if err != nil {
+		return err
+	}
+	if argv == nil {
+		return p.showClaimed(by, o.instance, answer)
+	}
+	return p.claimFor(ctx, a, au, by, answer, argv)
+}
+
+func (p *program) noClaimNeeded(prompt string) error {
+	if p.json {
+		return p.printJSON(map[string]any{"claimed": []string{}})
+	}
+	_, err := fmt.Fprintf(p.Out, "prompt %s changes nothing that is claimed\n", clean(prompt))
+	return err
+}
+
+// claimFor runs a command while a claim is held, and the file with the claims agrees
+// with them.
+func (p *program) claimFor(ctx context.Context, a *app.App, au *author.Author, by author.Instance, answer *author.Answer, argv []string) error {
+	if answer.Grant == nil {
+		return &lockkeeper.RefusedError{Act: "running a command under a claim", Reason: "this session has claimed all of it already, so the claim would not end with the command",
+			Next: "run the command as it is, or unclaim first"}
+	}
+	p.Env = append(p.Env[:len(p.Env):len(p.Env)], author.InstanceVariable+"="+by.ID) // what runs in there has what is claimed here
+	waiting, stop := interruptible(ctx)
+	defer stop()
+	watch := au.Watch(ctx, p.tellNote, func(err error) { p.say("the file with the claims: " + err.Error()) })
+	err := p.runUnder(ctx, waiting, a, answer.Grant, argv)
+	watch.Close()
+	if _, notes, failed := au.Claims(ctx); failed != nil {
+		p.tellNotes(notes)
+		return errors.Join(err, failed)
+	}
+	return err
+}
+
+// showClaimed says what came of a claim, and how to give it back under the id that was
+// named for this claim alone, if one was.
+func (p *program) showClaimed(by author.Instance, named string, answer *author.Answer) error {
+	if p.json {
+		out := map[string]any{"instance": by.ID, "claimed": listOf(answer.Names), "already": listOf(answer.Already), "overrode": listOf(answer.Overrode), "notes": listOf(answer.Notes)}
+		if answer.Grant != nil {
+			out["grant_id"] = answer.Grant.ID
+		}
+		return p.printJSON(out)
+	}
+	for _, s := range answer.Overrode {
+		fmt.Fprintf(p.Err, "note: %s lost %s; what was not committed there is in lockkeeper rescue list\n", clean(s.Instance), clean(strings.Join(s.Resources, ", ")))
+	}
+	if len(answer.Already) > 0 {
+		fmt.Fprintf(p.Out, "already yours: %s\n", clean(strings.Join(answer.Already, ", ")))
+	}
+	if answer.Grant == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.Out, "claimed by %s: %s\n", clean(by.ID), clean(strings.Join(answer.Names, ", ")))
+	back := append([]string{"lockkeeper", "unclaim"}, answer.Names...)
+	if named != "" {
+		back = append(back, "--instance", named)
+	}
+	p.advise(typed(back) + ", when you are done")
+	return err
+}

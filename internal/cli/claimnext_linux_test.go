@@ -1,0 +1,119 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whoever cannot have a claim is told what helps: not to wait for who is gone, nor for
+// themselves.
+//
+// shows: LM-19 CF-14
+func TestBlockedClaimSaysWhatHelps(t *testing.T) {
+	cancel := []string{"--instance", "CLI-2", "--on-conflict", "cancel"}
+	for name, c := range map[string]struct {
+		before []string
+		gone   bool
+		agent  bool
+		code   int
+		claim  []string
+		shown  []string
+	}{
+		"held":    {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"Chapter_01 is claimed by CLI-1", "or --on-conflict wait"}},
+		"reader":  {before: []string{"Chapter_01", "--read", "--instance", "CLI-1"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"claimed for reading by CLI-1"}},
+		"overlap": {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 3, claim: append([]string{"Manuscript/Chapters/Chapter_01/a.md"}, cancel...), shown: []string{"a.md overlaps Chapter_01, which is claimed by CLI-1"}},
+		"waited": {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 4, claim: []string{"Chapter_01", "--instance", "CLI-2", "--on-conflict", "wait", "--patience", "20ms", "--poll", "10ms"},
+			shown: []string{"or a longer --patience"}},
+		"own":   {before: []string{"Chapter_01", "--read", "--instance", "CLI-2"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"this very session, CLI-2", "lockkeeper unclaim what overlaps"}},
+		"gone":  {gone: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"--on-conflict override-stale takes it over"}},
+		"agent": {gone: true, agent: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"tell the author", "lockkeeper claim clear"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newBook(t, "")
+			if c.before != nil {
+				d.must(0, append([]string{"claim"}, c.before...)...)
+			}
+			if c.gone {
+				d.foreign("Chapter_01", "CLI-9", 20*time.Minute)
+			}
+			if c.agent {
+				d.env = append(d.env, "CLAUDECODE=1")
+			}
+			d.must(c.code, append([]string{"claim"}, c.claim...)...)
+			for _, text := range c.shown {
+				d.sees(text)
+			}
+		})
+	}
+}
+
+// What is advised after a claim under a name of its own gives that claim back.
+func TestAdvisedUnclaimNamesTheInstance(t *testing.T) {
+	d := newBook(t, "")
+	d.must(0, "claim", "Chapter_01", "--instance", "CLI-7")
+	d.sees("lockkeeper unclaim Chapter_01 --instance CLI-7, when you are done")
+	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-7"); out != "given back: Chapter_01" {
+		t.Error(out)
+	}
+}
+
+// A claim with a command ends with it: to unclaim it before is a note, and gives back
+// all else.
+//
+// shows: LM-20
+func TestUnclaimUnderACommand(t *testing.T) {
+	d := newBook(t, "")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.must(0, "claim", "Chapter_02", "--instance", "CLI-1")
+	var running sync.WaitGroup
+	running.Go(func() {
+		d.must(7, "claim", "Chapter_01", "--instance", "CLI-1", "--", "/bin/sh", "-c", "read line <"+pipe+"; exit 7")
+	})
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once the command reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "given back: Chapter_02" {
+		t.Error(out)
+	}
+	d.sees("Chapter_01 stays claimed until the command ends")
+	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-1"); out != "nothing was given back" {
+		t.Error(out)
+	}
+	if out := d.must(0, "why", "Chapter_01"); !strings.Contains(out, "CLI-1 holds write Manuscript/Chapters/Chapter_01") {
+		t.Error(out)
+	}
+	w.Close()
+	running.Wait()
+	if out := d.must(0, "why", "Chapter_01"); !strings.HasPrefix(out, "Chapter_01 is free: nobody holds it") {
+		t.Error(out)
+	}
+}
+
+// A grant that somebody took by other means under the same name is no claim.
+func TestUnclaimLeavesOtherGrants(t *testing.T) {
+	d := newBook(t, "")
+	grant := d.must(0, "lock", "acquire", "--holder", "CLI-1", "--write", "notes.md")
+	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "nothing was claimed by CLI-1" {
+		t.Error(out)
+	}
+	d.must(0, "lock", "release", grant)
+}
+
+// The command takes names, so that a wrong flag behind one is what is wrong.
+func TestWrongFlagBehindAName(t *testing.T) {
+	d := newBook(t, "")
+	d.must(2, "claim", "Chapter_01", "--pateince", "1s")
+	d.sees("did you mean --patience?")
+	d.must(2, "claim", "Chapter_01", "--patience", "-1s")
+	d.sees(`invalid argument "-1s" for "--patience" flag: negative`)
+}

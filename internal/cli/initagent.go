@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/doctor"
+	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/view"
+)
+
+// enrolOptions says how an agent is enrolled.
+type enrolOptions struct {
+	initOptions
+	yes, undo bool
+}
+
+// enrolled is what init says of an agent, as JSON.
+type enrolled struct {
+	Root   string         `json:"root"`
+	Agent  string         `json:"agent"`
+	Undone bool           `json:"undone"`
+	Edits  []enrolEdit    `json:"edits"`
+	Doctor *doctor.Report `json:"doctor,omitempty"`
+}
+
+type enrolEdit struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+	Note string `json:"note,omitempty"`
+	Diff string `json:"diff"`
+}
+
+func (p *program) agentCommand(h enrol.Host) *cobra.Command {
+	var o enrolOptions
+	cmd := &cobra.Command{
+		Use:   h.Name,
+		Short: "Have " + h.Name + " ask before it writes",
+		Long: `Make this directory the root of a space, unless it lies in one, and have ` + h.Name + ` take
+part in its locks: hooks that refuse writes to what others hold, the MCP server,
+and a short instruction. It shows what it would change in which files, asks, and
+keeps everything else in them as it is. Then it examines what is enforced, as
+lockkeeper doctor does. Running it again is harmless.
+
+--undo takes all that out again: a file that nobody edited since is exactly what it
+was. Agents may not do that.`,
+		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.undo {
+				return p.dismiss(cmd, o, h)
+			}
+			return p.enrol(cmd, o, h)
+		},
+	}
+	o.initOptions.flags(cmd.Flags())
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *enrolOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "take out again what init put into the files of agents")
+}
+
+// enrol has an agent take part.
+func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error {
+	site, err := app.EnrolmentOf(p.settings())
+	isNew := lockkeeper.CodeOf(err) == lockkeeper.CodeInput
+	if isNew {
+		site, err = enrol.Site{Root: p.base(), Env: p.lookup}, nil
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := p.planOf(site, h)
+	if err != nil {
+		return err
+	}
+	if err := p.agree(cmd, plan, o, "init "+h.Name); err != nil {
+		return err
+	}
+	if isNew {
+		done, err := p.initialise(cmd.Context(), o.initOptions)
+		if err != nil {
+			return err
+		}
+		if !p.json {
+			fmt.Fprintf(p.Out, "%s is ready: space %s\n", clean(done.Root), done.Space)
+		}
+	}
+	if err := p.carryOut(cmd, plan, h); err != nil {
+		return err
+	}
+	return p.afterwards(cmd.Context(), plan, h)
+}
+
+// planOf plans to enrol an agent with this program.
+func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	program, err := site.Find(self)
+	if err != nil {
+		return nil, err
+	}
+	if site.Look(h).Program == "" && !p.json {
+		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written all the same\n", h.Program)
+	}
+	return site.Plan(h, program)
+}
+
+// agree shows what is to be changed, and asks.
+func (p *program) agree(cmd *cobra.Command, plan *enrol.Plan, o enrolOptions, act string) error {
+	if len(plan.Edits) == 0 {
+		return nil
+	}
+	if !p.json {
+		for _, e := range plan.Edits {
+			fmt.Fprint(p.Out, cleanLines(e.Diff()))
+			if e.Note != "" {
+				fmt.Fprintf(p.Out, "note: %s: %s\n", clean(e.Path), clean(e.Note))
+			}
+		}
+	}
+	if o.yes {
+		return nil
+	}
+	return p.confirm(act, counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
+}
+
+// carryOut changes the files, under locks on those that lie in the codebase. The plan is
+// made anew: what its records are is known only once the root is there.
+func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan, h enrol.Host) error {
+	if len(seen.Edits) == 0 {
+		return nil
+	}
+	return p.with(cmd.Context(), func(a *app.App) error {
+		var paths []string
+		for _, e := range seen.Edits {
+			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // what is a link to elsewhere has no lock here
+				paths = append(paths, at.Path)
+			}
+		}
+		plan := seen.In(a.Enrolment())
+		if len(paths) == 0 {
+			return plan.Apply(cmd.Context())
+		}
+		return p.under(cmd, a, "enrol "+h.Name, ownLock{}, paths, func(ctx context.Context, _ *lockkeeper.Grant) error { return plan.Apply(ctx) })
+	})
+}
+
+// afterwards examines what is enforced, and ends with a line that says so.
+func (p *program) afterwards(ctx context.Context, plan *enrol.Plan, h enrol.Host) error {
+	report, err := doctor.Examine(ctx, p.settings())
+	if err != nil {
+		return err
+	}
+	broken := false
+	for _, w := range report.Ways {
+		broken = broken || w.Writer == h.Name && w.Broken
+	}
+	if p.json {
+		if err := p.printJSON(enrolledOf(report.Root, plan, h, false, report)); err != nil {
+			return err
+		}
+	} else {
+		if len(plan.Edits) == 0 {
+			fmt.Fprintf(p.Out, "%s is enrolled already; nothing changed\n", h.Name)
+		}
+		for _, w := range report.Ways {
+			if w.Writer == h.Name && w.Level != view.Enforced {
+				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, clean(w.Name), clean(w.Fact))
+				p.advise(w.Next)
+			}
+		}
+		fmt.Fprintln(p.Out, clean(report.Summary))
+	}
+	if broken {
+		return &codedError{exit: exitFailed}
+	}
+	return nil
+}
+
+func enrolledOf(root string, plan *enrol.Plan, h enrol.Host, undone bool, report *doctor.Report) enrolled {
+	out := enrolled{Root: root, Agent: h.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
+	for _, e := range plan.Edits {
+		out.Edits = append(out.Edits, enrolEdit{e.Path, e.What, e.Note, e.Diff()})
+	}
+	return out
+}
+
+// dismiss takes agents out again.
+func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
+	if err := p.noAgent("init --undo"); err != nil {
+		return err
+	}
+	site, err := app.EnrolmentOf(p.settings())
+	if err != nil {
+		return err
+	}
+	answers := []enrolled{}
+	for _, h := range hosts {
+		plan, err := site.Undo(h)
+		if err != nil {
+			return err
+		}
+		if err := p.agree(cmd, plan, o, "init --undo"); err != nil {
+			return err
+		}
+		if err := p.carryOut(cmd, plan, h); err != nil {
+			return err
+		}
+		answers = append(answers, enrolledOf(site.Root, plan, h, true, nil))
+		if len(plan.Edits) > 0 && !p.json {
+			fmt.Fprintf(p.Out, "%s is not enrolled any more: %s changed\n", h.Name, counted(len(plan.Edits), "file"))
+		} else if !p.json && len(hosts) == 1 {
+			fmt.Fprintf(p.Out, "%s was not enrolled; nothing changed\n", h.Name)
+		}
+	}
+	if p.json {
+		return p.printJSON(answers)
+	}
+	return nil
+}

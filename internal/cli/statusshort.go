@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/session"
+)
+
+// shortLimit is how many grants a line for a prompt looks at: somebody waits for it with
+// every command they type.
+const shortLimit = 500
+
+// headcount is what a line for a prompt says.
+type headcount struct {
+	Sessions int  `json:"sessions"`
+	Held     int  `json:"held"`
+	Waiting  int  `json:"waiting"`
+	Stale    int  `json:"stale"`
+	More     bool `json:"more"` // than were counted
+	Off      bool `json:"off"`
+}
+
+// short prints one line, or none where there is nothing to tell: outside of any root, and
+// where nothing is held. It looks at no more than it can in a moment, and repairs nothing.
+func (p *program) short(ctx context.Context) error {
+	s := p.settings()
+	s.SkipRecovery = true
+	if root, err := app.RootOf(p.base()+"/.", p.lookup); err != nil || root == "" {
+		return err
+	}
+	return p.withSettings(ctx, s, func(a *app.App) error {
+		t, err := count(ctx, a)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return p.printJSON(t)
+		}
+		if line := t.line(); line != "" {
+			fmt.Fprintln(p.Out, line)
+		}
+		return nil
+	})
+}
+
+func count(ctx context.Context, a *app.App) (t headcount, err error) {
+	pause, err := session.Open(a).Off(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.Off = pause != nil
+	err = a.View(ctx, func(r lockkeeper.Reader) error {
+		list, err := r.List(0, shortLimit)
+		t.More = len(list) == shortLimit
+		for _, rec := range list {
+			switch {
+			case rec.State == lockkeeper.StateWaiting:
+				t.Waiting++
+			case t.Off && rec.ID == pause.GrantID:
+			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
+				t.Stale++
+			default:
+				t.Held++
+				if rec.Policy == session.Policy {
+					t.Sessions++
+				}
+			}
+		}
+		return err
+	})
+	return t, err
+}
+
+func (t headcount) line() string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(t.Sessions, "at work")
+	add(t.Held, "held")
+	add(t.Waiting, plural(t.Waiting, "waits", "wait"))
+	add(t.Stale, "STALE")
+	if t.More {
+		parts = append(parts, "and more")
+	}
+	if t.Off {
+		parts = append(parts, "CHECKS OFF")
+	}
+	return strings.Join(parts, " · ")
+}

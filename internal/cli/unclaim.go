@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/author"
+)
+
+func (p *program) unclaimCommand() *cobra.Command {
+	var instance string
+	cmd := &cobra.Command{
+		Use:   "unclaim [NAME|PATH…]",
+		Short: "Give claims of this session back: the named ones, or all",
+		Long: `Give back what this session has claimed: the named resources, or all of them. What
+somebody else has, perhaps because they overrode the claim, stays as it is, and so does
+a claim with a command that still runs: exit code 0 and a note.`,
+		Example: `  lockkeeper unclaim Chapter_03
+  lockkeeper unclaim`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return p.with(cmd.Context(), func(a *app.App) error { return p.unclaim(cmd.Context(), a, instance, names) })
+		},
+	}
+	cmd.Flags().StringVar(&instance, "instance", "", "the `id` under which they were claimed (default: that of this session)")
+	return cmd
+}
+
+func (p *program) unclaim(ctx context.Context, a *app.App, instance string, names []string) error {
+	au, err := author.Open(a, p.Env)
+	if err != nil {
+		return err
+	}
+	by, err := p.instance(instance)
+	if err != nil {
+		return err
+	}
+	done, err := au.Unclaim(ctx, by, names)
+	if done == nil {
+		return err
+	}
+	p.tellNotes(done.Notes)
+	for _, s := range done.Others {
+		fmt.Fprintf(p.Err, "note: %s is claimed by %s since %s, and stays so: it is not yours to give back\n", clean(strings.Join(s.Resources, ", ")), clean(s.Instance), stamp(s.Since))
+		if s.MayOverride() {
+			p.advise(fmt.Sprintf("%s is gone; lockkeeper claim clear, on a terminal, frees what it left", clean(s.Instance)))
+		}
+	}
+	if len(done.Kept) > 0 {
+		fmt.Fprintf(p.Err, "note: %s %s claimed until the command ends that runs under the claim\n", clean(strings.Join(done.Kept, ", ")), plural(len(done.Kept), "stays", "stay"))
+	}
+	for _, name := range done.Not {
+		fmt.Fprintf(p.Err, "note: nobody has claimed %s\n", clean(name))
+	}
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(map[string]any{"instance": by.ID, "unclaimed": listOf(done.Freed), "kept": listOf(done.Kept), "others": listOf(done.Others), "notes": listOf(done.Notes)})
+	}
+	what := "nothing was claimed by " + clean(by.ID)
+	switch {
+	case len(done.Freed) > 0:
+		what = "given back: " + clean(strings.Join(done.Freed, ", "))
+	case len(done.Kept) > 0:
+		what = "nothing was given back"
+	}
+	_, err = fmt.Fprintln(p.Out, what)
+	return err
+}

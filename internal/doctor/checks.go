@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/config"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/workspace"
+)
+
+// busyAfter is how long the store may take to give a lock.
+const busyAfter = 5 * time.Second
+
+// drift is how far two clocks may be apart.
+const drift = 2 * time.Second
+
+// withoutNext is a message without the next step at its end.
+func withoutNext(fact, next string) string { return strings.TrimSuffix(fact, "; next: "+next) }
+
+// store takes a lock and gives it back, and looks at the clocks.
+func (x *examination) store(ctx context.Context) {
+	brief, cancel := context.WithTimeout(ctx, busyAfter)
+	defer cancel()
+	began := time.Now()
+	lock := lockkeeper.Lock{Target: lockkeeper.Target{Path: ".lockkeeper/doctor", Kind: lockkeeper.Node}, Mode: lockkeeper.Read}
+	grant, err := x.app.Acquire(brief, lockkeeper.Request{Holder: holder, Locks: []lockkeeper.Lock{lock}, TTL: time.Minute}, 0)
+	if err == nil {
+		_, err = x.app.Release(brief, grant.ID)
+	}
+	if brief.Err() != nil {
+		err = &lockkeeper.StoreError{Store: config.Redact(x.app.Config.Store), Reason: "no lock was given within " + busyAfter.String() + ": somebody keeps it busy", Next: "see who uses it: fuser " + config.Redact(x.app.Config.Store)}
+	}
+	if err != nil {
+		x.fail("store", err)
+		return
+	}
+	x.note("store", true, fmt.Sprintf("%s: a lock was taken and given back in %s", config.Redact(x.app.Config.Store), time.Since(began).Round(100*time.Microsecond)), "")
+	x.clock(ctx)
+}
+
+// clock holds that of the store, and the last event, against this machine's.
+func (x *examination) clock(ctx context.Context) {
+	var ahead, late time.Duration
+	err := x.app.View(ctx, func(r lockkeeper.Reader) error {
+		ahead = time.Until(r.Now().Wall)
+		last, err := r.Events(lockkeeper.EventQuery{Limit: 1, Latest: true})
+		if len(last) > 0 {
+			late = last[0].At.Sub(r.Now().Wall)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		x.trouble("clock", err)
+	case ahead.Abs() > drift:
+		x.note("clock", false, fmt.Sprintf("the store's clock and this machine's are %s apart; leases follow the store's", ahead.Abs().Round(time.Millisecond)), "set both by NTP")
+	case late > drift:
+		x.note("clock", false, fmt.Sprintf("the last event is %s in the future: the clock was set back; leases do not follow it", late.Round(time.Second)), "set it by NTP")
+	default:
+		x.note("clock", true, "it agrees with the store's", "")
+	}
+}
+
+// leftovers are what crashes left behind.
+func (x *examination) leftovers(ctx context.Context) {
+	const name = "leftovers"
+	stages, err := gate.HasLeft(x.site.Root, x.app.Config.Gate.Keep)
+	if err != nil {
+		x.trouble(name, err)
+	}
+	copies, err := workspace.Abandoned(ctx, x.app.WorkspacesDir())
+	if err != nil {
+		x.trouble(name, err)
+	}
+	if stages {
+		x.note(name, false, "writes are on their way in .lockkeeper/stage, or a crash left them there, or what is kept is over its time", "lockkeeper gate recover")
+	}
+	if n := len(copies); n > 0 {
+		x.note(name, false, fmt.Sprintf("%d copies of the codebase are in use by nobody, the oldest since %s: %s", n, copies[0].Made.Format(time.DateTime), x.app.WorkspacesDir()), "lockkeeper run, which takes up or removes them")
+	}
+	if !stages && len(copies) == 0 {
+		x.note(name, true, "no stage and no copy is left behind", "")
+	}
+}
+
+// sessions looks whether interactive agents are checked at all, and which run unchecked.
+func (x *examination) sessions(ctx context.Context) {
+	const name = "sessions"
+	book := session.Open(x.app)
+	pause, err := book.Off(ctx)
+	if err != nil {
+		x.trouble(name, err)
+		return
+	}
+	if pause != nil {
+		x.failed = true
+		x.note(name, false, fmt.Sprintf("%s switched the checks of interactive agents off until %s", pause.By, pause.Until.Format(time.TimeOnly)), "lockkeeper off --end")
+	}
+	live, err := book.Live(ctx)
+	if err == nil {
+		x.report.Silent, err = x.silent(live)
+	}
+	switch {
+	case err != nil:
+		x.trouble(name, err)
+	case len(x.report.Silent) > 0:
+		x.note(name, false, notReported(x.report.Silent), "end them and start them anew: hosts read their hooks when they start")
+	default:
+		x.note(name, true, fmt.Sprintf("%d at work; no running agent that has hooks here has failed to report", len(live)), "")
+	}
+}
+
+// machine looks at what needs no open codebase.
+func (x *examination) machine(ctx context.Context) {
+	cfg, err := app.LoadConfig(x.settings)
+	if err != nil {
+		x.fail("configuration", err)
+	} else {
+		x.note("configuration", true, config.FileName+" is understood", "")
+		x.fileSystem(filepath.Join(x.site.Root, ".lockkeeper"), !config.IsPostgres(cfg.Store))
+	}
+	x.versions(ctx)
+}
+
+// versions says which programs are at work, and whether hosts start another one of ours.
+func (x *examination) versions(ctx context.Context) {
+	const name = "versions"
+	own := "lockkeeper " + app.Version()
+	git, err := exec.CommandContext(ctx, "git", "--version").Output()
+	if err != nil {
+		git = []byte("no git: " + err.Error())
+	}
+	x.note(name, true, own+"; "+strings.TrimSpace(string(git)), "")
+	for _, st := range x.hosts {
+		hook := st.Before()
+		if hook == nil {
+			continue
+		}
+		program, _, _ := strings.Cut(hook.Command, " hook ")
+		asked := *hook
+		asked.Command = program + " --version"
+		said, err := x.site.Run(ctx, asked, nil)
+		if other := strings.TrimSpace(said.Out); err == nil && said.Code == 0 && other != own {
+			x.note(name, false, st.Host.Name+" starts another one: "+other, "install one version, in PATH")
+		}
+	}
+}
+
+// probeFile makes a file that nobody else uses, hands it on and removes it.
+func probeFile(dir string, use func(name string) error) (err error) {
+	f, err := os.CreateTemp(dir, "doctor-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	if _, err := f.WriteString("tried"); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return use(f.Name())
+}

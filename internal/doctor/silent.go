@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/process"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/view"
+)
+
+// Window is a running agent.
+type Window struct {
+	Program string `json:"program"`
+	PID     int    `json:"pid"`
+	TTY     string `json:"tty,omitempty"`
+}
+
+func (w Window) where() string {
+	if w.TTY != "" {
+		return w.TTY
+	}
+	return fmt.Sprintf("process %d", w.PID)
+}
+
+// silent lists agents that work here, should run our hooks, and of which nothing was heard:
+// most often they were started before the hooks were there.
+func (x *examination) silent(live []session.Session) ([]Window, error) {
+	var names []string
+	for _, st := range x.hosts {
+		if st.Before() != nil {
+			names = append(names, st.Host.Program)
+		}
+	}
+	list := []Window{}
+	if names == nil {
+		return list, nil
+	}
+	running, err := process.Named(names...)
+	for _, r := range running {
+		if r.Dir != x.site.Root && !strings.HasPrefix(r.Dir, x.site.Root+string(filepath.Separator)) {
+			continue
+		}
+		heard := slices.ContainsFunc(live, func(s session.Session) bool {
+			return s.Process != nil && s.Process.PID == r.PID && s.Process.Start == r.Start && s.Process.Boot == r.Boot
+		})
+		if !heard {
+			list = append(list, Window{Program: r.Program, PID: r.PID, TTY: r.TTY})
+		}
+	}
+	return list, err
+}
+
+// notReported says which agents are to be started anew.
+func notReported(list []Window) string {
+	var parts []string
+	for _, program := range programs(list) {
+		var where []string
+		for _, w := range list {
+			if w.Program == program {
+				where = append(where, w.where())
+			}
+		}
+		text := fmt.Sprintf("%d running %s processes have not reported: restart %s", len(where), program, strings.Join(where, ", "))
+		if len(where) == 1 {
+			text = fmt.Sprintf("1 running %s process has not reported: restart %s", program, where[0])
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
+}
+
+func programs(list []Window) (names []string) {
+	for _, w := range list {
+		if !slices.Contains(names, w.Program) {
+			names = append(names, w.Program)
+		}
+	}
+	return names
+}
+
+// summary is how interactive agents stand, in a line.
+func (x *examination) summary() string {
+	by := map[string][]string{}
+	seen := map[string]bool{}
+	for _, w := range x.report.Ways {
+		st := x.standing(w.Writer)
+		if st.Host.Name == "" || seen[w.Writer] {
+			continue
+		}
+		seen[w.Writer] = true // the first one is that of its tools
+		switch {
+		case w.Broken:
+			by["broken"] = append(by["broken"], w.Writer)
+		case w.Level == view.Enforced:
+			by[view.Enforced] = append(by[view.Enforced], w.Writer+" (hook)")
+		default:
+			by[w.Level] = append(by[w.Level], w.Writer)
+		}
+	}
+	var parts []string
+	for _, level := range []string{view.Enforced, view.Detected, view.Advisory, "broken"} {
+		if by[level] != nil {
+			parts = append(parts, level+": "+strings.Join(by[level], ", "))
+		}
+	}
+	if len(x.report.Silent) > 0 {
+		parts = append(parts, notReported(x.report.Silent))
+	}
+	if parts == nil {
+		return "no interactive agent is installed or enrolled"
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,110 @@
+package enrol
+
+import (
+	"strings"
+
+	"lockkeeper"
+)
+
+// Host is an agent's program that can be enrolled.
+type Host struct {
+	Name    string // as people call it
+	Hook    string // as `lockkeeper hook` calls it
+	Program string // in PATH
+
+	NeedsTrust bool // it runs hooks of a project only once a person has trusted them
+
+	files []file   // of the codebase, that enrolling changes
+	reads []string // further files in which it finds hooks; ~ is the user's home
+	off   []switchOff
+	turns []event
+	limit int // of time, in the host's own unit
+}
+
+// file is one that enrolling changes.
+type file struct {
+	path  string // from the root
+	what  string // for people
+	parts []part
+}
+
+// event is one at which a host runs a hook.
+type event struct {
+	name, matcher string
+	before        bool // a call of a tool; a failure refuses it
+}
+
+// switchOff is a setting by which a host runs no hooks at all.
+type switchOff struct {
+	file  string
+	place []string
+	value bool // that switches them off
+}
+
+// Hosts are the agents that can be enrolled.
+func Hosts() []Host { return []Host{claude(), codex(), gemini()} }
+
+// HostOf finds a host by its name.
+func HostOf(name string) (Host, error) {
+	var names []string
+	for _, h := range Hosts() {
+		if h.Name == name {
+			return h, nil
+		}
+		names = append(names, h.Name)
+	}
+	return Host{}, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it cannot be enrolled", Next: "use " + strings.Join(names, ", ")}
+}
+
+const claudeWrites = "Edit|Write|MultiEdit|NotebookEdit|Bash"
+
+func claude() Host {
+	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30,
+		reads: []string{".claude/settings.local.json", "~/.claude/settings.json"},
+		turns: []event{{"PreToolUse", claudeWrites, true}, {"PostToolUse", "Read|" + claudeWrites, false}, {"PostToolUseFailure", "Bash", false},
+			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
+	for _, name := range append([]string{".claude/settings.json"}, h.reads...) {
+		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, true})
+	}
+	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
+	return h
+}
+
+func codex() Host {
+	h := Host{Name: "codex", Hook: "codex", Program: "codex", NeedsTrust: true, limit: 30, reads: []string{"~/.codex/hooks.json"},
+		turns: []event{{"PreToolUse", "", true}, {"PostToolUse", "", false}, {"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}}}
+	for _, name := range []string{".codex/config.toml", "~/.codex/config.toml"} {
+		for _, key := range []string{"hooks", "codex_hooks"} {
+			h.off = append(h.off, switchOff{name, []string{"features", key}, false})
+		}
+	}
+	h.files = []file{{".codex/hooks.json", "hooks", []part{hooks{}}}, {".codex/config.toml", "MCP entry", []part{tomlServer{}}}, {"AGENTS.md", "instruction", []part{section{}}}}
+	return h
+}
+
+const geminiWrites = "write_file|replace|edit|run_shell_command"
+
+func gemini() Host {
+	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json"},
+		turns: []event{{"BeforeTool", geminiWrites, true}, {"AfterTool", "read_file|" + geminiWrites, false},
+			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
+	for _, name := range append([]string{".gemini/settings.json"}, h.reads...) {
+		h.off = append(h.off, switchOff{name, []string{"hooksConfig", "enabled"}, false}, switchOff{name, []string{"tools", "enableHooks"}, false})
+	}
+	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
+	return h
+}
+
+// command is what a host runs at an event. Hosts run it with a shell.
+func (h Host) command(program string, ev event) string {
+	c := program + " hook " + h.Hook
+	if ev.before {
+		c += " || exit 2"
+	}
+	return c
+}
+
+// isOurs reports whether a command of a hook is ours, of whatever version.
+func (h Host) isOurs(command string) bool {
+	return strings.Contains(command, "lockkeeper hook "+h.Hook)
+}

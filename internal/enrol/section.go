@@ -1,0 +1,76 @@
+package enrol
+
+import "strings"
+
+// section is the instruction in a Markdown file, between two marks.
+type section struct{}
+
+const (
+	sectionBegin = "<!-- lockkeeper: begin -->"
+	sectionEnd   = "<!-- lockkeeper: end -->"
+)
+
+// instruction is what an agent is told at the beginning of each session. It is short: what
+// matters in a moment is said in that moment, by a refusal.
+const instruction = sectionBegin + `
+## Others work here at the same time
+
+Lockkeeper keeps agents and people from writing over each other. Files that you write are
+yours until the end of the turn. A write that begins with ` + "`REFUSED`" + ` says who has the file:
+do not retry it and do not write it by other means; work on something else, or leave the
+change with ` + "`lockkeeper defer PATH < patch`" + `. You are told when the file is free.
+` + "`lockkeeper status`" + ` shows who is at work, ` + "`lockkeeper why PATH`" + ` who is in the way.
+` + sectionEnd + "\n"
+
+func (p section) into(text string, o order) (string, error) {
+	ours, newline := instruction, "\n"
+	if strings.Contains(text, "\r\n") {
+		newline = "\r\n"
+		ours = strings.ReplaceAll(ours, "\n", newline)
+	}
+	if begin, end, there := sectionIn(text); there {
+		return text[:begin] + ours + text[end:], nil
+	}
+	if text == "" {
+		return ours, nil
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += newline
+	}
+	return text + newline + ours, nil
+}
+
+func (section) outOf(text string, _ order) (string, error) {
+	begin, end, there := sectionIn(text)
+	if !there {
+		return text, nil
+	}
+	before := text[:begin]
+	for _, blank := range []string{"\r\n\r\n", "\n\n"} {
+		if strings.HasSuffix(before, blank) {
+			before = before[:len(before)-len(blank)/2]
+			break
+		}
+	}
+	return before + text[end:], nil
+}
+
+// sectionIn finds our section, with the end of its last line.
+func sectionIn(text string) (begin, end int, there bool) {
+	begin = strings.Index(text, sectionBegin)
+	if begin < 0 {
+		return 0, 0, false
+	}
+	length := strings.Index(text[begin:], sectionEnd)
+	if length < 0 {
+		return 0, 0, false
+	}
+	end = begin + length + len(sectionEnd)
+	for _, newline := range []string{"\r\n", "\n"} {
+		if strings.HasPrefix(text[end:], newline) {
+			end += len(newline)
+			break
+		}
+	}
+	return begin, end, true
+}

@@ -1,0 +1,161 @@
+package hook
+
+import (
+	"encoding/json"
+	"strings"
+
+	"lockkeeper"
+)
+
+// claude is the protocol of Claude Code, which Codex shares but for its tools.
+type claude struct {
+	agent   string
+	patches bool // files are edited by patches, as Codex does
+}
+
+func (h claude) name() string { return h.agent }
+
+// claudeCall is what Claude Code 2.1 and Codex send.
+type claudeCall struct {
+	SessionID string          `json:"session_id"`
+	Cwd       string          `json:"cwd"`
+	Event     string          `json:"hook_event_name"`
+	Tool      string          `json:"tool_name"`
+	ToolUseID string          `json:"tool_use_id"`
+	Input     json.RawMessage `json:"tool_input"`
+	Prompt    string          `json:"prompt"`
+	Reason    string          `json:"reason"`
+}
+
+// claudeInput is what the tools are called with, as far as it is used.
+type claudeInput struct {
+	FilePath     string `json:"file_path"`
+	NotebookPath string `json:"notebook_path"`
+	Command      words  `json:"command"`
+	Background   bool   `json:"run_in_background"`
+	Workdir      string `json:"workdir"`
+}
+
+// words is a command as one text, or as the list that some versions send.
+type words string
+
+// UnmarshalJSON takes both.
+func (w *words) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*w = words(text)
+		return nil
+	}
+	var list []string
+	err := json.Unmarshal(b, &list)
+	if len(list) == 3 && strings.HasSuffix(list[0], "sh") && strings.HasPrefix(list[1], "-") && strings.Contains(list[1], "c") {
+		list = list[2:]
+	}
+	*w = words(strings.Join(list, " "))
+	return err
+}
+
+var claudeEvents = map[string]Event{
+	"SessionStart": Start, "UserPromptSubmit": Prompt, "PreToolUse": Before,
+	"PostToolUse": After, "PostToolUseFailure": After, "Stop": Stop, "StopFailure": Stop, "SessionEnd": End,
+}
+
+func (h claude) decode(input []byte) (c Call, err error) {
+	var in claudeCall
+	if err := json.Unmarshal(input, &in); err != nil {
+		return c, notUnderstood(err)
+	}
+	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
+		Anew: in.Reason == "clear"}
+	if in.Event == "" || in.SessionID == "" {
+		return c, notUnderstood(nil)
+	}
+	if c.Event != Before && c.Event != After {
+		return c, nil
+	}
+	var t claudeInput
+	if len(in.Input) > 0 {
+		if err := json.Unmarshal(in.Input, &t); err != nil {
+			return c, notUnderstood(err)
+		}
+	}
+	if c.ID == "" {
+		c.ID = idOf(in.Input)
+	}
+	return c, h.tool(&c, t)
+}
+
+// tool says what a tool is about to touch.
+func (h claude) tool(c *Call, t claudeInput) error {
+	switch c.Tool {
+	case "Write":
+		c.Writes = []Touch{{File: t.FilePath, Whole: true}}
+	case "Edit", "MultiEdit":
+		c.Writes = []Touch{{File: t.FilePath}}
+	case "NotebookEdit":
+		c.Writes = []Touch{{File: t.NotebookPath}}
+	case "Read":
+		c.Reads = []Touch{{File: t.FilePath}}
+	case "apply_patch":
+		if !h.patches {
+			return nil
+		}
+		list, err := patched(string(t.Command))
+		c.Writes = list
+		return err
+	case "Bash", "shell", "local_shell", "exec_command", "unified_exec":
+		c.Command, c.Background, c.ShellDir = string(t.Command), t.Background, t.Workdir
+		return nil
+	default:
+		return nil
+	}
+	for _, w := range append(c.Writes, c.Reads...) {
+		if w.File == "" {
+			return &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: "it names no file", Next: "update lockkeeper: this version does not know that form of the tool"}
+		}
+	}
+	return nil
+}
+
+// patched lists the files that a patch of Codex changes.
+func patched(patch string) (list []Touch, err error) {
+	for line := range strings.Lines(patch) {
+		line = strings.TrimRight(line, "\r\n")
+		for prefix, whole := range map[string]bool{"*** Add File: ": true, "*** Update File: ": false, "*** Delete File: ": false, "*** Move to: ": true} {
+			if file, ok := strings.CutPrefix(line, prefix); ok {
+				list = append(list, Touch{File: strings.TrimSpace(file), Whole: whole})
+			}
+		}
+	}
+	if len(list) == 0 {
+		err = &lockkeeper.InputError{Field: "patch", Reason: "it names no file", Next: "update lockkeeper: this version does not know that form of a patch"}
+	}
+	return list, err
+}
+
+// encode says something beside letting a call through. Nothing is said of permission: that
+// is the person's.
+func (h claude) encode(c Call, a Answer) ([]byte, error) {
+	out := map[string]any{}
+	if len(a.Person) > 0 {
+		out["systemMessage"] = strings.Join(a.Person, "\n")
+	}
+	switch c.Event {
+	case Start, Prompt, Before, After:
+		if len(a.Model) > 0 {
+			out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(out)
+}
+
+func notUnderstood(err error) error {
+	reason := "it does not say which session and event it is of"
+	if err != nil {
+		reason = err.Error()
+	}
+	return &lockkeeper.InputError{Field: "hook input", Reason: reason, Next: "update lockkeeper, or the agent: they do not understand each other"}
+}

@@ -1,0 +1,309 @@
+package hook
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// prefix is a program that runs the one whose words follow its own.
+type prefix struct {
+	operands int    // words of its own that are no options
+	valued   string // letters of options that are followed by a value
+}
+
+var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT"}, "doas": {valued: "uC"}, "env": {valued: "uCS"}, "nice": {valued: "n"}, "timeout": {operands: 1, valued: "sk"},
+	"xargs": {valued: "nIPLdEas"}, "stdbuf": {valued: "ioe"}, "nohup": {}, "time": {}, "command": {}, "builtin": {}, "exec": {valued: "a"}, "setsid": {}}
+
+// strip takes off what only says how to run a command.
+func strip(args []string) []string {
+	for len(args) > 0 {
+		p, is := prefixes[filepath.Base(args[0])]
+		if !is {
+			break
+		}
+		args = p.after(args[1:])
+	}
+	return args
+}
+
+// after is what follows the program's own words.
+func (p prefix) after(args []string) []string {
+	for len(args) > 0 {
+		switch a := args[0]; {
+		case len(a) == 2 && a[0] == '-' && strings.Contains(p.valued, a[1:]) && len(args) > 1:
+			args = args[1:]
+		case strings.HasPrefix(a, "-") || strings.Contains(a, "="):
+		case p.operands > 0:
+			p.operands--
+		default:
+			return args
+		}
+		args = args[1:]
+	}
+	return args
+}
+
+// command takes in what a command with these words does.
+func (r *reader) command(args []string, s *syntax.Stmt) {
+	args = strip(args)
+	if len(args) == 0 {
+		return
+	}
+	name, rest := filepath.Base(args[0]), args[1:]
+	options, operands := split(rest)
+	switch name {
+	case "cd", "pushd":
+		r.cd(operands)
+	case "cat", "nl", "bat", "less", "more", "head", "tail":
+		r.reads(operands)
+	case "tee":
+		r.writes(!has(options, "-a", "--append"), operands...)
+	case "sed", "gsed":
+		r.sed(rest)
+	case "perl", "ruby", "python", "python2", "python3", "node", "bun", "deno", "php":
+		r.interpreter(name, rest, s)
+	case "cp", "install", "mv", "ln", "rsync", "scp":
+		r.copies(name, rest)
+	case "rm", "unlink", "rmdir", "shred", "trash":
+		r.removes(operands)
+	case "touch", "truncate", "chmod", "chown", "patch":
+		r.writes(false, operandsOf(name, operands)...)
+	case "dd":
+		for _, a := range rest {
+			if file, ok := strings.CutPrefix(a, "of="); ok {
+				r.writes(true, file)
+			}
+		}
+	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+		r.shell(rest, s)
+	case "eval":
+		r.script(strings.Join(rest, " "))
+	case "git":
+		r.git(rest)
+	case "lockkeeper":
+		r.own(rest)
+	case "find":
+		r.find(rest)
+	}
+}
+
+// split parts options from operands.
+func split(args []string) (options, operands []string) {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return options, append(operands, args[i+1:]...)
+		case len(a) > 1 && a[0] == '-':
+			options = append(options, a)
+		default:
+			operands = append(operands, a)
+		}
+	}
+	return options, operands
+}
+
+// has reports whether one of the options is given, also among letters that share a dash.
+func has(options []string, names ...string) bool {
+	for _, o := range options {
+		for _, n := range names {
+			short := len(n) == 2 && len(o) > 1 && o[1] != '-' && strings.Contains(o, n[1:])
+			if o == n || strings.HasPrefix(o, n+"=") || short {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operandsOf leaves out what is no file: modes, owners and sizes come first.
+func operandsOf(name string, operands []string) []string {
+	if (name == "chmod" || name == "chown") && len(operands) > 0 {
+		return operands[1:]
+	}
+	return operands
+}
+
+func (r *reader) cd(operands []string) {
+	if len(operands) == 1 && operands[0] != "" && operands[0] != "-" {
+		r.dir = absolute(r.dir, operands[0])
+	}
+}
+
+func (r *reader) reads(operands []string) {
+	for _, f := range operands {
+		if f != "" && f != "-" {
+			r.plan.Reads = append(r.plan.Reads, Touch{File: absolute(r.dir, f)})
+		}
+	}
+}
+
+// sed writes its files with -i; its first operand is the script unless an option has it.
+func (r *reader) sed(args []string) {
+	inPlace, script := false, false
+	var files []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "-e" || a == "-f" || a == "--expression" || a == "--file":
+			script = true
+			i++
+		case strings.HasPrefix(a, "-e") || strings.HasPrefix(a, "--expression=") || strings.HasPrefix(a, "--file="):
+			script = true
+		case strings.HasPrefix(a, "--in-place"):
+			inPlace = true
+		case len(a) > 1 && a[0] == '-' && a[1] != '-':
+			inPlace = inPlace || strings.ContainsRune(a, 'i')
+			if strings.HasSuffix(a, "e") {
+				script = true
+				i++
+			}
+		case a != "--":
+			files = append(files, a)
+		}
+	}
+	if !script && len(files) > 0 {
+		files = files[1:]
+	}
+	if inPlace {
+		r.writes(false, files...)
+	} else {
+		r.reads(files)
+	}
+}
+
+// copies writes the last operand, or into it when it is a directory. What is moved is
+// written as well.
+func (r *reader) copies(name string, args []string) {
+	_, operands := split(args)
+	to := ""
+	for i, a := range args {
+		if (a == "-t" || a == "--target-directory") && i+1 < len(args) {
+			to = args[i+1]
+			operands = slices.DeleteFunc(operands, func(o string) bool { return o == to })
+		}
+	}
+	if to == "" {
+		if len(operands) < 2 {
+			return
+		}
+		to, operands = operands[len(operands)-1], operands[:len(operands)-1]
+	}
+	if to == "" || strings.Contains(to, ":") && (name == "scp" || name == "rsync") {
+		return
+	}
+	target := absolute(r.dir, to)
+	into := isDir(target) || strings.HasSuffix(to, "/")
+	for _, from := range operands {
+		switch {
+		case from == "":
+			continue
+		case into:
+			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)))
+		default:
+			r.lands(absolute(r.dir, from), target)
+		}
+		if name == "mv" {
+			r.goes(absolute(r.dir, from))
+		}
+	}
+}
+
+// lands is what a copy of something replaces.
+func (r *reader) lands(from, to string) {
+	if isDir(from) {
+		r.plan.Trees = append(r.plan.Trees, to)
+		return
+	}
+	r.writes(false, to)
+}
+
+// goes is what is not there any more.
+func (r *reader) goes(file string) {
+	if isDir(file) {
+		r.plan.Trees = append(r.plan.Trees, file)
+		return
+	}
+	r.writes(false, file)
+}
+
+func (r *reader) removes(operands []string) {
+	for _, f := range operands {
+		if f != "" {
+			r.goes(absolute(r.dir, f))
+		}
+	}
+}
+
+// find removes or changes what is below its first operands. Where it picks some of that,
+// what it picked is seen afterwards.
+func (r *reader) find(args []string) {
+	changes := slices.Contains(args, "-delete")
+	for i, a := range args {
+		switch {
+		case strings.HasSuffix(a, "name") || strings.HasSuffix(a, "path") || strings.HasSuffix(a, "regex") || a == "-newer" || a == "-size":
+			return
+		case strings.HasPrefix(a, "-exec") && i+1 < len(args):
+			changes = changes || slices.Contains([]string{"rm", "sed", "mv", "perl", "truncate", "cp"}, filepath.Base(args[i+1]))
+		}
+	}
+	if !changes {
+		return
+	}
+	dirs := args[:max(0, slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" }))]
+	if len(dirs) == 0 {
+		dirs = []string{r.dir}
+	}
+	for _, d := range dirs {
+		if d != "" {
+			r.plan.Trees = append(r.plan.Trees, absolute(r.dir, d))
+		}
+	}
+}
+
+// shell reads the command of a shell, or what is fed to it.
+func (r *reader) shell(args []string, s *syntax.Stmt) {
+	for i, a := range args {
+		if len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsRune(a, 'c') && i+1 < len(args) {
+			r.inner(func(in *reader) { in.script(args[i+1]) })
+			return
+		}
+	}
+	r.inner(func(in *reader) { in.script(fed(s)) })
+}
+
+// fed is the text of a here-document or here-string.
+func fed(s *syntax.Stmt) string {
+	var b strings.Builder
+	for _, d := range s.Redirs {
+		w := d.Hdoc
+		if d.Op == syntax.WordHdoc {
+			w = d.Word
+		}
+		if w == nil {
+			continue
+		}
+		syntax.Walk(w, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Lit:
+				b.WriteString(n.Value)
+			case *syntax.SglQuoted:
+				b.WriteString(n.Value)
+			}
+			return true
+		})
+	}
+	return b.String()
+}
+
+// own refuses what only a person may do with this program.
+func (r *reader) own(args []string) {
+	_, operands := split(args)
+	switch {
+	case len(operands) > 0 && operands[0] == "off",
+		len(operands) > 1 && operands[0] == "lock" && (operands[1] == "clear" || operands[1] == "force-release"),
+		len(operands) > 0 && operands[0] == "init" && slices.Contains(args, "--undo"):
+		r.plan.Reserved = "lockkeeper " + strings.Join(operands, " ")
+	}
+}

@@ -1,0 +1,21 @@
+// Package hook answers the hooks of interactive agents: Claude Code, Codex and Gemini CLI
+// run it before and after each call of a tool, and at the turns of a session.
+//
+//	decode (claude.go, gemini.go) ──▶ Call ──▶ check (hook.go) on internal/session ──▶ Answer ──▶ encode
+//
+// Invariants:
+//
+//  1. Hosts let a call through when a hook fails, is missing or takes too long. So whatever
+//     goes wrong before a call ends with exit code 2, which all of them take as a refusal,
+//     and a deadline of its own, well inside the host's, ends what hangs.
+//  2. The codebase is found from the file that is written, never from where the agent works.
+//     A file that belongs to no codebase with locks is nobody's business here.
+//  3. A call that is let through is answered with nothing that would skip the host's own
+//     questions to the person.
+//  4. After a command, what others hold is compared: what a shell can do is never known
+//     beforehand.
+//  5. A refusal has the words of internal/refusal.
+//
+// A hook is one process for one call. The goroutine that does the work is left behind only
+// when the deadline is over, and the process ends then.
+package hook

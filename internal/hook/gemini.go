@@ -1,0 +1,84 @@
+package hook
+
+import (
+	"encoding/json"
+	"strings"
+
+	"lockkeeper"
+)
+
+// gemini is the protocol of Gemini CLI.
+type gemini struct{}
+
+func (gemini) name() string { return "gemini" }
+
+var geminiEvents = map[string]Event{
+	"SessionStart": Start, "BeforeAgent": Prompt, "BeforeTool": Before, "AfterTool": After, "AfterAgent": Stop, "SessionEnd": End,
+}
+
+func (gemini) decode(input []byte) (c Call, err error) {
+	var in claudeCall
+	if err := json.Unmarshal(input, &in); err != nil {
+		return c, notUnderstood(err)
+	}
+	c = Call{Event: geminiEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Anew: in.Reason == "clear"}
+	if in.Event == "" || in.SessionID == "" {
+		return c, notUnderstood(nil)
+	}
+	if c.Event != Before && c.Event != After {
+		return c, nil
+	}
+	c.ID = idOf(append([]byte(in.Tool), in.Input...))
+	var t struct {
+		FilePath     string `json:"file_path"`
+		AbsolutePath string `json:"absolute_path"`
+		Command      string `json:"command"`
+		DirPath      string `json:"dir_path"`
+		Directory    string `json:"directory"`
+	}
+	if len(in.Input) > 0 {
+		if err := json.Unmarshal(in.Input, &t); err != nil {
+			return c, notUnderstood(err)
+		}
+	}
+	file := t.FilePath
+	if file == "" {
+		file = t.AbsolutePath
+	}
+	switch c.Tool {
+	case "write_file":
+		c.Writes = []Touch{{File: file, Whole: true}}
+	case "replace", "edit":
+		c.Writes = []Touch{{File: file}}
+	case "read_file":
+		c.Reads = []Touch{{File: file}}
+	case "run_shell_command":
+		c.Command, c.ShellDir = t.Command, t.DirPath
+		if c.ShellDir == "" {
+			c.ShellDir = t.Directory
+		}
+		return c, nil
+	default:
+		return c, nil
+	}
+	if file == "" {
+		return c, &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: "it names no file", Next: "update lockkeeper: this version does not know that form of the tool"}
+	}
+	return c, nil
+}
+
+// encode always answers with JSON, which is all that this host takes from the standard
+// output.
+func (gemini) encode(c Call, a Answer) ([]byte, error) {
+	out := map[string]any{}
+	if len(a.Person) > 0 {
+		out["systemMessage"] = strings.Join(a.Person, "\n")
+	}
+	switch c.Event {
+	case Start, Prompt, After:
+		if len(a.Model) > 0 {
+			out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
+		}
+	}
+	return json.Marshal(out)
+}

@@ -1,0 +1,101 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func isDir(file string) bool {
+	info, err := os.Lstat(file)
+	return err == nil && info.IsDir()
+}
+
+// git takes in an act of git: which files it writes, or that it rewrites what all share.
+func (r *reader) git(args []string) {
+	dir := r.dir
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch {
+		case (args[0] == "-C" || args[0] == "--work-tree") && len(args) > 1:
+			dir = absolute(dir, args[1])
+			args = args[1:]
+		case (args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--namespace") && len(args) > 1:
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	act, rest := args[0], args[1:]
+	in := &reader{dir: dir, vars: r.vars, plan: r.plan}
+	files, rewrites := in.gitAct(act, rest)
+	for _, f := range files {
+		in.goes(absolute(dir, f))
+	}
+	if rewrites {
+		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir})
+	}
+}
+
+// gitAct tells acts that write the files they name from those that rewrite what all share:
+// the work tree as a whole, the stash, or history that others stand on.
+func (r *reader) gitAct(act string, args []string) (files []string, rewrites bool) {
+	options, operands := split(args)
+	named := afterDashes(args)
+	switch act {
+	case "stash":
+		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
+	case "reset":
+		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(operands))
+	case "checkout":
+		switch {
+		case len(named) > 0:
+			return named, false
+		case has(options, "-b", "-B", "--orphan"):
+			return nil, len(operands) > 1 || has(options, "-B", "--orphan", "-f")
+		case len(operands) > 0 && r.areFiles(operands):
+			return operands, false
+		case len(operands) > 1 && r.areFiles(operands[1:]):
+			return operands[1:], false
+		}
+		return nil, true
+	case "switch":
+		return nil, !has(options, "-c", "--create") || len(operands) > 1 || has(options, "-C", "-f")
+	case "restore":
+		if has(options, "--staged", "-S") && !has(options, "--worktree", "-W") {
+			return nil, false
+		}
+		return append(named, operands...), false
+	case "commit":
+		return nil, has(options, "--amend")
+	case "clean":
+		return nil, has(options, "-f", "--force") && !has(options, "-n", "--dry-run")
+	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "sparse-checkout", "update-ref", "gc", "prune":
+		return nil, true
+	case "rm", "mv":
+		return append(named, operands...), false
+	}
+	return nil, false
+}
+
+func afterDashes(args []string) []string {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[i+1:]
+	}
+	return nil
+}
+
+// areFiles reports whether words name files rather than branches.
+func (r *reader) areFiles(words []string) bool {
+	for _, w := range words {
+		if w == "" {
+			return false
+		}
+		if _, err := os.Lstat(absolute(r.dir, w)); err != nil && !strings.ContainsAny(filepath.Base(w), ".") {
+			return false
+		}
+	}
+	return len(words) > 0
+}

@@ -1,0 +1,274 @@
+package hook_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/deferred"
+	"lockkeeper/internal/session"
+)
+
+const user, post = "app/models/user.rb", "app/models/post.rb"
+
+// One has a file until the end of its turn; the other is refused meanwhile, in whatever
+// way it tries, and is told when it is free.
+//
+// shows: GP-5 CF-15
+func TestTurn(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.claude("A", "UserPromptSubmit", "rate-limit login\nand more", nil))
+	s.passes(s.edit("A", user))
+	s.write(user, "class User # A\nend\n")
+	s.passes(s.edited("A", user))
+	r := s.refuses(s.edit("B", user), `"rate-limit login"`, ", last write ", "(ticket 1)", "free now: app/views/users/*, test/models/user_test.rb")
+	if again := s.edit("B", user); again.err != r.err && !strings.Contains(again.err, "(ticket 1)") {
+		t.Errorf("another ticket: %s", again.err)
+	}
+	for _, command := range []string{"cat > " + user + " <<'E'\nx\nE", "sed -i s/a/b/ app/models/*.rb", "rm -rf app", "git stash", "git reset --hard",
+		"python3 -c \"open('" + user + "','w').write('')\"", "nohup sh -c 'sleep 9; echo x > " + user + "' &"} {
+		s.refuses(s.bash("B", "PreToolUse", command))
+	}
+	s.passes(s.bash("B", "PreToolUse", "ls; grep -r User app"))
+	s.passes(s.edit("B", post))
+	s.refuses(s.edit("A", post)) // each holds what the other wants: both are told, nobody waits
+	s.passes(s.claude("A", "Stop", "", nil))
+	s.says(s.passes(s.edited("B", post)), "FREE "+user+" (ticket 1)")
+	s.passes(s.edit("B", user))
+	s.passes(s.claude("B", "SessionEnd", "other", nil))
+	a := s.open()
+	if grants, err := a.Locks.ActiveGrants(t.Context()); err != nil || len(grants) != 0 {
+		t.Errorf("%v %v", grants, err)
+	}
+}
+
+// The codebase is that of the file, wherever the agent works; what belongs to none is let
+// through, and what belonged to one that is gone is not.
+func TestWhere(t *testing.T) {
+	s := newStage(t)
+	elsewhere := t.TempDir()
+	call := func(file string) said {
+		return s.call("claude-code", map[string]any{"session_id": "A", "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_use_id": "t", "cwd": elsewhere,
+			"tool_input": map[string]any{"file_path": file}})
+	}
+	s.passes(call(s.at(user)))
+	s.passes(call(s.at("app/new/deep/file.rb")))
+	s.passes(call(filepath.Join(elsewhere, "free.txt")))
+	link := filepath.Join(elsewhere, "link.rb")
+	if err := os.Symlink(s.at(user), link); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses(s.edit("B", user))
+	call = func(file string) said {
+		return s.call("claude-code", map[string]any{"session_id": "B", "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_use_id": "t", "cwd": elsewhere,
+			"tool_input": map[string]any{"file_path": file}})
+	}
+	s.refuses(call(link))
+	if err := os.RemoveAll(s.at(".lockkeeper")); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses(call(s.at(post)), "the locks cannot be asked", "is gone", "lockkeeper off 30m")
+}
+
+// Whole files are replaced only by who knows what is in them.
+func TestUnseen(t *testing.T) {
+	s := newStage(t)
+	whole := func(session string) said {
+		return s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
+	}
+	s.refuses(whole("A"), "you have not read it")
+	s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
+	s.passes(whole("A"))
+	s.write(user, "by A\n")
+	s.passes(s.claude("A", "PostToolUse", "Write", map[string]any{"file_path": s.at(user)}))
+	s.passes(whole("A"))
+	s.write(user, "by A again\n")
+	s.passes(s.claude("A", "PostToolUse", "Write", map[string]any{"file_path": s.at(user)}))
+	s.write(user, "by an editor\n") // or by an agent without hooks
+	r := s.refuses(whole("A"), "its content is not what you saw", "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
+	if strings.Contains(r.err, "by A again") {
+		t.Error("content is told")
+	}
+	if s.read(user) != "by an editor\n" {
+		t.Error("somebody's edit was changed")
+	}
+	s.passes(s.bash("A", "PostToolUse", "cat "+user))
+	s.passes(whole("A"))
+	s.passes(s.claude("A", "PreToolUse", "Write", map[string]any{"file_path": s.at("app/new.rb"), "content": "x"}))
+}
+
+// What a command did to others' files is shown, attributed and kept; it is put back only
+// where that is asked for, and never where somebody else may have done it.
+//
+// shows: GP-5 CF-15
+func TestUncovered(t *testing.T) {
+	for name, test := range map[string]struct {
+		config, command string
+		back            bool
+		says            string
+	}{
+		"kept":      {"", "./fix.py " + user, false, "The change is kept"},
+		"put back":  {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, true, "again as its holder left it"},
+		"not named": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py", false, "a person's editor leaves the same traces"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.write("lockkeeper.yaml", test.config)
+			s.passes(s.edit("A", user))
+			s.write(user, "by A\n")
+			s.passes(s.edited("A", user))
+			s.passes(s.bash("B", "PreToolUse", test.command))
+			s.write(user, "by B\n")
+			r := s.passes(s.bash("B", "PostToolUse", test.command))
+			s.says(r, "UNCOVERED "+user, test.says, "systemMessage", "rescue show")
+			if got := s.read(user); (got == "by A\n") != test.back {
+				t.Errorf("it holds %q", got)
+			}
+			if again := s.passes(s.bash("B", "PostToolUse", test.command)); strings.Contains(again.out, "UNCOVERED") {
+				t.Error("told twice")
+			}
+			kept, err := s.open().Rescued(t.Context())
+			if err != nil || len(kept) == 0 || kept[0].Path != user {
+				t.Errorf("%+v %v", kept, err)
+			}
+		})
+	}
+}
+
+// The holder's own work is nobody's fault, and what is removed is seen.
+func TestComparison(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.edit("A", user))
+	s.passes(s.bash("B", "PreToolUse", "make"))
+	s.write(user, "by A\n")
+	s.passes(s.edited("A", user))
+	if r := s.passes(s.bash("B", "PostToolUse", "make")); strings.Contains(r.out, "UNCOVERED") {
+		t.Errorf("A's own work: %s", r.out)
+	}
+	s.passes(s.bash("B", "PreToolUse", "make clean"))
+	if err := os.Remove(s.at(user)); err != nil {
+		t.Fatal(err)
+	}
+	s.says(s.passes(s.bash("B", "PostToolUseFailure", "make clean")), "UNCOVERED "+user+" was removed")
+	// A command that goes on in the background is compared with what comes later.
+	s.write(user, "by A\n")
+	s.passes(s.edited("A", user))
+	s.passes(s.bash("B", "PreToolUse", "./later.sh &"))
+	s.passes(s.bash("B", "PostToolUse", "./later.sh &"))
+	s.write(user, "by B, later\n")
+	s.says(s.passes(s.claude("B", "Stop", "", nil)), "UNCOVERED "+user)
+}
+
+// Acts of git take the .git target, and nobody writes meanwhile.
+func TestGit(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.edit("A", user))
+	s.refuses(s.bash("B", "PreToolUse", "git stash"), "git stash: it rewrites files that others work on: "+user)
+	s.passes(s.bash("A", "PreToolUse", "git stash"))
+	s.refuses(s.edit("B", post), "git is rewriting files")
+	s.refuses(s.bash("B", "PreToolUse", "git rebase main"))
+	s.passes(s.bash("A", "PostToolUse", "git stash"))
+	s.passes(s.edit("B", post))
+	s.refuses(s.bash("A", "PreToolUse", "git commit --amend"))
+	s.passes(s.bash("A", "PreToolUse", "git commit -m x "+user))
+}
+
+// The window keeps what it holds over /clear; another one does not get it.
+func TestClear(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.edit("A", user))
+	s.passes(s.claude("A", "SessionEnd", "clear", nil))
+	s.passes(s.claude("A2", "SessionStart", "", nil))
+	s.refuses(s.edit("B", user))
+	s.passes(s.edit("A2", user))
+}
+
+// An agent can neither switch the checks off nor reach what they stand on.
+//
+// shows: DL-72 DL-88 DL-89 CF-14
+func TestReserved(t *testing.T) {
+	s := newStage(t)
+	for _, command := range []string{"lockkeeper off 30m", "env -i lockkeeper lock clear", "sh -c 'lockkeeper lock force-release x --reason y'", "echo x > lockkeeper.yaml", "rm -rf .lockkeeper"} {
+		r := s.bash("A", "PreToolUse", command)
+		s.refuses(r, "only a person")
+	}
+	s.write(".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"command":"lockkeeper hook claude-code"}]}]}}`)
+	s.refuses(s.edit("A", ".claude/settings.json"), "the hooks that check you")
+	s.refuses(s.edit("A", ".git/config"))
+}
+
+// A patch that was deferred lands when the file is free, and its owner is told.
+func TestDeferred(t *testing.T) {
+	s := newStage(t)
+	s.write("lockkeeper.yaml", "gate: {allowed_write_paths: [.]}\n")
+	s.passes(s.edit("A", user))
+	s.refuses(s.edit("B", user))
+	queue := deferred.Open(s.open())
+	patch := deferred.Patch{Path: s.at(user), By: "heron", Session: "B"}
+	if _, err := queue.Put(t.Context(), patch, []byte("@@ -2 +2,2 @@\n end\n+# by B\n"), false); err != nil {
+		t.Fatal(err)
+	}
+	patch.Path = s.at(post)
+	s.passes(s.edit("A", post))
+	if _, err := queue.Put(t.Context(), patch, []byte("whole by B\n"), true); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := queue.Land(t.Context()); err != nil || len(ended) != 0 {
+		t.Fatalf("%v %v", ended, err)
+	}
+	s.write(user, "# by A\nclass User\nend\n")
+	s.passes(s.edited("A", user))
+	s.write(post, "by A\n")
+	s.passes(s.claude("A", "Stop", "", nil))
+	r := s.passes(s.claude("B", "UserPromptSubmit", "go on", nil))
+	s.says(r, "LANDED your deferred patch of "+user, "NOT LANDED your deferred patch of "+post, "rescue show")
+	if got := s.read(user); got != "# by A\nclass User\nend\n# by B\n" {
+		t.Errorf("%q", got)
+	}
+	if got := s.read(post); got != "by A\n" {
+		t.Errorf("%q", got)
+	}
+	if r := s.passes(s.claude("B", "UserPromptSubmit", "go on", nil)); strings.Contains(r.out, "LANDED") {
+		t.Error("told twice")
+	}
+}
+
+// While the checks are off, every call shows it.
+func TestOff(t *testing.T) {
+	s := newStage(t)
+	book := session.Open(s.open())
+	if _, err := book.SwitchOff(t.Context(), personActor, "a test", minute); err != nil {
+		t.Fatal(err)
+	}
+	s.passes(s.edit("A", user))
+	s.says(s.passes(s.edit("B", user)), "LOCKKEEPER IS OFF until", "systemMessage")
+	if _, err := book.SwitchOff(t.Context(), personActor, "", minute); err == nil {
+		t.Error("switched off twice")
+	}
+	if ended, err := book.SwitchOn(t.Context()); err != nil || !ended {
+		t.Fatal(ended, err)
+	}
+	s.passes(s.edit("A", user))
+	s.refuses(s.edit("B", user))
+}
+
+// The same file in two work trees is warned about.
+func TestWorktrees(t *testing.T) {
+	s := newStage(t)
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=n", "-c", "user.email=n@example.org"}, args...)...)
+		cmd.Dir = s.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v %s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	git("add", "app")
+	git("commit", "-q", "-m", "x")
+	git("worktree", "add", "-q", "trees/one")
+	s.passes(s.edit("A", user))
+	s.says(s.passes(s.edit("B", "trees/one/"+user)), "WARNING trees/one/"+user, "in another work tree")
+}

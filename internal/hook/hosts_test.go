@@ -1,0 +1,53 @@
+package hook_test
+
+import (
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+const minute = time.Minute
+
+var personActor = lockkeeper.Actor{Name: "ann on pts/1", Kind: lockkeeper.ActorPerson}
+
+// Codex edits with patches, and is refused in the same way.
+func TestCodex(t *testing.T) {
+	s := newStage(t)
+	call := func(session, event, tool, command string) said {
+		return s.call("codex", map[string]any{"session_id": session, "turn_id": "1", "hook_event_name": event, "model": "m", "permission_mode": "default",
+			"tool_name": tool, "tool_use_id": "call_1", "tool_input": map[string]any{"command": command}})
+	}
+	patch := "*** Begin Patch\n*** Update File: " + user + "\n@@\n-class User\n+class User # x\n*** Add File: app/models/new.rb\n+x\n*** End Patch\n"
+	s.passes(call("A", "PreToolUse", "apply_patch", patch))
+	s.write(user, "class User # x\nend\n")
+	s.passes(call("A", "PostToolUse", "apply_patch", patch))
+	s.refuses(call("B", "PreToolUse", "apply_patch", patch), user, "app/models/new.rb")
+	s.refuses(call("B", "PreToolUse", "Bash", "sed -i s/a/b/ "+user))
+	s.refuses(call("B", "PreToolUse", "apply_patch", "*** Begin Patch\n*** Add File: "+post+"\n+x\n*** End Patch\n"), "you have not read it")
+	s.refuses(call("B", "PreToolUse", "apply_patch", "what is this"), "it names no file")
+	s.passes(call("A", "Stop", "", ""))
+	s.passes(call("B", "PreToolUse", "apply_patch", patch))
+}
+
+// Gemini CLI has names of its own for everything, and takes nothing but JSON.
+func TestGemini(t *testing.T) {
+	s := newStage(t)
+	call := func(session, event, tool string, input map[string]any) said {
+		return s.call("gemini", map[string]any{"session_id": session, "hook_event_name": event, "timestamp": "2026-01-01T00:00:00Z", "tool_name": tool, "tool_input": input})
+	}
+	replace := map[string]any{"file_path": s.at(user), "old_string": "a", "new_string": "b"}
+	if r := s.passes(call("A", "BeforeTool", "replace", replace)); r.out != "{}\n" {
+		t.Errorf("%q", r.out)
+	}
+	s.write(user, "by A\n")
+	s.passes(call("A", "AfterTool", "replace", replace))
+	s.refuses(call("B", "BeforeTool", "replace", replace))
+	s.refuses(call("B", "BeforeTool", "write_file", map[string]any{"file_path": s.at(post), "content": "x"}), "you have not read it")
+	s.passes(call("B", "AfterTool", "read_file", map[string]any{"file_path": s.at(post)}))
+	s.passes(call("B", "BeforeTool", "write_file", map[string]any{"file_path": s.at(post), "content": "x"}))
+	s.refuses(call("B", "BeforeTool", "run_shell_command", map[string]any{"command": "echo x >> user.rb", "dir_path": "app/models"}))
+	s.passes(call("A", "AfterAgent", "", nil))
+	s.says(s.passes(call("B", "BeforeAgent", "", nil)), "FREE "+user)
+	s.passes(call("B", "SessionEnd", "", nil))
+}

@@ -1,0 +1,297 @@
+package hook
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Plan is what a command is known to do before it runs. What is not known is found by the
+// comparison afterwards.
+type Plan struct {
+	Writes   []Touch  // files, absolute
+	Trees    []string // directories that go or are replaced as a whole, absolute
+	Names    []string // files that a program names and may write, absolute
+	Reads    []Touch  // files that are shown whole, absolute
+	Git      []GitAct // acts that rewrite shared state
+	Reserved string   // a command that only a person may run
+
+	Background bool // something of it goes on when it is over
+}
+
+// GitAct is an act of git, and where it is done.
+type GitAct struct {
+	Name string
+	Dir  string
+}
+
+// reader follows a command as a shell would, as far as words are literal.
+type reader struct {
+	dir   string
+	vars  map[string]string
+	plan  *Plan
+	depth int
+}
+
+// maxDepth bounds shells within shells.
+const maxDepth = 8
+
+// planOf reads a command. One that is no shell has no plan.
+func planOf(command, dir string) Plan {
+	var p Plan
+	r := &reader{dir: dir, vars: map[string]string{}, plan: &p}
+	r.script(command)
+	return p
+}
+
+func (r *reader) script(text string) {
+	if r.depth >= maxDepth {
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil && file == nil {
+		return
+	}
+	r.statements(file.Stmts)
+}
+
+func (r *reader) statements(list []*syntax.Stmt) {
+	for _, s := range list {
+		r.statement(s)
+	}
+}
+
+// inner reads what runs in a shell of its own: where it goes to stays there.
+func (r *reader) inner(do func(*reader)) {
+	do(&reader{dir: r.dir, vars: maps.Clone(r.vars), plan: r.plan, depth: r.depth + 1})
+}
+
+func (r *reader) statement(s *syntax.Stmt) {
+	if s == nil {
+		return
+	}
+	r.plan.Background = r.plan.Background || s.Background
+	var args []string
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
+		args = r.call(call)
+	}
+	for _, redirect := range s.Redirs {
+		r.redirect(redirect, args)
+	}
+	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
+		r.command(args, s)
+		return
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+			r.inner(func(in *reader) { in.statement(c.X) })
+			r.inner(func(in *reader) { in.statement(c.Y) })
+			return
+		}
+		r.statement(c.X)
+		r.statement(c.Y)
+	case *syntax.Subshell:
+		r.inner(func(in *reader) { in.statements(c.Stmts) })
+	case *syntax.Block:
+		r.statements(c.Stmts)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			r.statements(c.Cond)
+			r.statements(c.Then)
+		}
+	case *syntax.WhileClause:
+		r.statements(c.Cond)
+		r.statements(c.Do)
+	case *syntax.ForClause:
+		r.loop(c)
+	case *syntax.CaseClause:
+		for _, item := range c.Items {
+			r.statements(item.Stmts)
+		}
+	case *syntax.FuncDecl:
+		r.statement(c.Body)
+	case *syntax.TimeClause:
+		r.statement(c.Stmt)
+	case *syntax.CoprocClause:
+		r.statement(c.Stmt)
+	case *syntax.DeclClause:
+		for _, a := range c.Args {
+			r.assign(a)
+		}
+	}
+}
+
+// loop reads the body of a loop once for each literal word.
+func (r *reader) loop(c *syntax.ForClause) {
+	each, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		r.statements(c.Do)
+		return
+	}
+	const most = 200
+	done := false
+	for i, w := range each.Items {
+		for _, word := range r.expand(w) {
+			if i > most {
+				return
+			}
+			r.vars[each.Name.Value] = word
+			r.statements(c.Do)
+			done = true
+		}
+	}
+	delete(r.vars, each.Name.Value)
+	if !done {
+		r.statements(c.Do)
+	}
+}
+
+// call is the words of a command, after its assignments and substitutions were read.
+// Words that are not literal are empty.
+func (r *reader) call(c *syntax.CallExpr) (args []string) {
+	syntax.Walk(c, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			return false
+		case *syntax.ProcSubst:
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			return false
+		}
+		return true
+	})
+	for _, w := range c.Args {
+		args = append(args, r.expand(w)...)
+	}
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			r.assign(a)
+		}
+	}
+	return args
+}
+
+func (r *reader) assign(a *syntax.Assign) {
+	if a.Name == nil {
+		return
+	}
+	delete(r.vars, a.Name.Value)
+	if a.Value != nil {
+		if text, ok, _ := r.literal(a.Value); ok {
+			r.vars[a.Name.Value] = text
+		}
+	}
+}
+
+// redirect takes in where output goes. Content that the command itself spells replaces a
+// file as a whole.
+func (r *reader) redirect(d *syntax.Redirect, args []string) {
+	whole := false
+	switch d.Op {
+	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
+		whole = len(args) > 0 && (args[0] == "cat" || args[0] == "echo" || args[0] == "printf")
+	case syntax.AppOut, syntax.AppAll, syntax.RdrInOut:
+	default:
+		return
+	}
+	for _, file := range r.expand(d.Word) {
+		r.writes(whole, file)
+	}
+}
+
+func (r *reader) writes(whole bool, files ...string) {
+	for _, f := range files {
+		if f != "" && f != "-" {
+			r.plan.Writes = append(r.plan.Writes, Touch{File: absolute(r.dir, f), Whole: whole})
+		}
+	}
+}
+
+// expand is what a word stands for: one literal, or the files that a pattern finds. A word
+// that is not literal is one empty string.
+func (r *reader) expand(w *syntax.Word) []string {
+	text, ok, pattern := r.literal(w)
+	switch {
+	case !ok:
+		return []string{""}
+	case !pattern:
+		return []string{text}
+	}
+	base := absolute(r.dir, text)
+	found, err := filepath.Glob(base)
+	if err != nil || len(found) == 0 {
+		return []string{text}
+	}
+	return found
+}
+
+// literal is the text of a word, if that is known, and whether it is a pattern.
+func (r *reader) literal(w *syntax.Word) (text string, ok, pattern bool) {
+	if w == nil {
+		return "", false, false
+	}
+	var b strings.Builder
+	for i, part := range w.Parts {
+		if !r.part(&b, part, i == 0, &pattern) {
+			return "", false, false
+		}
+	}
+	return b.String(), true, pattern
+}
+
+func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, pattern *bool) bool {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		text := unescaped(p.Value)
+		if first && (text == "~" || strings.HasPrefix(text, "~/")) {
+			home, known := r.vars["HOME"]
+			if !known {
+				return false
+			}
+			text = home + text[1:]
+		}
+		*pattern = *pattern || strings.ContainsAny(p.Value, "*?[")
+		b.WriteString(text)
+	case *syntax.SglQuoted:
+		b.WriteString(p.Value)
+	case *syntax.DblQuoted:
+		for _, in := range p.Parts {
+			var quoted bool
+			if !r.part(b, in, false, &quoted) {
+				return false
+			}
+		}
+	case *syntax.ParamExp:
+		value, known := r.vars[p.Param.Value]
+		if p.Param.Value == "PWD" {
+			value, known = r.dir, true
+		}
+		if !known || p.Length || p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil {
+			return false
+		}
+		b.WriteString(value)
+	default:
+		return false
+	}
+	return true
+}
+
+func unescaped(text string) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+			if text[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,172 @@
+package refusal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Holder is who is in the way, as people recognise them.
+type Holder struct {
+	Callsign string        `json:"callsign"`
+	TTY      string        `json:"tty,omitempty"`
+	About    string        `json:"about,omitempty"` // what it works on, in its own words
+	For      time.Duration `json:"for"`             // how long it has held it, or waited for it
+	Wrote    bool          `json:"wrote"`           // whether the file was written since
+	Idle     time.Duration `json:"idle,omitempty"`  // how long ago
+	Waits    bool          `json:"waits,omitempty"` // it does not hold it, and came earlier
+}
+
+// Refusal says that something may not be written, why, and how to go on.
+type Refusal struct {
+	Subject string   `json:"subject"` // a path, or an act such as git stash
+	Why     string   `json:"why"`
+	Holder  *Holder  `json:"holder,omitempty"` // nil: nobody is in the way
+	Ticket  int      `json:"ticket,omitempty"` // under which it is told that the path is free
+	Do      string   `json:"do"`               // instead
+	Free    []string `json:"free,omitempty"`   // what could be written now
+	Next    []string `json:"next"`
+}
+
+// Held refuses a path that somebody else has.
+func Held(path string, by Holder, ticket int, free []string) Refusal {
+	r := Refusal{Subject: path, Why: by.String(), Holder: &by, Ticket: ticket, Free: free,
+		Do:   "Do not retry; do not write it by shell.",
+		Next: []string{"lockkeeper why " + word(path), "lockkeeper defer " + word(path) + " < patch"}}
+	if ticket > 0 {
+		r.Do += fmt.Sprintf(" You will be told when it is free (ticket %d).", ticket)
+	}
+	return r
+}
+
+// Unseen refuses to replace the whole of a file by somebody who does not know what is in
+// it; fact says since when, or why.
+func Unseen(path, fact string) Refusal {
+	return Refusal{Subject: path, Why: "its content is not what you saw: " + fact,
+		Do:   "Read it now, then write what you want of it; whoever changed it keeps their work.",
+		Next: []string{"read " + word(path), "lockkeeper why " + word(path)}}
+}
+
+// Rewrites refuses an act of git that changes files under others. whose says which file
+// of whom, more how many there are besides.
+func Rewrites(act, path string, by Holder, more int) Refusal {
+	why := "it rewrites files that others work on: " + line(path) + " is " + by.String()
+	if more > 0 {
+		why += fmt.Sprintf(", and %d more", more)
+	}
+	return Refusal{Subject: act, Why: why, Holder: &by,
+		Do:   "Do not retry; do not do it in another way. Work on in the files as they are, and leave this to the end.",
+		Next: []string{"lockkeeper status", "git diff, or git worktree add for a copy of your own"}}
+}
+
+// Busy refuses a write while somebody rewrites files with git.
+func Busy(path string, by Holder) Refusal {
+	return Refusal{Subject: path, Why: "git is rewriting files here, .git is " + by.String(), Holder: &by,
+		Do:   "Wait for a moment, then try again once.",
+		Next: []string{"lockkeeper why .git"}}
+}
+
+// Reserved refuses what only a person may do.
+func Reserved(subject, why string) Refusal {
+	return Refusal{Subject: subject, Why: why,
+		Do:   "Do not try another way. If it must be, say to the person whom you work for what and why.",
+		Next: []string{"lockkeeper status"}}
+}
+
+// Unchecked refuses because the locks could not be asked.
+func Unchecked(subject string, trouble error) Refusal {
+	return Refusal{Subject: subject, Why: "the locks cannot be asked: " + trouble.Error(),
+		Do:   "Nothing is written until they can. Try once more; then tell the person whom you work for.",
+		Next: []string{"lockkeeper doctor", "a person, at a terminal: lockkeeper off 30m"}}
+}
+
+// String is who is in the way, in the words of the first line.
+func (h Holder) String() string {
+	var b strings.Builder
+	if h.Waits {
+		b.WriteString("awaited earlier by ")
+	} else {
+		b.WriteString("held by ")
+	}
+	b.WriteString(h.Name())
+	if h.About != "" {
+		fmt.Fprintf(&b, " %q", short(h.About))
+	}
+	b.WriteString(", " + Span(h.For))
+	switch {
+	case h.Waits:
+	case h.Wrote:
+		b.WriteString(", last write " + Span(h.Idle) + " ago")
+	default:
+		b.WriteString(", not written yet")
+	}
+	return b.String()
+}
+
+// Name is how one calls a holder: the callsign, and where it sits.
+func (h Holder) Name() string {
+	if h.TTY == "" {
+		return line(h.Callsign)
+	}
+	return line(h.Callsign) + " (" + line(h.TTY) + ")"
+}
+
+// String is the whole text.
+func (r Refusal) String() string {
+	lines := []string{"REFUSED " + line(r.Subject) + ": " + line(r.Why), line(r.Do)}
+	if len(r.Free) > 0 {
+		lines = append(lines, "  free now: "+line(strings.Join(r.Free, ", ")))
+	}
+	return strings.Join(append(lines, "next: "+line(strings.Join(r.Next, " | "))), "\n")
+}
+
+// Error lets a refusal be returned where an error is.
+func (r Refusal) Error() string { return r.String() }
+
+// aboutSize is how much of what somebody works on is told, in characters.
+const aboutSize = 60
+
+// short is the beginning of a text, up to a word's end.
+func short(text string) string {
+	runes := []rune(line(text))
+	if len(runes) <= aboutSize {
+		return string(runes)
+	}
+	cut := string(runes[:aboutSize])
+	if at := strings.LastIndexByte(cut, ' '); at > aboutSize/2 {
+		cut = cut[:at]
+	}
+	return cut + "…"
+}
+
+// line is a text on one line, without what a terminal would obey.
+func line(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// word is a path as a shell takes it.
+func word(path string) string {
+	plain := func(r rune) bool {
+		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("/._-+@%", r)
+	}
+	if path != "" && path[0] != '-' && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// Span is a time as one says it: 40 s, 4 min, 3 h, 2 days.
+func Span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}

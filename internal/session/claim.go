@@ -1,0 +1,230 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/refusal"
+	"lockkeeper/lock"
+)
+
+// Write is a file that a call is about to write.
+type Write struct {
+	Path  string // from the root, as Book.Path makes it
+	Whole bool   // what is there is replaced, whatever it is
+}
+
+// Claim takes files for this session, all of them or none, by try. What is refused is
+// answered in words for the agent; nothing is written then. Files that it has already are
+// kept for as long again.
+func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, error) {
+	var unseen []refusal.Refusal
+	var paths []string
+	for _, w := range list {
+		fact, err := s.unseen(w)
+		if err != nil {
+			return nil, err
+		}
+		if fact != "" {
+			unseen = append(unseen, refusal.Unseen(w.Path, fact))
+		}
+		if !slices.Contains(paths, w.Path) {
+			paths = append(paths, w.Path)
+		}
+	}
+	missing, err := s.touch(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		err := s.take(ctx, missing)
+		if lock.IsBlocked(err) {
+			return s.refused(ctx, paths, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.remember(missing, false); err != nil {
+			return nil, err
+		}
+	}
+	if len(unseen) > 0 { // it has the files now, and can read them in peace
+		return unseen, nil
+	}
+	return s.rewriting(ctx, paths)
+}
+
+// touch keeps what the session has of some paths for as long again, and returns the rest.
+func (s *Seat) touch(ctx context.Context, paths []string) (missing []string, err error) {
+	held, err := s.held(ctx)
+	if err != nil || held == nil {
+		return paths, err
+	}
+	for _, p := range paths {
+		if !covers(held, p) {
+			missing = append(missing, p)
+		}
+	}
+	// A touch within the heartbeat of the last one changes nothing that anybody could
+	// tell; growing gives no new lease, so it is renewed then as well.
+	if s.book.now().Sub(held.HeartbeatAt) < s.heartbeat() {
+		return missing, nil
+	}
+	token, err := s.book.app.Tokens.Get(s.rec.GrantID)
+	if err == nil {
+		_, err = s.book.app.Locks.Renew(ctx, s.rec.GrantID, token)
+	}
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // it ended just now
+		s.rec.GrantID = ""
+		return paths, nil
+	}
+	return missing, err
+}
+
+func (s *Seat) heartbeat() time.Duration {
+	return s.book.app.Config.Policies()[Policy].Heartbeat
+}
+
+// held is the session's grant as it is in the store; nil when it has none any more.
+func (s *Seat) held(ctx context.Context) (*lock.Entry, error) {
+	if s.rec.GrantID == "" {
+		return nil, nil
+	}
+	e, err := s.book.app.Locks.Entry(ctx, s.rec.GrantID)
+	if err == nil && e == nil {
+		s.rec.GrantID = ""
+	}
+	return e, err
+}
+
+func covers(held *lock.Entry, path string) bool {
+	i, ok := lockkeeper.Find(held.Targets, path)
+	return ok && held.Targets[i].Mode == lockkeeper.Write
+}
+
+// Holds lists what the session holds for writing.
+func (s *Seat) Holds(ctx context.Context) (paths []string, err error) {
+	held, err := s.held(ctx)
+	if err != nil || held == nil {
+		return nil, err
+	}
+	for _, l := range held.Targets {
+		if l.Mode == lockkeeper.Write {
+			paths = append(paths, l.Path)
+		}
+	}
+	return paths, nil
+}
+
+// take gets paths that the session does not have, all of them or none.
+func (s *Seat) take(ctx context.Context, paths []string) error {
+	a := s.book.app
+	locks := writes(paths)
+	if s.rec.GrantID == "" {
+		g, err := a.Acquire(ctx, s.request(locks), 0)
+		if err == nil {
+			s.rec.GrantID = g.ID
+		}
+		return err
+	}
+	if err := a.CheckCopy(ctx, locks); err != nil {
+		return err
+	}
+	token, err := a.Tokens.Get(s.rec.GrantID)
+	if err != nil {
+		return err
+	}
+	_, err = a.Locks.Extend(ctx, s.rec.GrantID, token, locks...)
+	if !lock.IsBlocked(err) {
+		return err
+	}
+	// Growing does not look whether those in the way are alive; asking does.
+	probe, asked := a.Locks.TryAcquire(ctx, s.request(locks))
+	if asked != nil {
+		return asked
+	}
+	if err := probe.Release(ctx); err != nil {
+		return err
+	}
+	_, err = a.Locks.Extend(ctx, s.rec.GrantID, token, locks...)
+	return err
+}
+
+// request asks for locks in the name of the session, and says who that is.
+func (s *Seat) request(locks []lockkeeper.Lock) lockkeeper.Request {
+	facts := map[string]string{keySession: s.rec.ID, keyAgent: s.rec.Agent}
+	for key, value := range map[string]string{keyTTY: s.rec.TTY, keyReason: s.rec.About} {
+		if value != "" {
+			facts[key] = value
+		}
+	}
+	return lockkeeper.Request{Holder: s.rec.Callsign, Policy: Policy, Locks: locks, Process: s.rec.Process, Metadata: facts}
+}
+
+// refused words why some of the paths could not be had, with a ticket for each.
+func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusal.Refusal, error) {
+	var blocked *lockkeeper.BlockedError
+	errors.As(err, &blocked)
+	first := map[string]lockkeeper.ConflictInfo{}
+	for _, c := range blocked.Conflicts {
+		if _, known := first[c.Path]; !known {
+			first[c.Path] = c
+		}
+	}
+	free := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { _, not := first[p]; return not })
+	near, err := s.near(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	var list []refusal.Refusal
+	for _, p := range paths {
+		c, in := first[p]
+		if !in {
+			continue
+		}
+		who, err := s.book.who(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		number, err := s.ticket(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, refusal.Held(p, who, number, slices.Concat(free, near[p])))
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("blocked, and by nobody: %w", blocked)
+	}
+	return list, nil
+}
+
+// Release gives back what the session holds, at the end of a turn.
+func (s *Seat) Release(ctx context.Context) error {
+	err := s.endGit(ctx)
+	if s.rec.GrantID == "" {
+		return err
+	}
+	if _, releasing := s.book.app.Release(ctx, s.rec.GrantID); releasing != nil {
+		return errors.Join(err, releasing)
+	}
+	s.rec.GrantID, s.rec.Calls = "", nil
+	return err
+}
+
+// Leave ends the session. When its host begins anew in the same window, whoever comes next
+// there takes over what it holds.
+func (s *Seat) Leave(ctx context.Context, beginsAnew bool) error {
+	if beginsAnew {
+		s.rec.Ended = true
+		return s.Close()
+	}
+	err := s.Release(ctx)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return errors.Join(s.book.sweepCopies(), s.forget(), s.lock.Close())
+}

@@ -1,0 +1,204 @@
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/refusal"
+)
+
+// Print is what tells whether a file was touched: where its content is, how much, and the
+// times that the file system keeps. The zero value is that of no file.
+type Print struct {
+	Inode uint64 `json:"inode,omitempty"`
+	Size  int64  `json:"size,omitempty"`
+	Mtime int64  `json:"mtime,omitempty"`
+	Ctime int64  `json:"ctime,omitempty"`
+	Sum   string `json:"sum,omitempty"` // SHA-256 of the content in hex; empty: not taken
+}
+
+// File is what a session remembers of a file.
+type File struct {
+	Print
+	Seen bool `json:"seen,omitempty"` // the session knows what is in it
+	Own  bool `json:"own,omitempty"`  // the session left it so
+}
+
+// maxCopied is the size up to which content is compared and copied.
+const maxCopied = 1 << 20
+
+// touched reports whether a file is another than it was, by what the file system says.
+func (p Print) touched(now Print) bool {
+	return p.Inode != now.Inode || p.Size != now.Size || p.Mtime != now.Mtime || p.Ctime != now.Ctime
+}
+
+// changed reports whether its content may be another.
+func (p Print) changed(now Print) bool {
+	return p.touched(now) && (p.Sum == "" || p.Sum != now.Sum)
+}
+
+func printOf(s *unix.Stat_t) Print {
+	return Print{Inode: s.Ino, Size: s.Size, Mtime: s.Mtim.Nano(), Ctime: s.Ctim.Nano()}
+}
+
+// look takes the print of what is at a path.
+func (b *Book) look(path string) (Print, error) {
+	var s unix.Stat_t
+	err := unix.Lstat(b.at(path), &s)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return Print{}, nil
+	}
+	if err != nil {
+		return Print{}, &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return printOf(&s), nil
+}
+
+// take is look with the sum of the content, and the content itself where it is small.
+func (b *Book) take(path string) (p Print, content []byte, err error) {
+	p, err = b.look(path)
+	if err != nil || p.Inode == 0 || p.Size > maxCopied {
+		return p, nil, err
+	}
+	f, err := os.OpenFile(b.at(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Print{}, nil, nil
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrPermission):
+		return p, nil, nil // it has no content that one could know
+	case err != nil:
+		return p, nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return p, nil, err
+	}
+	content, err = io.ReadAll(io.LimitReader(f, maxCopied+1))
+	if err != nil || len(content) > maxCopied {
+		return p, nil, err
+	}
+	sum := sha256.Sum256(content)
+	p.Sum = hex.EncodeToString(sum[:])
+	return p, content, nil
+}
+
+// remember notes what is at some paths: own says that the session left it so, and has
+// therefore seen it. A copy is kept of what a later look may be compared with.
+func (s *Seat) remember(paths []string, own bool) error {
+	for _, path := range paths {
+		p, content, err := s.book.take(path)
+		if err != nil {
+			return err
+		}
+		if p.Sum != "" {
+			if err := s.book.copy(p.Sum, content); err != nil {
+				return err
+			}
+		}
+		was := s.rec.Files[path]
+		s.note(path, File{Print: p, Own: own, Seen: own || was.Seen && !was.changed(p)})
+	}
+	return nil
+}
+
+// maxFiles bounds what a session remembers of files that it does not write.
+const maxFiles = 4_000
+
+func (s *Seat) note(path string, f File) {
+	if s.rec.Files == nil || len(s.rec.Files) > maxFiles {
+		s.rec.Files = map[string]File{}
+	}
+	s.rec.Files[path] = f
+}
+
+// Saw notes that the session was shown what is in a file.
+func (s *Seat) Saw(path string) error {
+	p, _, err := s.book.take(path)
+	if err != nil {
+		return err
+	}
+	f := s.rec.Files[path]
+	s.note(path, File{Print: p, Seen: true, Own: f.Own && !f.changed(p)})
+	return nil
+}
+
+// unseen says why the session does not know what it is about to replace; empty: it does,
+// or there is nothing.
+func (s *Seat) unseen(w Write) (string, error) {
+	if !w.Whole {
+		return "", nil
+	}
+	now, err := s.book.look(w.Path)
+	if err != nil || now.Inode == 0 || now.Size == 0 {
+		return "", err
+	}
+	f := s.rec.Files[w.Path]
+	switch {
+	case !f.Seen:
+		return "you have not read it in this session", nil
+	case !f.touched(now):
+		return "", nil
+	}
+	if now, _, err = s.book.take(w.Path); err != nil || !f.changed(now) {
+		return "", err
+	}
+	return "somebody changed it " + refusal.Span(s.book.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
+}
+
+// copies is where content is kept that was there, by its sum.
+func (b *Book) copies(sum string) string { return filepath.Join(b.dir, "copies", sum) }
+
+func (b *Book) copy(sum string, content []byte) error {
+	name := b.copies(sum)
+	if _, err := os.Lstat(name); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	draft := fmt.Sprintf("%s.%d", name, os.Getpid())
+	if err := os.WriteFile(draft, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, name)
+}
+
+// copied is content that was kept; nil when it is not there, or not as it was.
+func (b *Book) copied(sum string) []byte {
+	content, err := os.ReadFile(b.copies(sum))
+	got := sha256.Sum256(content)
+	want, bad := hex.DecodeString(sum)
+	if err != nil || bad != nil || !bytes.Equal(got[:], want) {
+		return nil
+	}
+	return content
+}
+
+// copiesKept is how long copies are kept.
+const copiesKept = 14 * 24 * time.Hour
+
+// sweepCopies drops those that nobody can want any more.
+func (b *Book) sweepCopies() error {
+	list, err := os.ReadDir(filepath.Join(b.dir, "copies"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		info, gone := e.Info()
+		if gone == nil && b.now().Sub(info.ModTime()) > copiesKept {
+			err = errors.Join(err, os.Remove(filepath.Join(b.dir, "copies", e.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"context"
+
+	"lockkeeper"
+	"lockkeeper/internal/refusal"
+	"lockkeeper/lock"
+)
+
+var gitLock = write(lockkeeper.GitTarget)
+
+// Rewrite takes the .git target for an act of git that rewrites files or history, until
+// the act ends. It is refused while others hold files, or act so themselves.
+func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
+	if err := s.endGit(ctx); err != nil { // of an act whose end was never told
+		return nil, err
+	}
+	g, err := s.book.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)
+	if lock.IsBlocked(err) {
+		found, err := s.others(ctx, []lockkeeper.Lock{gitLock})
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 { // it left just now; the agent may try again
+			found = []lockkeeper.ConflictInfo{{Holder: "somebody", AcquiredAt: s.book.now()}}
+		}
+		who, err := s.book.who(ctx, found[0])
+		return []refusal.Refusal{refusal.Rewrites(act, lockkeeper.GitTarget, who, len(found)-1)}, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.rec.Git = g.ID
+	refused, err := s.filesOfOthers(ctx, act)
+	if err != nil || len(refused) > 0 {
+		if ending := s.endGit(ctx); ending != nil {
+			return nil, ending
+		}
+	}
+	return refused, err
+}
+
+// filesOfOthers refuses an act while others hold files.
+func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
+	var locks []lockkeeper.Lock
+	err := s.book.app.View(ctx, func(r lockkeeper.Reader) error {
+		locks = nil
+		grants, err := s.book.app.Locks.GrantsIn(r)
+		for _, g := range grants {
+			for _, l := range g.Locks {
+				if g.ID != s.rec.GrantID && isFile(l) && len(locks) < lockkeeper.MaxTargets {
+					locks = append(locks, l)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || len(locks) == 0 {
+		return nil, err
+	}
+	found, err := s.others(ctx, locks) // which leaves out the dead
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	who, err := s.book.who(ctx, found[0])
+	return []refusal.Refusal{refusal.Rewrites(act, found[0].BlockingPath, who, len(found)-1)}, err
+}
+
+// Rewritten ends an act of git.
+func (s *Seat) Rewritten(ctx context.Context) error { return s.endGit(ctx) }
+
+func (s *Seat) endGit(ctx context.Context) error {
+	if s.rec.Git == "" {
+		return nil
+	}
+	_, err := s.book.app.Release(ctx, s.rec.Git)
+	if err == nil {
+		s.rec.Git = ""
+	}
+	return err
+}
+
+// rewriting refuses paths while somebody else rewrites files with git.
+func (s *Seat) rewriting(ctx context.Context, paths []string) ([]refusal.Refusal, error) {
+	found, err := s.others(ctx, []lockkeeper.Lock{gitLock})
+	if err != nil || len(found) == 0 || len(paths) == 0 {
+		return nil, err
+	}
+	who, err := s.book.who(ctx, found[0])
+	return []refusal.Refusal{refusal.Busy(paths[0], who)}, err
+}

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// heldList is the paths that somebody held for writing at any time since it was made. It is
+// kept in a file, so that a call need not read thousands of grants again: what came since is
+// in the events. Paths that are free by now stay in it, which costs a look at a file each.
+type heldList struct {
+	seq   uint64 // of the last event that is in it
+	made  time.Time
+	paths []string
+}
+
+const (
+	listKept   = 30 * time.Minute // then what is free is left out again
+	listEvents = 2_000            // more than these are slower than the whole
+)
+
+// heldPaths brings the list up to date.
+func (b *Book) heldPaths(ctx context.Context) ([]string, error) {
+	list, ok := b.readList()
+	stale := !ok || b.now().Sub(list.made) > listKept
+	grown := false
+	err := b.app.View(ctx, func(r lockkeeper.Reader) (err error) {
+		if !stale {
+			stale, grown, err = list.follow(r)
+		}
+		if err != nil || !stale {
+			return err
+		}
+		return b.makeList(r, &list)
+	})
+	if err != nil || !stale && !grown {
+		return list.paths, err
+	}
+	return list.paths, b.writeList(list)
+}
+
+// follow adds what was taken since. It reports whether that is too much, or not known any
+// more.
+func (l *heldList) follow(r lockkeeper.Reader) (stale, grown bool, err error) {
+	events, err := r.Events(lockkeeper.EventQuery{After: l.seq, Limit: listEvents})
+	if err != nil || len(events) == 0 {
+		return false, false, err
+	}
+	if len(events) == listEvents || events[0].Seq != l.seq+1 {
+		return true, false, nil
+	}
+	known := make(map[string]bool, len(l.paths))
+	for _, p := range l.paths {
+		known[p] = true
+	}
+	for _, ev := range events {
+		l.seq = ev.Seq
+		if ev.Kind != lockkeeper.EventAcquired && ev.Kind != lockkeeper.EventExtended && ev.Kind != lockkeeper.EventUpgraded {
+			continue
+		}
+		for _, k := range ev.Locks {
+			if isFile(k) && !known[k.Path] {
+				known[k.Path] = true
+				l.paths = append(l.paths, k.Path)
+			}
+		}
+	}
+	return false, true, nil
+}
+
+// makeList lists what is held now.
+func (b *Book) makeList(r lockkeeper.Reader, l *heldList) error {
+	*l = heldList{made: b.now()}
+	last, err := r.Events(lockkeeper.EventQuery{Limit: 1, Latest: true})
+	if err != nil {
+		return err
+	}
+	for _, ev := range last {
+		l.seq = ev.Seq
+	}
+	grants, err := b.app.Locks.GrantsIn(r)
+	for _, g := range grants {
+		for _, k := range g.Locks {
+			if isFile(k) {
+				l.paths = append(l.paths, k.Path)
+			}
+		}
+	}
+	return err
+}
+
+func (b *Book) listFile() string { return filepath.Join(b.dir, "held") }
+
+// readList reads the file: the number of the event, the time, and the paths, each ended by
+// a zero byte. What is not as it was written is made anew.
+func (b *Book) readList() (l heldList, ok bool) {
+	text, err := os.ReadFile(b.listFile())
+	if err != nil || len(text) == 0 || text[len(text)-1] != 0 {
+		return l, false
+	}
+	fields := strings.Split(string(text[:len(text)-1]), "\x00")
+	if len(fields) < 2 {
+		return l, false
+	}
+	made, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return l, false
+	}
+	l.seq, err = strconv.ParseUint(fields[0], 10, 64)
+	l.made, l.paths = time.Unix(0, made), fields[2:]
+	return l, err == nil
+}
+
+func (b *Book) writeList(l heldList) error {
+	var text strings.Builder
+	text.WriteString(strconv.FormatUint(l.seq, 10) + "\x00" + strconv.FormatInt(l.made.UnixNano(), 10) + "\x00")
+	for _, p := range l.paths {
+		text.WriteString(p)
+		text.WriteByte(0)
+	}
+	draft, err := os.CreateTemp(b.dir, "held-*")
+	if err != nil {
+		return err
+	}
+	_, err = draft.WriteString(text.String())
+	if err = errors.Join(err, draft.Close()); err == nil {
+		err = os.Rename(draft.Name(), b.listFile())
+	}
+	if err != nil {
+		if gone := os.Remove(draft.Name()); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/refusal"
+)
+
+// Live lists the sessions that may still be there: those of this user, whether they hold
+// something or not, and of others those that hold something. The longest there come first.
+func (b *Book) Live(ctx context.Context) ([]Session, error) {
+	known, err := b.records()
+	if err != nil {
+		return nil, err
+	}
+	byGrant := map[string]bool{}
+	var list []Session
+	held := map[string]*lockkeeper.Record{}
+	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
+		grants, err := b.app.Locks.GrantsIn(r)
+		for _, g := range grants {
+			if g.Policy == Policy && g.Metadata[keySession] != "" {
+				held[g.ID] = g
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range known {
+		s := r.Session
+		if held[s.GrantID] == nil {
+			s.GrantID = ""
+		}
+		if r.Ended || !b.alive(s) {
+			continue
+		}
+		byGrant[s.GrantID] = true
+		list = append(list, s)
+	}
+	for id, g := range held {
+		if !byGrant[id] {
+			list = append(list, Session{ID: g.Metadata[keySession], Agent: g.Metadata[keyAgent], Callsign: g.Holder, TTY: g.Metadata[keyTTY],
+				About: g.Metadata[keyReason], Process: g.Process, Began: g.AcquiredAt, Seen: g.HeartbeatAt, GrantID: id})
+		}
+	}
+	slices.SortFunc(list, func(s, t Session) int { return s.Began.Compare(t.Began) })
+	return list, nil
+}
+
+// who is one that is in the way, as people recognise them.
+func (b *Book) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
+	e, err := b.app.Locks.Entry(ctx, c.GrantID)
+	if err != nil {
+		return refusal.Holder{}, err
+	}
+	h := refusal.Holder{Callsign: c.Holder, For: b.now().Sub(c.AcquiredAt), Waits: c.Kind == lockkeeper.Waiting}
+	if e != nil { // else it left just now
+		h.TTY, h.About = e.Metadata[keyTTY], e.Metadata[keyReason]
+	}
+	h.Idle, h.Wrote = b.idle(c)
+	return h, nil
+}
+
+// idle is how long ago a file was written, if that was since it is held.
+func (b *Book) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
+	info, err := os.Lstat(b.at(c.Path))
+	if err != nil || info.ModTime().Before(c.AcquiredAt) {
+		return 0, false
+	}
+	return b.now().Sub(info.ModTime()), true
+}
+
+// others is what is in the way of locks, but for this session itself.
+func (s *Seat) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
+	found, err := s.book.app.Locks.CheckConflicts(ctx, locks)
+	return slices.DeleteFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.GrantID == s.rec.GrantID || c.GrantID == s.rec.Git }), err
+}
+
+// Taken refuses directories below which others hold files, and files that others hold. It
+// claims nothing. What lies elsewhere is nobody's business here.
+func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
+	var locks []lockkeeper.Lock
+	for _, f := range dirs {
+		if l, err := s.book.app.Resolve(lockkeeper.Read, f); err == nil {
+			locks = append(locks, l)
+		}
+	}
+	for _, f := range files {
+		if path, err := s.book.Path(f); err == nil {
+			locks = append(locks, write(path))
+		}
+	}
+	if len(locks) == 0 {
+		return nil, nil
+	}
+	found, err := s.others(ctx, locks)
+	if err != nil {
+		return nil, err
+	}
+	told := map[string]bool{}
+	for _, c := range found {
+		if told[c.BlockingPath] || !isFile(lockkeeper.Lock{Target: lockkeeper.Target{Path: c.BlockingPath}, Mode: c.BlockingMode}) {
+			continue
+		}
+		told[c.BlockingPath] = true
+		c.Path = c.BlockingPath
+		who, err := s.book.who(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		number, err := s.ticket(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, refusal.Held(c.Path, who, number, nil))
+	}
+	return list, nil
+}
+
+// forget removes what the session remembered.
+func (s *Seat) forget() error {
+	err := errors.Join(os.Remove(s.file), os.Remove(strings.TrimSuffix(s.file, recordEnd)+lockEnd))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isFile reports whether a lock is one on a file of the codebase, to write it.
+func isFile(l lockkeeper.Lock) bool {
+	return l.Mode == lockkeeper.Write && l.Path != lockkeeper.GitTarget && !strings.HasPrefix(l.Path, ".lockkeeper/")
+}

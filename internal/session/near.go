@@ -1,0 +1,89 @@
+package session
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+const (
+	nearLooked = 5_000 // entries of the tree that are looked at for what is near
+	nearShown  = 3
+)
+
+// near finds, for each refused path, what belongs to it by name and is free: the tests and
+// views of a model, for example. It is a hint, so the look is short.
+func (s *Seat) near(ctx context.Context, refused map[string]lockkeeper.ConflictInfo) (map[string][]string, error) {
+	found := map[string][]string{}
+	left := nearLooked
+	err := fs.WalkDir(os.DirFS(s.book.app.Root.Dir()), ".", func(name string, e fs.DirEntry, err error) error {
+		left--
+		switch {
+		case left < 0:
+			return fs.SkipAll
+		case err != nil || name == ".":
+			return nil // what cannot be looked at is no hint
+		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") || slices.Contains(foreign, e.Name())):
+			return fs.SkipDir
+		}
+		for p := range refused {
+			if belongs(p, name) && len(found[p]) < 4*nearShown {
+				found[p] = append(found[p], name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for p, names := range found {
+		if found[p], err = s.freeOf(ctx, names); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// foreign are directories of what others wrote.
+var foreign = []string{"node_modules", "vendor", "target", "dist", "build"}
+
+// belongs reports whether a name is of the same thing as a path: user_test.rb and users
+// are of user.rb.
+func belongs(p, name string) bool {
+	stem := stemOf(p)
+	return len(stem) > 2 && name != p && strings.Contains(stemOf(name), stem)
+}
+
+func stemOf(p string) string {
+	stem, _, _ := strings.Cut(path.Base(p), ".")
+	return strings.ToLower(stem)
+}
+
+// freeOf keeps of names those that could be written now. A directory stands for the files
+// in it.
+func (s *Seat) freeOf(ctx context.Context, names []string) (free []string, err error) {
+	for _, name := range names {
+		l := write(name)
+		info, err := os.Lstat(s.book.at(name))
+		if err != nil {
+			continue
+		}
+		if info.IsDir() {
+			l.Kind, l.Mode = lockkeeper.Dir, lockkeeper.Read
+			name += "/*"
+		}
+		taken, err := s.others(ctx, []lockkeeper.Lock{l})
+		if err != nil {
+			return nil, err
+		}
+		if len(taken) == 0 && len(free) < nearShown {
+			free = append(free, name)
+		}
+	}
+	return free, nil
+}

@@ -1,0 +1,212 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/filelock"
+	"lockkeeper/internal/process"
+)
+
+// record is what a session remembers.
+type record struct {
+	Session
+	Ended   bool              `json:"ended,omitempty"` // its host began anew in the same window; the claims stay with that
+	Tickets []Ticket          `json:"tickets,omitempty"`
+	Files   map[string]File   `json:"files,omitempty"`  // by path
+	Calls   map[string]Call   `json:"calls,omitempty"`  // under way, by the host's id
+	Behind  []Call            `json:"behind,omitempty"` // commands that go on in the background
+	Told    map[string]Print  `json:"told,omitempty"`   // changes of others' files that were shown, by path
+	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
+	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
+}
+
+// Call is a call of a tool that is under way.
+type Call struct {
+	At      int64  `json:"at"` // nanoseconds, by the clock that stamps files
+	Command string `json:"command,omitempty"`
+}
+
+// Seat is a session while one of its calls is answered. Nobody else has it meanwhile.
+type Seat struct {
+	book *Book
+	rec  record
+	file string
+	lock *os.File
+	New  bool // it was not known before
+}
+
+const (
+	recordEnd = ".json"
+	lockEnd   = ".lock"
+)
+
+// Enter opens the session of a visitor, and makes it when it is new.
+func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
+	if v.ID == "" || v.Agent == "" {
+		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent no name", Next: "update the agent: its hooks are to say who calls"}
+	}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Seat{book: b, file: filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)}
+	if s.lock, err = lockFile(strings.TrimSuffix(s.file, recordEnd) + lockEnd); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.lock.Close())
+		}
+	}()
+	if s.rec, err = readRecord(s.file); err != nil {
+		return nil, err
+	}
+	if s.New = s.rec.ID == ""; s.New {
+		if err := s.settleIn(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	s.rec.Seen, s.rec.Ended = b.now(), false
+	if about := firstWords(v.About); about != "" {
+		s.rec.About = about
+	}
+	if v.Process != nil {
+		s.rec.Process, s.rec.TTY = v.Process, v.TTY
+	}
+	return s, nil
+}
+
+// settleIn makes a new session: in the place of one that ended in the same window, or
+// with a callsign that no live one has.
+func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
+	b := s.book
+	door, err := lockFile(filepath.Join(b.dir, "door"+lockEnd))
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	taken := map[string]bool{}
+	known, err := b.records()
+	if err != nil {
+		return err
+	}
+	for file, r := range known {
+		if r.Ended && sameProcess(r.Process, v.Process) {
+			s.rec = r
+			s.rec.ID, s.rec.Agent = v.ID, v.Agent
+			return errors.Join(s.save(), os.Remove(file))
+		}
+		switch {
+		case b.alive(r.Session):
+			taken[r.Callsign] = true
+		case b.now().Sub(r.Seen) > quiet:
+			if err := errors.Join(os.Remove(file), os.Remove(strings.TrimSuffix(file, recordEnd)+lockEnd)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
+		grants, err := b.app.Locks.GrantsIn(r)
+		for _, g := range grants {
+			taken[g.Holder] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.rec = record{Session: Session{ID: v.ID, Agent: v.Agent, Began: b.now(), Process: v.Process, TTY: v.TTY}}
+	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
+		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
+	}
+	return s.save() // behind the door, so that the next one sees the callsign
+}
+
+// Session is who sits here.
+func (s *Seat) Session() Session { return s.rec.Session }
+
+// Close writes down what is to be remembered, and lets the next call in.
+func (s *Seat) Close() error { return errors.Join(s.save(), s.lock.Close()) }
+
+// save replaces the file. It is not synced: what is lost with the machine is of a session
+// that is lost with it.
+func (s *Seat) save() error {
+	text, err := json.Marshal(s.rec)
+	if err != nil {
+		return err
+	}
+	draft := s.file + ".new"
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, s.file)
+}
+
+// readRecord reads a session's file; without one it is the zero record.
+func readRecord(file string) (r record, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return record{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return record{}, &lockkeeper.StoreError{Store: file, Reason: "what the session remembers cannot be read", Err: err, Next: "remove the file: the session begins anew"}
+	}
+	return r, nil
+}
+
+// records reads what all sessions of this user remember, by file. One that cannot be read
+// is left to its own session to complain about.
+func (b *Book) records() (map[string]record, error) {
+	names, err := filepath.Glob(filepath.Join(b.dir, "*"+recordEnd))
+	all := map[string]record{}
+	for _, name := range names {
+		if r, err := readRecord(name); err == nil && r.ID != "" {
+			all[name] = r
+		}
+	}
+	return all, err
+}
+
+// quiet is how long a session of an unknown process counts as alive after its last word.
+const quiet = 24 * time.Hour
+
+// alive reports whether a session may still be there.
+func (b *Book) alive(s Session) bool {
+	if s.Process != nil {
+		switch b.app.Host.Life(*s.Process) {
+		case lockkeeper.LifeDead:
+			return false
+		case lockkeeper.LifeAlive:
+			return true
+		}
+	}
+	return b.now().Sub(s.Seen) < quiet
+}
+
+func sameProcess(p, q *lockkeeper.Process) bool {
+	return p != nil && q != nil && p.Host == q.Host && p.Boot == q.Boot && p.PIDNS == q.PIDNS && p.PID == q.PID && p.Start == q.Start
+}
+
+// lockFile opens a file and waits until nobody else has it. Whoever has one answers a
+// call, which takes milliseconds; a caller that cannot wait has a deadline around it all.
+func lockFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := filelock.Wait(f); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "flock", Path: name, Err: err}, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,184 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/process"
+)
+
+func newBook(t *testing.T) *Book {
+	t.Helper()
+	dir, state := t.TempDir(), t.TempDir()
+	settings := app.Settings{Dir: dir, Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
+	if _, err := app.Init(t.Context(), settings, app.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Open(t.Context(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return Open(a)
+}
+
+// in does something in a session's seat.
+func (b *Book) in(t *testing.T, v Visitor, do func(context.Context, *Seat)) {
+	t.Helper()
+	s, err := b.Enter(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t.Context(), s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func claims(t *testing.T, s *Seat, paths ...string) (refused int) {
+	t.Helper()
+	var list []Write
+	for _, p := range paths {
+		list = append(list, Write{Path: p})
+	}
+	no, err := s.Claim(t.Context(), list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(no)
+}
+
+// Of those that are there, no two have one callsign, and each keeps its own.
+func TestCallsigns(t *testing.T) {
+	b := newBook(t)
+	names := map[string]string{}
+	for round := range 2 {
+		for i := range 150 {
+			id := fmt.Sprint("s", i)
+			b.in(t, Visitor{ID: id, Agent: "claude-code"}, func(_ context.Context, s *Seat) {
+				name := s.Session().Callsign
+				if round == 1 && names[name] != id || round == 0 && names[name] != "" || s.New != (round == 0) {
+					t.Errorf("%s is %s, and so is %s", id, name, names[name])
+				}
+				names[name] = id
+			})
+		}
+	}
+	live, err := b.Live(t.Context())
+	if err != nil || len(live) != 150 {
+		t.Errorf("%d live, %v", len(live), err)
+	}
+}
+
+// When the agent's process is gone its claims do not stop anybody, whether the other one
+// asks for the first time or grows.
+//
+// shows: GP-5
+func TestDeadWindow(t *testing.T) {
+	b := newBook(t)
+	window := exec.Command("sleep", "600")
+	if err := window.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { window.Process.Kill() })
+	who, err := process.Identify(window.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.in(t, Visitor{ID: "a", Agent: "x", Process: &who}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
+	other := Visitor{ID: "b", Agent: "x"}
+	b.in(t, other, func(_ context.Context, s *Seat) {
+		if claims(t, s, "three") != 0 || claims(t, s, "one") != 1 {
+			t.Error("a living one's claim does not hold")
+		}
+	})
+	if err := window.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	window.Wait()
+	b.in(t, other, func(ctx context.Context, s *Seat) {
+		if claims(t, s, "one") != 0 {
+			t.Error("a dead one's claim holds")
+		}
+		if holds, err := s.Holds(ctx); err != nil || !slices.Equal(holds, []string{"one", "three"}) {
+			t.Errorf("%v %v", holds, err)
+		}
+	})
+}
+
+// A touch gives a whole new lease, at most once a heartbeat.
+func TestSlides(t *testing.T) {
+	b := newBook(t)
+	v := Visitor{ID: "a", Agent: "x"}
+	var first, then time.Time
+	expires := func(s *Seat) time.Time {
+		e, err := s.held(t.Context())
+		if err != nil || e == nil || e.ExpiresAt == nil {
+			t.Fatal(e, err)
+		}
+		return *e.ExpiresAt
+	}
+	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); first = expires(s) })
+	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); then = expires(s) })
+	if !then.Equal(first) {
+		t.Error("renewed within a heartbeat")
+	}
+	b.now = func() time.Time { return time.Now().Add(2 * time.Minute) }
+	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); then = expires(s) })
+	if !then.After(first) {
+		t.Error("not renewed")
+	}
+}
+
+// The list of what is held follows the events, and never misses what is held.
+func TestHeldList(t *testing.T) {
+	b := newBook(t)
+	var want []string
+	for i := range 30 {
+		b.in(t, Visitor{ID: fmt.Sprint("s", i%7), Agent: "x"}, func(ctx context.Context, s *Seat) {
+			path := fmt.Sprintf("dir/file_%d", i)
+			claims(t, s, path)
+			want = append(want, path)
+			if i%11 == 10 {
+				if err := s.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if i == 20 {
+			if err := os.WriteFile(filepath.Join(b.dir, "held"), []byte("damaged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want = nil // it is made anew, without what is free
+		}
+		got, err := b.heldPaths(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range want {
+			if !slices.Contains(got, p) {
+				t.Fatalf("%d: %s is missing in %v", i, p, got)
+			}
+		}
+	}
+}
+
+// What a prompt is about is its first words.
+func TestFirstWords(t *testing.T) {
+	for prompt, want := range map[string]string{"": "", "\n  fix   it\nplease": "fix it", "<system-reminder>x\nrate-limit login": "rate-limit login"} {
+		if got := firstWords(prompt); got != want {
+			t.Errorf("%q: %q", prompt, got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ticket says that a session was refused a path and wants to know when it is free.
+type Ticket struct {
+	Number int       `json:"number"`
+	Path   string    `json:"path"`
+	At     time.Time `json:"at"`
+}
+
+// ticketsKept is how long a ticket is good, and how many a session has at most: one that
+// asked for so much has moved on.
+const (
+	ticketsKept = 12 * time.Hour
+	maxTickets  = 20
+)
+
+// ticket is the session's ticket for a path, a new one if it has none.
+func (s *Seat) ticket(path string) (int, error) {
+	if i := slices.IndexFunc(s.rec.Tickets, func(t Ticket) bool { return t.Path == path }); i >= 0 {
+		s.rec.Tickets[i].At = s.book.now()
+		return s.rec.Tickets[i].Number, nil
+	}
+	number, err := s.book.number()
+	if err != nil {
+		return 0, err
+	}
+	s.rec.Tickets = append(s.rec.Tickets, Ticket{Number: number, Path: path, At: s.book.now()})
+	if over := len(s.rec.Tickets) - maxTickets; over > 0 {
+		s.rec.Tickets = s.rec.Tickets[over:]
+	}
+	return number, nil
+}
+
+// number is the next ticket number of the codebase. It is a name, not a place in a line.
+func (b *Book) number() (n int, err error) {
+	f, err := lockFile(filepath.Join(b.dir, "tickets"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	if err != nil {
+		return 0, err
+	}
+	n, _ = strconv.Atoi(strings.TrimSpace(string(text))) // what is no number begins anew
+	n++
+	_, err = f.WriteAt([]byte(fmt.Sprintf("%-20d\n", n)), 0)
+	return n, err
+}
+
+// News lists the tickets whose paths are free now, each once.
+func (s *Seat) News(ctx context.Context) (free []Ticket, err error) {
+	var left []Ticket
+	for _, t := range s.rec.Tickets {
+		if s.book.now().Sub(t.At) > ticketsKept {
+			continue
+		}
+		taken, err := s.others(ctx, writes([]string{t.Path}))
+		switch {
+		case err != nil:
+			return nil, err
+		case len(taken) > 0:
+			left = append(left, t)
+		default:
+			free = append(free, t)
+		}
+	}
+	s.rec.Tickets = left
+	return free, nil
+}

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper/internal/refusal"
+)
+
+// Elsewhere warns of files that another session is changing in another work tree of the
+// same repository: both will have to be merged. It notes for others where this one is.
+func (s *Seat) Elsewhere(list []Write) (warnings []string, err error) {
+	var others map[string]record
+	for _, w := range list {
+		key, top, err := repository(s.book.at(w.Path))
+		if err != nil {
+			return nil, err
+		}
+		if key == "" || s.rec.Trees[key] == top {
+			continue
+		}
+		if s.rec.Trees == nil {
+			s.rec.Trees = map[string]string{}
+		}
+		s.rec.Trees[key] = top
+		if others == nil {
+			if others, err = s.book.everywhere(); err != nil {
+				return nil, err
+			}
+		}
+		for file, r := range others {
+			at, changes := r.Trees[key]
+			if file == s.file || !changes || at == top || r.GrantID == "" || !s.book.alive(r.Session) {
+				continue
+			}
+			who := refusal.Holder{Callsign: r.Callsign, TTY: r.TTY}
+			warnings = append(warnings, fmt.Sprintf("WARNING %s is being changed by %s in another work tree, %s: one of you will have to merge.", w.Path, who.Name(), at))
+		}
+	}
+	return warnings, nil
+}
+
+// everywhere reads what sessions of this user remember, in all codebases: each work tree
+// may be one of its own.
+func (b *Book) everywhere() (map[string]record, error) {
+	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(b.dir), "*"))
+	all := map[string]record{}
+	for _, dir := range dirs {
+		some, reading := (&Book{app: b.app, dir: dir, now: b.now}).records()
+		err = errors.Join(err, reading)
+		for file, r := range some {
+			all[file] = r
+		}
+	}
+	return all, err
+}
+
+// repository names a file within its repository, the same in all work trees, and the work
+// tree that it is in. It is empty for what is in none, or in one that has no other.
+func repository(file string) (key, top string, err error) {
+	for top = filepath.Dir(file); ; top = filepath.Dir(top) {
+		info, err := os.Lstat(filepath.Join(top, ".git"))
+		switch {
+		case err == nil:
+			common, err := commonDir(top, info)
+			if err != nil || common == "" {
+				return "", "", err
+			}
+			if others, err := os.ReadDir(filepath.Join(common, "worktrees")); err != nil || len(others) == 0 {
+				return "", "", nil
+			}
+			rel, err := filepath.Rel(top, file)
+			return common + "\x00" + rel, top, err
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", "", err
+		case top == filepath.Dir(top):
+			return "", "", nil
+		}
+	}
+}
+
+// commonDir is the directory that all work trees of a repository share.
+func commonDir(top string, info fs.FileInfo) (string, error) {
+	dir := filepath.Join(top, ".git")
+	if info.IsDir() {
+		return filepath.EvalSymlinks(dir)
+	}
+	text, err := os.ReadFile(dir)
+	at, linked := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	if err != nil || !linked {
+		return "", err
+	}
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(top, at)
+	}
+	common, err := os.ReadFile(filepath.Join(at, "commondir"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return filepath.EvalSymlinks(at)
+	}
+	if err != nil {
+		return "", err
+	}
+	shared := strings.TrimSpace(string(common))
+	if !filepath.IsAbs(shared) {
+		shared = filepath.Join(at, shared)
+	}
+	return filepath.EvalSymlinks(shared)
+}

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/session"
+)
+
+// hostWays says what keeps interactive agents from writing over others: those that are
+// installed, and those that were enrolled here.
+func (l *Look) hostWays(ctx context.Context) (list []Way) {
+	site := l.app.Enrolment()
+	for _, h := range enrol.Hosts() {
+		list = append(list, HostWays(ctx, site, site.Look(h), func() (bool, error) { return reported(ctx, session.Open(l.app), h) })...)
+	}
+	return list
+}
+
+// reported says whether a session of a host sits here.
+func reported(ctx context.Context, book *session.Book, h enrol.Host) (bool, error) {
+	live, err := book.Live(ctx)
+	for _, s := range live {
+		if s.Agent == h.Hook {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// HostWays says what is done about the writes of one host; nothing of one that is neither
+// installed nor enrolled. Its hook is tried with a call that touches nothing. seen tells
+// whether a session of the host has reported, for those that run hooks only once a person
+// has trusted them.
+func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func() (bool, error)) []Way {
+	name := st.Host.Name
+	w := Way{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, Next: "lockkeeper init " + name}
+	before := st.Before()
+	switch {
+	case st.Fault != nil:
+		w.Fact, _, _ = strings.Cut(st.Fault.Error(), "; next:")
+		w.Broken, w.Next = st.Enrolled, "mend that file, then lockkeeper init "+name
+	case before == nil && st.Enrolled:
+		w.Broken, w.Fact = true, "its hook was removed: nothing is checked"
+	case before == nil && st.Program == "":
+		return nil
+	case before == nil:
+		w.Fact = "it is installed, and has no hooks here"
+	case st.Off != "":
+		w.Broken, w.Fact, w.Next = true, "it runs no hooks at all: "+st.Off+" says so", "take that setting out"
+	default:
+		return hookedWays(ctx, site, st, w, seen)
+	}
+	return []Way{w}
+}
+
+// hookedWays are those of a host that has our hook.
+func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, seen func() (bool, error)) []Way {
+	name, before := st.Host.Name, *st.Before()
+	wrong, err := site.Responds(ctx, before)
+	switch {
+	case err != nil:
+		w.Broken, w.Fact = true, err.Error()
+	case wrong != "":
+		w.Broken, w.Fact, w.Next = true, wrong, "install lockkeeper where "+name+" finds it, then lockkeeper init "+name
+	default:
+		w.Level, w.Fact, w.Next = Enforced, "its hook ("+before.File+") refuses what others hold", ""
+		if before.FailsOpen() {
+			w.Fact, w.Next = w.Fact+"; should lockkeeper go missing, all is let through", "lockkeeper init "+name
+		}
+	}
+	if w.Level == Enforced && st.Host.NeedsTrust {
+		if there, err := seen(); err != nil {
+			w.Level, w.Fact = Advisory, err.Error()
+		} else if !there {
+			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it; no session has reported", "start "+name+" here, and trust the hooks with /hooks"
+		}
+	}
+	rest := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Detected, Fact: "what others hold is compared after each command, and a change is kept and shown"}
+	switch {
+	case w.Level != Enforced:
+		rest.Level, rest.Fact, rest.Next = Advisory, "nothing is compared while its hook does not run", w.Next
+	case len(st.Missing) > 0:
+		rest.Level, rest.Broken, rest.Next = Advisory, true, "lockkeeper init "+name
+		rest.Fact = fmt.Sprintf("its hooks are not complete: %s is missing", strings.Join(st.Missing, ", "))
+	}
+	return []Way{w, rest}
+}

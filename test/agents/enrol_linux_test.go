@@ -1,0 +1,85 @@
+//go:build agents
+
+package agents_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/scriptedapi"
+	"lockkeeper/internal/sandbox"
+)
+
+// newFresh is a project of which nobody has heard, where somebody holds the posts as soon
+// as it has locks.
+func newFresh(t *testing.T, script func(root string) []scriptedapi.Play) *hooked {
+	t.Helper()
+	claudeProgram(t)
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hooked{stage: newStage(t, script), binary: binary}
+	write(t, filepath.Join(h.dir, posts), "class Posts\nend\n")
+	cmd := exec.Command("git", "init", "-q")
+	cmd.Dir = h.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	return h
+}
+
+// plainClaude runs Claude Code as a person would, with no settings but those that it finds.
+func (h *hooked) plainClaude(ctx context.Context, prompt, files string, more ...string) (agent.Result, error) {
+	env := append(h.environment(), "PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(h.program)+":/usr/bin:/bin")
+	r := agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll}
+	return agent.Call(ctx, agent.Claude{Argv: append([]string{h.program}, more...)}, r, agent.Files{Output: files + ".jsonl", Log: files + ".log"}, h.options(sandbox.Level{}))
+}
+
+var askedForPosts = play(
+	use(scriptedapi.Read("{dir}/"+posts)),
+	use(scriptedapi.Write("{dir}/"+posts, "mine\n")),
+	scriptedapi.Step{Expect: "(?s)" + refused, Text: "I was told."})
+
+// One command in a fresh project makes the real Claude Code refuse a write to a file that
+// somebody else holds, and so does the plugin.
+//
+// shows: GP-5 CF-15
+func TestEnrolledClaudeRefuses(t *testing.T) {
+	t.Parallel()
+	plugin, err := filepath.Abs("../../plugins/lockkeeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		setUp string
+		more  []string
+	}{
+		"init claude": {setUp: "init claude --yes"},
+		"the plugin":  {setUp: "init", more: []string{"--plugin-dir", plugin}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newFresh(t, askedForPosts)
+			out, err := h.lockkeeper(nil, strings.Fields(test.setUp)...)
+			if err != nil || test.more == nil && !strings.HasSuffix(out, "enforced: claude (hook)\n") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			h.holds(t, posts, "class Posts # otter\nend\n")
+			res, err := h.plainClaude(t.Context(), "Change the posts", filepath.Join(h.traces, "b"), test.more...)
+			if err != nil || res.Text != "I was told." {
+				t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+			}
+			if got := read(t, filepath.Join(h.dir, posts)); got != "class Posts # otter\nend\n" {
+				t.Errorf("it holds %q", got)
+			}
+			if out, err := h.lockkeeper(nil, "doctor"); test.more == nil && err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

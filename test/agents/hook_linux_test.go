@@ -1,0 +1,281 @@
+//go:build agents
+
+package agents_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/scriptedapi"
+	"lockkeeper/internal/sandbox"
+)
+
+// builtDir is where the program is made for the tests of hooks; it goes with them.
+var builtDir = filepath.Join(os.TempDir(), fmt.Sprint("lockkeeper-hooks-", os.Getpid()))
+
+// built is the program, made once.
+var built = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(builtDir, "lockkeeper")
+	out, err := exec.Command("go", "build", "-o", binary, "lockkeeper/cmd/lockkeeper").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return binary, err
+})
+
+// hooked is a stage whose directory is a codebase with locks, where Claude Code has hooks.
+type hooked struct {
+	*stage
+	binary, settings string
+}
+
+const posts, users = "app/posts.rb", "app/users.rb"
+
+func newHooked(t *testing.T, script func(root string) []scriptedapi.Play) *hooked {
+	t.Helper()
+	claudeProgram(t)
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hooked{stage: newStage(t, script), binary: binary}
+	write(t, filepath.Join(h.dir, posts), "class Posts\nend\n")
+	write(t, filepath.Join(h.dir, users), "class Users\nend\n")
+	write(t, filepath.Join(h.dir, "note.ipynb"), `{"cells":[{"cell_type":"code","id":"c1","metadata":{},"outputs":[],"execution_count":null,"source":["1"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=n", "-c", "user.email=n@example.org", "commit", "-q", "-m", "x"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = h.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v %s", args, err, out)
+		}
+	}
+	if out, err := h.lockkeeper(nil, "init"); err != nil {
+		t.Fatalf("init: %v %s", err, out)
+	}
+	hook := []any{map[string]any{"type": "command", "command": binary + " hook claude-code", "timeout": 30}}
+	events := map[string]any{}
+	for event, matcher := range map[string]string{"PreToolUse": "Edit|Write|MultiEdit|NotebookEdit|Bash", "PostToolUse": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash",
+		"PostToolUseFailure": "Bash", "SessionStart": "", "UserPromptSubmit": "", "Stop": "", "SessionEnd": ""} {
+		events[event] = []any{map[string]any{"matcher": matcher, "hooks": hook}}
+	}
+	text, err := json.Marshal(map[string]any{"hooks": events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.settings = filepath.Join(h.root, "settings.json")
+	write(t, h.settings, string(text))
+	return h
+}
+
+func (h *hooked) environment() []string {
+	return append(h.stage.environment(), "XDG_STATE_HOME="+filepath.Join(h.root, "state"), "USER=person")
+}
+
+func (h *hooked) lockkeeper(input []byte, args ...string) (string, error) {
+	cmd := exec.Command(h.binary, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = h.dir, h.environment(), bytes.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// otter is another session, which is at work on a file and says so by its own hooks.
+func (h *hooked) otter(t *testing.T, event, tool string, input map[string]any) string {
+	t.Helper()
+	call, err := json.Marshal(map[string]any{"session_id": "otter", "cwd": h.dir, "hook_event_name": event, "tool_name": tool, "tool_use_id": "t", "tool_input": input, "prompt": "rate-limit posts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.lockkeeper(call, "hook", "claude-code")
+	if err != nil {
+		t.Fatalf("%s %s: %v %s", event, tool, err, out)
+	}
+	return out
+}
+
+// holds has that session edit a file, as far as that it holds it.
+func (h *hooked) holds(t *testing.T, file, content string) {
+	t.Helper()
+	input := map[string]any{"file_path": filepath.Join(h.dir, file)}
+	h.otter(t, "UserPromptSubmit", "", nil)
+	h.otter(t, "PreToolUse", "Edit", input)
+	write(t, filepath.Join(h.dir, file), content)
+	h.otter(t, "PostToolUse", "Edit", input)
+}
+
+// claude runs Claude Code with these hooks and more arguments.
+func (h *hooked) claude(ctx context.Context, prompt string, files string, more ...string) (agent.Result, error) {
+	r := agent.Request{Prompt: prompt, Dir: h.dir, Env: h.environment(), Permission: agent.PermitAll}
+	argv := append([]string{h.program, "--settings", h.settings}, more...)
+	return agent.Call(ctx, agent.Claude{Argv: argv}, r, agent.Files{Output: files + ".jsonl", Log: files + ".log"}, h.options(sandbox.Level{}))
+}
+
+const refused = `REFUSED app/posts\.rb: held by \S+ .*"rate-limit posts"`
+
+// Whatever tool the real Claude Code takes to write a file that somebody else holds, the
+// model is refused with the words that say who has it and what to do.
+//
+// shows: GP-5 CF-15
+func TestHookRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first []scriptedapi.Tool
+		tool  scriptedapi.Tool
+		want  string
+	}{
+		"Write":        {[]scriptedapi.Tool{scriptedapi.Read("{dir}/" + posts)}, scriptedapi.Write("{dir}/"+posts, "mine\n"), refused},
+		"Edit":         {[]scriptedapi.Tool{scriptedapi.Read("{dir}/" + posts)}, scriptedapi.Edit("{dir}/"+posts, "class", "klass"), refused},
+		"heredoc":      {nil, scriptedapi.Bash("cat > app/posts.rb <<'E'\nmine\nE"), refused},
+		"sed -i":       {nil, scriptedapi.Bash("sed -i s/class/klass/ app/*.rb"), refused},
+		"Python":       {nil, scriptedapi.Bash(`python3 -c "open('app/posts.rb','w').write('mine')"`), refused},
+		"background":   {nil, scriptedapi.Tool{Name: "Bash", Input: map[string]any{"command": "sleep 0.2; echo mine > app/posts.rb", "description": "later", "run_in_background": true}}, refused},
+		"git stash":    {nil, scriptedapi.Bash("git stash"), `REFUSED git stash: it rewrites files that others work on: app/posts\.rb`},
+		"switched off": {nil, scriptedapi.Bash("lockkeeper off 30m"), `REFUSED lockkeeper off 30m: only a person`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps := []scriptedapi.Step{}
+			if test.first != nil {
+				steps = append(steps, use(test.first...))
+			}
+			steps = append(steps, use(test.tool), scriptedapi.Step{Expect: "(?s)" + test.want, Text: "I was told."})
+			h := newHooked(t, play(steps...))
+			h.holds(t, posts, "class Posts # otter\nend\n")
+			res, err := h.claude(t.Context(), "Change the posts", filepath.Join(h.traces, "b"))
+			if err != nil || res.Text != "I was told." {
+				t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+			}
+			if got := read(t, filepath.Join(h.dir, posts)); got != "class Posts # otter\nend\n" {
+				t.Errorf("it holds %q", got)
+			}
+		})
+	}
+}
+
+// A notebook, and what a subagent writes, are claimed and refused in the same way.
+func TestHookNotebookAndSubagent(t *testing.T) {
+	t.Parallel()
+	t.Run("NotebookEdit", func(t *testing.T) {
+		t.Parallel()
+		h := newHooked(t, play(
+			use(scriptedapi.Read("{dir}/note.ipynb")),
+			use(scriptedapi.Tool{Name: "NotebookEdit", Input: map[string]any{"notebook_path": "{dir}/note.ipynb", "cell_id": "c1", "new_source": "2"}}),
+			scriptedapi.Step{Expect: `REFUSED note\.ipynb: held by`, Text: "I was told."}))
+		h.otter(t, "PreToolUse", "NotebookEdit", map[string]any{"notebook_path": filepath.Join(h.dir, "note.ipynb")})
+		res, err := h.claude(t.Context(), "Change the notebook", filepath.Join(h.traces, "b"))
+		if err != nil || res.Text != "I was told." {
+			t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+		}
+	})
+	t.Run("subagent", func(t *testing.T) {
+		t.Parallel()
+		h := newHooked(t, plays(
+			scriptedapi.Play{Prompt: `^Inner`, Steps: []scriptedapi.Step{use(scriptedapi.Bash("echo mine > app/posts.rb")), {Expect: refused, Text: "the subagent was told"}}},
+			scriptedapi.Play{Prompt: `^Outer`, Steps: []scriptedapi.Step{
+				use(scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": "Inner work", "subagent_type": "general-purpose"}}),
+				{Expect: "the subagent was told", Text: "I was told."}}}))
+		h.holds(t, posts, "class Posts # otter\nend\n")
+		res, err := h.claude(t.Context(), "Outer work", filepath.Join(h.traces, "b"))
+		if err != nil || res.Text != "I was told." {
+			t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+		}
+		if got := read(t, filepath.Join(h.dir, posts)); got != "class Posts # otter\nend\n" {
+			t.Errorf("it holds %q", got)
+		}
+	})
+}
+
+// What a command does that nobody could know is found afterwards: the model is told, and
+// the change is kept.
+func TestHookCompares(t *testing.T) {
+	t.Parallel()
+	h := newHooked(t, play(
+		use(scriptedapi.Bash("./fix.sh")),
+		scriptedapi.Step{Text: "Done."}))
+	write(t, filepath.Join(h.dir, "fix.sh"), "#!/bin/sh\nf=app/po; echo mine > ${f}sts.rb\n")
+	if err := os.Chmod(filepath.Join(h.dir, "fix.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.holds(t, posts, "class Posts # otter\nend\n")
+	res, err := h.claude(t.Context(), "Run it", filepath.Join(h.traces, "b"))
+	if err != nil || res.Text != "Done." {
+		t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+	}
+	asked := h.api.Requests()
+	if last := string(asked[len(asked)-1].Body); !strings.Contains(last, "UNCOVERED app/posts.rb was changed while your command ran") {
+		t.Errorf("the model is not told:\n%s", last[max(0, len(last)-3000):])
+	}
+	if kept, err := h.lockkeeper(nil, "rescue", "list"); err != nil || !strings.Contains(kept, posts) {
+		t.Errorf("%v %s", err, kept)
+	}
+}
+
+// Under --bare hooks are not run, and the write goes through. Whoever holds the file is told
+// with its next call, and its own version is kept.
+func TestHookBare(t *testing.T) {
+	t.Parallel()
+	h := newHooked(t, play(use(scriptedapi.Bash("echo bare > app/posts.rb")), scriptedapi.Step{Text: "Done."}))
+	h.holds(t, posts, "class Posts # otter\nend\n")
+	res, err := h.claude(t.Context(), "Write it", filepath.Join(h.traces, "b"), "--bare")
+	if err != nil || res.Text != "Done." {
+		t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+	}
+	if got := read(t, filepath.Join(h.dir, posts)); got != "bare\n" {
+		t.Fatalf("it holds %q: hooks are run under --bare by now, which docs/hooks.md has to say", got)
+	}
+	told := h.otter(t, "PreToolUse", "Edit", map[string]any{"file_path": filepath.Join(h.dir, users)})
+	if !strings.Contains(told, "DISTURBED app/posts.rb") || !strings.Contains(told, "Your version is kept") {
+		t.Errorf("the holder is not told: %s", told)
+	}
+}
+
+// Two sessions of the real Claude Code work at once: the second is refused the file that
+// the first one has, works on another, and nothing is held when both are over.
+func TestHookTwoSessions(t *testing.T) {
+	t.Parallel()
+	h := newHooked(t, plays(
+		scriptedapi.Play{Prompt: "^First", Steps: []scriptedapi.Step{
+			use(scriptedapi.Read("{dir}/" + posts)),
+			use(scriptedapi.Edit("{dir}/"+posts, "class Posts", "class Posts # first")),
+			use(scriptedapi.Bash("touch begun; while [ ! -e over ]; do sleep 0.05; done")),
+			{Text: "First is done."}}},
+		scriptedapi.Play{Prompt: "^Second", Steps: []scriptedapi.Step{
+			use(scriptedapi.Bash("while [ ! -e begun ]; do sleep 0.05; done")),
+			use(scriptedapi.Read("{dir}/" + posts)),
+			use(scriptedapi.Edit("{dir}/"+posts, "end", "fin")),
+			{Expect: `REFUSED app/posts\.rb: held by \S+ .*"First of two"`, Tools: []scriptedapi.Tool{scriptedapi.Read("{dir}/" + users)}},
+			use(scriptedapi.Edit("{dir}/"+users, "class Users", "class Users # second")),
+			use(scriptedapi.Bash("touch over")),
+			{Text: "Second is done."}}}))
+	results := map[string]string{}
+	var mu sync.Mutex
+	var both sync.WaitGroup
+	for _, prompt := range []string{"First of two", "Second of two"} {
+		both.Go(func() {
+			res, err := h.claude(t.Context(), prompt, filepath.Join(h.traces, prompt[:5]))
+			mu.Lock()
+			defer mu.Unlock()
+			results[prompt] = fmt.Sprint(res.Text, err)
+		})
+	}
+	both.Wait()
+	if results["First of two"] != "First is done.<nil>" || results["Second of two"] != "Second is done.<nil>" {
+		t.Fatalf("%v", results)
+	}
+	for file, want := range map[string]string{posts: "class Posts # first\nend\n", users: "class Users # second\nend\n"} {
+		if got := read(t, filepath.Join(h.dir, file)); got != want {
+			t.Errorf("%s: %q", file, got)
+		}
+	}
+	if status, err := h.lockkeeper(nil, "status", "--json"); err != nil || !strings.Contains(status, `"held": []`) {
+		t.Errorf("%v %s", err, status)
+	}
+}
