@@ -165,6 +165,9 @@ func TestAgentMayNotUndo(t *testing.T) {
 	d.must(3, "lock", "check", "--write", "a")
 }
 
+// beforeWrite is the command that init has Claude Code run before a write.
+const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook claude-code; else lockkeeper hook claude-code; fi || exit 2"
+
 // Doctor finds what is not as it is meant to be, says so, and ends with 1.
 func TestDoctorFinds(t *testing.T) {
 	settings := func(d *desk) string { return filepath.Join(d.dir, ".claude/settings.json") }
@@ -197,9 +200,9 @@ func TestDoctorFinds(t *testing.T) {
 			edit(d, " || exit 2", "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
 		}, "so that every write is let through"},
-		"a hook that checks nothing": {func(d *desk) { edit(d, "lockkeeper hook claude-code || exit 2", "true lockkeeper hook claude-code") }, "so that every write is let through"},
+		"a hook that checks nothing": {func(d *desk) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
 		"a hook that lets pass what is held": {func(d *desk) {
-			edit(d, "lockkeeper hook claude-code || exit 2", "grep -qx '{}' && echo 'REFUSED ' >&2 && exit 2; true lockkeeper hook claude-code")
+			edit(d, beforeWrite, "grep -qx '{}' && echo 'REFUSED ' >&2 && exit 2; true lockkeeper hook claude-code")
 		}, "its hook let a write to a held file pass"},
 		"a setting that stops all hooks": {func(d *desk) {
 			edit(d, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\"")

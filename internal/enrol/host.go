@@ -95,11 +95,13 @@ func gemini() Host {
 	return h
 }
 
-// command is what a host runs at an event. Hosts run it with a shell.
+// command is what a host runs at an event. Hosts run it with a shell. Before a write, when
+// somebody waits, the small program is taken where it is installed: it starts in half the
+// time. That is found out when it runs, since settings are shared between people.
 func (h Host) command(program string, ev event) string {
 	c := program + " hook " + h.Hook
 	if ev.before {
-		c += " || exit 2"
+		c = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook " + h.Hook + "; else " + c + "; fi || exit 2"
 	}
 	return c
 }
