@@ -26,6 +26,7 @@ func Main(m *testing.M) {
 	if filepath.Base(os.Args[0]) == scripted.Program {
 		os.Exit(scripted.Main())
 	}
+	os.Setenv("GORACE", goRace)
 	goleak.VerifyTestMain(m)
 }
 
@@ -38,7 +39,7 @@ func Must(t testing.TB, errs ...error) {
 }
 
 // goRace keeps programs from lingering for a second at their end under the race detector.
-const goRace = "GORACE=atexit_sleep_ms=0"
+const goRace = "atexit_sleep_ms=0"
 
 // Place is a codebase, and the environment of whoever works in it.
 type Place struct {
@@ -53,7 +54,7 @@ func Empty(t testing.TB, config string) *Place {
 	Must(t, err)
 	root, home := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
 	Must(t, os.Mkdir(root, 0o755), os.Mkdir(home, 0o700))
-	p := &Place{Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, goRace, "PATH=" + os.Getenv("PATH")}}
+	p := &Place{Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
 	p.configure(t, config)
 	return p
 }

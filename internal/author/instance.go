@@ -74,6 +74,8 @@ func (i Instance) Has(s Standing) bool {
 }
 
 // session tells apart sessions that have one id.
-func (i Instance) session() string {
-	return fmt.Sprintf("%s/%s/%d/%d", i.Process.Boot, i.Process.PIDNS, i.Process.PID, i.Process.Start)
+func (i Instance) session() string { return sessionOf(*i.Process) }
+
+func sessionOf(p lockkeeper.Process) string {
+	return fmt.Sprintf("%s/%s/%d/%d", p.Boot, p.PIDNS, p.PID, p.Start)
 }

@@ -42,7 +42,7 @@ type Standing struct {
 	Locks     []lockkeeper.Lock `json:"-"`
 
 	session string
-	command bool           // one runs under it, and gives it back
+	command bool           // it is held for the life of one, and given back with it
 	entry   bookfile.Entry // of a foreign one
 }
 
@@ -79,7 +79,7 @@ func standing(host *process.Host, staleAfter time.Duration, e lock.Entry, now ti
 	}
 	life := lockkeeper.LifeUnknown
 	if e.Process != nil {
-		life, s.command = host.Life(*e.Process), e.Process.Group != 0
+		life, s.command = host.Life(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
 	}
 	s.Process = life.String()
 	s.Minutes = int(max(0, now.Sub(s.Since)).Minutes())

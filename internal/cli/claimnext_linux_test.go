@@ -82,6 +82,7 @@ func TestUnclaimUnderACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer w.Close() // whatever fails, the command ends
 	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "given back: Chapter_02" {
 		t.Error(out)
 	}

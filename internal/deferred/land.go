@@ -3,7 +3,6 @@ package deferred
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,8 +16,6 @@ import (
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
 )
-
-func sumOf(content []byte) [32]byte { return sha256.Sum256(content) }
 
 // Land lands what is free now, and returns what has come to an end. When somebody else is
 // landing it leaves it to them.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io/fs"
@@ -111,7 +112,7 @@ func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err err
 	if content, err = os.ReadFile(name); err != nil {
 		return nil, v, err
 	}
-	return content, lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: sumOf(content)}, nil
+	return content, lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: sha256.Sum256(content)}, nil
 }
 
 func (q *Queue) file(id string) string { return filepath.Join(q.dir, id+".json") }

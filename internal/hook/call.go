@@ -76,6 +76,10 @@ type Answer struct {
 	Person []string // for the person at the terminal
 }
 
+func (a *Answer) tellBoth(text string) {
+	a.Model, a.Person = append(a.Model, text), append(a.Person, text)
+}
+
 // idOf names a call of a host that gives it no id: the same input has the same.
 func idOf(input []byte) string {
 	sum := sha256.Sum256(input)

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/deferred"
+	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
 
@@ -14,8 +15,7 @@ import (
 func (v *visit) compare(ctx context.Context, began session.Call) error {
 	list, err := v.seat.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
 	for _, u := range list {
-		text := uncovered(u)
-		v.out.Model, v.out.Person = append(v.out.Model, text), append(v.out.Person, text)
+		v.out.tellBoth(uncovered(u))
 	}
 	return err
 }
@@ -52,7 +52,7 @@ func (v *visit) disturbed(ctx context.Context) error {
 		if d.Rescue != "" {
 			text += " Your version is kept: lockkeeper rescue show " + d.Rescue + "."
 		}
-		v.out.Model, v.out.Person = append(v.out.Model, text), append(v.out.Person, text)
+		v.out.tellBoth(text)
 	}
 	return err
 }
@@ -61,7 +61,7 @@ func (v *visit) disturbed(ctx context.Context) error {
 func (v *visit) news(ctx context.Context) error {
 	free, err := v.seat.News(ctx)
 	for _, t := range free {
-		v.out.Model = append(v.out.Model, fmt.Sprintf("FREE %s (ticket %d): you may write it now. Read it first; it may have changed.", t.Path, t.Number))
+		v.out.Model = append(v.out.Model, refusal.Free(t.Path, t.Number))
 	}
 	if err != nil {
 		return err
@@ -70,9 +70,9 @@ func (v *visit) news(ctx context.Context) error {
 	_, landing := queue.Land(ctx)
 	ended, err := queue.News(v.call.Session)
 	for _, p := range ended {
-		text := fmt.Sprintf("LANDED your deferred patch of %s.", p.Path)
+		text := refusal.Landed(p.Path)
 		if p.State == deferred.Rescued {
-			text = fmt.Sprintf("NOT LANDED your deferred patch of %s: %s. It is kept: lockkeeper rescue show %s.", p.Path, p.Why, p.Rescue)
+			text = refusal.NotLanded(p.Path, p.Why, p.Rescue)
 		}
 		v.out.Model = append(v.out.Model, text)
 	}

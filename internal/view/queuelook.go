@@ -161,7 +161,7 @@ func answers(u *dossier.Unit) (at []time.Time) {
 	return at
 }
 
-// find finds an item of a unit by its id, whichever batch it is in.
+// batchOf is the batch that an item is in.
 func batchOf(u *dossier.Unit, item string) (b *dossier.Batch, ok bool) {
 	for i := range u.Batches {
 		if slices.Contains(u.Batches[i].Items, item) {

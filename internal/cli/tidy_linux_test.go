@@ -1,0 +1,26 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the gate may not move is told with what helps, dry or not; a phase that is none
+// is refused before anything is reported.
+func TestTidySaysHowToAllowIt(t *testing.T) {
+	d := newDesk(t)
+	d.env = append(d.env, "NO_COLOR=1")
+	if err := os.WriteFile(filepath.Join(d.dir, "build.log"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for code, args := range map[int][]string{0: {"tidy"}, 1: {"tidy", "--execute"}} {
+		d.forget()
+		d.must(code, args...)
+		d.sees("next: if it belongs there, a person adds its directory to gate.allowed_write_paths in lockkeeper.yaml")
+	}
+	if out := d.must(2, "tidy", "--phase", "rot"); strings.Contains(out, "Lease acquired") {
+		t.Errorf("answered %q", out)
+	}
+}
