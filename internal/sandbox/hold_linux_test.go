@@ -56,6 +56,19 @@ func attacks(root, workspace string) []anAttack {
 		{"open to truncate", content, open(unix.O_RDONLY | unix.O_TRUNC)},
 		{"append", content, open(unix.O_WRONLY | unix.O_APPEND)},
 		{"truncate", content, func() error { return os.Truncate(file, 0) }},
+		{"map into memory", content, func() error {
+			f, err := os.OpenFile(file, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			mapped, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_WRITE, unix.MAP_SHARED)
+			if err != nil {
+				return err
+			}
+			mapped[0] = 'x'
+			return unix.Munmap(mapped)
+		}},
 		{"create", content, func() error { return os.WriteFile(root+"/new", nil, 0o644) }},
 		{"create without a name", content, func() error {
 			fd, err := unix.Open(root, unix.O_TMPFILE|unix.O_RDWR, 0o644)
