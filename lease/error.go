@@ -41,7 +41,7 @@ func (e *HeldError) Patience() time.Duration {
 	if e.By.StaleAt == nil {
 		return 2 * DefaultTimeout
 	}
-	return max(time.Until(*e.By.StaleAt), 0).Truncate(time.Minute) + time.Minute
+	return min(max(time.Until(*e.By.StaleAt), 0), farthest).Truncate(time.Minute) + time.Minute
 }
 
 // LostError says that a lease is not held any more by who thought so.

@@ -152,6 +152,10 @@ func (l *Lease) Acquire(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
+// longestName bounds the names of owners and phases: the guard has to hold those of many
+// readers, and the lease file has to be readable as one.
+const longestName = 4 << 10
+
 func (l *Lease) check() error {
 	wrong := func(field, value, reason string) error {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason}
@@ -164,6 +168,8 @@ func (l *Lease) check() error {
 		return &lockkeeper.RefusedError{Act: "lease " + l.path, Reason: "this very holder has it", Next: "renew it, or release it first"}
 	case l.opt.Owner == "":
 		return wrong("owner", "", "empty, and others could not see who holds the lease")
+	case len(l.opt.Owner) > longestName:
+		return wrong("owner", l.opt.Owner, fmt.Sprintf("longer than %d bytes", longestName))
 	case l.opt.TTL < 0:
 		return wrong("ttl", l.opt.TTL.String(), "negative")
 	case l.opt.Grace < 0:
@@ -234,8 +240,11 @@ func (l *Lease) Renew(ctx context.Context) error { return l.Phase(ctx, "") }
 func (l *Lease) Phase(ctx context.Context, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.token == "" {
+	switch {
+	case l.token == "":
 		return l.notHeld("renewal")
+	case len(name) > longestName:
+		return &lockkeeper.InputError{Field: "phase", Value: name, Reason: fmt.Sprintf("longer than %d bytes", longestName)}
 	}
 	err := l.guarded(ctx, 0, func(at *visit) error { return at.renew(l.token, l.opt, name) })
 	if errors.Is(err, errNoPlace) {
@@ -297,7 +306,7 @@ func (l *Lease) guarded(ctx context.Context, patience time.Duration, do func(*vi
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.leave()) }()
+	defer func() { err = errors.Join(err, p.dropUnused(g, err), g.leave()) }()
 	at := &visit{place: p, guard: g, now: l.opt.Clock(), grace: l.opt.Grace, owner: l.opt.Owner, shared: l.opt.Shared, note: l.opt.Note}
 	if at.found, err = p.look(p.name); err != nil {
 		return err

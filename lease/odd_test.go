@@ -3,6 +3,7 @@ package lease_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -86,12 +87,62 @@ func TestOtherSpellings(t *testing.T) {
 		`{"token": "x", "expires_at": "2126-01-03T12:00:00+00:00Z"}`,
 		`{"token": "x", "expires_at": "2126-01-03T12:00:00.5"}`,
 		`{"token": "x", "expires_at": "2126-01-03 12:00:00", "host": {"name": "elsewhere"}}`,
+		`{"token": "x", "expires_at": "2126-01-03 12:00:00.5+00:00"}`,
+		`{"token": "x", "expires_at": "2126-01-03T12:00:00+0000"}`,
+		`{"token": "x", "expires_at": "2126-01-03 12:00:00.123456+00"}`,
+		`{"token": "x", "expires_at": "2126-01-03T12:00Z"}`,
+		`{"token": "x", "expires_at": "2126-01-03T12:00"}`,
+		`{"token": "x", "expires_at": "2126-01-03"}`,
+		`{"token": "x", "expires_at": "21260103T120000Z"}`,
+		`{"token": "x", "expires_at": "21260103T120000"}`,
 	} {
 		s := newScene(t)
 		s.put([]byte(text))
 		s.age(time.Hour)
 		s.blocked(text)
 	}
+}
+
+// A lease that does not say since when, or names a year beyond what can be counted, is
+// renewed for a time that ends, and how to wait for it is said in a time that is none
+// of the past.
+//
+// shows: LE-10
+func TestTimesThatCannotBeCounted(t *testing.T) {
+	for _, text := range []string{
+		`{"token": "x", "expires_at": "2126-01-03T12:00:00Z"}`,
+		`{"token": "x", "expires_at": "9999-12-31T23:59:59Z", "last_renewed_at": "0001-01-02T00:00:00Z"}`,
+	} {
+		s := newScene(t)
+		s.put([]byte(text))
+		var held *lease.HeldError
+		if err := s.lease("next").Acquire(t.Context(), 0); !errors.As(err, &held) || held.Patience() <= 0 {
+			t.Errorf("%s: got %v", text, err)
+		}
+		opt := s.options("")
+		opt.TTL = -1 // as long as before
+		must(t, lease.Resume(s.path, "x", opt).Renew(t.Context()))
+		if lasts := s.read().ExpiresAt.Sub(s.clock.look().Wall); lasts <= 0 || lasts > 101*365*24*time.Hour {
+			t.Errorf("%s: renewed for %s", text, lasts)
+		}
+	}
+}
+
+// A name that the files beside a lease could not hold is refused before anything is
+// written.
+func TestNamesWithoutEnd(t *testing.T) {
+	s := newScene(t)
+	long := strings.Repeat("x", 70<<10)
+	if err := s.lease(long).Acquire(t.Context(), 0); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("an owner: %v", err)
+	}
+	l := s.holds("tidy_up")
+	before := s.read()
+	s.clock.pass(time.Minute)
+	if err := l.Phase(t.Context(), long); lockkeeper.CodeOf(err) != lockkeeper.CodeInput || s.read() != before {
+		t.Errorf("a phase: %v, and the lease is %+v", err, s.read())
+	}
+	s.release(l)
 }
 
 // What is no regular file is refused at once, and left alone.
@@ -118,6 +169,9 @@ func TestNoFile(t *testing.T) {
 			}
 			if after, err := os.Lstat(s.path); err != nil || !os.SameFile(before, after) {
 				t.Errorf("it was replaced: %v", err)
+			}
+			if guards, err := filepath.Glob(filepath.Join(filepath.Dir(s.path), ".*.guard")); err != nil || len(guards) > 0 {
+				t.Errorf("left beside it: %q, %v", guards, err)
 			}
 			info, err := lease.Look(s.path, s.options(""))
 			if err != nil || info.State != lease.Refused {

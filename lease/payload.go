@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,8 +26,22 @@ func (p payload) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// lasts is how long the holder gave itself, by its own clock at both ends.
-func (p payload) lasts() time.Duration { return p.ExpiresAt.Sub(p.RenewedAt.Time) }
+// farthest bounds what is made of times that others wrote: a duration cannot count to
+// every year that a file may name.
+const farthest = 100 * 365 * 24 * time.Hour
+
+// lasts is how long the holder gave itself, by its own clock at both ends. One that
+// does not say since when gets the usual time.
+func (p payload) lasts() time.Duration {
+	begin := p.RenewedAt
+	if begin.IsZero() {
+		begin = p.CreatedAt
+	}
+	if begin.IsZero() {
+		return Defaults().TTL
+	}
+	return min(p.ExpiresAt.Sub(begin.Time), farthest)
+}
 
 // decode reads a payload. Whose it is and when it ends must be there; a tool that
 // spells the rest in its own way holds its lease all the same.
@@ -60,8 +75,11 @@ func (s stamp) MarshalJSON() ([]byte, error) {
 }
 
 // spellings are what other tools make of an ISO time: with fractions of seconds,
-// with an offset, with an offset and a Z, without either, which means UTC.
-var spellings = []string{time.RFC3339, "2006-01-02T15:04:05-07:00Z", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05"}
+// with an offset, with an offset and a Z, without either, which means UTC; without
+// seconds, without a time of day, without punctuation. A blank may stand for the T.
+var spellings = []string{time.RFC3339, "2006-01-02T15:04:05-07:00Z", "2006-01-02T15:04:05",
+	"2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02",
+	"20060102T150405Z0700", "20060102T150405"}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *stamp) UnmarshalJSON(raw []byte) error {
@@ -69,6 +87,7 @@ func (s *stamp) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s is no string", raw)
 	}
+	text = strings.Replace(text, " ", "T", 1)
 	for _, layout := range spellings {
 		if t, err := time.Parse(layout, text); err == nil {
 			s.Time = t.UTC()

@@ -283,6 +283,16 @@ func (p *place) remove(judged *found) (done bool, err error) {
 	return false, err
 }
 
+// dropUnused removes the guard of what was refused: it is no lease, and nothing is left
+// beside it. Who waits for the guard meanwhile sees that it guards nothing any more.
+func (p *place) dropUnused(g *guard, err error) error {
+	var refused *lockkeeper.RefusedError
+	if g.Serial > 0 || !errors.As(err, &refused) {
+		return nil
+	}
+	return p.disk.Remove(p.dir, filepath.Base(g.path))
+}
+
 // unable explains an error of a rename.
 func (p *place) unable(err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {

@@ -256,3 +256,26 @@ func git(t *testing.T, dir string, args ...string) {
 		t.Fatalf("git %v: %v: %s", args, err, out)
 	}
 }
+
+// An agent that gives the id of a person's session frees nothing of theirs, whether it
+// names it or asks for all. What it claims under that id is its own.
+//
+// shows: LM-20 GP-41
+func TestAgentGivesBackNothingOfAPerson(t *testing.T) {
+	s := newStudy(t, "")
+	person := s.person("CLI-1")
+	s.claim(person, "Chapter_03")
+	agent, _ := s.instance("CLI-1")
+	agent.Named = true
+	s.claim(agent, "Chapter_04")
+	for _, names := range [][]string{{"Chapter_03"}, nil} {
+		done, err := s.Unclaim(t.Context(), agent, names)
+		must(t, err)
+		if slices.Contains(done.Freed, "Chapter_03") || len(done.Others) != 1 || !s.hasEntry("Chapter_03", "CLI-1") {
+			t.Errorf("%v: given back: %+v", names, done)
+		}
+	}
+	if s.hasEntry("Chapter_04", "CLI-1") {
+		t.Error("its own claim was not given back")
+	}
+}

@@ -121,7 +121,7 @@ func (au *Author) Unclaim(ctx context.Context, by Instance, names []string) (*Un
 func (au *Author) unclaimAll(ctx context.Context, by Instance, held []Standing, done *Unclaimed) error {
 	for _, s := range held {
 		if s.IsClaim && by.Has(s) {
-			if err := au.release(ctx, s, s.Resources, done); err != nil {
+			if err := au.release(ctx, by, s, s.Resources, done); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (au *Author) unclaim(ctx context.Context, by Instance, names []string, held
 			done.Others = append(done.Others, s)
 			continue
 		}
-		if err := au.release(ctx, s, given, done); err != nil {
+		if err := au.release(ctx, by, s, given, done); err != nil {
 			return err
 		}
 	}

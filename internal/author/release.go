@@ -11,10 +11,15 @@ import (
 	"lockkeeper/lock"
 )
 
-// release gives some resources of a claim back, or all of it.
-func (au *Author) release(ctx context.Context, s Standing, given []string, done *Unclaimed) error {
-	if s.command { // which keeps the token, and whose work it covers
+// release gives some resources of a claim back, or all of it. A name is no proof, and
+// so an agent that gives a person's frees nothing of theirs.
+func (au *Author) release(ctx context.Context, by Instance, s Standing, given []string, done *Unclaimed) error {
+	switch {
+	case s.command: // which keeps the token, and whose work it covers
 		done.Kept = append(done.Kept, given...)
+		return nil
+	case by.Agent != "" && s.Who != "":
+		done.Others = append(done.Others, s)
 		return nil
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.Resources), func(name string) bool { return slices.Contains(given, name) })

@@ -109,6 +109,10 @@ func decodeEntry(raw []byte) (e Entry, err error) {
 	return e, nil
 }
 
+// longest is how long an entry may be that is found in what is no file of locks. Such a
+// file can be nested without end, and is looked through from each of its braces.
+const longest = 2 << 10
+
 // salvage finds whole entries anywhere in what is no file of locks.
 func salvage(data []byte) (entries []Entry) {
 	for len(data) > 0 {
@@ -118,7 +122,7 @@ func salvage(data []byte) (entries []Entry) {
 		}
 		data = data[at:]
 		var raw json.RawMessage
-		dec := json.NewDecoder(bytes.NewReader(data))
+		dec := json.NewDecoder(bytes.NewReader(data[:min(len(data), longest)]))
 		err := dec.Decode(&raw)
 		if e, wrong := decodeEntry(raw); err == nil && wrong == nil {
 			entries = append(entries, e)

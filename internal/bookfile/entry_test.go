@@ -139,6 +139,19 @@ func TestNoise(t *testing.T) {
 	}
 }
 
+// What is nested without end is looked through in a moment, and what follows it is
+// found.
+//
+// shows: CF-38
+func TestNestedNoise(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 9_900) + "1" + strings.Repeat("}", 9_900)
+	began := time.Now()
+	entries, err := bookfile.Decode([]byte(deep + deep + documented))
+	if took := time.Since(began); err == nil || !slices.Equal(entries, example) || took > 10*time.Second {
+		t.Errorf("found %v, %v in %s", entries, err, took)
+	}
+}
+
 // shows: LM-41
 func TestNewestCounts(t *testing.T) {
 	older := entry("A", "2025-11-22T10:30:00Z", "CLI-1")

@@ -23,7 +23,7 @@ const (
 	dirPerm  = 0o755
 	filePerm = 0o644
 
-	maxSize  = 16 << 20        // more than any book has
+	maxSize  = 1 << 20         // more than any book has
 	settling = 2 * time.Second // a foreign writer is given, that is in the middle of the file
 	glance   = 10 * time.Millisecond
 	rounds   = 100 // of a change in which foreign writers come between every time

@@ -68,7 +68,10 @@ func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 			}
 		}
 	}
-	v, err := d.desk.Decide(ctx, choices, nil)
+	var v acts.Verdict
+	if len(choices) > 0 {
+		v, err = d.desk.Decide(ctx, choices, nil)
+	}
 	if err != nil || len(v.Refused) > 0 {
 		v.Refused = append(v.Refused, fmt.Errorf("what you wrote is kept in %s; next: %s", path, d.editAgain(path)))
 	} else if own {

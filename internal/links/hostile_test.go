@@ -187,6 +187,9 @@ func TestOddFiles(t *testing.T) {
 		for _, f := range rep.Findings {
 			if f.File == "README.md" {
 				got = append(got, string(f.Problem)+" "+f.Target)
+				if path, _, _ := strings.Cut(f.Target, "#"); f.Fix != nil || f.Nearest == path {
+					t.Errorf("%s is said to be at %s, fix %+v", f.Target, f.Nearest, f.Fix)
+				}
 			}
 			if f.File == "pipe.md" && (f.Problem != Unreadable || f.Reason != "not a regular file") || f.File == "self.md" && f.Problem != Unreadable {
 				t.Errorf("%+v", f)

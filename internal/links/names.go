@@ -44,7 +44,7 @@ func newNamed(name string) named {
 func newNames(f *files) *names {
 	n := &names{called: map[string][]string{}, inside: map[string][]named{}}
 	for name, kind := range f.known {
-		if name != "" && kind != skipped {
+		if name != "" && kind != skipped && (kind != other || f.at(name) != nothing) { // a link of the disk to nowhere helps nobody
 			base := path.Base(name)
 			n.called[base] = append(n.called[base], name)
 			n.inside[path.Dir(name)] = append(n.inside[path.Dir(name)], newNamed(base))

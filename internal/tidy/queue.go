@@ -63,9 +63,10 @@ func (q *queue) find(from string) int {
 }
 
 // The queue's lease is held for as long as it takes to read and write a file: whoever
-// has it for longer is gone.
+// has it for longer is gone. Both together are less than what the next run waits by
+// default.
 const (
-	queueTTL   = 30 * time.Second
+	queueTTL   = 20 * time.Second
 	queueGrace = 5 * time.Second
 )
 
