@@ -22,7 +22,7 @@ import (
 func (l *life) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
-		if err := l.t.Phase(ctx, "verify"); err != nil { // without a slot: who waits to land keeps no agent waiting
+		if err := l.giveSlots(ctx); err != nil {
 			return err
 		}
 		if again == l.p.opt.Limits.Rechecks-1 {
@@ -50,6 +50,9 @@ func (l *life) land(ctx context.Context) error {
 			}
 			if l.batch.Next != dossier.LandPhase || l.batch.Review == nil && l.needsReview() {
 				return l.review(ctx)
+			}
+			if err := l.giveSlots(ctx); err != nil {
+				return err
 			}
 		}
 		if len(moved) == 0 {
@@ -245,6 +248,10 @@ func (l *life) carryOut(ctx context.Context) error {
 	return l.p.opt.Gate.Settle(context.WithoutCancel(ctx), landing.GrantID)
 }
 
+// giveSlots gives back the slots of the last phase. Who waits to land holds none: whoever
+// keeps the tree still meanwhile may wait for exactly these.
+func (l *life) giveSlots(ctx context.Context) error { return l.t.Phase(ctx, "verify") }
+
 // takeLander waits until nobody else of this run lands, or keeps the tree still.
 func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
 	select {
@@ -258,6 +265,9 @@ func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
 // landNow lands what an agent made before it is tested, in the documents' literal order.
 func (l *life) landNow(ctx context.Context) error {
 	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
+		return err
+	}
+	if err := l.giveSlots(ctx); err != nil {
 		return err
 	}
 	before := len(l.lands)
