@@ -96,6 +96,7 @@ func ExampleGrant_Context() {
 	admin := lockkeeper.Actor{Name: "Grace", Kind: lockkeeper.ActorAdmin}
 	if err := m.ForceRelease(ctx, g.ID, admin, "the release is due"); err != nil {
 		fmt.Println(err)
+		return
 	}
 	<-work.Done()
 	fmt.Println("stopped:", lockkeeper.CodeOf(context.Cause(work)))

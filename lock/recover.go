@@ -276,24 +276,35 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind),
 			Next: "ask a person to look at `lockkeeper why " + id + "`"})
 	}
-	f, policy, err := m.overrule(ctx, id)
-	switch {
-	case err != nil:
-		return err
-	case f == nil:
-		return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
-	case f.unclaimed && !allHeld(f.conditions):
-		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
-			Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
-			Next: "wait for the lease and its grace to pass, or end the holder"})
+	// A heartbeat or a landing may come between the look and the freeing. Where the person's
+	// word alone counts it changes nothing, and the grant is looked at again; where the
+	// conditions count it may be a sign of life, and the grant stays.
+	for range overruleTries {
+		f, policy, err := m.overrule(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case f == nil:
+			return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
+		case f.unclaimed && !allHeld(f.conditions):
+			return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
+				Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
+				Next: "wait for the lease and its grace to pass, or end the holder"})
+		}
+		f.kind, f.reason = lockkeeper.EventForceReleased, reason
+		if freed, err := m.carryOut(ctx, f, by); freed || err != nil {
+			return err
+		}
+		if f.unclaimed {
+			break
+		}
 	}
-	f.kind, f.reason = lockkeeper.EventForceReleased, reason
-	freed, err := m.carryOut(ctx, f, by)
-	if err == nil && !freed {
-		return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
-	}
-	return err
+	return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
 }
+
+// overruleTries is how often a grant that changes while it is looked at is looked at.
+// Heartbeats are seconds apart, so the second look is most often the last.
+const overruleTries = 10
 
 // overrule looks at what is to be known before a grant is freed against its holder's will;
 // nil: there is no such grant.

@@ -22,6 +22,7 @@ var leaseTests = []test{
 	{"dal: a live process is a claim", testLiveProcess},
 	{"tidy: the next acquirer breaks", testBreak},
 	{"author and person: never by itself", testAsk},
+	{"a heartbeat does not refuse a person", testOverruled},
 	{"a dead holder is recovered at once", testDeadHolder},
 	{"what a dead holder left must end first", testLeftovers},
 }
@@ -32,6 +33,7 @@ type processes struct {
 	life  map[int]lockkeeper.Life // by pid
 	ended []string                // grants whose leftovers were ended
 	stuck error
+	busy  func() // called by EndWork
 }
 
 func (p *processes) set(pid int, l lockkeeper.Life) {
@@ -61,6 +63,9 @@ func (p *processes) EndLeftovers(_ context.Context, _ lockkeeper.Process, id str
 }
 
 func (p *processes) EndWork(ctx context.Context, q lockkeeper.Process, id string) error {
+	if p.busy != nil {
+		p.busy()
+	}
 	return p.EndLeftovers(ctx, q, id)
 }
 
@@ -274,6 +279,32 @@ func testAsk(t *testing.T, f Fixture) {
 	if ev := b.events(lockkeeper.EventForceReleased); len(ev) != 2 || ev[0].Actor.Name != "Ada" || ev[0].Reason != "she left" || len(ev[0].Conditions) == 0 {
 		t.Errorf("force events %+v", ev)
 	}
+}
+
+// A grant's holder renews it while a person takes it away: the person's word counts.
+//
+// shows: CF-9
+func testOverruled(t *testing.T, f Fixture) {
+	ps := &processes{}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	r := asks("h", "", write("a"))
+	r.Process = &lockkeeper.Process{PID: 1}
+	ps.set(1, lockkeeper.LifeAlive)
+	g := b.takes(r)
+	beats := 3
+	ps.busy = func() { // between the look at the grant and its freeing
+		if beats--; beats < 0 {
+			return
+		}
+		b.clock.Advance(time.Second)
+		if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {
+		t.Errorf("a person may: %v", err)
+	}
+	b.takes(asks("k", "", write("a")))
 }
 
 // shows: SW-71
