@@ -1,12 +1,19 @@
 package pipeline_test
 
 import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
+	"lockkeeper/sched"
 )
 
 // What a person does between the parts of a run.
@@ -45,6 +52,62 @@ func TestReviewedAndOvertaken(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "mended\n")
+}
+
+// Reviewed batches are tested again before they land, in the one slot of tests. Another may
+// keep the tree still meanwhile, and need that slot: whoever waits to land does not hold it.
+//
+// shows: PL-28 CF-46
+func TestWaitingToLandHoldsNoSlot(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.opt.Review, s.opt.Checks.CI = "all", nil
+	limits := sched.DefaultLimits()
+	limits.Tests = 1
+	var err error
+	s.opt.Queue, err = sched.New(s.opt.Store, s.opt.Locks, sched.Options{Limits: limits, MaxAttempts: 1000})
+	must(t, err)
+	tested := filepath.Join(s.opt.Caches[0], "tested") // confined tests can write there
+	s.tasks(fmt.Sprintf(`
+tasks:
+  - {name: one, prompt: Write it., writes: [app/models/one.rb], tests: ["echo one > %[1]s"]}
+  - {name: two, prompt: Write it., writes: [app/models/two.rb], tests: ["echo two > %[1]s"]}
+`, tested))
+	s.play(`
+- {match: '^# task .*one', steps: [{write: {path: app/models/one.rb, content: "new\n"}}], result: {structured: {summary: done}}}
+- {match: '^# task .*two', steps: [{write: {path: app/models/two.rb, content: "new\n"}}], result: {structured: {summary: done}}}
+- match: '^# verify '
+  result: {structured: {verdict: pass, report: fine, issues: []}}
+`)
+	if out := s.goOn(false); len(out.Waiting) != 2 {
+		t.Fatalf("%+v", out)
+	}
+	must(t, s.opt.Book.ApproveReview(t.Context(), tasks, "one", "ada"), s.opt.Book.ApproveReview(t.Context(), tasks, "two", "ada"))
+	must(t, os.Remove(tested), syscall.Mkfifo(tested, 0o600))
+	tests, err := os.OpenFile(tested, os.O_RDWR, 0)
+	must(t, err)
+	defer tests.Close()
+	must(t, tests.SetReadDeadline(time.Now().Add(time.Minute)))
+	p, err := pipeline.New(s.opt)
+	must(t, err)
+	mayLand := p.KeepStill()
+	auto, err := dossier.ParsePolicy("all")
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Run(t.Context(), pipeline.RunOptions{Auto: &auto, By: "ada"})
+		ended <- err
+	}()
+	// The second could not be tested if the first, which waits, kept its slot.
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(tests); len(seen) < 2; seen[lines.Text()] = true {
+		if !lines.Scan() {
+			t.Fatalf("tested: %v, %v", seen, lines.Err())
+		}
+	}
+	mayLand()
+	must(t, <-ended)
+	s.holds("app/models/one.rb", "new\n")
+	s.holds("app/models/two.rb", "new\n")
 }
 
 // A batch that failed its tests does not land when it is tried again, as it was or empty.
