@@ -254,13 +254,30 @@ func (t *tx) Save(rec *lockkeeper.Record) error {
 }
 
 func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
-	if err := t.deleteTargets(t.key, rec.Ticket, rec.Locks); err != nil {
-		return err
+	// A grant of many that grows by one keeps its other rows.
+	if gone := missing(rec.Locks, locks); len(gone) > 0 {
+		if err := t.deleteTargets(t.key, rec.Ticket, gone); err != nil {
+			return err
+		}
 	}
 	if err := t.exec(`UPDATE requests SET locks = $3 WHERE space = $1 AND ticket = $2`, t.key, int64(rec.Ticket), encodeLocks(locks)); err != nil {
 		return err
 	}
-	return t.insertTargets(t.key, rec.Ticket, locks)
+	return t.insertTargets(t.key, rec.Ticket, missing(locks, rec.Locks))
+}
+
+// missing lists those of the locks that others do not have just so.
+func missing(locks, others []lockkeeper.Lock) (list []lockkeeper.Lock) {
+	has := make(map[lockkeeper.Lock]bool, len(others))
+	for _, l := range others {
+		has[l] = true
+	}
+	for _, l := range locks {
+		if !has[l] {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func (t *tx) Delete(rec *lockkeeper.Record) error {

@@ -1,0 +1,77 @@
+package sqlstore
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"lockkeeper/lock"
+)
+
+// Commands that come one after the other, each alone, leave no log of writes behind that
+// grows: each would read all of it, and copy it into the database with each commit.
+func TestLogOfShortCommandsStaysSmall(t *testing.T) {
+	s := sqliteSite(t)
+	log := func() int64 {
+		t.Helper()
+		info, err := os.Stat(s.where + "-wal")
+		if os.IsNotExist(err) {
+			return 0
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	command := func(n int) {
+		t.Helper()
+		store, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := lock.New(store, lock.Options{})
+		if _, err := m.TryAcquire(t.Context(), request("h", fmt.Sprintf("a/%d", n))); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const commands, largestCommit = 150, 64 << 10
+	removed := false
+	for n := range commands {
+		before := log()
+		command(n)
+		after := log()
+		removed = removed || after < before
+		if after > logKept+largestCommit {
+			t.Fatalf("after %d commands the log has %d bytes", n+1, after)
+		}
+	}
+	if !removed {
+		t.Fatalf("%d commands wrote too little to see anything: the log has %d bytes", commands, log())
+	}
+	// Beside somebody who has the database open, it is theirs.
+	other, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	grants, err := lock.New(other, lock.Options{}).ActiveGrants(t.Context())
+	if err != nil || len(grants) != commands {
+		t.Fatalf("%d grants, %v, want %d", len(grants), err, commands)
+	}
+	for n := range commands {
+		before := log()
+		command(commands + n)
+		if log() < before {
+			t.Fatal("the log was removed under somebody else")
+		}
+	}
+	if grants, err := lock.New(other, lock.Options{}).ActiveGrants(t.Context()); err != nil || len(grants) != 2*commands {
+		t.Fatalf("%d grants, %v, want %d", len(grants), err, 2*commands)
+	}
+}
