@@ -14,9 +14,9 @@ test: ## all checks and tests, with a throwaway PostgreSQL
 
 # Without the race detector, under which every process takes a second to end: the sandbox
 # starts several for each call.
-test-agents: ## the tests that run the real Claude Code, which is installed for them
+test-agents: ## the tests that run the real Claude Code, Codex and Gemini CLI, which are installed for them
 	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -parallel 4 ./test/agents
-	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -run 'TestRealPrograms/claude' ./internal/agent
+	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -run TestRealPrograms ./internal/agent
 
 # Pictures of the pages are left in UI_PICTURES.
 UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures

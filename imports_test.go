@@ -40,7 +40,7 @@ var ranks = [][]string{
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "test/agents", "test/ui"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "internal/machinetest", "test/agents", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.

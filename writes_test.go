@@ -194,7 +194,7 @@ func gateProblems(list []act) (problems []string) {
 	return problems
 }
 
-// shows: SW-33 SW-38 CF-15
+// shows: SW-33 SW-38 CF-15 DL-10 DL-90
 func TestOnlyTheGateWritesIntoTheTree(t *testing.T) {
 	var list []act
 	for _, f := range moduleSources(t) {

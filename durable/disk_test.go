@@ -16,6 +16,7 @@ import (
 
 	"lockkeeper/durable"
 	"lockkeeper/durable/durabletest"
+	"lockkeeper/internal/machinetest"
 )
 
 var disk durable.OSDisk
@@ -188,18 +189,9 @@ func TestDiskStaysOnItsMount(t *testing.T) {
 	put(t, at, "source/f", "f")
 	put(t, at, "over/f", "under")
 	path := func(name string) string { return filepath.Join(at.Name(), name) }
-	mount := func(source, target, kind string, flags uintptr) {
-		t.Helper()
-		if err := unix.Mount(source, target, kind, flags, ""); errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
-			t.Skip("only root may mount")
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { must(t, unix.Unmount(target, unix.MNT_DETACH)) })
-	}
-	mount("tmpfs", path("tmpfs"), "tmpfs", 0)
-	mount(path("source"), path("bind"), "", unix.MS_BIND)
-	mount(path("source/f"), path("over/f"), "", unix.MS_BIND)
+	machinetest.Mount(t, "tmpfs", path("tmpfs"), "tmpfs", 0, "")
+	machinetest.Mount(t, path("source"), path("bind"), "", unix.MS_BIND, "")
+	machinetest.Mount(t, path("source/f"), path("over/f"), "", unix.MS_BIND, "")
 	for _, name := range []string{"tmpfs", "bind", "bind/f"} {
 		if f, err := disk.OpenDir(at, name); !errors.Is(err, syscall.EXDEV) {
 			t.Errorf("OpenDir %s: %v, %v", name, f, err)

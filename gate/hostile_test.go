@@ -16,6 +16,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/lock"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/storetest"
@@ -280,42 +281,20 @@ func TestGrantsThatEnded(t *testing.T) {
 //
 // shows: GP-2
 func TestFoldingDisk(t *testing.T) {
-	if _, err := os.Stat("/sys/fs/tmpfs/features/casefold"); err != nil {
-		t.Skip("this kernel's tmpfs cannot fold case")
-	}
-	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{})}
-	mountTmpfs(t, w.dir, "size=1m,casefold")
-	must(t, os.Mkdir(w.in(".lockkeeper"), 0o700), os.Mkdir(w.in("test"), 0o755))
-	d, err := os.Open(w.in("test"))
-	must(t, err)
-	const casefold = 0x40000000
-	must(t, unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, casefold), d.Close())
-	w.plant(map[string]string{"test/user.rb": "old"})
-	w.open(gate.Options{})
-	g := w.hold("otter", "test/user.rb")
-	w.commit(g, gate.Put("test/User.RB", []byte("new")))
-	w.want(map[string]string{"test/user.rb": "new"})
-	w.harmless("two spellings of one file", func() error {
-		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/USER.rb", nil), gate.Put("test/user.rb", nil)})
-		return err
-	}, "twice")
-	w.releases(g)
-}
-
-// mountTmpfs puts a small disk at a directory for the length of a test, which only
-// root can have.
-func mountTmpfs(t *testing.T, dir, options string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount")
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+	machinetest.EachFoldingDisk(t, func(t *testing.T, dir string) {
+		w := &world{t: t, dir: dir, store: memstore.New(space, memstore.Options{})}
+		must(t, os.Mkdir(w.in(".lockkeeper"), 0o700))
+		machinetest.Fold(t, w.in("test"))
+		w.plant(map[string]string{"test/user.rb": "old"})
+		w.open(gate.Options{})
+		g := w.hold("otter", "test/user.rb")
+		w.commit(g, gate.Put("test/User.RB", []byte("new")))
+		w.want(map[string]string{"test/user.rb": "new"})
+		w.harmless("two spellings of one file", func() error {
+			_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/USER.rb", nil), gate.Put("test/user.rb", nil)})
+			return err
+		}, "twice")
+		w.releases(g)
 	})
 }
 
@@ -326,7 +305,7 @@ func mountTmpfs(t *testing.T, dir, options string) {
 func TestAnotherDevice(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "a"}, gate.Options{})
 	must(t, os.Mkdir(w.in("test/disk"), 0o755))
-	mountTmpfs(t, w.in("test/disk"), "size=64k")
+	machinetest.Mount(t, "tmpfs", w.in("test/disk"), "tmpfs", 0, "size=64k")
 	g := w.hold("otter", "test/a", "test/disk/x", "test/disk/deep/x")
 	for _, path := range []string{"test/disk/x", "test/disk/deep/x"} {
 		w.harmless(path, func() error {
@@ -340,7 +319,7 @@ func TestAnotherDevice(t *testing.T) {
 // shows: GP-4
 func TestFullDisk(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{})}
-	mountTmpfs(t, w.dir, "size=256k")
+	machinetest.Mount(t, "tmpfs", w.dir, "tmpfs", 0, "size=256k")
 	must(t, os.Mkdir(w.in(".lockkeeper"), 0o700))
 	files := map[string]string{"test/a": "a", "test/b": "b"}
 	w.plant(files)

@@ -161,7 +161,7 @@ func TestReplaceDirIsNeverAbsent(t *testing.T) {
 	w.releases(g)
 }
 
-// shows: DL-46 DL-48
+// shows: DL-46 DL-48 DL-51 DL-83
 func TestReplaceDirRefused(t *testing.T) {
 	w := newWorld(t, map[string]string{"maps/m1/current/a": "old", "maps/m1/file": "f", "maps/m2/current/a": "old", "lib/current/a": "old", "maps/m3/tmp": "a file"}, atMaps)
 	outside := t.TempDir()
@@ -201,6 +201,13 @@ func TestReplaceDirRefused(t *testing.T) {
 	for _, target := range []string{"maps/m1", "maps/m2"} {
 		w.noDrafts(target)
 	}
+	must(t, w.store.View(t.Context(), func(r lockkeeper.Reader) error {
+		rows, err := r.Landings(lockkeeper.LandingQuery{})
+		if len(rows) > 0 {
+			t.Errorf("the database was written to: %+v", rows)
+		}
+		return err
+	}))
 	w.releases(g)
 }
 

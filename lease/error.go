@@ -19,11 +19,11 @@ type HeldError struct {
 	By       Info
 	Waited   time.Duration
 	Attempts int
-	Next     string // how to wait; empty: in general terms
+	Next     string // what to do; empty: in general terms
 }
 
 func (e *HeldError) Error() string {
-	next := cmp.Or(e.Next, "ask again with a timeout of "+e.Patience().String())
+	next := cmp.Or(e.Next, e.remedy(), "ask again with a timeout of "+e.Patience().String())
 	asked := "once"
 	if e.Attempts != 1 {
 		asked = fmt.Sprintf("%d times", e.Attempts)
@@ -32,8 +32,21 @@ func (e *HeldError) Error() string {
 		e.Path, e.By, e.Waited.Round(time.Millisecond), asked, next)
 }
 
+// remedy is what helps where waiting does not, and empty elsewhere: nobody can tell when
+// a lease ends that may not be read.
+func (e *HeldError) remedy() string {
+	if e.By.State == Unclear && e.By.StaleAt == nil {
+		return "ask whoever it belongs to whether it is in use; they, or an administrator, may make it readable or remove it"
+	}
+	return ""
+}
+
 // Code implements the classing of lockkeeper.CodeOf.
 func (e *HeldError) Code() lockkeeper.Code { return lockkeeper.CodeTimeout }
+
+// AdviseToWait makes a command that waits for long enough the next step, where waiting
+// helps.
+func (e *HeldError) AdviseToWait(command string) { e.Next = cmp.Or(e.remedy(), command) }
 
 // Patience is a timeout with which the lease is had in the end, if its holder does not
 // renew it.

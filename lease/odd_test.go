@@ -203,24 +203,53 @@ func linked(s *scene) error {
 	return os.Symlink(s.path+".real", s.path)
 }
 
-// A file that may not be read may be a live lease of another user.
+// A file that may not be read may be a live lease of another user, however old it is.
 //
 // shows: LE-6
 func TestUnreadable(t *testing.T) {
+	if !durabletest.Unprivileged(t) {
+		return
+	}
 	s := newScene(t)
 	s.write(s.foreign("another user", time.Hour))
 	s.age(time.Hour)
-	disk := &durabletest.FaultyDisk{}
-	disk.FailNext(durabletest.OpenFile, 1, unix.EACCES) // root can read everything
-	opt := s.options("next")
-	opt.Disk = disk
-	err := lease.New(s.path, opt).Acquire(t.Context(), 0)
-	if lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout || !strings.Contains(err.Error(), "somebody unknown; it may not be read") {
-		t.Errorf("got %v", err)
+	must(t, os.Chmod(s.path, 0))
+	err := s.lease("next").Acquire(t.Context(), 0)
+	for _, fact := range []string{s.path, "somebody unknown; it may not be read", "permission denied", "next: ask whoever it belongs to"} {
+		if lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout || !strings.Contains(err.Error(), fact) {
+			t.Errorf("want %q; got %v", fact, err)
+		}
 	}
+	info, err := lease.Look(s.path, s.options(""))
+	if err != nil || info.State != lease.Unclear || !strings.Contains(info.Fact, "may not be read") {
+		t.Errorf("shown as %+v, %v", info, err)
+	}
+	must(t, os.Chmod(s.path, 0o644))
 	if s.read().Owner != "another user" {
 		t.Error("it was broken")
 	}
+	s.holds("next") // now that it can be read, its time is past
+}
+
+// One of ours whose file was shut by somebody loses nothing: it holds the lease by its
+// record, and nobody else gets it.
+//
+// shows: LE-6
+func TestShutWhileItIsHeld(t *testing.T) {
+	if !durabletest.Unprivileged(t) {
+		return
+	}
+	s := newScene(t)
+	l := s.holds("tidy_up")
+	must(t, os.Chmod(s.path, 0))
+	s.blocked("next")
+	var lost *lease.LostError
+	if err := l.Renew(t.Context()); err == nil || errors.As(err, &lost) || !strings.Contains(err.Error(), "next: make it readable") {
+		t.Errorf("renewed unseen, or lost: %v", err)
+	}
+	must(t, os.Chmod(s.path, 0o644))
+	must(t, l.Renew(t.Context()))
+	s.release(l)
 }
 
 // Who mistypes a path loses nothing: only what is called a lock is taken for one.

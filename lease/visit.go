@@ -141,7 +141,10 @@ func (at *visit) part(token string) (*hold, int) {
 // renew gives a holder its whole time again.
 func (at *visit) renew(token string, opt Options, phase string) error {
 	held, n := at.part(token)
-	if held == nil || !at.found.carries(held.Token) {
+	switch {
+	case held != nil && at.found.shut: // by a mistake, perhaps: nobody else can take it meanwhile
+		return fmt.Errorf("lease %s: %s; next: make it readable for its holder again", at.path, at.found.odd)
+	case held == nil || !at.found.carries(held.Token):
 		return at.lost()
 	}
 	s := held.By[n]

@@ -54,7 +54,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// shows: DL-59 DL-60 DL-61 DL-63 DL-64 CF-25
+// shows: DL-5 DL-59 DL-60 DL-61 DL-63 DL-64 CF-25
 func TestCaps(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 9, API: 9, Tests: 1, Jobs: 4, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
 	for _, o := range []sched.Order{

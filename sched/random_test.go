@@ -424,7 +424,7 @@ func (c *chaos) drain() {
 // Whatever happens, caps hold, nothing overlaps, nothing is lost, and every item ends
 // as often as it was ended.
 //
-// shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-69 DL-80
+// shows: SW-27 SW-39 SW-53 SW-71 SW-73 PL-42 GP-11 DL-59 DL-60 DL-64 DL-69 DL-80 DL-91
 func TestChaos(t *testing.T) {
 	for _, on := range []struct {
 		name  string

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -21,10 +19,5 @@ func main() {
 	if filepath.Base(os.Args[0]) == scripted.Program {
 		os.Exit(scripted.Main())
 	}
-	io, err := cli.System()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lockkeeper:", err)
-		os.Exit(1)
-	}
-	os.Exit(cli.Main(context.Background(), io, os.Args[1:]))
+	os.Exit(cli.Process())
 }

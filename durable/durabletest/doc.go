@@ -1,5 +1,6 @@
 // Package durabletest makes file operations fail on purpose, for tests of
-// whatever writes through package durable.
+// whatever writes through package durable; and runs a test without root's rights,
+// where permissions make them fail.
 //
 // Invariants:
 //

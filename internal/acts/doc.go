@@ -4,6 +4,7 @@
 //
 //	person ──▶ Desk  (one flow) ──▶ dossier: answers, plans, what is done anew
 //	       ──▶ Undo…, LandRescued ──▶ gate: under locks of its own, or of the caller
+//	       ──▶ ForceRelease, Clear ──▶ lock: against the will of holders, whom they were shown
 //	       ──▶ Runs  (a server) ──▶ pipeline: conducted inside this process
 //
 // Invariants:

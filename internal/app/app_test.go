@@ -23,6 +23,16 @@ func settings(t *testing.T) app.Settings {
 	return app.Settings{Dir: t.TempDir(), Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
 }
 
+// lockable are those of a root that has its locks.
+func lockable(t *testing.T) app.Settings {
+	t.Helper()
+	s := settings(t)
+	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func open(t *testing.T, s app.Settings) *app.App {
 	t.Helper()
 	a, err := app.Open(t.Context(), s)
@@ -81,10 +91,7 @@ func TestInitsAtOnceMakeOneWorld(t *testing.T) {
 // While one process of the user has the store open, no new world is made,
 // whatever is asked for and whoever agrees.
 func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a, err := app.Open(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +112,7 @@ func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
 
 // A grant whose token cannot be kept is given back: nobody could release it.
 func TestUnkeepableTokenGivesTheGrantBack(t *testing.T) {
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a := open(t, s)
 	state, _ := s.Env("XDG_STATE_HOME")
 	if err := os.WriteFile(filepath.Join(state, "lockkeeper", "tokens"), nil, 0o600); err != nil { // in the way of the directory
@@ -128,10 +132,7 @@ func TestUnkeepableTokenGivesTheGrantBack(t *testing.T) {
 
 // A name that is no id never becomes a file name.
 func TestTokensRefuseWhatIsNoID(t *testing.T) {
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a := open(t, s)
 	for _, id := range []string{"", "..", "../../../../etc/passwd", strings.Repeat("a", 36), "1B4E28BA-2FA1-41D2-883F-0016D3CCA427", "1b4e28ba-2fa1-41d2-883f-0016d3cca42/"} {
 		if err := a.Tokens.Put(t.Context(), id, "x"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
@@ -148,10 +149,7 @@ func TestTokensRefuseWhatIsNoID(t *testing.T) {
 
 // Tokens of grants that ended by themselves go, those in use and new ones stay.
 func TestSweepForgetsEndedGrants(t *testing.T) {
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a := open(t, s)
 	const ended, live, fresh = "1b4e28ba-2fa1-41d2-883f-0016d3cca421", "1b4e28ba-2fa1-41d2-883f-0016d3cca422", "1b4e28ba-2fa1-41d2-883f-0016d3cca423"
 	state, _ := s.Env("XDG_STATE_HOME")

@@ -23,10 +23,7 @@ type workTree struct {
 
 func newWorkTree(t *testing.T) *workTree {
 	t.Helper()
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	w := &workTree{t, open(t, s), s.Dir}
 	w.git("init", "-q")
 	return w

@@ -16,10 +16,7 @@ import (
 // writer opens a new root with a grant on paths.
 func writer(t *testing.T, paths ...string) (a *app.App, dir, grant string) {
 	t.Helper()
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a = open(t, s)
 	req := lockkeeper.Request{Holder: "otter"}
 	for _, path := range paths {
@@ -48,10 +45,7 @@ func write(t *testing.T, path, content string) {
 
 // Many who ask at once get one gate, and what they land is marked at the end.
 func TestGateIsOpenedOnce(t *testing.T) {
-	s := settings(t)
-	if _, err := app.Init(t.Context(), s, app.InitOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s := lockable(t)
 	a, err := app.Open(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

@@ -9,40 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
 )
-
-// Main makes the test's own program what a run starts: a sandbox, and in it, under its
-// name, the scripted agent.
-func Main(m *testing.M) {
-	if handled, code := sandbox.Main(os.Args); handled {
-		os.Exit(code)
-	}
-	if filepath.Base(os.Args[0]) == scripted.Program {
-		os.Exit(scripted.Main())
-	}
-	os.Setenv("GORACE", goRace)
-	goleak.VerifyTestMain(m)
-}
-
-// Must ends the test if anything went wrong.
-func Must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// goRace keeps programs from lingering for a second at their end under the race detector.
-const goRace = "atexit_sleep_ms=0"
 
 // Place is a codebase, and the environment of whoever works in it.
 type Place struct {
+	Dir  string // has Root, and all else of it
 	Root string
 	Env  []string
 }
@@ -54,7 +28,7 @@ func Empty(t testing.TB, config string) *Place {
 	Must(t, err)
 	root, home := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
 	Must(t, os.Mkdir(root, 0o755), os.Mkdir(home, 0o700))
-	p := &Place{Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
+	p := &Place{Dir: dir, Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
 	p.configure(t, config)
 	return p
 }
@@ -73,10 +47,9 @@ func Sample(t testing.TB, o Options) *Place {
 	home, _ := Lookup(p.Env)("HOME")
 	script, err := sample.Script(o.Pace)
 	Must(t, err)
-	exe, err := os.Executable()
-	Must(t, err)
 	agent, said := filepath.Join(home, scripted.Program), filepath.Join(home, "script.yaml")
-	Must(t, os.Symlink(exe, agent), os.WriteFile(said, script, 0o600))
+	Must(t, os.WriteFile(said, script, 0o600))
+	callSelf(t, agent)
 	p.Env = append(p.Env, scripted.ScriptVariable+"="+said)
 	p.configure(t, fmt.Sprintf(`gate: {allowed_write_paths: [app, test, config]}
 agent: {command: [%q], caches: [%q]}
@@ -84,6 +57,33 @@ run:
   test_command: %s {path}
 `, agent, home, sample.Test)+o.Run)
 	return p
+}
+
+// callSelf gives the test's own program another name: see Main.
+func callSelf(t testing.TB, name string) {
+	t.Helper()
+	exe, err := os.Executable()
+	Must(t, err, os.Symlink(exe, name))
+}
+
+// With has more files in the codebase, by their paths.
+func (p *Place) With(t testing.TB, files map[string]string) *Place {
+	t.Helper()
+	for path, text := range files {
+		file := filepath.Join(p.Root, path)
+		Must(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
+	}
+	return p
+}
+
+// Read is what a file of the codebase holds; empty: there is none.
+func (p *Place) Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Root, path))
+	if !errors.Is(err, os.ErrNotExist) {
+		Must(t, err)
+	}
+	return string(text)
 }
 
 func (p *Place) config() string { return filepath.Join(p.Root, "lockkeeper.yaml") }

@@ -58,7 +58,7 @@ func Open(a *app.App, env []string) (*Author, error) {
 	au := &Author{app: a, set: set, mark: bookfile.Mark(a.Space), staleAfter: a.Config.Policies()[policyInstance].TTL,
 		git: app.NewGit(a.Root.Dir(), a.Root.Dir(), env)}
 	if name := a.Config.LocksFile; name != "" {
-		au.file = bookfile.Open(filepath.Join(a.Root.Dir(), filepath.FromSlash(name)))
+		au.file = bookfile.Open(a.Root.Dir(), filepath.FromSlash(name))
 		au.site = self.Host + ":" + au.file.Path()
 	}
 	return au, nil

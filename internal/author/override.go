@@ -92,7 +92,7 @@ func (t *turn) dropMet() {
 type Unclaimed struct {
 	Freed  []string   // the resources
 	Kept   []string   // of a claim that ends with the command that runs under it
-	Others []Standing // what was named and somebody else has
+	Others []Standing // what was named and somebody else has, or another tool of this session's name
 	Not    []string   // what was named and nobody has claimed
 	Notes  []Note
 }
@@ -120,10 +120,14 @@ func (au *Author) Unclaim(ctx context.Context, by Instance, names []string) (*Un
 
 func (au *Author) unclaimAll(ctx context.Context, by Instance, held []Standing, done *Unclaimed) error {
 	for _, s := range held {
-		if s.IsClaim && by.Has(s) {
+		switch {
+		case !s.IsClaim:
+		case by.Has(s):
 			if err := au.release(ctx, by, s, s.Resources, done); err != nil {
 				return err
 			}
+		case s.Foreign && s.entry.Instance == by.ID: // the tool's of that name, not ours
+			done.Others = append(done.Others, s)
 		}
 	}
 	return nil

@@ -2,8 +2,11 @@ package author
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +80,7 @@ func (au *Author) sync(ctx context.Context, act func(*turn) error) ([]Note, erro
 // nothingToShow reports whether there is neither a file nor a claim: it is made by
 // the first who claims something.
 func (au *Author) nothingToShow(ctx context.Context) (bool, error) {
-	if au.look() != nil {
+	if _, err := os.Lstat(au.file.Path()); !errors.Is(err, fs.ErrNotExist) { // also what may not be looked at
 		return false, nil
 	}
 	claims, err := au.mirrored(ctx)

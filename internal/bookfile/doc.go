@@ -22,6 +22,10 @@
 //  5. A file that cannot be understood is moved to locks.json.corrupt.<time>, never
 //     removed, and what can be read of it counts. Before that, a writer that is in
 //     the middle of it is given two seconds.
+//  6. Nothing is read or written through a link that leads out of the root, nor
+//     through one in the file's own place; whatever else is there that is no file is
+//     refused without waiting for it. Other names of the file (hard links) keep what
+//     it held, as it is replaced and never written in place.
 //
 // What a foreign tool writes through a descriptor that it opened before our
 // replacement, and without truncating the file at its opening, goes to the replaced

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -113,28 +113,36 @@ func decodeEntry(raw []byte) (e Entry, err error) {
 // file can be nested without end, and is looked through from each of its braces.
 const longest = 2 << 10
 
-// salvage finds whole entries anywhere in what is no file of locks.
+// resourceKey is what no entry is without.
+var resourceKey = regexp.MustCompile(`(?i)"resource"`)
+
+// salvage finds whole entries anywhere in what is no file of locks. It tries only braces
+// that the name of a resource follows soon enough: there may be a great many others.
 func salvage(data []byte) (entries []Entry) {
-	for len(data) > 0 {
-		at := bytes.IndexByte(data, '{')
-		if at < 0 {
-			break
+	keys := resourceKey.FindAllIndex(data, -1)
+	for at := 0; ; {
+		for len(keys) > 0 && keys[0][0] < at {
+			keys = keys[1:]
 		}
-		data = data[at:]
+		if len(keys) == 0 {
+			return entries
+		}
+		at = max(at, keys[0][0]-longest)
+		brace := bytes.IndexByte(data[at:], '{')
+		if brace < 0 {
+			return entries
+		}
+		at += brace
 		var raw json.RawMessage
-		dec := json.NewDecoder(bytes.NewReader(data[:min(len(data), longest)]))
+		dec := json.NewDecoder(bytes.NewReader(data[at:min(len(data), at+longest)]))
 		err := dec.Decode(&raw)
 		if e, wrong := decodeEntry(raw); err == nil && wrong == nil {
 			entries = append(entries, e)
-			data = data[dec.InputOffset():]
-			continue
+			at += int(dec.InputOffset())
+		} else {
+			at++
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) && !bytes.Contains(data[1:], []byte("{")) {
-			break // the rest is the beginning of one
-		}
-		data = data[1:]
 	}
-	return entries
 }
 
 // Newest picks, for each resource, the entry that counts: of several the one with

@@ -31,15 +31,17 @@ const (
 
 // File is one lock file.
 type File struct {
-	path string
+	root string // a directory that nothing is written outside of
+	name string // the path from there
 	disk durable.Disk
 }
 
-// Open names a lock file. It is made, with its directory, by the first change.
-func Open(path string) *File { return &File{path: path, disk: durable.OSDisk{}} }
+// Open names a lock file by its path from a root. It is made, with its directory, by the
+// first change.
+func Open(root, name string) *File { return &File{root: root, name: name, disk: durable.OSDisk{}} }
 
 // Path is where the file is.
-func (f *File) Path() string { return f.path }
+func (f *File) Path() string { return filepath.Join(f.root, f.name) }
 
 // Reading is what was found in the file.
 type Reading struct {
@@ -108,8 +110,12 @@ func (m *amends) applied(entries []Entry) []Entry {
 // write replaces the text that was read by another one. It is not whole when a foreign
 // tool came between; lost has then what that one changed.
 func (f *File) write(ctx context.Context, dir *os.File, text []byte, read []Entry, want []byte, lost *amends) (whole bool, err error) {
-	if bytes.Equal(want, text) {
+	switch {
+	case bytes.Equal(want, text):
 		return true, nil
+	case len(want) > maxSize: // nobody could read it afterwards, and so nobody give anything back
+		return false, &lockkeeper.StoreError{Store: f.Path(), Reason: fmt.Sprintf("it would have %d bytes, over the limit of %d", len(want), maxSize),
+			Next: "give back or clear what nobody needs: lockkeeper claim status"}
 	}
 	replaced, err := f.replace(dir, text, want)
 	switch {
@@ -132,24 +138,8 @@ func (f *File) write(ctx context.Context, dir *os.File, text []byte, read []Entr
 	return len(came)+len(went) == 0 && after.Corrupt == nil, nil
 }
 
-// enter makes the directory, opens it and takes the guard.
-func (f *File) enter(ctx context.Context) (dir *os.File, leave func() error, err error) {
-	at := filepath.Dir(f.path)
-	if err := os.MkdirAll(at, dirPerm); err != nil {
-		return nil, nil, f.trouble("its directory cannot be made", err)
-	}
-	if dir, err = os.Open(at); err != nil {
-		return nil, nil, f.trouble("its directory cannot be opened", err)
-	}
-	unguard, err := guard(ctx, dir, f.path+".guard")
-	if err != nil {
-		return nil, nil, errors.Join(err, dir.Close())
-	}
-	return dir, func() error { return errors.Join(unguard(), dir.Close()) }, nil
-}
-
 func (f *File) read(ctx context.Context, dir *os.File) (text []byte, r Reading, err error) {
-	return f.readAs(ctx, dir, filepath.Base(f.path))
+	return f.readAs(ctx, dir, filepath.Base(f.name))
 }
 
 // readAs reads the file under a name; no text: there is none. One that cannot be
@@ -168,7 +158,11 @@ func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []by
 		}
 		return nil, r, err
 	case err != nil:
-		return nil, r, f.trouble("cannot be read", err)
+		reason := "cannot be read"
+		if what := otherThan(0, filepath.Join(filepath.Dir(f.Path()), name)); what != "" {
+			reason += ", for it is " + what
+		}
+		return nil, r, f.trouble(reason, err)
 	}
 	return text, Reading{Entries: entries, Known: true}, nil
 }
@@ -214,11 +208,11 @@ func (f *File) load(dir *os.File, name string) (text []byte, modified time.Time,
 
 // setAside moves a file that cannot be understood to a name of its own.
 func (f *File) setAside(dir *os.File, name string) (backup string, err error) {
-	as := filepath.Base(f.path) + ".corrupt." + time.Now().UTC().Format("20060102T150405Z")
+	as := filepath.Base(f.name) + ".corrupt." + time.Now().UTC().Format("20060102T150405Z")
 	for n, first := 2, as; ; n++ {
 		err := f.disk.Move(dir, name, dir, as)
 		if !errors.Is(err, fs.ErrExist) {
-			return filepath.Join(filepath.Dir(f.path), as), err
+			return filepath.Join(filepath.Dir(f.Path()), as), err
 		}
 		as = fmt.Sprintf("%s-%d", first, n)
 	}
@@ -232,7 +226,7 @@ var errChanged = errors.New("it was changed meanwhile")
 // there, and with fs.ErrNotExist or errChanged when the file is not what was read. That
 // is looked at once more at the last moment: then hardly anybody can come between.
 func (f *File) replace(dir *os.File, read, want []byte) (replaced string, err error) {
-	name := filepath.Base(f.path)
+	name := filepath.Base(f.name)
 	perm := fs.FileMode(filePerm)
 	if read != nil {
 		st, err := f.disk.Lstat(dir, name)
@@ -281,9 +275,4 @@ func (f *File) takeReplaced(ctx context.Context, dir *os.File, name string) (Rea
 		err = f.disk.Remove(dir, name)
 	}
 	return r, err
-}
-
-func (f *File) trouble(reason string, err error) error {
-	return &lockkeeper.StoreError{Store: f.path, Reason: reason, Err: err,
-		Next: "make it a file of locks that you may read and write, or move it away; what Lockkeeper holds is in its own store"}
 }

@@ -10,17 +10,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"lockkeeper"
 	"lockkeeper/internal/bookfile"
 )
 
 func newFile(t *testing.T) *bookfile.File {
 	t.Helper()
-	return bookfile.Open(filepath.Join(t.TempDir(), ".locks", "locks.json"))
+	return bookfile.Open(t.TempDir(), filepath.Join(".locks", "locks.json"))
 }
 
 // write is what a foreign tool does.
@@ -191,34 +189,6 @@ func TestForeignRemovalInBetween(t *testing.T) {
 	}))
 	if calls != 2 || len(names(t, f)) != 1 {
 		t.Errorf("after %d calls there are %v", calls, names(t, f))
-	}
-}
-
-func TestWhatIsNoFileIsLeftAlone(t *testing.T) {
-	for name, make := range map[string]func(path string) error{
-		"a directory": func(path string) error { return os.Mkdir(path, 0o755) },
-		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o644) },
-		"a link":      func(path string) error { return os.Symlink("/etc/hostname", path) },
-		"too large":   func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 17<<20)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFile(t)
-			must(t, os.MkdirAll(filepath.Dir(f.Path()), 0o755))
-			must(t, make(f.Path()))
-			before, err := os.Lstat(f.Path())
-			must(t, err)
-			err = f.Update(t.Context(), func(bookfile.Reading) ([]bookfile.Entry, error) {
-				t.Error("it was read")
-				return nil, nil
-			})
-			var store *lockkeeper.StoreError
-			if !errors.As(err, &store) || store.Next == "" {
-				t.Errorf("refused with %v", err)
-			}
-			if after, err := os.Lstat(f.Path()); err != nil || after.Mode() != before.Mode() {
-				t.Errorf("it became %v, %v", after, err)
-			}
-		})
 	}
 }
 

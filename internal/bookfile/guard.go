@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,15 +30,31 @@ const (
 // guard waits for the right to change the file, among all of ours. Who has waited for
 // it for a while takes the lock on the directory, which everybody else has to wait for
 // before trying: so nobody waits for ever.
-func guard(ctx context.Context, dir *os.File, path string) (leave func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)
+func (f *File) guard(ctx context.Context, dir *os.File) (leave func() error, err error) {
+	g, err := openGuard(dir, f.Path()+".guard")
 	if err != nil {
-		return nil, err
+		return nil, &lockkeeper.StoreError{Store: f.Path(), Reason: "its guard cannot be opened", Err: err,
+			Next: "make the guard a file, and its directory one, that you may read and write, or remove the guard while nobody claims anything"}
 	}
-	if err := takeGuard(ctx, dir, f); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := takeGuard(ctx, dir, g); err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
-	return func() error { return errors.Join(filelock.Unlock(f), f.Close()) }, nil
+	return func() error { return errors.Join(filelock.Unlock(g), g.Close()) }, nil
+}
+
+// openGuard opens the guard in an open directory. No link is followed, and whatever is
+// there is not waited for.
+func openGuard(dir *os.File, path string) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, filePerm)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return os.NewFile(uintptr(fd), path), nil
+	}
 }
 
 func takeGuard(ctx context.Context, dir, f *os.File) error {

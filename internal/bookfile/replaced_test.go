@@ -48,17 +48,17 @@ func TestWhatWasReplacedIsPutBack(t *testing.T) {
 		"it was not finished":   {writes: bytes.TrimSuffix(Encode([]Entry{added}), []byte("]\n}\n")), has: []Entry{before, added, ours}, backups: 1, moreModified: -time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Open(filepath.Join(t.TempDir(), "locks.json"))
-			if err := os.WriteFile(f.path, Encode([]Entry{before}), filePerm); err != nil {
+			f := Open(t.TempDir(), "locks.json")
+			if err := os.WriteFile(f.Path(), Encode([]Entry{before}), filePerm); err != nil {
 				t.Fatal(err)
 			}
 			at := time.Now().Add(c.moreModified)
 			f.disk = &lateDisk{foreign: func() error {
-				return errors.Join(os.WriteFile(f.path, c.writes, filePerm), os.Chtimes(f.path, at, at))
+				return errors.Join(os.WriteFile(f.Path(), c.writes, filePerm), os.Chtimes(f.Path(), at, at))
 			}}
 			corrupt := false
 			err := f.Update(t.Context(), func(r Reading) ([]Entry, error) {
-				text, err := os.ReadFile(f.path)
+				text, err := os.ReadFile(f.Path())
 				if err != nil {
 					return nil, err
 				}
@@ -74,7 +74,7 @@ func TestWhatWasReplacedIsPutBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := os.ReadFile(f.path)
+			text, err := os.ReadFile(f.Path())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestWhatWasReplacedIsPutBack(t *testing.T) {
 					t.Errorf("%v is back: %v", e, got)
 				}
 			}
-			backups, err := filepath.Glob(f.path + ".corrupt.*")
+			backups, err := filepath.Glob(f.Path() + ".corrupt.*")
 			if err != nil || len(backups) != c.backups || corrupt != (c.backups > 0) {
 				t.Errorf("kept aside are %v, %v", backups, err)
 			}

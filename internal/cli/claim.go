@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +16,9 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/author"
+	"lockkeeper/internal/config"
 	"lockkeeper/internal/process"
+	"lockkeeper/internal/resource"
 )
 
 type claimOptions struct {
@@ -70,7 +75,14 @@ that file, and what other tools write there counts: see docs/author.md.`,
 			case !slices.Contains([]string{onWait, onCancel, onOverrideStale}, o.onConflict):
 				return usage(cmd, fmt.Sprintf("--on-conflict %q is none of wait, cancel and override-stale", o.onConflict))
 			}
-			return p.with(cmd.Context(), func(a *app.App) error { return p.claim(cmd.Context(), a, o, names, argv) })
+			return p.with(cmd.Context(), func(a *app.App) error {
+				if len(args) == 1 && o.prompt == "" {
+					if err := mistyped(cmd, a, args[0]); err != nil {
+						return err
+					}
+				}
+				return p.claim(cmd.Context(), a, o, names, argv)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -83,6 +95,35 @@ that file, and what other tools write there counts: see docs/author.md.`,
 	f.Var(&o.patience, "patience", "how long to wait before asking again, or giving up")
 	cmd.AddCommand(p.claimStatusCommand(), p.claimClearCommand())
 	return cmd
+}
+
+// mistyped refuses a lone word that is nearly a command of this group, and neither a
+// resource nor a file.
+func mistyped(cmd *cobra.Command, a *app.App, word string) error {
+	var commands []string
+	for _, c := range cmd.Commands() {
+		commands = append(commands, c.Name())
+	}
+	near, found := config.Nearest(word, commands)
+	if !found || strings.ContainsAny(word, "/.") {
+		return nil
+	}
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return err
+	}
+	if _, unknown := set.Resolve(word); unknown == nil {
+		return nil
+	}
+	l, err := a.Resolve(lockkeeper.Write, word)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path))); !errors.Is(err, fs.ErrNotExist) {
+		return nil // whatever is wrong with it is told when it is claimed
+	}
+	return &lockkeeper.InputError{Field: "name", Value: word, Reason: "neither a resource nor a file, and no command of " + cmd.CommandPath(),
+		Next: fmt.Sprintf("did you mean %s %s? A new file of this name is claimed as ./%s", cmd.CommandPath(), near, word)}
 }
 
 // instance is who claims here.

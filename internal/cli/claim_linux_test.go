@@ -132,7 +132,7 @@ func TestDialogAboutAFreshLock(t *testing.T) {
 	}
 }
 
-// shows: LM-15 LM-17 CF-16
+// shows: LM-15 LM-17 LM-53 CF-16
 func TestDialogOverridesAFreshLock(t *testing.T) {
 	d := newBook(t, "")
 	chapter := filepath.Join(d.dir, "Manuscript/Chapters/Chapter_03/Chapter_03.md")
@@ -159,7 +159,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 	git("commit", "-qm", "one")
 	d.must(0, "claim", "Chapter_03", "StyleSystem", "--instance", "CLI-1", "--reason", "opening")
 	writes("Call me Ishmael, please.\nSome years ago.\n")
-	out := d.talking(0, []talk{{shown: "Choose option (1-3): ", typed: "3"}}, "claim", "Chapter_03", "--instance", "CLI-2")
+	out := d.talking(0, []talk{{shown: "3. Override lock (not recommended)"}, {shown: "Choose option (1-3): ", typed: "3"}}, "claim", "Chapter_03", "--instance", "CLI-2")
 	if !strings.Contains(out, "claimed by CLI-2: Chapter_03") {
 		t.Errorf("answered %q", out)
 	}

@@ -109,11 +109,11 @@ func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.W
 		case choice == onOverrideStale && (asks || c.MayOverride()):
 			w.Override = append(w.Override, c.Grant)
 		case choice == onWait && (asks || waited == 0):
-			began := time.Now()
+			began := p.Now()
 			if answer, err = p.awaitClaim(ctx, au, w, c, o); err != nil || answer != nil {
 				return answer, err
 			}
-			waited += time.Since(began)
+			waited += p.Now().Sub(began)
 		case asks:
 			return nil, &codedError{exit: exitBlocked, err: errors.New("cancelled; nothing was claimed or changed")}
 		default:
@@ -122,25 +122,28 @@ func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.W
 	}
 }
 
-// awaitClaim tries again and again. It answers nil when its patience has ended, or
-// when who is in the way turns out to be gone, or stale.
+// awaitClaim tries again and again. It answers nil when its patience has ended, with a
+// last look then, or when who is in the way turns out to be gone, or stale.
 func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Want, c author.Conflict, o claimOptions) (*author.Answer, error) {
+	poll, patience := max(time.Duration(o.poll), time.Millisecond), time.Duration(o.patience)
 	if !p.json {
-		fmt.Fprintf(p.Err, "Waiting for %s, checking every %s for up to %s …\n", clean(c.Resource), span(time.Duration(o.poll)), span(time.Duration(o.patience)))
+		fmt.Fprintf(p.Err, "Waiting for %s, checking every %s for up to %s …\n", clean(c.Resource), span(poll), span(patience))
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	patience := time.NewTimer(time.Duration(o.patience))
-	defer patience.Stop()
-	poll := time.NewTicker(max(time.Duration(o.poll), time.Millisecond))
-	defer poll.Stop()
-	for {
+	after := p.After
+	if after == nil {
+		after = time.After
+	}
+	for limit := p.Now().Add(patience); ; {
+		left := limit.Sub(p.Now())
+		if left <= 0 {
+			return nil, nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil, interrupted(ctx, context.Cause(ctx))
-		case <-patience.C:
-			return nil, nil
-		case <-poll.C:
+		case <-after(min(poll, left)):
 		}
 		answer, err := au.Claim(ctx, w)
 		if err != nil {

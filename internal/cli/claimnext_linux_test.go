@@ -118,3 +118,19 @@ func TestWrongFlagBehindAName(t *testing.T) {
 	d.must(2, "claim", "Chapter_01", "--patience", "-1s")
 	d.sees(`invalid argument "-1s" for "--patience" flag: negative`)
 }
+
+// A word that is nearly a command is no file that nobody has made yet, unless it is
+// spelled as one.
+func TestMistypedCommandIsNotClaimed(t *testing.T) {
+	d := newDesk(t)
+	for word, meant := range map[string]string{"stauts": "status", "Status": "status", "clera": "clear"} {
+		d.must(2, "claim", word, "--instance", "CLI-1")
+		d.sees("did you mean lockkeeper claim " + meant + "?")
+	}
+	d.must(0, "claim", "./stauts", "--instance", "CLI-1")
+	if err := os.WriteFile(filepath.Join(d.dir, "clera"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.must(0, "claim", "clera", "--instance", "CLI-1")
+	d.must(0, "claim", "notes", "--instance", "CLI-1")
+}

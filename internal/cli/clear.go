@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 )
 
@@ -47,7 +49,7 @@ func (p *program) clear(ctx context.Context, a *app.App, reason string) error {
 	grants := slices.Concat(s.Stale, s.Held)
 	if len(grants) == 0 {
 		if p.json {
-			return p.printJSON(map[string]any{"freed": []string{}, "kept": []kept{}})
+			return p.showCleared(acts.Cleared{})
 		}
 		_, err := fmt.Fprintln(p.Out, "nothing is locked")
 		return err
@@ -58,34 +60,35 @@ func (p *program) clear(ctx context.Context, a *app.App, reason string) error {
 	if err := p.confirm("clear", warning, "clear"); err != nil {
 		return err
 	}
-	freed, left := []string{}, []kept{}
-	for _, g := range grants {
-		if err := a.Locks.ForceRelease(ctx, g.ID, p.person(), reason); err != nil {
-			left = append(left, kept{ID: g.ID, Holder: g.Holder, Reason: err.Error()})
-			continue
-		}
-		freed = append(freed, g.ID)
+	shown := make([]lockkeeper.GrantSnapshot, len(grants))
+	for i, g := range grants {
+		shown[i] = g.GrantSnapshot
 	}
-	if err := p.showCleared(freed, left); err != nil {
+	cleared := acts.Clear(ctx, a, shown, reason, p.person())
+	if err := p.showCleared(cleared); err != nil {
 		return err
 	}
-	if len(left) > 0 {
+	if len(cleared.Kept) > 0 {
 		return &codedError{exit: exitFailed}
 	}
 	return nil
 }
 
-func (p *program) showCleared(freed []string, left []kept) error {
+func (p *program) showCleared(c acts.Cleared) error {
 	if p.json {
-		return p.printJSON(map[string]any{"freed": freed, "kept": left})
+		left := []kept{}
+		for _, k := range c.Kept {
+			left = append(left, kept{ID: k.ID, Holder: k.Holder, Reason: k.Err.Error()})
+		}
+		return p.printJSON(map[string]any{"freed": listOf(c.Freed), "kept": left})
 	}
-	for _, k := range left {
-		p.say(fmt.Sprintf("%s of %s could not be freed: %s", k.ID, k.Holder, k.Reason))
+	for _, k := range c.Kept {
+		p.say(fmt.Sprintf("%s of %s could not be freed: %s", k.ID, k.Holder, k.Err))
 	}
 	what := "all locks are cleared"
-	if len(left) > 0 {
-		what = counted(len(left), "grant") + " stayed"
+	if len(c.Kept) > 0 {
+		what = counted(len(c.Kept), "grant") + " stayed"
 	}
-	_, err := fmt.Fprintf(p.Out, "%s freed; %s\n", counted(len(freed), "grant"), what)
+	_, err := fmt.Fprintf(p.Out, "%s freed; %s\n", counted(len(c.Freed), "grant"), what)
 	return err
 }

@@ -76,12 +76,17 @@ func found(t *testing.T, r *doctor.Report, name string, ok bool, words ...string
 	t.Errorf("%s is not found to be %v: %+v", name, ok, r.Checks)
 }
 
-// From nothing to enforced in one command, which a person has agreed to; a second time
-// nothing changes, and undone everything is as it was.
+// From nothing to hooks in one command, which a person has agreed to; a second time nothing
+// changes, and undone everything is as it was. What is enforced at once is tried; a host
+// that runs no hooks before a person has trusted them is not called so.
 //
 // shows: DL-72 GP-5
 func TestInitAgent(t *testing.T) {
-	for _, agent := range []string{"claude", "gemini"} {
+	for agent, ends := range map[string]struct{ summary, level, fact string }{
+		"claude": {"\nenforced: claude (hook)", view.Enforced, "a forbidden write was tried, and refused"},
+		"codex":  {"\nadvisory: codex", view.Advisory, "once you have trusted it"},
+		"gemini": {"\nadvisory: gemini", view.Advisory, "once you have trusted it"},
+	} {
 		t.Run(agent, func(t *testing.T) {
 			d := newHouse(t, agent)
 			before := d.files()
@@ -93,7 +98,7 @@ func TestInitAgent(t *testing.T) {
 			d.shown.Reset()
 			d.mu.Unlock()
 			out := d.answering("yes", 0, "init", agent)
-			if !strings.Contains(out, "lockkeeper hook "+agent) || !strings.HasSuffix(out, "\nenforced: "+agent+" (hook)") {
+			if !strings.Contains(out, "lockkeeper hook "+agent) || !strings.HasSuffix(out, ends.summary) {
 				t.Errorf("answered\n%s", out)
 			}
 			enrolled := d.files()
@@ -104,7 +109,7 @@ func TestInitAgent(t *testing.T) {
 				t.Errorf("a second time files were changed:\n%s", got)
 			}
 			r := d.examine(0)
-			if w := way(t, r, agent); w.Level != view.Enforced || w.Broken || !strings.Contains(w.Fact, "a forbidden write was tried, and refused") {
+			if w := way(t, r, agent); w.Level != ends.level || w.Broken || !strings.Contains(w.Fact, ends.fact) {
 				t.Errorf("%+v", w)
 			}
 			if held := d.must(0, "status", "--json"); !strings.Contains(held, `"held": []`) || !strings.Contains(held, `"sessions": []`) || !strings.Contains(held, `"gaps": []`) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
 )
@@ -54,7 +55,7 @@ func (p *program) force(ctx context.Context, a *app.App, id, reason string) erro
 	if err := p.confirm("force-release", "Its holder loses these locks, and what runs under them is ended.", e.Holder); err != nil {
 		return err
 	}
-	if err := a.Locks.ForceRelease(ctx, id, p.person(), reason); err != nil {
+	if err := acts.ForceRelease(ctx, a, e, e.Holder, reason, p.person()); err != nil {
 		return err
 	}
 	if p.json {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -19,6 +21,7 @@ type IO struct {
 	Dir          string   // working directory
 	Env          []string // as os.Environ
 	Now          func() time.Time
+	After        func(time.Duration) <-chan time.Time // how one waits; nil: time.After
 }
 
 // System is the IO of this process.
@@ -28,6 +31,16 @@ func System() (*IO, error) {
 		return nil, err
 	}
 	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: dir, Env: os.Environ(), Now: time.Now}, nil
+}
+
+// Process runs the command line of this process and returns the exit code.
+func Process() int {
+	io, err := System()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lockkeeper:", err)
+		return exitFailed
+	}
+	return Main(context.Background(), io, os.Args[1:])
 }
 
 func (io *IO) lookup(name string) (string, bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 )
 
@@ -30,7 +31,7 @@ it is called where that is clear.`,
 					if err := p.leftBehind(cmd.Context(), a, q, it); err != nil {
 						return nil, err
 					}
-					return q.Retry(cmd.Context(), it.ID, by)
+					return acts.RetryItem(cmd.Context(), a, it, "", by)
 				})
 			})
 		},

@@ -114,7 +114,7 @@ func (p *program) leaseFailed(err error, retry string) error {
 	facts := map[string]any{"error": lockkeeper.CodeOf(err), "message": err.Error()}
 	switch {
 	case errors.As(err, &held):
-		held.Next = fmt.Sprintf("%s %ds waits for long enough, unless its holder renews it", retry, int(held.Patience().Seconds()))
+		held.AdviseToWait(fmt.Sprintf("%s %ds waits for long enough, unless its holder renews it", retry, int(held.Patience().Seconds())))
 		facts["message"], facts["path"], facts["owner"], facts["held_by"] = err.Error(), held.Path, held.Owner, held.By
 		facts["waited_seconds"], facts["attempts"], facts["next"] = held.Waited.Seconds(), held.Attempts, held.Next
 	case errors.As(err, &lost):

@@ -89,18 +89,5 @@ func size(e rescue.Entry) string {
 	if e.Delete || e.Sum == "" {
 		return "-"
 	}
-	return bytesOf(e.Size)
-}
-
-// bytesOf says an amount of bytes as people do.
-func bytesOf(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, prefixes := float64(n)/unit, "KMGTPE"
-	for value >= unit && len(prefixes) > 1 {
-		value, prefixes = value/unit, prefixes[1:]
-	}
-	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
+	return view.Bytes(e.Size)
 }

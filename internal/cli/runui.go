@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/httpapi"
-	"lockkeeper/internal/view"
 )
 
 // beside is the dashboard that is served for as long as something else goes on.
@@ -23,11 +21,8 @@ type beside struct {
 // it is only looked at.
 func (p *program) serveBeside(ctx context.Context, a *app.App) (*beside, error) {
 	b := &beside{runs: acts.NewRuns(a, p.Env, nil)}
-	options, err := p.serving(a, view.New(a), b.runs, serveOptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err == nil {
-		b.server, err = httpapi.Open(ctx, options)
-	}
-	if err != nil {
+	var err error
+	if b.server, err = httpapi.Open(ctx, p.serving(a, b.runs, serveOptions{}, slog.New(slog.DiscardHandler))); err != nil {
 		return nil, errors.Join(err, b.runs.Close())
 	}
 	return b, nil

@@ -13,10 +13,7 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/author"
-	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/httpapi"
-	"lockkeeper/internal/lfs"
-	"lockkeeper/internal/mcpserver"
 	"lockkeeper/internal/view"
 )
 
@@ -66,17 +63,9 @@ func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err er
 	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { trouble.Warn("leases that ran out could not be looked for", "error", err) })
 	runs := acts.NewRuns(a, p.Env, nil)
 	defer func() { err = errors.Join(err, runs.Close()) }()
-	look := view.New(a)
 	came, forget := endings()
 	defer forget()
-	options, err := p.serving(a, look, runs, o, trouble)
-	if err != nil {
-		return err
-	}
-	agents := mcpserver.New(mcpserver.Options{App: a, Look: look, Version: version(), Log: trouble})
-	defer func() { err = errors.Join(err, agents.Close()) }()
-	options.MCP, options.LFS = agents, lfs.New(a)
-	s, err := httpapi.Open(ctx, options)
+	s, err := httpapi.Open(ctx, p.serving(a, runs, o, trouble))
 	if err != nil {
 		return err
 	}
@@ -99,15 +88,13 @@ func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err er
 }
 
 // serving is how a server of this program is made.
-func (p *program) serving(a *app.App, look *view.Look, runs *acts.Runs, o serveOptions, log *slog.Logger) (httpapi.Options, error) {
+func (p *program) serving(a *app.App, runs *acts.Runs, o serveOptions, log *slog.Logger) httpapi.Options {
 	c := a.Config.Serve
-	pages, err := dashboard.New(dashboard.Options{App: a, Look: look, Runs: runs, People: access.Open(a.AccessDir()),
-		Failed: func(err error) { log.Error("a page failed", "error", err) }})
 	return httpapi.Options{
-		App: a, Look: look, Runs: runs, Dashboard: pages,
+		App: a, Look: view.New(a), Runs: runs,
 		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
 		Webhook: c.Webhook, Session: c.Session, Owner: p.ownName(), Version: version(), Log: log,
-	}, err
+	}
 }
 
 // mayLogIn reports whether whoever reads the output gets the link that logs them in: a

@@ -44,7 +44,11 @@ func (p *program) unclaim(ctx context.Context, a *app.App, instance string, name
 	}
 	p.tellNotes(done.Notes)
 	for _, s := range done.Others {
-		fmt.Fprintf(p.Err, "note: %s is claimed by %s since %s, and stays so: it is not yours to give back\n", clean(strings.Join(s.Resources, ", ")), clean(s.Instance), stamp(s.Since))
+		why := "it is not yours to give back"
+		if s.Foreign {
+			why = fmt.Sprintf("%s claimed it with another tool, in the lock file, and gives it back there", clean(s.Instance))
+		}
+		fmt.Fprintf(p.Err, "note: %s is claimed by %s since %s, and stays so: %s\n", clean(strings.Join(s.Resources, ", ")), clean(s.Instance), stamp(s.Since), why)
 		if s.MayOverride() {
 			p.advise(fmt.Sprintf("%s is gone; lockkeeper claim clear, on a terminal, frees what it left", clean(s.Instance)))
 		}
@@ -65,7 +69,7 @@ func (p *program) unclaim(ctx context.Context, a *app.App, instance string, name
 	switch {
 	case len(done.Freed) > 0:
 		what = "given back: " + clean(strings.Join(done.Freed, ", "))
-	case len(done.Kept) > 0:
+	case len(done.Kept)+len(done.Others) > 0:
 		what = "nothing was given back"
 	}
 	_, err = fmt.Fprintln(p.Out, what)

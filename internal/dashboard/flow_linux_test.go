@@ -13,7 +13,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
-	"lockkeeper/internal/app"
 	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/feed"
 	"lockkeeper/sched"
@@ -27,19 +26,14 @@ var must = apptest.Must
 type real struct {
 	*testing.T
 	*Dashboard
-	root string
-	app  *app.App
-	runs *acts.Runs
+	*apptest.Codebase
 }
 
 func newReal(t *testing.T) *real {
 	t.Helper()
-	p := apptest.Sample(t, apptest.Options{Run: "  review: risky\n"})
-	r := &real{T: t, root: p.Root, app: p.Open(t)}
-	r.runs = acts.NewRuns(r.app, p.Env, nil)
-	t.Cleanup(func() { must(t, r.runs.Close()) })
+	r := &real{T: t, Codebase: apptest.Sample(t, apptest.Options{Run: "  review: risky\n"}).Codebase(t)}
 	var err error
-	r.Dashboard, err = New(Options{App: r.app, Runs: r.runs, People: access.Open(r.app.AccessDir()), Failed: func(err error) { t.Error(err) }})
+	r.Dashboard, err = New(Options{App: r.App, Look: r.Look, Runs: r.Runs, People: r.People, Failed: func(err error) { t.Error(err) }})
 	must(t, err)
 	return r
 }
@@ -121,7 +115,7 @@ func formOf(page *element, action string, has ...string) *element {
 // decide answers all that comes up on the page Decide until the run has ended.
 func (r *real) decide(ctx context.Context) (answered map[string]int) {
 	r.Helper()
-	f, err := r.app.Feed(ctx, feed.Options{})
+	f, err := r.App.Feed(ctx, feed.Options{})
 	must(r.T, err)
 	defer func() { must(r.T, f.Close()) }()
 	answered = map[string]int{}
@@ -148,7 +142,7 @@ func (r *real) decide(ctx context.Context) (answered map[string]int) {
 			}
 			r.done(oneItem(page), word)
 			answered["item"]++
-		case !r.runs.Now().Active:
+		case !r.Runs.Now().Active:
 			return answered
 		default:
 			events, err := f.Next(ctx, after)
@@ -228,9 +222,9 @@ func TestStalePage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r := newReal(t)
-	_, err := r.runs.Start(ctx, acts.StartOptions{Flow: "controllers", Only: []string{"blog/posts"}, Auto: "topics=reject", Wait: true, By: lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}})
+	_, err := r.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", Only: []string{"blog/posts"}, Auto: "topics=reject", Wait: true, By: lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
-	f, err := r.app.Feed(ctx, feed.Options{})
+	f, err := r.App.Feed(ctx, feed.Options{})
 	must(t, err)
 	defer func() { must(t, f.Close()) }()
 	var page *element
@@ -265,9 +259,9 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
 	hold := func(holder, path string) {
-		l, err := r.app.Resolve(lockkeeper.Write, filepath.Join(r.root, path))
+		l, err := r.App.Resolve(lockkeeper.Write, filepath.Join(r.Root, path))
 		must(t, err)
-		_, err = r.app.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: []lockkeeper.Lock{l}})
+		_, err = r.App.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: []lockkeeper.Lock{l}})
 		must(t, err)
 	}
 	const file = "app/models/blog/post.rb"
@@ -298,7 +292,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 		t.Error(text)
 	}
 
-	q, err := r.app.Queue()
+	q, err := r.App.Queue()
 	must(t, err)
 	queued, err := q.Enqueue(ctx, sched.Order{Workflow: "make", Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
@@ -312,7 +306,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	}
 
 	for _, path := range []string{file, "app/models/blog/comment.rb"} {
-		g, err := r.app.Gate()
+		g, err := r.App.Gate()
 		must(t, err)
 		if _, err := g.Write(ctx, nil, path, []byte("# mine\n")); err == nil {
 			t.Fatal("a write without a lock is let through")

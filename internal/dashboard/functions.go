@@ -25,7 +25,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"dollars": dollars,
 		"counted": counted,
 		"grouped": grouped,
-		"bytes":   bytesOf,
+		"bytes":   view.Bytes,
 		"bar":     bar,
 		"float":   func(n int) float64 { return float64(n) },
 		"plus":    func(a, b int) int { return a + b },

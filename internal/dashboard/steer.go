@@ -42,11 +42,7 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	}
 	name := pipeline.FlowOf(it)
 	if name == "" {
-		q, err := d.app.Queue()
-		if err != nil {
-			return said{}, err
-		}
-		if it, err = q.Retry(ctx, it.ID, f.who.Actor()); err != nil {
+		if it, err = acts.RetryItem(ctx, d.app, it, "", f.who.Actor()); err != nil {
 			return said{}, err
 		}
 		return done("%s (%s) is queued again, in the phase %s.", it.Workflow, it.ID, plain(it.Phase)), nil
@@ -228,15 +224,13 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	e, err := d.app.Locks.Entry(ctx, of[0])
-	switch {
-	case err != nil:
+	if err != nil {
 		return said{}, err
-	case e == nil:
-		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is not there any more: released, expired or recovered", Next: "look at the locks as they are now"}
-	case e.Holder != of[1]:
-		return said{}, &lockkeeper.RefusedError{Act: "force-release", Reason: "it is held by " + e.Holder + " and not by " + of[1], Next: "look at it again"}
 	}
-	if err := d.app.Locks.ForceRelease(ctx, of[0], f.who.Actor(), of[2]); err != nil {
+	if e == nil {
+		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is not there any more: released, expired or recovered", Next: "look at the locks as they are now"}
+	}
+	if err := acts.ForceRelease(ctx, d.app, e, of[1], of[2], f.who.Actor()); err != nil {
 		return said{}, err
 	}
 	return done("The grant of %s is taken away; what ran under it is ended.", e.Holder), nil
@@ -256,29 +250,18 @@ func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, &lockkeeper.InputError{Field: "seq", Value: f.Get("seq"), Reason: "not a number", Next: "load the page again"}
 	}
-	grants, err := d.app.Locks.ActiveGrants(ctx)
+	cleared, err := acts.ClearShown(ctx, d.app, shown, reason, f.who.Actor())
 	if err != nil {
 		return said{}, err
 	}
-	for _, g := range grants {
-		if g.Fence > shown {
-			return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "since this was shown " + g.Holder + " got a lock, and the locks are unchanged", Next: "look at the locks as they are now"}
-		}
+	s := said{Changed: len(cleared.Freed) > 0}
+	for _, kept := range cleared.Kept {
+		s = s.with(fmt.Errorf("the grant of %s stays: %w", kept.Holder, kept.Err))
 	}
-	freed := 0
-	s := said{}
-	for _, g := range grants {
-		if err := d.app.Locks.ForceRelease(ctx, g.ID, f.who.Actor(), reason); err != nil {
-			s = s.with(fmt.Errorf("the grant of %s stays: %w", g.Holder, err))
-			continue
-		}
-		freed++
-	}
-	s.Changed = freed > 0
 	what := "All locks are cleared."
 	if s.Bad {
 		what = "Not all locks are cleared."
 	}
-	s.Lines = slices.Insert(s.Lines, 0, fmt.Sprintf("%s freed. %s", counted(freed, "grant"), what))
+	s.Lines = slices.Insert(s.Lines, 0, fmt.Sprintf("%s freed. %s", counted(len(cleared.Freed), "grant"), what))
 	return s, nil
 }

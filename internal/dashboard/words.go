@@ -88,19 +88,6 @@ func grouped(n int64) string {
 	return s
 }
 
-// bytesOf says an amount of bytes as people do.
-func bytesOf(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, prefixes := float64(n)/unit, "KMGTPE"
-	for value >= unit && len(prefixes) > 1 {
-		value, prefixes = value/unit, prefixes[1:]
-	}
-	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
-}
-
 // plain is the name of a status, a phase or a kind as a word.
 func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
 

@@ -35,7 +35,7 @@ func TestMoments(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		grouped(1_234_567): "1\u00a0234\u00a0567", grouped(-999): "-999", counted(1, "item"): "1 item", counted(0, "fix", "fixes"): "0 fixes",
-		bytesOf(1023): "1023 B", bytesOf(12_000): "11.7 KiB", exact(1500 * time.Millisecond): "1.5s", exact(3 * time.Millisecond): "3ms", exact(61 * time.Second): "1m 01s",
+		view.Bytes(1023): "1023 B", view.Bytes(12_000): "11.7 KiB", exact(1500 * time.Millisecond): "1.5s", exact(3 * time.Millisecond): "3ms", exact(61 * time.Second): "1m 01s",
 	} {
 		if got != want {
 			t.Errorf("%q instead of %q", got, want)

@@ -120,7 +120,7 @@ func diffs(p *enrol.Plan) string {
 // What is put into the files of a host is exactly what the golden diffs show, whatever was
 // there before; a second time nothing is; and undone, every byte is as it was.
 //
-// shows: DL-72
+// shows: DL-72 DL-77 DL-82
 func TestGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {

@@ -12,7 +12,7 @@ type Host struct {
 	Hook    string // as `lockkeeper hook` calls it
 	Program string // in PATH
 
-	NeedsTrust bool // it runs hooks of a project only once a person has trusted them
+	Trust string // what a person does before it runs the hooks of a project; empty: nothing
 
 	files []file   // of the codebase, that enrolling changes
 	reads []string // further files in which it finds hooks; ~ is the user's home
@@ -71,7 +71,8 @@ func claude() Host {
 }
 
 func codex() Host {
-	h := Host{Name: "codex", Hook: "codex", Program: "codex", NeedsTrust: true, limit: 30, reads: []string{"~/.codex/hooks.json"},
+	h := Host{Name: "codex", Hook: "codex", Program: "codex", limit: 30, reads: []string{"~/.codex/hooks.json"},
+		Trust: "start codex here, trust the directory, and trust the hooks with /hooks",
 		turns: []event{{"PreToolUse", "", true}, {"PostToolUse", "", false}, {"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}}}
 	for _, name := range []string{".codex/config.toml", "~/.codex/config.toml"} {
 		for _, key := range []string{"hooks", "codex_hooks"} {
@@ -86,6 +87,7 @@ const geminiWrites = "write_file|replace|edit|run_shell_command"
 
 func gemini() Host {
 	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json"},
+		Trust: "start gemini here, and trust the folder",
 		turns: []event{{"BeforeTool", geminiWrites, true}, {"AfterTool", "read_file|" + geminiWrites, false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
 	for _, name := range append([]string{".gemini/settings.json"}, h.reads...) {

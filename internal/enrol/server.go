@@ -73,14 +73,24 @@ func (servers) outOf(text string, o order) (string, error) {
 func isOurServer(entry any) bool {
 	m, _ := entry.(map[string]any)
 	command, _ := m["command"].(string)
-	return len(m) == 2 && strings.HasSuffix("/"+command, "/"+serverName) && reflect.DeepEqual(m["args"], []any{"mcp"})
+	known := 2
+	if _, passed := m["env_vars"]; passed {
+		known = 3
+	}
+	return len(m) == known && strings.HasSuffix("/"+command, "/"+serverName) && reflect.DeepEqual(m["args"], []any{"mcp"})
 }
 
 // tomlServer is the MCP entry in a TOML file: a table at its end.
 type tomlServer struct{}
 
-// tomlMark begins our table. It ends with the line of the arguments.
+// tomlMark begins our table. It ends with the line of the arguments, or with that of the
+// variables.
 const tomlMark = "[mcp_servers." + serverName + "]"
+
+// tomlVariables has Codex pass on what decides whose locks and sessions the server uses.
+// Codex gives servers an environment of a few variables, and hooks its own: without these
+// the server would be another session, in the way of the hooks' own.
+const tomlVariables = `env_vars = ["XDG_STATE_HOME", "LOCKKEEPER_STORE", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"]`
 
 // inlineServers finds the servers as a table within braces. Some parsers of TOML add to
 // such a table, and those of hosts refuse it.
@@ -92,7 +102,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 		return "", err
 	}
 	if servers, _ := was["mcp_servers"].(map[string]any); servers[serverName] != nil {
-		return text, nil
+		return p.renewed(text, servers[serverName], o)
 	}
 	if inline := inlineServers.FindStringIndex(text); inline != nil && was["mcp_servers"] != nil {
 		return "", &syntaxError{inline[0], "mcp_servers is one closed table, to which none can be added"}
@@ -105,7 +115,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table := strings.Join([]string{tomlMark, "command = " + entry, `args = ["mcp"]`, ""}, newline)
+	table := strings.Join([]string{tomlMark, "command = " + entry, `args = ["mcp"]`, tomlVariables, ""}, newline)
 	out := text
 	if out != "" {
 		if !strings.HasSuffix(out, "\n") {
@@ -129,6 +139,19 @@ func (p tomlServer) into(text string, o order) (string, error) {
 	return out, nil
 }
 
+// renewed is a text in which there is a server of our name already. One that an earlier
+// version wrote, which passes on no variables, is written anew.
+func (p tomlServer) renewed(text string, entry any, o order) (string, error) {
+	if m, _ := entry.(map[string]any); !isOurServer(entry) || m["env_vars"] != nil {
+		return text, nil
+	}
+	bare, err := p.outOf(text, o)
+	if err != nil || bare == text {
+		return text, err
+	}
+	return p.into(bare, o)
+}
+
 func (tomlServer) outOf(text string, _ order) (string, error) {
 	all, err := parseTOML(text)
 	if err != nil {
@@ -143,6 +166,9 @@ func (tomlServer) outOf(text string, _ order) (string, error) {
 			continue
 		}
 		rest := lines[i+3:]
+		if len(rest) > 0 && strings.HasPrefix(rest[0], "env_vars") {
+			rest = rest[1:]
+		}
 		if i > 0 && strings.TrimSpace(lines[i-1]) == "" {
 			i-- // the line that parted it from the rest
 		}

@@ -30,6 +30,23 @@ func TestCodex(t *testing.T) {
 	s.passes(call("B", "PreToolUse", "apply_patch", patch))
 }
 
+// Codex keeps shells open, and shows nobody what it types into them. What others hold is
+// compared with its next command all the same.
+func TestCodexShellKeptOpen(t *testing.T) {
+	s := newStage(t)
+	call := func(session, event, tool, id, command string) said {
+		return s.call("codex", map[string]any{"session_id": session, "hook_event_name": event, "tool_name": tool, "tool_use_id": id, "tool_input": map[string]any{"command": command}})
+	}
+	patch := "*** Begin Patch\n*** Update File: " + user + "\n@@\n-class User\n+class User # x\n*** End Patch\n"
+	s.passes(call("A", "PreToolUse", "apply_patch", "1", patch))
+	s.write(user, "class User # x\nend\n")
+	s.passes(call("A", "PostToolUse", "apply_patch", "1", patch))
+	s.passes(call("B", "PreToolUse", "Bash", "2", "sh"))
+	s.write(user, "typed\n")
+	s.passes(call("B", "PreToolUse", "Bash", "3", "true"))
+	s.says(s.passes(call("B", "PostToolUse", "Bash", "3", "true")), "UNCOVERED "+user, "It may not have been you")
+}
+
 // Gemini CLI has names of its own for everything, and takes nothing but JSON.
 func TestGemini(t *testing.T) {
 	s := newStage(t)

@@ -19,6 +19,7 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/apptest"
+	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/view"
@@ -30,20 +31,23 @@ type tour struct {
 	*scene
 	compiler *jsonschema.Compiler
 	document map[string]any
-	asked    map[string]bool // routes that answered as asked
+	seen     map[string]bool // ways in which routes have answered: see wayOf
 }
+
+// wayOf names one way in which a route answers.
+func wayOf(rt *route, status int) string { return fmt.Sprint(rt.key(), " ", status) }
 
 const documentURL = "http://lockkeeper/openapi.json"
 
 func newTour(t *testing.T) *tour {
-	u := &tour{scene: newScene(t), compiler: jsonschema.NewCompiler(), asked: map[string]bool{}}
+	u := &tour{scene: newScene(t), compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
 	a := u.as(access.Agent, "GET", "/api/v1/openapi.json", nil).want(ok)
-	u.asked["GET /api/v1/openapi.json"] = true
 	read, err := jsonschema.UnmarshalJSON(strings.NewReader(string(a.body)))
 	must(t, err)
 	u.document = read.(map[string]any)
 	u.compiler.DefaultDraft(jsonschema.Draft2020)
 	must(t, u.compiler.AddResource(documentURL, u.document))
+	u.conforms(a)
 	return u
 }
 
@@ -62,12 +66,8 @@ func (u *tour) operation(rt *route) map[string]any {
 // ask asks with enough rights, wants it done, and holds it against the document.
 func (u *tour) ask(method, path string, body any) answer {
 	u.t.Helper()
-	r, err := http.NewRequest(method, "http://x"+path, nil)
-	must(u.t, err)
-	rt, _, err := u.server.find(r)
-	must(u.t, err)
 	role := access.Admin
-	if rt.need.Agents {
+	if u.route(method, path).need.Agents {
 		role = access.Agent
 	}
 	a := u.as(role, method, path, body)
@@ -75,37 +75,66 @@ func (u *tour) ask(method, path string, body any) answer {
 		u.t.Errorf("%s: %d %.600s", a.asked, a.status, a.body)
 		return a
 	}
-	u.asked[rt.key()] = true
-	u.conforms(rt, a)
-	return a
+	return u.conforms(a)
 }
 
-// conforms holds an answer against the schema of its route.
-func (u *tour) conforms(rt *route, a answer) {
+// route finds the route of an address.
+func (u *tour) route(method, path string) *route {
 	u.t.Helper()
+	r, err := http.NewRequest(method, "http://x"+path, nil)
+	must(u.t, err)
+	rt, _, err := u.server.find(r)
+	must(u.t, err)
+	return rt
+}
+
+// conforms holds an answer against what the document says of its route and status.
+func (u *tour) conforms(a answer) answer {
+	u.t.Helper()
+	method, path, _ := strings.Cut(a.asked, " ")
+	rt := u.route(method, path)
 	u.operation(rt)
-	media := rt.media
-	if media == "" {
-		media = "application/json"
+	ways := rt.ways()
+	i := slices.IndexFunc(ways, func(r reply) bool { return r.status == a.status })
+	if i < 0 {
+		u.t.Errorf("%s answers with %d, which is not described: %.600s", a.asked, a.status, a.body)
+		return a
 	}
-	if !strings.HasPrefix(a.header.Get("Content-Type"), media) {
-		u.t.Errorf("%s is %s, not %s", a.asked, a.header.Get("Content-Type"), media)
+	u.seen[wayOf(rt, a.status)] = true
+	media, is := ways[i].media, a.header.Get("Content-Type")
+	switch {
+	case media == "" && len(a.body) > 0:
+		u.t.Errorf("%s: %d has a body, which is not described: %.600s", a.asked, a.status, a.body)
+	case media != mediaAny && !strings.HasPrefix(is, media):
+		u.t.Errorf("%s is %s, not %s", a.asked, is, media)
 	}
-	if rt.out == nil {
-		return
+	if !strings.HasSuffix(media, "json") {
+		return a
 	}
-	place := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(addressPattern(rt))
-	s, err := u.compiler.Compile(documentURL + "#/paths/" + place + "/" + strings.ToLower(rt.method) + "/responses/200/content/application~1json/schema")
+	pointer := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D", "+", "%2B").Replace
+	s, err := u.compiler.Compile(fmt.Sprintf("%s#/paths/%s/%s/responses/%d/content/%s/schema", documentURL, pointer(addressPattern(rt)), strings.ToLower(rt.method), a.status, pointer(media)))
 	must(u.t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(a.body)))
 	must(u.t, err)
 	if err := s.Validate(value); err != nil {
 		u.t.Errorf("%s does not answer as described: %v\n%.1000s", a.asked, err, a.body)
 	}
+	return a
 }
 
-// The document describes exactly the routes that there are, and every one of them was
-// asked here and answered as described.
+// unasked is the one route that cannot do here what it is for: there is no key to the API
+// that it asks.
+const unasked = "POST /api/v1/decide/api"
+
+// ofDashboard reports whether a route is a page of the dashboard, or a form on one. What they
+// say is shown by the dashboard's own tests. Here each of them has to answer, and as HTML.
+func ofDashboard(rt *route) bool {
+	return slices.ContainsFunc(dashboard.Routes(), func(page dashboard.Route) bool { return page.Method == rt.method && page.Pattern == rt.pattern })
+}
+
+// The document describes exactly the routes that there are, those of the dashboard, of agents
+// and of git-lfs among them, and every one of them was asked here and has answered in every
+// way that is described.
 //
 // shows: GP-25 CF-32 SW-70 PL-77
 func TestEveryRoute(t *testing.T) {
@@ -117,6 +146,9 @@ func TestEveryRoute(t *testing.T) {
 	u.tourUnits()
 	u.tourTree()
 	u.tourRest()
+	u.tourPages()
+	u.tourAgents()
+	u.tourLFS()
 	var missing []string
 	described := map[string]bool{}
 	for address, at := range u.document["paths"].(map[string]any) {
@@ -128,13 +160,15 @@ func TestEveryRoute(t *testing.T) {
 		rt := &u.server.table[i]
 		delete(described, rt.method+" "+addressPattern(rt))
 		u.operation(rt)
-		if !u.asked[rt.key()] {
-			missing = append(missing, rt.key())
+		for _, way := range rt.ways() {
+			if rt.key() != unasked && !ofDashboard(rt) && !u.seen[wayOf(rt, way.status)] {
+				missing = append(missing, wayOf(rt, way.status))
+			}
 		}
 	}
 	slices.Sort(missing)
 	if len(missing) > 0 {
-		t.Errorf("never asked:\n  %s", strings.Join(missing, "\n  "))
+		t.Errorf("never answered so:\n  %s", strings.Join(missing, "\n  "))
 	}
 	if len(described) > 0 {
 		t.Errorf("described, and not there: %v", slices.Sorted(maps.Keys(described)))
@@ -177,7 +211,7 @@ func (u *tour) tourLocks() {
 
 func (u *tour) tourQueue() {
 	u.t.Helper()
-	q, err := u.app.Queue()
+	q, err := u.App.Queue()
 	must(u.t, err)
 	items, err := q.Enqueue(u.t.Context(), sched.Order{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(u.t, err)
@@ -255,7 +289,7 @@ func (u *tour) tourRun() {
 // fails lets the analysis of a unit fail: its agent has no script.
 func (u *tour) fails(unit string) {
 	u.t.Helper()
-	script, _ := apptest.Lookup(u.env)(scripted.ScriptVariable)
+	script, _ := apptest.Lookup(u.Env)(scripted.ScriptVariable)
 	must(u.t, os.Rename(script, script+".away"))
 	u.ask("POST", "/api/v1/pipeline/analyze/"+unit, nil)
 	u.idle()
@@ -265,7 +299,7 @@ func (u *tour) fails(unit string) {
 func (u *tour) tourDecisions() {
 	u.t.Helper()
 	ctx := u.t.Context()
-	b, _, _, err := u.app.Book(flow.Controllers().Name)
+	b, _, _, err := u.App.Book(flow.Controllers().Name)
 	must(u.t, err)
 	u.audited("blog/a", "Mend a", "Polish a", "Paint a", "Turn a")
 	must(u.t, b.PutAnalysis(ctx, "blog/b", flow.Analysis{Purpose: "b", Behaviour: "b", Files: []string{}, Topics: []flow.Topic{{Slug: "one", Prompt: "one?"}, {Slug: "two", Prompt: "two?"}, {Slug: "three", Prompt: "three?"}}}, nil))
@@ -281,7 +315,6 @@ func (u *tour) tourDecisions() {
 	decide("items", map[string]any{"choices": []map[string]any{{"ref": "item blog/a/i1", "decision": "TODO"}}})
 	decide("answer", map[string]any{"refs": []string{"topic blog/b/one"}, "text": "Found elsewhere."}).has("is answered")
 	u.as(access.Operator, "POST", "/api/v1/decide/api", map[string]any{"refs": []string{"topic blog/b/two"}}).want(http.StatusConflict, "refused").has("ANTHROPIC_API_KEY", `"refused":[`)
-	u.asked["POST /api/v1/decide/api"] = true // there is no key here
 	u.as(access.Operator, "POST", "/api/v1/decide/reject", map[string]any{"refs": []string{"topic blog/b/two"}}).want(http.StatusBadRequest, "input").has("note")
 	u.ask("GET", "/api/v1/waiting?limit=2", nil).has(`"next":"`)
 	u.ask("GET", "/api/v1/waiting/topic/blog/b/two", nil).has("two?")
@@ -353,7 +386,7 @@ func (u *tour) tourTree() {
 		return map[string]any{"grant": g.ID, "token": g.Token, "changes": []map[string]any{{"path": path, "text": text}}}
 	}
 	u.ask("POST", "/api/v1/write", change("app/models/new.rb", "class New; end\n")).has(`"landed":true`)
-	text, err := os.ReadFile(filepath.Join(u.app.Root.Dir(), "app/models/new.rb"))
+	text, err := os.ReadFile(filepath.Join(u.App.Root.Dir(), "app/models/new.rb"))
 	if err != nil || string(text) != "class New; end\n" {
 		u.t.Errorf("%q %v", text, err)
 	}
@@ -399,21 +432,34 @@ func (u *tour) tourRest() {
 	l := u.listen()
 	<-l.events
 	l.cancel()
-	u.asked["GET /events"] = true
-	u.send("GET", "/login/login.css", nil).want(ok)
-	u.login(u.member("ann", access.Admin))
-	u.as(access.Agent, "POST", "/logout", nil).want(http.StatusSeeOther)
-	for _, key := range []string{"GET /login/{asset}", "POST /login", "POST /logout"} {
-		u.asked[key] = true
+	u.seen[wayOf(u.route("GET", "/events"), ok)] = true // it goes on, and is read as it comes
+	u.conforms(u.send("GET", "/login/login.css", nil).want(ok))
+	u.conforms(u.as(access.Agent, "POST", "/logout", nil).want(http.StatusSeeOther))
+	form := header("Content-Type", "application/x-www-form-urlencoded")
+	u.conforms(u.send("POST", "/login", "secret="+u.tokens[access.Viewer], form, u.sameOrigin).want(http.StatusSeeOther))
+	wrong := func() answer { return u.conforms(u.send("POST", "/login", "secret=wrong", form, u.sameOrigin)) }
+	for wrong().status != http.StatusTooManyRequests {
 	}
-	for i := range u.server.table { // what the dashboard makes of forms is its own tests'
+}
+
+// tourPages asks for every page, and sends every form empty.
+func (u *tour) tourPages() {
+	u.t.Helper()
+	for i := range u.server.table {
 		rt := &u.server.table[i]
-		address := wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "x")
-		if rt.out != nil || u.asked[rt.key()] {
+		if !ofDashboard(rt) {
 			continue
 		}
-		if a := u.as(access.Admin, rt.method, address, nil, header("Content-Type", "application/x-www-form-urlencoded")); a.status < http.StatusInternalServerError && (a.status != http.StatusNotFound || strings.Contains(rt.pattern, "{")) {
-			u.asked[rt.key()] = true
+		named := strings.Contains(rt.pattern, "{") && !strings.HasSuffix(rt.pattern, "{$}")
+		address := wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "x")
+		a := u.as(access.Admin, rt.method, address, nil, header("Content-Type", "application/x-www-form-urlencoded"))
+		switch is := a.header.Get("Content-Type"); {
+		case a.status == http.StatusNotFound && named, a.status == http.StatusSeeOther: // there is no x; back to the page
+		case a.status == http.StatusNotFound, a.status >= http.StatusInternalServerError, !strings.HasPrefix(is, mediaPage):
+			u.t.Errorf("%s: %d %s %.600s", a.asked, a.status, is, a.body)
+		}
+		if rt.method == http.MethodGet && !named {
+			u.conforms(a.want(ok))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package httpapi is the server of a codebase: the HTTP API, the stream of events, metrics
-// and health, and the layers that keep out whoever should not be let in. The dashboard is
-// mounted behind the same layers. A handler decodes, asks internal/acts or internal/view,
-// and encodes; it decides nothing.
+// and health, and the layers that keep out whoever should not be let in. The dashboard, the
+// Model Context Protocol and git-lfs are mounted behind the same layers. A handler decodes,
+// asks internal/acts or internal/view, and encodes; it decides nothing.
 //
 //	request ─▶ path ─▶ host ─▶ who ─▶ origin ─▶ role ─▶ query ─▶ room ─▶ body ─▶ once ─▶ handler
 //

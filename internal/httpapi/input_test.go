@@ -231,8 +231,8 @@ func TestPages(t *testing.T) {
 			break
 		}
 		if pages == 1 { // one that was on the first page goes
-			_, err := s.app.Locks.Entry(t.Context(), got[9])
-			must(t, err, s.app.Locks.ForceRelease(t.Context(), got[9], lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "for the test"))
+			_, err := s.App.Locks.Entry(t.Context(), got[9])
+			must(t, err, s.App.Locks.ForceRelease(t.Context(), got[9], lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "for the test"))
 		}
 	}
 	if fmt.Sprint(got) != fmt.Sprint(all) || pages != 3 {

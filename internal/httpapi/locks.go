@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
 	"lockkeeper/lock"
 )
@@ -264,17 +265,16 @@ func forceRelease(s *Server, c *call, in struct {
 	Reason  string `json:"reason"`
 	Confirm string `json:"confirm"` // the holder's name
 }) (released, error) {
-	if strings.TrimSpace(in.Reason) == "" {
-		return released{}, &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the record"}
-	}
 	e, err := s.grant(c)
 	if err != nil {
 		return released{}, err
 	}
-	if in.Confirm != e.Holder {
-		return released{}, &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and what runs under them", Next: "look at the grant, and send the holder's name"}
+	err = acts.ForceRelease(c.r.Context(), s.opt.App, e, in.Confirm, in.Reason, c.who.Actor())
+	var other *acts.WrongHolderError
+	if errors.As(err, &other) {
+		err = &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and what runs under them", Next: "look at the grant, and send the holder's name"}
 	}
-	return released{e.ID, true}, s.opt.App.Locks.ForceRelease(c.r.Context(), e.ID, c.who.Actor(), in.Reason)
+	return released{e.ID, true}, err
 }
 
 // verdict is whether locks are free.

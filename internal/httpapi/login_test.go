@@ -55,7 +55,7 @@ func TestLoginByLink(t *testing.T) {
 	if gone := (&http.Response{Header: out.header}).Cookies()[0]; gone.Value != "" || gone.Expires.After(time.Now()) {
 		t.Errorf("%+v", gone)
 	}
-	must(t, s.book.Dismiss("ann"))
+	must(t, s.People.Dismiss("ann"))
 	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized)
 	if a := s.send("GET", "/board", nil, session); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login" {
 		t.Errorf("%d %v", a.status, a.header)
@@ -112,7 +112,7 @@ func TestListening(t *testing.T) {
 		t.Errorf("%s", open.Address())
 	}
 	must(t, open.Close())
-	at, err := s.book.Listening()
+	at, err := s.People.Listening()
 	must(t, err)
 	if at != nil {
 		t.Errorf("%+v is announced, and gone", at)

@@ -12,11 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/access"
-	"lockkeeper/internal/acts"
-	"lockkeeper/internal/app"
 	"lockkeeper/internal/apptest"
-	"lockkeeper/internal/dashboard"
-	"lockkeeper/internal/view"
 	"lockkeeper/lock"
 )
 
@@ -27,14 +23,10 @@ var must = apptest.Must
 // scene is the sample application with its locks in an SQLite file, a server on loopback,
 // and a token of each role.
 type scene struct {
+	*apptest.Codebase
 	t      testing.TB
-	env    []string
-	app    *app.App
-	look   *view.Look
-	runs   *acts.Runs
 	opt    Options
 	server *Server
-	book   *access.Book
 	tokens map[access.Role]string
 	client *http.Client
 }
@@ -42,20 +34,11 @@ type scene struct {
 // newScene opens the application and serves it, with options as they are changed.
 func newScene(t testing.TB, change ...func(*Options)) *scene {
 	t.Helper()
-	p := apptest.Sample(t, apptest.Options{})
-	s := &scene{t: t, tokens: map[access.Role]string{}, env: p.Env, app: p.Open(t)}
-	s.book = access.Open(s.app.AccessDir())
+	s := &scene{Codebase: apptest.Sample(t, apptest.Options{}).Codebase(t), t: t, tokens: map[access.Role]string{}}
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {
-		token, err := s.book.Add(t.Context(), "the-"+string(role), role)
-		must(t, err)
-		s.tokens[role] = token
+		s.tokens[role] = s.Token(t, "the-"+string(role), role)
 	}
-	s.look = view.New(s.app)
-	s.runs = acts.NewRuns(s.app, s.env, nil)
-	t.Cleanup(func() { must(t, s.runs.Close()) })
-	pages, err := dashboard.New(dashboard.Options{App: s.app, Look: s.look, Runs: s.runs, People: s.book})
-	must(t, err)
-	s.opt = Options{App: s.app, Look: s.look, Runs: s.runs, Dashboard: pages, Owner: "ann", Version: "test"}
+	s.opt = Options{App: s.App, Look: s.Look, Runs: s.Runs, Owner: "ann", Version: "test"}
 	for _, c := range change {
 		c(&s.opt)
 	}
@@ -189,7 +172,7 @@ const ok = http.StatusOK
 // login logs somebody in as a browser does, and returns what the browser sends from then on.
 func (s *scene) login(who access.Person) func(*http.Request) {
 	s.t.Helper()
-	ticket, err := s.book.Ticket(s.t.Context(), who, time.Now())
+	ticket, err := s.People.Ticket(s.t.Context(), who, time.Now())
 	must(s.t, err)
 	a := s.send("POST", "/login", "secret="+ticket, s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded")).want(http.StatusSeeOther)
 	cookies := (&http.Response{Header: a.header}).Cookies()
@@ -202,7 +185,7 @@ func (s *scene) login(who access.Person) func(*http.Request) {
 // member is somebody who logs in by tickets.
 func (s *scene) member(name string, role access.Role) access.Person {
 	s.t.Helper()
-	p, err := s.book.Member(s.t.Context(), name, role)
+	p, err := s.People.Member(s.t.Context(), name, role)
 	must(s.t, err)
 	return p
 }
@@ -224,13 +207,13 @@ func (s *scene) taken(role access.Role, paths ...string) given {
 // audited takes a unit of the flow of controllers to where its items are to be decided.
 func (s *scene) audited(unit string, words ...string) {
 	s.t.Helper()
-	apptest.Audited(s.t, apptest.Book(s.t, s.app), unit, words...)
+	apptest.Audited(s.t, apptest.Book(s.t, s.App), unit, words...)
 }
 
 // planned takes a unit with two items to a plan of two batches that nobody has approved.
 func (s *scene) planned(unit string, targets ...string) {
 	s.t.Helper()
-	apptest.Planned(s.t, apptest.Book(s.t, s.app), unit, targets...)
+	apptest.Planned(s.t, apptest.Book(s.t, s.App), unit, targets...)
 }
 
 // pruneTo cuts the log to so many events.

@@ -1,32 +1,73 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"lockkeeper/internal/access"
+	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/lfs"
+	"lockkeeper/internal/mcpserver"
 )
 
-// mountedRoutes are those of other protocols, which answer in their own ways behind the
-// same layers: the Model Context Protocol, and the locking API of git-lfs.
-func mountedRoutes(o *Options) (list []route) {
-	if o.MCP != nil {
-		serve := func(s *Server, c *call) error {
-			o.MCP.ServeHTTP(c.w, c.r)
+// mount makes what answers in ways of its own behind the same layers: the pages, agents by
+// the Model Context Protocol, and git-lfs.
+func (s *Server) mount() (err error) {
+	o := &s.opt
+	s.pages, err = dashboard.New(dashboard.Options{App: o.App, Look: o.Look, Runs: o.Runs, People: s.book, Now: o.Now,
+		Failed: func(err error) { o.Log.Error("a page failed", "error", err) }})
+	s.agents = mcpserver.New(mcpserver.Options{App: o.App, Look: o.Look, Version: o.Version, Log: o.Log})
+	s.files = lfs.New(o.App)
+	return err
+}
+
+// pageRoutes are those of the dashboard.
+func pageRoutes() (list []route) {
+	for _, page := range dashboard.Routes() {
+		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
+			s.pages.ServeHTTP(c.w, c.r)
 			return nil
+		}).failing(failurePage)
+		rt.whole = page.Method == http.MethodPost
+		if page.Open {
+			rt = rt.opened()
+			rt.media = mediaAny
 		}
-		list = append(list,
-			raw(http.MethodPost, "/mcp", writers, "application/json", "Messages of the Model Context Protocol (streamable HTTP).", serve).withLargeBody(),
-			raw(http.MethodDelete, "/mcp", writers, "application/json", "End a session of that protocol.", serve))
+		if rt.pattern == "/do/answer" { // what was found elsewhere may be long
+			rt = rt.withLargeBody()
+		}
+		list = append(list, rt)
 	}
-	if o.LFS != nil {
-		for _, rt := range lfs.Routes() {
-			list = append(list, raw(rt.Method, rt.Pattern, rt.Need, lfs.Media, rt.Summary, func(s *Server, c *call) error {
-				o.LFS.ServeHTTP(c.w, c.r)
-				return nil
-			}).of(rt.Query))
+	return list
+}
+
+// agentRoutes are those of the Model Context Protocol.
+func agentRoutes() []route {
+	serve := func(s *Server, c *call) error {
+		s.agents.ServeHTTP(c.w, c.r)
+		return nil
+	}
+	return []route{
+		raw(http.MethodPost, "/mcp", writers, mediaJSON, "Messages of the Model Context Protocol (streamable HTTP).", serve).withLargeBody().failing(failureProtocol).
+			answers(reply{http.StatusOK, mediaJSON, "The answer to a message."}, reply{http.StatusAccepted, "", "Messages that nothing is answered to were taken."}),
+		raw(http.MethodDelete, "/mcp", writers, mediaJSON, "End a session of that protocol.", serve).failing(failureProtocol).
+			answers(reply{http.StatusNoContent, "", "It has ended, and gave back what it had."}),
+	}
+}
+
+// lfsRoutes are those of git-lfs.
+func lfsRoutes() (list []route) {
+	for _, rt := range lfs.Routes() {
+		var replies []reply
+		for _, status := range slices.Sorted(maps.Keys(rt.Replies)) {
+			replies = append(replies, reply{status, lfs.Media, rt.Replies[status]})
 		}
+		list = append(list, raw(rt.Method, rt.Pattern, rt.Need, lfs.Media, rt.Summary, func(s *Server, c *call) error {
+			s.files.ServeHTTP(c.w, c.r)
+			return nil
+		}).of(rt.Query).failing(failureLFS).answers(replies...))
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -9,7 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockkeeper/internal/lfs"
 )
+
+const mediaJSON = "application/json"
 
 var wildcard = regexp.MustCompile(`\{([a-z_]+)(\.\.\.)?\}`)
 
@@ -25,7 +30,6 @@ func describe(table []route, version string) ([]byte, error) {
 		}
 		paths[address][strings.ToLower(rt.method)] = g.operation(rt)
 	}
-	problem := g.of(reflect.TypeFor[Problem]())
 	codes := map[string]int{}
 	for code, status := range statuses {
 		codes[string(code)] = status
@@ -33,11 +37,31 @@ func describe(table []route, version string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]any{"title": "Lockkeeper", "version": version,
-			"description": "Locks, queue, decisions and runs of one codebase. Everything else that the server answers is its dashboard. Roles: viewer looks, operator decides and steers, admin also takes locks away; agent takes locks and writes under them. Every POST takes an Idempotency-Key. Statuses of the codes of errors: " + listed(codes) + "."},
+			"description": "Locks, queue, decisions and runs of one codebase. Pages, agents by the Model Context Protocol and git-lfs are answered beside it, each in its own way. Roles: viewer looks, operator decides and steers, admin also takes locks away; agent takes locks and writes under them. Every POST takes an Idempotency-Key. Statuses of the codes of errors: " + listed(codes) + "."},
 		"paths":      paths,
 		"security":   []any{map[string]any{"token": []string{}}, map[string]any{"session": []string{}}},
-		"components": map[string]any{"schemas": g.components, "responses": map[string]any{"Problem": map[string]any{"description": "What was wrong.", "content": content("application/json", problem)}}, "securitySchemes": map[string]any{"token": schema{"type": "http", "scheme": "bearer"}, "session": schema{"type": "apiKey", "in": "cookie", "name": "lockkeeper"}}},
+		"components": map[string]any{"responses": g.failures(), "schemas": g.components, "securitySchemes": map[string]any{"token": schema{"type": "http", "scheme": "bearer"}, "session": schema{"type": "apiKey", "in": "cookie", "name": "lockkeeper"}}},
 	})
+}
+
+// failures describes the ways in which routes say what was wrong. The layers before them
+// answer with a Problem, but for git-lfs.
+func (g *schemas) failures() map[failure]any {
+	problem, text := g.of(reflect.TypeFor[Problem]()), schema{"type": "string"}
+	message := schema{"type": "object", "required": []string{"message"}, "properties": map[string]any{"message": text}}
+	said := func(by map[string]schema) map[string]any {
+		all := map[string]any{}
+		for media, s := range by {
+			maps.Copy(all, content(media, s))
+		}
+		return map[string]any{"description": "What was wrong.", "content": all}
+	}
+	return map[failure]any{
+		failureProblem:  said(map[string]schema{mediaJSON: problem}),
+		failurePage:     said(map[string]schema{mediaJSON: problem, mediaPage: text}),
+		failureProtocol: said(map[string]schema{mediaJSON: problem, "text/plain": text}),
+		failureLFS:      said(map[string]schema{mediaJSON: message, lfs.Media: message}),
+	}
 }
 
 func listed(codes map[string]int) string {
@@ -67,19 +91,31 @@ func (g *schemas) operation(rt *route) map[string]any {
 		op["parameters"] = list
 	}
 	if rt.in != nil {
-		op["requestBody"] = map[string]any{"content": content("application/json", g.of(rt.in))}
+		op["requestBody"] = map[string]any{"content": content(mediaJSON, g.of(rt.in))}
 	}
-	answer := map[string]any{"description": "As asked."}
-	switch {
-	case rt.out != nil:
-		answer["content"] = content("application/json", g.of(rt.out))
-	case rt.media != "":
-		answer["content"] = content(rt.media, schema{"type": "string"})
-	default:
-		answer["content"] = content("application/json", schema{"type": "object"})
+	responses := map[string]any{"default": map[string]any{"$ref": "#/components/responses/" + string(cmp.Or(rt.failure, failureProblem))}}
+	for _, r := range rt.ways() {
+		answer := map[string]any{"description": r.what}
+		switch {
+		case rt.out != nil:
+			answer["content"] = content(r.media, g.of(rt.out))
+		case strings.HasSuffix(r.media, "json"):
+			answer["content"] = content(r.media, schema{"type": "object"})
+		case r.media != "":
+			answer["content"] = content(r.media, schema{"type": "string"})
+		}
+		responses[strconv.Itoa(r.status)] = answer
 	}
-	op["responses"] = map[string]any{"200": answer, "default": map[string]any{"$ref": "#/components/responses/Problem"}}
+	op["responses"] = responses
 	return op
+}
+
+// ways are all in which a route answers what is asked rightly.
+func (rt *route) ways() []reply {
+	if len(rt.replies) > 0 {
+		return rt.replies
+	}
+	return []reply{{http.StatusOK, cmp.Or(rt.media, mediaJSON), "As asked."}}
 }
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)

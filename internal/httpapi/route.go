@@ -20,6 +20,8 @@ type route struct {
 	in      reflect.Type // of the body; nil: nothing
 	out     reflect.Type // of the answer; nil: it is not JSON
 	media   string       // of the answer; empty: JSON
+	replies []reply      // to what is asked rightly; none: 200, as asked
+	failure failure      // how it says what was wrong; empty: as a Problem
 	room    roomName
 	large   bool // its body may be large
 	whole   bool // what is begun goes on to its end, also when whoever asked is gone
@@ -28,6 +30,23 @@ type route struct {
 }
 
 func (rt *route) key() string { return rt.method + " " + rt.pattern }
+
+// reply is one way in which a route answers.
+type reply struct {
+	status int
+	media  string // empty: there is no body
+	what   string
+}
+
+// failure is how a route says what was wrong: the name of a response in the OpenAPI document.
+type failure string
+
+const (
+	failureProblem  failure = "Problem"
+	failurePage     failure = "Page"
+	failureProtocol failure = "Protocol"
+	failureLFS      failure = "GitLFS"
+)
 
 // call is one request that was let in.
 type call struct {
@@ -116,6 +135,18 @@ func (rt route) of(query reflect.Type) route {
 	return rt
 }
 
+// answers is a route that answers in these ways.
+func (rt route) answers(replies ...reply) route {
+	rt.replies = replies
+	return rt
+}
+
+// failing is a route that says in its own way what was wrong.
+func (rt route) failing(how failure) route {
+	rt.failure = how
+	return rt
+}
+
 // opened is a route that needs nobody to say who they are.
 func (rt route) opened() route {
 	rt.open, rt.room = true, roomOpen
@@ -135,7 +166,7 @@ func (s *Server) find(r *http.Request) (*route, *http.Request, error) {
 		return rt, matched, nil
 	}
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		if rt, _ := s.match(r, method); rt != nil {
 			allowed = append(allowed, method)
 		}

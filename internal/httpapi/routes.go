@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"lockkeeper/internal/access"
-	"lockkeeper/internal/dashboard"
 )
 
 // Who may do what.
@@ -19,9 +18,10 @@ var (
 
 const api = "/api/v1"
 
-// routes is all that can be asked of a server without a dashboard.
+// routes is all that can be asked of a server.
 func routes() []route {
-	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes())
+	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes(),
+		pageRoutes(), agentRoutes(), lfsRoutes())
 }
 
 // systemRoutes are about the server itself.
@@ -30,9 +30,10 @@ func systemRoutes() []route {
 		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process lives.", health).opened(),
 		raw(http.MethodGet, "/readyz", viewers, "text/plain", "Whether the store answers.", ready).opened(),
 		raw(http.MethodGet, "/login", viewers, mediaPage, "The page that people log in on.", showLogin).opened(),
-		raw(http.MethodGet, "/login/{asset}", viewers, "text/plain", "What that page is made with.", loginAsset).opened(),
-		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened(),
-		raw(http.MethodPost, "/logout", lookers, mediaPage, "Have the browser forget the session.", logOut),
+		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "What that page is made with.", loginAsset).opened(),
+		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened().
+			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "It logs nobody in."}, reply{http.StatusTooManyRequests, mediaPage, "It was wrong too often."}),
+		raw(http.MethodPost, "/logout", lookers, mediaPage, "Have the browser forget the session.", logOut).answers(reply{http.StatusSeeOther, "", "Forgotten."}),
 		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
 		raw(http.MethodGet, api+"/openapi.json", lookers, "application/json", "This document.", showOpenAPI),
 		ask(api+"/me", lookers, "Who the token or session belongs to.", me),
@@ -40,27 +41,11 @@ func systemRoutes() []route {
 	}
 }
 
-// pageRoutes are those of the dashboard.
-func pageRoutes() (list []route) {
-	for _, page := range dashboard.Routes() {
-		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
-			s.opt.Dashboard.ServeHTTP(c.w, c.r)
-			return nil
-		})
-		rt.whole = page.Method == http.MethodPost
-		if page.Open {
-			rt = rt.opened()
-		}
-		if rt.pattern == "/do/answer" { // what was found elsewhere may be long
-			rt = rt.withLargeBody()
-		}
-		list = append(list, rt)
-	}
-	return list
-}
-
-// mediaPage is what a browser shows.
-const mediaPage = "text/html"
+// What answers are, besides JSON.
+const (
+	mediaPage = "text/html" // which a browser shows
+	mediaAny  = "*/*"       // which a file tells of itself
+)
 
 func health(_ *Server, c *call) error { return plain(c, "ok\n") }
 

@@ -15,19 +15,19 @@ import (
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/dashboard"
 	"lockkeeper/internal/feed"
+	"lockkeeper/internal/lfs"
+	"lockkeeper/internal/mcpserver"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/view"
 )
 
 // Options of a Server. App, Look and Runs stay the caller's to close, after the server.
 type Options struct {
-	App       *app.App
-	Look      *view.Look
-	Runs      *acts.Runs
-	Dashboard http.Handler // nil: there is none
-	MCP       http.Handler // the Model Context Protocol; nil: it is not served
-	LFS       http.Handler // an lfs.API; nil: there is none
+	App  *app.App
+	Look *view.Look
+	Runs *acts.Runs
 
 	Listen         string        // an address with its port; default 127.0.0.1:0
 	Certificate    string        // a file, with Key: TLS
@@ -99,6 +99,10 @@ type Server struct {
 	book     *access.Book
 	sessions *access.Sessions
 
+	pages  *dashboard.Dashboard
+	agents *mcpserver.Server
+	files  *lfs.API
+
 	table   []route
 	openapi []byte
 	mux     *http.ServeMux
@@ -133,7 +137,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		roomOpen:    newRoom(o.Limits.Strangers, 2*time.Second, "requests of strangers"),
 	}
 	s.metrics = newMetrics(s)
-	if err := s.lay(); err != nil {
+	if err := errors.Join(s.mount(), s.lay()); err != nil {
 		return nil, err
 	}
 	if s.queue, err = o.App.Queue(); err != nil {
@@ -177,10 +181,6 @@ func lowered(names []string) (list []string) {
 // lay puts the table into the mux, and describes it.
 func (s *Server) lay() (err error) {
 	s.table = routes()
-	if s.opt.Dashboard != nil {
-		s.table = append(s.table, pageRoutes()...)
-	}
-	s.table = append(s.table, mountedRoutes(&s.opt)...)
 	for i := range s.table {
 		s.add(&s.table[i])
 	}
@@ -255,7 +255,7 @@ func (s *Server) Close() error {
 	s.stop() // what did not end in time does now
 	s.handlers.close()
 	s.done.Wait()
-	return errors.Join(err, feedErr, shut)
+	return errors.Join(err, feedErr, shut, s.agents.Close())
 }
 
 // census counts handlers that run, and lets none begin once it is closed: net/http does

@@ -117,7 +117,7 @@ func after(seq uint64) func(*http.Request) {
 func (s *scene) note(n int) {
 	s.t.Helper()
 	for range n {
-		_, err := s.app.Locks.Note(s.t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, Reason: "so"})
+		_, err := s.App.Locks.Note(s.t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, Reason: "so"})
 		must(s.t, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestGapsInTheStream(t *testing.T) {
 	s := newScene(t)
 	s.note(500)
 	last := s.last()
-	must(t, s.app.Locks.Within(t.Context(), pruneTo(100)))
+	must(t, s.App.Locks.Within(t.Context(), pruneTo(100)))
 	s.restart() // whose feed has not seen them
 	old := s.listen(after(5))
 	gap := old.next()
@@ -207,7 +207,7 @@ func TestGapsInTheStream(t *testing.T) {
 // A stream shows that it lives, and ends with the name of whoever follows.
 func TestStreamsEndWithTheirPerson(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Limits = Limits{Heartbeat: 30 * time.Millisecond, Streams: 2} })
-	token, err := s.book.Add(t.Context(), "guest", access.Viewer)
+	token, err := s.People.Add(t.Context(), "guest", access.Viewer)
 	must(t, err)
 	l := s.listen(header("Authorization", "Bearer "+token))
 	<-l.events
@@ -219,7 +219,7 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	if a.header.Get("Retry-After") == "" {
 		t.Error("nobody says when to come back")
 	}
-	must(t, s.book.Dismiss("guest"))
+	must(t, s.People.Dismiss("guest"))
 	stop := make(chan struct{})
 	noted := make(chan struct{})
 	go func() { // also of one that is never quiet
@@ -229,7 +229,7 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				if _, err := s.app.Locks.Note(t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided}); err != nil {
+				if _, err := s.App.Locks.Note(t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -253,11 +253,11 @@ func TestNobodyListensForLong(t *testing.T) {
 	})
 	session := s.login(s.member("ann", access.Admin))
 	followed := s.listen(session, func(r *http.Request) { r.Header.Del("Authorization") })
-	token, err := s.book.Add(t.Context(), "guest", access.Viewer)
+	token, err := s.People.Add(t.Context(), "guest", access.Viewer)
 	must(t, err)
 	l := s.listen(header("Authorization", "Bearer "+token))
 	<-l.events
-	must(t, s.book.Dismiss("guest"))
+	must(t, s.People.Dismiss("guest"))
 	removed := time.Now()
 	var heard []time.Time
 	again := time.NewTicker(beat * 3 / 5)
@@ -307,7 +307,7 @@ func TestSlowClients(t *testing.T) {
 	var slowest time.Duration
 	for range 150 {
 		began := time.Now()
-		_, err := s.app.Locks.Note(t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Reason: long})
+		_, err := s.App.Locks.Note(t.Context(), "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Reason: long})
 		must(t, err)
 		l.next()
 		slowest = max(slowest, time.Since(began))

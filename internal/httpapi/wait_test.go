@@ -15,7 +15,7 @@ import (
 func (s *scene) inLine(want int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		entries, err := s.app.Locks.Entries(s.t.Context())
+		entries, err := s.App.Locks.Entries(s.t.Context())
 		must(s.t, err)
 		n := 0
 		for _, e := range entries {
@@ -76,7 +76,7 @@ func TestWaitingForLocks(t *testing.T) {
 	must(t, r.err)
 	r.a.want(http.StatusServiceUnavailable, codeBusy).has("nothing was taken")
 	s.inLine(0)
-	entries, err := s.app.Locks.Entries(t.Context())
+	entries, err := s.App.Locks.Entries(t.Context())
 	must(t, err)
 	if len(entries) != 1 {
 		t.Errorf("%+v", entries)

@@ -15,8 +15,8 @@ import (
 // token.
 func (s *scene) clone(name, address string) string {
 	s.t.Helper()
-	dir := filepath.Join(s.dir, name)
-	s.do(s.dir, "git", "clone", "-q", filepath.Join(s.dir, "origin.git"), dir)
+	dir := filepath.Join(s.Dir, name)
+	s.do(s.Dir, "git", "clone", "-q", filepath.Join(s.Dir, "origin.git"), dir)
 	s.do(dir, "git", "config", "lfs.url", address+"/lfs")
 	s.do(dir, "git", "config", "lfs."+address+"/lfs.locksverify", "true")
 	s.do(dir, "git", "config", "credential.helper", "!f() { echo username="+name+"; echo password="+s.tokens[name]+"; }; f")
@@ -27,12 +27,12 @@ func (s *scene) clone(name, address string) string {
 // publish makes the codebase a repository with an origin.
 func (s *scene) publish() {
 	s.t.Helper()
-	origin := filepath.Join(s.dir, "origin.git")
-	s.do(s.dir, "git", "init", "-q", "--bare", "-b", "main", origin)
-	s.do(s.root, "git", "init", "-q", "-b", "main")
-	s.do(s.root, "git", "add", ".gitattributes", "art")
-	s.do(s.root, "git", "commit", "-qm", "art")
-	s.do(s.root, "git", "push", "-q", origin, "main")
+	origin := filepath.Join(s.Dir, "origin.git")
+	s.do(s.Dir, "git", "init", "-q", "--bare", "-b", "main", origin)
+	s.do(s.Root, "git", "init", "-q", "-b", "main")
+	s.do(s.Root, "git", "add", ".gitattributes", "art")
+	s.do(s.Root, "git", "commit", "-qm", "art")
+	s.do(s.Root, "git", "push", "-q", origin, "main")
 }
 
 // change commits another content of a file.
@@ -53,7 +53,7 @@ func TestGitLFS(t *testing.T) {
 	}
 	s := newScene(t)
 	s.publish()
-	address, end := s.serve("127.0.0.1:0")
+	address, end := s.Serve(t, "127.0.0.1:0")
 	defer func() { end() }()
 	ann, bob := s.clone("ann", address), s.clone("bob", address)
 	root, robot := s.clone("root", address), s.clone("robot", address)
@@ -72,7 +72,7 @@ func TestGitLFS(t *testing.T) {
 	s.refused(robot, []string{"robot has the role agent"}, "git", "lfs", "lock", "art/sky.psd")
 
 	// An agent meets the person's lock, and the person the agent's.
-	book := session.Open(s.app)
+	book := session.Open(s.App)
 	seat, err := book.Enter(t.Context(), session.Visitor{ID: "s1", Agent: "claude-code", About: "paint the tree"})
 	must(t, err)
 	said, err := seat.Claim(t.Context(), session.Write{Path: "art/hero.psd"})
@@ -105,14 +105,14 @@ func TestGitLFS(t *testing.T) {
 
 	// Locks outlast the server, and an owner still unlocks.
 	end()
-	_, end = s.serve(strings.TrimPrefix(address, "http://"))
+	_, end = s.Serve(t, strings.TrimPrefix(address, "http://"))
 	s.do(ann, "git", "lfs", "unlock", "art/hero.psd")
 	s.do(ann, "git", "lfs", "lock", "art/sky.psd")
 	s.do(root, "git", "lfs", "unlock", "--force", "art/sky.psd")
 	if out := s.do(bob, "git", "lfs", "locks"); strings.TrimSpace(out) != "" {
 		t.Errorf("still locked: %s", out)
 	}
-	events, err := s.app.Locks.Events(t.Context(), lockkeeper.EventQuery{Limit: 1_000, Latest: true})
+	events, err := s.App.Locks.Events(t.Context(), lockkeeper.EventQuery{Limit: 1_000, Latest: true})
 	must(t, err)
 	seen := map[string]bool{}
 	for _, ev := range events {

@@ -54,11 +54,11 @@ func (s *scene) ask(client *http.Client, who, method, url, body string, change .
 // What is sent to the API is refused where it is wrong, with words that git-lfs shows.
 func TestHostileRequests(t *testing.T) {
 	s := newScene(t)
-	address, end := s.serve("127.0.0.1:0")
+	address, end := s.Serve(t, "127.0.0.1:0")
 	defer end()
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
-	must(t, os.Symlink("/etc", filepath.Join(s.root, "outside")), os.Symlink("art/hero.psd", filepath.Join(s.root, "alias.psd")))
+	must(t, os.Symlink("/etc", filepath.Join(s.Root, "outside")), os.Symlink("art/hero.psd", filepath.Join(s.Root, "alias.psd")))
 	at := address + "/lfs/locks"
 
 	stranger := s.ask(client, "", "GET", at, "")
@@ -104,7 +104,7 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d", c.what, a.status, a.body, c.want)
 		}
 	}
-	grants, err := s.app.Locks.ActiveGrants(t.Context())
+	grants, err := s.App.Locks.ActiveGrants(t.Context())
 	must(t, err)
 	if len(grants) > 0 {
 		t.Errorf("something was locked: %+v", grants)
@@ -127,7 +127,7 @@ func TestHostileRequests(t *testing.T) {
 	for i := range 250 {
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: fmt.Sprintf("art/%03d.psd", i), Kind: lockkeeper.File}, Mode: lockkeeper.Write})
 	}
-	g, err := s.app.Acquire(t.Context(), lockkeeper.Request{Holder: "otter", Locks: locks}, 0)
+	g, err := s.App.Acquire(t.Context(), lockkeeper.Request{Holder: "otter", Locks: locks}, 0)
 	must(t, err)
 	if a := s.ask(client, "root", "POST", at+"/"+g.ID+".7/unlock", `{"force":true}`); a.status != http.StatusConflict || !strings.Contains(a.Error, "250 files") {
 		t.Errorf("a part of a grant by force: %d %s", a.status, a.body)

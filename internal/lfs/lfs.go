@@ -34,6 +34,7 @@ type Route struct {
 	Need    access.Need
 	Query   reflect.Type // of what may follow the ? in its address; nil: nothing
 	Summary string
+	Replies map[int]string // what it answers with to what is asked rightly, by status
 
 	serve func(*API, *request) (status int, answer any, err error)
 }
@@ -45,11 +46,16 @@ func Routes() []Route {
 	writers := access.Need{AtLeast: access.Operator, Agents: true}
 	people := access.Need{AtLeast: access.Operator}
 	return []Route{
-		{http.MethodGet, Prefix + "locks", lookers, reflect.TypeFor[listQuery](), "git-lfs: the files that somebody holds for writing.", (*API).list},
-		{http.MethodPost, Prefix + "locks", people, nil, "git-lfs: lock a file, until it is unlocked.", (*API).lock},
-		{http.MethodPost, Prefix + "locks/verify", lookers, nil, "git-lfs: which locks are the caller's, and which are not.", (*API).verify},
-		{http.MethodPost, Prefix + "locks/{id}/unlock", writers, nil, "git-lfs: give a lock back; with force, take it away from its owner.", (*API).unlock},
-		{http.MethodPost, Prefix + "objects/batch", lookers, nil, "git-lfs: says that no objects are kept here.", (*API).batch},
+		{http.MethodGet, Prefix + "locks", lookers, reflect.TypeFor[listQuery](), "git-lfs: the files that somebody holds for writing.",
+			map[int]string{http.StatusOK: "A page of them."}, (*API).list},
+		{http.MethodPost, Prefix + "locks", people, nil, "git-lfs: lock a file, until it is unlocked.",
+			map[int]string{http.StatusCreated: "It is locked.", http.StatusConflict: "Somebody has it."}, (*API).lock},
+		{http.MethodPost, Prefix + "locks/verify", lookers, nil, "git-lfs: which locks are the caller's, and which are not.",
+			map[int]string{http.StatusOK: "A page of both."}, (*API).verify},
+		{http.MethodPost, Prefix + "locks/{id}/unlock", writers, nil, "git-lfs: give a lock back; with force, take it away from its owner.",
+			map[int]string{http.StatusOK: "It is free.", http.StatusForbidden: "It is somebody else's.", http.StatusNotFound: "It is not there any more."}, (*API).unlock},
+		{http.MethodPost, Prefix + "objects/batch", lookers, nil, "git-lfs: says that no objects are kept here.",
+			map[int]string{http.StatusNotImplemented: "It says so."}, (*API).batch},
 	}
 }
 

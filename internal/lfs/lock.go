@@ -10,6 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/access"
+	"lockkeeper/internal/acts"
 	"lockkeeper/lock"
 )
 
@@ -150,5 +151,5 @@ func (api *API) force(r *request, held *heldLock) error {
 	case len(held.entry.Targets) > 1:
 		return &refused{http.StatusConflict, fmt.Sprintf("%s is one of %d files that %s works on, under one grant; next: lockkeeper lock force-release %s, which takes all of them", held.Path, len(held.entry.Targets), held.Owner.Name, id)}
 	}
-	return api.app.Locks.ForceRelease(r.Context(), id, r.who.Actor(), "git lfs unlock --force of "+held.Path)
+	return acts.ForceRelease(r.Context(), api.app, held.entry, held.Owner.Name, "git lfs unlock --force of "+held.Path, r.who.Actor())
 }

@@ -22,9 +22,9 @@ import (
 // shows: DL-72 CF-14
 func TestHostileCalls(t *testing.T) {
 	s := newScene(t)
-	outside := filepath.Join(s.dir, "outside")
+	outside := filepath.Join(s.Dir, "outside")
 	must(t, os.Mkdir(outside, 0o755), os.WriteFile(filepath.Join(outside, "x"), []byte("x"), 0o644),
-		os.Symlink(outside, filepath.Join(s.root, "app/out")), os.Symlink(filepath.Join(outside, "x"), filepath.Join(s.root, "app/x.rb")))
+		os.Symlink(outside, filepath.Join(s.Root, "app/out")), os.Symlink(filepath.Join(outside, "x"), filepath.Join(s.Root, "app/x.rb")))
 	c := s.stdio("hostile")
 	for _, path := range []string{"../outside/x", "app/../../outside/x", "/etc/passwd", "app/out/x", "app/x.rb", ".git/config", ".git", ".lockkeeper/state.db", "lockkeeper.yaml", "app", "", " ", "a\x00b", strings.Repeat("x/", 10_000)} {
 		for tool, in := range map[string]args{
@@ -76,14 +76,14 @@ func TestHostileStreams(t *testing.T) {
 		"no hello":   strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claim","arguments":{"paths":["app/user.rb"]}}}` + "\n"),
 		"no version": strings.NewReader(`{"id":1}` + "\n"),
 	} {
-		cmd := exec.CommandContext(t.Context(), s.program, "mcp")
-		cmd.Dir, cmd.Env, cmd.Stdin = s.root, s.env, input
+		cmd := exec.CommandContext(t.Context(), s.Program(t), "mcp")
+		cmd.Dir, cmd.Env, cmd.Stdin = s.Root, s.Env, input
 		out, err := cmd.CombinedOutput()
 		if strings.Contains(string(out), "panic") {
 			t.Errorf("%s: %v\n%.2000s", name, err, out)
 		}
 	}
-	grants, err := s.app.Locks.ActiveGrants(t.Context())
+	grants, err := s.App.Locks.ActiveGrants(t.Context())
 	must(t, err)
 	if len(grants) > 0 || s.read("app/user.rb") != "class User\nend\n" {
 		t.Errorf("left: %+v, %q", grants, s.read("app/user.rb"))
@@ -144,7 +144,7 @@ func TestTokensOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d", c.what, status, text, c.want)
 		}
 	}
-	grants, err := s.app.Locks.ActiveGrants(t.Context())
+	grants, err := s.App.Locks.ActiveGrants(t.Context())
 	must(t, err)
 	if len(grants) != 1 {
 		t.Fatalf("held: %+v", grants)
@@ -152,7 +152,7 @@ func TestTokensOverHTTP(t *testing.T) {
 	if status, text := ask(tokens["two"], "", "POST", "/api/v1/grants/"+grants[0].ID+"/force-release", `{"reason":"mine","confirm":"`+grants[0].Holder+`"}`); status != http.StatusForbidden {
 		t.Errorf("an agent by force: %d %s", status, text)
 	}
-	must(t, access.Open(s.app.AccessDir()).Dismiss("one"))
+	must(t, access.Open(s.App.AccessDir()).Dismiss("one"))
 	if status, _ := ask(tokens["one"], one.ID(), "POST", "/mcp", release); status != http.StatusUnauthorized {
 		t.Errorf("a token that was taken away: %d", status)
 	}

@@ -1,124 +1,60 @@
 package mcpserver_test
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"lockkeeper/internal/access"
-	"lockkeeper/internal/app"
+	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/cli"
 	"lockkeeper/internal/refusal"
 )
 
 // TestMain makes the test's own program, under its name, the one that is tested.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "lockkeeper" {
-		io, err := cli.System()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(cli.Main(context.Background(), io, os.Args[1:]))
-	}
-	goleak.VerifyTestMain(m)
+	apptest.Main(m, apptest.Program{Name: apptest.Lockkeeper, Main: cli.Process})
 }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = apptest.Must
 
 // scene is a codebase with its locks, and a program that serves it.
 type scene struct {
-	t       *testing.T
-	dir     string // of all
-	root    string // of the codebase
-	program string
-	env     []string
-	app     *app.App
+	*apptest.Codebase
+	t *testing.T
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	s := &scene{t: t, dir: dir, root: filepath.Join(dir, "shop"), program: filepath.Join(dir, "lockkeeper")}
-	s.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "GORACE=atexit_sleep_ms=0"}
-	exe, err := os.Executable()
-	must(t, err, os.Symlink(exe, s.program), os.MkdirAll(filepath.Join(s.root, "app"), 0o755))
-	for name, text := range map[string]string{"app/user.rb": "class User\nend\n", "app/post.rb": "class Post\nend\n", "lockkeeper.yaml": "gate:\n  allowed_write_paths: [app]\n"} {
-		must(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o644))
-	}
-	where := app.Settings{Dir: s.root, Env: s.lookup}
-	_, err = app.Init(t.Context(), where, app.InitOptions{})
-	must(t, err)
-	s.app, err = app.Open(t.Context(), where)
-	must(t, err)
-	t.Cleanup(func() { must(t, s.app.Close()) })
-	return s
-}
-
-func (s *scene) lookup(name string) (string, bool) {
-	for _, entry := range s.env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
+	p := apptest.Empty(t, "gate:\n  allowed_write_paths: [app]\n").With(t, map[string]string{"app/user.rb": "class User\nend\n", "app/post.rb": "class Post\nend\n"})
+	return &scene{p.Codebase(t), t}
 }
 
 // token makes a token.
 func (s *scene) token(name string, role access.Role) string {
 	s.t.Helper()
-	token, err := access.Open(s.app.AccessDir()).Add(s.t.Context(), name, role)
-	must(s.t, err)
-	return token
+	return s.Token(s.t, name, role)
 }
 
 // read is what a file of the codebase holds.
 func (s *scene) read(path string) string {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.root, path))
-	must(s.t, err)
-	return string(text)
+	return s.Read(s.t, path)
 }
 
 // serve starts `lockkeeper serve`, which ends with the test.
 func (s *scene) serve() (address string) {
 	s.t.Helper()
-	cmd := exec.Command(s.program, "serve")
-	cmd.Dir, cmd.Env, cmd.Stderr = s.root, s.env, os.Stderr
-	out, err := cmd.StdoutPipe()
-	must(s.t, err, cmd.Start())
-	s.t.Cleanup(func() { must(s.t, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) })
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(out).ReadString('\n')
-		line <- strings.TrimSpace(text)
-	}()
-	select {
-	case address = <-line:
-	case <-time.After(time.Minute):
-	}
-	if !strings.HasPrefix(address, "http://") {
-		s.t.Fatalf("the server does not say where it is: %q", address)
-	}
+	address, end := s.Serve(s.t, "127.0.0.1:0")
+	s.t.Cleanup(end)
 	return address
 }
 
@@ -141,15 +77,15 @@ func (s *scene) connect(name string, transport mcp.Transport) *client {
 // of its own; a command of one would speak for the test's own window.
 func (s *scene) stdio(name string) *client {
 	s.t.Helper()
-	cmd := exec.Command("sh", s.windowScript(), s.program, "mcp")
-	cmd.Dir, cmd.Env, cmd.Stderr = s.root, s.env, os.Stderr
+	cmd := exec.Command("sh", s.windowScript(), s.Program(s.t), "mcp")
+	cmd.Dir, cmd.Env, cmd.Stderr = s.Root, s.Env, os.Stderr
 	return s.connect(name, &mcp.CommandTransport{Command: cmd, TerminateDuration: 20 * time.Second})
 }
 
 // windowScript is what an agent is here: a program that starts the server, and stays.
 func (s *scene) windowScript() string {
 	s.t.Helper()
-	name := filepath.Join(s.dir, "agent.sh")
+	name := filepath.Join(s.Dir, "agent.sh")
 	must(s.t, os.WriteFile(name, []byte("\"$@\"\nexit $?\n"), 0o644))
 	return name
 }

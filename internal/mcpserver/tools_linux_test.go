@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +73,7 @@ func tour(s *scene, one, other *client) {
 	if len(no.value.Refused) != 1 || no.value.Refused[0].Ticket == 0 || len(no.value.Holds) != 0 {
 		t.Errorf("%+v", no.value)
 	}
-	other.call("check", args{"paths": []string{filepath.Join(s.root, "app/user.rb")}}).fine("held by " + me)
+	other.call("check", args{"paths": []string{filepath.Join(s.Root, "app/user.rb")}}).fine("held by " + me)
 	other.call("status", nil).fine("hold nothing", me+" holds app/")
 	other.call("why", args{"path": "app/user.rb"}).fine("held by "+me, "lately:", "acquired")
 	one.call("why", args{"path": "app/user.rb"}).fine("is yours")
@@ -126,14 +124,14 @@ func more(s *scene, c *client) {
 		t.Errorf("asked as %q, and again as %q", a.value.Item, again.value.Item)
 	}
 	c.call("status", nil).fine("hold app/post.rb.")
-	q, err := s.app.Queue()
+	q, err := s.App.Queue()
 	must(t, err)
 	items, err := q.Items(t.Context(), []string{a.value.Item})
 	must(t, err)
 	if len(items) != 1 || items[0].Status != lockkeeper.ItemError || len(items[0].Locks) != 2 || !strings.Contains(items[0].Failure.Reason, "the names changed") {
 		t.Errorf("the follow-up is %+v", items)
 	}
-	kept, err := s.app.Shelf().List(t.Context())
+	kept, err := s.App.Shelf().List(t.Context())
 	must(t, err)
 	gaps := map[string]int{}
 	for _, e := range kept {
@@ -170,7 +168,7 @@ func TestEndGivesBack(t *testing.T) {
 	one.call("claim", args{"paths": []string{"app/user.rb"}}).fine()
 	two.call("claim", args{"paths": []string{"app/post.rb"}}).fine()
 	must(t, one.Close(), two.Close())
-	seat, err := session.Open(s.app).Enter(t.Context(), session.Visitor{ID: "x", Agent: "test"})
+	seat, err := session.Open(s.App).Enter(t.Context(), session.Visitor{ID: "x", Agent: "test"})
 	must(t, err)
 	defer seat.Close()
 	for { // over HTTP it is given back right after the end was answered
@@ -188,8 +186,7 @@ func TestEndGivesBack(t *testing.T) {
 // An agent that ends its server by a signal, its input still open, leaves nothing locked.
 func TestSignalGivesBack(t *testing.T) {
 	s := newScene(t)
-	cmd := exec.Command(s.program, "mcp")
-	cmd.Dir, cmd.Env, cmd.Stderr = s.root, s.env, os.Stderr
+	cmd := s.Command(t, "mcp")
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	defer in.Close()
@@ -198,7 +195,7 @@ func TestSignalGivesBack(t *testing.T) {
 	c := s.connect("told", &mcp.IOTransport{Reader: out, Writer: in})
 	c.call("claim", args{"paths": []string{"app/user.rb"}}).fine()
 	must(t, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
-	grants, err := s.app.Locks.ActiveGrants(t.Context())
+	grants, err := s.App.Locks.ActiveGrants(t.Context())
 	must(t, err)
 	if len(grants) > 0 {
 		t.Errorf("left: %+v", grants)
@@ -208,7 +205,7 @@ func TestSignalGivesBack(t *testing.T) {
 // A window's hooks and its MCP server are one session, whoever came first.
 func TestOneWindowIsOneSession(t *testing.T) {
 	s := newScene(t)
-	book := session.Open(s.app)
+	book := session.Open(s.App)
 	c := s.stdio("claude-code")
 	first := c.call("claim", args{"paths": []string{"app/user.rb"}, "about": "names"}).fine()
 	list, err := book.Live(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/internal/pipeline"
 )
 
@@ -50,7 +51,7 @@ func TestHostileAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, "memory", "tasks")
 			if !s.opt.Sandbox.HoldsWrites() {
-				t.Skip("this machine has no sandbox")
+				machinetest.Lacks(t, "this machine has no sandbox: %s", s.opt.Sandbox.Missing)
 			}
 			s.withRepo()
 			write(t, s.root, "app/models/uncommitted.rb", "a person's work\n") // which a reset would take away

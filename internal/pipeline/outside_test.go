@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/internal/pipeline"
 	"lockkeeper/internal/research"
 )
@@ -122,15 +123,7 @@ func TestStalled(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	must(t, os.MkdirAll(s.opt.Workspaces, 0o700))
-	if err := syscall.Mount("tmpfs", s.opt.Workspaces, "tmpfs", 0, "size=40k"); err != nil {
-		t.Skipf("a small disk cannot be made here: %v", err)
-	}
-	mounted := true
-	t.Cleanup(func() {
-		if mounted {
-			syscall.Unmount(s.opt.Workspaces, syscall.MNT_DETACH)
-		}
-	})
+	machinetest.Mount(t, "tmpfs", s.opt.Workspaces, "tmpfs", 0, "size=40k")
 	s.tasks(one)
 	s.play(oneScript)
 	before := s.files()
@@ -142,7 +135,6 @@ func TestDiskFull(t *testing.T) {
 		t.Error("the tree changed")
 	}
 	must(t, syscall.Unmount(s.opt.Workspaces, syscall.MNT_DETACH))
-	mounted = false
 	auto, err := dossier.ParsePolicy("all")
 	must(t, err)
 	if b := s.batch(s.conduct(pipeline.RunOptions{Auto: &auto, By: "ada", Retry: true}), tasks, "one"); b.Status != flow.Complete {

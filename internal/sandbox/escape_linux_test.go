@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machinetest"
 )
 
 // escape tries to reach processes and privileges outside. It is only ever run
@@ -119,7 +121,7 @@ func TestSignalsStayInside(t *testing.T) {
 // shows: GP-5
 func TestNamespacesInsideGiveNothing(t *testing.T) {
 	if _, err := exec.LookPath("unshare"); err != nil {
-		t.Skip("no unshare here")
+		machinetest.Lacks(t, "no unshare here: %v", err)
 	}
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"lockkeeper/internal/machinetest"
 )
 
 // helperArg makes the test program play a command that a shell cannot.
@@ -57,7 +59,7 @@ var found sync.Map
 func needLevel(t *testing.T, l Level) {
 	t.Helper()
 	if !l.On() {
-		t.Skip("this kernel has no Landlock")
+		machinetest.Lacks(t, "this kernel has no Landlock")
 	}
 	why, known := found.Load(l)
 	if !known {
@@ -68,7 +70,7 @@ func needLevel(t *testing.T, l Level) {
 		why, _ = found.LoadOrStore(l, said)
 	}
 	if why != "" {
-		t.Skipf("not here: %s", why)
+		machinetest.Lacks(t, "not here: %s", why)
 	}
 }
 
@@ -80,7 +82,7 @@ func best(t *testing.T) Level {
 		t.Fatal(err)
 	}
 	if !l.HoldsWrites() {
-		t.Skipf("no sandbox here: %s", l.Missing)
+		machinetest.Lacks(t, "no sandbox here: %s", l.Missing)
 	}
 	return l
 }

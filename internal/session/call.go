@@ -40,8 +40,15 @@ func (s *Seat) End(id string, goesOn bool) Call {
 	return c
 }
 
-// with is a call together with the commands that go on in the background.
+// with is a call together with the commands that go on in the background. A command whose
+// end was not told may go on as well, such as a shell that Codex keeps open and types into:
+// what changes meanwhile counts, but what it spelled proves nothing.
 func (s *Seat) with(c Call, now int64) Call {
+	for _, open := range s.rec.Calls {
+		if open.Command != "" && now-open.At <= int64(longestCall) && (c.At == 0 || open.At < c.At) {
+			c.At = open.At
+		}
+	}
 	for _, b := range s.rec.Behind {
 		if now-b.At > int64(longestCall) {
 			continue

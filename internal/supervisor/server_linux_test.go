@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockkeeper"
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/internal/sandbox"
 )
 
@@ -277,7 +278,7 @@ func TestFromInsideASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !level.On() {
-		t.Skipf("no sandbox here: %s", level.Missing)
+		machinetest.Lacks(t, "no sandbox here: %s", level.Missing)
 	}
 	d := newDesk()
 	s, _ := serve(t, d)

@@ -71,11 +71,11 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, 
 			w.Fact, w.Next = w.Fact+"; should lockkeeper go missing, all is let through", "lockkeeper init "+name
 		}
 	}
-	if w.Level == Enforced && st.Host.NeedsTrust {
+	if w.Level == Enforced && st.Host.Trust != "" {
 		if there, err := seen(); err != nil {
 			w.Level, w.Fact = Advisory, err.Error()
 		} else if !there {
-			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it; no session has reported", "start "+name+" here, and trust the hooks with /hooks"
+			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it, and skips it silently until then; no session has reported", st.Host.Trust
 		}
 	}
 	rest := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Detected, Fact: "what others hold is compared after each command, and a change is kept and shown"}

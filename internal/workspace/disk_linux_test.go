@@ -8,21 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// mount mounts for the length of a test, which only root can have.
-func mount(t *testing.T, source, target, kind string, flags uintptr) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount")
-	}
-	must(t, unix.Mount(source, target, kind, flags, ""))
-	t.Cleanup(func() {
-		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT { // the test may have done it
-			t.Error(err)
-		}
-	})
-}
+	"lockkeeper/internal/machinetest"
+)
 
 // Closing a workspace never goes into what is mounted in it: that may be the shared
 // tree.
@@ -31,9 +19,9 @@ func TestMountsAreNotRemoved(t *testing.T) {
 	w := open(t, Options{Root: root})
 	for _, dir := range []string{"here", "deep/er"} {
 		must(t, os.MkdirAll(filepath.Join(w.Dir(), dir), 0o755))
-		mount(t, root, filepath.Join(w.Dir(), dir), "", unix.MS_BIND)
+		machinetest.Mount(t, root, filepath.Join(w.Dir(), dir), "", unix.MS_BIND, "")
 	}
-	mount(t, filepath.Join(root, "a.rb"), filepath.Join(w.Dir(), "a.rb"), "", unix.MS_BIND)
+	machinetest.Mount(t, filepath.Join(root, "a.rb"), filepath.Join(w.Dir(), "a.rb"), "", unix.MS_BIND, "")
 	before := snapshot(t, root)
 	if _, err := w.Changes(t.Context()); err == nil || !strings.Contains(err.Error(), "mounted") {
 		t.Errorf("%v", err)
@@ -70,9 +58,9 @@ func TestMountsAreCopied(t *testing.T) {
 	for _, at := range []string{"volume", "loop"} {
 		must(t, os.Mkdir(filepath.Join(root, at), 0o755))
 	}
-	mount(t, "tmpfs", filepath.Join(root, "volume"), "tmpfs", 0)
+	machinetest.Mount(t, "tmpfs", filepath.Join(root, "volume"), "tmpfs", 0, "")
 	write(t, root, "volume/x/y", "on another disk")
-	mount(t, dir, filepath.Join(root, "loop"), "", unix.MS_BIND)
+	machinetest.Mount(t, dir, filepath.Join(root, "loop"), "", unix.MS_BIND, "")
 	w := open(t, Options{Root: root, Dir: dir})
 	if got := read(t, w.Dir(), "volume/x/y"); got != "on another disk" {
 		t.Errorf("copied is %q", got)
@@ -92,34 +80,7 @@ func reflinkDisk(t *testing.T) string {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		return dir
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount, and LOCKKEEPER_TEST_REFLINK_DIR names no directory")
-	}
-	image, at := filepath.Join(t.TempDir(), "disk"), t.TempDir()
-	must(t, os.WriteFile(image, nil, 0o600))
-	must(t, os.Truncate(image, 512<<20))
-	made := false
-	for _, command := range [][]string{{"mkfs.xfs", "-q", image}, {"mkfs.btrfs", "-q", image}} {
-		if _, err := exec.LookPath(command[0]); err != nil || made {
-			continue
-		}
-		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
-		if made = err == nil; !made {
-			t.Logf("%v: %v: %s", command, err, out)
-		}
-	}
-	if !made {
-		t.Skip("neither mkfs.xfs nor mkfs.btrfs works here")
-	}
-	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
-		t.Skipf("mount: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return at
+	return machinetest.Image(t, 512<<20, "mkfs.xfs", "-q") // which `make test` installs
 }
 
 // Where the disk can, a copy takes no space.

@@ -2,13 +2,13 @@ package sqlstore
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/lock"
 )
 
@@ -58,17 +58,7 @@ func TestSQLiteOnFullDisk(t *testing.T) {
 func tinyDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		if os.Getuid() != 0 {
-			t.Skipf("only root can mount a disk: %v", err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	machinetest.Mount(t, "tmpfs", dir, "tmpfs", 0, "size="+size)
 	return dir
 }
 

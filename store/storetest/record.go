@@ -106,7 +106,7 @@ func fullRecord(now lockkeeper.Moment, id string) *lockkeeper.Record {
 	return r
 }
 
-// shows: SW-49 DL-14
+// shows: SW-49 PL-47 DL-14
 func testRoundTrip(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)

@@ -192,7 +192,7 @@ func testRequestCopied(t *testing.T, f Fixture) {
 	b.takes(asks("k", "", write("a", "b", "z")))
 }
 
-// shows: SW-15 SW-19 PL-41
+// shows: SW-15 SW-19 SW-81 PL-41 CF-1
 func testOverLock(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	dir := func(m lockkeeper.Mode) []lockkeeper.Lock { return locks(m, lockkeeper.Dir, []string{"app"}) }

@@ -18,12 +18,17 @@ import (
 // as it has locks.
 func newFresh(t *testing.T, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
-	claudeProgram(t)
+	return freshFor(t, claudeProgram(t), script)
+}
+
+// freshFor is the same for any program.
+func freshFor(t *testing.T, program string, script func(root string) []scriptedapi.Play) *hooked {
+	t.Helper()
 	binary, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hooked{stage: newStage(t, script), binary: binary}
+	h := &hooked{stage: stageFor(t, program, script), binary: binary}
 	write(t, filepath.Join(h.dir, posts), "class Posts\nend\n")
 	cmd := exec.Command("git", "init", "-q")
 	cmd.Dir = h.dir

@@ -1,8 +1,8 @@
 //go:build agents
 
-// The tests in this directory run the real Claude Code, through the adapter and the
-// supervisor that the program uses, against a scripted API on loopback. `make
-// test-agents` installs it; without it they are skipped.
+// The tests in this directory run the real Claude Code, Codex and Gemini CLI, through the
+// adapters and the supervisor that the program uses, against a scripted API on loopback.
+// `make test-agents` installs them.
 package agents_test
 
 import (

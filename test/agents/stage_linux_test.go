@@ -21,21 +21,31 @@ import (
 	"lockkeeper/internal/sandbox"
 )
 
-// programVariable names the Claude Code to run; scripts/agents sets it.
-const programVariable = "LOCKKEEPER_TEST_CLAUDE"
+// The variables that name the programs to run; scripts/agents sets them.
+const (
+	claudeVariable = "LOCKKEEPER_TEST_CLAUDE"
+	codexVariable  = "LOCKKEEPER_TEST_CODEX"
+	geminiVariable = "LOCKKEEPER_TEST_GEMINI"
+)
+
+// programOf is the real agent program that a variable names.
+func programOf(t *testing.T, variable string) string {
+	t.Helper()
+	name := os.Getenv(variable)
+	if name == "" {
+		t.Fatalf("%s names no program; `make test-agents` installs one", variable)
+	}
+	program, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return program
+}
 
 // claudeProgram is the real Claude Code.
 func claudeProgram(t *testing.T) string {
 	t.Helper()
-	name := os.Getenv(programVariable)
-	if name == "" {
-		t.Fatalf("%s does not name a Claude Code; `make test-agents` installs one", programVariable)
-	}
-	program, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%s: %v", programVariable, err)
-	}
-	return program
+	return programOf(t, claudeVariable)
 }
 
 // longest bounds every call of these tests. One takes a second, and several on a machine
@@ -58,11 +68,17 @@ type stage struct {
 	calls int
 }
 
-// newStage makes a stage that plays a script. The script may name places on it, of which
-// it is given the root.
+// newStage makes a stage for Claude Code that plays a script. The script may name places on
+// it, of which it is given the root.
 func newStage(t *testing.T, script func(root string) []scriptedapi.Play) *stage {
 	t.Helper()
-	s := &stage{program: claudeProgram(t), root: t.TempDir()}
+	return stageFor(t, claudeProgram(t), script)
+}
+
+// stageFor makes a stage for any program.
+func stageFor(t *testing.T, program string, script func(root string) []scriptedapi.Play) *stage {
+	t.Helper()
+	s := &stage{program: program, root: t.TempDir()}
 	for name, dir := range map[string]*string{"runs/1/work": &s.dir, "home": &s.home, "temp": &s.temp, "traces": &s.traces} {
 		*dir = filepath.Join(s.root, name)
 		if err := os.MkdirAll(*dir, 0o700); err != nil {

@@ -36,13 +36,13 @@ func (b *tab) decide(ctx context.Context, s *stage, answer func(kind string)) (a
 			b.so("the next after "+ref, `document.querySelector("article.gate form.answer input[name=ref]")?.value !== `+quoted(ref))
 			continue
 		}
-		if !s.runs.Now().Active {
+		if !s.Runs.Now().Active {
 			return answered
 		}
 		// The page shows by itself what comes up next.
 		s.until(ctx, "the run to end, or something to come up", func() bool {
 			ref, _ := b.asked()
-			return ref != "" || !s.runs.Now().Active
+			return ref != "" || !s.Runs.Now().Active
 		})
 	}
 }

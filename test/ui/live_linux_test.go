@@ -31,7 +31,7 @@ func TestConflictIsSeen(t *testing.T) {
 	waiter := make(chan came, 1)
 	request := s.request("heron", file)
 	go func() {
-		g, err := s.app.Locks.Acquire(ctx, request, time.Minute)
+		g, err := s.App.Locks.Acquire(ctx, request, time.Minute)
 		waiter <- came{g, err}
 	}()
 	b.sees("#page", "heron")

@@ -32,9 +32,9 @@ func TestTopicOnAPhone(t *testing.T) {
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
-	_, err := s.runs.Start(ctx, acts.StartOptions{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	_, err := s.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
-	s.until(ctx, "the run to wait for people", func() bool { return !s.runs.Now().Active })
+	s.until(ctx, "the run to wait for people", func() bool { return !s.Runs.Now().Active })
 	b.open("/decide?kind=topic")
 	for name, height := range map[string]int64{"whole": 844, "with the keyboard": 420} {
 		b.sized(390, height, false)

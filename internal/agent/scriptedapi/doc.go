@@ -1,5 +1,6 @@
-// Package scriptedapi is the Messages API without a model, on loopback, for tests: it
-// answers the real Claude Code, and whatever else speaks to that API, as a script says.
+// Package scriptedapi is the APIs of models without a model, on loopback, for tests: it
+// answers the real Claude Code (messages.go), Codex (responses.go) and Gemini CLI
+// (contents.go), and whatever else speaks to these APIs, as a script says.
 //
 // Invariants:
 //
@@ -15,7 +16,8 @@
 // that the one before has used. The ids of these tools tell which step comes next.
 //
 // In texts and in the input of tools {dir} is the directory that Claude Code works in,
-// and {0}, {1} … are the groups of the play's expression.
+// and {0}, {1} … are the groups of the play's expression. Stop, Usage and Cut of a step are
+// played to Claude Code alone.
 //
 // Goroutines: those of the HTTP server, which end with the test.
 package scriptedapi

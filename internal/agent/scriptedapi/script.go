@@ -34,6 +34,7 @@ type Step struct {
 type Tool struct {
 	Name  string
 	Input map[string]any
+	Text  string // instead of the input, for tools of Codex that take one
 }
 
 // Bash is a command to be run.
@@ -176,7 +177,7 @@ func (s script) filled(at place, r *Request) Step {
 	step.Text = fill.Replace(step.Text)
 	tools := make([]Tool, len(step.Tools))
 	for i, t := range step.Tools {
-		tools[i] = Tool{Name: t.Name, Input: filledIn(t.Input, fill).(map[string]any)}
+		tools[i] = Tool{Name: t.Name, Input: filledIn(t.Input, fill).(map[string]any), Text: fill.Replace(t.Text)}
 	}
 	step.Tools = tools
 	return step

@@ -53,7 +53,7 @@ func newServer(plays []Play) (*Server, error) {
 	return &Server{script: script, closing: make(chan struct{})}, nil
 }
 
-// Requests are the requests for messages so far.
+// Requests are the requests for answers so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,26 +66,45 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	switch {
-	case r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/v1/messages"):
+	speaks := dialectOf(r.URL.Path)
+	if r.Method != http.MethodPost || speaks == nil {
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"data":[]}`) // questions about the account, its models …
-	case r.URL.Path == "/v1/messages/count_tokens":
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"input_tokens":10}`)
-	default:
-		ask := Request{At: time.Now(), Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-		if at, step, err := s.take(&ask); err != nil {
-			(&Fail{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "script: " + err.Error()}).write(w)
-		} else {
-			s.answer(w, r, &ask, at, step)
-		}
+		// To questions about the account, its models, and how long a text is.
+		io.WriteString(w, `{"data":[],"models":[],"input_tokens":10,"totalTokens":10}`)
+		return
+	}
+	ask := Request{At: time.Now(), Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	if at, step, err := s.take(speaks, &ask); err != nil {
+		(&Fail{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "script: " + err.Error()}).write(w)
+	} else {
+		s.answer(w, r, speaks, &ask, at, step)
 	}
 }
 
+// dialect is an API by which an agent speaks to its model.
+type dialect interface {
+	// read takes in what the body of a request says.
+	read(*Request) error
+	// write plays a step that is an answer.
+	write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step)
+}
+
+// dialectOf is the API that a path asks for an answer by; nil: it asks for none.
+func dialectOf(path string) dialect {
+	switch {
+	case path == "/v1/messages":
+		return messages{}
+	case strings.HasSuffix(path, "/responses"):
+		return responses{}
+	case strings.HasSuffix(path, ":generateContent"), strings.HasSuffix(path, ":streamGenerateContent"):
+		return contents{}
+	}
+	return nil
+}
+
 // take keeps a request and finds its answer.
-func (s *Server) take(ask *Request) (at place, step Step, err error) {
-	err = ask.read()
+func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err error) {
+	err = speaks.read(ask)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, *ask)

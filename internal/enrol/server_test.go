@@ -1,0 +1,40 @@
+package enrol_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Codex gives an MCP server only the variables that its entry names. An entry of ours that
+// names none is written anew; one that somebody changed stays.
+func TestCodexPassesVariables(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry string
+		anew  bool
+	}{
+		"ours":         {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\n", true},
+		"somebody's":   {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\nenabled = false\n", false},
+		"with its own": {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\nenv_vars = [\"XDG_STATE_HOME\"]\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const rest = "model = \"x\"\n"
+			s := site(t, txtar.File{Name: ".codex/config.toml", Data: []byte(rest + "\n" + test.entry)})
+			h := host(t, "codex")
+			apply(t, plan(t, s, h), nil)
+			text, err := os.ReadFile(filepath.Join(s.Root, ".codex/config.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if anew := strings.Contains(string(text), `"LOCKKEEPER_STORE"`); anew != test.anew || !strings.HasPrefix(string(text), rest) || strings.Count(string(text), "lockkeeper]") != 1 {
+				t.Errorf("it holds\n%s", text)
+			}
+			if again := plan(t, s, h); len(again.Edits) > 0 {
+				t.Errorf("a second time there is to do:\n%s", diffs(again))
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+//go:build agents
+
+package agents_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/scriptedapi"
+)
+
+// geminiSettings keep the real Gemini CLI from asking who uses it, and from telling of it.
+const geminiSettings = `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}`
+
+func (h *hooked) gemini(t *testing.T, prompt string) (agent.Adapter, agent.Request) {
+	t.Helper()
+	write(t, filepath.Join(h.home, ".gemini/settings.json"), geminiSettings)
+	env := append(h.environment(), "GEMINI_API_KEY=not-a-real-key", "GOOGLE_GEMINI_BASE_URL="+h.api.URL, "GEMINI_CLI_NO_RELAUNCH=true",
+		"PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(nodeProgram(t))+":/usr/bin:/bin")
+	// With a model of its own it does not ask another one which to take.
+	return agent.Gemini{Argv: []string{h.program}}, agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll, Model: "gemini-2.5-flash"}
+}
+
+// nodeProgram runs the Gemini CLI.
+func nodeProgram(t *testing.T) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+func geminiTool(name string, input map[string]any, want string) asked {
+	return asked{scriptedapi.Tool{Name: name, Input: input}, want}
+}
+
+// The real Gemini CLI, in a folder that a person has trusted, is refused what somebody else
+// holds, by whatever tool; what is free is claimed, and given back with the turn. The MCP
+// server that init registered is the same session.
+//
+// shows: GP-5 CF-15 DL-72
+func TestEnrolledGemini(t *testing.T) {
+	t.Parallel()
+	type input = map[string]any
+	h := enrolled(t, "gemini", programOf(t, geminiVariable), conversation(
+		geminiTool("write_file", input{"file_path": posts, "content": "mine\n"}, refused),
+		geminiTool("replace", input{"file_path": posts, "instruction": "rename", "old_string": "class", "new_string": "klass"}, refused),
+		geminiTool("run_shell_command", input{"command": "echo mine > app/posts.rb"}, refused),
+		geminiTool("run_shell_command", input{"command": "echo mine > posts.rb", "dir_path": "app"}, refused),
+		geminiTool("mcp_lockkeeper_claim", input{"paths": []any{users}}, `CLAIMED`),
+		geminiTool("write_file", input{"file_path": users, "content": "class Users # gemini\nend\n"}, `REFUSED app/users\.rb.*you have not read it`),
+		geminiTool("read_file", input{"file_path": users}, `class Users`),
+		geminiTool("write_file", input{"file_path": users, "content": "class Users # gemini\nend\n"}, `Successfully overwrote`),
+		geminiTool("mcp_lockkeeper_status", input{}, `hold app/users\.rb`),
+	))
+	a, r := h.gemini(t, "Change the posts")
+	h.plays(t, a, r, "I used them all.")
+	h.wroteOnlyUsers(t, "class Users # gemini\nend\n")
+}
+
+// The Gemini CLI runs the hooks of a folder that a person has trusted. In another one it
+// reads no settings of the project: without a terminal, where it cannot ask, it does not
+// begin, and told to skip the question it writes what it likes. So its hooks are called
+// advisory until a session reports.
+func TestGeminiTrust(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		trusted bool
+		more    []string
+		says    string
+		left    string
+	}{
+		"trusted":     {trusted: true, says: "REFUSED app/posts.rb", left: othersPosts},
+		"nobody asks": {says: "not running in a trusted directory", left: othersPosts},
+		"skipped":     {more: []string{"--skip-trust"}, says: "Done.", left: "mine\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := enrolled(t, "gemini", programOf(t, geminiVariable), play(
+				use(scriptedapi.Tool{Name: "write_file", Input: map[string]any{"file_path": posts, "content": "mine\n"}}), scriptedapi.Step{Text: "Done."}))
+			h.advised(t, "trust the folder")
+			_, r := h.gemini(t, "")
+			if test.trusted {
+				write(t, filepath.Join(h.home, ".gemini/trustedFolders.json"), fmt.Sprintf(`{%q: "TRUST_FOLDER"}`, h.dir))
+			}
+			cmd := exec.CommandContext(t.Context(), h.program, append(test.more, "--approval-mode=yolo", "--model="+r.Model, "--prompt=Change the posts")...)
+			cmd.Dir, cmd.Env = r.Dir, r.Env
+			out, err := cmd.CombinedOutput()
+			if begun := len(h.api.Requests()) > 0; begun != (err == nil) || !strings.Contains(string(out), test.says) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if got := read(t, filepath.Join(h.dir, posts)); got != test.left {
+				t.Errorf("it holds %q: when hooks are run is otherwise by now, which docs/hooks.md and the doctor have to say\n%s", got, out)
+			}
+		})
+	}
+}
