@@ -102,7 +102,7 @@ func (g *Gate) allowed(path string) error {
 		}
 	}
 	at := func(dir string) bool { return dir == path || lockkeeper.IsAncestor(dir, path) }
-	if slices.ContainsFunc(g.opt.Protected, func(p string) bool { return strings.EqualFold(p, path) || at(p) }) {
+	if slices.ContainsFunc(g.opt.Protected, func(p string) bool { return strings.EqualFold(p, path) || at(p) }) || g.opt.Guards != nil && g.opt.Guards(path) {
 		return refused("it decides what may be written, so it cannot be written through the gate", "let a person change it")
 	}
 	if !slices.ContainsFunc(g.opt.Allowed, at) {

@@ -26,6 +26,9 @@ type Options struct {
 	// Protected lists paths that may never be written, besides .git and
 	// .lockkeeper, wherever they are.
 	Protected []string
+	// Guards reports of a path, from the root, that it may never be written either.
+	// Default: none.
+	Guards func(path string) bool
 	// GrantOptional restores the rule of tools without a lock manager: a commit
 	// without a grant is held against the allowlist alone.
 	GrantOptional bool

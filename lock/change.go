@@ -77,7 +77,7 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 	plan func(lockkeeper.Policy, *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
 	var blocked error
 	g, err := m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
-		asked, whole, err := plan(m.policyOf(rec), rec)
+		asked, whole, err := plan(m.policyOf(rec.Policy), rec)
 		if err != nil || len(asked) == 0 {
 			return err
 		}

@@ -43,6 +43,18 @@ func (m *Manager) GrantsIn(r lockkeeper.Reader) (out []*lockkeeper.Record, err e
 	return out, err
 }
 
+// FirstIn lists the first so many grants and waiting requests, without those that are over,
+// and says whether there may be more, in a state that the caller reads.
+func (m *Manager) FirstIn(r lockkeeper.Reader, limit int) (out []*lockkeeper.Record, more bool, err error) {
+	recs, err := r.List(0, limit)
+	for _, rec := range recs {
+		if !m.mayExpire(rec, r.Now().Lease) {
+			out = append(out, rec)
+		}
+	}
+	return out, len(recs) == limit, err
+}
+
 // Entries lists every live grant and every waiting request with what stands in
 // its way, in ticket order.
 func (m *Manager) Entries(ctx context.Context) ([]Entry, error) {
@@ -99,6 +111,12 @@ func (m *Manager) Entry(ctx context.Context, id string) (*Entry, error) {
 		return err
 	})
 	return out, err
+}
+
+// Gone reports whether the process that a grant is for is gone, and its policy frees it for
+// that: it is listed until somebody asks for what it holds, and is in nobody's way.
+func (m *Manager) Gone(policy string, p *lockkeeper.Process) bool {
+	return m.policyOf(policy).Dead == lockkeeper.DeadFrees && m.life(p) == lockkeeper.LifeDead
 }
 
 func (m *Manager) entry(r lockkeeper.Reader, rec *lockkeeper.Record) (Entry, error) {

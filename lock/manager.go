@@ -144,11 +144,11 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
 
 // policyOf is the policy of a stored record. One that this program does not know
 // frees nothing by itself: a newer program, or a removed policy, may say more.
-func (m *Manager) policyOf(rec *lockkeeper.Record) lockkeeper.Policy {
-	if p, ok := m.opt.Policies[rec.Policy]; ok {
+func (m *Manager) policyOf(name string) lockkeeper.Policy {
+	if p, ok := m.opt.Policies[name]; ok {
 		return p
 	}
-	return lockkeeper.Policy{Name: rec.Policy, Stale: lockkeeper.Ask, Dead: lockkeeper.DeadShown}
+	return lockkeeper.Policy{Name: name, Stale: lockkeeper.Ask, Dead: lockkeeper.DeadShown}
 }
 
 func (m *Manager) policy(name string) (lockkeeper.Policy, error) {

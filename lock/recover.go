@@ -70,7 +70,7 @@ func (e *leftError) Unwrap() error { return e.err }
 // it may not. Of a record that was within its lease when it was read, only the
 // process is asked: most are, and a look at the store for each would be slow.
 func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (*finding, error) {
-	policy := m.policyOf(rec)
+	policy := m.policyOf(rec.Policy)
 	life := m.life(rec.Process)
 	dead := life == lockkeeper.LifeDead
 	f := &finding{rec: rec}
@@ -322,7 +322,7 @@ func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper
 	if err != nil || f.rec == nil {
 		return nil, lockkeeper.Policy{}, err
 	}
-	policy := m.policyOf(f.rec)
+	policy := m.policyOf(f.rec.Policy)
 	life := m.life(f.rec.Process)
 	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: life == lockkeeper.LifeDead, Fact: processFact(f.rec.Process, life)}}
 	if policy.Stale == lockkeeper.RecoverUnclaimed {

@@ -84,7 +84,7 @@ func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
 	if !rec.State.Confirmed() {
 		return rec.Expires, true // the waiter's own lease, under any policy
 	}
-	switch p := m.policyOf(rec); p.Stale {
+	switch p := m.policyOf(rec.Policy); p.Stale {
 	case lockkeeper.Reap:
 		return rec.Expires, true
 	case lockkeeper.Break:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"lockkeeper/internal/app"
 	"lockkeeper/internal/hook"
 )
 
@@ -11,6 +12,10 @@ func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: lockkeeper-hook claude-code|codex|gemini <call.json; see lockkeeper hook --help")
 		os.Exit(hook.Refused) // a hook that was set up wrongly must not let a write through
+	}
+	if os.Args[1] == "--version" {
+		fmt.Println("lockkeeper-hook " + app.Version())
+		return
 	}
 	os.Exit(hook.Main(os.Args[1], hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}))
 }

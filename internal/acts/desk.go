@@ -79,14 +79,16 @@ func (d *Desk) Unit(ctx context.Context, name string) (*dossier.Unit, error) {
 }
 
 // Has reports whether there is what a reference names, whether it waits or not.
-func (d *Desk) Has(ctx context.Context, ref dossier.Ref) (there bool, err error) {
+func (d *Desk) Has(ctx context.Context, ref dossier.Ref) (bool, error) {
 	if !slices.Contains(d.Units, ref.Unit) {
 		return false, nil
 	}
 	u, err := d.Book.Unit(ctx, ref.Unit)
-	if err != nil {
-		return false, err
-	}
+	return err == nil && isIn(u, ref), err
+}
+
+// isIn reports whether a unit has what a reference names.
+func isIn(u *dossier.Unit, ref dossier.Ref) (there bool) {
 	switch ref.Kind {
 	case dossier.TopicKind:
 		there = slices.ContainsFunc(u.Topics, func(t dossier.Topic) bool { return t.Slug == ref.Topic })
@@ -101,19 +103,16 @@ func (d *Desk) Has(ctx context.Context, ref dossier.Ref) (there bool, err error)
 			there = ref.Gap <= len(b.Gaps())
 		}
 	}
-	return there, nil
+	return there
 }
 
-// need is Has for what must be there.
-func (d *Desk) need(ctx context.Context, ref dossier.Ref) error {
-	if _, err := d.Unit(ctx, ref.Unit); err != nil {
-		return err
-	}
-	there, err := d.Has(ctx, ref)
-	if err == nil && !there {
+// need reads the unit of a reference to something that must be there.
+func (d *Desk) need(ctx context.Context, ref dossier.Ref) (*dossier.Unit, error) {
+	u, err := d.Unit(ctx, ref.Unit)
+	if err == nil && !isIn(u, ref) {
 		err = &lockkeeper.InputError{Field: "reference", Value: ref.String(), Reason: ref.Unit + " has no such " + string(ref.Kind), Next: d.Command("decide", "show", "plan", ref.Unit)}
 	}
-	return err
+	return u, err
 }
 
 // Waiting lists all that waits for a person in the flow, each with its version.

@@ -2,6 +2,7 @@ package acts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,23 +52,18 @@ func (d *Desk) fileDiff(unit, batch string, f flow.File) (string, error) {
 		return text, name, err
 	}
 	was, from, err := content(f.Old, "a/"+f.Path)
-	if err == nil {
-		var is []byte
-		var to string
-		if is, to, err = content(f.New, "b/"+f.Path); err == nil {
-			switch {
-			case len(was) > diffLimit || len(is) > diffLimit:
-				return f.Path + ": too large to be shown as a diff\n", nil
-			case isBinary(was) || isBinary(is):
-				return f.Path + ": binary content\n", nil
-			}
-			return string(diff.Diff(from, was, to, is)), nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	is, to, failed := content(f.New, "b/"+f.Path)
+	switch err := cmp.Or(err, failed); {
+	case errors.Is(err, fs.ErrNotExist):
 		return f.Path + ": its content is not kept any more\n", nil
+	case err != nil:
+		return "", err
+	case len(was) > diffLimit || len(is) > diffLimit:
+		return f.Path + ": too large to be shown as a diff\n", nil
+	case isBinary(was) || isBinary(is):
+		return f.Path + ": binary content\n", nil
 	}
-	return "", err
+	return string(diff.Diff(from, was, to, is)), nil
 }
 
 // changeOf is the change that a gap is about, as it is kept; empty: nothing is, or it is

@@ -41,7 +41,7 @@ func (d *Desk) SetTargets(ctx context.Context, unit, batch string, paths []strin
 
 // edit changes the plan of a unit.
 func (d *Desk) edit(ctx context.Context, unit string, seen Seen, did string, change func(*dossier.Book) (warnings []string, err error)) (Verdict, error) {
-	plan := dossier.Ref{Kind: dossier.PlanKind, Unit: unit}
+	plan := planOf(unit)
 	var v Verdict
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return v, err

@@ -32,10 +32,7 @@ func (s *Sheet) add(name, value string) {
 
 // Sheet collects what is known of a reference.
 func (d *Desk) Sheet(ctx context.Context, ref dossier.Ref) (*Sheet, error) {
-	if err := d.need(ctx, ref); err != nil {
-		return nil, err
-	}
-	u, err := d.Book.Unit(ctx, ref.Unit)
+	u, err := d.need(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

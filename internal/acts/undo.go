@@ -83,11 +83,8 @@ func (b UndoneBatch) Name() string { return b.Unit + "/" + b.ID }
 // What was put back before, by its number or by somebody who died on the way, is passed
 // over.
 func (d *Desk) UndoBatch(ctx context.Context, unit, batch string, hold Hold) (*Undone, error) {
-	ref := dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: batch}
-	if err := d.need(ctx, ref); err != nil {
-		return nil, err
-	}
-	u, err := d.Book.Unit(ctx, unit)
+	ref := reviewOf(unit, batch)
+	u, err := d.need(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -274,5 +271,5 @@ func (d *Desk) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *doss
 	if err != nil {
 		return out, err
 	}
-	return out, d.tell(ctx, []Done{{Ref: dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: b.ID}, What: what}})
+	return out, d.tell(ctx, []Done{{Ref: reviewOf(unit, b.ID), What: what}})
 }

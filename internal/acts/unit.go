@@ -13,6 +13,10 @@ import (
 
 func planOf(unit string) dossier.Ref { return dossier.Ref{Kind: dossier.PlanKind, Unit: unit} }
 
+func reviewOf(unit, batch string) dossier.Ref {
+	return dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: batch}
+}
+
 // AddItem adds an item that no phase came up with. It is to be done.
 func (d *Desk) AddItem(ctx context.Context, unit string, item flow.Ready) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
@@ -107,8 +111,8 @@ func (d *Desk) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
 // RedoBatch has a phase of a batch done anew, with all behind it. What landed is undone
 // first.
 func (d *Desk) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
-	ref := dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: batch}
-	if err := d.need(ctx, ref); err != nil {
+	ref := reviewOf(unit, batch)
+	if _, err := d.need(ctx, ref); err != nil {
 		return Verdict{}, err
 	}
 	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockkeeper/internal/agent/scriptedapi"
 )
 
 // realPrograms are the agents whose programs the tests drive, where they are installed.
@@ -62,14 +64,9 @@ func TestRealPrograms(t *testing.T) {
 				t.Fatalf("%s is not installed: put it into PATH or name it in %s; npm has it as %s", s.agent, real.variable, real.source)
 			}
 			dir, home, traces := t.TempDir(), t.TempDir(), t.TempDir()
-			for i := range s.script {
-				if path, ok := s.script[i].input["file_path"].(string); ok {
-					s.script[i].input["file_path"] = strings.Replace(path, "WORKSPACE", dir, 1)
-				}
-			}
 			r := s.request(dir)
 			r.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}
-			real.confine(t, &r, &s, home, modelAPI(t, s.script))
+			real.confine(t, &r, &s, home, scriptedapi.Start(t, s.script...).URL)
 			r.Env = append(r.Env, s.env...)
 			f := filesIn(traces)
 			res, err := Call(t.Context(), s.adapter(t, program), r, f, Options{Run: runPlainly, Timeout: time.Minute})

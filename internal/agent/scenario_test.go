@@ -1,26 +1,16 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-)
 
-// apiStep is one answer of a scripted API: a text, the use of a tool, or an
-// error.
-type apiStep struct {
-	text   string
-	tool   string
-	input  map[string]any
-	status int
-	kind   string
-	code   any // the status for one API, a word for another
-	resets int64
-	header map[string]string
-}
+	"lockkeeper/internal/agent/scriptedapi"
+)
 
 // scenario is one call of a real agent program against a scripted API. What it said is
 // recorded in testdata, so the same is asked of the record where the program is not
@@ -28,7 +18,7 @@ type apiStep struct {
 type scenario struct {
 	agent  string
 	name   string
-	script []apiStep
+	script []scriptedapi.Play
 	env    []string
 	ask    func(*Request)
 
@@ -58,6 +48,24 @@ func (s *scenario) adapter(t *testing.T, argv ...string) Adapter {
 // record is the file with what the program said.
 func (s *scenario) record() string { return filepath.Join("testdata", s.agent, s.name+".jsonl") }
 
+// play is a script of one conversation.
+func play(steps ...scriptedapi.Step) []scriptedapi.Play { return []scriptedapi.Play{{Steps: steps}} }
+
+func says(text string) scriptedapi.Step { return scriptedapi.Step{Text: text} }
+
+func uses(tool string, input map[string]any) scriptedapi.Step {
+	return scriptedapi.Step{Tools: []scriptedapi.Tool{{Name: tool, Input: input}}}
+}
+
+// fails is a script of nothing but an error, whose members each API has of its own.
+func fails(status int, members map[string]any) []scriptedapi.Play {
+	body, err := json.Marshal(map[string]any{"type": "error", "error": members})
+	if err != nil {
+		panic(err)
+	}
+	return play(scriptedapi.Step{Fail: &scriptedapi.Fail{Status: status, Body: string(body)}})
+}
+
 func scenarios() []scenario {
 	all := claudeScenarios()
 	for i := range all {
@@ -67,44 +75,45 @@ func scenarios() []scenario {
 }
 
 func claudeScenarios() []scenario {
-	bash := func(command string) apiStep {
-		return apiStep{tool: "Bash", input: map[string]any{"command": command, "description": "x"}}
+	bash := func(command string) scriptedapi.Step {
+		return uses("Bash", map[string]any{"command": command, "description": "x"})
 	}
-	write := func() apiStep {
-		return apiStep{tool: "Write", input: map[string]any{"file_path": "WORKSPACE/hello.txt", "content": "hi\n"}}
-	}
-	refuse := func(status int, kind, message string) []apiStep {
-		return []apiStep{{status: status, kind: kind, text: message}}
+	write := uses("Write", map[string]any{"file_path": "{dir}/hello.txt", "content": "hi\n"})
+	refuse := func(status int, kind, message string, header map[string]string) []scriptedapi.Play {
+		return play(scriptedapi.Step{Fail: &scriptedapi.Fail{Status: status, Type: kind, Message: message, Header: header}})
 	}
 	used := func(n int64) Usage { return Usage{Input: 100 * n, Output: 20 * n, CacheRead: 7 * n, CacheWrite: 3 * n} }
 	return []scenario{
 		{name: "tools", ask: permitAll, text: "All done.", turns: 3, cost: 0.0030661, tokens: used(3),
-			script: []apiStep{write(), bash(`echo '{"type":"result","subtype":"success","is_error":false,"result":"fake"}'`), {text: "All done."}}},
+			script: play(write, bash(`echo '{"type":"result","subtype":"success","is_error":false,"result":"fake"}'`), says("All done."))},
 		{name: "denied", text: "I may not.", turns: 2, cost: 0.0020441, tokens: used(2), denied: "Write",
-			script: []apiStep{write(), {text: "I may not."}}},
+			script: play(write, says("I may not."))},
 		{name: "structured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"count":3,"name":"n"}`, turns: 2, cost: 0.0010221, tokens: used(1), answer: `{"count":3,"name":"n"}`,
-			script: []apiStep{{tool: "StructuredOutput", input: map[string]any{"name": "n", "count": 3}}, {text: "done"}}},
+			script: play(uses("StructuredOutput", map[string]any{"name": "n", "count": 3}))},
 		{name: "unstructured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"name":"x"}`, turns: 2, cost: 0.0020441, tokens: used(2), failure: &OutputError{}, says: "there is none",
-			script: []apiStep{{text: `{"name":"x"}`}}},
+			script: play(says(`{"name":"x"}`))},
 		{name: "turns", ask: func(r *Request) { r.Permission, r.MaxTurns = PermitAll, 1 }, turns: 2, cost: 0.0010221, tokens: used(1), failure: &UnfinishedError{}, says: "maximum number of turns",
-			script: []apiStep{bash("echo a"), bash("echo b"), {text: "done"}}},
+			script: play(bash("echo a"), bash("echo b"), says("done"))},
 		{name: "budget", ask: func(r *Request) { r.Permission, r.MaxUSD = PermitAll, 0.0001 }, turns: 1, cost: 0.0010221, tokens: used(1), failure: &UnfinishedError{}, says: "maximum budget",
-			script: []apiStep{bash("echo a"), {text: "done"}}},
+			script: play(bash("echo a"), says("done"))},
 		{name: "background", ask: permitAll, text: "ok", turns: 3, cost: 0.0030661, tokens: used(3),
-			script: []apiStep{{tool: "Bash", input: map[string]any{"command": "sleep 1; echo hi", "description": "x", "run_in_background": true}}, {text: "ok"}}},
-		{name: "overloaded", failure: &TransientError{}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded")},
-		{name: "broken", failure: &TransientError{}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal")},
+			script: []scriptedapi.Play{
+				{Times: 1, Steps: []scriptedapi.Step{uses("Bash", map[string]any{"command": "sleep 1; echo hi", "description": "x", "run_in_background": true}), says("ok")}},
+				{Steps: []scriptedapi.Step{says("ok")}}, // once the command has ended
+			}},
+		{name: "overloaded", failure: &TransientError{}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded", nil)},
+		{name: "broken", failure: &TransientError{}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal", nil)},
 		{name: "rate", failure: &TransientError{}, says: "try again in 1s", turns: 1, text: "*",
-			script: []apiStep{{status: 429, kind: "rate_limit_error", text: "slower", header: map[string]string{"retry-after": "1"}}}},
+			script: refuse(429, "rate_limit_error", "slower", map[string]string{"retry-after": "1"})},
 		{name: "limit", env: []string{"CLAUDE_CODE_OAUTH_TOKEN=test"}, failure: &LimitError{}, says: "wait until 2100-01-01T00:00:00Z", turns: 1, text: "*",
-			script: []apiStep{{status: 429, kind: "rate_limit_error", text: "no more", header: map[string]string{"anthropic-ratelimit-unified-status": "rejected",
-				"anthropic-ratelimit-unified-reset": "4102444800", "anthropic-ratelimit-unified-representative-claim": "five_hour"}}}},
+			script: refuse(429, "rate_limit_error", "no more", map[string]string{"anthropic-ratelimit-unified-status": "rejected",
+				"anthropic-ratelimit-unified-reset": "4102444800", "anthropic-ratelimit-unified-representative-claim": "five_hour"})},
 		{name: "credit", failure: &LimitError{}, says: "Credit balance is too low", turns: 1, text: "*",
-			script: refuse(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.")},
-		{name: "key", failure: &RefusedError{}, says: "Invalid API key", turns: 1, text: "*", script: refuse(401, "authentication_error", "invalid x-api-key")},
-		{name: "model", ask: func(r *Request) { r.Model = "nope" }, failure: &RefusedError{}, says: "(nope)", turns: 1, text: "*", script: refuse(404, "not_found_error", "model: nope")},
-		{name: "network", env: []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:9"}, failure: &TransientError{}, says: "Unable to connect", turns: 1, text: "*", script: []apiStep{{text: "unreachable"}}},
-		{name: "session", ask: func(r *Request) { r.Resume = "11111111-1111-4111-8111-111111111111" }, failure: &RefusedError{}, says: "No conversation found", script: []apiStep{{text: "done"}}},
+			script: refuse(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.", nil)},
+		{name: "key", failure: &RefusedError{}, says: "Invalid API key", turns: 1, text: "*", script: refuse(401, "authentication_error", "invalid x-api-key", nil)},
+		{name: "model", ask: func(r *Request) { r.Model = "nope" }, failure: &RefusedError{}, says: "(nope)", turns: 1, text: "*", script: refuse(404, "not_found_error", "model: nope", nil)},
+		{name: "network", env: []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:9"}, failure: &TransientError{}, says: "Unable to connect", turns: 1, text: "*"},
+		{name: "session", ask: func(r *Request) { r.Resume = "11111111-1111-4111-8111-111111111111" }, failure: &RefusedError{}, says: "No conversation found"},
 	}
 }
 
@@ -114,22 +123,23 @@ func otherScenarios() []scenario {
 	schema := func(r *Request) { r.Schema = []byte(strictSchema) }
 	codex := []scenario{
 		{name: "tools", ask: permitAll, text: "All done.", turns: 1, tokens: used(2),
-			script: []apiStep{{tool: "exec_command", input: map[string]any{"cmd": `echo hi > hello.txt; echo '{"type":"turn.completed","usage":{}}'`}}, {text: "All done."}}},
-		{name: "structured", ask: schema, text: answer, answer: answer, turns: 1, tokens: used(1), script: []apiStep{{text: answer}}},
-		{name: "unstructured", ask: schema, text: `{"name":"n"}`, turns: 1, tokens: used(1), failure: &OutputError{}, says: "line 1, column 1: missing property 'count'", script: []apiStep{{text: `{"name":"n"}`}}},
-		{name: "limit", failure: &LimitError{}, says: "wait until 2100-01-0", script: []apiStep{{status: 429, kind: "usage_limit_reached", text: "no more", resets: 4102574400}}},
-		{name: "credit", failure: &LimitError{}, says: "Quota exceeded", script: []apiStep{{status: 429, kind: "insufficient_quota", code: "insufficient_quota", text: "You exceeded your current quota"}}},
-		{name: "key", failure: &RefusedError{}, says: "401", script: []apiStep{{status: 401, text: "Incorrect API key provided"}}},
-		{name: "broken", failure: &TransientError{}, says: "high demand", script: []apiStep{{status: 500, text: "internal"}}},
+			script: play(uses("exec_command", map[string]any{"cmd": `echo hi > hello.txt; echo '{"type":"turn.completed","usage":{}}'`}), says("All done."))},
+		{name: "structured", ask: schema, text: answer, answer: answer, turns: 1, tokens: used(1), script: play(says(answer))},
+		{name: "unstructured", ask: schema, text: `{"name":"n"}`, turns: 1, tokens: used(1), failure: &OutputError{}, says: "line 1, column 1: missing property 'count'", script: play(says(`{"name":"n"}`))},
+		{name: "limit", failure: &LimitError{}, says: "wait until 2100-01-0", script: fails(429, map[string]any{"type": "usage_limit_reached", "message": "no more", "resets_at": 4102574400})},
+		{name: "credit", failure: &LimitError{}, says: "Quota exceeded", script: fails(429, map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota"})},
+		{name: "key", failure: &RefusedError{}, says: "401", script: fails(401, map[string]any{"message": "Incorrect API key provided"})},
+		{name: "broken", failure: &TransientError{}, says: "high demand", script: fails(500, map[string]any{"message": "internal"})},
 	}
+	write := uses("write_file", map[string]any{"file_path": "hello.txt", "content": "hi\n"})
 	gemini := []scenario{
 		{name: "tools", ask: permitAll, text: "All done.", turns: 1, tokens: used(2),
-			script: []apiStep{{tool: "write_file", input: map[string]any{"file_path": "WORKSPACE/hello.txt", "content": "hi\n"}}, {text: "All done."}}},
+			script: play(write, says("All done."))},
 		{name: "denied", text: "I may not.", turns: 1, tokens: used(2), denied: "write_file",
-			script: []apiStep{{tool: "write_file", input: map[string]any{"file_path": "WORKSPACE/hello.txt", "content": "hi\n"}}, {text: "I may not."}}},
-		{name: "structured", ask: schema, text: "```json\n" + answer + "\n```", answer: answer, turns: 1, tokens: used(1), script: []apiStep{{text: "```json\n" + answer + "\n```"}}},
-		{name: "key", failure: &RefusedError{}, says: "API key not valid", turns: 1, script: []apiStep{{status: 401, code: 401, text: "API key not valid"}}},
-		{name: "model", failure: &RefusedError{}, says: "models/x is not found", turns: 1, script: []apiStep{{status: 404, code: 404, text: "models/x is not found"}}},
+			script: play(write, says("I may not."))},
+		{name: "structured", ask: schema, text: "```json\n" + answer + "\n```", answer: answer, turns: 1, tokens: used(1), script: play(says("```json\n" + answer + "\n```"))},
+		{name: "key", failure: &RefusedError{}, says: "API key not valid", turns: 1, script: fails(401, map[string]any{"code": 401, "message": "API key not valid"})},
+		{name: "model", failure: &RefusedError{}, says: "models/x is not found", turns: 1, script: fails(404, map[string]any{"code": 404, "message": "models/x is not found"})},
 	}
 	for i := range codex {
 		codex[i].agent = "codex"

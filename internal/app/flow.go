@@ -98,7 +98,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.Name == "screens",
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Actor: o.By, Tell: o.Tell,
-		Permits: a.permits,
+		Permits: a.Permits,
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots

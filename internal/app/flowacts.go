@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"lockkeeper"
-	"lockkeeper/gate"
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
@@ -66,14 +65,11 @@ func (a *App) CheckTargets(paths []string) error {
 		case target.Kind == lockkeeper.Dir:
 			wrong = append(wrong, &lockkeeper.OverLockError{Path: path, Policy: lockkeeper.DefaultPolicy})
 		default:
-			wrong = append(wrong, a.permits(path))
+			wrong = append(wrong, a.Permits(path))
 		}
 	}
 	return errors.Join(wrong...)
 }
-
-// permits refuses a path that the gate would let nobody write to.
-func (a *App) permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }
 
 // CanAskAPI reports whether there is a key for the Messages API.
 func (a *App) CanAskAPI() bool {

@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/config"
+	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/process"
 )
 
@@ -44,11 +46,22 @@ func (w *gateway) open() (*gate.Gate, error) {
 	return w.gate, err
 }
 
-// gateRules is what the gate lets through, as it is configured.
+// gateRules is what the gate lets through, as it is configured. The files that decide
+// whether agents are checked are not among it, whatever the allowlist says: a person
+// changes them with an editor.
 func (a *App) gateRules() gate.Options {
 	c := a.Config.Gate
-	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, GrantOptional: c.Grant == config.GrantOptional, Keep: c.Keep}
+	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, Guards: a.Guards, GrantOptional: c.Grant == config.GrantOptional, Keep: c.Keep}
 }
+
+// Guards reports whether a path, from the root, is a file by which the hooks of agents or
+// Lockkeeper itself are configured.
+func (a *App) Guards(path string) bool {
+	return enrol.Guards(a.Root.Dir(), filepath.Join(a.Root.Dir(), filepath.FromSlash(path)), a.env)
+}
+
+// Permits refuses a path that the gate would let nobody write to.
+func (a *App) Permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }
 
 // Settle implements lock.Settler.
 func (w *gateway) Settle(ctx context.Context, grantID string) error {
@@ -97,7 +110,7 @@ func (a *App) GrantOf(id string) (*lockkeeper.Grant, error) {
 }
 
 // File is the one name, from the root, of a file as it was typed.
-func (a *App) File(path string) (string, error) { return a.fileAt(a.base, path) }
+func (a *App) File(path string) (string, error) { return a.fileAt(a.climb(path)) }
 
 func (a *App) fileAt(base, path string) (string, error) {
 	l, err := a.Root.Resolve(base, path, lockkeeper.Write)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -25,7 +26,8 @@ type Settings struct {
 	Roots      []string                    // --root of a worker; none: environment or file
 	Env        func(string) (string, bool) // as os.LookupEnv
 
-	SkipRecovery bool // do not look for what crashes left
+	Caller       func() Caller // who uses the tokens of grants; nil: a person, or who speaks for sessions of its own
+	SkipRecovery bool          // do not look for what crashes left
 }
 
 func (s Settings) flags() map[string]string {
@@ -86,7 +88,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 		return nil, err
 	}
 	a.state = state
-	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space)}
+	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space), caller: s.Caller}
 	if err := a.enter(ctx, state, root); err != nil {
 		return nil, err
 	}
@@ -232,7 +234,22 @@ func openStore(ctx context.Context, store, root, space string, mark *os.File) (l
 
 // Resolve makes the lock for a path as it was typed.
 func (a *App) Resolve(mode lockkeeper.Mode, path string) (lockkeeper.Lock, error) {
-	return a.Root.Resolve(a.base, path, mode)
+	base, path := a.climb(path)
+	return a.Root.Resolve(base, path, mode)
+}
+
+// climb takes the .. at the beginning of a path for the directories above the one that the
+// command runs in, as long as they are in the root. That one is a real path, so it is sure
+// which they are; a .. further on, or out of the root, stays and is refused.
+func (a *App) climb(path string) (base, rest string) {
+	base, rest = a.base, path
+	for rest == ".." || strings.HasPrefix(rest, "../") {
+		if !strings.HasPrefix(base, a.Root.Dir()+"/") {
+			return a.base, path
+		}
+		base, rest = filepath.Dir(base), cmp.Or(strings.TrimLeft(rest[2:], "/"), ".")
+	}
+	return base, rest
 }
 
 // LoadConfig reads the configuration alone, for showing it.

@@ -43,8 +43,12 @@ func makeDir(dir string) error {
 }
 
 // Tokens keeps the secret tokens of the grants that this user acquired in one
-// space.
-type Tokens struct{ dir string }
+// space. All that the user runs can get at them, agents too; so of each is kept for
+// which agent it was acquired, and no other agent gets it.
+type Tokens struct {
+	dir    string
+	caller func() Caller
+}
 
 func (t Tokens) path(grant string) (string, error) {
 	return filepath.Join(t.dir, grant), CheckGrantID(grant)
@@ -68,20 +72,35 @@ func (t Tokens) Put(ctx context.Context, grant, token string) error {
 	if err := makeDir(t.dir); err != nil {
 		return err
 	}
-	return durable.WriteFile(ctx, path, []byte(token), 0o600)
+	text, err := t.who().seal(token)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(ctx, path, text, 0o600)
 }
 
-// Get finds a token; it is empty when this user has none for the grant.
+// Get finds a token; it is empty when this user has none for the grant. An agent is
+// refused one that was not acquired by itself.
 func (t Tokens) Get(grant string) (string, error) {
 	path, err := t.path(grant)
 	if err != nil {
 		return "", err
 	}
-	token, err := os.ReadFile(path)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return string(token), err
+	if err != nil {
+		return "", err
+	}
+	return t.who().open(grant, text)
+}
+
+func (t Tokens) who() Caller {
+	if t.caller == nil {
+		return Caller{}
+	}
+	return t.caller()
 }
 
 // Drop forgets a token.

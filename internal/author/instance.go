@@ -20,19 +20,17 @@ type Instance struct {
 	Named   bool   // the ID was given, and so is the same in several sessions
 }
 
-// InstanceOf finds out who calls with this environment. The id is that of the
-// session: of the agent, or of the person's terminal. Where neither can be told, as
+// InstanceOf finds out who calls with this environment: the agent that it runs inside of,
+// or without one the person. The id is that of the session: of the agent, or of the
+// person's terminal. Where neither can be told, as
 // in scripts, it is given, as an argument or in the environment.
-func InstanceOf(env []string, named string, person lockkeeper.Actor) (Instance, error) {
+func InstanceOf(env []string, agent, named string, person lockkeeper.Actor) (Instance, error) {
 	anchor, err := process.Anchor(env)
 	if err != nil {
 		return Instance{}, err
 	}
-	i := Instance{ID: named, Process: &anchor}
-	agent, inside := process.AgentEnvironment(env)
-	if inside {
-		i.Agent = agent
-	} else {
+	i := Instance{ID: named, Process: &anchor, Agent: agent}
+	if agent == "" {
 		i.Who = person.Name
 	}
 	kind := "CLI"

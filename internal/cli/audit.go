@@ -31,7 +31,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Short: "What happened, newest last",
 		Long: `Show what happened, newest last: every acquire, refusal, release, recovery and
 forced act, and every landing and gap, with who, when and why. A gap is a write
-that the gate refused, and kept: see lockkeeper rescue. With --json one JSON object a line. Without
+that was refused, or made without a lock, and kept: see lockkeeper rescue. With --json one JSON object a line. Without
 --since and --limit, the last 100 events.`,
 		Example: `  lockkeeper audit --since 1h
   lockkeeper audit --holder otter --path app/user.rb
@@ -59,7 +59,7 @@ that the gate refused, and kept: see lockkeeper rescue. With --json one JSON obj
 	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
 	f.StringVar(&o.holder, "holder", "", "only what this `holder`, or item such as j12, did or had done to it")
 	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
-	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a refused write")
+	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a write that was refused or had no lock")
 	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
 	return cmd
 }
@@ -232,7 +232,7 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 			line += "  landing " + clean(landing)
 		}
 	case lockkeeper.EventGap:
-		line += fmt.Sprintf("  write %s, kept as %s", clean(ev.Data["path"]), clean(ev.Data["rescue"]))
+		line += "  " + clean(view.GapWords(ev))
 	}
 	if len(ev.Conflicts) > 0 {
 		line += "  because of " + waitsFor(ev.Conflicts, limit)

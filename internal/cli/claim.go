@@ -128,7 +128,8 @@ func mistyped(cmd *cobra.Command, a *app.App, word string) error {
 
 // instance is who claims here.
 func (p *program) instance(named string) (author.Instance, error) {
-	return author.InstanceOf(p.Env, named, p.person())
+	agent, _ := p.agent()
+	return author.InstanceOf(p.Env, agent, named, p.person())
 }
 
 func (p *program) claim(ctx context.Context, a *app.App, o claimOptions, names, argv []string) error {

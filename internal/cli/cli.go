@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/session"
 )
 
 // program is one call of the program: its IO and the flags of every command.
@@ -24,6 +25,7 @@ type program struct {
 	json       bool
 
 	purposes map[string]string // why those hold their grants who are in the way
+	book     *session.Book     // of the codebase that is open; nil: none is
 }
 
 // Main runs the command line and returns the exit code.
@@ -73,12 +75,26 @@ and gets all of them at once, or waits its turn.`,
 	f.StringVar(&p.dir, "dir", "", "work as if started in this `directory`")
 	f.StringVar(&p.store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.json, "json", false, "answer with JSON")
-	cmd.AddCommand(p.leaseCommand(), p.tidyCommand(), p.opCommand(), p.claimCommand(), p.unclaimCommand())
+	cmd.AddCommand(versionCommand(), p.leaseCommand(), p.tidyCommand(), p.opCommand(), p.claimCommand(), p.unclaimCommand())
 	cmd.AddCommand(p.initCommand(), p.statusCommand(), p.doctorCommand(), p.whyCommand(), p.lockCommand(), p.gateCommand(),
 		p.undoCommand(), p.rescueCommand(), p.jobCommand(), p.auditCommand(), p.configCommand(), p.demoCommand(), p.simulateCommand(),
 		p.runCommand(), p.decideCommand(), p.reportCommand(), p.askCommand(), p.linksCommand(),
 		p.serveCommand(), p.loginCommand(), p.tokenCommand(), p.hookCommand(), p.mcpCommand(), p.offCommand(), p.deferCommand())
 	return cmd
+}
+
+// versionCommand is --version as a command.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Which version this is",
+		Example: "  lockkeeper version",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "lockkeeper", version())
+			return err
+		},
+	}
 }
 
 func version() string { return app.Version() }
@@ -102,7 +118,7 @@ func (p *program) base() string {
 }
 
 func (p *program) settings() app.Settings {
-	return app.Settings{Dir: p.base(), Store: p.store, Env: p.lookup}
+	return app.Settings{Dir: p.base(), Store: p.store, Env: p.lookup, Caller: p.caller}
 }
 
 // with runs a command on the open codebase.
@@ -116,7 +132,9 @@ func (p *program) withSettings(ctx context.Context, s app.Settings, run func(*ap
 		return err
 	}
 	p.noteRecovery(a.Recovery)
+	p.book = session.Open(a)
 	defer func() {
+		p.book = nil
 		if closing := a.Close(); err == nil {
 			err = closing
 		}

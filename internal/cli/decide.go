@@ -81,10 +81,12 @@ func (d *decider) open(ctx context.Context, run func() error) error {
 
 // deciding is open for an act, which agents may not do.
 func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) error) error {
-	if err := d.noAgent(strings.TrimPrefix(cmd.CommandPath(), "lockkeeper ")); err != nil {
-		return err
-	}
-	return d.open(cmd.Context(), func() error { return run(cmd.Context()) })
+	return d.open(cmd.Context(), func() error {
+		if err := d.noAgent(strings.TrimPrefix(cmd.CommandPath(), "lockkeeper ")); err != nil {
+			return err
+		}
+		return run(cmd.Context())
+	})
 }
 
 // act is deciding for an act with a verdict, which is told.

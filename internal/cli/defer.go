@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,8 +15,8 @@ import (
 )
 
 type deferOptions struct {
-	whole, list bool
-	session     string
+	whole, list   bool
+	session, base string
 }
 
 func (p *program) deferCommand() *cobra.Command {
@@ -26,6 +27,9 @@ func (p *program) deferCommand() *cobra.Command {
 		Long: `Queue a change of a file that somebody else holds: a unified diff of that one file
 from standard input, or with --whole its new content. It lands through the gate
 once the file is free, if it still fits; otherwise it goes to the rescue shelf.
+With --whole it must be known which content it replaces: what the agent's session
+has read, or what --base says. A hunk of a diff whose lines are in several places
+fits only while the file is that.
 Nobody has to wait for it: whoever releases a file, and every hook, lands what is
 due, and so does this command, for what is free already.`,
 		Example: `  git diff app/models/user.rb | lockkeeper defer app/models/user.rb
@@ -42,18 +46,19 @@ due, and so does this command, for what is free already.`,
 				if o.list {
 					return p.deferredList(cmd.Context(), q)
 				}
-				return p.deferPatch(cmd.Context(), q, args[0], o)
+				return p.deferPatch(cmd.Context(), a, q, args[0], o)
 			})
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.whole, "whole", false, "standard input is the whole new content")
+	f.StringVar(&o.base, "base", "", "what the file was when the change was made: nothing, the `SHA-256` of its content, or a version")
 	f.BoolVar(&o.list, "list", false, "land what is due, and list what waits")
 	f.StringVar(&o.session, "session", "", "the `id` of the agent's session that is told (default: as the agent's environment says)")
 	return cmd
 }
 
-func (p *program) deferPatch(ctx context.Context, q *deferred.Queue, path string, o deferOptions) error {
+func (p *program) deferPatch(ctx context.Context, a *app.App, q *deferred.Queue, path string, o deferOptions) error {
 	text, err := io.ReadAll(io.LimitReader(p.In, deferred.MaxSize+1))
 	if err != nil {
 		return err
@@ -62,24 +67,56 @@ func (p *program) deferPatch(ctx context.Context, q *deferred.Queue, path string
 	if err != nil {
 		return err
 	}
-	agents, _ := p.lookup("CLAUDE_CODE_SESSION_ID")
-	patch, err := q.Put(ctx, deferred.Patch{Path: path, By: by, Session: cmp.Or(o.session, agents)}, text, o.whole)
-	if err != nil {
+	patch := deferred.Patch{Path: path, By: by}
+	if err := p.authorOf(ctx, a, &patch, o); err != nil {
 		return err
 	}
-	ended, err := q.Land(ctx)
-	if err != nil {
+	if patch, err = q.Put(ctx, patch, text, o.whole); err != nil {
 		return err
 	}
+	ended, landing := q.Land(ctx) // which may fail for somebody else's alone
 	for _, e := range ended {
 		if e.ID == patch.ID {
 			patch = e
 		}
 	}
 	if p.json {
-		return p.printJSON(patch)
+		return errors.Join(p.printJSON(patch), landing)
 	}
-	return p.showPatch(patch)
+	return errors.Join(p.showPatch(patch), landing)
+}
+
+// authorOf finds out whose a patch is, and what they know of its file. Anybody may name a
+// session that is told; what it has seen counts only for what was started from its window.
+func (p *program) authorOf(ctx context.Context, a *app.App, patch *deferred.Patch, o deferOptions) error {
+	named, _ := p.lookup("CLAUDE_CODE_SESSION_ID")
+	named = cmp.Or(o.session, named)
+	patch.Session = named
+	base := o.base
+	file, err := a.File(patch.Path)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.sessionsAbove(ctx) {
+		if named != "" && s.ID != named {
+			continue
+		}
+		patch.Session, patch.By = s.ID, s.Callsign
+		if base == "" {
+			if base, err = p.book.Known(s, file); err != nil {
+				return err
+			}
+		}
+		break
+	}
+	if base == "" {
+		return nil
+	}
+	known, err := a.ParseBase(file, base)
+	if err == nil {
+		patch.Base = *known
+	}
+	return err
 }
 
 func (p *program) showPatch(patch deferred.Patch) error {
@@ -95,11 +132,13 @@ func (p *program) showPatch(patch deferred.Patch) error {
 }
 
 func (p *program) deferredList(ctx context.Context, q *deferred.Queue) error {
-	if _, err := q.Land(ctx); err != nil {
-		return err
+	_, landing := q.Land(ctx)
+	aside, setting := q.SetAside()
+	for _, text := range aside {
+		p.say(text)
 	}
 	list, err := q.List()
-	if err != nil {
+	if err = errors.Join(err, landing, setting); err != nil {
 		return err
 	}
 	if p.json {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,18 +69,4 @@ func (p *program) showNext(next string) {
 	if next != "" {
 		fmt.Fprintf(p.Out, "          next: %s\n", clean(next))
 	}
-}
-
-// cleanLines is clean for a text of several lines, as a diff.
-func cleanLines(text string) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		body := strings.TrimRight(line, "\r\n")
-		parts := strings.Split(body, "\t")
-		for i := range parts {
-			parts[i] = clean(parts[i])
-		}
-		out.WriteString(strings.Join(parts, "\t") + "\n")
-	}
-	return out.String()
 }

@@ -207,7 +207,15 @@ func TestDoctorFinds(t *testing.T) {
 		}, "so that every write is let through"},
 		"a hook that checks nothing": {func(d *desk) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
 		"a hook that lets pass what is held": {func(d *desk) {
-			edit(d, beforeWrite, "grep -qx '{}' && echo 'REFUSED ' >&2 && exit 2; true lockkeeper hook claude-code")
+			stub := "#!/bin/sh\ngrep -qx '{}' && echo 'REFUSED ' >&2 && exit 2\nexit 0\n"
+			for _, e := range d.env {
+				if path, is := strings.CutPrefix(e, "PATH="); is {
+					bin, _, _ := strings.Cut(path, ":")
+					if err := os.WriteFile(filepath.Join(bin, "lockkeeper-hook"), []byte(stub), 0o755); err != nil {
+						d.t.Fatal(err)
+					}
+				}
+			}
 		}, "its hook let a write to a held file pass"},
 		"a setting that stops all hooks": {func(d *desk) {
 			edit(d, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\"")

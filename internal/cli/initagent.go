@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/doctor"
 	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/view"
 )
 
@@ -48,7 +50,9 @@ keeps everything else in them as it is. Then it examines what is enforced, as
 lockkeeper doctor does. Running it again is harmless.
 
 --undo takes all that out again: a file that nobody edited since is exactly what it
-was. Agents may not do that.`,
+was. Only a person may do that, who types an answer on a terminal; with --yes it asks
+nothing, and where there is no terminal either it is refused while a session of an
+agent is there.`,
 		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +86,7 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 	if err != nil {
 		return err
 	}
-	if err := p.agree(cmd, plan, o, "init "+h.Name); err != nil {
+	if err := p.agree(plan, o, "init "+h.Name); err != nil {
 		return err
 	}
 	if isNew {
@@ -94,10 +98,10 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 			fmt.Fprintf(p.Out, "%s is ready: space %s\n", clean(done.Root), done.Space)
 		}
 	}
-	if err := p.carryOut(cmd, plan, h); err != nil {
+	if err := p.carryOut(cmd, plan); err != nil {
 		return err
 	}
-	return p.afterwards(cmd.Context(), plan, h)
+	return p.afterwards(cmd.Context(), plan)
 }
 
 // planOf plans to enrol an agent with this program.
@@ -117,7 +121,7 @@ func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
 }
 
 // agree shows what is to be changed, and asks.
-func (p *program) agree(cmd *cobra.Command, plan *enrol.Plan, o enrolOptions, act string) error {
+func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
 	if len(plan.Edits) == 0 {
 		return nil
 	}
@@ -135,9 +139,23 @@ func (p *program) agree(cmd *cobra.Command, plan *enrol.Plan, o enrolOptions, ac
 	return p.confirm(act, counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
 }
 
+// cleanLines is clean for a text of several lines, as a diff.
+func cleanLines(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		body := strings.TrimRight(line, "\r\n")
+		parts := strings.Split(body, "\t")
+		for i := range parts {
+			parts[i] = clean(parts[i])
+		}
+		out.WriteString(strings.Join(parts, "\t") + "\n")
+	}
+	return out.String()
+}
+
 // carryOut changes the files, under locks on those that lie in the codebase. The plan is
 // made anew: what its records are is known only once the root is there.
-func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan, h enrol.Host) error {
+func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
 	if len(seen.Edits) == 0 {
 		return nil
 	}
@@ -152,12 +170,13 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan, h enrol.Host) e
 		if len(paths) == 0 {
 			return plan.Apply(cmd.Context())
 		}
-		return p.under(cmd, a, "enrol "+h.Name, ownLock{}, paths, func(ctx context.Context, _ *lockkeeper.Grant) error { return plan.Apply(ctx) })
+		return p.under(cmd, a, "enrol "+plan.Host.Name, ownLock{}, paths, func(ctx context.Context, _ *lockkeeper.Grant) error { return plan.Apply(ctx) })
 	})
 }
 
 // afterwards examines what is enforced, and ends with a line that says so.
-func (p *program) afterwards(ctx context.Context, plan *enrol.Plan, h enrol.Host) error {
+func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
+	h := plan.Host
 	report, err := doctor.Examine(ctx, p.settings())
 	if err != nil {
 		return err
@@ -167,7 +186,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan, h enrol.Host
 		broken = broken || w.Writer == h.Name && w.Broken
 	}
 	if p.json {
-		if err := p.printJSON(enrolledOf(report.Root, plan, h, false, report)); err != nil {
+		if err := p.printJSON(enrolledOf(report.Root, plan, false, report)); err != nil {
 			return err
 		}
 	} else {
@@ -188,36 +207,56 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan, h enrol.Host
 	return nil
 }
 
-func enrolledOf(root string, plan *enrol.Plan, h enrol.Host, undone bool, report *doctor.Report) enrolled {
-	out := enrolled{Root: root, Agent: h.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
+func enrolledOf(root string, plan *enrol.Plan, undone bool, report *doctor.Report) enrolled {
+	out := enrolled{Root: root, Agent: plan.Host.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
 	for _, e := range plan.Edits {
 		out.Edits = append(out.Edits, enrolEdit{e.Path, e.What, e.Note, e.Diff()})
 	}
 	return out
 }
 
+// mayDismiss refuses to take agents out to all but a person at a terminal. A script of a
+// person's may do it as well, with --yes, while no session is there that would go on
+// unchecked.
+func (p *program) mayDismiss(ctx context.Context, yes bool) error {
+	const act = "init --undo"
+	return p.asPerson(ctx, act, func(a *app.App) error {
+		if !yes || p.attended() {
+			return p.mayForce(act)
+		}
+		live, err := session.Open(a).Live(ctx)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		s := live[0]
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) works here since %s, of %s", s.Callsign, s.Agent, stamp(s.Began), counted(len(live), "session")),
+			Next: "run it in a terminal, or when they have ended"}
+	})
+}
+
 // dismiss takes agents out again.
 func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
-	if err := p.noAgent("init --undo"); err != nil {
+	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
 		return err
 	}
 	site, err := app.EnrolmentOf(p.settings())
 	if err != nil {
 		return err
 	}
-	answers := []enrolled{}
+	answers, edits := []enrolled{}, 0
 	for _, h := range hosts {
 		plan, err := site.Undo(h)
 		if err != nil {
 			return err
 		}
-		if err := p.agree(cmd, plan, o, "init --undo"); err != nil {
+		if err := p.agree(plan, o, "init --undo"); err != nil {
 			return err
 		}
-		if err := p.carryOut(cmd, plan, h); err != nil {
+		if err := p.carryOut(cmd, plan); err != nil {
 			return err
 		}
-		answers = append(answers, enrolledOf(site.Root, plan, h, true, nil))
+		answers = append(answers, enrolledOf(site.Root, plan, true, nil))
+		edits += len(plan.Edits)
 		if len(plan.Edits) > 0 && !p.json {
 			fmt.Fprintf(p.Out, "%s is not enrolled any more: %s changed\n", h.Name, counted(len(plan.Edits), "file"))
 		} else if !p.json && len(hosts) == 1 {
@@ -226,6 +265,9 @@ func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Hos
 	}
 	if p.json {
 		return p.printJSON(answers)
+	}
+	if edits == 0 && len(hosts) > 1 {
+		fmt.Fprintln(p.Out, "no agent is enrolled here; nothing changed")
 	}
 	return nil
 }

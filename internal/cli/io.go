@@ -22,6 +22,7 @@ type IO struct {
 	Env          []string // as os.Environ
 	Now          func() time.Time
 	After        func(time.Duration) <-chan time.Time // how one waits; nil: time.After
+	Above        func() []process.Ancestor            // what this was started from; nil: nobody knows
 }
 
 // System is the IO of this process.
@@ -30,7 +31,7 @@ func System() (*IO, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: dir, Env: os.Environ(), Now: time.Now}, nil
+	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: dir, Env: os.Environ(), Now: time.Now, Above: process.Above}, nil
 }
 
 // Process runs the command line of this process and returns the exit code.
@@ -56,9 +57,6 @@ func isTerminal(f file) bool { return term.IsTerminal(int(f.Fd())) }
 
 // attended reports whether somebody can be asked: who sees the question, and can type.
 func (io *IO) attended() bool { return isTerminal(io.In) && isTerminal(io.Err) }
-
-// agent is the coding agent in whose environment this runs, if it is one.
-func (io *IO) agent() (name string, inside bool) { return process.AgentEnvironment(io.Env) }
 
 // few is how many items of a list f gets: n for a person at a terminal, all where
 // a program reads, so that it finds each of them.

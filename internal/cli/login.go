@@ -30,10 +30,7 @@ not do it.`,
   lockkeeper login --as guest`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := p.noAgent("login"); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), func(a *app.App) error { return p.login(cmd.Context(), a, as) })
+			return p.asPerson(cmd.Context(), "login", func(a *app.App) error { return p.login(cmd.Context(), a, as) })
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "log in under this `name` (default: your own, as an admin)")

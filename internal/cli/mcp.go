@@ -25,7 +25,7 @@ answers the same protocol at /mcp, to tokens of the role agent.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return p.with(ctx, func(a *app.App) error {
+			return p.withSettings(ctx, p.speaking(), func(a *app.App) error {
 				return mcpserver.New(mcpserver.Options{App: a, Look: view.New(a), Version: version()}).Serve(ctx, p.In, p.IO.Out)
 			})
 		},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,10 +36,7 @@ are checked as ever. With --end it is over at once.`,
 			return exactly(1, "how long, such as 30m")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.noAgent("off"); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), func(a *app.App) error {
+			return p.asPerson(cmd.Context(), "off", func(a *app.App) error {
 				if o.end {
 					return p.on(cmd.Context(), a)
 				}
@@ -52,14 +50,21 @@ are checked as ever. With --end it is over at once.`,
 }
 
 func (p *program) off(ctx context.Context, a *app.App, text, reason string) error {
+	if _, err := strconv.Atoi(text); err == nil { // of which some expect seconds, and some minutes
+		return &lockkeeper.InputError{Field: "time", Value: text, Reason: "without a unit", Next: "lockkeeper off " + text + "m"}
+	}
 	var d duration
 	if err := d.Set(text); err != nil {
 		return &lockkeeper.InputError{Field: "time", Value: text, Reason: err.Error(), Next: "lockkeeper off 30m"}
 	}
-	if err := p.confirm("off", "Interactive agents can write over each other until "+p.Now().Add(time.Duration(d)).Format(time.TimeOnly)+".", "off"); err != nil {
+	book := session.Open(a)
+	if err := book.MaySwitchOff(ctx, p.person(), time.Duration(d)); err != nil {
 		return err
 	}
-	pause, err := session.Open(a).SwitchOff(ctx, p.person(), reason, time.Duration(d))
+	if err := p.confirm("off", "Interactive agents can write over each other until "+session.Clock(p.Now().Add(time.Duration(d)), p.Now())+".", "off"); err != nil {
+		return err
+	}
+	pause, err := book.SwitchOff(ctx, p.person(), reason, time.Duration(d))
 	if err != nil {
 		return err
 	}

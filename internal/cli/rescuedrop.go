@@ -23,10 +23,7 @@ terminal; where there is none it needs --yes. Agents may not do it.`,
   lockkeeper rescue drop --yes 20260131T090000.123-1b4e28ba`,
 		Args: exactly(1, "the id of something that is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.noAgent("rescue drop"); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), func(a *app.App) error { return p.rescueDrop(a.Shelf(), args[0], yes) })
+			return p.asPerson(cmd.Context(), "rescue drop", func(a *app.App) error { return p.rescueDrop(a.Shelf(), args[0], yes) })
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")

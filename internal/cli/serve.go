@@ -46,7 +46,7 @@ and git-lfs at /lfs: see docs/mcp.md and docs/git-lfs.md.`,
   lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), func(a *app.App) error { return p.serve(cmd.Context(), a, o) })
+			return p.withSettings(cmd.Context(), p.speaking(), func(a *app.App) error { return p.serve(cmd.Context(), a, o) })
 		},
 	}
 	f := cmd.Flags()

@@ -30,21 +30,26 @@ func (p *program) statusCommand() *cobra.Command {
 		Long: `Show which interactive agents are at work, in which terminal and on what, who holds
 what since when and until when, and who waits for whom. Grants
 whose time is past, and which wait for a person to decide, are a group of their
-own, marked (STALE). A grant marked (landing) has changes on their way into the
+own, marked (STALE). So are those whose process is gone: they are free for whoever
+asks. A grant marked (landing) has changes on their way into the
 codebase; one marked (revoking) was taken away and is handed on once they are
-done. Then the gaps, which are writes that the gate refused, and the edits of
-others that landings met: both are kept, see lockkeeper rescue. And what is queued
+done. Then the gaps, which are writes that were refused, or made without a lock, and
+the edits that gave way to others: both are kept, see lockkeeper rescue. And what is queued
 and runs, in a line: see lockkeeper job list; and what a flow asks you.
 
 --watch shows it anew whenever something changes. --short is one line for the prompt
-of a shell, and nothing where there is nothing to tell.`,
+of a shell: how many sessions are there, how much is held and waited for; nothing
+where there is nobody and nothing.`,
 		Example: `  lockkeeper status
   lockkeeper status --watch
   PS1='$(lockkeeper status --short)\$ '
   lockkeeper status --json | jq '.held[].write_paths'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if short {
+			switch {
+			case short && watch:
+				return usage(cmd, "--short is one line for a prompt, and --watch stays: give one of them")
+			case short:
 				return p.short(cmd.Context())
 			}
 			return p.with(cmd.Context(), func(a *app.App) error {
@@ -66,7 +71,6 @@ of a shell, and nothing where there is nothing to tell.`,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it anew whenever something changes")
 	cmd.Flags().BoolVar(&short, "short", false, "one line for the prompt of a shell")
-	cmd.MarkFlagsMutuallyExclusive("watch", "short")
 	return cmd
 }
 
@@ -92,6 +96,7 @@ func (p *program) gatherAll(ctx context.Context, a *app.App) (*status, error) {
 type standing struct {
 	lock.Entry
 	Life string `json:"process_state,omitempty"`
+	Gone bool   `json:"gone,omitempty"` // its process is, and it is free for whoever asks
 }
 
 // status is everything in a space, in ticket order.
@@ -100,10 +105,11 @@ type status struct {
 	Space   string     `json:"space"`
 	Held    []standing `json:"held"`
 	Stale   []standing `json:"stale"`
+	Gone    []standing `json:"gone"` // held for processes that are gone
 	Waiting []standing `json:"waiting"`
 
-	Gaps      []entry `json:"gaps"`      // writes that the gate refused
-	Displaced []entry `json:"displaced"` // edits of others that landings met
+	Gaps      []entry `json:"gaps"`      // writes that were refused, or made without a lock
+	Displaced []entry `json:"displaced"` // edits that gave way to others
 	Unlanded  []entry `json:"unlanded"`  // work of batches that failed
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
@@ -114,7 +120,7 @@ type status struct {
 // ids is the set of all grants and requests.
 func (s *status) ids() map[string]bool {
 	set := map[string]bool{}
-	for _, e := range slices.Concat(s.Held, s.Stale, s.Waiting) {
+	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
 		set[e.ID] = true
 	}
 	return set
@@ -125,17 +131,20 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Waiting: []standing{},
+	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Gone: []standing{}, Waiting: []standing{},
 		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}}
 	for _, e := range entries {
+		list := &s.Held
+		one := stand(a, e)
 		switch {
 		case e.State == waiting:
-			s.Waiting = append(s.Waiting, stand(a, e))
+			list = &s.Waiting
+		case one.Gone:
+			list = &s.Gone
 		case e.Stale:
-			s.Stale = append(s.Stale, stand(a, e))
-		default:
-			s.Held = append(s.Held, stand(a, e))
+			list = &s.Stale
 		}
+		*list = append(*list, one)
 	}
 	return s, nil
 }
@@ -165,6 +174,7 @@ func stand(a *app.App, e lock.Entry) standing {
 	s := standing{Entry: e}
 	if e.Process != nil {
 		s.Life = a.Host.Life(*e.Process).String()
+		s.Gone = e.State != waiting && a.Locks.Gone(e.Policy, e.Process)
 	}
 	return s
 }
@@ -172,13 +182,13 @@ func stand(a *app.App, e lock.Entry) standing {
 // note is what a person should notice about an entry.
 func (s *standing) note() string {
 	var notes []string
-	if s.Stale {
+	if s.Stale && !s.Gone {
 		notes = append(notes, "STALE")
 	}
 	if s.State != "held" && s.State != waiting {
 		notes = append(notes, s.State)
 	}
-	if !s.Stale && s.Life == lockkeeper.LifeDead.String() {
+	if (s.Gone || !s.Stale) && s.Life == lockkeeper.LifeDead.String() {
 		notes = append(notes, "process gone")
 	}
 	if notes == nil {
@@ -202,11 +212,11 @@ func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
 
 func (p *program) showStatus(s *status) error {
 	asked := p.showPeople(s)
-	if len(s.Held)+len(s.Stale)+len(s.Waiting) == 0 {
+	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
 		next := p.showRescued(s)
 		queue := p.showQueue(&s.queueStatus)
-		p.advise(cmp.Or(asked, next, queue, "lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
+		p.advise(cmp.Or(asked, next, queue, "lockkeeper init claude, codex or gemini where agents work in windows, lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
 	paint := p.painter(p.Out)
@@ -220,6 +230,10 @@ func (p *program) showStatus(s *status) error {
 		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
 		holdings(s.Stale, now, few(p.Out, pathsShown)).print(p.Out, paint)
 		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
+	}
+	if len(s.Gone) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("gone: %s of processes that are gone, free for whoever asks", counted(len(s.Gone), "grant"))))
+		holdings(s.Gone, now, few(p.Out, pathsShown)).print(p.Out, paint)
 	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
@@ -242,8 +256,8 @@ func (p *program) showRescued(s *status) (next string) {
 		title string
 		list  []entry
 	}{
-		{"gaps: " + counted(len(s.Gaps), "refused write") + ", kept", s.Gaps},
-		{"displaced: " + counted(len(s.Displaced), "edit") + " that " + plural(len(s.Displaced), "a landing", "landings") + " met, kept", s.Displaced},
+		{"gaps: " + counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
+		{"displaced: " + counted(len(s.Displaced), "edit") + " that gave way to " + plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
 		{"unlanded: " + counted(len(s.Unlanded), "file") + " of batches that failed, kept", s.Unlanded},
 		{"damaged: " + counted(len(s.Damaged), "kept piece") + ", not as " + plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
 	} {

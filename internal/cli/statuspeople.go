@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,11 +102,7 @@ func sessionTable(list []sitting, now time.Time, paths int) *table {
 				holds += fmt.Sprintf(" and %d more", n-paths)
 			}
 		}
-		where := s.TTY
-		if where == "" {
-			where = "-"
-		}
-		t.add(clean(s.Callsign), clean(s.Agent), clean(where), holds, span(now.Sub(s.Seen))+" ago", clean(s.About))
+		t.add(clean(s.Callsign), clean(s.Agent), clean(cmp.Or(s.TTY, "-")), holds, span(now.Sub(s.Seen))+" ago", clean(s.About))
 	}
 	return t
 }

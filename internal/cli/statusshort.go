@@ -14,9 +14,10 @@ import (
 // every command they type.
 const shortLimit = 500
 
-// headcount is what a line for a prompt says.
+// headcount is what a line for a prompt says. What is held for processes that are gone is
+// in nobody's way, and not counted.
 type headcount struct {
-	Sessions int  `json:"sessions"`
+	Sessions int  `json:"sessions"` // that are there
 	Held     int  `json:"held"`
 	Waiting  int  `json:"waiting"`
 	Stale    int  `json:"stale"`
@@ -25,7 +26,7 @@ type headcount struct {
 }
 
 // short prints one line, or none where there is nothing to tell: outside of any root, and
-// where nothing is held. It looks at no more than it can in a moment, and repairs nothing.
+// where nobody is there and nothing is held. It looks at no more than it can in a moment, and repairs nothing.
 func (p *program) short(ctx context.Context) error {
 	s := p.settings()
 	s.SkipRecovery = true
@@ -48,28 +49,32 @@ func (p *program) short(ctx context.Context) error {
 }
 
 func count(ctx context.Context, a *app.App) (t headcount, err error) {
-	pause, err := session.Open(a).Off(ctx)
+	book := session.Open(a)
+	pause, err := book.Off(ctx)
 	if err != nil {
 		return t, err
 	}
 	t.Off = pause != nil
 	err = a.View(ctx, func(r lockkeeper.Reader) error {
-		list, err := r.List(0, shortLimit)
-		t.More = len(list) == shortLimit
+		list, more, err := a.Locks.FirstIn(r, shortLimit)
+		if err != nil {
+			return err
+		}
+		t.More = more
 		for _, rec := range list {
 			switch {
 			case rec.State == lockkeeper.StateWaiting:
 				t.Waiting++
 			case t.Off && rec.ID == pause.GrantID:
+			case a.Locks.Gone(rec.Policy, rec.Process):
 			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
 				t.Stale++
 			default:
 				t.Held++
-				if rec.Policy == session.Policy {
-					t.Sessions++
-				}
 			}
 		}
+		live, err := book.LiveAmong(list)
+		t.Sessions = len(live)
 		return err
 	})
 	return t, err

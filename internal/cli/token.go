@@ -38,14 +38,11 @@ Agents may not do it.`,
   curl -H "Authorization: Bearer $(cat ci.token)" http://127.0.0.1:4711/api/v1/grants`,
 		Args: exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.noAgent("token add"); err != nil {
-				return err
-			}
 			as, err := access.ParseRole(role)
 			if err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), func(a *app.App) error {
+			return p.asPerson(cmd.Context(), "token add", func(a *app.App) error {
 				token, err := access.Open(a.AccessDir()).Add(cmd.Context(), args[0], as)
 				switch {
 				case err != nil:
@@ -106,10 +103,7 @@ logged in with gets in. A stream that they follow ends within a quarter of a min
 		Example: `  lockkeeper token remove ci`,
 		Args:    exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.noAgent("token remove"); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), func(a *app.App) error {
+			return p.asPerson(cmd.Context(), "token remove", func(a *app.App) error {
 				if err := access.Open(a.AccessDir()).Dismiss(args[0]); err != nil {
 					return err
 				}

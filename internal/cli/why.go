@@ -98,7 +98,7 @@ func (p *program) why(ctx context.Context, a *app.App, q *app.Queue, name string
 		return nil, err
 	}
 	r := newReasons("holder", name)
-	for _, e := range slices.Concat(s.Held, s.Stale, s.Waiting) {
+	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
 		if e.Holder == name {
 			r.add(e)
 		}
@@ -277,6 +277,9 @@ func (p *program) showEntry(f file, s standing) {
 		fmt.Fprint(f, ", no process recorded")
 	}
 	fmt.Fprintln(f)
+	if s.Gone {
+		fmt.Fprintln(f, "  it is free for whoever asks, for its process is gone")
+	}
 	if reason := s.Metadata["reason"]; reason != "" {
 		fmt.Fprintf(f, "  reason: %s\n", clean(reason))
 	}

@@ -113,15 +113,20 @@ func (h *hunk) unended(before string) {
 	}
 }
 
-// apply makes the new content of an old one; not ok: the base does not match.
-func (d diff) apply(content string) (string, bool) {
+// apply makes the new content of an old one; not ok: the base does not match. Only where the
+// content is exactly what the diff was made from do its line numbers say anything; otherwise
+// the lines of a hunk must be in one place alone.
+func (d diff) apply(content string, exact bool) (string, bool) {
 	lines := slices.Collect(strings.Lines(content))
 	var out []string
 	done, shift := 0, 0
 	for _, h := range d.hunks {
 		want := h.at - 1 + shift
 		if len(h.old) == 0 {
-			want = h.at + shift // it names the line before
+			want++ // it names the line before
+		}
+		if !exact {
+			want = nowhere
 		}
 		at, ok := place(lines, h.old, want, done)
 		if !ok {
@@ -134,16 +139,17 @@ func (d diff) apply(content string) (string, bool) {
 	return strings.Join(append(out, lines[done:]...), ""), true
 }
 
+// nowhere is no line.
+const nowhere = -1
+
 // place finds where lines are: where they should be, or else in the one place after from.
+// No lines are in every place.
 func place(lines, old []string, want, from int) (at int, ok bool) {
 	fits := func(i int) bool {
 		return i >= from && i+len(old) <= len(lines) && slices.Equal(lines[i:i+len(old)], old)
 	}
 	if fits(want) {
 		return want, true
-	}
-	if len(old) == 0 {
-		return 0, false
 	}
 	for i := from; i+len(old) <= len(lines); i++ {
 		if fits(i) {

@@ -12,23 +12,27 @@ func TestApply(t *testing.T) {
 	for name, test := range map[string]struct {
 		patch, content, want string
 		fits                 bool
+		exact                bool
 	}{
-		"as it was":          {patch, base, "one\nTWO\nthree\nfour\nfive\n", true},
-		"further down":       {patch, "zero\n" + base, "zero\none\nTWO\nthree\nfour\nfive\n", true},
-		"in two places":      {patch, "zero\n" + base + base, "", false},
-		"its lines are gone": {patch, "one\n2\nthree\n", "", false},
-		"done already":       {patch, "one\nTWO\nthree\n", "", false},
-		"two hunks":          {"@@ -1 +1,2 @@\n one\n+one and a half\n@@ -5 +6 @@\n-five\n+FIVE\n", base, "one\none and a half\ntwo\nthree\nfour\nFIVE\n", true},
-		"an added line":      {"@@ -2,0 +3 @@\n+between\n", base, "one\ntwo\nbetween\nthree\nfour\nfive\n", true},
-		"without an end":     {"@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n", "x", "y", true},
-		"a new file":         {"--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n", "", "a\nb\n", true},
+		"as it was":          {patch, base, "one\nTWO\nthree\nfour\nfive\n", true, false},
+		"further down":       {patch, "zero\n" + base, "zero\none\nTWO\nthree\nfour\nfive\n", true, false},
+		"in two places":      {patch, "zero\n" + base + base, "", false, false},
+		"its lines are gone": {patch, "one\n2\nthree\n", "", false, false},
+		"done already":       {patch, "one\nTWO\nthree\n", "", false, false},
+		"two hunks":          {"@@ -1 +1,2 @@\n one\n+one and a half\n@@ -5 +6 @@\n-five\n+FIVE\n", base, "one\none and a half\ntwo\nthree\nfour\nFIVE\n", true, false},
+		"an added line":      {"@@ -2,0 +3 @@\n+between\n", base, "one\ntwo\nbetween\nthree\nfour\nfive\n", true, true},
+		"added somewhere":    {"@@ -2,0 +3 @@\n+between\n", base, "", false, false},
+		"one of the same":    {"@@ -3 +3 @@\n-x\n+Y\n", "a\nb\nx\nx\nx\n", "", false, false},
+		"that very one":      {"@@ -3 +3 @@\n-x\n+Y\n", "a\nb\nx\nx\nx\n", "a\nb\nY\nx\nx\n", true, true},
+		"without an end":     {"@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n", "x", "y", true, false},
+		"a new file":         {"--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n", "", "a\nb\n", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := parseDiff(test.patch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, fits := d.apply(test.content); fits != test.fits || fits && got != test.want {
+			if got, fits := d.apply(test.content, test.exact); fits != test.fits || fits && got != test.want {
 				t.Errorf("%v\n%s", fits, got)
 			}
 		})
@@ -54,7 +58,8 @@ func FuzzDiff(f *testing.F) {
 	f.Add("@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n", base)
 	f.Fuzz(func(t *testing.T, patch, content string) {
 		if d, err := parseDiff(patch); err == nil {
-			d.apply(content)
+			d.apply(content, true)
+			d.apply(content, false)
 		}
 	})
 }

@@ -5,8 +5,9 @@
 //	                  └────▶ rescued: its base does not match any more, or the gate refuses it
 //
 // A patch is a unified diff of one file, or the whole of its new content. The base of a diff
-// matches when every hunk finds its lines, where it says or in exactly one other place; that
-// of a whole content when the file holds what it held when the patch was made.
+// matches when every hunk finds its lines in exactly one place; where a hunk says it belongs
+// counts only while the file holds what the author knew. The base of a whole content is what
+// its author has seen, never what happens to be there, and matches when the file holds that.
 //
 // Invariants:
 //
@@ -16,7 +17,8 @@
 //     waiting. So nobody has to run for it; whoever calls next lands what is free.
 //  3. One process lands at a time. One that dies in the middle leaves the patch queued; what
 //     is found to have landed is not landed again.
-//  4. Patches of one file land in the order in which they came.
+//  4. Patches of one file land in the order in which they came. One that fails, or cannot be
+//     read, stops none of another file.
 //
 // The package starts no goroutines.
 package deferred

@@ -31,35 +31,33 @@ func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 	if mine, err := filelock.Try(door); err != nil || !mine {
 		return nil, err
 	}
-	found, err := q.all()
-	if err != nil {
-		return nil, err
-	}
+	found, _, err := q.all()
 	waits := map[string]bool{}
 	for _, s := range found {
+		if ctx.Err() != nil {
+			return ended, errors.Join(err, context.Cause(ctx))
+		}
 		if s.State != Queued {
-			if err := q.expire(s); err != nil {
-				return ended, err
-			}
+			err = errors.Join(err, q.expire(s))
 			continue
 		}
 		if waits[s.Path] {
 			continue
 		}
-		done, err := q.land(ctx, &s)
-		if err != nil {
-			return ended, err
+		done, failed := q.land(ctx, &s) // which stops those of the same file alone
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("deferred patch %s of %s: %w", s.ID, s.Path, failed))
 		}
-		if waits[s.Path] = !done; done {
+		if waits[s.Path] = !done || failed != nil; done && failed == nil {
 			ended = append(ended, s.Patch)
 		}
 	}
-	return ended, nil
+	return ended, err
 }
 
 // empty reports whether nothing waits, at the cost of one look.
 func (q *Queue) empty() (bool, error) {
-	matches, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
+	matches, err := filepath.Glob(filepath.Join(q.dir, "*"+patchEnd))
 	return len(matches) == 0, err
 }
 
@@ -129,7 +127,7 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 // fit is what the patch makes of what is there now.
 func (s *stored) fit(content []byte, base lockkeeper.Version) ([]byte, bool) {
 	if len(s.Text) == 0 {
-		return s.Want, base == s.Base || bytes.Equal(content, s.Want)
+		return s.Want, sameContent(base, s.Base) || base.Exists() && bytes.Equal(content, s.Want)
 	}
 	if base.Exists() && bytes.Equal(content, s.Want) {
 		return s.Want, true
@@ -138,7 +136,7 @@ func (s *stored) fit(content []byte, base lockkeeper.Version) ([]byte, bool) {
 	if err != nil || d.create == base.Exists() {
 		return nil, false
 	}
-	want, ok := d.apply(string(content))
+	want, ok := d.apply(string(content), s.Exact && sameContent(base, s.Base))
 	return []byte(want), ok
 }
 

@@ -17,6 +17,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/refusal"
 )
 
 // State is where a patch stands.
@@ -36,7 +37,7 @@ type Patch struct {
 	By      string             `json:"by"`                // whose it is: a callsign
 	Session string             `json:"session,omitempty"` // who is to be told; empty: nobody
 	At      time.Time          `json:"at"`
-	Base    lockkeeper.Version `json:"base"` // what the file held when it was made
+	Base    lockkeeper.Version `json:"base"` // what it was made from
 	State   State              `json:"state"`
 	Why     string             `json:"why,omitempty"`     // it was rescued
 	Landing uint64             `json:"landing,omitempty"` // with which it landed
@@ -46,8 +47,9 @@ type Patch struct {
 // stored is a patch as it is on disk.
 type stored struct {
 	Patch
-	Text  []byte `json:"text,omitempty"` // the unified diff; empty: the whole content is wanted
-	Want  []byte `json:"want"`           // what it makes of its base
+	Text  []byte `json:"text,omitempty"`  // the unified diff; empty: the whole content is wanted
+	Want  []byte `json:"want"`            // what it makes of its base
+	Exact bool   `json:"exact,omitempty"` // its author knew the base, and so its line numbers are right there
 	Drops bool   `json:"drops,omitempty"`
 }
 
@@ -65,10 +67,15 @@ func Open(a *app.App) *Queue { return &Queue{app: a, dir: a.DeferredDir(), now: 
 const MaxSize = 8 << 20
 
 // Put queues a change of a file, which is spelled in any way: a unified diff, or its whole
-// new content.
+// new content. The patch's base is what its author knows the file to hold; zero: nothing.
+// A whole content needs it where a file is: nobody replaces what they have not seen. What
+// the gate would let nobody write is refused at once.
 func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patch, error) {
 	path, err := q.app.File(p.Path)
 	if err != nil {
+		return p, err
+	}
+	if err := q.app.Permits(path); err != nil {
 		return p, err
 	}
 	if len(text) > MaxSize {
@@ -78,24 +85,33 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 	if err != nil {
 		return p, err
 	}
-	p.ID, p.Path, p.At, p.Base, p.State = newID(q.now()), path, q.now(), base, Queued
+	known := p.Base
+	p.ID, p.Path, p.At, p.State = newID(q.now()), path, q.now(), Queued
 	s := stored{Patch: p, Want: text}
-	if !whole {
+	switch {
+	case !whole:
 		d, err := parseDiff(string(text))
 		if err != nil {
 			return p, err
 		}
-		want, ok := d.apply(string(content))
+		s.Base, s.Exact = base, known.Exists() && sameContent(known, base)
+		want, ok := d.apply(string(content), s.Exact)
 		if !ok || d.create == base.Exists() {
-			return p, bad("it does not fit " + path + " as that is now")
+			return p, bad("it does not fit " + path + " as that is now, in one place and no other: read the file again, and give the hunk more lines around")
 		}
 		s.Text, s.Want, s.Drops = text, []byte(want), d.remove
+	case base.Exists() && !known.Exists():
+		return p, &lockkeeper.InputError{Field: "base", Reason: "it is not known which content of " + path + " this is to replace: this session has not read it, or somebody changed it since",
+			Next: "read the file and do it again, give its SHA-256 as base, or send a unified diff"}
 	}
 	if err := os.MkdirAll(q.dir, 0o755); err != nil {
 		return p, err
 	}
-	return p, q.save(ctx, s)
+	return s.Patch, q.save(ctx, s)
 }
+
+// sameContent reports whether two versions hold the same; permissions may differ.
+func sameContent(v, w lockkeeper.Version) bool { return v.Kind == w.Kind && v.Sum == w.Sum }
 
 // read is what is at a path now; nothing is not an error.
 func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err error) {
@@ -115,53 +131,89 @@ func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err err
 	return content, lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: sha256.Sum256(content)}, nil
 }
 
-func (q *Queue) file(id string) string { return filepath.Join(q.dir, id+".json") }
+// How the names of patches end, and of those that could not be read.
+const (
+	patchEnd   = ".json"
+	damagedEnd = ".unreadable"
+)
+
+func (q *Queue) file(id string) string { return filepath.Join(q.dir, id+patchEnd) }
 
 func (q *Queue) save(ctx context.Context, s stored) error {
 	return durable.WriteJSON(ctx, q.file(s.ID), s, 0o600)
 }
 
-// all reads what is there, oldest first.
-func (q *Queue) all() (list []stored, err error) {
+// all reads what is there, oldest first. What cannot be read is passed over: it stops nobody
+// else's. A patch that another user keeps for themselves lands when they call; anything else
+// is damaged.
+func (q *Queue) all() (list []stored, damaged []string, err error) {
 	entries, err := os.ReadDir(q.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, e := range entries {
-		id, ours := strings.CutSuffix(e.Name(), ".json")
+		id, ours := strings.CutSuffix(e.Name(), patchEnd)
 		if !ours {
+			continue
+		}
+		if !e.Type().IsRegular() {
+			damaged = append(damaged, id)
 			continue
 		}
 		s, reading := durable.ReadJSON[stored](q.file(id))
 		switch {
 		case errors.Is(reading, fs.ErrNotExist): // it was told meanwhile
-		case reading != nil:
-			err = errors.Join(err, reading)
+		case errors.Is(reading, fs.ErrPermission):
+		case reading != nil || s.ID != id || s.Path == "":
+			damaged = append(damaged, id)
 		default:
 			list = append(list, s)
 		}
 	}
 	slices.SortFunc(list, func(a, b stored) int { return cmp.Compare(a.ID, b.ID) })
-	return list, err
+	return list, damaged, err
 }
 
 // List is the patches of everybody, oldest first, also those that ended and whose owners
 // were not told yet.
 func (q *Queue) List() (list []Patch, err error) {
-	found, err := q.all()
+	found, _, err := q.all()
 	for _, s := range found {
 		list = append(list, s.Patch)
 	}
 	return list, err
 }
 
-// News lists what became of the patches of a session, each once.
-func (q *Queue) News(session string) (list []Patch, err error) {
-	found, err := q.all()
+// News says what became of the patches of a session, each once, and of those that cannot be
+// read, whose owner nobody knows.
+func (q *Queue) News(session string) (list []string, err error) {
+	found, _, err := q.all()
 	for _, s := range found {
-		if s.Session == session && s.State != Queued {
-			list = append(list, s.Patch)
-			err = errors.Join(err, os.Remove(q.file(s.ID)))
+		if s.Session != session || s.State == Queued {
+			continue
+		}
+		text := refusal.Landed(s.Path)
+		if s.State == Rescued {
+			text = refusal.NotLanded(s.Path, s.Why, s.Rescue)
+		}
+		list = append(list, text)
+		err = errors.Join(err, os.Remove(q.file(s.ID)))
+	}
+	aside, setting := q.SetAside()
+	return append(list, aside...), errors.Join(err, setting)
+}
+
+// SetAside moves away what cannot be read, and says so of each once, to whoever asks first.
+func (q *Queue) SetAside() (list []string, err error) {
+	_, damaged, err := q.all()
+	for _, id := range damaged {
+		aside := filepath.Join(q.dir, id+damagedEnd)
+		switch moving := os.Rename(q.file(id), aside); {
+		case errors.Is(moving, fs.ErrNotExist): // somebody else was told
+		case moving != nil:
+			err = errors.Join(err, moving)
+		default:
+			list = append(list, refusal.Unreadable(aside))
 		}
 	}
 	return list, err

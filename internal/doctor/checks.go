@@ -14,6 +14,7 @@ import (
 	"lockkeeper/gate"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/config"
+	"lockkeeper/internal/process"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/workspace"
 )
@@ -23,9 +24,6 @@ const busyAfter = 5 * time.Second
 
 // drift is how far two clocks may be apart.
 const drift = 2 * time.Second
-
-// withoutNext is a message without the next step at its end.
-func withoutNext(fact, next string) string { return strings.TrimSuffix(fact, "; next: "+next) }
 
 // store takes a lock and gives it back, and looks at the clocks.
 func (x *examination) store(ctx context.Context) {
@@ -108,7 +106,10 @@ func (x *examination) sessions(ctx context.Context) {
 	}
 	live, err := book.Live(ctx)
 	if err == nil {
-		x.report.Silent, err = x.silent(live)
+		var running []process.Running
+		running, err = x.running()
+		x.report.Silent = silent(running, live)
+		x.apart(ctx, running)
 	}
 	switch {
 	case err != nil:
@@ -142,16 +143,14 @@ func (x *examination) versions(ctx context.Context) {
 	}
 	x.note(name, true, own+"; "+strings.TrimSpace(string(git)), "")
 	for _, st := range x.hosts {
-		hook := st.Before()
-		if hook == nil {
-			continue
+		programs, err := x.site.Programs(ctx, st)
+		if err != nil {
+			x.trouble(name, err)
 		}
-		program, _, _ := strings.Cut(hook.Command, " hook ")
-		asked := *hook
-		asked.Command = program + " --version"
-		said, err := x.site.Run(ctx, asked, nil)
-		if other := strings.TrimSpace(said.Out); err == nil && said.Code == 0 && other != own {
-			x.note(name, false, st.Host.Name+" starts another one: "+other, "install one version, in PATH")
+		for _, other := range programs {
+			if program, version, _ := strings.Cut(other, " "); !strings.HasPrefix(program, "lockkeeper") || version != app.Version() {
+				x.note(name, false, "hooks of "+st.Host.Name+" do not start this version: "+other, "install one version of lockkeeper and lockkeeper-hook, in PATH")
+			}
 		}
 	}
 }

@@ -2,11 +2,10 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"strings"
 	"time"
 
-	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/view"
@@ -105,20 +104,6 @@ func (x *examination) fail(name string, err error) {
 
 // trouble adds something that could not be found out.
 func (x *examination) trouble(name string, err error) {
-	next, fact := "", err.Error()
-	var store *lockkeeper.StoreError
-	var input *lockkeeper.InputError
-	var refused *lockkeeper.RefusedError
-	switch {
-	case errors.As(err, &store):
-		next = store.Next
-	case errors.As(err, &input):
-		next = input.Next
-	case errors.As(err, &refused):
-		next = refused.Next
-	}
-	if next != "" {
-		fact = withoutNext(fact, next)
-	}
-	x.note(name, false, fact, next)
+	next, _ := app.Facts(err)["next"].(string)
+	x.note(name, false, strings.TrimSuffix(err.Error(), "; next: "+next), next)
 }

@@ -13,11 +13,15 @@ import (
 	"lockkeeper/internal/view"
 )
 
-// TestMain makes this test's own program what a sandbox starts.
+// TestMain makes this test's own program what a sandbox starts, and what hooks do.
 func TestMain(m *testing.M) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}
+	if handled, code := program(os.Args); handled {
+		os.Exit(code)
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // the hooks are many processes, of which each would wait a second
 	os.Exit(m.Run())
 }
 

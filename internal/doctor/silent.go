@@ -25,33 +25,39 @@ func (w Window) where() string {
 	return fmt.Sprintf("process %d", w.PID)
 }
 
-// silent lists agents that work here, should run our hooks, and of which nothing was heard:
-// most often they were started before the hooks were there.
-func (x *examination) silent(live []session.Session) ([]Window, error) {
+// running lists the agents that work here and should run our hooks.
+func (x *examination) running() ([]process.Running, error) {
 	var names []string
 	for _, st := range x.hosts {
 		if st.Before() != nil {
 			names = append(names, st.Host.Program)
 		}
 	}
-	list := []Window{}
 	if names == nil {
-		return list, nil
+		return nil, nil
 	}
-	running, err := process.Named(names...)
+	all, err := process.Named(names...)
+	return slices.DeleteFunc(all, func(r process.Running) bool {
+		return r.Dir != x.site.Root && !strings.HasPrefix(r.Dir, x.site.Root+string(filepath.Separator))
+	}), err
+}
+
+// silent lists those of which nothing was heard: most often they were started before the
+// hooks were there.
+func silent(running []process.Running, live []session.Session) []Window {
+	list := []Window{}
 	for _, r := range running {
-		if r.Dir != x.site.Root && !strings.HasPrefix(r.Dir, x.site.Root+string(filepath.Separator)) {
-			continue
-		}
 		heard := slices.ContainsFunc(live, func(s session.Session) bool {
 			return s.Process != nil && s.Process.PID == r.PID && s.Process.Start == r.Start && s.Process.Boot == r.Boot
 		})
 		if !heard {
-			list = append(list, Window{Program: r.Program, PID: r.PID, TTY: r.TTY})
+			list = append(list, windowOf(r))
 		}
 	}
-	return list, err
+	return list
 }
+
+func windowOf(r process.Running) Window { return Window{Program: r.Program, PID: r.PID, TTY: r.TTY} }
 
 // notReported says which agents are to be started anew.
 func notReported(list []Window) string {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -30,7 +31,7 @@ func (x *examination) try(ctx context.Context) {
 		if w.Level != view.Enforced || w.Broken {
 			continue
 		}
-		var wrong string
+		var wrong, next string
 		var err error
 		switch w.Writer {
 		case "everybody":
@@ -39,6 +40,7 @@ func (x *examination) try(ctx context.Context) {
 			wrong, err = x.trySandbox(ctx, name)
 		default:
 			wrong, err = x.tryHook(ctx, w.Writer, name)
+			next = "install lockkeeper and lockkeeper-hook anew, then lockkeeper init " + w.Writer
 		}
 		if err = errors.Join(err, x.gone(name)); err != nil {
 			wrong = "the trial failed: " + err.Error()
@@ -47,7 +49,7 @@ func (x *examination) try(ctx context.Context) {
 			w.Fact += "; a forbidden write was tried, and refused"
 			continue
 		}
-		w.Level, w.Broken, w.Fact = view.Advisory, true, wrong
+		w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, wrong, cmp.Or(next, w.Next)
 	}
 }
 

@@ -157,11 +157,11 @@ func (p *Plan) follow(was *keptFile, k keptFile, e Edit) error {
 		return nil
 	}
 	i := slices.IndexFunc(p.Host.files, func(f file) bool { return f.path == e.Path })
-	bare, err := amend(string(e.Before), p.Host.files[i].parts, func(part part, text string) (string, error) { return part.outOf(text, p.order) })
+	bare, err := e.amended(p.Host.files[i], p.order, part.outOf)
 	if err != nil {
-		return refused(e, err)
+		return err
 	}
-	k.Before = []byte(bare)
+	k.Before = bare
 	*was = k
 	return nil
 }

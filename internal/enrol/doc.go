@@ -4,7 +4,7 @@
 //
 //	Plan ──▶ edits, to be shown ──Apply──▶ files, and a record of what they held
 //	Undo ──▶ edits, to be shown ──Apply──▶ files as they were
-//	Look ──▶ what a host finds: our hooks, where, and what is missing
+//	Look ──▶ what a host finds: our hooks, where, and what keeps them from doing their part
 //
 // Invariants:
 //
@@ -18,6 +18,9 @@
 //  4. A hook that runs before a call refuses the call also when our program is missing or
 //     dies: its command says so itself, since hosts would let the call through.
 //  5. Planning what is there already comes to no edits.
+//  6. A hook that was found covers its event only when it is what enrolling writes, or is in
+//     the small table of what does the same (covers.go). Of anything else it is said in what
+//     it differs: what a host makes of it is never guessed.
 //
 // The package starts no goroutines.
 package enrol

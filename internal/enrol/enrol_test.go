@@ -158,7 +158,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			apply(t, p, nil)
-			if st := s.Look(h); st.Fault != nil || len(st.Missing) > 0 || !st.Enrolled || st.Before() == nil || st.Before().FailsOpen() {
+			if st := s.Look(h); st.Fault != nil || !st.Enrolled || st.Before() == nil || st.Before().Differs != "" || st.Lacking() != nil {
 				t.Errorf("it stands so: %+v", st)
 			}
 			if again := plan(t, s, h); len(again.Edits) > 0 {
@@ -218,7 +218,7 @@ func TestEnrolAgain(t *testing.T) {
 	apply(t, plan(t, s, h), nil)
 	settings := filepath.Join(s.Root, ".claude/settings.json")
 	write(t, settings, "{ \"model\": \"haiku\" }")
-	if st := s.Look(h); !st.Enrolled || st.Before() != nil || len(st.Missing) != 7 {
+	if st := s.Look(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 6 {
 		t.Errorf("%+v", st)
 	}
 	p := plan(t, s, h)

@@ -14,11 +14,13 @@ type Host struct {
 
 	Trust string // what a person does before it runs the hooks of a project; empty: nothing
 
-	files []file   // of the codebase, that enrolling changes
-	reads []string // further files in which it finds hooks; ~ is the user's home
-	off   []switchOff
-	turns []event
-	limit int // of time, in the host's own unit
+	files   []file   // of the codebase, that enrolling changes
+	reads   []string // further files in which it finds hooks; ~ is the user's home, * any name
+	off     []switchOff
+	env     string // the setting that adds to the environment of hooks; empty: there is none
+	plugins bool   // it can have our hooks from a plugin
+	turns   []event
+	limit   int // of time, in the host's own unit
 }
 
 // file is one that enrolling changes.
@@ -34,11 +36,11 @@ type event struct {
 	before        bool // a call of a tool; a failure refuses it
 }
 
-// switchOff is a setting by which a host runs no hooks at all.
+// switchOff is a setting by which a host runs no hooks, or not ours.
 type switchOff struct {
 	file  string
 	place []string
-	value bool // that switches them off
+	on    any // with which they run; with any other they are taken not to
 }
 
 // Hosts are the agents that can be enrolled.
@@ -59,14 +61,14 @@ func HostOf(name string) (Host, error) {
 const claudeWrites = "Edit|Write|MultiEdit|NotebookEdit|Bash"
 
 func claude() Host {
-	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30,
-		reads: []string{".claude/settings.local.json", "~/.claude/settings.json"},
+	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true,
+		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
 		turns: []event{{"PreToolUse", claudeWrites, true}, {"PostToolUse", "Read|" + claudeWrites, false}, {"PostToolUseFailure", "Bash", false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
-	for _, name := range append([]string{".claude/settings.json"}, h.reads...) {
-		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, true})
-	}
 	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
+	for _, name := range h.settings() {
+		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, false}, switchOff{name, []string{"allowManagedHooksOnly"}, false})
+	}
 	return h
 }
 
@@ -74,10 +76,9 @@ func codex() Host {
 	h := Host{Name: "codex", Hook: "codex", Program: "codex", limit: 30, reads: []string{"~/.codex/hooks.json"},
 		Trust: "start codex here, trust the directory, and trust the hooks with /hooks",
 		turns: []event{{"PreToolUse", "", true}, {"PostToolUse", "", false}, {"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}}}
-	for _, name := range []string{".codex/config.toml", "~/.codex/config.toml"} {
-		for _, key := range []string{"hooks", "codex_hooks"} {
-			h.off = append(h.off, switchOff{name, []string{"features", key}, false})
-		}
+	for _, name := range []string{".codex/config.toml", "~/.codex/config.toml", "/etc/codex/*.toml"} {
+		h.off = append(h.off, switchOff{name, []string{"features", "hooks"}, true}, switchOff{name, []string{"features", "codex_hooks"}, true},
+			switchOff{name, []string{"allow_managed_hooks_only"}, false})
 	}
 	h.files = []file{{".codex/hooks.json", "hooks", []part{hooks{}}}, {".codex/config.toml", "MCP entry", []part{tomlServer{}}}, {"AGENTS.md", "instruction", []part{section{}}}}
 	return h
@@ -86,16 +87,20 @@ func codex() Host {
 const geminiWrites = "write_file|replace|edit|run_shell_command"
 
 func gemini() Host {
-	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json"},
+	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json", "/etc/gemini-cli/*.json"},
 		Trust: "start gemini here, and trust the folder",
 		turns: []event{{"BeforeTool", geminiWrites, true}, {"AfterTool", "read_file|" + geminiWrites, false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
-	for _, name := range append([]string{".gemini/settings.json"}, h.reads...) {
-		h.off = append(h.off, switchOff{name, []string{"hooksConfig", "enabled"}, false}, switchOff{name, []string{"tools", "enableHooks"}, false})
-	}
 	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
+	for _, name := range h.settings() {
+		h.off = append(h.off, switchOff{name, []string{"hooksConfig", "enabled"}, true}, switchOff{name, []string{"tools", "enableHooks"}, true}, switchOff{name, []string{"hooks", "enabled"}, true},
+			switchOff{name, []string{"hooksConfig", "disabled"}, []any{}}, switchOff{name, []string{"hooks", "disabled"}, []any{}})
+	}
 	return h
 }
+
+// settings are the files in which a host finds hooks.
+func (h Host) settings() []string { return append([]string{h.files[0].path}, h.reads...) }
 
 // command is what a host runs at an event. Hosts run it with a shell. Before a write, when
 // somebody waits, the small program is taken where it is installed: it starts in half the

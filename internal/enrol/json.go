@@ -3,6 +3,7 @@ package enrol
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,7 +38,7 @@ type scanner struct {
 	at   int
 }
 
-// parseJSON reads a whole text. An empty one is an empty object to the hosts.
+// parseJSON reads a whole text, which is one value.
 func parseJSON(text string) (n *node, err error) {
 	s := &scanner{text: text}
 	defer func() {
@@ -185,15 +186,24 @@ func clip(s string) string {
 	return s
 }
 
-// get is the member of an object that counts: the last one of its name.
+// index is the number of the member of an object that counts: the last one of its name;
+// -1: there is none.
+func (n *node) index(key string) int {
+	for i, m := range slices.Backward(n.members) {
+		if m.key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// get is the value of that member.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
 	}
-	for i := len(n.members) - 1; i >= 0; i-- {
-		if n.members[i].key == key {
-			return n.members[i].value
-		}
+	if i := n.index(key); i >= 0 {
+		return n.members[i].value
 	}
 	return nil
 }

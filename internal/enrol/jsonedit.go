@@ -9,11 +9,7 @@ import (
 // put adds a value to the end of an object, under a name, or of an array. It is laid out
 // as what is there.
 func put(text string, root, at *node, key string, value any) (string, error) {
-	newline := "\n"
-	if strings.Contains(text, "\r\n") {
-		newline = "\r\n"
-	}
-	unit := "  "
+	newline, unit := newlineOf(text), "  "
 	if list := root.spans(); len(list) > 0 {
 		if first, alone := indentOf(text, list[0][0]); alone && first != "" {
 			unit = first
@@ -52,6 +48,14 @@ func put(text string, root, at *node, key string, value any) (string, error) {
 	return text[:behind] + comma + kept + newline + indent + item + tail + text[closing:], nil
 }
 
+// newlineOf is how the lines of a text end.
+func newlineOf(text string) string {
+	if strings.Contains(text, "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
+}
+
 // indentOf is the white space at the beginning of the line of an offset, and whether nothing
 // else stands before the offset.
 func indentOf(text string, at int) (indent string, alone bool) {
@@ -61,24 +65,25 @@ func indentOf(text string, at int) (indent string, alone bool) {
 	return indent, begin > 0 && len(indent) == len(line)
 }
 
-func named(key, value string, space string) string {
+// named is a value under a name; without one, in an array, the value alone.
+func named(key, value string) string {
 	if key == "" {
 		return value
 	}
 	name, _ := json.Marshal(key) // a string always can be
-	return string(name) + ":" + space + value
+	return string(name) + ": " + value
 }
 
 // compact is a value on one line.
 func compact(key string, value any) (string, error) {
 	text, err := encode(value, "", "")
-	return named(key, text, " "), err
+	return named(key, text), err
 }
 
 // spread is a value over several lines.
 func spread(key string, value any, indent, unit, newline string) (string, error) {
 	text, err := encode(value, indent, unit)
-	return named(key, strings.ReplaceAll(text, "\n", newline), " "), err
+	return named(key, strings.ReplaceAll(text, "\n", newline)), err
 }
 
 func encode(value any, prefix, indent string) (string, error) {

@@ -2,7 +2,6 @@ package enrol
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,8 +46,9 @@ type Standing struct {
 	Program  string // where the host's own program is; empty: not in PATH
 	Enrolled bool   // by init, here
 	Hooks    []Hook // of ours, that it finds
-	Missing  []string
-	Off      string // which setting switches all hooks off; empty: none does
+	Off      string // which setting keeps our hooks from running; empty: none does
+	Stray    string // which setting gives hooks another environment; empty: none does
+	Unknown  string // why a plugin of ours that is switched on cannot be said to have hooks
 	Fault    error  // its settings are not understood
 }
 
@@ -58,7 +58,13 @@ func (s Site) Look(h Host) Standing {
 	kept, err := s.recordOf(h)
 	st.Enrolled = kept != nil
 	st.Fault = errors.Join(st.Fault, err)
-	for _, name := range append([]string{h.files[0].path}, h.reads...) {
+	var files []string
+	for _, name := range h.settings() {
+		found, err := s.named(name)
+		st.Fault = errors.Join(st.Fault, err)
+		files = append(files, found...)
+	}
+	for _, name := range files {
 		text, err := s.readSettings(name)
 		var found []Hook
 		if err == nil {
@@ -72,17 +78,13 @@ func (s Site) Look(h Host) Standing {
 		}
 		st.Hooks = append(st.Hooks, found...)
 	}
-	for _, ev := range h.turns {
-		if st.hook(ev.name) == nil {
-			st.Missing = append(st.Missing, ev.name)
-		}
+	found, unknown, err := s.pluginHooks(h)
+	st.Hooks, st.Unknown, st.Fault = append(st.Hooks, found...), unknown, errors.Join(st.Fault, err)
+	if st.Off, err = s.offBy(h); err != nil {
+		st.Fault = errors.Join(st.Fault, err)
 	}
-	for _, o := range h.off {
-		if off, err := s.isOff(o); err != nil {
-			st.Fault = errors.Join(st.Fault, err)
-		} else if off {
-			st.Off = strings.Join(o.place, ".") + " in " + o.file
-		}
+	if st.Stray, err = s.strayBy(h, files); err != nil {
+		st.Fault = errors.Join(st.Fault, err)
 	}
 	return st
 }
@@ -90,56 +92,28 @@ func (s Site) Look(h Host) Standing {
 // Before is the hook that runs before a call of a tool; nil: there is none.
 func (st Standing) Before() *Hook { return st.hook(st.Host.turns[0].name) }
 
-func (st Standing) hook(name string) *Hook {
+// hook is that for an event: the first that covers it, else the first; nil: there is none.
+func (st Standing) hook(name string) (first *Hook) {
 	for i := range st.Hooks {
-		if st.Hooks[i].Event == name {
-			return &st.Hooks[i]
+		k := &st.Hooks[i]
+		if k.Event == name && (first == nil || first.Differs != "" && k.Differs == "") {
+			first = k
 		}
 	}
-	return nil
+	return first
 }
 
-// FailsOpen reports whether a call is let through when our program is missing or dies.
-func (k Hook) FailsOpen() bool { return !strings.HasSuffix(strings.TrimSpace(k.Command), "|| exit 2") }
-
-// readSettings reads a file in which a host looks; it is empty when there is none.
-func (s Site) readSettings(name string) (string, error) {
-	file := filepath.Join(s.Root, filepath.FromSlash(name))
-	if below, isHome := strings.CutPrefix(name, "~/"); isHome {
-		home, _ := s.Env("HOME")
-		if !filepath.IsAbs(home) {
-			return "", nil
-		}
-		file = filepath.Join(home, filepath.FromSlash(below))
-	}
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return string(text), err
-}
-
-func (s Site) isOff(o switchOff) (bool, error) {
-	text, err := s.readSettings(o.file)
-	if err != nil {
-		return false, err
-	}
-	var value any
-	if strings.HasSuffix(o.file, ".toml") {
-		all, err := parseTOML(text)
-		if err != nil {
-			return false, refused(Edit{Path: o.file, Before: []byte(text)}, err)
-		}
-		value = all
-		for _, key := range o.place {
-			table, _ := value.(map[string]any)
-			value = table[key]
-		}
-	} else if root, err := parseObject(text, ""); err == nil { // else the hooks in it are not understood either
-		if at := root.find(o.place...); at != nil {
-			value = at.value
+// Lacking says which of the hooks that run at other times than before a call do not do
+// their part, as far as files tell.
+func (st Standing) Lacking() (list []string) {
+	for _, ev := range st.Host.turns {
+		switch k := st.hook(ev.name); {
+		case ev.before:
+		case k == nil:
+			list = append(list, ev.name+" is missing")
+		case k.Differs != "":
+			list = append(list, ev.name+" in "+k.File+" differs from what init writes: "+k.Differs)
 		}
 	}
-	set, isSet := value.(bool)
-	return isSet && set == o.value, nil
+	return list
 }

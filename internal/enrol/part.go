@@ -18,8 +18,7 @@ type part interface {
 // order is for whom a part is made.
 type order struct {
 	host    Host
-	program string // how it is called in a shell
-	binary  string // the same for who starts programs without one
+	program Program
 }
 
 // hookGroup is how all hosts spell a hook.
@@ -35,7 +34,7 @@ type hookEntry struct {
 }
 
 func (o order) group(ev event) hookGroup {
-	return hookGroup{ev.matcher, []hookEntry{{"command", o.host.command(o.program, ev), o.host.limit}}}
+	return hookGroup{ev.matcher, []hookEntry{{"command", o.host.command(o.program.Shell, ev), o.host.limit}}}
 }
 
 // hooks are those of a host, in a JSON file.
@@ -74,10 +73,11 @@ func (p hooks) into(text string, o order) (string, error) {
 			return "", err
 		}
 	}
-	return out, p.sameElse(text, out, o)
+	return out, sameElse(text, out, p, o)
 }
 
 // parseObject reads a file that is one object, in which a member, if it is there, is one.
+// An empty file is an empty object to the hosts.
 func parseObject(text, key string) (*node, error) {
 	if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 		return &node{kind: '{'}, nil
@@ -102,22 +102,26 @@ func (p hooks) isRight(text string, o order) (bool, error) {
 		return false, err
 	}
 	for i, ev := range o.host.turns {
-		if f := found[i]; f.Event != ev.name || f.Matcher != ev.matcher || f.Command != o.host.command(o.program, ev) || f.limit != float64(o.host.limit) || f.shared {
+		text, err := encode(o.group(ev), "", "")
+		if err != nil {
+			return false, err
+		}
+		want, err := parseJSON(text)
+		if err != nil {
+			return false, err
+		}
+		if found[i].Event != ev.name || !reflect.DeepEqual(found[i].group.plain(), want.plain()) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// sameElse holds that nothing but ours is different between two texts.
-func (p hooks) sameElse(was, is string, o order) error {
-	return sameElse(was, is, func(text string) (string, error) { return p.outOf(text, o) })
-}
-
-func sameElse(was, is string, strip func(string) (string, error)) error {
+// sameElse holds that nothing but a part of ours is different between two texts.
+func sameElse(was, is string, p part, o order) error {
 	var bare [2]any
 	for i, text := range []string{was, is} {
-		text, err := strip(text)
+		text, err := p.outOf(text, o)
 		if err != nil {
 			return err
 		}
@@ -190,11 +194,7 @@ func oursIn(root *node, h Host) (at *node, child int) {
 				case len(all.members) > 1:
 					return all, i
 				}
-				for r, top := range root.members {
-					if top.value == all {
-						return root, r
-					}
-				}
+				return root, root.index("hooks")
 			}
 		}
 	}
@@ -215,8 +215,12 @@ type Hook struct {
 	Command string `json:"command"`
 	File    string `json:"file"` // as people know it
 
-	limit  any
-	shared bool // with another hook in one group
+	// Differs says in what it is not what enrolling writes, so that it may not do its part;
+	// empty: it does at least the same.
+	Differs string `json:"differs,omitempty"`
+
+	host  Host
+	group *node // in which it stands
 }
 
 // hooksIn lists our hooks in a file, in the order of the host's events.
@@ -227,14 +231,9 @@ func hooksIn(text string, h Host) (list []Hook, err error) {
 	}
 	for _, ev := range h.turns {
 		for _, group := range root.find("hooks", ev.name).children() {
-			entries := group.get("hooks").children()
-			for _, entry := range entries {
+			for _, entry := range group.get("hooks").children() {
 				if command := entry.get("command").text(); h.isOurs(command) {
-					f := Hook{Event: ev.name, Matcher: group.get("matcher").text(), Command: command, shared: len(entries) > 1}
-					if t := entry.get("timeout"); t != nil {
-						f.limit = t.value
-					}
-					list = append(list, f)
+					list = append(list, Hook{Event: ev.name, Matcher: group.get("matcher").text(), Command: command, Differs: h.differs(ev, group, entry), host: h, group: group})
 				}
 			}
 		}

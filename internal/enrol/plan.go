@@ -20,6 +20,8 @@ type Site struct {
 	Root    string                      // of the codebase
 	Records string                      // the directory for what files held before
 	Env     func(string) (string, bool) // as os.LookupEnv
+
+	machine string // the directory that is / to files of the machine; empty: / itself
 }
 
 // Edit is what becomes of one file.
@@ -57,11 +59,10 @@ func (s Site) Plan(h Host, program Program) (*Plan, error) {
 			return nil, err
 		}
 		e.What = f.what
-		after, err := amend(string(e.Before), f.parts, func(part part, text string) (string, error) { return part.into(text, p.order) })
-		if err != nil {
-			return nil, refused(e, err)
+		if e.After, err = e.amended(f, p.order, part.into); err != nil {
+			return nil, err
 		}
-		if e.After = []byte(after); !bytes.Equal(e.Before, e.After) {
+		if !bytes.Equal(e.Before, e.After) {
 			p.Edits = append(p.Edits, e)
 		}
 	}
@@ -76,16 +77,19 @@ func (p Plan) In(s Site) *Plan {
 
 func (s Site) planOf(h Host, program Program) (*Plan, error) {
 	kept, err := s.recordOf(h)
-	return &Plan{Host: h, site: s, order: order{host: h, program: program.Shell, binary: program.Path}, kept: kept}, err
+	return &Plan{Host: h, site: s, order: order{host: h, program: program}, kept: kept}, err
 }
 
-func amend(text string, parts []part, one func(part, string) (string, error)) (_ string, err error) {
-	for _, part := range parts {
-		if text, err = one(part, text); err != nil {
-			return "", err
+// amended is what a file holds, with each of its parts put in, or taken out.
+func (e Edit) amended(f file, o order, one func(part, string, order) (string, error)) ([]byte, error) {
+	text := string(e.Before)
+	for _, p := range f.parts {
+		var err error
+		if text, err = one(p, text, o); err != nil {
+			return nil, refused(e, err)
 		}
 	}
-	return text, nil
+	return []byte(text), nil
 }
 
 // Undo plans to take a host out again.
@@ -118,17 +122,15 @@ func (s Site) Undo(h Host) (*Plan, error) {
 }
 
 // takeOut takes what is ours out of a file that is not as we left it.
-func (p *Plan) takeOut(e *Edit, f file, was *keptFile) error {
-	text, err := amend(string(e.Before), f.parts, func(part part, text string) (string, error) { return part.outOf(text, p.order) })
-	if err != nil {
-		return refused(*e, err)
+func (p *Plan) takeOut(e *Edit, f file, was *keptFile) (err error) {
+	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
+		return err
 	}
-	e.After = []byte(text)
 	e.Note = "it was edited since: only what is ours is taken out"
 	if was == nil {
 		e.Note = "what it held before is not known: only what is ours is taken out"
 	}
-	if bare := strings.TrimSpace(text); was != nil && !was.Existed && (bare == "" || bare == "{}") {
+	if bare := strings.TrimSpace(string(e.After)); was != nil && !was.Existed && (bare == "" || bare == "{}") {
 		e.Goes = true
 	}
 	return nil

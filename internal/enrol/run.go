@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,11 +44,16 @@ func (s Site) Run(ctx context.Context, k Hook, call []byte) (Said, error) {
 	return Said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, nil
 }
 
-// environ is that of this process, with what decides which program is found and whose
-// state it uses as the site has it.
+// deciding are the variables that decide which program a hook starts and whose locks it uses.
+func deciding() []string { return []string{"PATH", "HOME", "XDG_STATE_HOME", "LOCKKEEPER_STORE"} }
+
+// environ is that of this process, with what decides as the site has it.
 func (s Site) environ() []string {
-	env := os.Environ()
-	for _, name := range []string{"PATH", "HOME", "XDG_STATE_HOME", "LOCKKEEPER_STORE"} {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(deciding(), name)
+	})
+	for _, name := range deciding() {
 		if value, known := s.Env(name); known {
 			env = append(env, name+"="+value)
 		}
@@ -55,9 +61,9 @@ func (s Site) environ() []string {
 	return env
 }
 
-// Responds tries a hook with a call that it has to refuse because nobody can understand it.
-// It touches neither locks nor files. The text says what is wrong; it is empty when nothing
-// is.
+// Responds tries a hook that runs before a call, with a call that it has to refuse because
+// nobody can understand it. It touches neither locks nor files. The text says what is wrong;
+// it is empty when nothing is.
 func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	said, err := s.Run(ctx, k, []byte("{}"))
 	switch {
@@ -69,6 +75,57 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 		return "its program does not run, so that every write is refused: " + firstLine(said.Err), nil
 	}
 	return fmt.Sprintf("its program does not check, so that every write is let through: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
+}
+
+// Dead tries the hooks that run at other times in the same way: they may start another
+// program. It says which of them do nothing, and why.
+func (s Site) Dead(ctx context.Context, st Standing) (list []string, err error) {
+	events := map[string][]string{}
+	var commands []Hook
+	for _, ev := range st.Host.turns {
+		if k := st.hook(ev.name); k != nil && !ev.before {
+			if events[k.Command] == nil {
+				commands = append(commands, *k)
+			}
+			events[k.Command] = append(events[k.Command], ev.name)
+		}
+	}
+	for _, k := range commands {
+		said, err := s.Run(ctx, k, []byte("{}"))
+		if err != nil {
+			return nil, err
+		}
+		if !said.Refuses() {
+			list = append(list, fmt.Sprintf("what %s run does not work: it ended with %d: %s", strings.Join(events[k.Command], ", "), said.Code, firstLine(said.Err)))
+		}
+	}
+	return list, nil
+}
+
+// Programs asks the programs that the hooks of a host start, found as the hooks find them,
+// for their names and versions. Only commands that are known are asked: of others nobody
+// knows what they would do.
+func (s Site) Programs(ctx context.Context, st Standing) (list []string, err error) {
+	var asked []string
+	for _, k := range st.Hooks {
+		if k.Differs != "" || slices.Contains(asked, k.Command) {
+			continue
+		}
+		asked = append(asked, k.Command)
+		k.Command = k.asksVersion()
+		said, err := s.Run(ctx, k, nil)
+		if err != nil {
+			return nil, err
+		}
+		answer := firstLine(said.Out)
+		if said.Code != 0 {
+			answer = fmt.Sprintf("one that does not tell its version (it ended with %d: %s)", said.Code, firstLine(said.Err))
+		}
+		if !slices.Contains(list, answer) {
+			list = append(list, answer)
+		}
+	}
+	return list, nil
 }
 
 func firstLine(text string) string {

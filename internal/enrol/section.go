@@ -23,11 +23,8 @@ change with ` + "`lockkeeper defer PATH < patch`" + `. You are told when the fil
 ` + sectionEnd + "\n"
 
 func (p section) into(text string, o order) (string, error) {
-	ours, newline := instruction, "\n"
-	if strings.Contains(text, "\r\n") {
-		newline = "\r\n"
-		ours = strings.ReplaceAll(ours, "\n", newline)
-	}
+	newline := newlineOf(text)
+	ours := strings.ReplaceAll(instruction, "\n", newline)
 	if begin, end, there := sectionIn(text); there {
 		return text[:begin] + ours + text[end:], nil
 	}

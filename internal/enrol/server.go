@@ -18,7 +18,7 @@ type mcpServer struct {
 	Args    []string `json:"args"`
 }
 
-func (o order) server() mcpServer { return mcpServer{o.binary, []string{"mcp"}} }
+func (o order) server() mcpServer { return mcpServer{o.program.Path, []string{"mcp"}} }
 
 // servers is the MCP entry in a JSON file. One of our name that is there stays as it is:
 // somebody may have reasons to start it otherwise.
@@ -44,7 +44,7 @@ func (p servers) into(text string, o order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return out, sameElse(text, out, func(text string) (string, error) { return p.outOf(text, o) })
+	return out, sameElse(text, out, p, o)
 }
 
 func (servers) outOf(text string, o order) (string, error) {
@@ -60,12 +60,7 @@ func (servers) outOf(text string, o order) (string, error) {
 	if len(all.members) == 1 {
 		at, key = root, "mcpServers"
 	}
-	for i, m := range at.members {
-		if m.key == key && m.value == at.get(key) {
-			return cut(text, at, i), nil
-		}
-	}
-	return text, nil
+	return cut(text, at, at.index(key)), nil
 }
 
 // isOurServer reports whether an entry is one that enrolling writes, wherever the program
@@ -107,11 +102,8 @@ func (p tomlServer) into(text string, o order) (string, error) {
 	if inline := inlineServers.FindStringIndex(text); inline != nil && was["mcp_servers"] != nil {
 		return "", &syntaxError{inline[0], "mcp_servers is one closed table, to which none can be added"}
 	}
-	newline := "\n"
-	if strings.Contains(text, "\r\n") {
-		newline = "\r\n"
-	}
-	entry, err := encode(o.binary, "", "") // a basic string of TOML is written as one of JSON
+	newline := newlineOf(text)
+	entry, err := encode(o.program.Path, "", "") // a basic string of TOML is written as one of JSON
 	if err != nil {
 		return "", err
 	}

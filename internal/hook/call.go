@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/enrol"
 )
 
 // Event is what a host tells of.
@@ -55,9 +57,6 @@ type host interface {
 	encode(c Call, a Answer) ([]byte, error)
 }
 
-// Hosts are the names of the agents whose hooks are answered.
-func Hosts() []string { return []string{"claude-code", "codex", "gemini"} }
-
 func hostOf(name string) (host, error) {
 	switch name {
 	case "claude-code":
@@ -86,10 +85,18 @@ func idOf(input []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// absolute is a file as seen from where the agent works.
+// absolute is a file as seen from a directory. What follows a link and ".." is found where
+// the kernel finds it; the last name is left as it is.
 func absolute(dir, file string) string {
-	if filepath.IsAbs(file) {
-		return filepath.Clean(file)
+	if !filepath.IsAbs(file) {
+		file = dir + "/" + file
 	}
-	return filepath.Join(dir, file)
+	if strings.HasSuffix(file, "/..") {
+		return enrol.Real(file)
+	}
+	if strings.Contains(file, "/../") {
+		i := strings.LastIndexByte(file, '/')
+		file = enrol.Real(file[:i]) + file[i:]
+	}
+	return filepath.Clean(file)
 }

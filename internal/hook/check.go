@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/config"
+	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
@@ -27,17 +24,6 @@ type check struct {
 	out    *outcome
 }
 
-// place is a codebase, and what a call touches in it.
-type place struct {
-	root   string
-	writes []Touch
-	reads  []Touch
-	trees  []string
-	names  []string
-	git    []GitAct
-	shell  bool // a command runs there
-}
-
 func (k *check) run(ctx context.Context) error {
 	places, err := k.places()
 	if err != nil {
@@ -49,94 +35,6 @@ func (k *check) run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// places sorts what a call touches by codebase. A session's turns concern the one that the
-// agent works in.
-func (k *check) places() ([]*place, error) {
-	c := k.call
-	var list []*place
-	at := func(file string) (*place, error) {
-		root, err := app.RootOf(real(file), k.world.Env)
-		if err != nil || root == "" {
-			return nil, err
-		}
-		for _, p := range list {
-			if p.root == root {
-				return p, nil
-			}
-		}
-		list = append(list, &place{root: root})
-		return list[len(list)-1], nil
-	}
-	each := func(files []Touch, add func(*place, Touch)) error {
-		for _, f := range files {
-			f.File = absolute(c.Dir, f.File)
-			p, err := at(f.File)
-			if err != nil {
-				return err
-			}
-			if p != nil {
-				add(p, f)
-			}
-		}
-		return nil
-	}
-	plan := Plan{Writes: c.Writes, Reads: c.Reads}
-	if c.Command != "" {
-		dir := c.Dir
-		if c.ShellDir != "" {
-			dir = absolute(c.Dir, c.ShellDir)
-		}
-		plan = planOf(c.Command, dir)
-		k.call.Background = c.Background || plan.Background
-		if plan.Reserved != "" && c.Event == Before {
-			k.out.refused = append(k.out.refused, refusal.Reserved(plan.Reserved, "only a person may do it, at a terminal"))
-		}
-	}
-	err := errors.Join(
-		each(plan.Writes, func(p *place, t Touch) { p.writes = append(p.writes, t) }),
-		each(plan.Reads, func(p *place, t Touch) { p.reads = append(p.reads, t) }),
-		each(inside(plan.Trees), func(p *place, t Touch) { p.trees = append(p.trees, filepath.Dir(t.File)) }),
-		each(touches(plan.Names), func(p *place, t Touch) { p.names = append(p.names, t.File) }))
-	for _, g := range plan.Git {
-		p, finding := at(filepath.Join(g.Dir, lockkeeper.GitTarget))
-		if err = errors.Join(err, finding); p != nil {
-			p.git = append(p.git, g)
-		}
-	}
-	if c.Command != "" || c.Event != Before && c.Event != After {
-		p, finding := at(filepath.Join(c.Dir, lockkeeper.GitTarget)) // any name in that directory
-		if err = errors.Join(err, finding); p != nil {
-			p.shell = c.Command != ""
-		}
-	}
-	return list, err
-}
-
-// inside names something in each directory, for a directory may itself be a root.
-func inside(dirs []string) (list []Touch) {
-	for _, d := range dirs {
-		list = append(list, Touch{File: filepath.Join(d, lockkeeper.GitTarget)})
-	}
-	return list
-}
-
-func touches(files []string) (list []Touch) {
-	for _, f := range files {
-		list = append(list, Touch{File: f})
-	}
-	return list
-}
-
-// real is the file that is written when one is: where a link leads.
-func real(file string) string {
-	if info, err := os.Lstat(file); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		if to, err := filepath.EvalSymlinks(file); err == nil {
-			return to
-		}
-	}
-	return file
 }
 
 // visit does what a call asks for in one codebase.
@@ -189,6 +87,9 @@ func (v *visit) before(ctx context.Context) error {
 	if err := v.disturbed(ctx); err != nil {
 		return err
 	}
+	for _, file := range v.place.guarded {
+		v.refuse(guarded(v.name(file)))
+	}
 	var list []session.Write
 	for _, t := range v.place.writes {
 		w, refused, err := v.target(t)
@@ -227,31 +128,34 @@ func (v *visit) before(ctx context.Context) error {
 		}
 	}
 	if v.call.Command != "" || len(list) > 0 {
-		return v.seat.Begin(v.call.ID, v.call.Command)
+		var paths []string
+		for _, w := range list {
+			paths = append(paths, w.Path)
+		}
+		return v.seat.Begin(v.call.ID, v.call.Command, paths...)
 	}
 	return nil
 }
 
 func (v *visit) refuse(list ...refusal.Refusal) { v.out.refused = append(v.out.refused, list...) }
 
-// target is the one name of a file that is to be written, or why it may not be. Of a file
-// in Lockkeeper's own directory, and of what configures it, only a person disposes.
-func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err error) {
-	rel, err := filepath.Rel(v.place.root, real(t.File))
-	if err != nil {
-		return w, nil, err
+// name is a file for people: from the root, where it is in it.
+func (v *visit) name(file string) string {
+	if rel, err := filepath.Rel(v.place.root, enrol.Real(file)); err == nil && filepath.IsLocal(rel) {
+		return rel
 	}
+	return file
+}
+
+// target is the one name of a file that is to be written, or why it may not be.
+func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err error) {
+	name := v.name(t.File)
 	no := func(why string) (session.Write, *refusal.Refusal, error) {
-		r := refusal.Reserved(rel, why)
+		r := refusal.Reserved(name, why)
 		return w, &r, nil
 	}
-	switch {
-	case app.IsOwn(rel) || rel == config.FileName:
-		return no("it is Lockkeeper's own; only a person changes it")
-	case rel == lockkeeper.GitTarget || isBelow(rel, lockkeeper.GitTarget):
+	if name == lockkeeper.GitTarget || isBelow(name, lockkeeper.GitTarget) {
 		return no("it is git's own; use git")
-	case isHostSettings(rel, t.File):
-		return no("it holds the hooks that check you; only a person changes them")
 	}
 	path, err := v.book.Path(t.File)
 	if isRefusal(err) {
@@ -266,23 +170,12 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 
 func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(filepath.Separator)) }
 
-// isHostSettings reports whether a file is one in which a host finds our hooks.
-func isHostSettings(rel, file string) bool {
-	at := filepath.ToSlash(rel)
-	known := []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json"}
-	if !slices.ContainsFunc(known, func(name string) bool { return at == name || strings.HasSuffix(at, "/"+name) }) {
-		return false
-	}
-	text, err := os.ReadFile(file)
-	return err == nil && strings.Contains(string(text), "lockkeeper hook")
-}
-
 // looked refuses what a command would do to files that others hold, where the command only
 // names them, or a directory above them.
 func (v *visit) looked(ctx context.Context) error {
 	for _, tree := range v.place.trees {
-		if rel, err := filepath.Rel(v.place.root, tree); err == nil && (app.IsOwn(rel) || rel == lockkeeper.GitTarget || isBelow(rel, lockkeeper.GitTarget)) {
-			v.refuse(refusal.Reserved(rel, "the locks or git stand on it; only a person removes it"))
+		if name := v.name(tree); name == lockkeeper.GitTarget || isBelow(name, lockkeeper.GitTarget) {
+			v.refuse(refusal.Reserved(name, "git stands on it; only a person removes it"))
 		}
 	}
 	if len(v.out.refused) > 0 {
@@ -296,6 +189,11 @@ func (v *visit) looked(ctx context.Context) error {
 // after notes what a call left, and compares what others hold.
 func (v *visit) after(ctx context.Context) error {
 	began := v.seat.End(v.call.ID, v.call.Background)
+	if len(v.place.reads) > 0 && !v.place.shell { // what is read from now on is what somebody else made of it
+		if err := v.disturbed(ctx); err != nil {
+			return err
+		}
+	}
 	for _, t := range v.place.reads {
 		if path, err := v.book.Path(t.File); err == nil {
 			if err := v.seat.Saw(path); err != nil {
@@ -313,7 +211,7 @@ func (v *visit) after(ctx context.Context) error {
 		return err
 	}
 	if len(v.place.git) > 0 {
-		if err := v.seat.Rewritten(ctx); err != nil {
+		if err := v.seat.EndRewrite(ctx); err != nil {
 			return err
 		}
 	}

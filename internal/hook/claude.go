@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"lockkeeper"
 )
 
@@ -32,6 +34,7 @@ type claudeInput struct {
 	FilePath     string `json:"file_path"`
 	NotebookPath string `json:"notebook_path"`
 	Command      words  `json:"command"`
+	Cmd          words  `json:"cmd"` // the same, of some versions
 	Background   bool   `json:"run_in_background"`
 	Workdir      string `json:"workdir"`
 }
@@ -51,6 +54,11 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	if len(list) == 3 && strings.HasSuffix(list[0], "sh") && strings.HasPrefix(list[1], "-") && strings.Contains(list[1], "c") {
 		list = list[2:]
 	}
+	for i := range list {
+		if quoted, err := syntax.Quote(list[i], syntax.LangBash); err == nil && len(list) > 1 {
+			list[i] = quoted
+		}
+	}
 	*w = words(strings.Join(list, " "))
 	return err
 }
@@ -62,7 +70,7 @@ var claudeEvents = map[string]Event{
 
 func (h claude) decode(input []byte) (c Call, err error) {
 	var in claudeCall
-	if err := json.Unmarshal(input, &in); err != nil {
+	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
 	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
@@ -73,20 +81,21 @@ func (h claude) decode(input []byte) (c Call, err error) {
 	if c.Event != Before && c.Event != After {
 		return c, nil
 	}
-	var t claudeInput
-	if len(in.Input) > 0 {
-		if err := json.Unmarshal(in.Input, &t); err != nil {
-			return c, notUnderstood(err)
-		}
-	}
 	if c.ID == "" {
 		c.ID = idOf(in.Input)
 	}
-	return c, h.tool(&c, t)
+	return c, h.tool(&c, in.Input)
 }
 
-// tool says what a tool is about to touch.
-func (h claude) tool(c *Call, t claudeInput) error {
+// tool says what a tool is about to touch. Those of others may be called with anything.
+func (h claude) tool(c *Call, input json.RawMessage) error {
+	var t claudeInput
+	switch c.Tool {
+	case "Write", "Edit", "MultiEdit", "NotebookEdit", "Read", "apply_patch", "Bash", "shell", "local_shell", "exec_command", "unified_exec":
+		if err := decodeStrict(input, &t); err != nil {
+			return notUnderstood(err)
+		}
+	}
 	switch c.Tool {
 	case "Write":
 		c.Writes = []Touch{{File: t.FilePath, Whole: true}}
@@ -104,24 +113,39 @@ func (h claude) tool(c *Call, t claudeInput) error {
 		c.Writes = list
 		return err
 	case "Bash", "shell", "local_shell", "exec_command", "unified_exec":
-		c.Command, c.Background, c.ShellDir = string(t.Command), t.Background, t.Workdir
-		return nil
+		c.Command, c.Background, c.ShellDir = string(t.Command+t.Cmd), t.Background, t.Workdir
+		if t.Command != "" && t.Cmd != "" {
+			return unknownForm(c, "it has two commands")
+		}
+		return c.hasCommand()
 	default:
 		return nil
 	}
 	for _, w := range append(c.Writes, c.Reads...) {
 		if w.File == "" {
-			return &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: "it names no file", Next: "update lockkeeper: this version does not know that form of the tool"}
+			return unknownForm(c, "it names no file")
 		}
 	}
 	return nil
 }
 
-// patched lists the files that a patch of Codex changes.
+// hasCommand refuses a shell of which it is not known what it is to run.
+func (c *Call) hasCommand() error {
+	if strings.TrimSpace(c.Command) == "" {
+		return unknownForm(c, "it has no command")
+	}
+	return nil
+}
+
+func unknownForm(c *Call, reason string) error {
+	return &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: reason, Next: "update lockkeeper: this version does not know that form of the tool"}
+}
+
+// patched lists the files that a patch of Codex changes. Codex takes indented headers, too.
 func patched(patch string) (list []Touch, err error) {
 	for line := range strings.Lines(patch) {
-		line = strings.TrimRight(line, "\r\n")
-		for prefix, whole := range map[string]bool{"*** Add File: ": true, "*** Update File: ": false, "*** Delete File: ": false, "*** Move to: ": true} {
+		line = strings.TrimSpace(line)
+		for prefix, whole := range map[string]bool{"*** Add File:": true, "*** Update File:": false, "*** Delete File:": false, "*** Move to:": true} {
 			if file, ok := strings.CutPrefix(line, prefix); ok {
 				list = append(list, Touch{File: strings.TrimSpace(file), Whole: whole})
 			}

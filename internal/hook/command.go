@@ -14,17 +14,38 @@ type prefix struct {
 	valued   string // letters of options that are followed by a value
 }
 
-var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT"}, "doas": {valued: "uC"}, "env": {valued: "uCS"}, "nice": {valued: "n"}, "timeout": {operands: 1, valued: "sk"},
-	"xargs": {valued: "nIPLdEas"}, "stdbuf": {valued: "ioe"}, "nohup": {}, "time": {}, "command": {}, "builtin": {}, "exec": {valued: "a"}, "setsid": {}}
+var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT"}, "doas": {valued: "uC"}, "env": {valued: "uC"}, "nice": {valued: "n"}, "timeout": {operands: 1, valued: "sk"},
+	"xargs": {valued: "nIPLdEas"}, "stdbuf": {valued: "ioe"}, "nohup": {}, "time": {}, "command": {}, "builtin": {}, "exec": {valued: "a"}, "setsid": {},
+	"ionice": {valued: "cn"}, "taskset": {operands: 1}, "chrt": {operands: 1}, "busybox": {}, "toybox": {}}
 
 // strip takes off what only says how to run a command.
 func strip(args []string) []string {
 	for len(args) > 0 {
-		p, is := prefixes[filepath.Base(args[0])]
+		name := filepath.Base(args[0])
+		p, is := prefixes[name]
 		if !is {
 			break
 		}
-		args = p.after(args[1:])
+		if args = args[1:]; name == "env" {
+			args = splitString(args)
+		}
+		args = p.after(args)
+	}
+	return args
+}
+
+// splitString puts the words of env's -S in its place.
+func splitString(args []string) []string {
+	for i, a := range args {
+		text, joined := strings.CutPrefix(a, "--split-string=")
+		switch {
+		case (a == "-S" || a == "--split-string") && i+1 < len(args):
+			return slices.Concat(args[:i], strings.Fields(args[i+1]), args[i+2:])
+		case joined:
+			return slices.Concat(args[:i], strings.Fields(text), args[i+1:])
+		case strings.HasPrefix(a, "-S"):
+			return slices.Concat(args[:i], strings.Fields(a[2:]), args[i+1:])
+		}
 	}
 	return args
 }
@@ -48,6 +69,7 @@ func (p prefix) after(args []string) []string {
 
 // command takes in what a command with these words does.
 func (r *reader) command(args []string, s *syntax.Stmt) {
+	r.own(args, s)
 	args = strip(args)
 	if len(args) == 0 {
 		return
@@ -77,14 +99,18 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 				r.writes(true, file)
 			}
 		}
-	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+	case "sh", "bash", "dash", "zsh", "ksh", "ash", "script", "su", "runuser", "flock":
 		r.shell(rest, s)
 	case "eval":
 		r.script(strings.Join(rest, " "))
 	case "git":
 		r.git(rest)
-	case "lockkeeper":
-		r.own(rest)
+	case "apply_patch", "applypatch": // which Codex does itself
+		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
+			for _, t := range list {
+				r.writes(t.Whole, t.File)
+			}
+		}
 	case "find":
 		r.find(rest)
 	}
@@ -128,8 +154,17 @@ func operandsOf(name string, operands []string) []string {
 
 func (r *reader) cd(operands []string) {
 	if len(operands) == 1 && operands[0] != "" && operands[0] != "-" {
-		r.dir = absolute(r.dir, operands[0])
+		r.goTo(operands[0])
 	}
+}
+
+// goTo changes the directory as shells do: by the letters of its path, not by its links.
+func (r *reader) goTo(dir string) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(r.dir, dir)
+	}
+	r.dir = filepath.Clean(dir)
+	r.plan.Dirs = append(r.plan.Dirs, r.dir)
 }
 
 func (r *reader) reads(operands []string) {
@@ -176,10 +211,16 @@ func (r *reader) sed(args []string) {
 // copies writes the last operand, or into it when it is a directory. What is moved is
 // written as well.
 func (r *reader) copies(name string, args []string) {
-	_, operands := split(args)
+	options, operands := split(args)
 	to := ""
 	for i, a := range args {
-		if (a == "-t" || a == "--target-directory") && i+1 < len(args) {
+		long, joined := strings.CutPrefix(a, "--target-directory=")
+		switch {
+		case joined:
+			to = long
+		case strings.HasPrefix(a, "-t") && len(a) > 2 && name != "rsync":
+			to = a[2:]
+		case (a == "-t" && name != "rsync" || a == "--target-directory") && i+1 < len(args):
 			to = args[i+1]
 			operands = slices.DeleteFunc(operands, func(o string) bool { return o == to })
 		}
@@ -194,11 +235,16 @@ func (r *reader) copies(name string, args []string) {
 		return
 	}
 	target := absolute(r.dir, to)
-	into := isDir(target) || strings.HasSuffix(to, "/")
+	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {
+		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // its holder could not land it any more
+			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
+		}
 		switch {
 		case from == "":
 			continue
+		case name == "rsync" && strings.HasSuffix(from, "/"): // what is in it
+			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
 		case into:
 			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)))
 		default:
@@ -213,7 +259,7 @@ func (r *reader) copies(name string, args []string) {
 // lands is what a copy of something replaces.
 func (r *reader) lands(from, to string) {
 	if isDir(from) {
-		r.plan.Trees = append(r.plan.Trees, to)
+		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
 		return
 	}
 	r.writes(false, to)
@@ -222,7 +268,7 @@ func (r *reader) lands(from, to string) {
 // goes is what is not there any more.
 func (r *reader) goes(file string) {
 	if isDir(file) {
-		r.plan.Trees = append(r.plan.Trees, file)
+		r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: true})
 		return
 	}
 	r.writes(false, file)
@@ -239,13 +285,16 @@ func (r *reader) removes(operands []string) {
 // find removes or changes what is below its first operands. Where it picks some of that,
 // what it picked is seen afterwards.
 func (r *reader) find(args []string) {
-	changes := slices.Contains(args, "-delete")
+	goes := slices.Contains(args, "-delete")
+	changes := goes
 	for i, a := range args {
 		switch {
 		case strings.HasSuffix(a, "name") || strings.HasSuffix(a, "path") || strings.HasSuffix(a, "regex") || a == "-newer" || a == "-size":
 			return
 		case strings.HasPrefix(a, "-exec") && i+1 < len(args):
-			changes = changes || slices.Contains([]string{"rm", "sed", "mv", "perl", "truncate", "cp"}, filepath.Base(args[i+1]))
+			program := filepath.Base(args[i+1])
+			goes = goes || program == "rm" || program == "mv"
+			changes = changes || goes || slices.Contains([]string{"sed", "perl", "truncate", "cp"}, program)
 		}
 	}
 	if !changes {
@@ -257,7 +306,7 @@ func (r *reader) find(args []string) {
 	}
 	for _, d := range dirs {
 		if d != "" {
-			r.plan.Trees = append(r.plan.Trees, absolute(r.dir, d))
+			r.plan.Trees = append(r.plan.Trees, Tree{Dir: absolute(r.dir, d), Goes: goes})
 		}
 	}
 }
@@ -295,15 +344,4 @@ func fed(s *syntax.Stmt) string {
 		})
 	}
 	return b.String()
-}
-
-// own refuses what only a person may do with this program.
-func (r *reader) own(args []string) {
-	_, operands := split(args)
-	switch {
-	case len(operands) > 0 && operands[0] == "off",
-		len(operands) > 1 && operands[0] == "lock" && (operands[1] == "clear" || operands[1] == "force-release"),
-		len(operands) > 0 && operands[0] == "init" && slices.Contains(args, "--undo"):
-		r.plan.Reserved = "lockkeeper " + strings.Join(operands, " ")
-	}
 }

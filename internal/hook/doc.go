@@ -1,7 +1,7 @@
 // Package hook answers the hooks of interactive agents: Claude Code, Codex and Gemini CLI
 // run it before and after each call of a tool, and at the turns of a session.
 //
-//	decode (claude.go, gemini.go) ──▶ Call ──▶ check (hook.go) on internal/session ──▶ Answer ──▶ encode
+//	decode (claude.go, gemini.go) ──▶ Call ──▶ check (check.go) on internal/session ──▶ Answer ──▶ encode
 //
 // Invariants:
 //
@@ -9,7 +9,8 @@
 //     goes wrong before a call ends with exit code 2, which all of them take as a refusal,
 //     and a deadline of its own, well inside the host's, ends what hangs.
 //  2. The codebase is found from the file that is written, never from where the agent works.
-//     A file that belongs to no codebase with locks is nobody's business here.
+//     A file that belongs to no codebase with locks is nobody's business here, but for the
+//     settings by which hosts run hooks.
 //  3. A call that is let through is answered with nothing that would skip the host's own
 //     questions to the person.
 //  4. After a command, what others hold is compared: what a shell can do is never known

@@ -3,8 +3,6 @@ package hook
 import (
 	"encoding/json"
 	"strings"
-
-	"lockkeeper"
 )
 
 // gemini is the protocol of Gemini CLI.
@@ -18,7 +16,7 @@ var geminiEvents = map[string]Event{
 
 func (gemini) decode(input []byte) (c Call, err error) {
 	var in claudeCall
-	if err := json.Unmarshal(input, &in); err != nil {
+	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
 	c = Call{Event: geminiEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Anew: in.Reason == "clear"}
@@ -36,8 +34,9 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		DirPath      string `json:"dir_path"`
 		Directory    string `json:"directory"`
 	}
-	if len(in.Input) > 0 {
-		if err := json.Unmarshal(in.Input, &t); err != nil {
+	switch c.Tool {
+	case "write_file", "replace", "edit", "read_file", "run_shell_command":
+		if err := decodeStrict(in.Input, &t); err != nil {
 			return c, notUnderstood(err)
 		}
 	}
@@ -57,12 +56,12 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		if c.ShellDir == "" {
 			c.ShellDir = t.Directory
 		}
-		return c, nil
+		return c, c.hasCommand()
 	default:
 		return c, nil
 	}
 	if file == "" {
-		return c, &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: "it names no file", Next: "update lockkeeper: this version does not know that form of the tool"}
+		return c, unknownForm(&c, "it names no file")
 	}
 	return c, nil
 }

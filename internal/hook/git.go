@@ -2,7 +2,6 @@ package hook
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,9 +15,21 @@ func isDir(file string) bool {
 func (r *reader) git(args []string) {
 	dir := r.dir
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
 		switch {
+		case joined:
+			dir = absolute(dir, tree)
 		case (args[0] == "-C" || args[0] == "--work-tree") && len(args) > 1:
 			dir = absolute(dir, args[1])
+			args = args[1:]
+		case args[0] == "-c" && len(args) > 1 && strings.HasPrefix(args[1], "alias."):
+			_, does, _ := strings.Cut(args[1], "=")
+			if command, is := strings.CutPrefix(does, "!"); is {
+				does = command
+			} else {
+				does = "git " + does
+			}
+			r.inner(func(in *reader) { in.script(does) })
 			args = args[1:]
 		case (args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--namespace") && len(args) > 1:
 			args = args[1:]
@@ -28,11 +39,20 @@ func (r *reader) git(args []string) {
 	if len(args) == 0 {
 		return
 	}
+	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
-	in := &reader{dir: dir, vars: r.vars, plan: r.plan}
+	in := &reader{dir: dir, env: r.env, vars: r.vars, plan: r.plan}
 	files, rewrites := in.gitAct(act, rest)
 	for _, f := range files {
-		in.goes(absolute(dir, f))
+		file := absolute(dir, f)
+		switch {
+		case f == "" || strings.HasPrefix(f, ":") || strings.ContainsAny(f, "*?["): // which git itself resolves
+			rewrites = true
+		case isDir(file):
+			r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: act == "rm" || act == "mv"})
+		default:
+			r.writes(false, file)
+		}
 	}
 	if rewrites {
 		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir})
@@ -51,10 +71,14 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(operands))
 	case "checkout":
 		switch {
+		case has(options, "--pathspec-from-file"):
+			return nil, true
 		case len(named) > 0:
 			return named, false
+		case slices.Contains(args, "--"): // after a branch
+			return nil, true
 		case has(options, "-b", "-B", "--orphan"):
-			return nil, len(operands) > 1 || has(options, "-B", "--orphan", "-f")
+			return nil, len(operands) > 1 || has(options, "-B", "--orphan", "-f", "--force", "-m", "--merge")
 		case len(operands) > 0 && r.areFiles(operands):
 			return operands, false
 		case len(operands) > 1 && r.areFiles(operands[1:]):
@@ -62,20 +86,20 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		}
 		return nil, true
 	case "switch":
-		return nil, !has(options, "-c", "--create") || len(operands) > 1 || has(options, "-C", "-f")
+		return nil, !has(options, "-c", "--create") || len(operands) > 1 || has(options, "-C", "--force-create", "-f", "--force", "--discard-changes", "-m", "--merge", "--orphan")
 	case "restore":
 		if has(options, "--staged", "-S") && !has(options, "--worktree", "-W") {
 			return nil, false
 		}
-		return append(named, operands...), false
+		return operands, has(options, "--pathspec-from-file")
 	case "commit":
 		return nil, has(options, "--amend")
 	case "clean":
 		return nil, has(options, "-f", "--force") && !has(options, "-n", "--dry-run")
-	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "sparse-checkout", "update-ref", "gc", "prune":
+	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "gc", "prune":
 		return nil, true
 	case "rm", "mv":
-		return append(named, operands...), false
+		return operands, false
 	}
 	return nil, false
 }
@@ -87,13 +111,11 @@ func afterDashes(args []string) []string {
 	return nil
 }
 
-// areFiles reports whether words name files rather than branches.
+// areFiles reports whether words name files rather than branches: they are there. Git
+// refuses a word that is both.
 func (r *reader) areFiles(words []string) bool {
 	for _, w := range words {
-		if w == "" {
-			return false
-		}
-		if _, err := os.Lstat(absolute(r.dir, w)); err != nil && !strings.ContainsAny(filepath.Base(w), ".") {
+		if _, err := os.Lstat(absolute(r.dir, w)); w == "" || err != nil {
 			return false
 		}
 	}

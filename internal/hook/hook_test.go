@@ -1,12 +1,14 @@
 package hook_test
 
 import (
+	"crypto/sha256"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"lockkeeper"
 	"lockkeeper/internal/deferred"
 	"lockkeeper/internal/session"
 )
@@ -185,20 +187,6 @@ func TestClear(t *testing.T) {
 	s.passes(s.edit("A2", user))
 }
 
-// An agent can neither switch the checks off nor reach what they stand on.
-//
-// shows: DL-72 DL-88 DL-89 CF-14
-func TestReserved(t *testing.T) {
-	s := newStage(t)
-	for _, command := range []string{"lockkeeper off 30m", "env -i lockkeeper lock clear", "sh -c 'lockkeeper lock force-release x --reason y'", "echo x > lockkeeper.yaml", "rm -rf .lockkeeper"} {
-		r := s.bash("A", "PreToolUse", command)
-		s.refuses(r, "only a person")
-	}
-	s.write(".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"command":"lockkeeper hook claude-code"}]}]}}`)
-	s.refuses(s.edit("A", ".claude/settings.json"), "the hooks that check you")
-	s.refuses(s.edit("A", ".git/config"))
-}
-
 // A patch that was deferred lands when the file is free, and its owner is told.
 func TestDeferred(t *testing.T) {
 	s := newStage(t)
@@ -211,7 +199,9 @@ func TestDeferred(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch.Path = s.at(post)
+	patch.Base = lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: sha256.Sum256([]byte(s.read(post)))}
 	s.passes(s.edit("A", post))
+	patch.Base = lockkeeper.Version{Kind: lockkeeper.File, Sum: sha256.Sum256([]byte(s.read(post)))}
 	if _, err := queue.Put(t.Context(), patch, []byte("whole by B\n"), true); err != nil {
 		t.Fatal(err)
 	}
@@ -271,4 +261,18 @@ func TestWorktrees(t *testing.T) {
 	git("worktree", "add", "-q", "trees/one")
 	s.passes(s.edit("A", user))
 	s.says(s.passes(s.edit("B", "trees/one/"+user)), "WARNING trees/one/"+user, "in another work tree")
+}
+
+// A holder that reads its file again after somebody else wrote over it is told, and its own
+// version is kept: what it reads is not what it made.
+//
+// shows: GP-5
+func TestDisturbedByReading(t *testing.T) {
+	s := newStage(t)
+	s.write(user, "one\n")
+	s.passes(s.edit("A", user))
+	s.write(user, "mine\n")
+	s.passes(s.edited("A", user))
+	s.write(user, "an editor's\n")
+	s.says(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}), "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 }

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestCodex(t *testing.T) {
 	s.refuses(call("B", "PreToolUse", "Bash", "sed -i s/a/b/ "+user))
 	s.refuses(call("B", "PreToolUse", "apply_patch", "*** Begin Patch\n*** Add File: "+post+"\n+x\n*** End Patch\n"), "you have not read it")
 	s.refuses(call("B", "PreToolUse", "apply_patch", "what is this"), "it names no file")
+	s.refuses(call("B", "PreToolUse", "apply_patch", "*** Begin Patch\n*** Add File: q.txt\n+x\n  *** Update File: "+user+"\n@@\n-a\n+b\n*** End Patch\n"), user)
 	s.passes(call("A", "Stop", "", ""))
 	s.passes(call("B", "PreToolUse", "apply_patch", patch))
 }
@@ -67,4 +69,40 @@ func TestGemini(t *testing.T) {
 	s.passes(call("A", "AfterAgent", "", nil))
 	s.says(s.passes(call("B", "BeforeAgent", "", nil)), "FREE "+user)
 	s.passes(call("B", "SessionEnd", "", nil))
+}
+
+// A call that two may understand in two ways, or of which nobody knows what it runs, is
+// refused.
+func TestUnclearCalls(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.edit("A", user))
+	raw := func(agent, text string) said {
+		cmd, out, errs := s.command(agent, map[string]any{})
+		cmd.Stdin = strings.NewReader(strings.NewReplacer("CWD", s.dir, "HELD", s.at(user), "FREE", s.at(post)).Replace(text))
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	}
+	const begin = `{"session_id":"B","hook_event_name":"PreToolUse","cwd":"CWD",`
+	for _, text := range []string{
+		begin + `"tool_name":"Edit","tool_input":{"file_path":"HELD","File_Path":"FREE"}}`,
+		begin + `"tool_name":"Edit","tool_input":{"file_path":"HELD","file_path":"FREE"}}`,
+		begin + `"tool_name":"Edit","tool_input":{"file_path":"HELD","\u017file_path":"x","file\u005fpath":"FREE"}}`,
+		begin + `"tool_name":"Edit","Tool_Name":"Glob","tool_input":{"file_path":"HELD"}}`,
+		begin + `"Hook_Event_Name":"Notification","tool_name":"Edit","tool_input":{"file_path":"HELD"}}`,
+		begin + `"tool_name":"Bash","tool_input":{}}`,
+		begin + `"tool_name":"Bash"}`,
+		begin + `"tool_name":"Bash","tool_input":{"command":null}}`,
+		begin + `"tool_name":"Bash","tool_input":{"cmd":"echo hi > HELD"}}`,
+		begin + `"tool_name":"Bash","tool_input":{"command":"true","cmd":"echo hi > HELD"}}`,
+	} {
+		s.refuses(raw("claude-code", text))
+	}
+	s.refuses(raw("codex", begin+`"tool_name":"exec_command","tool_input":{"cmd":"echo hi > HELD"}}`))
+	s.refuses(raw("codex", begin+`"tool_name":"shell","tool_input":{"command":["python3","-c","open('HELD','w')"]}}`))
+	s.passes(raw("codex", begin+`"tool_name":"mcp__other__run","tool_input":{"command":{"a":1,"A":2}}}`))
+	const gemini = `{"session_id":"B","hook_event_name":"BeforeTool","cwd":"CWD",`
+	s.refuses(raw("gemini", gemini+`"tool_name":"replace","tool_input":{"file_path":"HELD","FILE_PATH":"FREE"}}`))
+	s.refuses(raw("gemini", gemini+`"tool_name":"run_shell_command","tool_input":{}}`))
 }

@@ -50,6 +50,7 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	if inPlace {
 		r.writes(false, operands...)
 	}
+	r.program(text)
 	p := programsOf()
 	if text == "" || !p.writes.MatchString(text) {
 		return

@@ -3,8 +3,10 @@ package hook
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -12,13 +14,20 @@ import (
 // comparison afterwards.
 type Plan struct {
 	Writes   []Touch  // files, absolute
-	Trees    []string // directories that go or are replaced as a whole, absolute
+	Trees    []Tree   // directories that go or are changed as a whole
 	Names    []string // files that a program names and may write, absolute
 	Reads    []Touch  // files that are shown whole, absolute
 	Git      []GitAct // acts that rewrite shared state
+	Dirs     []string // to which it goes, absolute
 	Reserved string   // a command that only a person may run
 
 	Background bool // something of it goes on when it is over
+}
+
+// Tree is a directory, absolute, with all that is in it.
+type Tree struct {
+	Dir  string
+	Goes bool // it is not there any more
 }
 
 // GitAct is an act of git, and where it is done.
@@ -30,6 +39,7 @@ type GitAct struct {
 // reader follows a command as a shell would, as far as words are literal.
 type reader struct {
 	dir   string
+	env   func(string) (string, bool) // of who runs the command
 	vars  map[string]string
 	plan  *Plan
 	depth int
@@ -39,9 +49,12 @@ type reader struct {
 const maxDepth = 8
 
 // planOf reads a command. One that is no shell has no plan.
-func planOf(command, dir string) Plan {
+func planOf(command, dir string, env func(string) (string, bool)) Plan {
 	var p Plan
-	r := &reader{dir: dir, vars: map[string]string{}, plan: &p}
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p}
+	if home, known := env("HOME"); known {
+		r.vars["HOME"] = home
+	}
 	r.script(command)
 	return p
 }
@@ -65,7 +78,7 @@ func (r *reader) statements(list []*syntax.Stmt) {
 
 // inner reads what runs in a shell of its own: where it goes to stays there.
 func (r *reader) inner(do func(*reader)) {
-	do(&reader{dir: r.dir, vars: maps.Clone(r.vars), plan: r.plan, depth: r.depth + 1})
+	do(&reader{dir: r.dir, env: r.env, vars: maps.Clone(r.vars), plan: r.plan, depth: r.depth + 1})
 }
 
 func (r *reader) statement(s *syntax.Stmt) {
@@ -78,6 +91,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		args = r.call(call)
 	}
 	for _, redirect := range s.Redirs {
+		r.substitutions(redirect)
 		r.redirect(redirect, args)
 	}
 	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
@@ -117,7 +131,10 @@ func (r *reader) statement(s *syntax.Stmt) {
 		r.statement(c.Stmt)
 	case *syntax.CoprocClause:
 		r.statement(c.Stmt)
+	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
+		r.substitutions(c)
 	case *syntax.DeclClause:
+		r.substitutions(c)
 		for _, a := range c.Args {
 			r.assign(a)
 		}
@@ -152,7 +169,21 @@ func (r *reader) loop(c *syntax.ForClause) {
 // call is the words of a command, after its assignments and substitutions were read.
 // Words that are not literal are empty.
 func (r *reader) call(c *syntax.CallExpr) (args []string) {
-	syntax.Walk(c, func(n syntax.Node) bool {
+	r.substitutions(c)
+	for _, w := range c.Args {
+		args = append(args, r.expand(w)...)
+	}
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			r.assign(a)
+		}
+	}
+	return args
+}
+
+// substitutions reads the commands that run to make up words.
+func (r *reader) substitutions(in syntax.Node) {
+	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
 			r.inner(func(in *reader) { in.statements(n.Stmts) })
@@ -163,15 +194,6 @@ func (r *reader) call(c *syntax.CallExpr) (args []string) {
 		}
 		return true
 	})
-	for _, w := range c.Args {
-		args = append(args, r.expand(w)...)
-	}
-	if len(c.Args) == 0 {
-		for _, a := range c.Assigns {
-			r.assign(a)
-		}
-	}
-	return args
 }
 
 func (r *reader) assign(a *syntax.Assign) {
@@ -194,6 +216,10 @@ func (r *reader) redirect(d *syntax.Redirect, args []string) {
 	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
 		whole = len(args) > 0 && (args[0] == "cat" || args[0] == "echo" || args[0] == "printf")
 	case syntax.AppOut, syntax.AppAll, syntax.RdrInOut:
+	case syntax.DplOut: // also of a file, unless what follows is a number
+		if text, _, _ := r.literal(d.Word); strings.Trim(text, "0123456789-") == "" {
+			return
+		}
 	default:
 		return
 	}
@@ -212,7 +238,26 @@ func (r *reader) writes(whole bool, files ...string) {
 
 // expand is what a word stands for: one literal, or the files that a pattern finds. A word
 // that is not literal is one empty string.
-func (r *reader) expand(w *syntax.Word) []string {
+func (r *reader) expand(w *syntax.Word) (list []string) {
+	if w == nil {
+		return []string{""}
+	}
+	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // a word in a loop is read again
+	if !syntax.SplitBraces(braces) {
+		return r.pattern(w)
+	}
+	const most = 200
+	for one, err := range expand.BracesSeq(nil, braces) {
+		if err != nil || len(list) > most {
+			return append(list, "")
+		}
+		list = append(list, r.pattern(one)...)
+	}
+	return list
+}
+
+// pattern is what a word without braces stands for.
+func (r *reader) pattern(w *syntax.Word) []string {
 	text, ok, pattern := r.literal(w)
 	switch {
 	case !ok:
@@ -256,7 +301,15 @@ func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, patt
 		*pattern = *pattern || strings.ContainsAny(p.Value, "*?[")
 		b.WriteString(text)
 	case *syntax.SglQuoted:
-		b.WriteString(p.Value)
+		text := p.Value
+		if p.Dollar {
+			decoded, _, err := expand.Format(nil, text, nil)
+			if err != nil {
+				return false
+			}
+			text, _, _ = strings.Cut(decoded, "\x00")
+		}
+		b.WriteString(text)
 	case *syntax.DblQuoted:
 		for _, in := range p.Parts {
 			var quoted bool

@@ -13,7 +13,7 @@ import (
 // shows: GP-5
 func TestPlan(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"app/a.rb", "app/b.rb", "lib/c.rb"} {
+	for _, name := range []string{"app/a.rb", "app/b.rb", "app/sub/d.rb", "lib/c.rb"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -21,6 +21,9 @@ func TestPlan(t *testing.T) {
 		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("../app/sub", filepath.Join(dir, "lib/up")); err != nil {
+		t.Fatal(err)
 	}
 	for command, want := range map[string]string{
 		"cat > app/a.rb <<'EOF'\nhello\nEOF":               "WHOLE app/a.rb",
@@ -68,15 +71,102 @@ func TestPlan(t *testing.T) {
 		"git -c a.b=c rebase main && git status":                                       "git rebase",
 		"git clean -fdx":                                                               "git clean",
 		"git pull":                                                                     "git pull",
-		"lockkeeper off 30m":                                                           "reserved lockkeeper off 30m",
-		"env -u CLAUDECODE lockkeeper lock clear":                                      "reserved lockkeeper lock clear",
-		"lockkeeper status":                                                            "",
 		"cat app/a.rb":                                                                 "r app/a.rb",
+		"git checkout release-1.2":                                                     "git checkout",
+		"git checkout -f":                                                              "git checkout",
+		"git checkout --detach v1.0":                                                   "git checkout",
+		"git checkout app/a.rb":                                                        "w app/a.rb",
+		"git checkout app/a.rb --":                                                     "git checkout",
+		"git checkout HEAD -- '*.rb'":                                                  "git checkout",
+		"git switch -m main":                                                           "git switch",
+		"git restore ':/'":                                                             "git restore",
+		"git restore '*.rb'":                                                           "git restore",
+		"git restore --pathspec-from-file=x":                                           "git restore",
+		"git restore app":                                                              "tree app",
+		"git checkout-index -fa":                                                       "git checkout-index",
+		"git --work-tree=app checkout -f":                                              "git checkout",
+		"git -c 'alias.x=!rm app/a.rb' x":                                              "w app/a.rb",
+		"tee {app/a,lib/c}.rb":                                                         "WHOLE app/a.rb, WHOLE lib/c.rb",
+		"for i in 1 2; do tee app/{a,b}.rb; done":                                      "WHOLE app/a.rb, WHOLE app/b.rb",
+		"cp --target-directory=app lib/c.rb":                                           "w app/c.rb",
+		"cp -tapp lib/c.rb":                                                            "w app/c.rb",
+		"mv -T lib app":                                                                "tree app, tree lib",
+		"make >& app/a.rb":                                                             "w app/a.rb",
+		"make >&2 2>&-":                                                                "",
+		"echo x > $'app/a\\x2erb'":                                                     "WHOLE app/a.rb",
+		"ln app/a.rb hard":                                                             "w hard",
+		"ln -s app/a.rb soft":                                                          "w soft",
+		"echo x > lib/up/../b.rb":                                                      "WHOLE app/b.rb",
+		"env -S 'sh -c' 'rm app/a.rb'":                                                 "w app/a.rb",
+		"script -qec 'rm app/a.rb' /dev/null":                                          "w app/a.rb",
+		"apply_patch <<'E'\n*** Update File: app/a.rb\nE":                              "w app/a.rb",
+		"echo x > ~/notes":                                                             "WHOLE " + filepath.Join(os.Getenv("HOME"), "notes"),
+		"git -c alias.x='checkout -f' x":                                               "git checkout",
+		"cat <(rm app/a.rb) > x":                                                       "WHOLE x, w app/a.rb",
+		"true > $(rm app/a.rb)":                                                        "w app/a.rb",
+		"export X=$(rm app/a.rb)":                                                      "w app/a.rb",
+		"[[ $(rm app/a.rb) ]]":                                                         "w app/a.rb",
 		"this is ( not shell":                                                          "",
 	} {
 		t.Run(command, func(t *testing.T) {
-			if got := shown(planOf(command, dir), dir); got != want {
+			if got := shown(planOf(command, dir, os.LookupEnv), dir); got != want {
 				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// What an agent may not do with this program is found however it is spelled.
+//
+// shows: DL-72
+func TestReservedWords(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ownProgram), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(ownProgram, filepath.Join(dir, "lk")); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) (string, bool) { return dir, name == "PATH" }
+	for command, want := range map[string]bool{
+		"lockkeeper off 30m":                                         true,
+		"/usr/bin/lockkeeper off 30m":                                true,
+		"lockkeeper --dir . off 30m":                                 true,
+		"env -u CLAUDECODE lockkeeper lock clear":                    true,
+		"env -u CLAUDECODE lockkeeper --dir . init --undo --yes":     true,
+		"lockkeeper init claude --undo=true":                         true,
+		"env -S '-u CLAUDECODE lockkeeper init claude --undo --yes'": true,
+		"env '-S-u CLAUDECODE lockkeeper off 1h'":                    true,
+		"$'lockkeepe\\162' off 30m":                                  true,
+		"lk off 30m":                                                 true,
+		"./lk off 30m":                                               true,
+		"env -u CLAUDECODE script -qec \"lockkeeper --dir . off 30m\" /dev/null <<< off": true,
+		"xargs lockkeeper <<< 'off 1h'":                                                 true,
+		"echo off 1h | xargs lockkeeper":                                                true,
+		"echo release x | xargs -n1 lockkeeper lock":                                    true,
+		"git ls-files | xargs lockkeeper why":                                           false,
+		"lockkeeper lock release g1":                                                    true,
+		"lockkeeper lock --dir lock release g1":                                         true,
+		"sh -c 'lockkeeper lock force-release x --reason y'":                            true,
+		"printf x | lockkeeper hook claude-code":                                        true,
+		"printf x | lockkeeper-hook codex":                                              true,
+		"f() { lockkeeper \"$@\"; }; f off":                                             true,
+		"lockkeeper lock exec --write a -- lockkeeper off":                              true,
+		"git -c 'alias.x=!lockkeeper off 1h' x":                                         true,
+		"python3 -c \"import subprocess; subprocess.run(['lockkeeper', 'off', '1h'])\"": true,
+		"timeout 9 nice -n 5 lockkeeper off":                                            true,
+		"lockkeeper status":                                                             false,
+		"lockkeeper --dir \"$d\" status":                                                false,
+		"lockkeeper why $f":                                                             false,
+		"lockkeeper help off":                                                           false,
+		"lockkeeper lock exec --write a.txt -- make off":                                false,
+		"grep -r 'lockkeeper off' docs":                                                 false,
+		"git commit -m 'lockkeeper off: say who'":                                       false,
+		"python3 -c \"print('lockkeeper off')\"":                                        false,
+	} {
+		t.Run(command, func(t *testing.T) {
+			if got := planOf(command, dir, env).Reserved; (got != "") != want {
+				t.Errorf("reserved is %q", got)
 			}
 		})
 	}
@@ -102,7 +192,7 @@ func shown(p Plan, dir string) string {
 		list = append(list, "r "+rel(r.File))
 	}
 	for _, f := range p.Trees {
-		list = append(list, "tree "+rel(f))
+		list = append(list, "tree "+rel(f.Dir))
 	}
 	for _, g := range p.Git {
 		list = append(list, g.Name)
@@ -119,9 +209,9 @@ func shown(p Plan, dir string) string {
 
 // Nothing that a model can make up stops the reader.
 func FuzzPlan(f *testing.F) {
-	for _, seed := range []string{"a > b", "for i in {1..3}; do git stash; done", "cat <<E\n$(rm x)\nE", "sed -i", "mv -t", "git -C", "env", "find -exec"} {
+	for _, seed := range []string{"a > b", "for i in {1..3}; do git stash; done", "cat <<E\n$(rm x)\nE", "sed -i", "mv -t", "git -C", "env", "find -exec", "tee {1..100000000}{1..9}"} {
 		f.Add(seed)
 	}
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, command string) { planOf(command, dir) })
+	f.Fuzz(func(t *testing.T, command string) { planOf(command, dir, os.LookupEnv) })
 }

@@ -31,12 +31,13 @@ type stage struct {
 	t     *testing.T
 	dir   string
 	state string
+	home  string
 	wait  string // the deadline of calls; empty: the usual one
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, dir: filepath.Join(t.TempDir(), "repo"), state: t.TempDir()}
+	s := &stage{t: t, dir: filepath.Join(t.TempDir(), "repo"), state: t.TempDir(), home: t.TempDir()}
 	for name, text := range map[string]string{"app/models/user.rb": "class User\nend\n", "app/models/post.rb": "class Post\nend\n",
 		"app/views/users/index.erb": "<p>\n", "test/models/user_test.rb": "test\n"} {
 		s.write(name, text)
@@ -112,7 +113,7 @@ func (s *stage) command(agent string, call map[string]any) (*exec.Cmd, *bytes.Bu
 	}
 	cmd := exec.CommandContext(s.t.Context(), self)
 	cmd.Dir = os.TempDir() // where it runs decides nothing
-	cmd.Env = append(os.Environ(), asHook+"="+agent, asHook+"_DEADLINE="+s.wait, "XDG_STATE_HOME="+s.state, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), asHook+"="+agent, asHook+"_DEADLINE="+s.wait, "XDG_STATE_HOME="+s.state, "HOME="+s.home, "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin = bytes.NewReader(input)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -7,7 +7,6 @@ import (
 
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/deferred"
-	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
 
@@ -60,28 +59,19 @@ func (v *visit) disturbed(ctx context.Context) error {
 // news tells what became free, and what became of patches that were deferred.
 func (v *visit) news(ctx context.Context) error {
 	free, err := v.seat.News(ctx)
-	for _, t := range free {
-		v.out.Model = append(v.out.Model, refusal.Free(t.Path, t.Number))
-	}
-	if err != nil {
+	if v.out.Model = append(v.out.Model, free...); err != nil {
 		return err
 	}
 	queue := deferred.Open(v.app)
 	_, landing := queue.Land(ctx)
 	ended, err := queue.News(v.call.Session)
-	for _, p := range ended {
-		text := refusal.Landed(p.Path)
-		if p.State == deferred.Rescued {
-			text = refusal.NotLanded(p.Path, p.Why, p.Rescue)
-		}
-		v.out.Model = append(v.out.Model, text)
-	}
+	v.out.Model = append(v.out.Model, ended...)
 	return errors.Join(landing, err)
 }
 
 // begin greets: what is free by now, and who is there.
 func (v *visit) begin(ctx context.Context) error {
-	if err := v.disturbed(ctx); err != nil {
+	if err := v.settle(ctx); err != nil {
 		return err
 	}
 	if v.seat.New {
@@ -91,12 +81,19 @@ func (v *visit) begin(ctx context.Context) error {
 	return v.news(ctx)
 }
 
-// stop compares once more, and gives everything back.
-func (v *visit) stop(ctx context.Context) error {
-	if err := v.compare(ctx, v.seat.End("", false)); err != nil {
+// settle compares what calls left whose end was not told, and looks at what the session
+// holds.
+func (v *visit) settle(ctx context.Context) error {
+	began, err := v.seat.EndAll(ctx)
+	if err != nil {
 		return err
 	}
-	if err := v.disturbed(ctx); err != nil {
+	return errors.Join(v.compare(ctx, began), v.disturbed(ctx))
+}
+
+// stop compares once more, and gives everything back.
+func (v *visit) stop(ctx context.Context) error {
+	if err := v.settle(ctx); err != nil {
 		return err
 	}
 	if err := v.seat.Release(ctx); err != nil {

@@ -25,14 +25,17 @@ const (
 	largestPage = 1_000
 )
 
-// all lists the files that are held for writing, by whomever, the oldest first.
+// all lists the files that are held for writing, by whomever, the oldest first. What is
+// free for whoever asks, for its holder's process is gone, is in nobody's way.
 func (api *API) all(ctx context.Context) (list []heldLock, err error) {
 	entries, err := api.app.Locks.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range entries {
-		list = append(list, locksOf(&entries[i])...)
+		if e := &entries[i]; !api.app.Locks.Gone(e.Policy, e.Process) {
+			list = append(list, locksOf(e)...)
+		}
 	}
 	slices.SortFunc(list, func(a, b heldLock) int { return cmp.Compare(a.place(), b.place()) })
 	return list, nil

@@ -14,8 +14,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// Policy is the policy of the locks of git-lfs.
-const Policy = "person"
+// policy is that of the locks of git-lfs.
+const policy = "person"
 
 // Keys of what a grant of git-lfs says of itself.
 const (
@@ -44,7 +44,7 @@ type Ref struct {
 
 // ours reports whether somebody has a grant of git-lfs.
 func ours(e *lock.Entry, who access.Person) bool {
-	return e.Holder == who.Name && e.Policy == Policy && e.Metadata[keyReason] == reason
+	return e.Holder == who.Name && e.Policy == policy && e.Metadata[keyReason] == reason
 }
 
 // lock locks a file for a person.
@@ -64,7 +64,7 @@ func (api *API) lock(r *request) (int, any, error) {
 	if in.Ref != nil && in.Ref.Name != "" {
 		facts[keyRef] = in.Ref.Name
 	}
-	g, err := api.app.Acquire(r.Context(), lockkeeper.Request{Holder: r.who.Name, Policy: Policy, Locks: []lockkeeper.Lock{l}, Metadata: facts}, 0)
+	g, err := api.app.Acquire(r.Context(), lockkeeper.Request{Holder: r.who.Name, Policy: policy, Locks: []lockkeeper.Lock{l}, Metadata: facts}, 0)
 	var blocked *lockkeeper.BlockedError
 	switch {
 	case errors.As(err, &blocked) && len(blocked.Conflicts) > 0:

@@ -26,7 +26,7 @@ func TestHostileCalls(t *testing.T) {
 	must(t, os.Mkdir(outside, 0o755), os.WriteFile(filepath.Join(outside, "x"), []byte("x"), 0o644),
 		os.Symlink(outside, filepath.Join(s.Root, "app/out")), os.Symlink(filepath.Join(outside, "x"), filepath.Join(s.Root, "app/x.rb")))
 	c := s.stdio("hostile")
-	for _, path := range []string{"../outside/x", "app/../../outside/x", "/etc/passwd", "app/out/x", "app/x.rb", ".git/config", ".git", ".lockkeeper/state.db", "lockkeeper.yaml", "app", "", " ", "a\x00b", strings.Repeat("x/", 10_000)} {
+	for _, path := range []string{"../outside/x", "app/../../outside/x", "/etc/passwd", "app/out/x", "app/x.rb", ".git/config", ".git", ".lockkeeper/state.db", "lockkeeper.yaml", ".claude/settings.json", "app/.claude/settings.local.json", ".codex/config.toml", "app", "", " ", "a\x00b", strings.Repeat("x/", 10_000)} {
 		for tool, in := range map[string]args{
 			"check": {"paths": []string{path}}, "claim": {"paths": []string{"app/post.rb", path}}, "write": {"path": path, "text": "owned"}, "defer": {"path": path, "content": "owned"},
 			"report_gap": {"path": path, "reason": "x"}, "ask_for_more": {"paths": []string{path}, "reason": "x"},

@@ -48,6 +48,7 @@ type holding struct {
 	Read   []string  `json:"read,omitempty"`
 	Since  time.Time `json:"since"`
 	You    bool      `json:"you,omitempty"`
+	Gone   bool      `json:"gone,omitempty" jsonschema:"its process is gone: what it held is free for whoever asks"`
 }
 
 type waitingFor struct {
@@ -111,6 +112,8 @@ func (s *standings) addHeld(ctx context.Context, v *visit) error {
 		list := &s.Held
 		if e.State == string(lockkeeper.Waiting) {
 			list = &s.Waiting
+		} else {
+			h.Gone = v.app.Locks.Gone(e.Policy, e.Process)
 		}
 		if len(*list) == mostShown && !h.You {
 			s.LeftOut++
@@ -127,7 +130,10 @@ func (s *standings) text() string {
 		lines = append(lines, "NOTE: "+s.Off+".")
 	}
 	for _, h := range s.Held {
-		if !h.You {
+		switch {
+		case h.Gone:
+			lines = append(lines, h.line("is gone, and free for whoever asks is"))
+		case !h.You:
 			lines = append(lines, h.line("holds"))
 		}
 	}
@@ -201,7 +207,7 @@ func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
 	if err != nil {
 		return out, err
 	}
-	for _, it := range wanting[:min(len(wanting), mostShown)] {
+	for _, it := range first(wanting) {
 		out.Queued = append(out.Queued, queuedItem{it.ID, it.Workflow, string(it.Status)})
 	}
 	events, err := v.look.Audit(ctx, view.AuditQuery{Path: v.at(out.Path), Limit: eventsShown})

@@ -98,6 +98,8 @@ func tour(s *scene, one, other *client) {
 	diff := "--- a/app/user.rb\n+++ b/app/user.rb\n@@ -1 +1,2 @@\n class User; end # 2\n+# deferred\n"
 	other.call("defer", args{"path": "app/user.rb", "patch": diff}).fine("DEFERRED app/user.rb")
 	other.call("defer", args{"path": "app/user.rb"}).not("a patch or the content")
+	other.call("defer", args{"path": "app/user.rb", "content": "mine\n"}).not("has not read it", "send a unified diff")
+	other.call("defer", args{"path": "elsewhere.rb", "content": "mine\n"}).not("allowlist")
 	one.call("release", nil).fine("Released", "app/user.rb")
 	told := other.call("status", nil).fine("FREE app/user.rb (ticket", "LANDED your deferred patch of app/user.rb")
 	if len(told.value.News) != 2 {

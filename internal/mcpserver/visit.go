@@ -11,8 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"lockkeeper"
-	"lockkeeper/internal/config"
-	"lockkeeper/internal/deferred"
 	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
@@ -74,7 +72,7 @@ func (s *Server) enter(ctx context.Context, who session.Visitor, about string) (
 			return nil, false, err
 		}
 		if hosted = there.ID != "" && there.ID != who.ID; hosted {
-			who = session.Visitor{ID: there.ID, Agent: there.Agent}
+			who = session.Visitor{ID: there.ID, Agent: there.Agent, Process: who.Process, TTY: who.TTY}
 		}
 	}
 	who.About = about
@@ -100,29 +98,16 @@ func (s *Server) leave(who session.Visitor) error {
 
 // news is what the session is to be told: what became free, and what became of patches.
 func (v *visit) news(ctx context.Context) (list []string, err error) {
-	_, err = v.later.Land(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = v.sit(ctx, "", func(seat *session.Seat) error {
-		free, err := seat.News(ctx)
-		for _, t := range free {
-			list = append(list, refusal.Free(t.Path, t.Number))
-		}
+	_, landing := v.later.Land(ctx) // what fails of one patch keeps no other news back
+	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
+		list, err = seat.News(ctx)
 		return err
 	})
 	if err != nil {
-		return list, err
+		return list, errors.Join(landing, err)
 	}
 	ended, err := v.later.News(v.seated.ID)
-	for _, p := range ended {
-		if p.State == deferred.Rescued {
-			list = append(list, refusal.NotLanded(p.Path, p.Why, p.Rescue))
-		} else {
-			list = append(list, refusal.Landed(p.Path))
-		}
-	}
-	return list, err
+	return append(list, ended...), errors.Join(landing, err)
 }
 
 // at is a path as it was given, from the root unless it is absolute. It is not cleaned:
@@ -145,8 +130,8 @@ func (s *Server) file(path string) (string, error) {
 		return "", err
 	case name == lockkeeper.GitTarget:
 		return "", refusal.Reserved(name, "it is git's own; use git")
-	case name == config.FileName:
-		return "", refusal.Reserved(name, "it says what may be written; only a person changes it")
+	case s.app.Guards(name):
+		return "", refusal.Reserved(name, "it says what may be written, or whether that is checked; only a person changes it")
 	}
 	return name, nil
 }

@@ -1,8 +1,10 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 
 	"lockkeeper"
@@ -46,7 +48,7 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 		if err != nil || len(out.Refused) > 0 {
 			return err
 		}
-		return seat.Begin(call, "") // others see that the file changes by its holder
+		return seat.Begin(call, "", path) // others see that the file changes by its holder
 	})
 	if err != nil || len(out.Refused) > 0 {
 		return out, err
@@ -65,10 +67,7 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 		}
 		return seat.Left(context.WithoutCancel(ctx), began, []string{path})
 	})
-	if err == nil {
-		err = left
-	}
-	return out, err
+	return out, errors.Join(err, left)
 }
 
 // change is what is to become of a file.
@@ -110,16 +109,15 @@ type deferInput struct {
 	Path    string  `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
 	Patch   string  `json:"patch,omitempty" jsonschema:"a unified diff of this one file, against what it holds now"`
 	Content *string `json:"content,omitempty" jsonschema:"the whole new content instead"`
+	Base    string  `json:"base,omitempty" jsonschema:"what you know the file to hold: the SHA-256 of its content in hex; without it what your session has read counts"`
 }
 
 // postponed is a change that lands later.
 type postponed struct {
 	answer
-	ID     string         `json:"id,omitempty"`
-	Path   string         `json:"path,omitempty"`
-	State  deferred.State `json:"state,omitempty" jsonschema:"queued, landed or rescued"`
-	Why    string         `json:"why,omitempty" jsonschema:"it could not land"`
-	Rescue string         `json:"rescue,omitempty" jsonschema:"where it is kept then"`
+	ID    string         `json:"id,omitempty"`
+	Path  string         `json:"path,omitempty"`
+	State deferred.State `json:"state,omitempty" jsonschema:"queued; what becomes of it is told as news"`
 }
 
 func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, err error) {
@@ -134,10 +132,23 @@ func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, er
 	if in.Content != nil {
 		text = *in.Content
 	}
-	if err := v.sit(ctx, "", func(*session.Seat) error { return nil }); err != nil { // who it is
+	base := in.Base
+	err = v.sit(ctx, "", func(seat *session.Seat) error { // who it is, and what they know
+		base = cmp.Or(base, seat.Known(path))
+		return nil
+	})
+	if err != nil {
 		return out, err
 	}
-	patch, err := v.later.Put(ctx, deferred.Patch{Path: v.at(path), By: v.seated.Callsign, Session: v.seated.ID}, []byte(text), in.Content != nil)
+	patch := deferred.Patch{Path: v.at(path), By: v.seated.Callsign, Session: v.seated.ID}
+	if base != "" {
+		known, err := v.app.ParseBase(path, base)
+		if err != nil {
+			return out, err
+		}
+		patch.Base = *known
+	}
+	patch, err = v.later.Put(ctx, patch, []byte(text), in.Content != nil)
 	out.ID, out.Path, out.State = patch.ID, path, patch.State
 	return out, err
 }

@@ -106,3 +106,12 @@ func Holder() (string, error) {
 
 // Anchor is the parent process.
 func Anchor([]string) (lockkeeper.Process, error) { return Identify(os.Getppid()) }
+
+// Above is the parent process; those above it are not known here.
+func Above() []Ancestor {
+	p, err := Identify(os.Getppid())
+	if err != nil {
+		return nil
+	}
+	return []Ancestor{{Process: p}}
+}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"lockkeeper"
 )
@@ -16,6 +17,8 @@ type Running struct {
 	Program string // of those that were looked for
 	TTY     string // empty: it sits in no terminal
 	Dir     string // where it works
+
+	Env []string // with which it was started; nil: that cannot be seen
 }
 
 // Named lists the running programs of some names whose working directory can be seen, the
@@ -47,6 +50,9 @@ func Named(names ...string) ([]Running, error) {
 		r := Running{Process: p, Program: name, Dir: dir}
 		if tty := t[pid].tty; tty != 0 {
 			r.TTY = terminalName(tty)
+		}
+		if env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && len(env) > 0 {
+			r.Env = strings.Split(strings.TrimSuffix(string(env), "\x00"), "\x00")
 		}
 		list = append(list, r)
 	}

@@ -10,6 +10,8 @@ type Running struct {
 	Program string
 	TTY     string
 	Dir     string
+
+	Env []string // with which it was started; nil: that cannot be seen
 }
 
 // Named finds nothing: here processes are not looked for.

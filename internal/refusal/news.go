@@ -16,3 +16,8 @@ func Landed(path string) string {
 func NotLanded(path, why, rescue string) string {
 	return fmt.Sprintf("NOT LANDED your deferred patch of %s: %s. It is kept: lockkeeper rescue show %s.", line(path), line(why), rescue)
 }
+
+// Unreadable tells that a deferred patch, whose owner nobody knows, was set aside.
+func Unreadable(file string) string {
+	return fmt.Sprintf("UNREADABLE a deferred patch, of whom and of what nobody can tell: it is set aside as %s, for a person to look at.", line(file))
+}

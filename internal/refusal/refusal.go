@@ -48,8 +48,8 @@ func Unseen(path, fact string) Refusal {
 		Next: []string{"read " + word(path), "lockkeeper why " + word(path)}}
 }
 
-// Rewrites refuses an act of git that changes files under others. whose says which file
-// of whom, more how many there are besides.
+// Rewrites refuses an act of git that changes files under others: one of them is path, and
+// more says how many there are besides.
 func Rewrites(act, path string, by Holder, more int) Refusal {
 	why := "it rewrites files that others work on: " + line(path) + " is " + by.String()
 	if more > 0 {

@@ -12,8 +12,9 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Begin notes that a call of a tool begins, with its command if it has one.
-func (s *Seat) Begin(id, command string) error {
+// Begin notes that a call of a tool begins, with its command if it has one, or with the
+// paths that it writes.
+func (s *Seat) Begin(id, command string, writes ...string) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
@@ -21,7 +22,7 @@ func (s *Seat) Begin(id, command string) error {
 	if s.rec.Calls == nil || len(s.rec.Calls) > maxCalls {
 		s.rec.Calls = map[string]Call{}
 	}
-	s.rec.Calls[id] = Call{At: now, Command: command}
+	s.rec.Calls[id] = Call{At: now, Command: command, Writes: writes}
 	return nil
 }
 
@@ -38,6 +39,35 @@ func (s *Seat) End(id string, goesOn bool) Call {
 		s.rec.Behind = s.rec.Behind[max(0, len(s.rec.Behind)-maxCalls):]
 	}
 	return c
+}
+
+// EndAll ends the calls whose end was never told: a person interrupted or refused them. What
+// they may have written of what the session holds passes for their work. It returns what is
+// to be compared.
+func (s *Seat) EndAll(ctx context.Context) (Call, error) {
+	now, err := fileClock()
+	if err != nil {
+		return Call{}, err
+	}
+	all := s.with(Call{}, now)
+	held, err := s.Holds(ctx)
+	if err != nil {
+		return all, err
+	}
+	first := now
+	for _, c := range s.rec.Calls {
+		first = min(first, c.At)
+	}
+	maybe := slices.DeleteFunc(held, func(p string) bool { return !s.rec.mayWrite(p, now) })
+	touched, err := s.book.touchedSince(maybe, first)
+	if err != nil {
+		return all, err
+	}
+	if err := s.remember(touched, true); err != nil {
+		return all, err
+	}
+	s.rec.Calls = nil
+	return all, nil
 }
 
 // with is a call together with the commands that go on in the background. A command whose
@@ -82,10 +112,10 @@ func (s *Seat) Left(ctx context.Context, c Call, named []string) error {
 // longestCall is how long a call counts as under way: the hosts give none more time.
 const longestCall = time.Hour
 
-// working reports whether calls of the session are under way.
-func (r *record) working(now int64) bool {
+// mayWrite reports whether a call of the session that is under way may be writing a path.
+func (r *record) mayWrite(path string, now int64) bool {
 	for _, c := range r.Calls {
-		if now-c.At < int64(longestCall) {
+		if now-c.At < int64(longestCall) && (c.Command != "" || slices.Contains(c.Writes, path)) {
 			return true
 		}
 	}
@@ -110,11 +140,11 @@ type Disturbance struct {
 }
 
 // Disturbed looks whether what the session holds is still as it left it. What is not is
-// told once, and its own version is kept. While calls of its own are under way nobody can
+// told once, and its own version is kept. Of what calls of its own may be writing nobody can
 // tell.
 func (s *Seat) Disturbed(ctx context.Context) (list []Disturbance, err error) {
 	now, err := fileClock()
-	if err != nil || s.rec.working(now) {
+	if err != nil {
 		return nil, err
 	}
 	paths, err := s.Holds(ctx)
@@ -123,7 +153,7 @@ func (s *Seat) Disturbed(ctx context.Context) (list []Disturbance, err error) {
 	}
 	for _, path := range paths {
 		was, known := s.rec.Files[path]
-		if !known || path == lockkeeper.GitTarget {
+		if !known || path == lockkeeper.GitTarget || s.rec.mayWrite(path, now) {
 			continue
 		}
 		is, err := s.book.look(path)

@@ -125,6 +125,10 @@ func (s *Seat) take(ctx context.Context, paths []string) error {
 	a := s.book.app
 	locks := writes(paths)
 	if s.rec.GrantID == "" {
+		s.rec.Taking = true // should this call be killed, the next one looks for what it got
+		if err := s.save(); err != nil {
+			return err
+		}
 		g, err := a.Acquire(ctx, s.request(locks), 0)
 		if err == nil {
 			s.rec.GrantID = g.ID
@@ -152,6 +156,30 @@ func (s *Seat) take(ctx context.Context, paths []string) error {
 	}
 	_, err = a.Locks.Extend(ctx, s.rec.GrantID, token, locks...)
 	return err
+}
+
+// adopt finds what a call got that was killed before it could remember it.
+func (s *Seat) adopt(ctx context.Context) error {
+	return s.book.app.Locks.Within(ctx, func(act *lock.Act) error {
+		grants, err := s.book.app.Locks.GrantsIn(act.Tx())
+		for _, g := range grants {
+			if g.Policy != Policy || g.Metadata[keySession] != s.rec.ID || g.Metadata[keyAgent] != s.rec.Agent || g.ID == s.rec.GrantID {
+				continue
+			}
+			token, err := s.book.app.Tokens.Get(g.ID)
+			if err != nil {
+				return err
+			}
+			if token != "" && s.rec.GrantID == "" {
+				s.rec.GrantID = g.ID
+				continue
+			}
+			if _, err := act.Free(g.ID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Reason: "the call that took it was killed"}); err != nil {
+				return err
+			}
+		}
+		return err
+	})
 }
 
 // request asks for locks in the name of the session, and says who that is.
@@ -204,14 +232,15 @@ func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusa
 
 // Release gives back what the session holds, at the end of a turn.
 func (s *Seat) Release(ctx context.Context) error {
-	err := s.endGit(ctx)
+	s.rec.Calls = nil
+	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err
 	}
 	if _, releasing := s.book.app.Release(ctx, s.rec.GrantID); releasing != nil {
 		return errors.Join(err, releasing)
 	}
-	s.rec.GrantID, s.rec.Calls = "", nil
+	s.rec.GrantID = ""
 	return err
 }
 
@@ -226,5 +255,5 @@ func (s *Seat) Leave(ctx context.Context, beginsAnew bool) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return errors.Join(s.book.sweepCopies(), s.forget(), s.lock.Close())
+	return errors.Join(s.book.sweepCopies(), forget(s.file), s.lock.Close())
 }

@@ -13,7 +13,7 @@ var gitLock = write(lockkeeper.GitTarget)
 // Rewrite takes the .git target for an act of git that rewrites files or history, until
 // the act ends. It is refused while others hold files, or act so themselves.
 func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
-	if err := s.endGit(ctx); err != nil { // of an act whose end was never told
+	if err := s.EndRewrite(ctx); err != nil { // of an act whose end was never told
 		return nil, err
 	}
 	g, err := s.book.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)
@@ -34,7 +34,7 @@ func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, erro
 	s.rec.Git = g.ID
 	refused, err := s.filesOfOthers(ctx, act)
 	if err != nil || len(refused) > 0 {
-		if ending := s.endGit(ctx); ending != nil {
+		if ending := s.EndRewrite(ctx); ending != nil {
 			return nil, ending
 		}
 	}
@@ -45,7 +45,6 @@ func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, erro
 func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
 	err := s.book.app.View(ctx, func(r lockkeeper.Reader) error {
-		locks = nil
 		grants, err := s.book.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			for _, l := range g.Locks {
@@ -67,10 +66,8 @@ func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal
 	return []refusal.Refusal{refusal.Rewrites(act, found[0].BlockingPath, who, len(found)-1)}, err
 }
 
-// Rewritten ends an act of git.
-func (s *Seat) Rewritten(ctx context.Context) error { return s.endGit(ctx) }
-
-func (s *Seat) endGit(ctx context.Context) error {
+// EndRewrite ends an act of git, if one is under way.
+func (s *Seat) EndRewrite(ctx context.Context) error {
 	if s.rec.Git == "" {
 		return nil
 	}

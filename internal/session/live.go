@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -14,8 +12,23 @@ import (
 )
 
 // Live lists the sessions that may still be there: those of this user, whether they hold
-// something or not, and of others those that hold something. The longest there come first.
-func (b *Book) Live(ctx context.Context) ([]Session, error) {
+// something or not, and of others those that hold something. One whose process is gone is
+// not there, whatever it still holds. The longest there come first.
+func (b *Book) Live(ctx context.Context) (list []Session, err error) {
+	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
+		grants, err := b.app.Locks.GrantsIn(r)
+		if err != nil {
+			return err
+		}
+		list, err = b.LiveAmong(grants)
+		return err
+	})
+	return list, err
+}
+
+// LiveAmong is Live for who has listed the grants, and maybe not all of them: sessions of
+// others that hold only what is not among them are missing.
+func (b *Book) LiveAmong(grants []*lockkeeper.Record) ([]Session, error) {
 	known, err := b.records()
 	if err != nil {
 		return nil, err
@@ -23,17 +36,10 @@ func (b *Book) Live(ctx context.Context) ([]Session, error) {
 	byGrant := map[string]bool{}
 	var list []Session
 	held := map[string]*lockkeeper.Record{}
-	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
-		grants, err := b.app.Locks.GrantsIn(r)
-		for _, g := range grants {
-			if g.Policy == Policy && g.Metadata[keySession] != "" {
-				held[g.ID] = g
-			}
+	for _, g := range grants {
+		if g.Policy == Policy && g.Metadata[keySession] != "" {
+			held[g.ID] = g
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
 	for _, r := range known {
 		s := r.Session
@@ -47,9 +53,10 @@ func (b *Book) Live(ctx context.Context) ([]Session, error) {
 		list = append(list, s)
 	}
 	for id, g := range held {
-		if !byGrant[id] {
-			list = append(list, Session{ID: g.Metadata[keySession], Agent: g.Metadata[keyAgent], Callsign: g.Holder, TTY: g.Metadata[keyTTY],
-				About: g.Metadata[keyReason], Process: g.Process, Began: g.AcquiredAt, Seen: g.HeartbeatAt, GrantID: id})
+		s := Session{ID: g.Metadata[keySession], Agent: g.Metadata[keyAgent], Callsign: g.Holder, TTY: g.Metadata[keyTTY],
+			About: g.Metadata[keyReason], Process: g.Process, Began: g.AcquiredAt, Seen: g.HeartbeatAt, GrantID: id}
+		if !byGrant[id] && b.alive(s) {
+			list = append(list, s)
 		}
 	}
 	slices.SortFunc(list, func(s, t Session) int { return s.Began.Compare(t.Began) })
@@ -124,15 +131,6 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 		list = append(list, refusal.Held(c.Path, who, number, nil))
 	}
 	return list, nil
-}
-
-// forget removes what the session remembered.
-func (s *Seat) forget() error {
-	err := errors.Join(os.Remove(s.file), os.Remove(strings.TrimSuffix(s.file, recordEnd)+lockEnd))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // isFile reports whether a lock is one on a file of the codebase, to write it.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,27 +21,45 @@ type Pause struct {
 	GrantID string    `json:"grant"`
 }
 
-// LongestPause is the longest that the checks can be off at a time.
-const LongestPause = 24 * time.Hour
+// longestPause is the longest that the checks can be off at a time.
+const longestPause = 24 * time.Hour
+
+// MaySwitchOff refuses what SwitchOff would refuse by what is known now, for who asks a
+// person in between: who it is, how long, and that the checks are off already.
+func (b *Book) MaySwitchOff(ctx context.Context, by lockkeeper.Actor, d time.Duration) error {
+	switch {
+	case by.Kind != lockkeeper.ActorPerson:
+		return &lockkeeper.RefusedError{Act: "off", Reason: "only a person may switch the checks off", Next: "ask one"}
+	case d < time.Second || d > longestPause:
+		return &lockkeeper.InputError{Field: "time", Value: d.String(), Reason: "not between a second and a day", Next: "lockkeeper off 30m"}
+	}
+	p, err := b.Off(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	return &lockkeeper.RefusedError{Act: "off", Reason: fmt.Sprintf("the checks are off already, by %s until %s", p.By, Clock(p.Until, b.now())), Next: "lockkeeper off --end"}
+}
+
+// Clock is a time of day, with its date where that is another one than now.
+func Clock(at, now time.Time) string {
+	at = at.In(now.Location())
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}
 
 // SwitchOff stops the checks of sessions for a time. Only a person may, and only once.
 func (b *Book) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string, d time.Duration) (*Pause, error) {
-	switch {
-	case by.Kind != lockkeeper.ActorPerson:
-		return nil, &lockkeeper.RefusedError{Act: "off", Reason: "only a person may switch the checks off", Next: "ask one"}
-	case d < time.Second || d > LongestPause:
-		return nil, &lockkeeper.InputError{Field: "time", Value: d.String(), Reason: "between a second and " + LongestPause.String(), Next: "lockkeeper off 30m"}
+	if err := b.MaySwitchOff(ctx, by, d); err != nil {
+		return nil, err
 	}
 	if reason == "" {
 		reason = "the checks of sessions are off"
 	}
 	_, err := b.app.Acquire(ctx, lockkeeper.Request{Holder: by.Name, Locks: []lockkeeper.Lock{offLock}, TTL: d, Metadata: map[string]string{keyReason: reason}}, 0)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeBlocked {
-		p, err := b.Off(ctx)
-		if err == nil && p != nil {
-			err = &lockkeeper.RefusedError{Act: "off", Reason: fmt.Sprintf("the checks are off already, by %s until %s", p.By, p.Until.Format(time.TimeOnly)), Next: "lockkeeper off --end"}
-		}
-		return p, err
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeBlocked { // by who was faster, or has locked the whole root
+		err = cmp.Or(b.MaySwitchOff(ctx, by, d), err)
 	}
 	if err != nil {
 		return nil, err
@@ -57,11 +76,13 @@ func (b *Book) SwitchOn(ctx context.Context) (bool, error) {
 	return b.app.Release(ctx, p.GrantID)
 }
 
-// Off is the pause that is on; nil when sessions are checked, as they should be.
+// Off is the pause that is on; nil when sessions are checked, as they should be. Only who
+// holds the lock itself has switched them off, and not who holds all of the root: that one
+// asked for quiet.
 func (b *Book) Off(ctx context.Context) (*Pause, error) {
 	found, err := b.app.Locks.CheckConflicts(ctx, []lockkeeper.Lock{offLock})
 	for _, c := range found {
-		if c.Kind == lockkeeper.Held && c.ExpiresAt != nil {
+		if c.BlockingPath == offLock.Path && c.Kind == lockkeeper.Held && c.ExpiresAt != nil {
 			return &Pause{By: c.Holder, Since: c.AcquiredAt, Until: *c.ExpiresAt, GrantID: c.GrantID}, err
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // record is what a session remembers.
 type record struct {
 	Session
-	Ended   bool              `json:"ended,omitempty"` // its host began anew in the same window; the claims stay with that
+	Ended   bool              `json:"ended,omitempty"`  // its host began anew in the same window; the claims stay with that
+	Taking  bool              `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
 	Tickets []Ticket          `json:"tickets,omitempty"`
 	Files   map[string]File   `json:"files,omitempty"`  // by path
 	Calls   map[string]Call   `json:"calls,omitempty"`  // under way, by the host's id
@@ -31,8 +32,9 @@ type record struct {
 
 // Call is a call of a tool that is under way.
 type Call struct {
-	At      int64  `json:"at"` // nanoseconds, by the clock that stamps files
-	Command string `json:"command,omitempty"`
+	At      int64    `json:"at"` // nanoseconds, by the clock that stamps files
+	Command string   `json:"command,omitempty"`
+	Writes  []string `json:"writes,omitempty"` // without a command: all that it may write
 }
 
 // Seat is a session while one of its calls is answered. Nobody else has it meanwhile.
@@ -58,7 +60,7 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 		return nil, err
 	}
 	s := &Seat{book: b, file: filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)}
-	if s.lock, err = lockFile(strings.TrimSuffix(s.file, recordEnd) + lockEnd); err != nil {
+	if s.lock, err = lockFile(lockOf(s.file)); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -74,6 +76,14 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 			return nil, err
 		}
 	}
+	if err := s.admit(v); err != nil {
+		return nil, err
+	}
+	if s.rec.Taking {
+		if err := s.adopt(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s.rec.Seen, s.rec.Ended = b.now(), false
 	if about := firstWords(v.About); about != "" {
 		s.rec.About = about
@@ -82,6 +92,17 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 		s.rec.Process, s.rec.TTY = v.Process, v.TTY
 	}
 	return s, nil
+}
+
+// admit refuses whoever calls in the name of a session that sits in another window, and is
+// there: an agent knows the ids of others, and could end their turns.
+func (s *Seat) admit(v Visitor) error {
+	sits := s.rec.Process
+	if sits == nil || sameProcess(sits, v.Process) || s.book.app.Host.Life(*sits) != lockkeeper.LifeAlive {
+		return nil
+	}
+	return &lockkeeper.RefusedError{Act: "session " + v.ID, Reason: fmt.Sprintf("it is %s, which sits in another window (pid %d)", s.rec.Callsign, sits.PID),
+		Next: "end it there, or begin a new session here"}
 }
 
 // settleIn makes a new session: in the place of one that ended in the same window, or
@@ -108,7 +129,7 @@ func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
 		case b.alive(r.Session):
 			taken[r.Callsign] = true
 		case b.now().Sub(r.Seen) > quiet:
-			if err := errors.Join(os.Remove(file), os.Remove(strings.TrimSuffix(file, recordEnd)+lockEnd)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := forget(file); err != nil {
 				return err
 			}
 		}
@@ -134,7 +155,10 @@ func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
 func (s *Seat) Session() Session { return s.rec.Session }
 
 // Close writes down what is to be remembered, and lets the next call in.
-func (s *Seat) Close() error { return errors.Join(s.save(), s.lock.Close()) }
+func (s *Seat) Close() error {
+	s.rec.Taking = false
+	return errors.Join(s.save(), s.lock.Close())
+}
 
 // save replaces the file. It is not synced: what is lost with the machine is of a session
 // that is lost with it.
@@ -163,6 +187,19 @@ func readRecord(file string) (r record, err error) {
 		return record{}, &lockkeeper.StoreError{Store: file, Reason: "what the session remembers cannot be read", Err: err, Next: "remove the file: the session begins anew"}
 	}
 	return r, nil
+}
+
+// lockOf names the lock on a session's file.
+func lockOf(file string) string { return strings.TrimSuffix(file, recordEnd) + lockEnd }
+
+// forget removes a session's file, and the lock on it.
+func forget(file string) error {
+	for _, name := range []string{file, lockOf(file)} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // records reads what all sessions of this user remember, by file. One that cannot be read
@@ -199,14 +236,26 @@ func sameProcess(p, q *lockkeeper.Process) bool {
 }
 
 // lockFile opens a file and waits until nobody else has it. Whoever has one answers a
-// call, which takes milliseconds; a caller that cannot wait has a deadline around it all.
+// call, which takes milliseconds; a caller that cannot wait has a deadline around it all. A
+// file that was removed while it was waited for keeps nobody out, so there is a next one.
 func lockFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+	for {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := filelock.Wait(f); err != nil {
+			return nil, errors.Join(&os.PathError{Op: "flock", Path: name, Err: err}, f.Close())
+		}
+		mine, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if there, err := os.Stat(name); err == nil && os.SameFile(mine, there) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
 	}
-	if err := filelock.Wait(f); err != nil {
-		return nil, errors.Join(&os.PathError{Op: "flock", Path: name, Err: err}, f.Close())
-	}
-	return f, nil
 }

@@ -107,6 +107,9 @@ func TestDeadWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	window.Wait()
+	if live, err := b.Live(t.Context()); err != nil || len(live) != 1 || live[0].ID != "b" {
+		t.Errorf("there are %v, %v", live, err)
+	}
 	b.in(t, other, func(ctx context.Context, s *Seat) {
 		if claims(t, s, "one") != 0 {
 			t.Error("a dead one's claim holds")
@@ -179,6 +182,16 @@ func TestFirstWords(t *testing.T) {
 	for prompt, want := range map[string]string{"": "", "\n  fix   it\nplease": "fix it", "<system-reminder>x\nrate-limit login": "rate-limit login"} {
 		if got := firstWords(prompt); got != want {
 			t.Errorf("%q: %q", prompt, got)
+		}
+	}
+}
+
+// A time of another day has its date.
+func TestClock(t *testing.T) {
+	now := time.Date(2026, 1, 31, 23, 50, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{time.Minute: "23:51:00", time.Hour: "2026-02-01 00:50:00"} {
+		if got := Clock(now.Add(d), now); got != want {
+			t.Errorf("in %s: %q", d, got)
 		}
 	}
 }

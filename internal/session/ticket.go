@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lockkeeper/internal/refusal"
 )
 
 // Ticket says that a session was refused a path and wants to know when it is free.
@@ -60,8 +62,8 @@ func (b *Book) number() (n int, err error) {
 	return n, err
 }
 
-// News lists the tickets whose paths are free now, each once.
-func (s *Seat) News(ctx context.Context) (free []Ticket, err error) {
+// News says which paths are free now that the session was refused, each once.
+func (s *Seat) News(ctx context.Context) (free []string, err error) {
 	var left []Ticket
 	for _, t := range s.rec.Tickets {
 		if s.book.now().Sub(t.At) > ticketsKept {
@@ -74,7 +76,7 @@ func (s *Seat) News(ctx context.Context) (free []Ticket, err error) {
 		case len(taken) > 0:
 			left = append(left, t)
 		default:
-			free = append(free, t)
+			free = append(free, refusal.Free(t.Path, t.Number))
 		}
 	}
 	s.rec.Tickets = left

@@ -14,7 +14,7 @@ func TestClaimsByName(t *testing.T) {
 	s := newScene(t, "resources:\n  Chapter_{nn}:\n    files:\n      - Manuscript/Chapter_{nn}/\n      - Manuscript/Chapter_{nn}.md\n")
 	au, err := author.Open(s.app, nil)
 	must(t, err)
-	by, err := author.InstanceOf(nil, "CLI-12345", ada)
+	by, err := author.InstanceOf(nil, "", "CLI-12345", ada)
 	must(t, err)
 	a, err := au.Claim(t.Context(), author.Want{By: by, Names: []string{"Chapter_03", "notes.md"}, Mode: lockkeeper.Write})
 	must(t, err)

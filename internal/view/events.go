@@ -40,6 +40,19 @@ func eventName(ev lockkeeper.Event) string {
 	return ev.Actor.Name
 }
 
+// GapWords says of a gap what was to be written, where its locks do not say it, and where
+// that is kept.
+func GapWords(ev lockkeeper.Event) string {
+	words := "not kept"
+	if id := ev.Data["rescue"]; id != "" {
+		words = "kept as " + id
+	}
+	if path := ev.Data["path"]; path != "" {
+		words = "write " + path + ", " + words
+	}
+	return words
+}
+
 // pathsInLine is how many paths and holders the line of an event names.
 const pathsInLine = 3
 
@@ -73,7 +86,7 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 			add("landing %s", landing)
 		}
 	case lockkeeper.EventGap:
-		add("write %s, kept as %s", ev.Data["path"], ev.Data["rescue"])
+		add("%s", GapWords(ev))
 	}
 	if len(ev.Conflicts) > 0 {
 		var holders []string

@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"lockkeeper/internal/enrol"
@@ -44,12 +43,16 @@ func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func
 		w.Broken, w.Next = st.Enrolled, "mend that file, then lockkeeper init "+name
 	case before == nil && st.Enrolled:
 		w.Broken, w.Fact = true, "its hook was removed: nothing is checked"
+	case before == nil && st.Unknown != "":
+		w.Fact = st.Unknown
 	case before == nil && st.Program == "":
 		return nil
 	case before == nil:
 		w.Fact = "it is installed, and has no hooks here"
 	case st.Off != "":
-		w.Broken, w.Fact, w.Next = true, "it runs no hooks at all: "+st.Off+" says so", "take that setting out"
+		w.Broken, w.Fact, w.Next = true, "it does not run our hooks: "+st.Off+" says so", "take that setting out"
+	case st.Stray != "":
+		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "take that setting out"
 	default:
 		return hookedWays(ctx, site, st, w, seen)
 	}
@@ -65,11 +68,10 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, 
 		w.Broken, w.Fact = true, err.Error()
 	case wrong != "":
 		w.Broken, w.Fact, w.Next = true, wrong, "install lockkeeper where "+name+" finds it, then lockkeeper init "+name
+	case before.Differs != "":
+		w.Broken, w.Fact = true, "its hook ("+before.File+") differs from what init writes, so that writes may go unchecked: "+before.Differs
 	default:
 		w.Level, w.Fact, w.Next = Enforced, "its hook ("+before.File+") refuses what others hold", ""
-		if before.FailsOpen() {
-			w.Fact, w.Next = w.Fact+"; should lockkeeper go missing, all is let through", "lockkeeper init "+name
-		}
 	}
 	if w.Level == Enforced && st.Host.Trust != "" {
 		if there, err := seen(); err != nil {
@@ -78,13 +80,30 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, 
 			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it, and skips it silently until then; no session has reported", st.Host.Trust
 		}
 	}
-	rest := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Detected, Fact: "what others hold is compared after each command, and a change is kept and shown"}
-	switch {
-	case w.Level != Enforced:
-		rest.Level, rest.Fact, rest.Next = Advisory, "nothing is compared while its hook does not run", w.Next
-	case len(st.Missing) > 0:
-		rest.Level, rest.Broken, rest.Next = Advisory, true, "lockkeeper init "+name
-		rest.Fact = fmt.Sprintf("its hooks are not complete: %s is missing", strings.Join(st.Missing, ", "))
+	return []Way{w, commandsOf(ctx, site, st, w)}
+}
+
+// commandsOf says what is done about other programs that a host's commands run, where its
+// tools are handled in this way.
+func commandsOf(ctx context.Context, site enrol.Site, st enrol.Standing, tools Way) Way {
+	name := st.Host.Name
+	w := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Advisory, Next: tools.Next}
+	if tools.Level != Enforced {
+		w.Fact = "nothing is compared while its hook does not run"
+		return w
 	}
-	return []Way{w, rest}
+	lacks, next := st.Lacking(), "lockkeeper init "+name
+	if lacks == nil {
+		var err error
+		if lacks, err = site.Dead(ctx, st); err != nil {
+			lacks = []string{err.Error()}
+		}
+		next = "install lockkeeper where " + name + " finds it, then " + next
+	}
+	if lacks != nil {
+		w.Broken, w.Fact, w.Next = true, "its hooks are not complete: "+strings.Join(lacks, "; "), next
+		return w
+	}
+	w.Level, w.Fact, w.Next = Detected, "what others hold is compared after each command, and a change is kept and shown", ""
+	return w
 }

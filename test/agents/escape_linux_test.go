@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"lockkeeper/internal/agent/scriptedapi"
+	"lockkeeper/internal/machinetest"
 )
 
 // sharedTree makes a repository with a commit and, in its work tree, what nobody has
@@ -127,7 +128,7 @@ func TestEscapes(t *testing.T) {
 	for i, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			if e.name == "a mode" && !level.HoldsAttributes() {
-				t.Skipf("this machine cannot hold modes: %s", level.Missing)
+				machinetest.Lacks(t, "a sandbox that holds modes: %s", level.Missing)
 			}
 			if changed := differences(before[i], readTree(t, tree(s.root, i))); len(changed) > 0 {
 				t.Errorf("changed: %s", strings.Join(changed, ", "))

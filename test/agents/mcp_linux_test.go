@@ -61,6 +61,7 @@ func TestClaudeUsesEveryTool(t *testing.T) {
 		lockTool("check", several(posts), `app/posts\.rb: held by`),
 		lockTool("claim", several(posts), `REFUSED app/posts\.rb: held by \S+ .*rate-limit posts`),
 		lockTool("why", one(posts), `held by.*lately`),
+		asked{scriptedapi.Read("{dir}/" + posts), `class Posts`},
 		lockTool("defer", map[string]any{"path": posts, "content": "class Posts # deferred\nend\n"}, `DEFERRED app/posts\.rb`),
 		lockTool("claim", map[string]any{"paths": []any{users}, "about": "names"}, `CLAIMED`),
 		asked{scriptedapi.Read("{dir}/" + users), `class Users`},

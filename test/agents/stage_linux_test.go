@@ -17,6 +17,7 @@ import (
 
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/scriptedapi"
+	"lockkeeper/internal/machinetest"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/sandbox"
 )
@@ -182,7 +183,7 @@ func machine(t *testing.T) sandbox.Level {
 		t.Fatal(err)
 	}
 	if !level.HoldsWrites() {
-		t.Skipf("this machine has no sandbox that holds writes: %s (%s)", level, level.Missing)
+		machinetest.Lacks(t, "a sandbox that holds writes: %s (%s)", level, level.Missing)
 	}
 	return level
 }

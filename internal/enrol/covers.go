@@ -1,0 +1,112 @@
+package enrol
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What a person may have registered otherwise than enrolling does, and which still does all
+// that ours does. Whatever else is found differs: who knows what a host makes of it.
+//
+//	matcher   none, "", "*", ".*", or a list of names with all of ours
+//	timeout   none, when the host's own is longer; or up to twenty times ours
+//	command   lockkeeper by its name, its path, or with its directory added to PATH; before a
+//	          call also without the small program
+//	further   what is for people alone
+
+// longest is how many times our limit of time another may be. Hosts hand it to timers that
+// take a very large one for none at all.
+const longest = 20
+
+// forPeople are keys of a hook that do not change when it runs.
+func forPeople() []string { return []string{"name", "description", "statusMessage"} }
+
+// anyTool are matchers that every host takes for all tools.
+func anyTool() []string { return []string{"", "*", ".*"} }
+
+var (
+	listOfNames = regexp.MustCompile(`^[A-Za-z0-9_]+(\|[A-Za-z0-9_]+)*$`)
+	ownProgram  = regexp.MustCompile("^(/[A-Za-z0-9_./+-]*/|PATH=\"\\$PATH:/([^\"\\\\$`]|\\\\[\"\\\\$`])*\" )?" + serverName + "$")
+)
+
+// differs says in what a hook does not cover an event as ours would; empty: it covers it.
+func (h Host) differs(ev event, group, entry *node) string {
+	var list []string
+	add := func(key string, value *node) {
+		text, err := json.Marshal(value.plain())
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		list = append(list, key+" "+string(text))
+	}
+	if m := group.get("matcher"); m != nil && !covers(m, ev.matcher) {
+		add("matcher", m)
+	}
+	switch t := entry.get("type"); {
+	case t == nil:
+		list = append(list, "no type")
+	case t.text() != "command":
+		add("type", t)
+	}
+	if command := entry.get("command"); !h.runs(ev, command.text()) {
+		add("command", command)
+		if ev.before && !strings.HasSuffix(strings.TrimSpace(command.text()), "|| exit 2") {
+			list = append(list, "should lockkeeper go missing or die, all is let through")
+		}
+	}
+	if t := entry.get("timeout"); t != nil {
+		limit, isNumber := t.value.(float64)
+		if least := float64(h.limit); !isNumber || limit < least || limit > longest*least {
+			add("timeout", t)
+		}
+	}
+	for _, m := range group.members {
+		if m.key != "matcher" && m.key != "hooks" {
+			add(m.key, m.value)
+		}
+	}
+	for _, m := range entry.members {
+		if !slices.Contains(append(forPeople(), "type", "command", "timeout"), m.key) {
+			add(m.key, m.value)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// covers reports whether a matcher has a host run a hook for all tools that ours names.
+func covers(matcher *node, ours string) bool {
+	text, isText := matcher.value.(string)
+	if isText && slices.Contains(anyTool(), text) {
+		return true
+	}
+	if !isText || ours == "" || !listOfNames.MatchString(text) {
+		return false
+	}
+	names := strings.Split(text, "|")
+	return !slices.ContainsFunc(strings.Split(ours, "|"), func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// runs reports whether a command does at an event what ours would, wherever the program is.
+func (h Host) runs(ev event, command string) bool {
+	const program = "\x00"
+	forms := []string{h.command(program, ev)}
+	if ev.before {
+		forms = append(forms, program+" hook "+h.Hook+" || exit 2")
+	}
+	for _, form := range forms {
+		front, end, _ := strings.Cut(form, program)
+		middle, fits := strings.CutPrefix(command, front)
+		if middle, also := strings.CutSuffix(middle, end); fits && also && ownProgram.MatchString(middle) {
+			return true
+		}
+	}
+	return false
+}
+
+// asksVersion is the command of a hook that covers its event, with the question which
+// version the program has that it starts: found as the hook itself finds it.
+func (k Hook) asksVersion() string {
+	return strings.NewReplacer(serverName+" hook "+k.host.Hook, serverName+" --version", serverName+"-hook "+k.host.Hook, serverName+"-hook --version").Replace(k.Command)
+}

@@ -1,0 +1,60 @@
+package enrol_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"lockkeeper/internal/enrol"
+)
+
+// What tells hosts whether hooks run is guarded under every name, there or not.
+//
+// shows: DL-72
+func TestGuards(t *testing.T) {
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	for _, dir := range []string{"repo/sub/deep", "home", "elsewhere/claude", "repo/real"} {
+		if err := os.MkdirAll(at(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"link": "repo", "repo/sub/up": "../real", "home/.claude": "../elsewhere/claude", "repo/yaml": "lockkeeper.yaml"} {
+		if err := os.Symlink(to, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := func(name string) (string, bool) {
+		value, known := map[string]string{"HOME": at("home"), "CODEX_HOME": at("codex")}[name]
+		return value, known
+	}
+	for name, want := range map[string]struct{ is, below bool }{
+		"repo/.claude/settings.json":            {true, true},
+		"repo/.claude/settings.local.json":      {true, true},
+		"repo/.claude/commands/x.md":            {false, false},
+		"repo/sub/.codex/config.toml":           {true, true},
+		"repo/sub/.codex":                       {false, true},
+		"repo/.claude":                          {false, true},
+		"repo":                                  {false, true},
+		"repo/sub":                              {false, false},
+		"repo/lockkeeper.yaml":                  {true, true},
+		"repo/sub/lockkeeper.yaml":              {false, false},
+		"repo/yaml":                             {true, true},
+		"repo/.lockkeeper/store":                {true, true},
+		"link/lockkeeper.yaml":                  {true, true},
+		"link/.gemini/settings.json":            {true, true},
+		"repo/sub/up/../.claude/../.lockkeeper": {true, true},
+		"home/.claude/settings.json":            {true, true},
+		"elsewhere/claude/settings.json":        {true, true},
+		"elsewhere/claude":                      {false, true},
+		"elsewhere/.claude/settings.json":       {false, false},
+		"codex/config.toml":                     {true, true},
+		"home/.gemini/trustedFolders.json":      {true, true},
+		"home/notes":                            {false, false},
+	} {
+		file := base + "/" + name
+		if is, below := enrol.Guards(at("repo"), file, env), enrol.GuardsBelow(at("repo"), file, env); is != want.is || below != want.below {
+			t.Errorf("%s: %v %v, want %v", name, is, below, want)
+		}
+	}
+}

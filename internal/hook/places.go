@@ -1,0 +1,238 @@
+package hook
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/refusal"
+)
+
+// place is a codebase, and what a call touches in it.
+type place struct {
+	root    string
+	writes  []Touch
+	reads   []Touch
+	trees   []string
+	names   []string
+	guarded []string // of what it writes, what only a person changes
+	git     []GitAct
+	shell   bool // a command runs there, or may write there
+}
+
+// sorter sorts what a call touches by codebase.
+type sorter struct {
+	dir  string // where the agent works
+	env  func(string) (string, bool)
+	list []*place
+
+	guarded []string // where the agent works in no codebase
+}
+
+// places sorts what a call touches. A session's turns concern the codebase that the agent
+// works in.
+func (k *check) places() ([]*place, error) {
+	c := k.call
+	s := &sorter{dir: c.Dir, env: k.world.Env}
+	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
+	if c.Command != "" {
+		dir := absolute(c.Dir, c.ShellDir)
+		plan = planOf(c.Command, dir, s.env)
+		plan.Dirs = append(plan.Dirs, c.Dir, dir)
+		k.call.Background = c.Background || plan.Background
+	}
+	err := s.sort(plan)
+	if c.Event == Before {
+		if plan.Reserved != "" {
+			k.out.refused = append(k.out.refused, refusal.Reserved(plan.Reserved, "only a person may do it, at a terminal"))
+		}
+		for _, file := range s.guarded {
+			k.out.refused = append(k.out.refused, guarded(file))
+		}
+	}
+	if c.Command != "" {
+		return s.list, errors.Join(err, s.visited(plan.Dirs, c.Command))
+	}
+	if c.Event != Before && c.Event != After {
+		_, finding := s.in(c.Dir)
+		err = errors.Join(err, finding)
+	}
+	return s.list, err
+}
+
+// spellings are the files that a tool names, absolute. Where a path leads back out of a
+// link it may mean two: a tool goes by the letters or by the links.
+func spellings(dir string, files []Touch) (list []Touch) {
+	for _, f := range files {
+		byLinks, byLetters := absolute(dir, f.File), f.File
+		if !filepath.IsAbs(byLetters) {
+			byLetters = filepath.Join(dir, byLetters)
+		}
+		list = append(list, Touch{File: byLinks, Whole: f.Whole})
+		if byLetters = filepath.Clean(byLetters); byLetters != byLinks {
+			list = append(list, Touch{File: byLetters, Whole: f.Whole})
+		}
+	}
+	return list
+}
+
+// at is the codebase of a file; nil: it belongs to none.
+func (s *sorter) at(file string) (*place, error) {
+	root, err := app.RootOf(enrol.Real(file), s.env)
+	if err != nil || root == "" {
+		return nil, err
+	}
+	for _, p := range s.list {
+		if p.root == root {
+			return p, nil
+		}
+	}
+	s.list = append(s.list, &place{root: root})
+	return s.list[len(s.list)-1], nil
+}
+
+// in is the codebase of what is in a directory, which may itself be a root.
+func (s *sorter) in(dir string) (*place, error) {
+	return s.at(filepath.Join(dir, lockkeeper.GitTarget)) // any name in it
+}
+
+// sort puts what is planned where it belongs.
+func (s *sorter) sort(plan Plan) error {
+	for _, t := range plan.Writes {
+		p, err := s.at(t.File)
+		if err == nil {
+			err = s.guard(p, t.File, func(root string) bool {
+				return enrol.Guards(root, t.File, s.env) || !isDir(t.File) && enrol.GuardsBelow(root, t.File, s.env)
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.writes = append(p.writes, t)
+		}
+	}
+	for _, t := range plan.Trees {
+		p, err := s.in(t.Dir)
+		if err == nil {
+			err = s.guard(p, t.Dir, func(root string) bool {
+				return enrol.GuardsBelow(root, t.Dir, s.env) && (t.Goes || !s.isRootOrHome(root, t.Dir))
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.trees = append(p.trees, t.Dir)
+		}
+	}
+	for _, f := range plan.Names {
+		p, err := s.at(f)
+		if err == nil {
+			err = s.guard(p, f, func(root string) bool { return enrol.Guards(root, f, s.env) })
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.names = append(p.names, f)
+		}
+	}
+	for _, t := range plan.Reads {
+		p, err := s.at(t.File)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.reads = append(p.reads, t)
+		}
+	}
+	for _, g := range plan.Git {
+		p, err := s.in(g.Dir)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.git = append(p.git, g)
+		}
+	}
+	return nil
+}
+
+// guard notes a file that only a person changes. One that belongs to no codebase, such as
+// in the user's home, is noted in the one where the agent works: who switches the checks
+// off there means it, too.
+func (s *sorter) guard(p *place, file string, is func(root string) bool) (err error) {
+	root := ""
+	if p != nil {
+		root = p.root
+	} else if root, err = app.RootOf(filepath.Join(s.dir, lockkeeper.GitTarget), s.env); err != nil {
+		return err
+	}
+	if !is(root) {
+		return nil
+	}
+	if p == nil && root != "" {
+		if p, err = s.in(s.dir); err != nil {
+			return err
+		}
+	}
+	if p == nil {
+		s.guarded = append(s.guarded, file)
+	} else {
+		p.guarded = append(p.guarded, file)
+	}
+	return nil
+}
+
+// isRootOrHome reports whether a directory is one of those in which settings are a small
+// part: what is put into it, or brought back, is seldom about them.
+func (s *sorter) isRootOrHome(root, dir string) bool {
+	home, _ := s.env("HOME")
+	dir = enrol.Real(dir)
+	return dir == root || home != "" && dir == enrol.Real(home)
+}
+
+// visited adds the codebases in which a command may write without saying so: where it goes
+// to, and what it spells anywhere. What cannot be looked at there is not written either.
+func (s *sorter) visited(dirs []string, command string) error {
+	for _, dir := range dirs {
+		p, err := s.in(dir)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.shell = true
+		}
+	}
+	const most = 20_000 // words; the time of a hook is short
+	seen := map[string]bool{}
+	for _, word := range strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`;|&<>(){}$=,:", c) }) {
+		if seen[word] || len(seen) > most {
+			continue
+		}
+		seen[word] = true
+		file := absolute(s.dir, word)
+		if slices.ContainsFunc(s.list, func(p *place) bool { return p.shell && isBelow(file, p.root) }) {
+			continue
+		}
+		if _, err := os.Lstat(file); err != nil {
+			continue
+		}
+		if p, err := s.in(file); err == nil && p != nil {
+			p.shell = true
+		}
+	}
+	return nil
+}
+
+// guarded refuses what only a person changes.
+func guarded(file string) refusal.Refusal {
+	return refusal.Reserved(file, "it is Lockkeeper's own, or has the hooks that check you; only a person changes it")
+}

@@ -1,0 +1,45 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// decodeStrict reads one JSON object of which each name is there once. Two that are the
+// same, or differ only by case, may mean one thing to the host and another here.
+func decodeStrict(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return errors.Join(errors.New("it is no JSON object"), err)
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		key := strings.Map(folded, fmt.Sprint(name))
+		if seen[key] {
+			return fmt.Errorf("it has %q more than once", name)
+		}
+		seen[key] = true
+	}
+	return json.Unmarshal(text, into)
+}
+
+// folded is the one letter for all that differ only by case.
+func folded(r rune) rune {
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	return least
+}

@@ -1,0 +1,294 @@
+package session
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/process"
+)
+
+// window is a process in which a session sits until the test ends.
+func window(t *testing.T) *lockkeeper.Process {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	p, err := process.Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+// Who calls in the name of a session that sits elsewhere, and lives, is refused; so is one
+// that hides where it sits.
+//
+// shows: GP-5
+func TestAnothersSession(t *testing.T) {
+	b := newBook(t)
+	a := Visitor{ID: "a", Agent: "x", Process: window(t)}
+	b.in(t, a, func(_ context.Context, s *Seat) { claims(t, s, "one") })
+	for _, from := range []*lockkeeper.Process{window(t), nil} {
+		s, err := b.Enter(t.Context(), Visitor{ID: "a", Agent: "x", Process: from})
+		if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+			t.Errorf("from %v: %v", from, err)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
+	b.in(t, a, func(ctx context.Context, s *Seat) {
+		if held, err := s.Holds(ctx); err != nil || len(held) != 1 {
+			t.Errorf("it holds %v, %v", held, err)
+		}
+	})
+}
+
+// The checks are off only while somebody has switched them off: whoever locks the whole
+// root, to have quiet, gets quiet.
+//
+// shows: GP-5
+func TestRootLockIsNotOff(t *testing.T) {
+	b := newBook(t)
+	_, err := b.app.Acquire(t.Context(), lockkeeper.Request{Holder: "reader", TTL: time.Hour,
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: ".", Kind: lockkeeper.Tree}, Mode: lockkeeper.Read}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off, err := b.Off(t.Context()); off != nil || err != nil {
+		t.Errorf("off: %+v, %v", off, err)
+	}
+	b.in(t, Visitor{ID: "a", Agent: "x"}, func(_ context.Context, s *Seat) {
+		if claims(t, s, "one") != 1 {
+			t.Error("it may write what somebody reads")
+		}
+	})
+	if p, err := b.SwitchOff(t.Context(), lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}, "", time.Minute); p != nil || lockkeeper.CodeOf(err) != lockkeeper.CodeBlocked {
+		t.Errorf("switched off beside a lock on the root: %+v, %v", p, err)
+	}
+}
+
+// A call that was killed after it had taken a file, and before it could remember that, does
+// not lock its own session out; whatever of it is not needed is free.
+//
+// shows: GP-5
+func TestKilledCall(t *testing.T) {
+	for name, lose := range map[string]func(*Book, string) error{
+		"with its token":    func(*Book, string) error { return nil },
+		"without its token": func(b *Book, id string) error { return b.app.Tokens.Drop(id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			v := Visitor{ID: "a", Agent: "x"}
+			s, err := b.Enter(t.Context(), v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims(t, s, "one")
+			if err := lose(b, s.rec.GrantID); err != nil {
+				t.Fatal(err)
+			}
+			s.lock.Close() // as the kernel does
+			b.in(t, v, func(ctx context.Context, s *Seat) {
+				if claims(t, s, "one") != 0 {
+					t.Error("it is locked out of its own file")
+				}
+				if err := s.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+			})
+			b.in(t, Visitor{ID: "b", Agent: "x"}, func(_ context.Context, s *Seat) {
+				if claims(t, s, "one") != 0 {
+					t.Error("it is held by nobody who is there")
+				}
+			})
+		})
+	}
+}
+
+// What changed while a command ran whose end was never told is compared when the turn ends,
+// and afterwards the session does not count as being at work.
+//
+// shows: GP-5
+func TestInterruptedCall(t *testing.T) {
+	b := newBook(t)
+	holder, other := Visitor{ID: "a", Agent: "x"}, Visitor{ID: "b", Agent: "x"}
+	file := filepath.Join(b.app.Root.Dir(), "one")
+	wrote := func(v Visitor, text string) {
+		b.in(t, v, func(ctx context.Context, s *Seat) {
+			claims(t, s, "one")
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Left(ctx, Call{}, []string{"one"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	wrote(holder, "mine\n")
+	b.in(t, other, func(ctx context.Context, s *Seat) {
+		if err := s.Begin("1", "awk …"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := os.WriteFile(file, []byte("theirs\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.in(t, other, func(ctx context.Context, s *Seat) {
+		c, err := s.EndAll(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := s.Compare(ctx, c, true); err != nil || len(found) != 1 || found[0].Doubt == "" {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	})
+	wrote(holder, "mine again\n")
+	b.in(t, holder, func(ctx context.Context, s *Seat) {
+		if err := s.Begin("1", "refused by a person"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.EndAll(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := os.WriteFile(file, []byte("an editor's\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.in(t, holder, func(ctx context.Context, s *Seat) {
+		if found, err := s.Disturbed(ctx); err != nil || len(found) != 1 || found[0].Rescue == "" {
+			t.Errorf("disturbed: %+v, %v", found, err)
+		}
+	})
+}
+
+// A file that came with the directory it is in, and is older than the command, is seen.
+//
+// shows: GP-5
+func TestSwappedDirectory(t *testing.T) {
+	b := newBook(t)
+	root := b.app.Root.Dir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		claims(t, s, "sub/one")
+		put("sub/one", "mine\n")
+		if err := s.Left(ctx, Call{}, []string{"sub/one"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	put("other/one", "theirs\n")
+	old := time.Now().Add(20 * time.Millisecond) // past the grain of the clock that stamps files
+	for time.Now().Before(old) {
+		time.Sleep(time.Until(old))
+	}
+	b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		if err := s.Begin("1", "mv"); err != nil {
+			t.Fatal(err)
+		}
+		for _, move := range [][2]string{{"sub", "old"}, {"other", "sub"}} {
+			if err := os.Rename(filepath.Join(root, move[0]), filepath.Join(root, move[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, err := s.Compare(ctx, s.End("1", false), false); err != nil || len(found) != 1 || found[0].Path != "sub/one" {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	})
+}
+
+// Only a part of a command that may write says who wrote a file that it names.
+func TestNames(t *testing.T) {
+	for command, want := range map[string]bool{
+		"python3 fix.py app/b.txt":        true,
+		"grep -n two b.txt; sleep 5":      false,
+		"cat b.txt | python3 x.py":        false,
+		"cat x > b.txt":                   true,
+		"ls && awk 1 b.txt":               true,
+		"sleep 5":                         false,
+		"head b.txt\nmake out/b.txt":      true,
+		"diff a.txt b.txt || echo differ": false,
+	} {
+		if names(command, "app/b.txt") != want {
+			t.Errorf("%q: want %v", command, want)
+		}
+	}
+}
+
+// A call whose end is not told keeps secret only what befalls the files that it writes.
+//
+// shows: GP-5
+func TestDisturbedBesideACall(t *testing.T) {
+	b := newBook(t)
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(b.app.Root.Dir(), path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		claims(t, s, "one", "two")
+		put("one", "mine\n")
+		put("two", "mine\n")
+		if err := s.Left(ctx, Call{}, []string{"one", "two"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Begin("an Edit that a person refuses", "", "two"); err != nil {
+			t.Fatal(err)
+		}
+		put("one", "an editor's\n")
+		put("two", "by the call, or not\n")
+		if found, err := s.Disturbed(ctx); err != nil || len(found) != 1 || found[0].Path != "one" || found[0].Rescue == "" {
+			t.Errorf("disturbed: %+v, %v", found, err)
+		}
+	})
+}
+
+// The lock on a session is of use only while its file is there: who waited for one that was
+// removed meanwhile waits for the next.
+func TestRemovedLock(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.lock")
+	first, err := lockFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan *os.File, 1)
+	go func() {
+		f, err := lockFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- f
+	}()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	second := <-got
+	defer second.Close()
+	mine, err := second.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := os.Stat(name)
+	if err != nil || !os.SameFile(mine, there) {
+		t.Errorf("it has the lock on a file that is gone: %v", err)
+	}
+}
