@@ -12,8 +12,8 @@ import (
 
 // The kinds of entry.
 const (
-	Gap       = "gap"       // a refused write
-	Displaced = "displaced" // somebody's edit that a landing met
+	Gap       = "gap"       // a write that was refused, or made without a lock
+	Displaced = "displaced" // somebody's edit that gave way to another
 	Unlanded  = "unlanded"  // the work of a batch that failed
 	Whole     = "whole"     // a directory, or something odd, moved aside as it is; the content says where
 	Damaged   = "damaged"   // not as it was put; Reason says how

@@ -16,7 +16,7 @@ func (p *program) rescueCommand() *cobra.Command {
 		Use:   "rescue",
 		Short: "What could not land, and is kept",
 		Long: `Look at what could not land, land it after all, or drop it: gaps, which are writes
-that the gate refused, and edits of others that a landing met in its place. All
+that were refused or made without a lock, and edits that gave way to others. All
 of it is kept for as long as gate.keep says, 14 days where lockkeeper.yaml says
 nothing.`,
 		Example: `  lockkeeper rescue list

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/internal/process"
 	"lockkeeper/internal/session"
 )
 
@@ -41,6 +42,23 @@ func (s *scene) change(dir, path, text string) {
 	file := filepath.Join(dir, path)
 	must(s.t, os.Chmod(file, 0o644), os.WriteFile(file, []byte(text), 0o644)) // git-lfs makes lockable files read-only
 	s.do(dir, "git", "commit", "-qam", text)
+}
+
+// leftByTheDead has a file claimed by an agent whose process is gone.
+func (s *scene) leftByTheDead(path string) {
+	s.t.Helper()
+	window := exec.Command("sleep", "600")
+	must(s.t, window.Start())
+	who, err := process.Identify(window.Process.Pid)
+	must(s.t, err)
+	seat, err := session.Open(s.App).Enter(s.t.Context(), session.Visitor{ID: "gone", Agent: "claude-code", Process: &who})
+	must(s.t, err)
+	said, err := seat.Claim(s.t.Context(), session.Write{Path: path})
+	must(s.t, err, seat.Close(), window.Process.Kill())
+	if len(said) > 0 {
+		s.t.Errorf("refused: %v", said)
+	}
+	window.Wait() // it was killed
 }
 
 // The real git-lfs locks, lists, unlocks and verifies before a push, against the server and
@@ -98,6 +116,10 @@ func TestGitLFS(t *testing.T) {
 	s.change(bob, "art/tree.psd", "tree by bob")
 	s.refused(bob, []string{"art/tree.psd", callsign}, "git", "push", "-q", "origin", "main")
 	must(t, seat.Release(t.Context()), seat.Close())
+	s.leftByTheDead("art/tree.psd")
+	if out := s.do(bob, "git", "lfs", "locks"); strings.Contains(out, "art/tree.psd") {
+		t.Errorf("an agent that is gone has a lock: %s", out)
+	}
 	s.do(bob, "git", "push", "-q", "origin", "main")
 	s.do(ann, "git", "pull", "-q", "--rebase", "origin", "main")
 	s.change(ann, "art/hero.psd", "hero by ann")
