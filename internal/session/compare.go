@@ -254,8 +254,8 @@ func (f File) version() (v lockkeeper.Version) {
 // shelve keeps content, unless the same is on the shelf already.
 func (b *Book) shelve(ctx context.Context, e rescue.Entry, content []byte) (rescue.Entry, error) {
 	shelf := b.app.Shelf()
-	if content == nil && !e.Delete {
-		return rescue.Entry{}, nil
+	if content == nil && !e.Delete { // too large to keep, or no file
+		return e, nil
 	}
 	all, err := shelf.List(ctx)
 	if err != nil {
