@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,4 +46,17 @@ func (p *program) confirm(act, facts, answer string) error {
 		return &lockkeeper.RefusedError{Act: act, Reason: "not confirmed; nothing changed"}
 	}
 	return nil
+}
+
+// confirmUnlessYes is confirm for a command that does not ask with --yes.
+func (p *program) confirmUnlessYes(yes bool, act, facts, answer string) error {
+	if yes {
+		return nil
+	}
+	err := p.confirm(act, facts, answer)
+	var refused *lockkeeper.RefusedError
+	if errors.As(err, &refused) && !isTerminal(p.In) {
+		refused.Next += ", or with --yes"
+	}
+	return err
 }

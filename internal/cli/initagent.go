@@ -133,10 +133,7 @@ func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
 			}
 		}
 	}
-	if o.yes {
-		return nil
-	}
-	return p.confirm(act, counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
+	return p.confirmUnlessYes(o.yes, act, counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
 }
 
 // cleanLines is clean for a text of several lines, as a diff.

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/view"
 	"lockkeeper/rescue"
@@ -36,15 +34,8 @@ func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
 		return err
 	}
 	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.WhatIsKept(e), clean(e.Path), size(e), clean(e.Holder))
-	if !yes {
-		err := p.confirm("rescue drop", "This drops "+what+", for good.", "drop")
-		var refused *lockkeeper.RefusedError
-		if errors.As(err, &refused) && !isTerminal(p.In) {
-			refused.Next += ", or with --yes"
-		}
-		if err != nil {
-			return err
-		}
+	if err := p.confirmUnlessYes(yes, "rescue drop", "This drops "+what+", for good.", "drop"); err != nil {
+		return err
 	}
 	if err := shelf.Drop(e.ID); err != nil {
 		return err
