@@ -77,7 +77,7 @@ func newHooked(t *testing.T, script func(root string) []scriptedapi.Play) *hooke
 }
 
 func (h *hooked) environment() []string {
-	return append(h.stage.environment(), "XDG_STATE_HOME="+filepath.Join(h.root, "state"), "USER=person")
+	return append(h.stage.environment(), "XDG_STATE_HOME="+filepath.Join(h.root, "state"), "USER=person", "ALLOWED_WRITE_PATHS=app")
 }
 
 func (h *hooked) lockkeeper(input []byte, args ...string) (string, error) {

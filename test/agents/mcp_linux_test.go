@@ -121,8 +121,7 @@ func TestClaudeOverHTTP(t *testing.T) {
 		lockTool("write", map[string]any{"path": "app/models/note.rb", "text": "class Note; end\n"}, `WROTE app/models/note\.rb`),
 		lockTool("status", map[string]any{}, `hold app/models/note\.rb, app/users\.rb`),
 	))
-	h.holds(t, posts, "class Posts # otter\nend\n")
-	address := h.serve(t)
+	// Before a session sits in this process, which is an agent's from then on.
 	token, err := h.lockkeeper(nil, "token", "add", "claude", "--role", "agent", "--json")
 	if err != nil {
 		t.Fatalf("%v %s", err, token)
@@ -133,6 +132,8 @@ func TestClaudeOverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(token), &made); err != nil {
 		t.Fatalf("%v %s", err, token)
 	}
+	h.holds(t, posts, "class Posts # otter\nend\n")
+	address := h.serve(t)
 	res, err := h.claude(t.Context(), "Use the tools", filepath.Join(h.traces, "b"), h.withServer(t, map[string]any{"type": "http", "url": address + "/mcp",
 		"headers": map[string]string{"Authorization": "Bearer " + made.Token}})...)
 	if err != nil || res.Text != "I used them all." {
