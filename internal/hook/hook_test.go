@@ -111,9 +111,10 @@ func TestUncovered(t *testing.T) {
 		back            bool
 		says            string
 	}{
-		"kept":      {"", "./fix.py " + user, false, "The change is kept"},
-		"put back":  {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, true, "again as its holder left it"},
-		"not named": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py", false, "a person's editor leaves the same traces"},
+		"kept":        {"", "./fix.py " + user + " 'written by B'", false, "The change is kept"},
+		"put back":    {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user + " 'written by B'", true, "again as its holder left it"},
+		"not spelled": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, false, "a person's editor could have left the same"},
+		"not named":   {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py", false, "a person's editor leaves the same traces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -122,7 +123,7 @@ func TestUncovered(t *testing.T) {
 			s.write(user, "by A\n")
 			s.passes(s.edited("A", user))
 			s.passes(s.bash("B", "PreToolUse", test.command))
-			s.write(user, "by B\n")
+			s.write(user, "written by B\n")
 			r := s.passes(s.bash("B", "PostToolUse", test.command))
 			s.says(r, "UNCOVERED "+user, test.says, "systemMessage", "rescue show")
 			if got := s.read(user); (got == "by A\n") != test.back {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -170,7 +169,7 @@ func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictIn
 		u.Doubt = "its holder is not one that says what it writes"
 	case holder.mayWrite(held.Path, now):
 		u.Doubt = "its holder was at work at the same time"
-	case !names(c.Command, held.Path):
+	case len(naming(c.Command, held.Path)) == 0:
 		u.Doubt = "nothing in the command that writes names it, and a person's editor leaves the same traces"
 	}
 	if u.Holder, err = s.book.who(ctx, held); err != nil {
@@ -190,7 +189,9 @@ func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictIn
 		return u, false, err
 	}
 	if putBack && u.Doubt == "" {
-		u.Back, u.NotBack = s.putBack(ctx, held, was, is)
+		if u.NotBack = "a person's editor could have left the same"; spelled(c.Command, held.Path, s.book.copied(was.Sum), content) {
+			u.Back, u.NotBack = s.putBack(ctx, held, was, is)
+		}
 	}
 	return u, true, nil
 }
@@ -201,19 +202,6 @@ func (s *Seat) record(ctx context.Context, kept rescue.Entry, u Uncovered) error
 		_, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
 			Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(u.Path)}, Reason: kept.Reason, Data: map[string]string{"rescue": kept.ID, "doubt": u.Doubt}})
 		return err
-	})
-}
-
-// readers only read what they are given. That one of them names a file says nothing about
-// who wrote it.
-var readers = []string{"cat", "cmp", "cut", "diff", "du", "egrep", "fgrep", "file", "grep", "head", "less", "ls", "md5sum", "more", "nl", "od", "rg", "sha256sum", "stat", "tail", "test", "wc", "xxd", "["}
-
-// names reports whether a part of a command spells a file, and may write it.
-func names(command, p string) bool {
-	parts := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";|&\n", r) })
-	return slices.ContainsFunc(parts, func(part string) bool {
-		words := strings.Fields(part)
-		return strings.Contains(part, path.Base(p)) && (len(words) == 0 || !slices.Contains(readers, words[0]) || strings.Contains(part, ">"))
 	})
 }
 

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"crypto/sha256"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -28,9 +29,23 @@ type entry struct {
 	Inode    uint64
 	Modified int64 // nanoseconds
 	Changed  int64
-	Sum      [32]byte // of a file
-	Link     string   // of a link
-	Young    bool     // a write since may have left no trace in the stat
+	Sum      digest // of a file
+	Link     string // of a link
+	Young    bool   // a write since may have left no trace in the stat
+}
+
+// digest is a hash that gob takes as one piece: byte by byte it is slow, and half as long
+// again.
+type digest [sha256.Size]byte
+
+func (d digest) MarshalBinary() ([]byte, error) { return d[:], nil }
+
+func (d *digest) UnmarshalBinary(data []byte) error {
+	if len(data) != len(d) {
+		return fmt.Errorf("a hash has %d bytes instead of %d", len(data), len(d))
+	}
+	copy(d[:], data)
+	return nil
 }
 
 func (e *entry) note(l look) {
@@ -130,7 +145,7 @@ type (
 )
 
 // manifestFormat rises with every change of head or line.
-const manifestFormat = 2
+const manifestFormat = 3
 
 const manifestName = "manifest"
 
