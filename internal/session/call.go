@@ -59,7 +59,7 @@ func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 		first = min(first, c.At)
 	}
 	maybe := slices.DeleteFunc(held, func(p string) bool { return !s.rec.mayWrite(p, now) })
-	touched, err := s.book.touchedSince(maybe, first)
+	touched, err := s.book.touchedSince(ctx, maybe, first)
 	if err != nil {
 		return all, err
 	}
@@ -100,7 +100,7 @@ func (s *Seat) Left(ctx context.Context, c Call, named []string) error {
 	}
 	own := slices.DeleteFunc(slices.Clone(named), func(p string) bool { return !slices.Contains(held, p) })
 	if c.Command != "" {
-		touched, err := s.book.touchedSince(held, c.At)
+		touched, err := s.book.touchedSince(ctx, held, c.At)
 		if err != nil {
 			return err
 		}

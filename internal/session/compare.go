@@ -5,12 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"os"
-	"path"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -47,7 +43,7 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) ([]Uncovered, 
 	if err != nil {
 		return nil, err
 	}
-	touched, err := s.book.touchedSince(paths, c.At)
+	touched, err := s.book.touchedSince(ctx, paths, c.At)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +61,7 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) ([]Uncovered, 
 	}
 	var list []Uncovered
 	for _, held := range found {
-		if held.BlockingMode != lockkeeper.Write || held.Kind != lockkeeper.Held || held.BlockingPath != held.Path {
+		if held.BlockingMode != lockkeeper.Write || held.Kind != lockkeeper.Held || lockkeeper.IsAncestor(held.Path, held.BlockingPath) {
 			continue
 		}
 		var holder *record
@@ -83,66 +79,6 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) ([]Uncovered, 
 		}
 	}
 	return list, nil
-}
-
-// touchedSince lists which of the paths hold something newer than a moment, or nothing
-// where something was removed since.
-func (b *Book) touchedSince(paths []string, since int64) (touched []string, err error) {
-	root, err := b.app.Root.Handle()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	fd := int(root.Fd())
-	var s unix.Stat_t
-	for _, p := range paths {
-		switch err := unix.Fstatat(fd, p, &s, unix.AT_SYMLINK_NOFOLLOW); {
-		case err == nil && s.Ctim.Nano() >= since:
-			touched = append(touched, p)
-		case err == nil:
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-			if removed(fd, p, since) {
-				touched = append(touched, p)
-			}
-		default:
-			return nil, &os.PathError{Op: "stat", Path: p, Err: err}
-		}
-	}
-	return touched, nil
-}
-
-// swapped lists, besides those known, the files of sessions that are others than they left
-// there, however old: a directory that was moved into the place of another brings such. Of
-// what a session is writing itself nobody can tell.
-func (b *Book) swapped(records map[string]record, known []string, now int64) (paths []string) {
-	var s unix.Stat_t
-	for _, r := range records {
-		if r.GrantID == "" {
-			continue
-		}
-		for p, was := range r.Files {
-			if was.Inode == 0 || r.mayWrite(p, now) || slices.Contains(known, p) {
-				continue
-			}
-			if err := unix.Lstat(b.at(p), &s); err == nil && s.Ino != was.Inode {
-				paths = append(paths, p)
-			}
-		}
-	}
-	return paths
-}
-
-// removed reports whether a directory above a missing path changed since a moment: the
-// nearest one that is there.
-func removed(root int, p string, since int64) bool {
-	var s unix.Stat_t
-	for p != "." {
-		p = path.Dir(p)
-		if err := unix.Fstatat(root, p, &s, 0); err == nil {
-			return s.Ctim.Nano() >= since
-		}
-	}
-	return false
 }
 
 // attribute decides whose a change is. holder is what the holder's session remembers; nil

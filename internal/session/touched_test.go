@@ -1,0 +1,75 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// What a command did below a directory that somebody holds as a whole is found: what it
+// changed and made by its name, what it removed by the directory that it was in.
+//
+// shows: GP-5 CF-15
+func TestBelowAHeldDirectory(t *testing.T) {
+	b := newBook(t)
+	at := func(p string) string { return filepath.Join(b.app.Root.Dir(), p) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []string{"book/one", "book/deep/two", "book/three/gone", "book/.git/index", "beside"} {
+		must(os.MkdirAll(filepath.Dir(at(p)), 0o755))
+		must(os.WriteFile(at(p), []byte("before\n"), 0o644))
+	}
+	_, err := b.app.Acquire(t.Context(), lockkeeper.Request{Holder: "ada", Policy: "author", TTL: time.Hour,
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "book", Kind: lockkeeper.Dir}, Mode: lockkeeper.Write}}}, 0)
+	must(err)
+	tick(t)
+	b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		compare := func(command string, want ...string) {
+			t.Helper()
+			found, err := s.Compare(ctx, s.End("1", false), true)
+			must(err)
+			var paths []string
+			for _, u := range found {
+				paths = append(paths, u.Path)
+				if u.Holder.Name() == "" || u.Doubt == "" || u.Back {
+					t.Errorf("%s: %+v", command, u)
+				}
+			}
+			if slices.Sort(paths); !slices.Equal(paths, want) {
+				t.Errorf("%s: found %v, want %v", command, paths, want)
+			}
+		}
+		must(s.Begin("1", "make nothing"))
+		compare("nothing")
+		must(s.Begin("1", "make"))
+		for _, p := range []string{"book/deep/two", "book/new", "book/.git/index", "beside"} {
+			must(os.WriteFile(at(p), []byte("after\n"), 0o644))
+		}
+		must(os.Remove(at("book/three/gone")))
+		compare("changes", "book/deep/two", "book/new", "book/three")
+		must(s.Begin("1", "make"))
+		compare("told already")
+	})
+}
+
+// tick returns when the clock that stamps files has gone on: what was made before is older
+// than what comes.
+func tick(t *testing.T) {
+	t.Helper()
+	began, err := fileClock()
+	for now := began; now == began && err == nil; {
+		now, err = fileClock()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
