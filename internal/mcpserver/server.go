@@ -103,26 +103,17 @@ func (s *Server) isFull() bool {
 	return n >= mostSessions
 }
 
-// Serve answers the program that started this one over its streams, until it closes them
-// or ctx ends, either of which is how it is meant to end. It is for a Server that answers
-// nobody else.
+// Serve answers the program that started this one over its streams. It is for a Server that
+// answers nobody else.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
 	window, tty, err := process.Window()
 	if err != nil {
 		return err
 	}
 	s.window = &session.Visitor{ID: "mcp-" + rand.Text(), Process: window, TTY: tty}
-	ss, err := s.mcp.Connect(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: 2 * largest}, nil)
-	if err != nil {
+	ss, err := converse(ctx, s.mcp, in, out)
+	if ss == nil {
 		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- ss.Wait() }()
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		err = ss.Close()
-		<-ended
 	}
 	if who := s.nameOf(ss); who.Agent != "" {
 		err = errors.Join(err, s.leave(who))

@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -274,4 +277,27 @@ func TestOneOfMany(t *testing.T) {
 	if won != 1 {
 		t.Errorf("%d have it", won)
 	}
+}
+
+// Where there are no locks an agent that starts the server everywhere is told so, and has no
+// tools; locks that were there and are gone are something else.
+func TestNowhere(t *testing.T) {
+	s := newScene(t)
+	start := func(dir string) (*mcp.ClientSession, error) {
+		cmd := exec.Command(s.Program(t), "mcp")
+		cmd.Dir, cmd.Env = dir, s.Env
+		return mcp.NewClient(&mcp.Implementation{Name: "x", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: 20 * time.Second}, nil)
+	}
+	c, err := start(t.TempDir())
+	must(t, err)
+	tools, err := c.ListTools(t.Context(), nil)
+	if err == nil && len(tools.Tools) > 0 || !strings.Contains(c.InitializeResult().Instructions, "no codebase with locks") {
+		t.Errorf("%+v %v, %q", tools, err, c.InitializeResult().Instructions)
+	}
+	must(t, c.Close(), os.Rename(filepath.Join(s.Root, ".lockkeeper"), filepath.Join(s.Dir, "lost")))
+	if c, err := start(s.Root); err == nil {
+		t.Error("locks that are gone pass for none")
+		c.Close()
+	}
+	must(t, os.Rename(filepath.Join(s.Dir, "lost"), filepath.Join(s.Root, ".lockkeeper")))
 }
