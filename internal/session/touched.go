@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +24,7 @@ func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (t
 	for _, p := range paths {
 		switch err := unix.Fstatat(fd, p, &s, unix.AT_SYMLINK_NOFOLLOW); {
 		case err == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR:
-			below, err := b.touchedBelow(ctx, p, since)
+			below, err := touchedBelow(ctx, fd, p, since)
 			if err != nil {
 				return nil, err
 			}
@@ -34,7 +32,7 @@ func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (t
 		case err == nil && s.Ctim.Nano() >= since:
 			touched = append(touched, p)
 		case err == nil:
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		case isAway(err):
 			if removed(fd, p, since) {
 				touched = append(touched, p)
 			}
@@ -79,38 +77,61 @@ func removed(root int, p string, since int64) bool {
 	return false
 }
 
-// touchedBelow is touchedSince below a directory that is held as a whole. A name that was
-// removed there is not known any more: it is the directory then that was touched, unless
-// something new in it says why. Repositories change with every look at them, and what this
-// program keeps is nobody's.
-func (b *Book) touchedBelow(ctx context.Context, dir string, since int64) (touched []string, err error) {
-	lost := map[string]bool{} // directories of which a name may have been removed
-	err = filepath.WalkDir(b.at(dir), func(at string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return nil // gone meanwhile, or nobody's here to see
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == ".lockkeeper") {
-			return fs.SkipDir
-		}
-		rel, err := filepath.Rel(b.app.Root.Dir(), at)
-		if err != nil {
-			return err
-		}
-		var s unix.Stat_t
-		switch err := unix.Lstat(at, &s); {
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+// touchedBelow is touchedSince below a directory that is held as a whole. Repositories change
+// with every look at them, and what this program keeps is nobody's.
+func touchedBelow(ctx context.Context, root int, dir string, since int64) (touched []string, err error) {
+	for folders := []string{dir}; len(folders) > 0 && err == nil; err = errors.Join(err, ctx.Err()) {
+		var here, deeper []string
+		last := len(folders) - 1
+		here, deeper, err = touchedIn(root, folders[last], since)
+		touched, folders = append(touched, here...), append(folders[:last], deeper...)
+	}
+	return touched, err
+}
+
+// touchedIn looks at one directory, and lists those in it. A name that was removed is not
+// known any more: it is the directory then that was touched, unless something new in it says
+// why. One that is gone meanwhile, or may not be read, has nothing to tell.
+func touchedIn(root int, dir string, since int64) (touched, folders []string, err error) {
+	fd, err := unix.Openat(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case isAway(err), errors.Is(err, fs.ErrPermission):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return nil, nil, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	lost := s.Mtim.Nano() >= since
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		at := path.Join(dir, name)
+		switch err := unix.Fstatat(fd, name, &s, unix.AT_SYMLINK_NOFOLLOW); {
+		case isAway(err), name == ".git", name == ".lockkeeper":
 		case err != nil:
-			return &os.PathError{Op: "stat", Path: at, Err: err}
-		case d.IsDir() && s.Mtim.Nano() >= since:
-			lost[rel] = true
-		case s.Ctim.Nano() >= since && !d.IsDir():
-			delete(lost, path.Dir(rel))
-			touched = append(touched, rel)
+			return nil, nil, &os.PathError{Op: "stat", Path: at, Err: err}
+		case s.Mode&unix.S_IFMT == unix.S_IFDIR:
+			folders = append(folders, at)
+		case s.Ctim.Nano() >= since:
+			lost = false
+			touched = append(touched, at)
 		}
-		return nil
-	})
-	return append(touched, slices.Sorted(maps.Keys(lost))...), err
+	}
+	if lost {
+		touched = append(touched, dir)
+	}
+	return touched, folders, nil
+}
+
+// isAway reports whether a path leads nowhere: a part of it is missing, or is not the
+// directory it was.
+func isAway(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
