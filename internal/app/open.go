@@ -65,6 +65,9 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is none
 		err = lostRoot(s.Env, base, err)
 	}
+	if err == nil {
+		err = refuseInner(root, s.Env)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ func readMarker(root string) (*marker, error) {
 // link that leads out of it, or a file that fills the memory.
 func loadMarker(path string) (m marker, err error) {
 	const limit = 4 << 10
+	if dir, err := os.Lstat(filepath.Dir(path)); err == nil && !dir.IsDir() {
+		return m, errors.New(dirName + " is not a directory of its own")
+	}
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
@@ -74,6 +77,26 @@ func findRoot(dir string) (root string, m *marker, err error) {
 				Next:   "lockkeeper init, in the root of the codebase"}
 		}
 	}
+}
+
+// refuseInner refuses a root inside of another one that this user made: init makes no such
+// thing, and whoever puts a marker there by other means would have the files below it
+// covered by locks that nobody else asks for.
+func refuseInner(root string, env func(string) (string, bool)) error {
+	state, err := stateDir(env)
+	if err != nil {
+		return err
+	}
+	for here := filepath.Dir(root); here != filepath.Dir(here); here = filepath.Dir(here) {
+		if m, err := readMarker(here); m == nil && err == nil {
+			continue
+		}
+		if seen, err := worldOf(state, here).recall(); seen != nil || err != nil {
+			return &lockkeeper.StoreError{Store: markerPath(root), Reason: "it lies inside the root " + here + ", whose locks already cover it", Err: err,
+				Next: "remove " + filepath.Join(root, dirName) + "; if its locks are the ones to stay, remove " + filepath.Join(here, dirName)}
+		}
+	}
+	return nil
 }
 
 // realDir is the one name of an existing directory.

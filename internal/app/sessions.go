@@ -37,6 +37,9 @@ func RootOf(file string, env func(string) (string, bool)) (string, error) {
 		return "", err
 	}
 	root, _, err := findRoot(real)
+	if err == nil {
+		return root, refuseInner(root, env)
+	}
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		return root, err
 	}

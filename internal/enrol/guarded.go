@@ -20,8 +20,9 @@ func guardedNames() (project, home, system []string) {
 	return project, home, system
 }
 
-// ownNames are Lockkeeper's own, in the root of a codebase.
-func ownNames() []string { return []string{config.FileName, ".lockkeeper"} }
+// ownDir is where Lockkeeper keeps its own. It is guarded in any directory of a codebase: it
+// makes a root of one.
+const ownDir = ".lockkeeper"
 
 // homes are variables that move a host's directory out of the user's home.
 func homes() map[string]string {
@@ -52,10 +53,13 @@ func guards(root, file string, env func(string) (string, bool), meets func(file,
 	project, home, names := guardedNames()
 	if root != "" {
 		root = Real(root)
-		for _, n := range append(ownNames(), project...) {
+		for _, n := range append([]string{config.FileName, ownDir}, project...) {
 			names = append(names, filepath.Join(root, n))
 		}
 		for _, s := range spelled { // a host may be started in any directory of the codebase
+			if isAtOrBelow(s, root) && strings.Contains(s+"/", "/"+ownDir+"/") {
+				return true
+			}
 			for _, n := range project {
 				at := strings.LastIndex(s+"/", "/"+filepath.Dir(n)+"/")
 				if at >= 0 && isAtOrBelow(s, root) && meets(s, s[:at+1]+n) {
