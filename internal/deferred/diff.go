@@ -115,7 +115,7 @@ func (h *hunk) unended(before string) {
 
 // apply makes the new content of an old one; not ok: the base does not match. Only where the
 // content is exactly what the diff was made from do its line numbers say anything; otherwise
-// the lines of a hunk must be in one place alone.
+// the lines of a hunk must be in one place alone. What removes a file must know all of it.
 func (d diff) apply(content string, exact bool) (string, bool) {
 	lines := slices.Collect(strings.Lines(content))
 	var out []string
@@ -136,7 +136,8 @@ func (d diff) apply(content string, exact bool) (string, bool) {
 		shift += at - want
 		done = at + len(h.old)
 	}
-	return strings.Join(append(out, lines[done:]...), ""), true
+	out = append(out, lines[done:]...)
+	return strings.Join(out, ""), !d.remove || len(out) == 0
 }
 
 // nowhere is no line.

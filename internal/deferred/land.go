@@ -136,8 +136,9 @@ func (s *stored) fit(content []byte, base lockkeeper.Version) ([]byte, bool) {
 	if err != nil || d.create == base.Exists() {
 		return nil, false
 	}
-	want, ok := d.apply(string(content), s.Exact && sameContent(base, s.Base))
-	return []byte(want), ok
+	exact := s.Exact && sameContent(base, s.Base)
+	want, ok := d.apply(string(content), exact)
+	return []byte(want), ok && (exact || !s.Bound)
 }
 
 // rescue puts a patch that cannot land on the shelf, as what it would have made of its base.

@@ -50,6 +50,7 @@ type stored struct {
 	Text  []byte `json:"text,omitempty"`  // the unified diff; empty: the whole content is wanted
 	Want  []byte `json:"want"`            // what it makes of its base
 	Exact bool   `json:"exact,omitempty"` // its author knew the base, and so its line numbers are right there
+	Bound bool   `json:"bound,omitempty"` // to that base: only its line numbers say which place is meant
 	Drops bool   `json:"drops,omitempty"`
 }
 
@@ -99,7 +100,8 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 		if !ok || d.create == base.Exists() {
 			return p, bad("it does not fit " + path + " as that is now, in one place and no other: read the file again, and give the hunk more lines around")
 		}
-		s.Text, s.Want, s.Drops = text, []byte(want), d.remove
+		_, anywhere := d.apply(string(content), false)
+		s.Text, s.Want, s.Drops, s.Bound = text, []byte(want), d.remove, !anywhere
 	case base.Exists() && !known.Exists():
 		return p, &lockkeeper.InputError{Field: "base", Reason: "it is not known which content of " + path + " this is to replace: this session has not read it, or somebody changed it since",
 			Next: "read the file and do it again, give its SHA-256 as base, or send a unified diff"}

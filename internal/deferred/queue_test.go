@@ -2,6 +2,8 @@ package deferred
 
 import (
 	"crypto/sha256"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +109,36 @@ func TestAmbiguousDiff(t *testing.T) {
 	}
 	writeFile(t, file, "of A\n"+before)
 	q.expects(t, file, "of A\n"+before, "NOT LANDED")
+	// That there is one place left does not make it the one that was meant.
+	writeFile(t, file, "x\nb\nx\n")
+	mine.Base = holding("x\nb\nx\n")
+	if _, err := q.Put(t.Context(), mine, diff, false); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, "x\nb\nof A\n")
+	q.expects(t, file, "x\nb\nof A\n", "NOT LANDED")
+}
+
+// A file is removed only as the diff knows it, whole.
+func TestDeferredRemoval(t *testing.T) {
+	const before = "a\nb\n"
+	q, file := newQueue(t, before)
+	mine, diff := Patch{Path: file, By: "heron", Session: "B", Base: holding(before)}, []byte("--- a/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n")
+	if _, err := q.Put(t.Context(), mine, diff, false); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, before+"of A\n")
+	q.expects(t, file, before+"of A\n", "NOT LANDED")
+	writeFile(t, file, before)
+	if _, err := q.Put(t.Context(), mine, diff, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Land(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
 }
 
 // What the gate would let nobody write is refused at once: outside of the allowlist, and the
