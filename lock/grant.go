@@ -76,6 +76,14 @@ func (g *Grant) ReleaseBy(free func() error) error {
 	return nil
 }
 
+// Live looks whether the grant is still held; what it answers otherwise says why not.
+func (g *Grant) Live(ctx context.Context) error {
+	return g.m.store.View(ctx, func(r lockkeeper.Reader) error {
+		_, err := g.m.live(r, r.Now(), g.ID, g.hash)
+		return err
+	})
+}
+
 // Abandon ends the context of a grant that could not be given back: nobody renews it any
 // more, and it ends with its lease.
 func (g *Grant) Abandon(why error) {

@@ -210,23 +210,33 @@ func (s *step) revoke(cur *lockkeeper.Record, why lockkeeper.Event) error {
 	return s.tx.Save(&next)
 }
 
-// finishRevoking settles what a revoked grant decided and frees it.
+// finishRevoking frees a revoked grant, once what it decided is settled.
 func (m *Manager) finishRevoking(ctx context.Context, id string, why lockkeeper.Event) (freed bool, err error) {
+	freed, unsettled, err := m.freeRevoked(ctx, id, why)
+	if err != nil || !unsettled {
+		return freed, err
+	}
 	if err := m.settle(ctx, id); err != nil {
 		return false, &leftError{"what was decided under it is not done", err}
 	}
+	freed, _, err = m.freeRevoked(ctx, id, why)
+	return freed, err
+}
+
+func (m *Manager) freeRevoked(ctx context.Context, id string, why lockkeeper.Event) (freed, unsettled bool, err error) {
 	err = m.update(ctx, func(s *step) error {
 		cur, err := s.tx.Get(id)
 		if err != nil || cur == nil || cur.State != lockkeeper.StateRevoking {
 			return err
 		}
-		if open, err := s.tx.Landings(lockkeeper.LandingQuery{GrantID: id, Open: true, Limit: 1}); err != nil || len(open) > 0 {
+		open, err := s.tx.Landings(lockkeeper.LandingQuery{GrantID: id, Open: true, Limit: 1})
+		if unsettled = len(open) > 0; err != nil || unsettled {
 			return err
 		}
 		freed = true
 		return s.free(cur, why)
 	})
-	return freed && err == nil, err
+	return freed && err == nil, unsettled, err
 }
 
 // landed is what an event tells about a landing: its paths, and which it is.

@@ -173,10 +173,15 @@ func allHeld(cs []lockkeeper.Condition) bool {
 
 // carryOut frees what was judged, unless it changed since: of a heartbeat and a
 // reaper exactly one wins. What a dead holder left running is ended and seen
-// gone first; if it will not go, the grant stays.
+// gone first; if it will not go, the grant stays. A living holder that is overruled
+// loses the grant before its work is ended: it would give it back at once, and the
+// record would not say who took it.
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
-	if err := m.endWork(ctx, f); err != nil {
-		return false, &leftError{"what the dead holder left running would not end", err}
+	overruled := f.kind == lockkeeper.EventForceReleased && f.rec.State.Confirmed() && m.life(f.rec.Process) == lockkeeper.LifeAlive
+	if !overruled {
+		if err := m.endWork(ctx, f); err != nil {
+			return false, err
+		}
 	}
 	why := lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions}
 	revoking := false
@@ -191,21 +196,24 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 				return err
 			}
 		}
-		switch cur.State {
-		case lockkeeper.StateLanding:
-			revoking = true
-			return s.revoke(cur, why)
-		case lockkeeper.StateRevoking:
-			revoking = true
+		switch revoking = true; {
+		case cur.State == lockkeeper.StateRevoking:
 			return nil
+		case cur.State == lockkeeper.StateLanding || overruled:
+			return s.revoke(cur, why)
 		}
-		freed = true
+		freed, revoking = true, false
 		return s.free(cur, why)
 	})
-	if revoking && err == nil {
-		return m.finishRevoking(ctx, f.rec.ID, why)
+	if err != nil || !revoking {
+		return freed && err == nil, err
 	}
-	return freed && err == nil, err
+	if overruled {
+		if err := m.endWork(ctx, f); err != nil {
+			return false, err
+		}
+	}
+	return m.finishRevoking(ctx, f.rec.ID, why)
 }
 
 // endWork ends what runs under a grant that is about to be freed, and sees it
@@ -218,11 +226,15 @@ func (m *Manager) endWork(ctx context.Context, f *finding) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	var err error
 	switch m.life(p) {
 	case lockkeeper.LifeDead:
-		return m.opt.Processes.EndLeftovers(ctx, *p, f.rec.ID)
+		err = m.opt.Processes.EndLeftovers(ctx, *p, f.rec.ID)
 	case lockkeeper.LifeAlive:
-		return m.opt.Processes.EndWork(ctx, *p, f.rec.ID)
+		err = m.opt.Processes.EndWork(ctx, *p, f.rec.ID)
+	}
+	if err != nil {
+		return &leftError{"what the holder left running would not end", err}
 	}
 	return nil
 }

@@ -123,6 +123,9 @@ func (p *program) reap(a *app.App) {
 func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, end ending) error {
 	code, err := end.code, end.err
 	lost := context.Cause(g.Context())
+	if lost == nil && end.by == syscall.SIGKILL { // whoever takes a grant away also ends what runs under it
+		lost = g.Live(ctx)
+	}
 	var left *process.LeftoversError
 	var early *interruptedError // before the command had begun
 	if errors.As(err, &left) {
@@ -162,10 +165,14 @@ func (p *program) whyLost(ctx context.Context, a *app.App, g *lock.Grant, cause 
 	}
 	for _, ev := range events {
 		switch ev.Kind {
-		case lockkeeper.EventForceReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventReleased:
+		case lockkeeper.EventRevoking, lockkeeper.EventForceReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventReleased:
 			if ev.GrantID == g.ID {
+				did := words(ev.Kind)
+				if ev.Kind == lockkeeper.EventRevoking {
+					did = "taken away"
+				}
 				return fmt.Errorf("%s; it was %s by %s at %s: %s; next: lockkeeper why %s", message,
-					words(ev.Kind), ev.Actor.Name, stamp(ev.At), ev.Reason, g.ID)
+					did, ev.Actor.Name, stamp(ev.At), ev.Reason, g.ID)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ var leaseTests = []test{
 	{"tidy: the next acquirer breaks", testBreak},
 	{"author and person: never by itself", testAsk},
 	{"a heartbeat does not refuse a person", testOverruled},
+	{"who is overruled at work gives nothing back", testOverruledAtWork},
 	{"a dead holder is recovered at once", testDeadHolder},
 	{"what a dead holder left must end first", testLeftovers},
 }
@@ -33,6 +34,7 @@ type processes struct {
 	life  map[int]lockkeeper.Life // by pid
 	ended []string                // grants whose leftovers were ended
 	stuck error
+	asked func() // called by Life
 	busy  func() // called by EndWork
 }
 
@@ -46,6 +48,9 @@ func (p *processes) set(pid int, l lockkeeper.Life) {
 }
 
 func (p *processes) Life(q lockkeeper.Process) lockkeeper.Life {
+	if p.asked != nil {
+		p.asked()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.life[q.PID]
@@ -292,7 +297,7 @@ func testOverruled(t *testing.T, f Fixture) {
 	ps.set(1, lockkeeper.LifeAlive)
 	g := b.takes(r)
 	beats := 3
-	ps.busy = func() { // between the look at the grant and its freeing
+	ps.asked = func() { // between the look at the grant and its freeing
 		if beats--; beats < 0 {
 			return
 		}
@@ -303,6 +308,37 @@ func testOverruled(t *testing.T, f Fixture) {
 	}
 	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {
 		t.Errorf("a person may: %v", err)
+	}
+	b.takes(asks("k", "", write("a")))
+}
+
+// A holder whose work is ended by a person gives its grant back as soon as it sees that: the
+// record says all the same who took it, and the holder can tell.
+//
+// shows: CF-9 CF-14
+func testOverruledAtWork(t *testing.T, f Fixture) {
+	ps := &processes{}
+	b := newBench(t, f, lock.Options{Processes: ps})
+	r := asks("h", "", write("a"))
+	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
+	ps.set(1, lockkeeper.LifeAlive)
+	g := b.takes(r)
+	ps.busy = func() {
+		if err := g.Live(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+			t.Errorf("its holder is not told: %v", err)
+		}
+		if given, err := b.m.Release(b.ctx, g.ID, g.Token); given {
+			t.Errorf("what was taken is given back: %v", err)
+		}
+	}
+	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {
+		t.Errorf("a person may: %v", err)
+	}
+	if ev := b.events(lockkeeper.EventForceReleased); len(ev) != 1 || ev[0].Actor.Name != "Ada" || ev[0].Reason != "it is due" {
+		t.Errorf("force events %+v", ev)
+	}
+	if err := g.Live(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld || len(ps.ended) != 1 {
+		t.Errorf("live: %v, ended %v", err, ps.ended)
 	}
 	b.takes(asks("k", "", write("a")))
 }
