@@ -51,7 +51,7 @@ func (w *gateway) open() (*gate.Gate, error) {
 // changes them with an editor.
 func (a *App) gateRules() gate.Options {
 	c := a.Config.Gate
-	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, Guards: a.Guards, GrantOptional: c.Grant == config.GrantOptional, Keep: c.Keep}
+	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, Guards: a.Guards, GrantOptional: c.Grant == config.GrantOptional || a.Config.Run.Locking == "off", Keep: c.Keep}
 }
 
 // Guards reports whether a path, from the root, is a file by which the hooks of agents or

@@ -103,7 +103,7 @@ func (l *life) beginAnew(ctx context.Context, moved []string) error {
 	if err := l.p.opt.Book.RedoBatch(ctx, l.unit.Name, l.batch.ID, l.first(), l.p.opt.Actor.Name); err != nil {
 		return err
 	}
-	if err := errors.Join(l.refresh(ctx), l.closeCopy(ctx)); err != nil {
+	if err := errors.Join(l.refresh(ctx), l.closeCopy(ctx, false)); err != nil {
 		return err
 	}
 	l.files = nil
@@ -300,26 +300,31 @@ func (l *life) review(ctx context.Context) error {
 }
 
 // end closes the copy. What failed leaves its work on the shelf; of what only stopped,
-// what is not stored.
+// what is not stored. A copy whose work could not be shelved stays, for the next run.
 func (l *life) end(ctx context.Context, failure error) error {
 	ctx = context.WithoutCancel(ctx)
 	if failure == nil {
-		return l.closeCopy(ctx)
+		return l.closeCopy(ctx, false)
 	}
 	failure = errors.Join(failure, l.takeBack(ctx, "it did not come to its end"))
 	var paused *pausedError
 	stopped := errors.As(failure, &paused) || l.p.stopping(failure)
+	var lost error
 	if l.w != nil {
-		failure = errors.Join(failure, l.shelve(ctx, failure, stopped))
+		lost = l.shelve(ctx, failure, stopped)
 	}
-	return errors.Join(failure, l.closeCopy(ctx))
+	return errors.Join(failure, lost, l.closeCopy(ctx, lost != nil))
 }
 
 // shelve keeps what is in the copy, or only what is not stored anyway.
 func (l *life) shelve(ctx context.Context, why error, unstored bool) error {
 	changes, err := l.w.Changes(ctx)
-	if err != nil {
+	var gone *workspace.LostError
+	if errors.As(err, &gone) {
 		return nil // the agent made away with its copy: there is nothing to keep
+	}
+	if err != nil {
+		return err
 	}
 	for _, c := range changes {
 		stored, err := l.isStoredAs(c)
@@ -339,13 +344,13 @@ func firstLine(err error) string {
 	return line
 }
 
-func (l *life) closeCopy(ctx context.Context) error {
+func (l *life) closeCopy(ctx context.Context, keep bool) error {
 	if l.w == nil {
 		return nil
 	}
 	w := l.w
 	l.w = nil
-	return w.Close(ctx, false)
+	return w.Close(ctx, keep)
 }
 
 // keep puts what the batch has made and did not land on the shelf.

@@ -100,7 +100,7 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		Run: p.work, Ended: p.ended, TickEvery: time.Second, Paused: true,
-		Trouble: func(err error) { p.tell(News{Kind: NewsWarning, Text: err.Error()}) },
+		Trouble: p.trouble,
 	})
 	if err != nil {
 		return err

@@ -54,12 +54,14 @@ type Pipeline struct {
 	wishes map[string][]flow.Gap // files that agents ask for, by turn
 	until  time.Time             // a limit of the API holds
 	broke  *agent.BudgetError    // the budget is used up
+
+	troubles map[string]time.Time // when each was told last
 }
 
 // New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), found: map[string]flow.Found{}, groups: map[string]flow.ScreenGroup{},
-		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}}
+		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
 	p.lander <- struct{}{}
 	var err error
 	if p.caches, err = existing(o.Caches); err != nil {
@@ -86,6 +88,23 @@ func (p *Pipeline) tell(n News) {
 	n.At = time.Now()
 	if p.opt.Tell != nil {
 		p.opt.Tell(n)
+	}
+}
+
+// troubleEvery is how often the same trouble is told.
+const troubleEvery = time.Minute
+
+// trouble tells what goes wrong in the background, where it is tried again every second.
+func (p *Pipeline) trouble(err error) {
+	p.mu.Lock()
+	last := p.troubles[err.Error()]
+	again := time.Since(last) < troubleEvery
+	if !again {
+		p.troubles[err.Error()] = time.Now()
+	}
+	p.mu.Unlock()
+	if !again {
+		p.tell(News{Kind: NewsWarning, Text: err.Error()})
 	}
 }
 

@@ -80,6 +80,9 @@ func (p *Pipeline) analyzeScreen(ctx context.Context, t turn, d due) error {
 		}
 		q := question{unit: d.unit, batch: d.batch, phase: "analyze", form: "screen", purpose: "screens/" + d.unit + "/" + d.batch + "/analyze"}
 		return askReader(ctx, p, t, q, "screen", flow.Ask{Files: p.opt.Layout.ReadsOf(s), Screen: &s}, func(doc flow.ScreenDoc, calls []flow.Call) error {
+			if err := p.checkTargets([]flow.Batch{{Title: s.Name, WriteTargets: flow.Aggregate([]flow.ScreenDoc{doc})}}); err != nil {
+				return err
+			}
 			return p.opt.Book.PutScreen(ctx, s.Module, s.Controller, s.Name, doc, calls)
 		})
 	}

@@ -41,7 +41,8 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 }
 
 // settleCalls says of all calls that they were used, and clears what they left: nothing
-// is under way that could take them up.
+// is under way that could take them up. One that was counted, and whose copy is there, could
+// not be stored: it is taken up when its batch is tried again.
 func (p *Pipeline) settleCalls(ctx context.Context) error {
 	unused, err := p.unusedTraces()
 	if err != nil {
@@ -50,6 +51,11 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 	for t, rec := range unused {
 		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
 			continue // another flow may go on with it
+		}
+		if home, err := t.workspace(); err != nil {
+			return err
+		} else if _, gone := os.Lstat(home); rec != nil && rec.Error == "" && gone == nil {
+			continue
 		}
 		if rec == nil { // nobody came to count it, and nobody will
 			adapter, err := p.opt.Agents.Named("")
