@@ -28,6 +28,7 @@ type life struct {
 	files   []flow.File // what it has changed so far, as it is stored
 	lands   []uint64    // what of it is in the tree already
 	alone   bool        // nobody else lands meanwhile
+	head    string      // of git, when it was last looked at
 	checked bool        // it passed its tests in this copy, as it is
 	again   []flow.Recheck
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,20 @@ func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
 		p.news(NewsResumed, q, "landing goes on")
 	}
 	return err
+}
+
+// rewritten is what git changed in the tree since the copy was made, or since this was asked
+// last: a person's commits, checkouts and rebases, besides what landed.
+func (l *life) rewritten(ctx context.Context) ([]string, error) {
+	if l.p.opt.Repo == nil {
+		return nil, nil
+	}
+	from := cmp.Or(l.head, l.w.Commit())
+	at, err := l.p.opt.Repo.State(ctx)
+	if l.head = at.Head; err != nil || from == "" || at.Head == "" || at.Head == from {
+		return nil, err
+	}
+	return l.p.opt.Repo.Changed(ctx, from, at.Head)
 }
 
 // commitWait is how long a commit waits for others that use the repository.

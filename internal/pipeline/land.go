@@ -79,7 +79,8 @@ func (l *life) land(ctx context.Context) error {
 	}
 }
 
-// moved brings the copy up to date, and returns what of it the batch depends on.
+// moved brings the copy up to date, and returns what of it the batch depends on: what it
+// declares to read, and whatever git rewrote.
 func (l *life) moved(ctx context.Context) ([]string, error) {
 	all, conflicts, err := l.w.CatchUp(ctx)
 	if err != nil {
@@ -90,11 +91,19 @@ func (l *life) moved(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	conflicts = append(conflicts, clashes...)
+	rewritten, err := l.rewritten(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, collisions, err := l.w.Refresh(ctx, rewritten)
+	if err != nil {
+		return nil, err
+	}
+	conflicts = slices.Concat(conflicts, clashes, collisions)
 	if len(conflicts) > 0 {
 		return nil, fmt.Errorf("%s was changed by somebody else meanwhile, without its lock; what the batch made is kept: lockkeeper rescue list", conflicts[0].Change.Path)
 	}
-	var ours []string
+	ours = slices.DeleteFunc(ours, func(path string) bool { return slices.Contains(l.batch.WriteTargets, path) })
 	for _, path := range append(all, more...) {
 		if slices.Contains(l.batch.WriteTargets, path) {
 			continue // its own: nobody else has the lock, and an edit without one is a conflict

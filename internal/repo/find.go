@@ -37,3 +37,12 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	}
 	return "", nil
 }
+
+// Changed lists the files below the root in which two commits differ.
+func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
+	out, err := r.git.tell(ctx, "", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules", "--relative", from, to, "--")
+	if err != nil {
+		return nil, fmt.Errorf("compare the commits %.12s and %.12s of %s: %w", from, to, r.top, err)
+	}
+	return fields(out), nil
+}

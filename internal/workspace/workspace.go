@@ -235,6 +235,14 @@ func (w *Workspace) Root() string { return w.root }
 // Made is when it was made.
 func (w *Workspace) Made() time.Time { return w.made }
 
+// Commit is where HEAD of the shared repository was when the copy was made; empty: there is
+// none.
+func (w *Workspace) Commit() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.commit
+}
+
 // Seq is the landing up to which the copy is current.
 func (w *Workspace) Seq() uint64 {
 	w.mu.Lock()
