@@ -64,6 +64,32 @@ func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
 	return gaps
 }
 
+// AddGaps notes gaps of fixes that came to nothing with the last of a batch's documents, after
+// those that are known: the phase that the fixes belong to leaves none.
+func (b *Book) AddGaps(ctx context.Context, unit, batch string, gaps []flow.Gap) error {
+	return b.actOn(ctx, unit, batch, func(u *Unit) error {
+		is, err := u.needBatch("note gaps of", batch)
+		if err != nil {
+			return err
+		}
+		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // whoever noted them may have died
+			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
+		})
+		switch {
+		case len(more) == 0:
+		case is.Tested != nil:
+			changed := *is.Tested
+			changed.Gaps = slices.Concat(changed.Gaps, more)
+			_, err = is.pages.folder.Replace(ctx, is.pages.tests.doc, flow.TestFile, changed, is.pages.tests.doc.About)
+		case is.Applied != nil:
+			changed := *is.Applied
+			changed.Gaps = slices.Concat(changed.Gaps, more)
+			_, err = is.pages.folder.Replace(ctx, is.pages.applied.doc, flow.ApplyFile, changed, is.pages.applied.doc.About)
+		}
+		return err
+	})
+}
+
 // DismissGap says that nothing is to be made of a gap.
 func (b *Book) DismissGap(ctx context.Context, unit, batch string, number int, by string) error {
 	return b.gap(ctx, "dismiss", unit, batch, number, by, func(_ *Unit, _ *Batch, g Gap) error {

@@ -111,9 +111,8 @@ func (l *life) check(ctx context.Context, c checks) error {
 		}
 		l.p.news(NewsRed, q, fmt.Sprintf("%s: exit status %d: %s", failed.Command, failed.Exit, failed.Last))
 		if at.Done.Fixes >= c.max {
-			at.Spent, at.Done.Files = true, l.files
 			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.phase, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
-				l.save(ctx, at))
+				l.giveUp(ctx, at))
 		}
 		if err := l.mend(ctx, c, at, failed); err != nil {
 			return err
@@ -132,6 +131,15 @@ func (l *life) check(ctx context.Context, c checks) error {
 	}
 	l.p.news(NewsDone, q, at.Done.Skipped)
 	return l.forget(ctx)
+}
+
+// giveUp stores how far the phase got, with its gaps where a person sees them.
+func (l *life) giveUp(ctx context.Context, at *progress) error {
+	if err := l.p.opt.Book.AddGaps(ctx, l.unit.Name, l.batch.ID, at.Done.Gaps); err != nil {
+		return err
+	}
+	at.Spent, at.Done.Files, at.Done.Gaps = true, l.files, nil
+	return l.save(ctx, at)
 }
 
 // resume reads how far the phase got before somebody died, and brings the copy there.
