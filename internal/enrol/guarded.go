@@ -15,7 +15,10 @@ import (
 func guardedNames() (project, home, system []string) {
 	project = []string{".claude/settings.json", ".claude/settings.local.json",
 		".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json"}
-	home = append([]string{".gemini/trustedFolders.json"}, project...)
+	home = append([]string{".gemini/trustedFolders.json", ".claude/plugins"}, project...)
+	for _, kept := range []string{"access", "sessions", "tokens", "worlds"} { // what Lockkeeper remembers of this user
+		home = append(home, ".local/state/lockkeeper/"+kept)
+	}
 	system = []string{"/etc/claude-code", "/etc/codex", "/etc/gemini-cli"}
 	return project, home, system
 }
@@ -24,9 +27,10 @@ func guardedNames() (project, home, system []string) {
 // makes a root of one.
 const ownDir = ".lockkeeper"
 
-// homes are variables that move a host's directory out of the user's home.
+// homes are variables that move a directory of a host's, or of all programs, out of the
+// user's home.
 func homes() map[string]string {
-	return map[string]string{"CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "GEMINI_CLI_HOME": ""}
+	return map[string]string{"XDG_STATE_HOME": ".local/state", "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "GEMINI_CLI_HOME": ""}
 }
 
 // Guards reports whether a file, given absolute, is one by which hooks or Lockkeeper itself

@@ -25,7 +25,7 @@ func TestGuards(t *testing.T) {
 		}
 	}
 	env := func(name string) (string, bool) {
-		value, known := map[string]string{"HOME": at("home"), "CODEX_HOME": at("codex")}[name]
+		value, known := map[string]string{"HOME": at("home"), "CODEX_HOME": at("codex"), "XDG_STATE_HOME": at("state")}[name]
 		return value, known
 	}
 	for name, want := range map[string]struct{ is, below bool }{
@@ -53,6 +53,11 @@ func TestGuards(t *testing.T) {
 		"elsewhere/.claude/settings.json":       {false, false},
 		"codex/config.toml":                     {true, true},
 		"home/.gemini/trustedFolders.json":      {true, true},
+		"home/.claude/plugins/x/hooks.json":     {true, true},
+		"home/.local/state/lockkeeper/tokens/t": {true, true},
+		"state/lockkeeper/sessions/s/held":      {true, true},
+		"state/lockkeeper/workspaces/w/tree/f":  {false, false},
+		"state":                                 {false, true},
 		"home/notes":                            {false, false},
 	} {
 		file := base + "/" + name
