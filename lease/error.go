@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"lockkeeper"
 )
@@ -64,9 +68,12 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	what := "its file is gone"
-	if e.Now.State != Free && e.Now.Owner != "" {
-		what = "it is held by " + e.Now.String()
+	what := "it is held by " + e.Now.String()
+	switch {
+	case e.Now.State == Free:
+		what = "its file is gone"
+	case e.Now.ExpiresAt == nil:
+		what = "its file is no lease any more (" + legible(e.Now.Fact) + ")"
 	}
 	return fmt.Sprintf("lease %s is lost: %s; next: stop the work it was for, and acquire it again", e.Path, what)
 }
@@ -76,7 +83,7 @@ func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeNotHeld }
 
 // String says who holds a lease, since when and until when.
 func (i Info) String() string {
-	text := cmp.Or(i.Owner, "somebody unknown")
+	text := cmp.Or(legible(i.Owner), "somebody unknown")
 	if i.PID != 0 {
 		text += fmt.Sprintf(" (pid %d)", i.PID)
 	}
@@ -90,13 +97,23 @@ func (i Info) String() string {
 	}
 	for _, h := range i.Holders {
 		if h.Phase != "" {
-			text += ", in phase " + h.Phase
+			text += ", in phase " + legible(h.Phase)
 		}
 	}
 	if i.Fact != "" {
-		text += "; " + i.Fact
+		text += "; " + legible(i.Fact)
 	}
 	return text
+}
+
+// legible makes a text that others wrote a part of one line, which it cannot leave.
+func legible(s string) string {
+	hostile := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) }
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, hostile) {
+		return s
+	}
+	quoted := strconv.QuoteToGraphic(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

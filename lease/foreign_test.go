@@ -153,3 +153,13 @@ func TestSlowToWrite(t *testing.T) {
 		t.Errorf("kept %q, said %q, %v", kept, s.notes, err)
 	}
 }
+
+// What another tool calls itself stays inside of the line that speaks of it.
+func TestForeignOwnerStaysInItsLine(t *testing.T) {
+	s := newScene(t)
+	s.write(s.foreign("cron\nlease: all is well\x1b[2J", 0))
+	err := s.lease("ours").Acquire(t.Context(), 0)
+	if err == nil || strings.ContainsAny(err.Error(), "\n\x1b") || !strings.Contains(err.Error(), `cron\nlease: all is well\x1b[2J (pid 4711)`) {
+		t.Errorf("it says %v", err)
+	}
+}

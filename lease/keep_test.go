@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"sync"
@@ -53,7 +54,10 @@ func TestKeepNotices(t *testing.T) {
 	l := s.kept(nil)
 	held, stop := l.Keep(t.Context())
 	defer stop()
-	s.steal("thief")()
+	text, err := json.Marshal(s.foreign("thief", 0)) // in one step: the keeper may look at any moment
+	must(t, err)
+	must(t, os.WriteFile(s.path+".thief", text, 0o644))
+	must(t, os.Rename(s.path+".thief", s.path))
 	<-held.Done()
 	var lost *lease.LostError
 	if !errors.As(context.Cause(held), &lost) || lost.Now.Owner != "thief" {

@@ -259,7 +259,9 @@ func (l *Lease) Phase(ctx context.Context, name string) error {
 }
 
 // Release gives the lease back. It removes nothing that is not its own, and answers
-// false when there was nothing to give back, as when it is called again.
+// whether it removed, or changed, the file: not when there was nothing to give back, as
+// when it is called again, nor when the file was not its own any more. That others of
+// ours had waited for this holder all the same is then told to Options.Note.
 func (l *Lease) Release(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,7 +270,10 @@ func (l *Lease) Release(ctx context.Context) (bool, error) {
 	}
 	var released bool
 	err := l.guarded(ctx, 0, func(at *visit) (err error) {
-		released, err = at.release(l.token)
+		held, _ := at.part(l.token)
+		if released, err = at.release(l.token); err == nil && held != nil && !released {
+			at.note(fmt.Sprintf("the lease %s was given back, and %s", l.path, at.left(held)))
+		}
 		return err
 	})
 	if errors.Is(err, errNoPlace) {

@@ -187,27 +187,34 @@ func TestRenewExtends(t *testing.T) {
 
 // shows: LE-8 LE-35 LE-36 GP-36
 func TestRenewRefusesWhatIsNotItsOwn(t *testing.T) {
-	for name, steal := range map[string]func(*scene){
-		"stolen":   func(s *scene) { s.write(s.foreign("thief", 0)) },
-		"gone":     func(s *scene) { must(s.t, os.Remove(s.path)) },
-		"no lease": func(s *scene) { s.put([]byte("?")) },
-		"no place": func(s *scene) { must(s.t, os.RemoveAll(filepath.Dir(s.path))) },
+	for name, c := range map[string]struct {
+		steal       func(*scene)
+		lost, freed string // what is said at the renewal and at the release; empty: nothing
+	}{
+		"stolen": {func(s *scene) { s.write(s.foreign("thief", 0)) }, "held by thief (pid 4711), since 2", "its file, which is of thief by now, is left as it is"},
+		"gone":   {func(s *scene) { must(s.t, os.Remove(s.path)) }, "its file is gone", "was given back, and its file was gone already"},
+		"no lease": {func(s *scene) { s.put([]byte("?")) }, "its file is no lease any more (invalid character",
+			"was given back, and its file, which is no lease any more (invalid character"},
+		"no place": {func(s *scene) { must(s.t, os.RemoveAll(filepath.Dir(s.path))) }, "its file is gone", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			l := s.holds("tidy_up")
-			steal(s)
+			c.steal(s)
 			before, _ := os.ReadFile(s.path)
 			err := l.Renew(t.Context())
 			var lost *lease.LostError
 			if !errors.As(err, &lost) || lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 				t.Fatalf("got %v", err)
 			}
-			if name == "stolen" && (lost.Now.Owner != "thief" || !strings.Contains(err.Error(), "held by thief (pid 4711), since 2")) {
+			if !strings.Contains(err.Error(), c.lost) || name == "stolen" && lost.Now.Owner != "thief" {
 				t.Errorf("it says %v", err)
 			}
 			if done, err := l.Release(t.Context()); done || err != nil {
 				t.Errorf("release: %v, %v", done, err)
+			}
+			if told := strings.Join(s.notes, "\n"); !strings.Contains(told, c.freed) || (told == "") != (c.freed == "") {
+				t.Errorf("told at the release: %q", told)
 			}
 			if after, _ := os.ReadFile(s.path); string(after) != string(before) {
 				t.Errorf("the file became %s", after)

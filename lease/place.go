@@ -119,7 +119,7 @@ func (p *place) look(name string) (*found, error) {
 func (p *place) read(name string) (*found, error) {
 	refuse := func(what string) error {
 		return &lockkeeper.RefusedError{Act: "lease " + p.path, Reason: "there is " + what + ", which nobody holds as a lease; it is left alone",
-			Next: "give another path, or remove it"}
+			Next: "see what it is, and remove it or move it away"}
 	}
 	f, err := p.disk.OpenFile(p.dir, name)
 	switch {

@@ -195,6 +195,19 @@ func (at *visit) release(token string) (released bool, err error) {
 	return at.remove(at.found)
 }
 
+// left is what became of the file of a hold that ended without it.
+func (at *visit) left(held *hold) string {
+	switch {
+	case !at.found.isThere():
+		return "its file was gone already"
+	case at.found.payload == nil:
+		return "its file, which is no lease any more (" + at.found.odd + "), is left as it is"
+	case at.found.carries(held.Token):
+		return "its file, which somebody changed at this moment, is left as it is"
+	}
+	return "its file, which is of " + legible(at.found.payload.Owner) + " by now, is left as it is"
+}
+
 // forget strikes a holder off the record.
 func (at *visit) forget(token string) error {
 	held := at.guard.Held

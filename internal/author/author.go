@@ -64,6 +64,9 @@ func Open(a *app.App, env []string) (*Author, error) {
 	return au, nil
 }
 
+// StaleAfter is how long a claim without a sign of life is not stale yet.
+func (au *Author) StaleAfter() time.Duration { return au.staleAfter }
+
 // Prompt lists the resources that a prompt of the table works on.
 func (au *Author) Prompt(name string, of []string) ([]string, error) {
 	return au.set.Prompt(name, of...)

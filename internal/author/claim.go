@@ -33,9 +33,15 @@ type Answer struct {
 	Names     []string    // of what was taken, as they are called
 	Already   []string    // what this session had claimed before, and renewed now
 	Conflicts []Conflict
-	Overrode  []Standing
+	Overrode  []Overridden
 	Cleaned   []Standing // claims of those who are gone, which were in nobody's hands any more
 	Notes     []Note
+}
+
+// Overridden is a claim that was taken away.
+type Overridden struct {
+	Standing
+	Kept []string `json:"kept,omitempty"` // paths: what was not committed there, of which lockkeeper rescue has a copy
 }
 
 // Conflict is one resource that cannot be claimed because of one grant.

@@ -136,6 +136,31 @@ func TestPersonsClaimStays(t *testing.T) {
 	}
 }
 
+// While a command runs under it, a claim is at work, however long that takes.
+//
+// shows: LM-46
+func TestClaimWithACommandIsWorking(t *testing.T) {
+	s := newStudy(t, "policies:\n  author:\n    ttl: 1s\n    heartbeat: 500ms\n")
+	somebody := s.person("CLI-1")
+	worker, end := s.instance("worker")
+	w := s.want(somebody, "Chapter_01")
+	w.Worker = worker.Process
+	a, err := s.Claim(t.Context(), w)
+	must(t, err)
+	s.claim(somebody, "Chapter_02") // no command runs under this one
+	for !s.listed()["Chapter_02"].Stale {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if got := s.listed()["Chapter_01"]; got.State != author.Working || got.Stale {
+		t.Errorf("while its command runs it is %s, stale: %v", got.State, got.Stale)
+	}
+	end()
+	if got := s.listed()["Chapter_01"]; got.State != author.Gone {
+		t.Errorf("without its command it is %s", got.State)
+	}
+	must(t, a.Grant.Release(t.Context()))
+}
+
 // shows: LM-55
 func TestThoseGoneForAnHourAreCleanedUp(t *testing.T) {
 	s := newStudy(t, "")
@@ -277,5 +302,25 @@ func TestAgentGivesBackNothingOfAPerson(t *testing.T) {
 	}
 	if s.hasEntry("Chapter_04", "CLI-1") {
 		t.Error("its own claim was not given back")
+	}
+}
+
+// What cannot be kept is not taken away.
+//
+// shows: LM-53
+func TestClearKeepsFirst(t *testing.T) {
+	s := newStudy(t, "")
+	one, _ := s.instance("CLI-1")
+	s.claim(one, "StyleSystem")
+	text, shelf := filepath.Join(s.root, "Manuscript/Style/Style_Guide.md"), filepath.Join(s.root, ".lockkeeper", "rescue")
+	must(t, os.MkdirAll(filepath.Dir(text), 0o755), os.WriteFile(text, []byte("words"), 0o644), os.RemoveAll(shelf), os.WriteFile(shelf, nil, 0o644))
+	list, _, err := s.Claims(t.Context())
+	must(t, err)
+	done, err := s.Clear(t.Context(), list, ada, true)
+	if err == nil || len(done.Freed) != 0 || len(done.Kept) != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, held := s.listed()["StyleSystem"]; !held {
+		t.Errorf("the claim was taken away, and what was written is kept nowhere: %v", err)
 	}
 }

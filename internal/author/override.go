@@ -15,19 +15,21 @@ import (
 // on record.
 func (t *turn) override(ctx context.Context, w Want, a *Answer) error {
 	for _, c := range a.Conflicts {
-		if slices.ContainsFunc(a.Overrode, func(s Standing) bool { return s.Grant == c.Grant }) {
+		if slices.ContainsFunc(a.Overrode, func(o Overridden) bool { return o.Grant == c.Grant }) {
 			continue
 		}
 		reason := fmt.Sprintf("%s claims %s", w.By.ID, c.Resource)
+		lost := Overridden{Standing: c.Standing}
 		if w.By.Agent == "" {
-			if err := t.au.Keep(ctx, c.Standing, reason); err != nil {
+			var err error
+			if lost.Kept, err = t.au.keep(ctx, c.Standing, reason); err != nil {
 				return err
 			}
 		}
 		if err := t.end(ctx, c.Standing, w.By.actor(w.Person), reason); err != nil {
 			return err
 		}
-		a.Overrode = append(a.Overrode, c.Standing)
+		a.Overrode = append(a.Overrode, lost)
 	}
 	return nil
 }
@@ -62,7 +64,11 @@ func (au *Author) Clear(ctx context.Context, list []Standing, by lockkeeper.Acto
 			if all {
 				reason = "all claims were cleared"
 			}
-			if err := errors.Join(au.Keep(ctx, s, reason), t.end(ctx, s, by, reason)); err != nil {
+			_, err := au.keep(ctx, s, reason)
+			if err == nil {
+				err = t.end(ctx, s, by, reason)
+			}
+			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s of %s: %w", strings.Join(s.Resources, ", "), s.Instance, err))
 				done.Kept = append(done.Kept, s)
 				continue

@@ -34,7 +34,7 @@ type Standing struct {
 	Seen      time.Time         `json:"seen"`      // the last sign of life
 	Minutes   int               `json:"age_minutes"`
 	State     State             `json:"state"`
-	Stale     bool              `json:"stale"` // there was no sign for 15 minutes
+	Stale     bool              `json:"stale"` // there was no sign for the time of policies.author.ttl
 	Foreign   bool              `json:"foreign,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Process   string            `json:"process_state"` // alive, dead or unknown
@@ -80,6 +80,9 @@ func standing(host *process.Host, staleAfter time.Duration, e lock.Entry, now ti
 	life := lockkeeper.LifeUnknown
 	if e.Process != nil {
 		life, s.command = host.Life(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
+	}
+	if s.command && life == lockkeeper.LifeAlive { // its command runs
+		s.Seen = now
 	}
 	s.Process = life.String()
 	s.Minutes = int(max(0, now.Sub(s.Since)).Minutes())

@@ -165,37 +165,43 @@ func (u *Uncommitted) addText(text string) {
 	}
 }
 
-// Keep copies what is written under a claim and not committed to the rescue shelf.
-func (au *Author) Keep(ctx context.Context, s Standing, reason string) error {
+// keep copies what is written under a claim and not committed to the rescue shelf, and
+// lists it.
+func (au *Author) keep(ctx context.Context, s Standing, reason string) (paths []string, err error) {
 	list, err := au.Uncommitted(ctx, s)
 	if err != nil {
-		return fmt.Errorf("nothing was taken over, because what %s has written cannot be kept: %w", s.Instance, err)
+		return nil, fmt.Errorf("nothing was taken over, because what %s has written cannot be kept: %w", s.Instance, err)
 	}
 	for _, u := range list {
 		if u.Deleted {
 			continue
 		}
-		if err := au.keepFile(ctx, s, u.Path, reason); err != nil {
-			return fmt.Errorf("nothing was taken over, because %s cannot be kept: %w", u.Path, err)
+		kept, err := au.keepFile(ctx, s, u.Path, reason)
+		if err != nil {
+			return nil, fmt.Errorf("nothing was taken over, because %s cannot be kept: %w", u.Path, err)
+		}
+		if kept {
+			paths = append(paths, u.Path)
 		}
 	}
-	return nil
+	return paths, nil
 }
 
-func (au *Author) keepFile(ctx context.Context, s Standing, name, reason string) (err error) {
+// keepFile copies a file, unless it is gone by now, or none.
+func (au *Author) keepFile(ctx context.Context, s Standing, name, reason string) (kept bool, err error) {
 	f, err := au.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return err
+		return false, err
 	}
 	_, err = au.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Displaced, Path: name, GrantID: s.Grant, Holder: s.Instance, Mode: info.Mode().Perm(),
 		Reason: "not committed when the claim of " + s.Instance + " was taken away: " + reason}, f)
-	return err
+	return err == nil, err
 }

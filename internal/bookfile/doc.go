@@ -21,7 +21,8 @@
 //     or cannot be understood, says nothing about what was in it.
 //  5. A file that cannot be understood is moved to locks.json.corrupt.<time>, never
 //     removed, and what can be read of it counts. Before that, a writer that is in
-//     the middle of it is given two seconds.
+//     the middle of it is given two seconds. A whole document of another kind was
+//     never a file of locks: it is refused, and left as it is.
 //  6. Nothing is read or written through a link that leads out of the root, nor
 //     through one in the file's own place; whatever else is there that is no file is
 //     refused without waiting for it. Other names of the file (hard links) keep what

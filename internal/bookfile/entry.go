@@ -64,7 +64,10 @@ func Encode(entries []Entry) []byte {
 }
 
 // CorruptError says why a file is not in its form.
-type CorruptError struct{ Reason string }
+type CorruptError struct {
+	Reason string
+	Other  bool // it is a whole document of another kind, and was never a list of locks
+}
 
 func (e *CorruptError) Error() string { return "not a file of locks: " + e.Reason }
 
@@ -83,17 +86,34 @@ func Decode(data []byte) ([]Entry, error) {
 		err = errors.New("it has no list of locks")
 	}
 	if err != nil {
-		return salvage(data), &CorruptError{err.Error()}
+		saved := salvage(data)
+		return saved, &CorruptError{Reason: err.Error(), Other: len(saved) == 0 && isOther(data)}
 	}
 	entries := make([]Entry, 0, len(*whole.Locks))
 	for i, raw := range *whole.Locks {
 		e, err := decodeEntry(raw)
 		if err != nil {
-			return salvage(data), &CorruptError{fmt.Sprintf("lock %d of its list: %v", i+1, err)}
+			return salvage(data), &CorruptError{Reason: fmt.Sprintf("lock %d of its list: %v", i+1, err)}
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// isOther reports whether data is whole JSON that holds something, and no locks.
+func isOther(data []byte) bool {
+	var document any
+	if json.Unmarshal(data, &document) != nil {
+		return false
+	}
+	switch v := document.(type) {
+	case map[string]any:
+		_, locks := v["locks"]
+		return len(v) > 0 && !locks
+	case []any:
+		return len(v) > 0
+	}
+	return false
 }
 
 // decodeEntry reads one entry. What it has besides the documented fields is passed

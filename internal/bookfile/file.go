@@ -150,6 +150,8 @@ func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []by
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, Reading{}, nil
+	case errors.As(err, &corrupt) && corrupt.Other && name == filepath.Base(f.name): // somebody else's, and not ours to move
+		return nil, r, f.trouble("is JSON, and no file of locks", nil)
 	case errors.As(err, &corrupt):
 		r = Reading{Entries: entries, Corrupt: &Corrupt{Reason: corrupt.Reason, Saved: len(entries)}}
 		r.Corrupt.Backup, err = f.setAside(dir, name)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/bookfile"
 )
 
@@ -98,6 +99,25 @@ func TestCorruptFileIsKeptAndSaved(t *testing.T) {
 	}))
 	if got := content(t, f); got != documented {
 		t.Errorf("it holds %s", got)
+	}
+}
+
+// A document of another kind, at a path that was given by mistake, stays what it is.
+func TestOtherDocumentIsLeftAlone(t *testing.T) {
+	for _, text := range []string{`{"name": "book", "version": "1.0"}`, `[1, 2]`} {
+		f := newFile(t)
+		write(t, f, text)
+		must(t, os.Chtimes(f.Path(), time.Time{}, time.Now().Add(-time.Minute)))
+		err := f.Update(t.Context(), func(r bookfile.Reading) ([]bookfile.Entry, error) {
+			t.Errorf("%s was read as %+v", text, r)
+			return r.Entries, nil
+		})
+		if lockkeeper.CodeOf(err) != lockkeeper.CodeStore || !strings.Contains(err.Error(), "no file of locks") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if got := content(t, f); got != text || names(t, f) != nil {
+			t.Errorf("it holds %s, and beside it lies %v", got, names(t, f))
+		}
 	}
 }
 

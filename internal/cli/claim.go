@@ -209,7 +209,11 @@ func (p *program) showClaimed(by author.Instance, named string, answer *author.A
 		return p.printJSON(out)
 	}
 	for _, s := range answer.Overrode {
-		fmt.Fprintf(p.Err, "note: %s lost %s; what was not committed there is in lockkeeper rescue list\n", clean(s.Instance), clean(strings.Join(s.Resources, ", ")))
+		lost := fmt.Sprintf("%s lost %s", s.Instance, strings.Join(s.Resources, ", "))
+		if len(s.Kept) > 0 {
+			lost += "; what was not committed there is in lockkeeper rescue list: " + strings.Join(s.Kept, ", ")
+		}
+		fmt.Fprintln(p.Err, "note: "+clean(lost))
 	}
 	if len(answer.Already) > 0 {
 		fmt.Fprintf(p.Out, "already yours: %s\n", clean(strings.Join(answer.Already, ", ")))

@@ -163,7 +163,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 	if !strings.Contains(out, "claimed by CLI-2: Chapter_03") {
 		t.Errorf("answered %q", out)
 	}
-	d.sees("note: CLI-1 lost Chapter_03, StyleSystem")
+	d.sees("note: CLI-1 lost Chapter_03, StyleSystem; what was not committed there is in lockkeeper rescue list: Manuscript/Chapters/Chapter_03/Chapter_03.md")
 	if list := d.must(0, "rescue", "list"); !strings.Contains(list, "Chapter_03.md") {
 		t.Errorf("nothing was kept:\n%s", list)
 	}
@@ -205,6 +205,40 @@ func TestLockThatTurnsStaleWhileWaitedFor(t *testing.T) {
 	typing.Wait()
 	if text, err := os.ReadFile(d.locksFile()); err != nil || strings.Contains(string(text), "CLI-12345") || !strings.Contains(string(text), "CLI-2") {
 		t.Errorf("the file has %s, %v", text, err)
+	}
+}
+
+// A stale lock whose instance still runs is not said to be left from a crash, the time is
+// the one that is set, and an override that found nothing to keep speaks of no copy.
+//
+// shows: LM-16
+func TestDialogAboutALivingInstanceThatIsStale(t *testing.T) {
+	d := newBook(t, "policies:\n  author:\n    ttl: 2s\n    heartbeat: 1s\n")
+	d.must(0, "claim", "Chapter_01", "--instance", "CLI-1")
+	for status := ""; !strings.Contains(status, "Stale Locks (2 seconds and more):"); status = d.must(0, "claim", "status") {
+		if strings.Contains(status, "gone") {
+			t.Fatal(status)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	d.forget()
+	var typing sync.WaitGroup
+	typing.Go(func() {
+		shown := d.sees("Choose option (1-2): ")
+		for _, fact := range []string{"has a stale lock (older than 2 seconds)", "- State: idle (still open), its process is alive", "Its instance still runs"} {
+			if !strings.Contains(shown, fact) {
+				t.Errorf("the person was not told %q:\n%s", fact, shown)
+			}
+		}
+		if strings.Contains(shown, "crashed") {
+			t.Errorf("a living instance is said to have crashed:\n%s", shown)
+		}
+		io.WriteString(d.person, "1\n")
+	})
+	d.must(0, "claim", "Chapter_01", "--instance", "CLI-2")
+	typing.Wait()
+	if shown := d.sees("when you are done"); !strings.Contains(shown, "note: CLI-1 lost Chapter_01\r\n") || strings.Contains(shown, "rescue") {
+		t.Errorf("nothing was kept, and it says:\n%s", shown)
 	}
 }
 

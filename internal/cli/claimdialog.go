@@ -162,7 +162,7 @@ func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Wa
 }
 
 // offersStale reports whether a lock is shown as stale: there was no sign of life for
-// 15 minutes, or whoever has it is gone.
+// long, or whoever has it is gone.
 func offersStale(c author.Conflict) bool { return c.IsClaim && (c.Stale || c.State == author.Gone) }
 
 // askAbout shows who has a resource and lets a person choose.
@@ -173,7 +173,7 @@ func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.
 	stale := offersStale(c)
 	switch {
 	case stale && c.Stale:
-		fmt.Fprintf(p.Err, "⚠️ %s has a stale lock (older than 15 minutes).\n\n", clean(c.Resource))
+		fmt.Fprintf(p.Err, "⚠️ %s has a stale lock (older than %s).\n\n", clean(c.Resource), inWords(au.StaleAfter()))
 	case stale:
 		fmt.Fprintf(p.Err, "⚠️ %s has a lock whose instance is gone.\n\n", clean(c.Resource))
 	default:
@@ -183,11 +183,11 @@ func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.
 	if c.IsClaim {
 		p.showUncommitted(ctx, au, c)
 	}
-	wait, cancel, override := fmt.Sprintf("Wait for lock to clear (checks every %s)", seconds(time.Duration(o.poll))), "Cancel operation", "Override lock (not recommended)"
+	wait, cancel, override := fmt.Sprintf("Wait for lock to clear (checks every %s)", inWords(time.Duration(o.poll))), "Cancel operation", "Override lock (not recommended)"
 	choices, values := []string{wait, cancel, override}, []string{onWait, onCancel, onOverrideStale}
 	switch {
 	case stale:
-		fmt.Fprint(p.Err, "This lock may be from a crashed instance.\n\n")
+		fmt.Fprint(p.Err, whyStale(c), "\n\n")
 		choices, values = []string{"Override stale lock and continue", cancel}, []string{onOverrideStale, onCancel}
 	case !c.IsClaim: // the work of an agent, or a job, which has its own ways to end
 		choices, values = choices[:2], values[:2]
@@ -195,8 +195,20 @@ func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.
 	return p.choose(typed, choices, values)
 }
 
-func seconds(d time.Duration) string {
-	if d >= time.Second && d%time.Second == 0 {
+// whyStale says what may have become of who has a stale lock.
+func whyStale(c author.Conflict) string {
+	if c.Process == lockkeeper.LifeAlive.String() {
+		return "Its instance still runs, and has not been at it for that long."
+	}
+	return "This lock may be from a crashed instance."
+}
+
+// inWords is a duration in words, where it is a whole number of minutes or seconds.
+func inWords(d time.Duration) string {
+	switch {
+	case d >= time.Minute && d%time.Minute == 0:
+		return counted(int(d/time.Minute), "minute")
+	case d >= time.Second && d%time.Second == 0:
 		return counted(int(d/time.Second), "second")
 	}
 	return d.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +18,8 @@ func (p *program) claimStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Who has claimed what, and whether they are still at it",
 		Long: `List the claims, and how each stands: working, idle (still open), or gone. Stale ones,
-without a sign of life for 15 minutes, stand apart. A file named status is claimed as
-./status.`,
+without a sign of life for the time that policies.author.ttl says (15 minutes by
+default), stand apart. A file named status is claimed as ./status.`,
 		Example: `  lockkeeper claim status
   lockkeeper claim status --json | jq -r '.stale[].resources[]'`,
 		Args: exactly(0, "no arguments"),
@@ -35,13 +36,13 @@ without a sign of life for 15 minutes, stand apart. A file named status is claim
 				if err != nil { // the store is the truth
 					p.say(err.Error())
 				}
-				return p.showClaims(list, notes)
+				return p.showClaims(list, notes, au.StaleAfter())
 			})
 		},
 	}
 }
 
-func (p *program) showClaims(list []author.Standing, notes []author.Note) error {
+func (p *program) showClaims(list []author.Standing, notes []author.Note, staleAfter time.Duration) error {
 	active, stale := []author.Standing{}, []author.Standing{}
 	for _, s := range list {
 		if s.Stale {
@@ -70,7 +71,7 @@ func (p *program) showClaims(list []author.Standing, notes []author.Note) error 
 		if len(active) > 0 {
 			fmt.Fprintln(p.Out)
 		}
-		fmt.Fprintln(p.Out, "Stale Locks (15 minutes and more):")
+		fmt.Fprintf(p.Out, "Stale Locks (%s and more):\n", inWords(staleAfter))
 		p.listClaims(p.Out, stale)
 		p.advise("lockkeeper claim clear (Clear All Locks), to remove stale locks")
 	}

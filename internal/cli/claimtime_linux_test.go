@@ -84,8 +84,7 @@ func TestWaitOfAScriptEndsAfter2Minutes(t *testing.T) {
 }
 
 // What another tool claims in the file while somebody else has it is told by the server
-// within a second. The machine may be busy with other things, so the usual time of
-// several counts.
+// within a second, each time.
 //
 // shows: LM-42 LM-43 CF-39
 func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {
@@ -99,16 +98,14 @@ func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {
 		cli.Main(ctx, &cli.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env, Now: time.Now}, []string{"serve"})
 	})
 	d.sees("Ctrl-C ends the server")
-	var took []time.Duration
 	for _, instance := range []string{"CLI-61", "CLI-62", "CLI-63", "CLI-64", "CLI-65"} {
 		began := time.Now()
 		d.foreign("StyleSystem", instance, 0)
 		d.sees(instance + " claims StyleSystem in the lock file, which CLI-1")
-		took = append(took, time.Since(began))
+		took := time.Since(began)
+		if took > time.Second {
+			t.Errorf("%s was told after %s", instance, took)
+		}
+		t.Log("told after", took)
 	}
-	slices.Sort(took)
-	if took[len(took)/2] > time.Second {
-		t.Errorf("told after %v", took)
-	}
-	t.Log("told after", took)
 }

@@ -105,7 +105,9 @@ no failure.`,
 			if o.path == "" {
 				return usage(cmd, "names no lease file; give one with --path")
 			}
-			list, err := o.leases(p, cmd, lease.Defaults())
+			opt, note := lease.Defaults(), ""
+			opt.Note = func(text string) { note = text } // it was held, and without its file
+			list, err := o.leases(p, cmd, opt)
 			if err != nil {
 				return err
 			}
@@ -113,11 +115,16 @@ no failure.`,
 			if err != nil {
 				return err
 			}
-			if p.json {
-				return p.printJSON(map[string]any{"path": list[0].Path(), "released": released})
+			if !released && note == "" {
+				note = "nothing was given back: the lease is not, or no more, held with this token"
+			} else {
+				released = true
 			}
-			if !released {
-				fmt.Fprintln(p.Err, "note: nothing was given back: the lease is not, or no more, held with this token")
+			if p.json {
+				return p.printJSON(map[string]any{"path": list[0].Path(), "released": released, "note": note})
+			}
+			if note != "" {
+				fmt.Fprintln(p.Err, "note: "+clean(note))
 			}
 			return nil
 		},

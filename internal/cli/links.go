@@ -127,6 +127,9 @@ func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Confi
 		opt.Documents, opt.Optional = documents, nil
 	}
 	if o.checkURLs {
+		if o.allowPrivate && conf.Source("links.ignore") == config.FromDefault {
+			opt.Ignore = nil // by default it is this machine that is not asked
+		}
 		opt.Web = &links.Web{AtOnce: conf.Links.URLsAtOnce, PerHost: conf.Links.URLsPerHost, Timeout: conf.Links.URLTimeout, AllowPrivate: o.allowPrivate}
 	}
 	ctx, stop := interruptible(ctx)

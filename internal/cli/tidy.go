@@ -35,7 +35,8 @@ would be.
 
 A run holds the lease ` + lease.Default + `, also a dry run, and
 renews it between the phases. Exit code 4 means that another one had it all the time.
-Runs of single phases share it with each other, and each phase with nobody.
+Runs of single phases share it with each other, and each phase with nobody. A dry run
+with --read does without it, under a lease that those who only read share.
 
 What is to be moved is in ` + tidy.QueueFile + ` until it is moved. Files are
 moved through the gate, a phase as one unit, under locks on all of them; what somebody
@@ -44,7 +45,7 @@ phase back.`,
 		Example: `  lockkeeper tidy
   lockkeeper tidy --execute
   lockkeeper tidy --execute --phase archive   # beside others that do other phases
-  lockkeeper tidy --read                      # beside other dry runs`,
+  lockkeeper tidy --read                      # beside a run that moves, and other dry runs`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.execute && o.dry {
@@ -63,7 +64,7 @@ phase back.`,
 	f.Var(&o.timeout, "lease-timeout", "how long to wait for the lease")
 	f.Var(&o.ttl, "lease-ttl", "how long the lease lasts without being renewed")
 	f.BoolVar(&o.without, "no-lease", false, "run without the lease: unsafe, another run may go on at the same time")
-	f.BoolVar(&o.read, "read", false, "of a dry run: share the lease with other dry runs")
+	f.BoolVar(&o.read, "read", false, "of a dry run: report beside other dry runs, and beside a run that moves files")
 	return cmd
 }
 
@@ -192,7 +193,7 @@ func (p *program) showTidied(r *tidy.Report, remedy string) {
 	for _, ph := range r.Phases {
 		fmt.Fprintf(p.Out, "Phase %d: %s\n", ph.Number, ph.Title)
 		if len(ph.Moves) == 0 {
-			fmt.Fprintln(p.Out, "  nothing to move")
+			fmt.Fprintln(p.Out, map[bool]string{true: "  failed, and moved nothing", false: "  nothing to move"}[ph.Failed])
 		}
 		for _, m := range ph.Moves {
 			what := "would move"

@@ -239,6 +239,9 @@ type Value struct {
 	Allowed string `json:"allowed,omitempty"` // what it may be; empty: any text
 }
 
+// FromDefault is the source of a value that nobody set.
+const FromDefault = "default"
+
 // Source is where the value of a key came from, as Values says it.
 func (c *Config) Source(key string) string {
 	for _, v := range c.Values() {
@@ -269,5 +272,5 @@ func (c *Config) source(key string) string {
 	if s, ok := c.sources[key]; ok {
 		return s
 	}
-	return "default"
+	return FromDefault
 }

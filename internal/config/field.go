@@ -23,6 +23,7 @@ type field struct {
 	enum    []string
 	form    string // what a text, or each of a list, must match; empty: anything
 	isPath  bool   // each text is a path below the root
+	noneOK  bool   // of a list: it may be empty
 	min     int64  // of numbers and durations, both ends included
 	max     int64
 	value   reflect.Value // settable, in the Config the field was made from
@@ -76,7 +77,7 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		f.enum = strings.Fields(enum)
 		f.example = f.enum[0]
@@ -163,8 +164,29 @@ func (f field) checkText(text string) error {
 		return fmt.Errorf("not of the form %s", f.form)
 	case f.key == "store":
 		return checkStore(text)
+	case f.key == "locks_file":
+		return checkLocksFile(text)
 	case f.isPath:
 		return checkBelowRoot(text)
+	}
+	return nil
+}
+
+// checkLocksFile refuses a path at which something else lies than a list of locks:
+// whatever is there is replaced.
+func checkLocksFile(name string) error {
+	if err := checkBelowRoot(name); err != nil {
+		return err
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		for _, kept := range []string{".git", ".lockkeeper", FileName} {
+			if strings.EqualFold(part, kept) {
+				return fmt.Errorf("%s is not for locks, nor is what lies below it; use a name such as .locks/locks.json", kept)
+			}
+		}
+	}
+	if !strings.HasSuffix(name, ".json") {
+		return errors.New("does not end in .json, as a list of locks does; use a name such as .locks/locks.json")
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ type Operation struct {
 	ReadAll    []string `key:"read_all" doc:"Nodes that it reads with everything below them."`
 	WriteAll   []string `key:"write_all" doc:"Nodes that it writes with everything below them."`
 	MayWrite   []string `key:"may_write" doc:"Resources that it writes in some cases: who asks says which."`
+	Several    []string `key:"several" doc:"Those of them of which two or more have to be named, because it works between them."`
 	Unlocked   string   `key:"unlocked" doc:"Why it needs no lock. A row without locks has to say so."`
 	MinObjects int      `key:"min_objects" min:"0" max:"1000000000" doc:"It is for this many objects, or more; 0: no such limit."`
-	MaxObjects int      `key:"max_objects" min:"0" max:"1000000000" doc:"It is for this many objects at most; 0: no such limit."`
+	MaxObjects int      `key:"max_objects" min:"0" max:"1000000000" doc:"It is for this many objects at most; left out: no such limit."`
 	Beyond     string   `key:"beyond" doc:"The operation that it is with more objects than max_objects."`
 	Approval   string   `key:"approval" enum:"none required" doc:"Whether a person has to agree, on a terminal, each time."`
 }

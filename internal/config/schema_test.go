@@ -88,7 +88,10 @@ func property(f field) map[string]any {
 		}
 		p["anyOf"] = []any{seconds, map[string]any{"type": "string", "pattern": durationPattern}}
 	case f.isList():
-		p["type"], p["minItems"] = "array", 1
+		p["type"] = "array"
+		if !f.noneOK {
+			p["minItems"] = 1
+		}
 		if f.value.Len() > 0 {
 			p["default"] = f.value.Interface()
 		}
@@ -252,6 +255,10 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"operations: {edit: {lock: [map]}}":                           shape,
 		"resources: {Style: {files: [../a]}}":                         meaning,
 		"locks_file: /tmp/locks.json":                                 meaning,
+		"locks_file: README.md":                                       meaning,
+		"locks_file: .git/locks.json":                                 meaning,
+		"links: {ignore: []}":                                         good,
+		"links: {exclude: []}":                                        shape,
 		"gate: {allowed_write_paths: [/etc]}":                         meaning,
 	}
 	// Every field: a value of no possible type, and its limits where it has some.

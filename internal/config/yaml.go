@@ -146,10 +146,11 @@ func (l *loader) scalar(f field, node ast.Node) {
 }
 
 // list takes texts one by one, so that each may hold commas and is refused in
-// its place. An empty list is refused: it is more often a slip than meant.
+// its place. An empty list is refused, but for those that have something to switch
+// off: it is more often a slip than meant.
 func (l *loader) list(f field, node ast.Node) {
 	seq, ok := node.(*ast.SequenceNode)
-	if !ok || len(seq.Values) == 0 {
+	if !ok || len(seq.Values) == 0 && !f.noneOK {
 		what := kindOf(node)
 		if ok {
 			what = "an empty one"

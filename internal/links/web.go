@@ -32,6 +32,7 @@ const maxRedirects = 10
 type verdict struct {
 	problem Problem // empty: it answers
 	reason  string
+	unasked bool // nothing was sent to anybody
 }
 
 // askWeb asks every URL once, however often it is referred to.
@@ -49,7 +50,11 @@ func (c *checker) askWeb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.report.Asked = len(urls)
+	for _, v := range answers {
+		if !v.unasked {
+			c.report.Asked++
+		}
+	}
 	for _, s := range c.scans {
 		for i := range s.references {
 			r := &s.references[i]
@@ -178,7 +183,7 @@ func (a *asker) slot(host string) chan struct{} {
 func (a *asker) ask(ctx context.Context, address string) verdict {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
-		return verdict{Dead, "not a URL"}
+		return verdict{problem: Dead, reason: "not a URL", unasked: true}
 	}
 	u.User = nil // nobody's password leaves a document
 	status, err := a.request(ctx, http.MethodHead, u.String())
@@ -188,13 +193,13 @@ func (a *asker) ask(ctx context.Context, address string) verdict {
 	}
 	switch {
 	case errors.As(err, &private):
-		return verdict{Refused, private.Error()}
+		return verdict{problem: Refused, reason: private.Error(), unasked: addressOf(err) == u.String()}
 	case err != nil:
-		return verdict{Dead, causeOf(err)}
+		return verdict{problem: Dead, reason: causeOf(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests:
 		return verdict{} // there is something, and it is not for us
 	case status >= 400:
-		return verdict{Dead, strings.TrimSpace(fmt.Sprintf("answers %d %s", status, http.StatusText(status)))}
+		return verdict{problem: Dead, reason: strings.TrimSpace(fmt.Sprintf("answers %d %s", status, http.StatusText(status)))}
 	}
 	return verdict{}
 }
@@ -216,6 +221,15 @@ func (a *asker) request(ctx context.Context, method, address string) (status int
 		return 0, err
 	}
 	return resp.StatusCode, resp.Body.Close()
+}
+
+// addressOf is where a request failed: behind a redirect, somewhere else than it began.
+func addressOf(err error) string {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.URL
+	}
+	return ""
 }
 
 // causeOf is an error of a request without the method and the address, which are

@@ -196,6 +196,14 @@ func TestRedirectToPrivateAddress(t *testing.T) {
 	if len(inner.asked) > 0 {
 		t.Errorf("it was asked: %q", inner.asked)
 	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("<"+outer.URL+"/> <"+inner.URL+"/> <http://[/>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := Check(t.Context(), dir, Options{Documents: []string{"README.md"}, Web: &o})
+	if err != nil || rep.Asked != 1 || len(rep.Findings) < 2 {
+		t.Errorf("of two, one was asked before it led elsewhere; told %+v, %v", rep, err)
+	}
 }
 
 // Never more at once than is said, over all hosts and to one.

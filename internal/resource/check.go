@@ -148,6 +148,7 @@ func (k *checker) operation(name string, c *config.Operation) {
 			}
 		}
 	}
+	k.several(key, op)
 	locks := len(c.Read) + len(c.Write) + len(c.ReadAll) + len(c.WriteAll) + len(c.MayWrite)
 	switch {
 	case locks == 0 && c.Unlocked == "":
@@ -163,10 +164,26 @@ func (k *checker) operation(name string, c *config.Operation) {
 	k.set.listed, k.set.operations[name] = append(k.set.listed, name), op
 }
 
+// several checks the resources of which two or more are needed.
+func (k *checker) several(key string, op *operation) {
+	for i, name := range op.about.Several {
+		at := slices.IndexFunc(op.uses, func(u use) bool { return u.row.name == name && !u.may })
+		switch {
+		case at < 0:
+			k.refuse(key+".several", []int{i}, name, "not a resource that it needs", "name it under read or write, too")
+		case len(op.uses[at].row.known.holes) == 0:
+			k.refuse(key+".several", []int{i}, name, "there is only one of it", "leave it out")
+		}
+	}
+}
+
 // size checks the numbers of objects: what comes beyond an operation begins where it
 // ends, and goes further, so that asking ends.
 func (k *checker) size(name string, c *config.Operation) {
 	key := "operations." + name
+	if most := key + ".max_objects"; c.MaxObjects == 0 && k.config.Place(most) != k.config.Place(key) { // it is written there
+		k.refuse(most, nil, "0", "it would be for no object at all", "say how many, or leave it out where there is no limit")
+	}
 	if c.MaxObjects > 0 && c.MinObjects > c.MaxObjects {
 		k.refuse(key+".min_objects", nil, strconv.Itoa(c.MinObjects), fmt.Sprintf("more than max_objects, %d", c.MaxObjects), "")
 	}

@@ -36,6 +36,7 @@ func TestOperations(t *testing.T) {
 	project := resource.Args{Project: []string{"p1"}}
 	onMap := resource.Args{Project: []string{"p1"}, Map: []string{"m1"}}
 	sketch := resource.Args{Project: []string{"p1"}, Map: []string{"m1"}, Sketch: []string{"s1"}}
+	sketches := resource.Args{Project: []string{"p1"}, Map: []string{"m1"}, Sketch: []string{"s1", "s2"}}
 	of := func(a resource.Args, objects int) resource.Args {
 		a.Objects = objects
 		return a
@@ -79,7 +80,7 @@ func TestOperations(t *testing.T) {
 		{"DL-41", "bulk-change-sketch", of(sketch, 101), "read " + p + ", write " + k, ""},
 		{"DL-33", "edit-sketch", of(sketch, 1000), "read " + p + ", write " + k, "bulk-change-sketch"},
 		{"DL-33", "edit-sketch", of(sketch, 1001), "read " + p + ", write " + m + "+", "heavy-map-operation"},
-		{"DL-42", "reassign-features", sketch, "read " + p + ", write " + k, ""},
+		{"DL-42", "reassign-features", sketches, "read " + p + ", write " + k + ", write " + m + "/sketch/s2", ""},
 		{"DL-43", "view-sketch", sketch, "read " + p + ", read " + k, ""},
 		{"DL-44", "measure-sketch", sketch, "read " + p + ", read " + k, ""},
 		{"DL-45", "read-sketch", sketch, "read " + p + ", read " + k, ""},
@@ -181,6 +182,9 @@ func TestUnclearOperations(t *testing.T) {
 		{"edit-project-metadata", resource.Args{Project: ids("p1"), Map: ids("m1")}, []string{`what map "m1" is to it`}},
 		{"view-project", resource.Args{Project: ids("p1"), Of: ids("Chapter_05")}, []string{`what "Chapter_05" is to it`}},
 		{"change-map-objects", resource.Args{Project: ids("p1"), Map: ids("m1")}, []string{"how many objects it changes"}},
+		{"reassign-features", resource.Args{Project: ids("p1"), Map: ids("m1"), Sketch: ids("s1")}, []string{"only project/p1/map/m1/sketch/s1 is named"}},
+		{"reassign-features", resource.Args{Project: ids("p1"), Map: ids("m1"), Sketch: ids("s1 m1/s1")}, []string{"between which sketch and which other it works"}},
+		{"reassign-features", resource.Args{Project: ids("p1"), Map: ids("m1")}, []string{"which sketch is meant"}},
 		{"heavy-map-operation", resource.Args{Project: ids("p1"), Map: ids("m1"), Objects: 1000}, []string{"it is for 1001 objects or more, and 1000 were named"}},
 		{"bulk-change-sketch", resource.Args{Project: ids("p1"), Map: ids("m1"), Sketch: ids("s1"), Objects: 100}, []string{"it is for 101 objects or more, and 100 were named"}},
 	} {

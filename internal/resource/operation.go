@@ -228,20 +228,11 @@ func (op *operation) bind(a Args, asked *operation) ([]bound, error) {
 	chosen := op.choose(a.Of, e)
 	var list []bound
 	for _, u := range op.uses {
-		if u.row.node {
-			for _, r := range a.nodes(u.row, e) {
-				list = append(list, bound{r, u})
-			}
-			continue
+		found := op.resources(u, a, chosen, e)
+		if len(found) == 1 && slices.Contains(op.about.Several, u.row.name) {
+			e.add("between which "+u.row.name+" and which other it works: only "+found[0].Name+" is named", u.nameAll())
 		}
-		of := chosen[u.row]
-		if len(u.row.known.holes) == 0 && !u.may {
-			of = []Resource{u.row.resource(nil)}
-		}
-		if len(of) == 0 && !u.may {
-			e.add("which "+u.row.name+" it works on", "name them, such as "+u.row.example()+"; op takes names with --of")
-		}
-		for _, r := range of {
+		for _, r := range found {
 			list = append(list, bound{r, u})
 		}
 	}
@@ -254,6 +245,30 @@ func (op *operation) bind(a Args, asked *operation) ([]bound, error) {
 	}
 	slices.SortStableFunc(list, func(x, y bound) int { return x.compare(y.Resource) })
 	return list, nil
+}
+
+// resources finds those of one row that an operation needs.
+func (op *operation) resources(u use, a Args, chosen map[*row][]Resource, e *UnclearError) []Resource {
+	if u.row.node {
+		return a.nodes(u.row, e)
+	}
+	of := chosen[u.row]
+	if len(u.row.known.holes) == 0 && !u.may {
+		of = []Resource{u.row.resource(nil)}
+	}
+	if len(of) == 0 && !u.may {
+		e.add("which "+u.row.name+" it works on", "name them, such as "+u.row.example()+"; op takes names with --of")
+	}
+	return of
+}
+
+// nameAll is how all of several resources of a row are named.
+func (u use) nameAll() string {
+	flag := "--of"
+	if u.row.node {
+		flag = "--" + u.row.known.holes[len(u.row.known.holes)-1]
+	}
+	return "name all of them, each with " + flag
 }
 
 // choose finds which of the operation's resources are meant.

@@ -8,7 +8,8 @@
 // Invariants:
 //
 //  1. Nothing is looked at before the lease is held, in a dry run neither, and it is
-//     given back however the run ends. Only a caller who says so runs without one.
+//     given back however the run ends. Only a caller who says so runs without one, and a
+//     dry run that only reads has a lease of its own kind, beside whoever moves.
 //  2. A dry run changes nothing. Otherwise what a phase will move is in the queue before
 //     it is moved, and comes off it when it has landed; what cannot be moved stays there,
 //     with the reason, for the next run.

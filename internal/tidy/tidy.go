@@ -22,7 +22,7 @@ type Options struct {
 	Execute bool     // false: a dry run
 	Only    []string // names of phases; none: all of them
 	NoLease bool     // run without the lease, beside whoever else runs
-	Read    bool     // of a dry run: share the lease with others that only read
+	Read    bool     // of a dry run: report beside whoever runs, under a lease of those that only read
 	Timeout time.Duration
 	TTL     time.Duration
 	Under   []string // paths of leases that this run works under already
@@ -48,6 +48,7 @@ type PhaseReport struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
 	Moves   []Done `json:"moves"`
+	Failed  bool   `json:"failed,omitempty"`  // the run ended in it; the error says why
 	Landing uint64 `json:"landing,omitempty"` // to undo it
 }
 
@@ -75,8 +76,7 @@ func Run(ctx context.Context, opt Options) (report *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, r.leases.Close(context.WithoutCancel(ctx))) }()
 	if !opt.NoLease {
-		r.whole = lease.New(r.lock("tidy"), r.lease(len(phases) < len(Phases()) || opt.Read && !opt.Execute))
-		if err := r.leases.Acquire(ctx, r.whole, opt.Timeout); err != nil {
+		if err := r.begin(ctx, len(phases) < len(Phases())); err != nil {
 			return report, err
 		}
 		report.Leased = true
@@ -84,6 +84,7 @@ func Run(ctx context.Context, opt Options) (report *Report, err error) {
 	}
 	for _, ph := range phases {
 		done, err := r.phase(ctx, ph)
+		done.Failed = err != nil
 		report.Phases = append(report.Phases, done)
 		if err != nil {
 			return report, fmt.Errorf("%s: %w", ph.Title, err)
@@ -105,6 +106,23 @@ func (r *run) wanted() (list []Phase, err error) {
 		}
 	}
 	return list, nil
+}
+
+// begin takes the lease on the run. A dry run that only reads has another one, and is told
+// who is at work: what it reports may be moved meanwhile.
+func (r *run) begin(ctx context.Context, some bool) error {
+	r.whole = lease.New(r.lock("tidy"), r.lease(some))
+	if r.Read && !r.Execute {
+		other, err := lease.Look(r.whole.Path(), lease.Defaults())
+		if err != nil {
+			return err
+		}
+		if other.State == lease.Held {
+			r.Note("another run is at work, and may move what is shown here: " + other.String())
+		}
+		r.whole = lease.New(r.lock("dry-run"), r.lease(true))
+	}
+	return r.leases.Acquire(ctx, r.whole, r.Timeout)
 }
 
 // lock is the path of a lease.
@@ -204,7 +222,14 @@ func (r *run) carryOut(ctx context.Context, ph Phase, moves []Transfer) (done Ph
 	}
 	landing, failed := r.land(ctx, ph, movable, refused)
 	done.Landing = landing
-	if failed != nil {
+	var blocked *lockkeeper.BlockedError
+	switch {
+	case errors.As(failed, &blocked): // somebody began to work on them since the plan
+		for _, m := range movable {
+			refused[m.From] = cmp.Or(refused[m.From], heldBy(blocked, m))
+		}
+		failed = nil
+	case failed != nil:
 		for _, m := range movable {
 			refused[m.From] = cmp.Or(refused[m.From], failed.Error())
 		}
@@ -215,6 +240,17 @@ func (r *run) carryOut(ctx context.Context, ph Phase, moves []Transfer) (done Ph
 	}
 	err = r.queued(context.WithoutCancel(ctx), func(q *queue) { q.settle(refused, r.isThere) })
 	return done, errors.Join(failed, err)
+}
+
+// heldBy is who keeps one file from being moved. A phase is moved as one: what is free
+// stays with the rest.
+func heldBy(blocked *lockkeeper.BlockedError, m Transfer) string {
+	for _, c := range blocked.Conflicts {
+		if c.Path == m.From || c.Path == m.To {
+			return fmt.Sprintf("%s is held by %s since %s", c.Path, c.Holder, c.AcquiredAt.UTC().Format(time.RFC3339))
+		}
+	}
+	return "others of this phase are held, and it is moved as one"
 }
 
 // land moves files under the phase's own lease, as far as they are still there.

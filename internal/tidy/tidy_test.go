@@ -187,6 +187,57 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
+// A phase that others came before is no failure of the run: each file is told with who
+// has it, and with nothing of the others.
+func TestPhaseIsBlocked(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "A.md", "B.md", "C.md", "docs/x.bak")
+	opt := options(t, root)
+	land, at := opt.Land, time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)
+	opt.Land = func(ctx context.Context, reason string, moves []tidy.Transfer) (uint64, error) {
+		if reason != "tidy: root routing" {
+			return land(ctx, reason, moves)
+		}
+		return 0, &lockkeeper.BlockedError{Conflicts: []lockkeeper.ConflictInfo{
+			{Path: "A.md", Holder: "otter", GrantID: "g-1", AcquiredAt: at}, {Path: "docs/B.md", Holder: "fox", GrantID: "g-2", AcquiredAt: at}}}
+	}
+	report, err := tidy.Run(t.Context(), opt)
+	must(t, err)
+	want := []string{
+		"A.md docs/A.md: A.md is held by otter since 2026-01-03T12:00:00Z", "B.md docs/B.md: docs/B.md is held by fox since 2026-01-03T12:00:00Z",
+		"C.md docs/C.md: others of this phase are held, and it is moved as one", "docs/x.bak archive/docs/x.bak",
+	}
+	if got := moves(report); !slices.Equal(got, want) {
+		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+	if q := readQueue(t, root); len(q.Moves) != 3 || q.Moves[0].Problem != "A.md is held by otter since 2026-01-03T12:00:00Z" {
+		t.Errorf("in the queue is %+v", q)
+	}
+	free(t, root)
+}
+
+// A dry run that only reads reports while another run works, and says so.
+//
+// shows: LE-40
+func TestReadingBesideARun(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "NOTES.md", "docs/x.bak")
+	whole, land := options(t, root), options(t, root).Land
+	whole.Owner = "nightly"
+	whole.Land = func(ctx context.Context, reason string, moves []tidy.Transfer) (uint64, error) {
+		dry, told := options(t, root), ""
+		dry.Execute, dry.Read, dry.Timeout, dry.Note = false, true, 0, func(text string) { told += text }
+		report, err := tidy.Run(ctx, dry)
+		if err != nil || !report.Leased || len(report.Phases) != len(tidy.Phases()) || !strings.Contains(told, "another run is at work, and may move what is shown here: nightly (pid ") {
+			t.Errorf("while another run works: %+v, %q, %v", report, told, err)
+		}
+		return land(ctx, reason, moves)
+	}
+	_, err := tidy.Run(t.Context(), whole)
+	must(t, err)
+	free(t, root)
+}
+
 // A lease that somebody else has by now ends the run before anything more is moved; one
 // that could not be renewed does not.
 //
