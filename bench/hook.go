@@ -189,7 +189,7 @@ func hookCompare(ctx context.Context, b *bench) (_ []row, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	compare := func(n int) error {
 		for range n {
-			if err := s.Begin("t", "true"); err != nil {
+			if err := s.Begin("t", session.Call{Command: "true"}); err != nil {
 				return err
 			}
 			found, err := s.Compare(ctx, s.End("t", false), false)

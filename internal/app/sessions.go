@@ -15,6 +15,23 @@ import (
 // kept, in the user's own directory.
 func (a *App) SessionsDir() string { return filepath.Join(a.state, "sessions", a.Space) }
 
+// SessionsDirs lists what SessionsDir is for each codebase in which this user has sessions.
+func SessionsDirs(env func(string) (string, bool)) (dirs []string, err error) {
+	state, err := stateDir(env)
+	if err != nil {
+		return nil, err
+	}
+	state = filepath.Join(state, "sessions")
+	list, err := os.ReadDir(state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range list {
+		dirs = append(dirs, filepath.Join(state, e.Name()))
+	}
+	return dirs, err
+}
+
 // DeferredDir is where patches wait for a lock.
 func (a *App) DeferredDir() string { return a.below(dirName + "/deferred") }
 

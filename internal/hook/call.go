@@ -45,7 +45,7 @@ type Call struct {
 // Touch is a file as a tool spells it.
 type Touch struct {
 	File  string
-	Whole bool // all that is in it is replaced
+	Whole bool // all that is in it is replaced, or shown
 }
 
 // host is the protocol of one agent.

@@ -22,6 +22,8 @@ type check struct {
 	window *lockkeeper.Process
 	tty    string
 	out    *outcome
+
+	programs []string // that the command spells out, in other languages
 }
 
 func (k *check) run(ctx context.Context) error {
@@ -30,7 +32,16 @@ func (k *check) run(ctx context.Context) error {
 		return err
 	}
 	for _, p := range places {
-		if err := k.visit(ctx, p); err != nil {
+		model, person := len(k.out.Model), len(k.out.Person)
+		err := k.visit(ctx, p)
+		if dir := enrol.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // paths are told from the root
+			for _, list := range [][]string{k.out.Model[model:], k.out.Person[person:]} {
+				for i := range list {
+					list[i] = "In " + p.root + ": " + list[i]
+				}
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -58,7 +69,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 	}
 	v := &visit{check: k, place: p, app: a, book: book, seat: s}
 	if k.call.Event == End {
-		return s.Leave(ctx, k.call.Anew)
+		return v.leave(ctx)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	switch k.call.Event {
@@ -84,7 +95,7 @@ type visit struct {
 }
 
 func (v *visit) before(ctx context.Context) error {
-	if err := v.disturbed(ctx); err != nil {
+	if err := v.disturbed(ctx, session.Call{}); err != nil {
 		return err
 	}
 	for _, file := range v.place.guarded {
@@ -132,7 +143,7 @@ func (v *visit) before(ctx context.Context) error {
 		for _, w := range list {
 			paths = append(paths, w.Path)
 		}
-		return v.seat.Begin(v.call.ID, v.call.Command, paths...)
+		return v.seat.Begin(v.call.ID, session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths})
 	}
 	return nil
 }
@@ -189,18 +200,6 @@ func (v *visit) looked(ctx context.Context) error {
 // after notes what a call left, and compares what others hold.
 func (v *visit) after(ctx context.Context) error {
 	began := v.seat.End(v.call.ID, v.call.Background)
-	if len(v.place.reads) > 0 && !v.place.shell { // what is read from now on is what somebody else made of it
-		if err := v.disturbed(ctx); err != nil {
-			return err
-		}
-	}
-	for _, t := range v.place.reads {
-		if path, err := v.book.Path(t.File); err == nil {
-			if err := v.seat.Saw(path); err != nil {
-				return err
-			}
-		}
-	}
 	var own []string
 	for _, t := range v.place.writes {
 		if path, err := v.book.Path(t.File); err == nil {
@@ -209,6 +208,20 @@ func (v *visit) after(ctx context.Context) error {
 	}
 	if err := v.seat.Left(ctx, began, own); err != nil {
 		return err
+	}
+	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on is what somebody else made of it
+		if err := v.disturbed(ctx, began); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.place.reads {
+		path, err := v.book.Path(t.File)
+		if err != nil || !t.Whole || v.call.Command != "" && began.At == 0 { // what it showed may be older than what is there
+			continue
+		}
+		if err := v.seat.Saw(ctx, path, began); err != nil {
+			return err
+		}
 	}
 	if len(v.place.git) > 0 {
 		if err := v.seat.EndRewrite(ctx); err != nil {

@@ -25,6 +25,7 @@ type claudeCall struct {
 	Tool      string          `json:"tool_name"`
 	ToolUseID string          `json:"tool_use_id"`
 	Input     json.RawMessage `json:"tool_input"`
+	Response  json.RawMessage `json:"tool_response"`
 	Prompt    string          `json:"prompt"`
 	Reason    string          `json:"reason"`
 }
@@ -37,6 +38,37 @@ type claudeInput struct {
 	Cmd          words  `json:"cmd"` // the same, of some versions
 	Background   bool   `json:"run_in_background"`
 	Workdir      string `json:"workdir"`
+
+	part
+}
+
+// part is what a tool that reads is given where it is to show a part of a file.
+type part struct {
+	Offset    any `json:"offset"`
+	Limit     any `json:"limit"`
+	Pages     any `json:"pages"`
+	StartLine any `json:"start_line"`
+	EndLine   any `json:"end_line"`
+}
+
+// claudeRead is what Claude Code's Read answers.
+type claudeRead struct {
+	Type string `json:"type"`
+	File struct {
+		StartLine  int  `json:"startLine"`
+		NumLines   int  `json:"numLines"`
+		TotalLines *int `json:"totalLines"`
+	} `json:"file"`
+}
+
+// showsAll reports whether a call that reads has shown a file from its first line to its
+// last: by what it answered, where that says so, else by what was asked for.
+func (in claudeCall) showsAll(asked part) bool {
+	var read claudeRead
+	if json.Unmarshal(in.Response, &read) == nil && read.File.TotalLines != nil {
+		return read.File.StartLine <= 1 && read.File.NumLines >= *read.File.TotalLines
+	}
+	return asked == part{} && in.Event != "PostToolUseFailure" && read.Type != "file_unchanged" // which shows nothing
 }
 
 // words is a command as one text, or as the list that some versions send.
@@ -84,15 +116,15 @@ func (h claude) decode(input []byte) (c Call, err error) {
 	if c.ID == "" {
 		c.ID = idOf(in.Input)
 	}
-	return c, h.tool(&c, in.Input)
+	return c, h.tool(&c, in)
 }
 
 // tool says what a tool is about to touch. Those of others may be called with anything.
-func (h claude) tool(c *Call, input json.RawMessage) error {
+func (h claude) tool(c *Call, in claudeCall) error {
 	var t claudeInput
 	switch c.Tool {
 	case "Write", "Edit", "MultiEdit", "NotebookEdit", "Read", "apply_patch", "Bash", "shell", "local_shell", "exec_command", "unified_exec":
-		if err := decodeStrict(input, &t); err != nil {
+		if err := decodeStrict(in.Input, &t); err != nil {
 			return notUnderstood(err)
 		}
 	}
@@ -104,7 +136,7 @@ func (h claude) tool(c *Call, input json.RawMessage) error {
 	case "NotebookEdit":
 		c.Writes = []Touch{{File: t.NotebookPath}}
 	case "Read":
-		c.Reads = []Touch{{File: t.FilePath}}
+		c.Reads = []Touch{{File: t.FilePath, Whole: in.showsAll(t.part)}}
 	case "apply_patch":
 		if !h.patches {
 			return nil

@@ -70,8 +70,14 @@ func (p prefix) after(args []string) []string {
 // command takes in what a command with these words does.
 func (r *reader) command(args []string, s *syntax.Stmt) {
 	r.own(args, s)
+	given := args
 	args = strip(args)
+	r.left = r.left || leaves(given) || leaves(args)
 	if len(args) == 0 {
+		return
+	}
+	if len(args) < len(given) { // what runs another program may not run it, or print elsewhere
+		r.branch(func() { r.command(args, s) })
 		return
 	}
 	name, rest := filepath.Base(args[0]), args[1:]
@@ -79,9 +85,11 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	switch name {
 	case "cd", "pushd":
 		r.cd(operands)
-	case "cat", "nl", "bat", "less", "more", "head", "tail":
-		r.reads(operands)
-	case "tee":
+	case "cat", "nl", "bat", "batcat":
+		if shows(args[0], options) {
+			r.reads(operands)
+		}
+	case "tee", "sponge":
 		r.writes(!has(options, "-a", "--append"), operands...)
 	case "sed", "gsed":
 		r.sed(rest)
@@ -94,15 +102,20 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "touch", "truncate", "chmod", "chown", "patch":
 		r.writes(false, operandsOf(name, operands)...)
 	case "dd":
+		keeps := strings.Contains(strings.Join(rest, " "), "notrunc")
 		for _, a := range rest {
 			if file, ok := strings.CutPrefix(a, "of="); ok {
-				r.writes(true, file)
+				r.writes(!keeps, file)
 			}
 		}
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "script", "su", "runuser", "flock":
+	case "sort":
+		r.sorts(rest)
+	case "sh", "bash", "dash", "zsh", "ksh", "ash":
 		r.shell(rest, s)
+	case "script", "su", "runuser", "flock":
+		r.branch(func() { r.shell(rest, s) })
 	case "eval":
-		r.script(strings.Join(rest, " "))
+		r.branch(func() { r.script(strings.Join(rest, " ")) })
 	case "git":
 		r.git(rest)
 	case "apply_patch", "applypatch": // which Codex does itself
@@ -167,14 +180,6 @@ func (r *reader) goTo(dir string) {
 	r.plan.Dirs = append(r.plan.Dirs, r.dir)
 }
 
-func (r *reader) reads(operands []string) {
-	for _, f := range operands {
-		if f != "" && f != "-" {
-			r.plan.Reads = append(r.plan.Reads, Touch{File: absolute(r.dir, f)})
-		}
-	}
-}
-
 // sed writes its files with -i; its first operand is the script unless an option has it.
 func (r *reader) sed(args []string) {
 	inPlace, script := false, false
@@ -203,8 +208,24 @@ func (r *reader) sed(args []string) {
 	}
 	if inPlace {
 		r.writes(false, files...)
-	} else {
-		r.reads(files)
+	}
+}
+
+// sorts writes what -o names, which may stand among other letters.
+func (r *reader) sorts(args []string) {
+	for i, a := range args {
+		file, joined := strings.CutPrefix(a, "--output=")
+		if at := strings.IndexByte(a, 'o'); at > 0 && a[0] == '-' && a[1] != '-' && !strings.ContainsAny(a[:at], "ktST") {
+			file, joined = a[at+1:], at+1 < len(a)
+			if !joined && i+1 < len(args) {
+				file, joined = args[i+1], true
+			}
+		} else if a == "--output" && i+1 < len(args) {
+			file, joined = args[i+1], true
+		}
+		if joined {
+			r.writes(true, file)
+		}
 	}
 }
 
@@ -235,6 +256,7 @@ func (r *reader) copies(name string, args []string) {
 		return
 	}
 	target := absolute(r.dir, to)
+	whole := !has(options, "-n", "--no-clobber") && (name != "ln" || has(options, "-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {
 		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // its holder could not land it any more
@@ -246,9 +268,9 @@ func (r *reader) copies(name string, args []string) {
 		case name == "rsync" && strings.HasSuffix(from, "/"): // what is in it
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
 		case into:
-			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)))
+			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)), whole)
 		default:
-			r.lands(absolute(r.dir, from), target)
+			r.lands(absolute(r.dir, from), target, whole)
 		}
 		if name == "mv" {
 			r.goes(absolute(r.dir, from))
@@ -257,12 +279,12 @@ func (r *reader) copies(name string, args []string) {
 }
 
 // lands is what a copy of something replaces.
-func (r *reader) lands(from, to string) {
+func (r *reader) lands(from, to string, whole bool) {
 	if isDir(from) {
 		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
 		return
 	}
-	r.writes(false, to)
+	r.writes(whole, to)
 }
 
 // goes is what is not there any more.
@@ -315,11 +337,17 @@ func (r *reader) find(args []string) {
 func (r *reader) shell(args []string, s *syntax.Stmt) {
 	for i, a := range args {
 		if len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsRune(a, 'c') && i+1 < len(args) {
-			r.inner(func(in *reader) { in.script(args[i+1]) })
+			r.inner(func(in *reader) {
+				in.maybe = in.maybe || i > 0 || a != "-c" && a != "-lc" // others may not run it, or not to its end
+				in.script(args[i+1])
+			})
 			return
 		}
 	}
-	r.inner(func(in *reader) { in.script(fed(s)) })
+	r.inner(func(in *reader) {
+		in.maybe = in.maybe || len(args) > 0 // of a script, it is the input
+		in.script(fed(s))
+	})
 }
 
 // fed is the text of a here-document or here-string.

@@ -33,6 +33,8 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		Command      string `json:"command"`
 		DirPath      string `json:"dir_path"`
 		Directory    string `json:"directory"`
+
+		part
 	}
 	switch c.Tool {
 	case "write_file", "replace", "edit", "read_file", "run_shell_command":
@@ -50,7 +52,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 	case "replace", "edit":
 		c.Writes = []Touch{{File: file}}
 	case "read_file":
-		c.Reads = []Touch{{File: file}}
+		c.Reads = []Touch{{File: file, Whole: in.showsAll(t.part)}}
 	case "run_shell_command":
 		c.Command, c.ShellDir = t.Command, t.DirPath
 		if c.ShellDir == "" {

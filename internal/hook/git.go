@@ -41,7 +41,8 @@ func (r *reader) git(args []string) {
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
-	in := &reader{dir: dir, env: r.env, vars: r.vars, plan: r.plan}
+	in := *r
+	in.dir = dir
 	files, rewrites := in.gitAct(act, rest)
 	for _, f := range files {
 		file := absolute(dir, f)

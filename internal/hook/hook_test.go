@@ -96,6 +96,7 @@ func TestUnseen(t *testing.T) {
 	if s.read(user) != "by an editor\n" {
 		t.Error("somebody's edit was changed")
 	}
+	s.passes(s.bash("A", "PreToolUse", "cat "+user))
 	s.passes(s.bash("A", "PostToolUse", "cat "+user))
 	s.passes(whole("A"))
 	s.passes(s.claude("A", "PreToolUse", "Write", map[string]any{"file_path": s.at("app/new.rb"), "content": "x"}))
@@ -111,8 +112,11 @@ func TestUncovered(t *testing.T) {
 		back            bool
 		says            string
 	}{
-		"kept":        {"", "./fix.py " + user + " 'written by B'", false, "The change is kept"},
-		"put back":    {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user + " 'written by B'", true, "again as its holder left it"},
+		"kept": {"", "./fix.py " + user + " 'written by B'", false, "The change is kept"},
+		"put back": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n",
+			"python3 - <<'E'\nimport os\nos.chdir('app/models')\nopen('user.rb','w').write('written by B\\n')\nE", true, "again as its holder left it"},
+		"waited for": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n",
+			"until grep -q 'written by B' " + user + "; do sleep 1; done", false, "a person's editor could have left the same"},
 		"not spelled": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, false, "a person's editor could have left the same"},
 		"not named":   {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py", false, "a person's editor leaves the same traces"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session"
 )
 
 // place is a codebase, and what a call touches in it.
@@ -38,16 +39,22 @@ type sorter struct {
 // places sorts what a call touches. A session's turns concern the codebase that the agent
 // works in.
 func (k *check) places() ([]*place, error) {
+	open, err := k.open()
+	if err != nil {
+		return nil, err
+	}
 	c := k.call
 	s := &sorter{dir: c.Dir, env: k.world.Env}
 	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	if c.Command != "" {
 		dir := absolute(c.Dir, c.ShellDir)
 		plan = planOf(c.Command, dir, s.env)
-		plan.Dirs = append(plan.Dirs, c.Dir, dir)
+		plan.Dirs = slices.Concat(open, plan.Dirs, []string{c.Dir, dir})
+		plan.Reads = fitting(plan.Reads)
 		k.call.Background = c.Background || plan.Background
+		k.programs = plan.Programs
 	}
-	err := s.sort(plan)
+	err = s.sort(plan)
 	if c.Event == Before {
 		if plan.Reserved != "" {
 			k.out.refused = append(k.out.refused, refusal.Reserved(plan.Reserved, "only a person may do it, at a terminal"))
@@ -60,10 +67,33 @@ func (k *check) places() ([]*place, error) {
 		return s.list, errors.Join(err, s.visited(plan.Dirs, c.Command))
 	}
 	if c.Event != Before && c.Event != After {
-		_, finding := s.in(c.Dir)
-		err = errors.Join(err, finding)
+		for _, dir := range append(open, c.Dir) {
+			_, finding := s.in(dir)
+			err = errors.Join(err, finding)
+		}
 	}
 	return s.list, err
+}
+
+// open lists, after a call and at the turns of a session, the codebases in which it has left
+// something: an agent's shell keeps the directory that a command goes to, and the host names
+// that one from then on. A call that began elsewhere is read as of there.
+func (k *check) open() (roots []string, err error) {
+	if k.call.Event == Before || k.call.Event == After && k.call.Command == "" {
+		return nil, nil
+	}
+	list, err := session.OpenPlaces(k.world.Env, k.agent, k.call.Session)
+	for _, p := range list {
+		began, is := p.Calls[k.call.ID]
+		if k.call.Event == After && !is {
+			continue
+		}
+		if is && began.Dir != "" {
+			k.call.Dir = began.Dir
+		}
+		roots = append(roots, p.Root)
+	}
+	return roots, err
 }
 
 // spellings are the files that a tool names, absolute. Where a path leads back out of a
@@ -214,19 +244,27 @@ func (s *sorter) visited(dirs []string, command string) error {
 	const most = 20_000 // words; the time of a hook is short
 	seen := map[string]bool{}
 	for _, word := range strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`;|&<>(){}$=,:", c) }) {
-		if seen[word] || len(seen) > most {
-			continue
-		}
-		seen[word] = true
-		file := absolute(s.dir, word)
-		if slices.ContainsFunc(s.list, func(p *place) bool { return p.shell && isBelow(file, p.root) }) {
-			continue
-		}
-		if _, err := os.Lstat(file); err != nil {
-			continue
-		}
-		if p, err := s.in(file); err == nil && p != nil {
-			p.shell = true
+		for _, dir := range dirs {
+			file := absolute(dir, word)
+			if seen[file] || len(seen) > most {
+				continue
+			}
+			seen[file] = true
+			if slices.ContainsFunc(s.list, func(p *place) bool { return p.shell && isBelow(file, p.root) }) {
+				continue
+			}
+			if _, err := os.Lstat(file); err != nil { // it may be there soon, where there is a directory for it
+				if file = filepath.Dir(file); seen[file] {
+					continue
+				}
+				seen[file] = true
+				if _, err := os.Stat(file); err != nil {
+					continue
+				}
+			}
+			if p, err := s.in(file); err == nil && p != nil {
+				p.shell = true
+			}
 		}
 	}
 	return nil

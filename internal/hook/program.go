@@ -29,19 +29,19 @@ var programsOf = sync.OnceValue(func() programs {
 // interpreter reads a program that is given on the command line or fed: the files that it
 // opens to write are written, and others that it names may be.
 func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
-	text := fed(s)
+	text, spelled := fed(s), ""
 	inPlace := false
 	var operands []string
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case slices.Contains([]string{"-c", "-e", "--eval", "-p", "--print", "-r"}, a) && i+1 < len(args) && args[i+1] != "" && (name != "perl" || a == "-e"):
 			i++
-			text += "\n" + args[i]
+			spelled += "\n" + args[i]
 		case len(a) > 1 && a[0] == '-' && a[1] != '-' && (name == "perl" || name == "ruby"):
 			inPlace = inPlace || strings.ContainsRune(a, 'i')
 			if strings.HasSuffix(a, "e") && i+1 < len(args) {
 				i++
-				text += "\n" + args[i]
+				spelled += "\n" + args[i]
 			}
 		case a != "" && a[0] != '-':
 			operands = append(operands, a)
@@ -50,6 +50,14 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	if inPlace {
 		r.writes(false, operands...)
 	}
+	switch {
+	case !r.certain():
+	case spelled != "":
+		r.plan.Programs = append(r.plan.Programs, spelled)
+	case text != "" && len(operands) == 0 && !slices.Contains(args, ""): // else it is the input
+		r.plan.Programs = append(r.plan.Programs, text)
+	}
+	text += spelled
 	r.program(text)
 	p := programsOf()
 	if text == "" || !p.writes.MatchString(text) {

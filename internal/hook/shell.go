@@ -16,7 +16,8 @@ type Plan struct {
 	Writes   []Touch  // files, absolute
 	Trees    []Tree   // directories that go or are changed as a whole
 	Names    []string // files that a program names and may write, absolute
-	Reads    []Touch  // files that are shown whole, absolute
+	Reads    []Touch  // files that are certainly shown, and whole, absolute
+	Programs []string // in other languages, which are spelled out and certainly run
 	Git      []GitAct // acts that rewrite shared state
 	Dirs     []string // to which it goes, absolute
 	Reserved string   // a command that only a person may run
@@ -43,6 +44,10 @@ type reader struct {
 	vars  map[string]string
 	plan  *Plan
 	depth int
+
+	maybe  bool // what is read runs only if something else turns out so
+	left   bool // from here on nobody knows what runs, or what a name means
+	hidden bool // what it prints is not shown
 }
 
 // maxDepth bounds shells within shells.
@@ -78,11 +83,36 @@ func (r *reader) statements(list []*syntax.Stmt) {
 
 // inner reads what runs in a shell of its own: where it goes to stays there.
 func (r *reader) inner(do func(*reader)) {
-	do(&reader{dir: r.dir, env: r.env, vars: maps.Clone(r.vars), plan: r.plan, depth: r.depth + 1})
+	in := *r
+	in.vars, in.depth = maps.Clone(r.vars), r.depth+1
+	do(&in)
 }
+
+// branch reads what runs only if something else turns out so.
+func (r *reader) branch(do func()) {
+	was := r.maybe
+	r.maybe = true
+	do()
+	r.maybe = was
+}
+
+// behind reads what prints into something else.
+func (r *reader) behind(do func()) {
+	was := r.hidden
+	r.hidden = true
+	do()
+	r.hidden = was
+}
+
+// certain reports whether a command runs as it stands there.
+func (r *reader) certain() bool { return !r.maybe && !r.left }
 
 func (r *reader) statement(s *syntax.Stmt) {
 	if s == nil {
+		return
+	}
+	if !r.hidden && (s.Background || diverted(s)) {
+		r.behind(func() { r.statement(s) })
 		return
 	}
 	r.plan.Background = r.plan.Background || s.Background
@@ -92,7 +122,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	}
 	for _, redirect := range s.Redirs {
 		r.substitutions(redirect)
-		r.redirect(redirect, args)
+		r.redirect(redirect)
 	}
 	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
 		r.command(args, s)
@@ -101,36 +131,44 @@ func (r *reader) statement(s *syntax.Stmt) {
 	switch c := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
-			r.inner(func(in *reader) { in.statement(c.X) })
+			r.inner(func(in *reader) { in.behind(func() { in.statement(c.X) }) })
 			r.inner(func(in *reader) { in.statement(c.Y) })
 			return
 		}
 		r.statement(c.X)
-		r.statement(c.Y)
+		if c.Op == syntax.AndStmt && r.succeeds(c.X) {
+			r.statement(c.Y)
+		} else {
+			r.branch(func() { r.statement(c.Y) })
+		}
 	case *syntax.Subshell:
 		r.inner(func(in *reader) { in.statements(c.Stmts) })
 	case *syntax.Block:
 		r.statements(c.Stmts)
 	case *syntax.IfClause:
-		for ; c != nil; c = c.Else {
-			r.statements(c.Cond)
-			r.statements(c.Then)
-		}
+		r.statements(c.Cond)
+		r.branch(func() {
+			for r.statements(c.Then); c.Else != nil; r.statements(c.Then) {
+				c = c.Else
+				r.statements(c.Cond)
+			}
+		})
 	case *syntax.WhileClause:
 		r.statements(c.Cond)
-		r.statements(c.Do)
+		r.branch(func() { r.statements(c.Do) })
 	case *syntax.ForClause:
 		r.loop(c)
 	case *syntax.CaseClause:
 		for _, item := range c.Items {
-			r.statements(item.Stmts)
+			r.branch(func() { r.statements(item.Stmts) })
 		}
 	case *syntax.FuncDecl:
+		r.left = true
 		r.statement(c.Body)
 	case *syntax.TimeClause:
 		r.statement(c.Stmt)
 	case *syntax.CoprocClause:
-		r.statement(c.Stmt)
+		r.behind(func() { r.statement(c.Stmt) })
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		r.substitutions(c)
 	case *syntax.DeclClause:
@@ -145,7 +183,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 func (r *reader) loop(c *syntax.ForClause) {
 	each, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
-		r.statements(c.Do)
+		r.branch(func() { r.statements(c.Do) })
 		return
 	}
 	const most = 200
@@ -156,13 +194,16 @@ func (r *reader) loop(c *syntax.ForClause) {
 				return
 			}
 			r.vars[each.Name.Value] = word
-			r.statements(c.Do)
-			done = true
+			if done = true; word == "" { // not known, or none
+				r.branch(func() { r.statements(c.Do) })
+			} else {
+				r.statements(c.Do)
+			}
 		}
 	}
 	delete(r.vars, each.Name.Value)
 	if !done {
-		r.statements(c.Do)
+		r.branch(func() { r.statements(c.Do) })
 	}
 }
 
@@ -186,10 +227,10 @@ func (r *reader) substitutions(in syntax.Node) {
 	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			r.inner(func(in *reader) { in.behind(func() { in.statements(n.Stmts) }) })
 			return false
 		case *syntax.ProcSubst:
-			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			r.inner(func(in *reader) { in.behind(func() { in.statements(n.Stmts) }) })
 			return false
 		}
 		return true
@@ -208,18 +249,18 @@ func (r *reader) assign(a *syntax.Assign) {
 	}
 }
 
-// redirect takes in where output goes. Content that the command itself spells replaces a
-// file as a whole.
-func (r *reader) redirect(d *syntax.Redirect, args []string) {
+// redirect takes in where output goes.
+func (r *reader) redirect(d *syntax.Redirect) {
 	whole := false
 	switch d.Op {
 	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
-		whole = len(args) > 0 && (args[0] == "cat" || args[0] == "echo" || args[0] == "printf")
+		whole = true
 	case syntax.AppOut, syntax.AppAll, syntax.RdrInOut:
 	case syntax.DplOut: // also of a file, unless what follows is a number
 		if text, _, _ := r.literal(d.Word); strings.Trim(text, "0123456789-") == "" {
 			return
 		}
+		whole = true
 	default:
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/deferred"
@@ -13,11 +14,18 @@ import (
 // compare shows what a command changed of what others hold.
 func (v *visit) compare(ctx context.Context, began session.Call) error {
 	list, err := v.seat.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
-	for _, u := range list {
+	for i, u := range list {
+		if i == mostTold {
+			v.out.tellBoth(fmt.Sprintf("UNCOVERED and %d more that others hold. All are in lockkeeper audit, and lockkeeper rescue list says what is kept.", len(list)-i))
+			break
+		}
 		v.out.tellBoth(uncovered(u))
 	}
 	return err
 }
+
+// mostTold is how many changes are told one by one: an agent reads no more.
+const mostTold = 20
 
 func uncovered(u session.Uncovered) string {
 	did := "changed"
@@ -40,12 +48,18 @@ func uncovered(u session.Uncovered) string {
 	return text + " Do not write it again."
 }
 
-// disturbed tells what somebody who asked nobody did to what the session holds.
-func (v *visit) disturbed(ctx context.Context) error {
-	list, err := v.seat.Disturbed(ctx)
+// disturbed tells what somebody who asked nobody did to what the session holds, or the
+// command that has ended.
+func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
+	list, err := v.seat.Disturbed(ctx, ended)
 	for _, d := range list {
 		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed by somebody who asked nobody: an editor, or an agent without hooks. Read it again before you go on.", d.Path)
-		if d.Gone {
+		switch {
+		case d.Beside && d.Gone:
+			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by somebody else.", d.Path)
+		case d.Beside:
+			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by somebody else. Read it again before you replace it.", d.Path)
+		case d.Gone:
 			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed by somebody who asked nobody.", d.Path)
 		}
 		if d.Rescue != "" {
@@ -88,7 +102,20 @@ func (v *visit) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(v.compare(ctx, began), v.disturbed(ctx))
+	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began))
+}
+
+// leave ends the session. What calls left whose end was not told is compared first, in half
+// of the time that there is: the other half is for leaving. Whoever comes next in the same
+// window does it otherwise.
+func (v *visit) leave(ctx context.Context) (err error) {
+	if !v.call.Anew {
+		until, _ := ctx.Deadline() // which every call has
+		half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
+		err = v.settle(half)
+		cancel()
+	}
+	return errors.Join(err, v.seat.Leave(ctx, v.call.Anew))
 }
 
 // stop compares once more, and gives everything back.

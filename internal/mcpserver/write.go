@@ -48,7 +48,7 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 		if err != nil || len(out.Refused) > 0 {
 			return err
 		}
-		return seat.Begin(call, "", path) // others see that the file changes by its holder
+		return seat.Begin(call, session.Call{Writes: []string{path}}) // others see that the file changes by its holder
 	})
 	if err != nil || len(out.Refused) > 0 {
 		return out, err

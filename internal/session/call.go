@@ -12,9 +12,9 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Begin notes that a call of a tool begins, with its command if it has one, or with the
-// paths that it writes.
-func (s *Seat) Begin(id, command string, writes ...string) error {
+// Begin notes that a call of a tool begins. Of a host without ids two that are equal, and
+// under way at once, have one: whichever ends first, both count from when the first began.
+func (s *Seat) Begin(id string, c Call) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
@@ -22,7 +22,32 @@ func (s *Seat) Begin(id, command string, writes ...string) error {
 	if s.rec.Calls == nil || len(s.rec.Calls) > maxCalls {
 		s.rec.Calls = map[string]Call{}
 	}
-	s.rec.Calls[id] = Call{At: now, Command: command, Writes: writes}
+	if err := s.madeAgain(); err != nil {
+		return err
+	}
+	c.At = now
+	if same, open := s.rec.Calls[id]; open && now-same.At < int64(longestCall) {
+		c.At, c.More = same.At, same.More+1
+	}
+	s.rec.Calls[id] = c
+	return nil
+}
+
+// madeAgain forgets that files were shown as removed which are there now: should they go
+// once more, that is another removal, also where their holder does not say what it leaves.
+func (s *Seat) madeAgain() error {
+	for path, told := range s.rec.Told {
+		if told.Is.Inode != 0 {
+			continue
+		}
+		is, err := s.book.look(path)
+		if err != nil {
+			return err
+		}
+		if is.Inode != 0 {
+			delete(s.rec.Told, path)
+		}
+	}
 	return nil
 }
 
@@ -33,17 +58,25 @@ const maxCalls = 100
 // on in the background. Of one that never began it is the zero Call.
 func (s *Seat) End(id string, goesOn bool) Call {
 	c := s.rec.Calls[id]
-	delete(s.rec.Calls, id)
+	if delete(s.rec.Calls, id); c.More > 0 {
+		c.More--
+		s.rec.Calls[id] = c
+	}
 	if goesOn && c.At != 0 {
-		s.rec.Behind = append(s.rec.Behind, c)
-		s.rec.Behind = s.rec.Behind[max(0, len(s.rec.Behind)-maxCalls):]
+		s.behind(c)
 	}
 	return c
 }
 
+// behind has a call compared along with the next ones.
+func (s *Seat) behind(c Call) {
+	s.rec.Behind = append(s.rec.Behind, c)
+	s.rec.Behind = s.rec.Behind[max(0, len(s.rec.Behind)-maxCalls):]
+}
+
 // EndAll ends the calls whose end was never told: a person interrupted or refused them. What
-// they may have written of what the session holds passes for their work. It returns what is
-// to be compared.
+// they name of what the session holds passes for their work. It returns what is to be
+// compared.
 func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 	now, err := fileClock()
 	if err != nil {
@@ -54,17 +87,13 @@ func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 	if err != nil {
 		return all, err
 	}
-	first := now
 	for _, c := range s.rec.Calls {
-		first = min(first, c.At)
-	}
-	maybe := slices.DeleteFunc(held, func(p string) bool { return !s.rec.mayWrite(p, now) })
-	touched, err := s.book.touchedSince(ctx, maybe, first)
-	if err != nil {
-		return all, err
-	}
-	if err := s.remember(touched, true); err != nil {
-		return all, err
+		if now-c.At >= int64(longestCall) {
+			continue
+		}
+		if err := s.made(ctx, held, c); err != nil {
+			return all, err
+		}
 	}
 	s.rec.Calls = nil
 	return all, nil
@@ -87,26 +116,41 @@ func (s *Seat) with(c Call, now int64) Call {
 			c.At = b.At
 		}
 		c.Command += "\n" + b.Command
+		c.Programs = slices.Concat(c.Programs, b.Programs)
 	}
 	return c
 }
 
-// Left notes what a call of this session left: the files that it named, and whatever else
-// of the session's own is newer than the call.
+// made notes as the session's own what a call made of what it holds: what is newer than the
+// call, and named by it. What else changed meanwhile may be anybody's.
+func (s *Seat) made(ctx context.Context, held []string, c Call) error {
+	named := slices.DeleteFunc(slices.Clone(held), func(p string) bool { return !c.names(p) })
+	touched, err := s.book.touchedSince(ctx, named, c.At)
+	if err != nil {
+		return err
+	}
+	return s.remember(ctx, touched, true)
+}
+
+// names reports whether a part of the call that may write names a path.
+func (c Call) names(path string) bool {
+	return slices.Contains(c.Writes, path) || len(naming(c.Command, path)) > 0
+}
+
+// Left notes what a call of this session left: the files that it is known to write, and
+// what it made beside them.
 func (s *Seat) Left(ctx context.Context, c Call, named []string) error {
 	held, err := s.Holds(ctx)
 	if err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(slices.Clone(named), func(p string) bool { return !slices.Contains(held, p) })
 	if c.Command != "" {
-		touched, err := s.book.touchedSince(ctx, held, c.At)
-		if err != nil {
+		if err := s.made(ctx, held, c); err != nil {
 			return err
 		}
-		own = append(own, touched...)
 	}
-	return s.remember(own, true)
+	own := slices.DeleteFunc(slices.Clone(named), func(p string) bool { return !slices.Contains(held, p) })
+	return s.remember(ctx, own, true)
 }
 
 // longestCall is how long a call counts as under way: the hosts give none more time.
@@ -136,17 +180,19 @@ type Disturbance struct {
 	Path   string
 	At     time.Time
 	Gone   bool
+	Beside bool   // a command of the session ran meanwhile, and may have done it
 	Rescue string // where what this session had left there is kept; empty: it is not
 }
 
 // Disturbed looks whether what the session holds is still as it left it. What is not is
-// told once, and its own version is kept. Of what calls of its own may be writing nobody can
-// tell.
-func (s *Seat) Disturbed(ctx context.Context) (list []Disturbance, err error) {
+// told once, and its own version is kept. Of what calls under way may be writing nobody can
+// tell; c is one that has ended, the zero Call when none has.
+func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
 	}
+	c = s.with(c, now)
 	paths, err := s.Holds(ctx)
 	if err != nil {
 		return nil, err
@@ -160,20 +206,24 @@ func (s *Seat) Disturbed(ctx context.Context) (list []Disturbance, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !was.touched(is) {
+		if !was.there().touched(is) {
 			continue
 		}
 		if is, _, err = s.book.take(path); err != nil {
 			return nil, err
 		}
-		if was.changed(is) {
-			d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
-			if d.Rescue, err = s.keep(ctx, path, was); err != nil {
-				return nil, err
-			}
-			list = append(list, d)
+		if !was.there().changed(is) {
+			s.rec.Files[path] = was.still(is)
+			continue
 		}
-		s.note(path, File{Print: is, Seen: was.Seen && !was.changed(is)})
+		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
+		d.Beside = c.At != 0 && (d.Gone || is.Ctime >= c.At)
+		if d.Rescue, err = s.keep(ctx, path, was); err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+		was.Found, was.Seen = &is, false
+		s.rec.Files[path] = was
 	}
 	return list, nil
 }
@@ -184,7 +234,7 @@ func (s *Seat) keep(ctx context.Context, path string, was File) (string, error) 
 	if content == nil || !was.Own {
 		return "", nil
 	}
-	e, err := s.book.shelve(ctx, rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: s.rec.GrantID, Holder: s.rec.Callsign, Mode: 0o644,
-		Reason: "somebody who asked nobody changed it while " + s.rec.Callsign + " held it"}, content)
+	e, err := s.shelve(ctx, rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: s.rec.GrantID, Holder: s.rec.Callsign, Mode: 0o644,
+		Reason: "it was changed while " + s.rec.Callsign + " held it, and maybe by somebody who asked nobody"}, content)
 	return e.ID, err
 }

@@ -48,7 +48,7 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 		if err != nil {
 			return nil, err
 		}
-		if err := s.remember(missing, false); err != nil {
+		if err := s.remember(ctx, missing, false); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
+	"path"
 	"slices"
 
 	"lockkeeper"
@@ -29,16 +31,23 @@ type Uncovered struct {
 
 // Compare looks, after a command, at all that others hold: what changed since the call
 // began and is not the holder's own work is attributed to this session, kept, and put back
-// when that is asked for and nobody else can have made it. Commands in the background are
-// compared along with the call, and each change is told once.
-func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) ([]Uncovered, error) {
+// when that is asked for and nobody else can have made it. What somebody holds for reading
+// nobody may change either. Commands in the background are compared along with the call, and
+// each change is told once.
+func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncovered, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
 	}
+	ended := c
 	if c = s.with(c, now); c.At == 0 {
 		return nil, nil
 	}
+	defer func() {
+		if err != nil && ended.At != 0 { // with the next call, like one that goes on
+			s.behind(ended)
+		}
+	}()
 	paths, err := s.book.heldPaths(ctx)
 	if err != nil {
 		return nil, err
@@ -55,113 +64,191 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) ([]Uncovered, 
 	if len(touched) == 0 {
 		return nil, nil
 	}
-	found, err := s.others(ctx, writes(touched))
+	found, err := s.holders(ctx, touched)
 	if err != nil {
 		return nil, err
 	}
-	var list []Uncovered
+	sessions := map[string]*record{} // by grant
+	for _, r := range records {
+		sessions[r.GrantID] = &r
+	}
+	var first, rest []lockkeeper.ConflictInfo // what sessions hold is kept before all else
 	for _, held := range found {
-		if held.BlockingMode != lockkeeper.Write || held.Kind != lockkeeper.Held || lockkeeper.IsAncestor(held.Path, held.BlockingPath) {
-			continue
+		if sessions[held.GrantID] != nil {
+			first = append(first, held)
+		} else {
+			rest = append(rest, held)
 		}
-		var holder *record
-		for _, r := range records {
-			if r.GrantID == held.GrantID {
-				holder = &r
-			}
-		}
-		u, ok, err := s.attribute(ctx, c, held, holder, putBack)
-		if err != nil {
-			return list, err
+	}
+	var changes []change
+	for _, held := range append(first, rest...) {
+		x, ok, failed := s.attribute(ctx, c, held, sessions[held.GrantID], len(changes) < mostKept)
+		if err = failed; err != nil {
+			break
 		}
 		if ok {
-			list = append(list, u)
+			changes = append(changes, x)
+		}
+	}
+	if err = errors.Join(err, s.record(ctx, changes)); err == nil {
+		s.tell(changes)
+	}
+	for _, x := range changes {
+		if putBack && x.Doubt == "" {
+			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, s.book.copied(x.was.Sum), x.content) {
+				x.Back, x.NotBack = s.putBack(ctx, x)
+			}
+		}
+		list = append(list, x.Uncovered)
+	}
+	return list, err
+}
+
+// mostKept is how many changes are kept after one command: a program that fills a directory
+// that somebody holds would take all the time there is. The rest is shown and recorded.
+const mostKept = 200
+
+// change is an uncovered change while it is worked on.
+type change struct {
+	Uncovered
+	held    lockkeeper.ConflictInfo
+	was     File  // as its holder left it, where that is known
+	is      Print // as it is now
+	content []byte
+	reason  string // for the record
+}
+
+// holders is who else holds some of the paths, one for each. It asks for few at a time: of
+// an answer that is too long only a part is told. A name that no lock can have counts as the
+// directory that it is in.
+func (s *Seat) holders(ctx context.Context, paths []string) (list []lockkeeper.ConflictInfo, err error) {
+	const few = 100
+	known := map[string]bool{}
+	for part := range slices.Chunk(paths, few) {
+		var locks []lockkeeper.Lock
+		for _, p := range part { // as nodes, for what is below a directory is not meant
+			l := lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.Node}, Mode: lockkeeper.Write}
+			for l.Validate() != nil {
+				l.Path = path.Dir(l.Path)
+			}
+			locks = append(locks, l)
+		}
+		found, err := s.others(ctx, locks)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			if c.Kind == lockkeeper.Held && !known[c.Path] {
+				known[c.Path] = true
+				list = append(list, c)
+			}
 		}
 	}
 	return list, nil
 }
 
-// attribute decides whose a change is. holder is what the holder's session remembers; nil
-// when it is none, or another user's.
-func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, putBack bool) (u Uncovered, ok bool, err error) {
-	is, content, err := s.book.take(held.Path)
-	if told, before := s.rec.Told[held.Path]; err != nil || before && told == is {
-		return u, false, err
+// Told is a change that was shown: what is there, and what its holder had left. By the one
+// alone a file that is removed a second time would be the same.
+type Told struct {
+	Is  Print `json:"is"`
+	Was Print `json:"was"`
+}
+
+func (x change) told() Told { return Told{Is: x.is, Was: x.was.Print} }
+
+// tell notes that changes are shown.
+func (s *Seat) tell(changes []change) {
+	if s.rec.Told == nil {
+		s.rec.Told = map[string]Told{}
 	}
-	u = Uncovered{Path: held.Path, Gone: is.Inode == 0}
-	var was File
+	for _, x := range changes {
+		s.rec.Told[x.Path] = x.told()
+	}
+}
+
+// attribute decides whose a change is, and keeps it if that is asked for. holder is what the
+// holder's session remembers; nil when it is none, or another user's.
+func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
+	x.Path, x.held = held.Path, held
+	if x.is, x.content, err = s.book.take(x.Path); err != nil {
+		return x, false, err
+	}
+	x.Gone = x.is.Inode == 0
 	if holder != nil {
-		was = holder.Files[held.Path]
-		if known := was.Inode != 0 || was.Own; !was.changed(is) && (known || u.Gone) {
-			return u, false, nil // as its holder left it
+		x.was = holder.Files[x.Path]
+		if known := x.was.Inode != 0 || x.was.Own; !x.was.changed(x.is) && (known || x.Gone) {
+			return x, false, nil // as its holder left it
 		}
+	}
+	if told, before := s.rec.Told[x.Path]; before && told == x.told() {
+		return x, false, nil
 	}
 	now, err := fileClock()
 	if err != nil {
-		return u, false, err
+		return x, false, err
 	}
 	switch {
+	case held.BlockingMode != lockkeeper.Write:
+		x.Doubt = "its holder only reads it, and a person's editor leaves the same traces"
 	case holder == nil:
-		u.Doubt = "its holder is not one that says what it writes"
-	case holder.mayWrite(held.Path, now):
-		u.Doubt = "its holder was at work at the same time"
-	case len(naming(c.Command, held.Path)) == 0:
-		u.Doubt = "nothing in the command that writes names it, and a person's editor leaves the same traces"
+		x.Doubt = "its holder is not one that says what it writes"
+	case holder.mayWrite(x.Path, now), x.was.Found != nil && !x.was.Found.changed(x.is):
+		x.Doubt = "its holder was at work at the same time"
+	case len(naming(c.Command, x.Path)) == 0:
+		x.Doubt = "nothing in the command that writes names it, and a person's editor leaves the same traces"
 	}
-	if u.Holder, err = s.book.who(ctx, held); err != nil {
-		return u, false, err
+	if x.Holder, err = s.book.who(ctx, held); err != nil {
+		return x, false, err
 	}
-	kept, err := s.book.shelve(ctx, rescue.Entry{Kind: rescue.Gap, Path: held.Path, Holder: s.rec.Callsign, Base: was.version(), Delete: u.Gone, Mode: 0o644,
-		Reason: "a command of " + s.rec.Callsign + " changed it while " + u.Holder.Name() + " held it: " + firstWords(c.Command)}, content)
-	if err != nil {
-		return u, false, err
-	}
-	u.Rescue = kept.ID
-	if s.rec.Told == nil {
-		s.rec.Told = map[string]Print{}
-	}
-	s.rec.Told[held.Path] = is
-	if err := s.record(ctx, kept, u); err != nil {
-		return u, false, err
-	}
-	if putBack && u.Doubt == "" {
-		if u.NotBack = "a person's editor could have left the same"; spelled(c.Command, held.Path, s.book.copied(was.Sum), content) {
-			u.Back, u.NotBack = s.putBack(ctx, held, was, is)
+	x.reason = "a command of " + s.rec.Callsign + " changed it while " + x.Holder.Name() + " held it: " + firstWords(c.Command)
+	if keep {
+		kept, err := s.shelve(ctx, rescue.Entry{Kind: rescue.Gap, Path: x.Path, Holder: s.rec.Callsign, Base: x.was.version(), Delete: x.Gone, Mode: 0o644, Reason: x.reason}, x.content)
+		if err != nil {
+			return x, false, err
 		}
+		x.Rescue = kept.ID
 	}
-	return u, true, nil
+	return x, true, nil
 }
 
-// record puts a change that no lock covers into the record of events.
-func (s *Seat) record(ctx context.Context, kept rescue.Entry, u Uncovered) error {
+// record puts changes that no lock covers into the record of events.
+func (s *Seat) record(ctx context.Context, changes []change) error {
+	if len(changes) == 0 {
+		return nil
+	}
 	return s.book.app.Locks.Within(ctx, func(a *lock.Act) error {
-		_, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
-			Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(u.Path)}, Reason: kept.Reason, Data: map[string]string{"rescue": kept.ID, "doubt": u.Doubt}})
-		return err
+		for _, x := range changes {
+			_, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
+				Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(x.Path)}, Reason: x.reason, Data: map[string]string{"rescue": x.Rescue, "doubt": x.Doubt}})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // putBack lands what the holder had left, under the holder's own grant and only onto what
 // was found: an edit that came since stays.
-func (s *Seat) putBack(ctx context.Context, held lockkeeper.ConflictInfo, was File, is Print) (done bool, why string) {
-	content := s.book.copied(was.Sum)
+func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
+	content := s.book.copied(x.was.Sum)
 	switch {
 	case content == nil:
 		return false, "what was there is not kept"
-	case is.Inode != 0 && is.Sum == "":
+	case x.is.Inode != 0 && x.is.Sum == "":
 		return false, "what is there is too large, or no file"
 	}
-	base := File{Print: is}.version()
-	if is.Inode != 0 {
-		info, err := os.Lstat(s.book.at(held.Path))
+	base := File{Print: x.is}.version()
+	if x.is.Inode != 0 {
+		info, err := os.Lstat(s.book.at(x.Path))
 		if err != nil {
 			return false, err.Error()
 		}
 		base.Mode = info.Mode().Perm()
 	}
-	change := gate.Put(held.Path, content)
-	change.Base = &base
-	if _, err := s.book.app.Apply(ctx, held.GrantID, []gate.Change{change}, true); err != nil {
+	put := gate.Put(x.Path, content)
+	put.Base = &base
+	if _, err := s.book.app.Apply(ctx, x.held.GrantID, []gate.Change{put}, true); err != nil {
 		return false, err.Error()
 	}
 	return true, ""
@@ -176,24 +263,25 @@ func (f File) version() (v lockkeeper.Version) {
 }
 
 // shelve keeps content, unless the same is on the shelf already.
-func (b *Book) shelve(ctx context.Context, e rescue.Entry, content []byte) (rescue.Entry, error) {
-	shelf := b.app.Shelf()
+func (s *Seat) shelve(ctx context.Context, e rescue.Entry, content []byte) (_ rescue.Entry, err error) {
+	shelf := s.book.app.Shelf()
 	if content == nil && !e.Delete { // too large to keep, or no file
 		return e, nil
 	}
-	all, err := shelf.List(ctx)
-	if err != nil {
-		return e, err
+	if s.shelf == nil {
+		if s.shelf, err = shelf.List(ctx); err != nil {
+			return e, err
+		}
 	}
 	sum := sha256.Sum256(content)
 	same := func(o rescue.Entry) bool {
 		return o.Kind == e.Kind && o.Path == e.Path && o.Holder == e.Holder && o.Delete == e.Delete && (e.Delete || o.Sum == hex.EncodeToString(sum[:]))
 	}
-	if i := slices.IndexFunc(all, same); i >= 0 {
-		return all[i], nil
+	if i := slices.IndexFunc(s.shelf, same); i >= 0 {
+		return s.shelf[i], nil
 	}
-	if e.Delete {
-		return shelf.Put(ctx, e, nil)
+	if e, err = shelf.Put(ctx, e, bytes.NewReader(content)); err == nil {
+		s.shelf = append(s.shelf, e)
 	}
-	return shelf.Put(ctx, e, bytes.NewReader(content))
+	return e, err
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -28,11 +29,31 @@ type Print struct {
 	Sum   string `json:"sum,omitempty"` // SHA-256 of the content in hex; empty: not taken
 }
 
-// File is what a session remembers of a file.
+// File is what a session remembers of a file: as it left it, found it when it claimed it, or
+// was shown it.
 type File struct {
 	Print
-	Seen bool `json:"seen,omitempty"` // the session knows what is in it
-	Own  bool `json:"own,omitempty"`  // the session left it so
+	Seen  bool   `json:"seen,omitempty"`  // the session knows what is in it
+	Own   bool   `json:"own,omitempty"`   // the session left it so
+	Found *Print `json:"found,omitempty"` // what it was told is there instead, maybe by somebody else
+}
+
+// there is what the session knows to be there.
+func (f File) there() Print {
+	if f.Found != nil {
+		return *f.Found
+	}
+	return f.Print
+}
+
+// still is the file with other marks of the file system on what is there.
+func (f File) still(p Print) File {
+	if f.Found != nil {
+		f.Found = &p
+	} else {
+		f.Print = p
+	}
+	return f
 }
 
 // maxCopied is the size up to which content is compared and copied.
@@ -95,7 +116,7 @@ func (b *Book) take(path string) (p Print, content []byte, err error) {
 
 // remember notes what is at some paths: own says that the session left it so, and has
 // therefore seen it. A copy is kept of what a later look may be compared with.
-func (s *Seat) remember(paths []string, own bool) error {
+func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
 	for _, path := range paths {
 		p, content, err := s.book.take(path)
 		if err != nil {
@@ -107,7 +128,9 @@ func (s *Seat) remember(paths []string, own bool) error {
 			}
 		}
 		was := s.rec.Files[path]
-		s.note(path, File{Print: p, Own: own, Seen: own || was.Seen && !was.changed(p)})
+		if err := s.note(ctx, path, File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p)}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -115,22 +138,51 @@ func (s *Seat) remember(paths []string, own bool) error {
 // maxFiles bounds what a session remembers of files that it does not write.
 const maxFiles = 4_000
 
-func (s *Seat) note(path string, f File) {
-	if s.rec.Files == nil || len(s.rec.Files) > maxFiles {
+// note remembers a file, and forgets others when they are too many. What the session holds
+// it needs to know.
+func (s *Seat) note(ctx context.Context, path string, f File) error {
+	if s.rec.Files == nil {
 		s.rec.Files = map[string]File{}
 	}
+	if len(s.rec.Files) > maxFiles {
+		held, err := s.Holds(ctx)
+		if err != nil {
+			return err
+		}
+		known := s.rec.Files
+		s.rec.Files = map[string]File{}
+		for _, p := range held {
+			if was, ok := known[p]; ok {
+				s.rec.Files[p] = was
+			}
+		}
+	}
 	s.rec.Files[path] = f
+	return nil
 }
 
-// Saw notes that the session was shown what is in a file.
-func (s *Seat) Saw(path string) error {
-	p, _, err := s.book.take(path)
+// Saw notes that a call showed the session what is in a file. What changed since the call
+// began may have been shown as it was before. Of a tool that only reads it is the zero Call.
+func (s *Seat) Saw(ctx context.Context, path string, c Call) error {
+	now, err := fileClock()
 	if err != nil {
 		return err
 	}
+	p, _, err := s.book.take(path)
+	if err != nil || c.At != 0 && p.Ctime >= c.At {
+		return err
+	}
 	f := s.rec.Files[path]
-	s.note(path, File{Print: p, Seen: true, Own: f.Own && !f.changed(p)})
-	return nil
+	switch {
+	case !f.there().changed(p):
+		f = f.still(p)
+	case f.Own && s.rec.mayWrite(path, now):
+		return nil // when that call has ended, Disturbed finds it
+	default:
+		f = File{Print: p}
+	}
+	f.Seen = true
+	return s.note(ctx, path, f)
 }
 
 // unseen says why the session does not know what it is about to replace; empty: it does,
@@ -145,12 +197,14 @@ func (s *Seat) unseen(w Write) (string, error) {
 	}
 	f := s.rec.Files[w.Path]
 	switch {
+	case !f.Seen && f.Found != nil:
+		return "it changed while you held it, and you have not read it since", nil
 	case !f.Seen:
 		return "you have not read it in this session", nil
-	case !f.touched(now):
+	case !f.there().touched(now):
 		return "", nil
 	}
-	if now, _, err = s.book.take(w.Path); err != nil || !f.changed(now) {
+	if now, _, err = s.book.take(w.Path); err != nil || !f.there().changed(now) {
 		return "", err
 	}
 	return "somebody changed it " + refusal.Span(s.book.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil

@@ -137,7 +137,7 @@ func TestInterruptedCall(t *testing.T) {
 	}
 	wrote(holder, "mine\n")
 	b.in(t, other, func(ctx context.Context, s *Seat) {
-		if err := s.Begin("1", "awk …"); err != nil {
+		if err := s.Begin("1", Call{Command: "awk …"}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -155,7 +155,7 @@ func TestInterruptedCall(t *testing.T) {
 	})
 	wrote(holder, "mine again\n")
 	b.in(t, holder, func(ctx context.Context, s *Seat) {
-		if err := s.Begin("1", "refused by a person"); err != nil {
+		if err := s.Begin("1", Call{Command: "refused by a person"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.EndAll(ctx); err != nil {
@@ -166,7 +166,7 @@ func TestInterruptedCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.in(t, holder, func(ctx context.Context, s *Seat) {
-		if found, err := s.Disturbed(ctx); err != nil || len(found) != 1 || found[0].Rescue == "" {
+		if found, err := s.Disturbed(ctx, Call{}); err != nil || len(found) != 1 || found[0].Rescue == "" {
 			t.Errorf("disturbed: %+v, %v", found, err)
 		}
 	})
@@ -200,7 +200,7 @@ func TestSwappedDirectory(t *testing.T) {
 		time.Sleep(time.Until(old))
 	}
 	b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
-		if err := s.Begin("1", "mv"); err != nil {
+		if err := s.Begin("1", Call{Command: "mv"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, move := range [][2]string{{"sub", "old"}, {"other", "sub"}} {
@@ -250,12 +250,12 @@ func TestDisturbedBesideACall(t *testing.T) {
 		if err := s.Left(ctx, Call{}, []string{"one", "two"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Begin("an Edit that a person refuses", "", "two"); err != nil {
+		if err := s.Begin("an Edit that a person refuses", Call{Writes: []string{"two"}}); err != nil {
 			t.Fatal(err)
 		}
 		put("one", "an editor's\n")
 		put("two", "by the call, or not\n")
-		if found, err := s.Disturbed(ctx); err != nil || len(found) != 1 || found[0].Path != "one" || found[0].Rescue == "" {
+		if found, err := s.Disturbed(ctx, Call{}); err != nil || len(found) != 1 || found[0].Path != "one" || found[0].Rescue == "" {
 			t.Errorf("disturbed: %+v, %v", found, err)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"lockkeeper"
 )
 
-// heldList is the paths that somebody held for writing at any time since it was made. It is
+// heldList is the paths that somebody held, to write or read, at any time since it was made. It is
 // kept in a file, so that a call need not read thousands of grants again: what came since is
 // in the events. Paths that are free by now stay in it, which costs a look at a file each.
 type heldList struct {
@@ -67,7 +67,7 @@ func (l *heldList) follow(r lockkeeper.Reader) (stale, grown bool, err error) {
 			continue
 		}
 		for _, k := range ev.Locks {
-			if isFile(k) && !known[k.Path] {
+			if isLookedAt(k) && !known[k.Path] {
 				known[k.Path] = true
 				l.paths = append(l.paths, k.Path)
 			}
@@ -87,14 +87,22 @@ func (b *Book) makeList(r lockkeeper.Reader, l *heldList) error {
 		l.seq = ev.Seq
 	}
 	grants, err := b.app.Locks.GrantsIn(r)
+	known := map[string]bool{} // many may read one path
 	for _, g := range grants {
 		for _, k := range g.Locks {
-			if isFile(k) {
+			if isLookedAt(k) && !known[k.Path] {
+				known[k.Path] = true
 				l.paths = append(l.paths, k.Path)
 			}
 		}
 	}
 	return err
+}
+
+// isLookedAt reports whether what a lock is on is compared after a command. Who reads
+// resources, or the places above them, does not mean files.
+func isLookedAt(l lockkeeper.Lock) bool {
+	return !isReserved(l.Path) && (l.Mode == lockkeeper.Write || l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir)
 }
 
 func (b *Book) listFile() string { return filepath.Join(b.dir, "held") }

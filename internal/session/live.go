@@ -134,6 +134,9 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 }
 
 // isFile reports whether a lock is one on a file of the codebase, to write it.
-func isFile(l lockkeeper.Lock) bool {
-	return l.Mode == lockkeeper.Write && l.Path != lockkeeper.GitTarget && !strings.HasPrefix(l.Path, ".lockkeeper/")
+func isFile(l lockkeeper.Lock) bool { return l.Mode == lockkeeper.Write && !isReserved(l.Path) }
+
+// isReserved reports whether a path only stands for something, and is no file to work on.
+func isReserved(path string) bool {
+	return path == lockkeeper.GitTarget || strings.HasPrefix(path, ".lockkeeper/")
 }

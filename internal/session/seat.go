@@ -14,27 +14,32 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/filelock"
 	"lockkeeper/internal/process"
+	"lockkeeper/rescue"
 )
 
 // record is what a session remembers.
 type record struct {
 	Session
+	Root    string            `json:"root,omitempty"`   // where it was last heard of
 	Ended   bool              `json:"ended,omitempty"`  // its host began anew in the same window; the claims stay with that
 	Taking  bool              `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
 	Tickets []Ticket          `json:"tickets,omitempty"`
 	Files   map[string]File   `json:"files,omitempty"`  // by path
 	Calls   map[string]Call   `json:"calls,omitempty"`  // under way, by the host's id
 	Behind  []Call            `json:"behind,omitempty"` // commands that go on in the background
-	Told    map[string]Print  `json:"told,omitempty"`   // changes of others' files that were shown, by path
+	Told    map[string]Told   `json:"told,omitempty"`   // changes of others' files that were shown, by path
 	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
 	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
 }
 
 // Call is a call of a tool that is under way.
 type Call struct {
-	At      int64    `json:"at"` // nanoseconds, by the clock that stamps files
-	Command string   `json:"command,omitempty"`
-	Writes  []string `json:"writes,omitempty"` // without a command: all that it may write
+	At       int64    `json:"at"` // nanoseconds, by the clock that stamps files
+	Dir      string   `json:"dir,omitempty"`
+	Command  string   `json:"command,omitempty"`
+	Programs []string `json:"programs,omitempty"` // in other languages, which the command spells out and runs
+	Writes   []string `json:"writes,omitempty"`   // without a command: all that it may write
+	More     int      `json:"more,omitempty"`     // equal ones that are under way beside it
 }
 
 // Seat is a session while one of its calls is answered. Nobody else has it meanwhile.
@@ -44,6 +49,8 @@ type Seat struct {
 	file string
 	lock *os.File
 	New  bool // it was not known before
+
+	shelf []rescue.Entry // what is on the rescue shelf; nil: not looked at yet, or nothing
 }
 
 const (
@@ -84,7 +91,7 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 			return nil, err
 		}
 	}
-	s.rec.Seen, s.rec.Ended = b.now(), false
+	s.rec.Seen, s.rec.Ended, s.rec.Root = b.now(), false, b.app.Root.Dir()
 	if about := firstWords(v.About); about != "" {
 		s.rec.About = about
 	}

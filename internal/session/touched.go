@@ -9,10 +9,12 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper"
 )
 
 // touchedSince lists which of the paths hold something newer than a moment, or nothing
-// where something was removed since. Of a directory it is what is so below it.
+// where something was removed since, each once. Of a directory it is what is so below it.
 func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (touched []string, err error) {
 	root, err := b.app.Root.Handle()
 	if err != nil {
@@ -20,15 +22,12 @@ func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (t
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	fd := int(root.Fd())
+	dirs := map[string]bool{}
 	var s unix.Stat_t
 	for _, p := range paths {
 		switch err := unix.Fstatat(fd, p, &s, unix.AT_SYMLINK_NOFOLLOW); {
 		case err == nil && s.Mode&unix.S_IFMT == unix.S_IFDIR:
-			below, err := touchedBelow(ctx, fd, p, since)
-			if err != nil {
-				return nil, err
-			}
-			touched = append(touched, below...)
+			dirs[p] = true
 		case err == nil && s.Ctim.Nano() >= since:
 			touched = append(touched, p)
 		case err == nil:
@@ -40,7 +39,28 @@ func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (t
 			return nil, &os.PathError{Op: "stat", Path: p, Err: err}
 		}
 	}
-	return touched, nil
+	for dir := range dirs {
+		if isBelow(dirs, dir) {
+			continue
+		}
+		below, err := touchedBelow(ctx, fd, dir, since)
+		if err != nil {
+			return nil, err
+		}
+		touched = append(touched, below...)
+	}
+	slices.Sort(touched)
+	return slices.Compact(touched), nil
+}
+
+// isBelow reports whether one of some directories is above a path.
+func isBelow(dirs map[string]bool, p string) bool {
+	for up, ok := lockkeeper.Parent(p); ok; up, ok = lockkeeper.Parent(up) {
+		if dirs[up] {
+			return true
+		}
+	}
+	return false
 }
 
 // swapped lists, besides those known, the files of sessions that are others than they left
@@ -56,7 +76,7 @@ func (b *Book) swapped(records map[string]record, known []string, now int64) (pa
 			if was.Inode == 0 || r.mayWrite(p, now) || slices.Contains(known, p) {
 				continue
 			}
-			if err := unix.Lstat(b.at(p), &s); err == nil && s.Ino != was.Inode {
+			if err := unix.Lstat(b.at(p), &s); err == nil && s.Ino != was.there().Inode {
 				paths = append(paths, p)
 			}
 		}
@@ -90,8 +110,9 @@ func touchedBelow(ctx context.Context, root int, dir string, since int64) (touch
 }
 
 // touchedIn looks at one directory, and lists those in it. A name that was removed is not
-// known any more: it is the directory then that was touched, unless something new in it says
-// why. One that is gone meanwhile, or may not be read, has nothing to tell.
+// known any more: it is the directory then that was touched. So it is when it was itself
+// moved there, which only its ctime tells. One that is gone meanwhile, or may not be read,
+// has nothing to tell.
 func touchedIn(root int, dir string, since int64) (touched, folders []string, err error) {
 	fd, err := unix.Openat(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
@@ -106,7 +127,9 @@ func touchedIn(root int, dir string, since int64) (touched, folders []string, er
 	if err := unix.Fstat(fd, &s); err != nil {
 		return nil, nil, &os.PathError{Op: "stat", Path: dir, Err: err}
 	}
-	lost := s.Mtim.Nano() >= since
+	if s.Ctim.Nano() >= since {
+		touched = append(touched, dir)
+	}
 	names, err := f.Readdirnames(-1)
 	if err != nil {
 		return nil, nil, err
@@ -120,12 +143,8 @@ func touchedIn(root int, dir string, since int64) (touched, folders []string, er
 		case s.Mode&unix.S_IFMT == unix.S_IFDIR:
 			folders = append(folders, at)
 		case s.Ctim.Nano() >= since:
-			lost = false
 			touched = append(touched, at)
 		}
-	}
-	if lost {
-		touched = append(touched, dir)
 	}
 	return touched, folders, nil
 }

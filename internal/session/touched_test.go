@@ -48,16 +48,39 @@ func TestBelowAHeldDirectory(t *testing.T) {
 				t.Errorf("%s: found %v, want %v", command, paths, want)
 			}
 		}
-		must(s.Begin("1", "make nothing"))
+		must(s.Begin("1", Call{Command: "make nothing"}))
 		compare("nothing")
-		must(s.Begin("1", "make"))
+		must(s.Begin("1", Call{Command: "make"}))
 		for _, p := range []string{"book/deep/two", "book/new", "book/.git/index", "beside"} {
 			must(os.WriteFile(at(p), []byte("after\n"), 0o644))
 		}
 		must(os.Remove(at("book/three/gone")))
-		compare("changes", "book/deep/two", "book/new", "book/three")
-		must(s.Begin("1", "make"))
+		compare("changes", "book", "book/deep/two", "book/new", "book/three")
+		must(s.Begin("1", Call{Command: "make"}))
 		compare("told already")
+
+		// A directory that was prepared long before comes into the place of another.
+		must(os.MkdirAll(at("other/deep"), 0o755))
+		must(os.WriteFile(at("other/deep/two"), []byte("theirs\n"), 0o644))
+		tick(t)
+		must(s.Begin("1", Call{Command: "mv"}))
+		must(os.Rename(at("book"), at("old")))
+		must(os.Rename(at("other"), at("book")))
+		compare("moved", "book")
+
+		// Something new beside it does not hide that a name is gone.
+		tick(t)
+		must(s.Begin("1", Call{Command: "make"}))
+		must(os.WriteFile(at("book/deep/new"), []byte("new\n"), 0o644))
+		must(os.Remove(at("book/deep/two")))
+		compare("masked", "book/deep", "book/deep/new")
+
+		must(os.Mkdir(at("book/odd"), 0o755))
+		must(os.WriteFile(at("book/odd/no text \xff"), []byte("before\n"), 0o644))
+		tick(t)
+		must(s.Begin("1", Call{Command: "make"}))
+		must(os.WriteFile(at("book/odd/no text \xff"), []byte("after\n"), 0o644))
+		compare("a name that cannot be told", "book/odd")
 	})
 }
 
