@@ -55,9 +55,14 @@ func (s *Seat) madeAgain() error {
 const maxCalls = 100
 
 // End takes a call that has ended from those under way; goesOn says that its command works
-// on in the background. Of one that never began it is the zero Call.
+// on in the background. Of one that never began it is the zero Call; of one that was taken for
+// ended it is what came since.
 func (s *Seat) End(id string, goesOn bool) Call {
-	c := s.rec.Calls[id]
+	c, open := s.rec.Calls[id]
+	if !open {
+		c = s.rec.Late[id]
+		delete(s.rec.Late, id)
+	}
 	if delete(s.rec.Calls, id); c.More > 0 {
 		c.More--
 		s.rec.Calls[id] = c
@@ -95,8 +100,24 @@ func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 			return all, err
 		}
 	}
-	s.rec.Calls = nil
+	s.late(now)
 	return all, nil
+}
+
+// late has the calls under way taken for ended at a moment. The end of one that goes on all
+// the same, beside a prompt or a release, is told later.
+func (s *Seat) late(now int64) {
+	if len(s.rec.Late)+len(s.rec.Calls) > maxCalls {
+		s.rec.Late = nil
+	}
+	for id, c := range s.rec.Calls {
+		if s.rec.Late == nil {
+			s.rec.Late = map[string]Call{}
+		}
+		c.At = now
+		s.rec.Late[id] = c
+	}
+	s.rec.Calls = nil
 }
 
 // with is a call together with the commands that go on in the background. A command whose

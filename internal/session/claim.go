@@ -232,8 +232,12 @@ func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusa
 
 // Release gives back what the session holds, at the end of a turn.
 func (s *Seat) Release(ctx context.Context) error {
-	s.rec.Calls = nil
-	err := s.EndRewrite(ctx)
+	now, err := fileClock()
+	if err != nil {
+		return err
+	}
+	s.late(now)
+	err = s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err
 	}

@@ -1,0 +1,43 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A prompt, or a release, in the middle of a command does not hide what the command does
+// afterwards.
+//
+// shows: GP-5
+func TestEndedTooSoon(t *testing.T) {
+	for name, end := range map[string]func(context.Context, *Seat) error{
+		"prompt":  func(ctx context.Context, s *Seat) error { _, err := s.EndAll(ctx); return err },
+		"release": func(ctx context.Context, s *Seat) error { return s.Release(ctx) },
+	} {
+		b := newBook(t)
+		file := filepath.Join(b.app.Root.Dir(), "one")
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(os.WriteFile(file, []byte("before\n"), 0o644))
+		b.in(t, Visitor{ID: "a", Agent: "x"}, func(_ context.Context, s *Seat) { claims(t, s, "one") })
+		b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+			must(s.Begin("1", Call{Command: "./later.sh"}))
+			must(end(ctx, s))
+			must(os.WriteFile(file, []byte("after\n"), 0o644))
+			found, err := s.Compare(ctx, s.End("1", false), false)
+			must(err)
+			if len(found) != 1 || found[0].Path != "one" {
+				t.Errorf("%s: found %+v", name, found)
+			}
+			if c := s.End("1", false); c.At != 0 {
+				t.Errorf("%s: it ends twice: %+v", name, c)
+			}
+		})
+	}
+}
