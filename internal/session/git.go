@@ -48,7 +48,8 @@ func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal
 		grants, err := s.book.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			for _, l := range g.Locks {
-				if g.ID != s.rec.GrantID && isFile(l) && len(locks) < lockkeeper.MaxTargets {
+				if g.ID != s.rec.GrantID && (l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir) && !isReserved(l.Path) && len(locks) < lockkeeper.MaxTargets {
+					l.Mode = lockkeeper.Write // who reads a file is disturbed as well
 					locks = append(locks, l)
 				}
 			}

@@ -101,6 +101,7 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {
 		if l, err := s.book.app.Resolve(lockkeeper.Read, f); err == nil {
+			l.Mode = lockkeeper.Write // who reads there is disturbed as well
 			locks = append(locks, l)
 		}
 	}
@@ -118,7 +119,7 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 	}
 	told := map[string]bool{}
 	for _, c := range found {
-		if told[c.BlockingPath] || !isFile(lockkeeper.Lock{Target: lockkeeper.Target{Path: c.BlockingPath}, Mode: c.BlockingMode}) {
+		if told[c.BlockingPath] || isReserved(c.BlockingPath) {
 			continue
 		}
 		told[c.BlockingPath] = true

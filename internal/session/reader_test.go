@@ -1,0 +1,35 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"lockkeeper"
+)
+
+// Whoever reads files under a lock is disturbed by what replaces whole directories, and by
+// acts of git, as much as who writes them.
+//
+// shows: GP-5
+func TestReadersAreNotRewritten(t *testing.T) {
+	b := newBook(t)
+	if err := os.Mkdir(filepath.Join(b.app.Root.Dir(), "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.app.Acquire(t.Context(), lockkeeper.Request{Holder: "reader", TTL: time.Hour,
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "sub/one", Kind: lockkeeper.File}, Mode: lockkeeper.Read}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		if no, err := s.Taken(ctx, []string{filepath.Join(b.app.Root.Dir(), "sub")}, nil); err != nil || len(no) != 1 {
+			t.Errorf("the directory may go: %v, %v", no, err)
+		}
+		if no, err := s.Rewrite(ctx, "git checkout"); err != nil || len(no) != 1 {
+			t.Errorf("git may rewrite it: %v, %v", no, err)
+		}
+	})
+}
