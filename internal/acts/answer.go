@@ -119,8 +119,8 @@ func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref,
 	if len(kinds) == 0 {
 		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "nothing is answered so", Next: "use one of " + strings.Join(words(), ", ")}
 	}
-	if len(refs) == 0 {
-		return d.nothingNamed()
+	if err := d.checkNamed(refs); err != nil {
+		return err
 	}
 	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
 		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "no decision", Next: "use todo, defer or reject"}
@@ -142,8 +142,15 @@ func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref,
 	return nil
 }
 
-func (d *Desk) nothingNamed() error {
-	return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+// checkNamed refuses references that name nothing.
+func (d *Desk) checkNamed(refs []dossier.Ref) error {
+	switch {
+	case len(refs) == 0:
+		return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+	case slices.Contains(refs, dossier.Ref{}):
+		return &lockkeeper.InputError{Field: "reference", Reason: "one of those that are given is empty", Next: d.Command("decide")}
+	}
+	return nil
 }
 
 func words() (list []string) {

@@ -26,13 +26,20 @@ func (e *WrongHolderError) Code() lockkeeper.Code { return lockkeeper.CodeRefuse
 // ForceRelease takes a grant away from its holder, whom the person names: they were shown
 // who loses it. What runs under it is ended.
 func ForceRelease(ctx context.Context, a *app.App, e *lock.Entry, holder, reason string, by lockkeeper.Actor) error {
-	switch {
-	case strings.TrimSpace(reason) == "":
-		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the record"}
-	case holder != e.Holder:
+	if err := needReason(reason); err != nil {
+		return err
+	}
+	if holder != e.Holder {
 		return &WrongHolderError{Holder: e.Holder, Named: holder}
 	}
 	return a.Locks.ForceRelease(ctx, e.ID, by, reason)
+}
+
+func needReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the record"}
+	}
+	return nil
 }
 
 // Cleared is what came of taking many grants away.
@@ -64,6 +71,9 @@ func Clear(ctx context.Context, a *app.App, grants []lockkeeper.GrantSnapshot, r
 // ClearShown is Clear of all grants that there are, for a person who was shown them at a
 // number of the log. It is refused, and nothing is freed, when somebody got one since.
 func ClearShown(ctx context.Context, a *app.App, seq uint64, reason string, by lockkeeper.Actor) (Cleared, error) {
+	if err := needReason(reason); err != nil {
+		return Cleared{}, err
+	}
 	grants, err := a.Locks.ActiveGrants(ctx)
 	if err != nil {
 		return Cleared{}, err

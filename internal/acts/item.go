@@ -24,8 +24,12 @@ type Choice struct {
 // Decide stores decisions on items, those of one unit all or none.
 func (d *Desk) Decide(ctx context.Context, choices []Choice, seen Seen) (Verdict, error) {
 	var v Verdict
-	if len(choices) == 0 {
-		return v, d.nothingNamed()
+	refs := make([]dossier.Ref, len(choices))
+	for i, c := range choices {
+		refs[i] = c.Ref
+	}
+	if err := d.checkNamed(refs); err != nil {
+		return v, err
 	}
 	d.choose(ctx, choices, seen, &v)
 	return d.finish(ctx, v)

@@ -200,6 +200,8 @@ func (d *Desk) before(at where, p flow.Phase) string {
 	order, next := startable(d.Flow), at.next()
 	b, isBatch := at.unit.Batch(at.part)
 	switch {
+	case at.status() == flow.Failed:
+		return d.Command("decide", "retry", at.name())
 	case at.unit.AwaitsReview:
 		return d.Command("decide", "approve", "plan", at.unit.Name)
 	case len(at.unit.Gates()) > 0:

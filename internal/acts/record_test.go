@@ -2,6 +2,8 @@ package acts_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/pipeline"
 	"lockkeeper/rescue"
 )
 
@@ -34,7 +37,7 @@ func TestWhoDidItIsRecorded(t *testing.T) {
 	ctx := t.Context()
 	r := o.runs(newHearing())
 	begun, err := r.Start(ctx, acts.StartOptions{Only: []string{"blog/posts"}, Wait: true, By: person("ann")})
-	must(t, err, r.Stop(ctx, true, person("bob")))
+	must(t, err, r.Stop(ctx, acts.StopOptions{Run: begun.Run, Now: true}, person("bob")))
 	kept, err := o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: other, Holder: "blog/posts/b1", Reason: "coverage: not declared"}, strings.NewReader("kept\n"))
 	must(t, err)
 	if _, err := acts.DropRescued(ctx, o.app, kept.ID, person("cleo")); err != nil {
@@ -91,5 +94,35 @@ func TestWrongStatusIsARefusal(t *testing.T) {
 	err := &acts.WrongStatusError{Unit: "blog/posts", Status: "queued", Phase: "plan", Next: "wait"}
 	if f := app.Facts(err); f["act"] != "start the phase plan of blog/posts" || f["reason"] != "it is queued" || f["next"] != "wait" {
 		t.Errorf("%v", f)
+	}
+}
+
+// What a run warns of is told, and shown with the run until the next one. A person who
+// saw one run stops no other.
+func TestWarningsOfARun(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	h := newHearing()
+	r := o.runs(h)
+	if told := r.Now().Troubles("controllers"); len(told) != 0 {
+		t.Errorf("before any run: %v", told)
+	}
+	o.audited("blog/comments", "Mend it")
+	_, _, docs, err := o.app.Book("controllers")
+	must(t, err, os.WriteFile(filepath.Join(docs.Unit("blog/comments").Dir(), flow.AuditFile), []byte("{"), 0o644))
+	begun, err := r.Start(ctx, acts.StartOptions{Only: []string{"blog/comments"}, Wait: true, By: person("ann")})
+	must(t, err)
+	h.until(t, func(n pipeline.News) bool { return n.Kind == pipeline.NewsWarning })
+	if err := r.Stop(ctx, acts.StopOptions{Run: "another", Now: true}, person("bob")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "ann started another one") {
+		t.Errorf("%v", err)
+	}
+	under := r.Now()
+	must(t, r.Stop(ctx, acts.StopOptions{Run: begun.Run, Now: true}, person("ann")))
+	for what, now := range map[string]acts.Running{"under way": under, "ended": r.Now()} {
+		told := now.Troubles("controllers")
+		if len(told) == 0 || len(now.Troubles("screens")) != 0 {
+			t.Fatalf("%s: %v", what, told)
+		}
+		wantText(t, strings.Join(told, "\n"), "blog/comments: ", flow.AuditFile, "its phase is done again (")
 	}
 }

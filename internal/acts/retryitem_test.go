@@ -10,28 +10,75 @@ import (
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
+	"lockkeeper/internal/sidecar"
 	"lockkeeper/sched"
 )
+
+// orderOf is work on a batch of a planned unit, as a run queues it.
+func (o *office) orderOf(unit, batch string) sched.Order {
+	o.t.Helper()
+	u, err := o.book().Unit(o.t.Context(), unit)
+	must(o.t, err)
+	b, _ := u.Batch(batch)
+	return sched.Order{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
+		Root: "flow/controllers", By: person("ann")}
+}
+
+// What somebody works on is not done anew: its documents would go away under their hands.
+func TestNoRedoOfWhatRuns(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	o.planned(unit, "app/models/a.rb")
+	must(t, o.book().ApprovePlan(ctx, unit, "ann"))
+	q, err := o.app.Queue()
+	must(t, err)
+	running := make(chan string, 1)
+	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 1, Node: "here", Roots: []string{"flow/controllers"}, Run: func(ctx context.Context, job *sched.Job) error {
+		running <- job.Item.ID
+		<-ctx.Done()
+		return &sched.LaterError{Reason: "the test is over"}
+	}})
+	must(t, err)
+	items, err := q.Enqueue(ctx, o.orderOf(unit, "b1"), o.orderOf(unit, "b2"))
+	must(t, err)
+	if id := <-running; id != items[0].ID {
+		t.Fatalf("%s runs", id)
+	}
+	d := o.desk("ann")
+	redo := map[string]func() (acts.Verdict, error){
+		unit:         func() (acts.Verdict, error) { return d.Redo(ctx, unit, "batch_plan") },
+		unit + "/b1": func() (acts.Verdict, error) { return d.RedoBatch(ctx, unit, "b1", "apply") },
+	}
+	for name, do := range redo {
+		_, err := do()
+		var status *acts.WrongStatusError
+		if !errors.As(err, &status) || status.Unit != name || status.Status != string(lockkeeper.ItemDispatched) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wantText(t, status.Next, "lockkeeper job cancel "+items[0].ID)
+	}
+	v, err := d.RedoBatch(ctx, unit, "b2", "apply") // which waits for its turn
+	must(t, err, v.Err())
+	must(t, w.Close())
+	for _, name := range []string{unit + "/b1", unit} {
+		v, err := redo[name]()
+		must(t, err, v.Err())
+	}
+}
 
 // Who retries one item of a unit retries nothing else that failed in it.
 func TestRetryOfOneItem(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx, by := t.Context(), person("ann")
-	const unit = "blog/posts"
 	o.planned(unit, "app/models/a.rb")
 	must(t, o.book().ApprovePlan(ctx, unit, "ann"))
-	u, err := o.book().Unit(ctx, unit)
-	must(t, err)
 	q, err := o.app.Queue()
 	must(t, err)
 	ended := make(chan lockkeeper.Item, 2)
 	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 2, Node: "here", Roots: []string{"flow/controllers"}, Ended: func(it lockkeeper.Item) { ended <- it },
 		Run: func(context.Context, *sched.Job) error { return errors.New("it was red") }})
 	must(t, err)
-	order := func(batch, digest string) sched.Order {
-		return sched.Order{Key: "controllers/blog%2Fposts/batch/" + batch + "@" + digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: by}
-	}
-	items, err := q.Enqueue(ctx, order("b1", u.Batches[0].Digest), order("b2", u.Batches[1].Digest))
+	items, err := q.Enqueue(ctx, o.orderOf(unit, "b1"), o.orderOf(unit, "b2"))
 	must(t, err)
 	<-ended
 	<-ended

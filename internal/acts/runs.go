@@ -73,6 +73,22 @@ type Running struct {
 	Stopping bool              `json:"stopping"`          // nothing new starts
 	Outcome  *pipeline.Outcome `json:"outcome,omitempty"` // of one that has ended
 	Error    string            `json:"error,omitempty"`
+	Warnings []pipeline.News   `json:"warnings,omitempty"` // the latest, the newest last
+}
+
+// Troubles are the warnings of a run of a flow in words, the newest first.
+func (r Running) Troubles(flow string) (list []string) {
+	if r.Started == nil || r.Flow != flow {
+		return nil
+	}
+	for _, n := range slices.Backward(r.Warnings) {
+		about := strings.Trim(n.Unit+"/"+n.Batch, "/")
+		if about != "" {
+			about += ": "
+		}
+		list = append(list, fmt.Sprintf("%s%s (%s)", about, n.Text, Moment(n.At)))
+	}
+	return list
 }
 
 // Runs conducts runs of flows inside this process, one at a time.
@@ -98,7 +114,11 @@ type going struct {
 	over     chan struct{}   // closed when nothing of it runs any more
 	wanted   map[string]bool // units, and parts of them; nil: all
 	asked    int             // how often more was wanted
+	warnings []pipeline.News // the latest
 }
+
+// warningsKept is how many of the latest warnings of a run are shown.
+const warningsKept = 10
 
 // NewRuns makes a Runs whose agents get an environment. Tell hears what happens, from any
 // goroutine, and must not take long; it may be nil.
@@ -107,6 +127,16 @@ func NewRuns(a *app.App, env []string, tell func(pipeline.News)) *Runs {
 		tell = func(pipeline.News) {}
 	}
 	return &Runs{app: a, env: env, tell: tell}
+}
+
+// hear takes up what happens in a run.
+func (r *Runs) hear(g *going, n pipeline.News) {
+	if n.Kind == pipeline.NewsWarning {
+		r.mu.Lock()
+		g.warnings = append(g.warnings[max(0, len(g.warnings)+1-warningsKept):], n)
+		r.mu.Unlock()
+	}
+	r.tell(n)
 }
 
 // errEnded is the cause of a run that was told to end at once.
@@ -170,7 +200,7 @@ func (r *Runs) release(g *going) {
 
 // prepare does all that can go wrong before a run begins.
 func (r *Runs) prepare(ctx context.Context, g *going, o StartOptions) (lead *app.Lead, fo app.FlowOptions, err error) {
-	fo = app.FlowOptions{Plan: o.Plan, Slots: o.Slots, USD: o.USD, Tokens: o.Tokens, Branch: o.Branch, New: o.New, Env: r.env, By: o.By, Tell: r.tell}
+	fo = app.FlowOptions{Plan: o.Plan, Slots: o.Slots, USD: o.USD, Tokens: o.Tokens, Branch: o.Branch, New: o.New, Env: r.env, By: o.By, Tell: func(n pipeline.News) { r.hear(g, n) }}
 	if fo.Flow, err = r.app.FlowName(o.Flow, o.Plan); err != nil {
 		return nil, fo, err
 	}
@@ -255,7 +285,7 @@ func (r *Runs) ended(g *going, asked int, out *pipeline.Outcome, err error) bool
 	if g.asked != asked && err == nil && !out.Stopped {
 		return false
 	}
-	r.last = Running{Started: &g.Started, Stopping: g.stopping, Outcome: out}
+	r.last = Running{Started: &g.Started, Stopping: g.stopping, Outcome: out, Warnings: g.warnings}
 	if err != nil {
 		r.last.Error = err.Error()
 	}
@@ -263,14 +293,20 @@ func (r *Runs) ended(g *going, asked int, out *pipeline.Outcome, err error) bool
 	return true
 }
 
-// Stop has the run end: when its agents have finished what they do, or, with now, at once,
-// and then nothing of it runs when Stop returns. Who did it is recorded.
-func (r *Runs) Stop(ctx context.Context, now bool, by lockkeeper.Actor) error {
+// StopOptions say which run is meant, and when it ends.
+type StopOptions struct {
+	Run string `json:"run,omitempty"` // that the person saw; empty: whichever is under way
+	Now bool   `json:"now,omitempty"` // at once; else when its agents have finished what they do
+}
+
+// Stop has the run end. With Now nothing of it runs when Stop returns. Who did it is
+// recorded.
+func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) error {
 	r.mu.Lock()
 	g := r.going
-	if g == nil {
+	if err := o.meant(g); err != nil {
 		r.mu.Unlock()
-		return &lockkeeper.RefusedError{Act: "stopping the run", Reason: "none is under way here", Next: "lockkeeper status says who conducts"}
+		return err
 	}
 	if !g.stopping {
 		g.stopping = true
@@ -278,13 +314,25 @@ func (r *Runs) Stop(ctx context.Context, now bool, by lockkeeper.Actor) error {
 	}
 	what := fmt.Sprintf("the run that %s started at %s is to end", g.By, Moment(g.At))
 	r.mu.Unlock()
-	if now {
+	if o.Now {
 		what += " at once"
 		g.end(errEnded)
 		<-g.over
 	}
 	if err := r.app.Decided(ctx, by, what); err != nil {
 		return fmt.Errorf("%s, and that could not be recorded: %w", what, err)
+	}
+	return nil
+}
+
+// meant refuses to stop a run that is not the one that is meant.
+func (o StopOptions) meant(g *going) error {
+	const act = "stopping the run"
+	switch {
+	case g == nil:
+		return &lockkeeper.RefusedError{Act: act, Reason: "none is under way here", Next: "lockkeeper status says who conducts"}
+	case o.Run != "" && o.Run != g.Run:
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("run %s is over, and %s started another one at %s, which is under way", o.Run, g.By, Moment(g.At)), Next: "look at that one"}
 	}
 	return nil
 }
@@ -298,7 +346,7 @@ func (r *Runs) Now() Running {
 	}
 	begun := r.going.Started
 	begun.Units = slices.Clone(begun.Units)
-	return Running{Started: &begun, Active: true, Stopping: r.going.stopping}
+	return Running{Started: &begun, Active: true, Stopping: r.going.stopping, Warnings: slices.Clone(r.going.warnings)}
 }
 
 // Wait waits until no run is under way, and says how the last one ended.

@@ -73,7 +73,7 @@ func TestRunInThisProcess(t *testing.T) {
 	ctx := t.Context()
 	h := newHearing()
 	r := o.runs(h)
-	if err := r.Stop(t.Context(), false, person("ann")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+	if err := r.Stop(t.Context(), acts.StopOptions{}, person("ann")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Errorf("nothing was stopped: %v", err)
 	}
 	asking, done := context.WithCancel(ctx)
@@ -146,7 +146,7 @@ func TestStopARun(t *testing.T) {
 		_, err := r.Start(ctx, acts.StartOptions{Only: []string{"blog/posts"}, Auto: policy, By: person("ann")})
 		must(t, err)
 		h.until(t, started)
-		must(t, r.Stop(t.Context(), now, person("ann")))
+		must(t, r.Stop(t.Context(), acts.StopOptions{Now: now}, person("ann")))
 		if now && r.Now().Active {
 			t.Error("it still runs")
 		}
@@ -307,7 +307,7 @@ func TestStartAPhaseThatFailed(t *testing.T) {
 		t.Fatalf("%+v, %+v", ended, ended.Outcome)
 	}
 	var status *acts.WrongStatusError
-	if err := r.Phase(ctx, unit, "extract", ann); !errors.As(err, &status) || status.Status != flow.Failed {
+	if err := r.Phase(ctx, unit, "extract", ann); !errors.As(err, &status) || status.Status != flow.Failed || status.Next != "lockkeeper decide retry "+unit {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Rename(script+".away", script), r.Phase(ctx, unit, "analyze", ann))

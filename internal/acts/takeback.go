@@ -11,8 +11,8 @@ import (
 // TakeBack takes answers back, as far as nothing was made of them.
 func (d *Desk) TakeBack(ctx context.Context, refs []dossier.Ref) (Verdict, error) {
 	var v Verdict
-	if len(refs) == 0 {
-		return v, d.nothingNamed()
+	if err := d.checkNamed(refs); err != nil {
+		return v, err
 	}
 	for _, r := range refs {
 		what, err := d.takeBack(ctx, r)

@@ -100,22 +100,65 @@ func (d *Desk) screen(unit, name string) (s flow.ScreenEntry, err error) {
 	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
 }
 
-// Redo has a phase of a unit done anew, with all behind it.
+// Redo has a phase of a unit done anew, with all behind it. While something of the unit
+// runs it is refused with *WrongStatusError.
 func (d *Desk) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	if err := d.standsStill(ctx, unit, "", phase); err != nil {
 		return Verdict{}, err
 	}
 	return d.one(ctx, d.Book.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "does the phase "+phase+" anew")
 }
 
 // RedoBatch has a phase of a batch done anew, with all behind it. What landed is undone
-// first.
+// first. While the batch runs it is refused with *WrongStatusError.
 func (d *Desk) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
 	ref := reviewOf(unit, batch)
 	if _, err := d.need(ctx, ref); err != nil {
 		return Verdict{}, err
 	}
+	if err := d.standsStill(ctx, unit, batch, phase); err != nil {
+		return Verdict{}, err
+	}
 	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")
+}
+
+// standsStill refuses to have a phase done anew of what somebody works on: the documents
+// that they go by would be put aside under their hands.
+func (d *Desk) standsStill(ctx context.Context, unit, batch, phase string) error {
+	var open map[string][]*lockkeeper.Item
+	err := d.App.View(ctx, func(r lockkeeper.Reader) (err error) {
+		open, err = pipeline.OpenItems(r, d.Flow.Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at := where{unit: &dossier.Unit{Name: unit}, part: batch}
+	for _, it := range open[unit] {
+		work, _ := pipeline.WorkOf(it)
+		if it.Status == lockkeeper.ItemDispatched && (batch == "" || work.Part == batch) {
+			return &WrongStatusError{Unit: at.name(), Status: string(it.Status), Phase: phase,
+				Next: fmt.Sprintf("wait until item %s (%s, %s) has ended, or end it: lockkeeper job cancel %s", it.ID, it.Workflow, it.Phase, it.ID)}
+		}
+	}
+	return nil
+}
+
+// StillIs refuses as stale what is to be done to a batch by somebody who saw it in another
+// status.
+func (d *Desk) StillIs(ctx context.Context, unit, batch, status string) error {
+	ref := reviewOf(unit, batch)
+	u, err := d.need(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if b, _ := u.Batch(batch); b.Status != status {
+		return &dossier.StaleError{Ref: ref, Seen: status, Became: "the batch is " + b.Status}
+	}
+	return nil
 }
 
 // Retry puts what failed back into the queue, at the phase in which it failed: by the names

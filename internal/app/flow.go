@@ -98,7 +98,7 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.Name == "screens",
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Actor: o.By, Tell: o.Tell,
-		Permits: a.Permits,
+		Permits: a.permitsTarget,
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots
@@ -246,16 +246,15 @@ func (a *App) readPlan(name string) (*flow.TaskPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range plan.Tasks {
-		t := &plan.Tasks[i]
-		if t.PromptFile == "" {
-			continue
-		}
-		said, err := readBeside(path, t.PromptFile)
+	err = plan.ReadPrompts(func(file string) (string, error) {
+		said, err := readBeside(path, file)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, t.Line, &lockkeeper.InputError{Field: "prompt_file", Value: t.PromptFile, Reason: reasonOf(err), Next: "name a file beside the plan"})
+			return "", &lockkeeper.InputError{Field: "prompt_file", Value: file, Reason: reasonOf(err), Next: "name a file beside the plan"}
 		}
-		t.Prompt = string(said)
+		return string(said), nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return plan, nil
 }

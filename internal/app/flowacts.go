@@ -53,22 +53,34 @@ func (a *App) Manifest() (*flow.Manifest, error) {
 	return flow.ReadManifest(name, text)
 }
 
-// CheckTargets refuses write targets that could never land: directories, and what the
-// gate keeps out.
+// CheckTargets refuses write targets that could never land.
 func (a *App) CheckTargets(paths []string) error {
 	var wrong []error
 	for _, path := range paths {
-		target, err := a.Root.Resolve(a.Root.Dir(), path, lockkeeper.Write)
-		switch {
-		case err != nil:
-			wrong = append(wrong, err)
-		case target.Kind == lockkeeper.Dir:
-			wrong = append(wrong, &lockkeeper.OverLockError{Path: path, Policy: lockkeeper.DefaultPolicy})
-		default:
-			wrong = append(wrong, a.Permits(path))
-		}
+		wrong = append(wrong, a.permitsTarget(path))
 	}
 	return errors.Join(wrong...)
+}
+
+// patternLetters make a path a pattern, unless there is a file of that very name. Brackets
+// are not among them: they are usual in the names of files that are new.
+const patternLetters = "*?{"
+
+// permitsTarget refuses a write target that could never land: a directory, a pattern, and
+// what the gate keeps out.
+func (a *App) permitsTarget(path string) error {
+	target, err := a.Root.Resolve(a.Root.Dir(), path, lockkeeper.Write)
+	switch {
+	case err != nil:
+		return err
+	case target.Kind == lockkeeper.Dir:
+		return &lockkeeper.OverLockError{Path: path, Policy: lockkeeper.DefaultPolicy}
+	case strings.ContainsAny(path, patternLetters):
+		if _, err := os.Lstat(a.below(path)); err != nil {
+			return &lockkeeper.InputError{Field: "path", Value: path, Reason: "a pattern, and targets are exact files", Next: "name each file"}
+		}
+	}
+	return a.Permits(path)
 }
 
 // CanAskAPI reports whether there is a key for the Messages API.

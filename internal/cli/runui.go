@@ -18,9 +18,9 @@ type beside struct {
 }
 
 // serveBeside serves the dashboard of a codebase. What goes wrong with it disturbs nobody:
-// it is only looked at.
+// it is only looked at. Runs that are started in it are as real as any, and are heard.
 func (p *program) serveBeside(ctx context.Context, a *app.App) (*beside, error) {
-	b := &beside{runs: acts.NewRuns(a, p.Env, nil)}
+	b := &beside{runs: acts.NewRuns(a, p.Env, troubles(p.trouble()))}
 	var err error
 	if b.server, err = httpapi.Open(ctx, p.serving(a, b.runs, serveOptions{}, slog.New(slog.DiscardHandler))); err != nil {
 		return nil, errors.Join(err, b.runs.Close())

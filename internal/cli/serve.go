@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/author"
 	"lockkeeper/internal/httpapi"
+	"lockkeeper/internal/pipeline"
 	"lockkeeper/internal/view"
 )
 
@@ -59,9 +60,9 @@ and git-lfs at /lfs: see docs/mcp.md and docs/git-lfs.md.`,
 }
 
 func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err error) {
-	trouble := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	trouble := p.trouble()
 	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { trouble.Warn("leases that ran out could not be looked for", "error", err) })
-	runs := acts.NewRuns(a, p.Env, nil)
+	runs := acts.NewRuns(a, p.Env, troubles(trouble))
 	defer func() { err = errors.Join(err, runs.Close()) }()
 	came, forget := endings()
 	defer forget()
@@ -84,6 +85,28 @@ func (p *program) serve(ctx context.Context, a *app.App, o serveOptions) (err er
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// trouble is the log of what goes wrong while a server is there, on the stream of errors.
+func (p *program) trouble() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// troubles hears of runs, and logs what they warn of. All else that happens in them is in
+// the record.
+func troubles(log *slog.Logger) func(pipeline.News) {
+	return func(n pipeline.News) {
+		if n.Kind != pipeline.NewsWarning {
+			return
+		}
+		var facts []any
+		for _, f := range [][2]string{{"unit", n.Unit}, {"batch", n.Batch}, {"phase", n.Phase}, {"item", n.Item}} {
+			if f[1] != "" {
+				facts = append(facts, f[0], f[1])
+			}
+		}
+		log.Warn(n.Text, facts...)
 	}
 }
 

@@ -121,6 +121,9 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 			said
 			Then string
 		}{s, s.goTo}
+		if err := d.ask(r, f); err != nil && r.Context().Err() == nil {
+			d.failed(fmt.Errorf("what waits, after %s: %w", r.URL.Path, err)) // the act is done or refused all the same
+		}
 		d.render(w, r, status, "frame", f)
 		return
 	}

@@ -173,6 +173,11 @@ func redo(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return onPlan(d, ctx, f, []string{"phase"}, func(desk *acts.Desk, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
 		desk = desk.Seeing(seen)
 		if batch := f.Get("batch"); batch != "" {
+			if shown := f.Get("was"); shown != "" {
+				if err := desk.StillIs(ctx, unit, batch, shown); err != nil {
+					return acts.Verdict{}, err
+				}
+			}
 			return desk.RedoBatch(ctx, unit, batch, v[0])
 		}
 		return desk.Redo(ctx, unit, v[0])

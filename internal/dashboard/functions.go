@@ -61,6 +61,9 @@ func (d *Dashboard) functions() template.FuncMap {
 		"gapRef": func(unit, batch string, n int) dossier.Ref {
 			return dossier.Ref{Kind: dossier.GapKind, Unit: unit, Batch: batch, Gap: n}
 		},
+		"reviewRef": func(unit, batch string) dossier.Ref {
+			return dossier.Ref{Kind: dossier.ReviewKind, Unit: unit, Batch: batch}
+		},
 		"levels":   func() []flow.Level { return []flow.Level{flow.Low, flow.Medium, flow.High} },
 		"flows":    func() []string { return []string{flow.Controllers().Name, flow.Screens().Name, flow.Tasks().Name} },
 		"phases":   func(name string) ([]string, error) { return phasesOf(name, true) },

@@ -69,7 +69,8 @@ type frame struct {
 	Menu     []menuEntry
 	Codebase string
 	Person   access.Person
-	Needs    int // how much waits for a person
+	Known    bool // Needs and Seq are
+	Needs    int  // how much waits for a person
 	Seq      uint64
 	Now      string
 	Topics   string
@@ -79,10 +80,9 @@ type frame struct {
 type menuEntry struct {
 	Title, URL, Key string
 	Here            bool
-	Count           int
 }
 
-// frameOf begins the frame of a page, without asking anything.
+// frameOf begins the frame of a page, without asking anything that can fail.
 func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	who, _ := access.Who(r.Context())
 	kinds, err := json.Marshal(topics)
@@ -98,23 +98,26 @@ func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	return f
 }
 
+// ask has a frame know how much waits for a person, and up to where the log is shown.
+func (d *Dashboard) ask(r *http.Request, f *frame) error {
+	queue, err := d.look.Queue(r.Context(), "")
+	if err == nil {
+		f.Known, f.Seq, f.Needs = true, queue.Seq, len(queue.Gates)
+	}
+	return err
+}
+
 // page answers with a page, or with its inner part when the page asks for that itself.
 func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
 	f := d.frameOf(r, p)
 	// Asked first, so that the page knows nothing older than its Seq says.
-	queue, err := d.look.Queue(r.Context(), "")
+	err := d.ask(r, f)
 	if err == nil {
-		f.Seq, f.Needs = queue.Seq, len(queue.Gates)
 		f.Body, err = p.answer(d, w, r)
 	}
 	if err != nil {
 		d.trouble(w, r, err)
 		return
-	}
-	for i := range f.Menu {
-		if f.Menu[i].URL == "/decide" {
-			f.Menu[i].Count = f.Needs
-		}
 	}
 	if titled, ok := f.Body.(interface{ heading() string }); ok {
 		f.Heading = titled.heading()
@@ -191,6 +194,7 @@ func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	d.problem(w, r, status, what, next)
 }
 
+// problem answers with a page that says what is wrong.
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, what, next string) {
 	if r.Method == http.MethodPost {
 		d.say(w, r, status, said{Bad: true, Lines: []string{what}, Next: next})
@@ -202,5 +206,6 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, 
 	}
 	f := d.frameOf(r, pageKind{name: "problem", title: http.StatusText(status)})
 	f.Body = problem{What: what, Next: next}
+	_ = d.ask(r, f) // which may be what is wrong; the page says nothing of it then
 	d.render(w, r, status, name, f)
 }

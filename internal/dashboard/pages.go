@@ -66,12 +66,15 @@ type runData struct {
 
 func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	run, err := d.look.Run(r.Context(), r.URL.Query().Get("flow"))
+	if err != nil {
+		return nil, err
+	}
 	data := runData{Run: run}
 	if d.runs != nil {
 		running := d.runs.Now()
-		data.Conducts = &running
+		data.Run, data.Conducts = run.With(running.Troubles(run.Line.Flow)), &running
 	}
-	return data, err
+	return data, nil
 }
 
 func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {

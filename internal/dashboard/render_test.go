@@ -295,12 +295,23 @@ func TestTrouble(t *testing.T) {
 		if want == http.StatusBadRequest && !strings.Contains(w.Body.String(), "Next: ") {
 			t.Errorf("%s does not say what to do", address)
 		}
+		if want == http.StatusBadRequest && (!strings.Contains(w.Body.String(), "6<span class=\"sr\"> waiting") || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`)) {
+			t.Errorf("%s does not say how much waits, or from where on events are to come: %s", address, w.Body)
+		}
+	}
+	if w := send(t, d, access.Operator, httptest.NewRequest(http.MethodPost, "/do/answer", nil)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`) || !strings.Contains(w.Body.String(), "(6) What happened") {
+		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	var heard []error
 	d.failed = func(err error) { heard = append(heard, err) }
 	d.look = broken{d.look}
 	if w := get(t, d, access.Operator, "/"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "the disk is gone") || len(heard) != 1 {
 		t.Errorf("%d %v: %s", w.Code, heard, w.Body)
+	} else if text := w.Body.String(); strings.Contains(text, "> waiting<") || strings.Contains(text, "lockkeeper-seq") {
+		t.Errorf("it says what it does not know: %s", text)
+	}
+	if text := get(t, d, access.Operator, "/", asPart).Body.String(); strings.Contains(text, "> waiting<") {
+		t.Errorf("it says what it does not know: %s", text)
 	}
 }
 

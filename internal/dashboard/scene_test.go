@@ -120,7 +120,7 @@ func middle(w words) *scene {
 	s := &scene{}
 	moment := view.Moment{At: noon, Seq: 4711}
 	act := func(name, target string) view.Act {
-		return view.Act{Name: name, Target: target, Command: "lockkeeper " + name + " " + target}
+		return view.Act{Name: name, Target: target, Command: "lockkeeper " + name + " " + target, Note: true}
 	}
 	blocker := view.Blocker{Name: w.other + "/b1", Item: "j7", GrantID: "0b1e28ba-2fa1-41d2-883f-0016d3cca427", Path: w.path}
 	line := func(kind lockkeeper.EventKind, what string, d time.Duration) view.Line {

@@ -40,9 +40,9 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	name := pipeline.FlowOf(it)
+	name, note := pipeline.FlowOf(it), strings.TrimSpace(f.Get("note"))
 	if name == "" {
-		if it, err = acts.RetryItem(ctx, d.app, it, "", f.who.Actor()); err != nil {
+		if it, err = acts.RetryItem(ctx, d.app, it, note, f.who.Actor()); err != nil {
 			return said{}, err
 		}
 		return done("%s (%s) is queued again, in the phase %s.", it.Workflow, it.ID, plain(it.Phase)), nil
@@ -51,10 +51,12 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	v, err := desk.RetryItem(ctx, it, strings.TrimSpace(f.Get("note")))
+	v, err := desk.RetryItem(ctx, it, note)
 	return verdict(desk, v, err)
 }
 
+// cancel takes an item out of the queue. One that runs is ended for a person who was shown
+// that it does, and for nobody else.
 func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 	it, err := d.item(ctx, f)
 	if err != nil {
@@ -65,6 +67,9 @@ func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	ran := it.IsHolding()
+	if ran && f.Get("was") != string(it.Status) {
+		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it runs since this was shown: it would lose its locks, and what runs under them would be ended", Next: "look at it again, and cancel it then"}
+	}
 	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), strings.TrimSpace(f.Get("reason"))); err != nil {
 		return said{}, err
 	}
@@ -165,11 +170,11 @@ func stop(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	now := f.Get("now") != ""
-	if err := runs.Stop(ctx, now, f.who.Actor()); err != nil {
+	o := acts.StopOptions{Run: f.Get("run"), Now: f.Get("now") != ""}
+	if err := runs.Stop(ctx, o, f.who.Actor()); err != nil {
 		return said{}, err
 	}
-	if now {
+	if o.Now {
 		return done("The run has ended. It goes on where it was when it is started again."), nil
 	}
 	return done("Nothing new starts: the run ends once what its agents do is finished."), nil

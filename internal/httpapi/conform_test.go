@@ -207,6 +207,28 @@ func (u *tour) tourLocks() {
 	u.as(access.Admin, "POST", force, map[string]any{"reason": "x", "confirm": "otter"}).want(http.StatusBadRequest, "input").has("confirm")
 	u.ask("POST", force, map[string]any{"reason": "it hangs", "confirm": "the-agent"})
 	u.ask("GET", "/api/v1/audit?kind=force_released&who=the-admin", nil).has("it hangs", "the-admin")
+	u.tourClear()
+}
+
+// tourClear takes all locks away, but none that somebody got since they were looked at.
+func (u *tour) tourClear() {
+	u.t.Helper()
+	u.taken(access.Agent, "app/x.rb")
+	var locks view.Locks
+	u.ask("GET", "/api/v1/locks", nil).into(&locks)
+	sent := map[string]any{"reason": "the power failed", "confirm": "clear", "seq": locks.Seq}
+	u.as(access.Operator, "POST", "/api/v1/locks/clear", sent).want(http.StatusForbidden, codeForbidden)
+	u.as(access.Admin, "POST", "/api/v1/locks/clear", map[string]any{"reason": "x", "seq": locks.Seq}).want(http.StatusBadRequest, "input").has("confirm")
+	u.as(access.Admin, "POST", "/api/v1/locks/clear", map[string]any{"confirm": "clear", "seq": locks.Seq}).want(http.StatusBadRequest, "input").has("reason")
+	u.taken(access.Agent, "app/y.rb")
+	u.as(access.Admin, "POST", "/api/v1/locks/clear", sent).want(http.StatusConflict, "refused").has("the-agent got a lock")
+	u.ask("GET", "/api/v1/locks", nil).into(&locks)
+	sent["seq"] = locks.Seq
+	var cleared clearedLocks
+	u.ask("POST", "/api/v1/locks/clear", sent).into(&cleared)
+	if len(cleared.Freed) != 2 || len(cleared.Kept) != 0 {
+		u.t.Errorf("%+v", cleared)
+	}
 }
 
 func (u *tour) tourQueue() {

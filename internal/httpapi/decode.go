@@ -35,7 +35,7 @@ func decodeBody[T any](r *http.Request) (in T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		return in, wrongJSON(err)
+		return in, wrongJSON(err, reflect.TypeFor[T]())
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return in, wrongBody("", "there is more behind the value")
@@ -50,8 +50,8 @@ func wrongBody(field, reason string) error {
 	return &lockkeeper.InputError{Field: field, Reason: reason, Next: "see /api/v1/openapi.json for what the body is"}
 }
 
-// wrongJSON says what is wrong with a body.
-func wrongJSON(err error) error {
+// wrongJSON says what is wrong with a body that is to be of a type.
+func wrongJSON(err error, t reflect.Type) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	var input *lockkeeper.InputError
@@ -61,7 +61,7 @@ func wrongJSON(err error) error {
 	case errors.As(err, &syntax):
 		return wrongBody("", fmt.Sprintf("not JSON, at byte %d: %s", syntax.Offset, syntax))
 	case errors.As(err, &kind):
-		return wrongBody(kind.Field, fmt.Sprintf("a %s, and it must be %s", kind.Value, spelled(kind.Type)))
+		return wrongBody(fieldIn(t, kind.Field), fmt.Sprintf("it is %s, and must be %s", valueNamed(kind.Value), spelled(kind.Type)))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return wrongBody("", "not JSON: it ends too early")
 	}
@@ -69,6 +69,46 @@ func wrongJSON(err error) error {
 		return wrongBody(strings.Trim(name, `"`), "there is no such field")
 	}
 	return wrongBody("", err.Error())
+}
+
+// fieldIn is the path to a field as JSON has it: without the names of embedded structures.
+func fieldIn(t reflect.Type, path string) string {
+	var names []string
+	for name := range strings.SplitSeq(path, ".") {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Struct {
+			if f, ok := t.FieldByName(name); ok && f.Anonymous && nameOf(f) == "" {
+				t = f.Type
+				continue
+			}
+			for _, f := range reflect.VisibleFields(t) {
+				if nameOf(f) == name {
+					t = f.Type
+					break
+				}
+			}
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ".")
+}
+
+// valueNamed is what JSON found, as encoding/json names it, with its article.
+func valueNamed(value string) string {
+	switch kind, _, isNumber := strings.Cut(value, " "); {
+	case isNumber:
+		return "the " + value
+	case kind == "array":
+		return "a list"
+	case kind == "object":
+		return "an object"
+	case kind == "bool":
+		return "true or false"
+	default:
+		return "a " + kind
+	}
 }
 
 // spelled is how JSON spells values of a type.

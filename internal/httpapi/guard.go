@@ -52,7 +52,7 @@ func (c *call) label() string {
 
 // answer takes a request through the layers, in this order.
 func (s *Server) answer(c *call) error {
-	for _, layer := range []func(*call) error{checkPath, s.checkHost, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
+	for _, layer := range []func(*call) error{s.checkHost, checkPath, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
 		if err := layer(c); err != nil {
 			return err
 		}

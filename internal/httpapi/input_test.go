@@ -44,10 +44,23 @@ func TestBadBodies(t *testing.T) {
 	} {
 		s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusBadRequest, "input").has(says)
 	}
+	for body, says := range map[string][]string{
+		`{"refs":[null]}`:                      {"one of those that are given is empty"},
+		`{"refs":["item blog/posts/i1",null]}`: {"one of those that are given is empty"},
+		`{"seen":[]}`:                          {`"field":"seen"`, "it is a list, and must be an object"},
+		`{"notes":{}}`:                         {`"field":"notes"`, "it is an object, and must be a list"},
+		`{"only":3}`:                           {`"field":"only"`, "it is a number, and must be true or false"},
+		`{"refs":"x"}`:                         {`"field":"refs"`, "it is a string, and must be a list"},
+	} {
+		s.as(access.Operator, "POST", "/api/v1/decide/todo", body).want(http.StatusBadRequest, "input").has(says...)
+	}
+	for at, body := range map[string]string{"/api/v1/decide/undo": `{"refs":[null]}`, "/api/v1/decide/items": `{"choices":[{"decision":"TODO"}]}`} {
+		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("is empty")
+	}
 	for _, deep := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000)} {
 		s.as(access.Agent, "POST", "/api/v1/grants", deep).want(http.StatusBadRequest, "input")
 	}
-	for query, says := range map[string]string{"limit=x": "whole number", "limit=0x10": "whole number", "limit=-1": "from 1 to", "limit=5000": "from 1 to", "colour=red": "nothing is asked so", "limit=1&limit=2": "more than once",
+	for query, says := range map[string]string{"limit=x": "whole number", "limit=0x10": "whole number", "limit=-1": "from 1 to", "limit=0": "from 1 to", "limit=5000": "from 1 to", "colour=red": "nothing is asked so", "limit=1&limit=2": "more than once",
 		"after=%zz": "query", "=x": "nothing is asked so", "limit=99999999999999999999": "whole number"} {
 		s.as(access.Viewer, "GET", "/api/v1/items?"+query, nil).want(http.StatusBadRequest, "input").has(says)
 	}
@@ -129,6 +142,18 @@ func TestDoubleSubmits(t *testing.T) {
 	if string(refused.body) != string(again.body) || again.header.Get("Idempotent-Replayed") == "" {
 		t.Errorf("%s, then %s", refused.body, again.body)
 	}
+	// A form has its key in a field.
+	s.audited("blog/posts", "Mend it")
+	browser := s.login(s.member("ann", access.Operator))
+	press := func(fields string) answer {
+		return s.send("POST", "/do/answer", "flow=controllers&ref=-+item+blog/posts/i1&idempotency_key=f1&"+fields, browser, s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded"))
+	}
+	first := press("word=todo").want(ok).has("is to be done")
+	second := press("word=todo").want(ok)
+	if string(first.body) != string(second.body) || second.header.Get("Idempotent-Replayed") == "" {
+		t.Errorf("%s, then %s", first.body, second.body)
+	}
+	press("word=defer").want(http.StatusConflict)
 	for _, wrong := range []string{"a b", strings.Repeat("x", 201), "<x>"} {
 		s.as(access.Agent, "POST", "/api/v1/grants", body, header(onceHeader, wrong)).want(http.StatusBadRequest, "input").has(onceHeader)
 	}

@@ -26,6 +26,7 @@ func lockRoutes() []route {
 		act(grants+"/{id}/extend", writers, "Add locks to a grant.", extend),
 		act(grants+"/{id}/release", writers, "Give a grant back. One that is gone already is harmless.", release),
 		act(grants+"/{id}/force-release", admins, "Take a grant away from its holder. confirm is the holder's name, reason goes into the record.", forceRelease),
+		act(api+"/locks/clear", admins, "Take away all grants that there were at an event of the log: confirm is clear, seq that of GET /api/v1/locks. Refused where somebody got one since.", clearLocks),
 		ask(api+"/check", lookers, "Whether locks would be granted now; nothing is taken.", check),
 	}
 }
@@ -141,7 +142,7 @@ type grantPage struct {
 
 func listGrants(s *Server, c *call, q struct {
 	After string `json:"after" doc:"The next of the last page."`
-	Limit int    `json:"limit"`
+	Limit *int   `json:"limit"`
 }) (grantPage, error) {
 	limit, err := pageSize(q.Limit)
 	if err != nil {
@@ -275,6 +276,33 @@ func forceRelease(s *Server, c *call, in struct {
 		err = &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and what runs under them", Next: "look at the grant, and send the holder's name"}
 	}
 	return released{e.ID, true}, err
+}
+
+// clearedLocks is which grants are gone, and why others are not.
+type clearedLocks struct {
+	Freed []string         `json:"freed"` // their ids
+	Kept  []map[string]any `json:"kept"`
+}
+
+func clearLocks(s *Server, c *call, in struct {
+	Reason  string `json:"reason"`
+	Confirm string `json:"confirm"` // clear
+	Seq     uint64 `json:"seq"`     // of what the person saw
+}) (clearedLocks, error) {
+	if in.Confirm != "clear" {
+		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "everybody would lose their locks, and what runs under them", Next: "send clear as confirm"}
+	}
+	cleared, err := acts.ClearShown(c.r.Context(), s.opt.App, in.Seq, in.Reason, c.who.Actor())
+	if err != nil {
+		return clearedLocks{}, err
+	}
+	kept := []map[string]any{}
+	for _, k := range cleared.Kept {
+		facts := factsOf(k.Err)
+		facts["grant"], facts["holder"] = k.ID, k.Holder
+		kept = append(kept, facts)
+	}
+	return clearedLocks{append([]string{}, cleared.Freed...), kept}, nil
 }
 
 // verdict is whether locks are free.

@@ -12,7 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/feed"
-	"lockkeeper/lock"
+	"lockkeeper/internal/view"
 )
 
 // metrics counts what happens. Counters begin with the server, and are fed by the event
@@ -84,7 +84,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 // count takes up one event.
 func (m *metrics) count(ev *lockkeeper.Event) {
 	m.events.WithLabelValues(string(ev.Kind)).Inc()
-	item := ev.Data[lock.ItemKey]
+	item := view.ItemOf(*ev)
 	switch ev.Kind {
 	case lockkeeper.EventWaiting:
 		m.began(ev.GrantID, ev.At)

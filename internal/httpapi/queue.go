@@ -29,7 +29,7 @@ func queueRoutes() []route {
 func listItems(s *Server, c *call, q struct {
 	Status string `json:"status" doc:"queued, dispatched, completed or error; empty: any."`
 	After  uint64 `json:"after" doc:"The next of the last page."`
-	Limit  int    `json:"limit"`
+	Limit  *int   `json:"limit"`
 }) (*view.Items, error) {
 	limit, err := pageSize(q.Limit)
 	if err != nil {

@@ -45,10 +45,8 @@ func startRun(s *Server, c *call, in acts.StartOptions) (acts.Started, error) {
 	return s.opt.Runs.Start(c.r.Context(), in)
 }
 
-func stopRun(s *Server, c *call, in struct {
-	Now bool `json:"now,omitempty"`
-}) (acts.Running, error) {
-	if err := s.opt.Runs.Stop(c.r.Context(), in.Now, c.who.Actor()); err != nil {
+func stopRun(s *Server, c *call, in acts.StopOptions) (acts.Running, error) {
+	if err := s.opt.Runs.Stop(c.r.Context(), in, c.who.Actor()); err != nil {
 		return acts.Running{}, err
 	}
 	return s.opt.Runs.Now(), nil

@@ -130,7 +130,7 @@ func (w wantedChange) change(a *app.App) (ch gate.Change, err error) {
 
 func listLandings(s *Server, c *call, q struct {
 	After uint64 `json:"after" doc:"The next of the last page."`
-	Limit int    `json:"limit"`
+	Limit *int   `json:"limit"`
 	Path  string `json:"path"`
 }) (*view.Landings, error) {
 	limit, err := pageSize(q.Limit)
@@ -156,7 +156,7 @@ type rescuedPage struct {
 
 func listRescued(s *Server, c *call, q struct {
 	After string `json:"after" doc:"The next of the last page."`
-	Limit int    `json:"limit"`
+	Limit *int   `json:"limit"`
 }) (rescuedPage, error) {
 	limit, err := pageSize(q.Limit)
 	if err != nil {

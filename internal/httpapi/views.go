@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"lockkeeper"
@@ -36,7 +37,11 @@ func viewRoutes() []route {
 			return s.opt.Look.Timeline(c.r.Context(), q.From, q.To)
 		}),
 		ask(api+"/run", viewers, "What a flow did, what was refused, what landed.", func(s *Server, c *call, q flowQuery) (*view.Run, error) {
-			return s.opt.Look.Run(c.r.Context(), q.Flow)
+			run, err := s.opt.Look.Run(c.r.Context(), q.Flow)
+			if err != nil {
+				return nil, err
+			}
+			return run.With(s.opt.Runs.Now().Troubles(run.Line.Flow)), nil
 		}),
 		ask(api+"/nodes", viewers, "Who takes part, and what is enforced here.", func(s *Server, c *call, _ nothing) (*view.Nodes, error) {
 			return s.opt.Look.Nodes(c.r.Context())
@@ -57,15 +62,15 @@ const (
 	pageReason = "from 1 to 1000"
 )
 
-// pageSize checks how many somebody wants at once.
-func pageSize(limit int) (int, error) {
+// pageSize checks how many somebody wants at once; nil: they do not say.
+func pageSize(limit *int) (int, error) {
 	switch {
-	case limit == 0:
+	case limit == nil:
 		return pageUsual, nil
-	case limit < 0 || limit > pageLimit:
-		return 0, &lockkeeper.InputError{Field: "limit", Reason: "it must be " + pageReason}
+	case *limit < 1 || *limit > pageLimit:
+		return 0, &lockkeeper.InputError{Field: "limit", Value: strconv.Itoa(*limit), Reason: "it must be " + pageReason, Next: "leave it out for " + strconv.Itoa(pageUsual)}
 	}
-	return limit, nil
+	return *limit, nil
 }
 
 // serveState answers with everything at once. It spells itself: nothing else is asked for
@@ -93,7 +98,7 @@ type waitingPage struct {
 func waiting(s *Server, c *call, q struct {
 	flowQuery
 	After string `json:"after" doc:"The reference that the last page ended with."`
-	Limit int    `json:"limit"`
+	Limit *int   `json:"limit"`
 }) (waitingPage, error) {
 	limit, err := pageSize(q.Limit)
 	if err != nil {
@@ -132,7 +137,7 @@ func gateDetail(s *Server, c *call, q flowQuery) (*view.GateDetail, error) {
 
 func audit(s *Server, c *call, q struct {
 	After uint64    `json:"after" doc:"The next of the last page."`
-	Limit int       `json:"limit"`
+	Limit *int      `json:"limit"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Who   string    `json:"who" doc:"A holder, an actor, an item, or what an item is called."`

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/access"
+	"lockkeeper/sched"
 )
 
 // inLine waits until so many requests stand in line.
@@ -98,8 +100,15 @@ func TestMetrics(t *testing.T) {
 	s.as(access.Agent, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).want(ok)
 	<-done
 	l.next()
-	want := []string{`lockkeeper_events_total{kind="gap"} 1`, `lockkeeper_events_total{kind="waiting"} 1`, `lockkeeper_lock_wait_seconds_count 1`, `lockkeeper_grants{state="held"} 1`, `lockkeeper_sse_clients 1`,
-		`lockkeeper_queue_items{stage="ready"} 0`, `lockkeeper_slots_limit{pool="claude"} 12`, `lockkeeper_run_cost_usd 0`, `lockkeeper_http_requests_total{route="POST /api/v1/write",status="409"} 1`, "go_goroutines", "lockkeeper_dispatch_latency_seconds_count 0"}
+	q, err := s.App.Queue()
+	must(t, err)
+	_, err = q.Enqueue(t.Context(), sched.Order{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
+	must(t, err)
+	job, err := q.Claim(t.Context(), lockkeeper.Worker{ID: "here/1", Node: "here"})
+	must(t, err)
+	defer func() { must(t, job.Return(t.Context(), "the test is over")) }()
+	want := []string{`lockkeeper_events_total{kind="gap"} 1`, `lockkeeper_events_total{kind="waiting"} 1`, `lockkeeper_lock_wait_seconds_count 1`, `lockkeeper_grants{state="held"} 2`, `lockkeeper_sse_clients 1`,
+		`lockkeeper_queue_items{stage="ready"} 0`, `lockkeeper_slots_limit{pool="claude"} 12`, `lockkeeper_run_cost_usd 0`, `lockkeeper_http_requests_total{route="POST /api/v1/write",status="409"} 1`, "go_goroutines", "lockkeeper_dispatch_latency_seconds_count 1"}
 	for deadline := time.Now().Add(20 * time.Second); ; { // counters follow the log, a moment later
 		a := s.as(access.Viewer, "GET", "/metrics", nil).want(ok)
 		missing := ""

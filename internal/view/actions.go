@@ -2,12 +2,13 @@ package view
 
 import (
 	"lockkeeper"
+	"lockkeeper/internal/pipeline"
 )
 
 // itemActs are what a person can do about an item.
 func itemActs(it *lockkeeper.Item) []Act {
-	retry := Act{Name: "retry", Target: it.ID, Command: "lockkeeper job retry " + it.ID}
-	cancel := Act{Name: "cancel", Target: it.ID, Command: "lockkeeper job cancel " + it.ID}
+	retry := Act{Name: "retry", Target: it.ID, Command: "lockkeeper job retry " + it.ID, Was: string(it.Status), Note: pipeline.FlowOf(it) != ""}
+	cancel := Act{Name: "cancel", Target: it.ID, Command: "lockkeeper job cancel " + it.ID, Was: string(it.Status), Note: true}
 	switch {
 	case it.Status == lockkeeper.ItemError:
 		cancel.Refused = "it has failed, and nothing of it runs"

@@ -43,7 +43,8 @@ type PlanDetail struct {
 
 // BatchDetail is a batch with what became of it.
 type BatchDetail struct {
-	Unit string `json:"unit"`
+	Unit    string `json:"unit"`
+	Version string `json:"version,omitempty"` // of its review, while that waits
 	dossier.Batch
 	Does []dossier.Item `json:"does"` // its items
 	Gaps []dossier.Gap  `json:"gaps"`

@@ -122,6 +122,11 @@ func planOf(u *dossier.Unit) *PlanDetail {
 // batchDetail is a batch, with what it changes if that is wanted.
 func (l *Look) batchDetail(p *papers, u *dossier.Unit, b *dossier.Batch, withDiff bool) (*BatchDetail, error) {
 	d := &BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
+	for _, g := range u.Gates() {
+		if g.Ref.Kind == dossier.ReviewKind && g.Ref.Batch == b.ID {
+			d.Version = g.Version
+		}
+	}
 	if !withDiff {
 		return d, nil
 	}

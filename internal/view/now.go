@@ -104,6 +104,8 @@ type Act struct {
 	Target  string `json:"target"`            // the item, grant, landing or entry
 	Command string `json:"command"`           // what it is in a terminal
 	Refused string `json:"refused,omitempty"` // why it cannot be done now
+	Was     string `json:"was,omitempty"`     // the status of the item for which it is offered
+	Note    bool   `json:"note,omitempty"`    // a note that comes with it is read by somebody
 }
 
 // Changes is what happened since somebody last looked.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"lockkeeper/internal/app"
@@ -16,6 +17,13 @@ type Run struct {
 	Landings []Landing       `json:"landings"` // the newest first
 	More     bool            `json:"more"`     // there are earlier landings
 	Problems []string        `json:"problems"` // what could not be found out
+}
+
+// With is the run with more problems, which others know of. The one that it is made from
+// may be shown to somebody else, too, and stays as it is.
+func (r Run) With(problems []string) *Run {
+	r.Problems = slices.Concat(r.Problems, problems)
+	return &r
 }
 
 // RefusedWrite is a write that the gate, or a grant, did not let through.

@@ -140,7 +140,13 @@ func (s *scene) timeline(v *view.Run) {
 	if len(t.Busy) == 0 || t.Busy[len(t.Busy)-1].Agents != 0 {
 		s.t.Errorf("busy is %+v", t.Busy)
 	}
-	middle := t.Began.Add(t.Over.Sub(t.Began) / 2)
+	whole := t.Over.Sub(t.Began)
+	inside, err := s.look.Timeline(s.t.Context(), t.Began.Add(whole*49/100), t.Began.Add(whole*51/100))
+	must(s.t, err)
+	if !inside.Began.Equal(t.Began) || inside.Over.Before(t.Over) {
+		s.t.Errorf("seen through a window the run is from %s to %s, and it is from %s to %s", inside.Began, inside.Over, t.Began, t.Over)
+	}
+	middle := t.Began.Add(whole / 2)
 	part, err := s.look.Timeline(s.t.Context(), middle, t.Over)
 	must(s.t, err)
 	for _, lane := range part.Lanes {

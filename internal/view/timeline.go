@@ -9,7 +9,7 @@ type Timeline struct {
 	Moment
 	From      time.Time   `json:"from"` // that is shown
 	To        time.Time   `json:"to"`
-	Began     time.Time   `json:"began,omitzero"` // of all that is known
+	Began     time.Time   `json:"began,omitzero"` // of the run as a whole, or of what is shown that is earlier
 	Over      time.Time   `json:"over,omitzero"`
 	Lanes     []Lane      `json:"lanes"`
 	Waits     []LockWait  `json:"waits"`     // the longest first

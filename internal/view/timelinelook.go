@@ -22,6 +22,9 @@ func (l *Look) Timeline(ctx context.Context, from, to time.Time) (*Timeline, err
 	s, err := l.scene(ctx, "", func(s *scene, r lockkeeper.Reader) error {
 		d = newDrawing()
 		d.from, d.to = s.window(from, to, r.Now().Wall)
+		if s.isThisRun() {
+			d.Began, d.Over = s.window(time.Time{}, time.Time{}, r.Now().Wall)
+		}
 		return d.read(r, s.flow)
 	})
 	if err != nil {
@@ -269,7 +272,7 @@ func (d *drawing) finish(m Moment) *Timeline {
 	for i := range t.Lanes {
 		t.Lanes[i].Unit = d.unitOf(t.Lanes[i])
 		for _, s := range t.Lanes[i].Stretches {
-			if t.Began.IsZero() || s.Began.Before(t.Began) {
+			if t.Began.IsZero() || s.Began.Before(t.Began) { // also of a run before the last
 				t.Began = s.Began
 			}
 			t.Over = later(t.Over, s.Over)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"lockkeeper"
+	"lockkeeper/internal/acts"
 )
 
 // asked is what the page Decide asks for now: its reference with its version, and its
@@ -156,4 +159,34 @@ func TestFlowByClicking(t *testing.T) {
 	b.click(`nav.pages a[href="/run"]`)
 	b.sees("#heading", "Run")
 	b.takeBack(s, b.click)
+}
+
+// Whoever decides goes from one thing to the next and back without answering, and takes
+// the last answer back, with single keys.
+// shows: PL-25 PL-94
+func TestKeysOfDecide(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	s := newStage(t)
+	b := newTab(t, s)
+	_, err := s.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", Auto: "topics=reject", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	must(t, err)
+	s.until(ctx, "the run to wait for people", func() bool { return !s.Runs.Now().Active })
+	b.open("/decide?kind=item")
+	first, _ := b.asked()
+	const shown, calm = `document.querySelector("article.gate form.answer input[name=ref]")?.value`, ` && !document.body.classList.contains("busy")`
+	b.keys("j")
+	b.so("the next one", shown+` !== `+quoted(first)+calm)
+	b.keys("k")
+	b.so("the first one again", shown+` === `+quoted(first)+calm)
+	for key, said := range map[string]string{"t": "is to be done", "d": "is deferred"} {
+		b.keys(key)
+		b.sees("#said", said)
+		b.so("the answer to the act", "true"+calm)
+		b.keys("u")
+		b.sees("#said", "open again")
+		b.so("the answer to the act", "true"+calm)
+		b.open("/decide?kind=item")
+		b.so("the first one again", shown+` === `+quoted(first)+calm)
+	}
 }

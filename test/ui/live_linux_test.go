@@ -57,6 +57,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	address := strings.TrimPrefix(s.server.Address(), "http://")
 	must(t, s.server.Close())
 	b.so("being told that it is gone", `!document.getElementById("lost").hidden`)
+	b.sees("#lost time b", "s ago") // like every time
 	b.picture("disconnected")
 	must(t, s.hold("otter", "app/models/blog/post.rb").Release(t.Context()))
 	s.serve(strings.TrimSuffix(address, "/"))

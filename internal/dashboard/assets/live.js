@@ -110,8 +110,13 @@
       telling = setTimeout(() => {
         show("lost", "not connected");
         const banner = document.getElementById("lost");
-        banner.querySelector("[data-text]").textContent =
-          `Not connected since ${clock(lostAt)}. What is shown may be out of date; it is tried again, and nothing that happens meanwhile is missed.`;
+        const since = document.createElement("time");
+        since.dateTime = new Date(lostAt + ahead).toISOString();
+        since.setAttribute("aria-live", "off"); // it grows older every second, and that is no news
+        since.append(clock(lostAt), " (", document.createElement("b"), ")");
+        banner.querySelector("[data-text]").replaceChildren("Not connected since ", since,
+          ". What is shown may be out of date; it is tried again, and nothing that happens meanwhile is missed.");
+        tick();
         banner.hidden = false;
       }, patience);
     }
@@ -128,7 +133,7 @@
 
   const connect = () => {
     source?.close();
-    source = new EventSource("/events?after=" + encodeURIComponent(seen));
+    source = new EventSource("/events" + (seen ? "?after=" + encodeURIComponent(seen) : "")); // of a page that knows nothing: from now on
     source.onopen = isBack;
     source.onerror = isLost;
     source.onmessage = heard;
