@@ -27,6 +27,17 @@ func guardedNames() (project, home, system []string) {
 // makes a root of one.
 const ownDir = ".lockkeeper"
 
+// Configured lists which of the files that say whether agents are checked are in a codebase.
+func Configured(root string) (list []string) {
+	project, _, _ := guardedNames()
+	for _, n := range append([]string{config.FileName}, project...) {
+		if _, err := os.Lstat(filepath.Join(root, n)); err == nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // homes are variables that move a directory of a host's, or of all programs, out of the
 // user's home.
 func homes() map[string]string {

@@ -143,7 +143,11 @@ func (v *visit) before(ctx context.Context) error {
 		for _, w := range list {
 			paths = append(paths, w.Path)
 		}
-		return v.seat.Begin(v.call.ID, session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths})
+		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths}
+		if c.Command != "" {
+			c.Guarded = enrol.Configured(v.place.root)
+		}
+		return v.seat.Begin(v.call.ID, c)
 	}
 	return nil
 }
@@ -206,6 +210,7 @@ func (v *visit) after(ctx context.Context) error {
 			own = append(own, path)
 		}
 	}
+	v.unguarded(began)
 	if err := v.seat.Left(ctx, began, own); err != nil {
 		return err
 	}

@@ -101,3 +101,16 @@ func TestOtherNames(t *testing.T) {
 		s.refuses(s.bash("B", "PreToolUse", command))
 	}
 }
+
+// A command that takes away what says whether agents are checked is not silent.
+//
+// shows: DL-72
+func TestGuardsGoneWithACommand(t *testing.T) {
+	s := newStage(t)
+	s.write(".claude/settings.json", "{}\n")
+	s.passes(s.bash("A", "PreToolUse", "git clean -fd"))
+	if err := os.Remove(s.at(".claude/settings.json")); err != nil {
+		t.Fatal(err)
+	}
+	s.says(s.passes(s.bash("A", "PostToolUse", "git clean -fd")), "GONE .claude/settings.json", "systemMessage")
+}

@@ -41,6 +41,7 @@ type Call struct {
 	Programs []string `json:"programs,omitempty"` // in other languages, which the command spells out and runs
 	Writes   []string `json:"writes,omitempty"`   // without a command: all that it may write
 	More     int      `json:"more,omitempty"`     // equal ones that are under way beside it
+	Guarded  []string `json:"guarded,omitempty"`  // files that say whether agents are checked, as they were there
 }
 
 // Seat is a session while one of its calls is answered. Nobody else has it meanwhile.
