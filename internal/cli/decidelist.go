@@ -54,7 +54,7 @@ func (d *decider) list(ctx context.Context) error {
 		t := table{heads: []string{"WHAT", "PHASE", "SINCE", "WHY"}, wide: 3, sentences: true}
 		for _, f := range l.Failed {
 			reason, _, _ := cutLast(f.Reason, nextSep)
-			t.add(clean(f.Name()), f.Phase, d.ago(f.At), oneLine(reason))
+			t.add(clean(f.Name()), f.Phase, d.ago(f.At), errorLine(reason))
 		}
 		t.print(d.Out, paint)
 	}
@@ -162,6 +162,18 @@ func (d *decider) ago(since time.Time) string {
 // oneLine is text from elsewhere as a part of a line.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(clean(strings.Join(strings.Fields(text), " "))), " ")
+}
+
+// errorLine is what an error says as a part of a line: errors that were joined have one
+// each.
+func errorLine(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		if words := oneLine(line); words != "" {
+			said = append(said, words)
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // answerFirst is how what comes first is answered.

@@ -141,7 +141,7 @@ func (w *reportWriter) troubles() {
 		w.row("Item", "Work", "Phase", "Since", "Reason")
 		w.rule(5)
 		for _, f := range w.r.Failures {
-			w.row(f.Item, f.Work, f.Phase, stamp(f.At), f.Reason)
+			w.row(f.Item, f.Work, f.Phase, stamp(f.At), errorLine(f.Reason))
 		}
 	}
 	w.line("\n## What was tested again, because something moved\n")

@@ -180,7 +180,7 @@ func newsLine(n pipeline.News) string {
 	if !ok {
 		word = string(n.Kind)
 	}
-	text := clean(strings.Join(strings.Fields(n.Text), " "))
+	text := errorLine(n.Text)
 	switch {
 	case word == "":
 		words = append(words, text)

@@ -188,6 +188,10 @@ func (r *flowRun) failure(name, item, reason string) {
 // broke says what a budget that is used up means.
 func (r *flowRun) broke(out *pipeline.Outcome) {
 	fmt.Fprintf(r.Out, "the budget is %s\n", clean(out.Budget))
+	if r.flow.Name == flow.Tasks().Name { // one unit, which is complete at the very end alone
+		landed, all := batchesLanded(out.State)
+		fmt.Fprintf(r.Out, "  %d of %d %s landed\n", landed, all, plural(all, "batch", "batches"))
+	}
 	finished := "nothing was under way then that had to finish"
 	if names := r.board.finished; len(names) > 0 {
 		finished = "finished since then, because it was under way: " + clean(strings.Join(names, ", "))
@@ -198,4 +202,17 @@ func (r *flowRun) broke(out *pipeline.Outcome) {
 		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", out.State.Rest)
 	}
 	fmt.Fprintf(r.Out, "  %s; what is queued stays queued\n", rest)
+}
+
+// batchesLanded counts the batches that are in the tree, and all that are planned.
+func batchesLanded(st *pipeline.State) (landed, all int) {
+	for _, u := range st.Units {
+		all += len(u.Batches)
+		for _, b := range u.Batches {
+			if b.Status == flow.Complete {
+				landed++
+			}
+		}
+	}
+	return landed, all
 }

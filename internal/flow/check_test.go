@@ -32,7 +32,7 @@ func samples() map[string]any {
 		ReviewFile:       Review{State: "wanted", Files: files, At: at},
 		LandedFile:       Landed{Landings: []uint64{1}, Files: files, At: at, Undone: &Approval{"ann", at}},
 		ScreenFile:       ScreenDoc{"Post Detail", []json.RawMessage{[]byte(`"No pagination"`), []byte(`{"what":"slow"}`)}, []string{"app/a.rb"}},
-		manifestFile:     Manifest{[]ScreenEntry{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
+		manifestFile:     Manifest{Screens: []ScreenEntry{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // Manifest is the screens of a codebase, kept by people.
 type Manifest struct {
 	Screens []ScreenEntry `json:"screens"`
+
+	file string // as messages call it
+	text []byte
 }
 
 // ScreenEntry is one screen of a manifest.
@@ -46,10 +49,9 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, notJSON(name, text, err)
 	}
+	m.file, m.text = name, text
 	var problems []error
-	report := func(err error, place ...any) {
-		problems = append(problems, faultAt(err, append([]any{"screens"}, place...)...).placed(name, text))
-	}
+	report := func(err error, place ...any) { problems = append(problems, m.wrong(err, place...)) }
 	seen := map[string]int{}
 	for i, s := range m.Screens {
 		for _, name := range []struct{ member, value string }{{"module", s.Module}, {"controller", s.Controller}} {
@@ -74,6 +76,24 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 		return nil, errors.Join(problems...)
 	}
 	return &m, nil
+}
+
+// wrong says what is wrong at a place among the screens.
+func (m *Manifest) wrong(err error, place ...any) error {
+	return faultAt(err, append([]any{"screens"}, place...)...).placed(m.file, m.text)
+}
+
+// CheckReads holds what the screens read against what may be read at all.
+func (m *Manifest) CheckReads(permits func(path string) error) error {
+	var problems []error
+	for i, s := range m.Screens {
+		for n, path := range s.ReadsFrom {
+			if err := permits(path); err != nil {
+				problems = append(problems, m.wrong(err, i, "reads_from", n))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // ScreenGroup is the screens of one controller.

@@ -58,6 +58,23 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// A path that may not be read is refused where the manifest names it.
+//
+// shows: SW-24
+func TestManifestPlaces(t *testing.T) {
+	err := readScreens(t).CheckReads(func(path string) error {
+		if path == "app/models/user.rb" {
+			return errors.New("not this one")
+		}
+		return nil
+	})
+	want := `screens.json:4:21: screens/0/reads_from/0: not this one
+screens.json:10:21: screens/3/reads_from/0: not this one`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
 // shows: SW-26 SW-20
 func TestReadsOf(t *testing.T) {
 	m := readScreens(t)

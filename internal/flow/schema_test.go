@@ -149,6 +149,9 @@ func fields(at string, typ reflect.Type) (names []string) {
 			names = append(names, fields(at, f.Type)...)
 			continue
 		}
+		if !f.IsExported() { // no part of the document
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(append(names, at+"/"+name), fields(at+"/"+name, f.Type)...)
 	}

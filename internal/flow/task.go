@@ -23,25 +23,51 @@ type TaskPlan struct {
 type Task struct {
 	Name       string
 	Prompt     string // what is to be done
-	PromptFile string // or the file that says it; whoever reads the plan fills in Prompt
+	PromptFile string // or the file that says it: ReadPrompts fills in Prompt
 	Reads      []string
 	Writes     []string
 	After      []string
 	Tests      []string
 	Agent      string
-	Line       int // of the file
 
-	places []spot // of Writes, in the file
+	places taskPlaces
 }
 
-// CheckWrites holds what the tasks write against what may be written at all.
-func (p *TaskPlan) CheckWrites(permits func(path string) error) error {
+// taskPlaces is where the parts of a task stand in the file.
+type taskPlaces struct {
+	promptFile    spot
+	reads, writes []spot
+}
+
+// CheckPaths holds what the tasks write and read against what may be written, and read, at
+// all.
+func (p *TaskPlan) CheckPaths(write, read func(path string) error) error {
 	var problems []error
-	for _, t := range p.Tasks {
-		for i, path := range t.Writes {
+	check := func(t Task, paths []string, places []spot, permits func(path string) error) {
+		for i, path := range paths {
 			if err := permits(path); err != nil {
-				problems = append(problems, t.places[i].wrong(p.file, t.Name, err))
+				problems = append(problems, places[i].wrong(p.file, t.Name, err))
 			}
+		}
+	}
+	for _, t := range p.Tasks {
+		check(t, t.Writes, t.places.writes, write)
+		check(t, t.Reads, t.places.reads, read)
+	}
+	return errors.Join(problems...)
+}
+
+// ReadPrompts fills in the prompts that are in files of their own.
+func (p *TaskPlan) ReadPrompts(read func(file string) (string, error)) error {
+	var problems []error
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if t.PromptFile == "" {
+			continue
+		}
+		var err error
+		if t.Prompt, err = read(t.PromptFile); err != nil {
+			problems = append(problems, t.places.promptFile.wrong(p.file, t.Name, err))
 		}
 	}
 	return errors.Join(problems...)

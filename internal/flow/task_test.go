@@ -33,7 +33,7 @@ func TestTaskPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Tasks[1].PromptFile != "prompts/api.md" || p.Tasks[1].Line != 12 {
+	if p.Tasks[1].PromptFile != "prompts/api.md" {
 		t.Errorf("%+v", p.Tasks[1])
 	}
 	p.Tasks[1].Prompt = "Write it."
@@ -93,6 +93,35 @@ func TestTaskPlanRefusals(t *testing.T) {
 	}
 	if _, err := ReadPlan("p.yaml", []byte("---\n"+task)); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is wrong with the paths and the prompts of a plan is said with the places that name
+// them, all at once.
+//
+// shows: PL-36
+func TestTaskPlanPlaces(t *testing.T) {
+	p, err := ReadPlan("p.yaml", []byte(tasks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(what string) func(string) error {
+		return func(path string) error { return errors.New(what + " " + path) }
+	}
+	want := `p.yaml:11:9: docs: write README.md
+p.yaml:15:14: api: write app/api.rb
+p.yaml:15:26: api: write ./app//api.rb
+p.yaml:15:41: api: write test/api_test.rb
+p.yaml:14:13: api: read app/models/`
+	if err := p.CheckPaths(refuse("write"), refuse("read")); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	err = p.ReadPrompts(func(file string) (string, error) { return "", errors.New("no " + file) })
+	if want := "p.yaml:13:18: api: no prompts/api.md"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := p.ReadPrompts(func(string) (string, error) { return "Write it.", nil }); err != nil || p.Tasks[1].Prompt != "Write it." {
+		t.Errorf("%+v, %v", p.Tasks[1], err)
 	}
 }
 

@@ -160,12 +160,9 @@ func tooMuch(name string, tokens token.Tokens) error {
 func (f *planText) plan(name string) *TaskPlan {
 	p := &TaskPlan{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
 	for _, t := range f.Tasks {
-		var places []spot
-		for _, w := range t.Writes {
-			places = append(places, w.spot)
-		}
 		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
-			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, Line: t.Name.line, places: places})
+			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value,
+			places: taskPlaces{promptFile: t.PromptFile.spot, reads: spots(t.Reads), writes: spots(t.Writes)}})
 	}
 	return p
 }
@@ -175,4 +172,11 @@ func values(list []located) (texts []string) {
 		texts = append(texts, l.value)
 	}
 	return texts
+}
+
+func spots(list []located) (places []spot) {
+	for _, l := range list {
+		places = append(places, l.spot)
+	}
+	return places
 }

@@ -35,12 +35,26 @@ func (p *Pipeline) Survey(ctx context.Context, only []string) error {
 	if len(p.units) == 0 {
 		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
 	}
-	if p.opt.Plan != nil {
-		if err := p.opt.Plan.CheckWrites(p.opt.Permits); err != nil {
-			return err
-		}
+	if err := p.checkPaths(); err != nil {
+		return err
 	}
 	return p.pick(ctx, only)
+}
+
+// checkPaths refuses a plan or a manifest with paths that could never land, or that lead
+// out of the tree.
+func (p *Pipeline) checkPaths() error {
+	read := func(path string) error {
+		_, err := p.opt.Root.Resolve("", path, lockkeeper.Read)
+		return err
+	}
+	switch {
+	case p.opt.Plan != nil:
+		return p.opt.Plan.CheckPaths(p.opt.Permits, read)
+	case p.opt.Manifest != nil:
+		return p.opt.Manifest.CheckReads(read)
+	}
+	return nil
 }
 
 // find lists the units.

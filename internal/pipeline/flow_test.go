@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"lockkeeper"
 	"lockkeeper/internal/flow"
 )
 
@@ -44,49 +43,6 @@ func TestControllers(t *testing.T) {
 			}
 			s.covered(before, after)
 		})
-	}
-}
-
-// covered holds every changed byte against the landings and the grants they were made
-// under, as the record has them.
-func (s *scene) covered(before, after map[string]string) {
-	s.t.Helper()
-	landed := map[string]bool{}
-	grants := map[string][]lockkeeper.Lock{}
-	must(s.t, s.opt.Store.View(s.t.Context(), func(r lockkeeper.Reader) error {
-		events, err := r.Events(lockkeeper.EventQuery{Limit: 1_000_000})
-		if err != nil {
-			return err
-		}
-		for _, ev := range events {
-			if ev.Kind == lockkeeper.EventAcquired {
-				grants[ev.GrantID] = ev.Locks
-			}
-		}
-		all, err := r.Landings(lockkeeper.LandingQuery{})
-		for _, l := range all {
-			for _, c := range l.Changes {
-				landed[c.Path] = true
-				held := false
-				for _, lock := range grants[l.GrantID] {
-					held = held || lock.Mode == lockkeeper.Write && lock.Path == c.Path
-				}
-				if !held {
-					s.t.Errorf("landing %d changed %s, which grant %s does not hold", l.Seq, c.Path, l.GrantID)
-				}
-			}
-		}
-		return err
-	}))
-	for path, text := range after {
-		if before[path] != text && !landed[path] {
-			s.t.Errorf("%s changed, and no landing did it", path)
-		}
-	}
-	for path := range before {
-		if _, there := after[path]; !there && !landed[path] {
-			s.t.Errorf("%s is gone, and no landing did it", path)
-		}
 	}
 }
 

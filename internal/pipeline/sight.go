@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -81,18 +80,18 @@ func (s Sight) Unit(u *dossier.Unit, items []*lockkeeper.Item) UnitState {
 			current[Work{Unit: d.unit, Kind: d.kind, Part: d.batch}] = it
 		}
 	}
-	at := UnitState{Name: u.Name, Status: u.Status()}
+	at := UnitState{Name: u.Name, Status: u.Status(), next: u.Phase()}
 	s.overlay(current, Work{Unit: u.Name, Kind: string(flow.Controller)}, &at.Status, &at.Pending, &at.Item, &at.Since, &at.Error, &at.Note)
-	part := func(kind flow.Unit, b BatchState) {
-		s.overlay(current, Work{Unit: u.Name, Kind: string(kind), Part: b.ID}, &b.Status, &b.Pending, &b.Item, &b.Since, &b.Error, &b.Note)
+	part := func(b BatchState) {
+		s.overlay(current, Work{Unit: u.Name, Kind: string(b.kind), Part: b.ID}, &b.Status, &b.Pending, &b.Item, &b.Since, &b.Error, &b.Note)
 		at.Batches = append(at.Batches, b)
 	}
 	for _, b := range u.Batches {
-		part(flow.BatchUnit, BatchState{ID: b.ID, Status: b.Status, Blocked: b.Blocked})
+		part(BatchState{ID: b.ID, Status: b.Status, Blocked: b.Blocked, kind: flow.BatchUnit, next: b.Next})
 	}
 	if u.Plan == nil {
 		for _, screen := range s.Screens[u.Name] {
-			part(flow.Screen, BatchState{ID: screen.Name, Status: at.Status})
+			part(BatchState{ID: screen.Name, Status: at.Status, kind: flow.Screen, next: u.Phase()})
 		}
 	}
 	at.fail()
@@ -150,28 +149,37 @@ func StatusIn(f flow.Flow, phase string) string {
 	return phase
 }
 
-// Rest estimates what is left to be paid: for each phase of each unit that is still to
-// come, what such a phase has cost on average in these calls.
+// Rest estimates what is left to be paid: for each phase that is still to come of each
+// unit, and of each of its batches and screens, what such a phase has cost on average in
+// these calls. Of a unit whose batches are not planned yet it is as if there were one.
 func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 	sum, count := map[string]float64{}, map[string]int{}
 	for _, c := range calls {
 		sum[c.Phase] += c.USD
 		count[c.Phase]++
 	}
-	order := f.Statuses()
+	add := func(next string, kinds ...flow.Unit) {
+		begun := false
+		for _, phase := range f.Phases {
+			begun = begun || phase.Name == next
+			if begun && phase.Executor == flow.Agent && slices.Contains(kinds, phase.Unit) && count[phase.Name] > 0 {
+				left += sum[phase.Name] / float64(count[phase.Name])
+			}
+		}
+	}
 	for _, u := range units {
 		if u.Status == flow.Complete {
 			continue
 		}
-		at := u.Status
-		if at == flow.Queued {
-			at = StatusIn(f, u.Pending)
-		}
-		for _, phase := range f.Phases {
-			behind := slices.Index(order, at) > slices.Index(order, phase.Status) && !strings.HasPrefix(at, flow.Failed)
-			if phase.Executor == flow.Agent && count[phase.Name] > 0 && !behind {
-				left += sum[phase.Name] / float64(count[phase.Name])
+		planned := false
+		for _, b := range u.Batches {
+			planned = planned || b.kind == flow.BatchUnit
+			if b.Status != flow.Complete {
+				add(b.next, b.kind)
 			}
+		}
+		if !planned {
+			add(u.next, flow.Controller, flow.BatchUnit)
 		}
 	}
 	return left

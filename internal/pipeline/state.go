@@ -29,6 +29,8 @@ type UnitState struct {
 	Error   string       `json:"error,omitempty"`
 	Note    string       `json:"note,omitempty"`
 	Batches []BatchState `json:"batches,omitempty"`
+
+	next string // the phase that comes next by its documents; empty: none
 }
 
 // BatchState is where a batch, or a screen, is.
@@ -41,6 +43,9 @@ type BatchState struct {
 	Error   string    `json:"error,omitempty"`
 	Note    string    `json:"note,omitempty"`
 	Blocked []string  `json:"blocked,omitempty"`
+
+	kind flow.Unit // BatchUnit or Screen
+	next string    // the phase that comes next by its documents; empty: none
 }
 
 // Look says where everything is: by the documents, and by the queue where work on them is
