@@ -137,9 +137,6 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 	return list, nil
 }
 
-// isFile reports whether a lock is one on a file of the codebase, to write it.
-func isFile(l lockkeeper.Lock) bool { return l.Mode == lockkeeper.Write && !isReserved(l.Path) }
-
 // isReserved reports whether a path only stands for something, and is no file to work on.
 func isReserved(path string) bool {
 	return path == lockkeeper.GitTarget || strings.HasPrefix(path, ".lockkeeper/")
