@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lockkeeper/internal/agent"
@@ -41,8 +42,8 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 }
 
 // settleCalls says of all calls that they were used, and clears what they left: nothing
-// is under way that could take them up. One that was counted, and whose copy is there, could
-// not be stored: it is taken up when its batch is tried again.
+// is under way that could take them up. One whose work could not be stored is taken up when
+// its batch is tried again.
 func (p *Pipeline) settleCalls(ctx context.Context) error {
 	unused, err := p.unusedTraces()
 	if err != nil {
@@ -52,9 +53,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
 			continue // another flow may go on with it
 		}
-		if home, err := t.workspace(); err != nil {
-			return err
-		} else if _, gone := os.Lstat(home); rec != nil && rec.Error == "" && gone == nil {
+		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t) {
 			continue
 		}
 		if rec == nil { // nobody came to count it, and nobody will
@@ -72,6 +71,25 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 		}
 	}
 	return p.sweep(ctx)
+}
+
+// isUnstored reports whether the copy of a call is there and has work in it that is stored
+// nowhere else.
+func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
+	home, err := t.workspace()
+	if err != nil {
+		return false
+	}
+	w, err := p.adoptCopy(home)
+	if err != nil {
+		return false // it is gone, or whoever looks after it says what is wrong
+	}
+	defer w.Close(ctx, true)
+	changes, err := w.Changes(ctx)
+	return err == nil && slices.ContainsFunc(changes, func(c workspace.Change) bool {
+		stored, err := p.isStored(w, c)
+		return err == nil && !stored && c.Now != nil // what is removed is no work that could be lost
+	})
 }
 
 // unusedTraces are the calls of agents whose result was not used, with what is on record
