@@ -100,11 +100,15 @@ func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, e
 }
 
 // Keep renews a place in the line, or a grant that was promised there, for so long,
-// unless it is good for most of that; one that is gone stays gone.
+// unless it is good for most of that and whoever reserved it lives; one that is gone stays
+// gone.
 func (a *Act) Keep(id string, lease time.Duration) error {
 	rec, err := a.s.tx.Get(id)
-	if err != nil || rec == nil || rec.State.Confirmed() || rec.Expires > a.s.now.Lease.Add(lease*3/4) {
+	if err != nil || rec == nil || rec.State.Confirmed() {
 		return err
+	}
+	if rec.Expires > a.s.now.Lease.Add(lease*3/4) && a.s.m.life(rec.Process) != lockkeeper.LifeDead {
+		return nil
 	}
 	next := clone(rec)
 	next.Process = a.s.m.opt.Self // a dead one must not keep others waiting

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -21,10 +22,10 @@ func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 			}
 			for _, it := range page {
 				after = it.Seq
-				if it.Root != root || it.DispatchedAt.IsZero() || it.HasReserved() || len(it.Locks) == 0 {
+				if it.Root != root || it.DispatchedAt.IsZero() || len(it.Locks) == 0 {
 					continue
 				}
-				if err := q.reserve(a, it.Clone()); err != nil {
+				if err := q.reserveBegun(a, it); err != nil {
 					return err
 				}
 			}
@@ -33,6 +34,17 @@ func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 			}
 		}
 	})
+}
+
+// reserveBegun takes over the reservation that somebody who died had made for an item, or
+// makes one.
+func (q *Queue) reserveBegun(a *lock.Act, it *lockkeeper.Item) error {
+	if it.HasReserved() {
+		if rec, err := a.Tx().Get(it.GrantID); err != nil || rec != nil {
+			return errors.Join(err, a.Keep(it.GrantID, reservation))
+		}
+	}
+	return q.reserve(a, it.Clone())
 }
 
 // reserve lets an item be looked at anew, with its locks reserved.

@@ -1,12 +1,14 @@
 package sched_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/lock"
 	"lockkeeper/sched"
 )
 
@@ -20,12 +22,7 @@ func TestReserveBegun(t *testing.T) {
 			limits := sched.DefaultLimits()
 			limits.Tests = 2
 			y := newYard(t, sched.Options{Limits: limits})
-			here := lockkeeper.Worker{ID: "w", Node: "here", Roots: []string{"flow"}, Only: true}
-			must(t, y.store.Update(t.Context(), func(tx lockkeeper.Tx) error {
-				known := here
-				known.Expires = tx.Now().Lease.Add(time.Hour)
-				return tx.PutWorker(known)
-			}))
+			here := y.reaching("flow")
 			enqueue := func(name, phase string, pools []string, path string) {
 				y.enqueue(sched.Order{Workflow: name, Phase: phase, Pools: pools, Locks: writes(path), Root: "flow"})
 			}
@@ -69,6 +66,56 @@ func TestReserveBegun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reaching makes a worker known that takes the items of a root.
+func (y *yard) reaching(root string) lockkeeper.Worker {
+	y.t.Helper()
+	here := lockkeeper.Worker{ID: "w", Node: "here", Roots: []string{root}, Only: true}
+	must(y.t, y.store.Update(y.t.Context(), func(tx lockkeeper.Tx) error {
+		known := here
+		known.Expires = tx.Now().Lease.Add(time.Hour)
+		return tx.PutWorker(known)
+	}))
+	return here
+}
+
+// lives knows which processes live.
+type lives map[int]lockkeeper.Life
+
+func (l lives) Life(p lockkeeper.Process) lockkeeper.Life                    { return l[p.PID] }
+func (lives) Exited(context.Context, lockkeeper.Process) <-chan struct{}     { return nil }
+func (lives) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
+func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { return nil }
+
+// Whoever had reserved what was under way, and died before it went on, leaves that to the
+// next one: also then nothing new gets between.
+//
+// shows: PL-85 SW-74
+func TestReservedByOneWhoDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		life := lives{1: lockkeeper.LifeAlive, 2: lockkeeper.LifeAlive}
+		conductor := func(pid int) (*lock.Manager, *sched.Queue) {
+			locks := lock.New(y.store, lock.Options{Processes: life, Self: &lockkeeper.Process{PID: pid}})
+			queue, err := sched.New(y.store, locks, sched.Options{})
+			must(t, err)
+			t.Cleanup(func() { must(t, locks.Close()) })
+			return locks, queue
+		}
+		here := y.reaching("flow")
+		y.enqueue(sched.Order{Workflow: "begun", Locks: writes("a"), Root: "flow"})
+		begun, err := y.queue.Claim(t.Context(), here)
+		must(t, err, begun.Return(t.Context(), "the run was stopped"))
+		_, first := conductor(1)
+		must(t, first.ReserveBegun(t.Context(), "flow"))
+		life[1] = lockkeeper.LifeDead
+		locks, second := conductor(2)
+		must(t, second.ReserveBegun(t.Context(), "flow"))
+		if g, err := locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: "new", Locks: writes("a")}); !lock.IsBlocked(err) {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
 }
 
 // What a person has to start is in the error state at once, and says why.
