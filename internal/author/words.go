@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -86,7 +87,7 @@ func (au *Author) changedSince(ctx context.Context, s Standing) (list []Uncommit
 				return err
 			}
 			info, err := d.Info()
-			if err != nil || info.ModTime().Before(s.Since) {
+			if err != nil || info.ModTime().Before(s.Since.Add(-fileTick)) {
 				return err
 			}
 			text, err := au.text(at)
@@ -205,3 +206,6 @@ func (au *Author) keepFile(ctx context.Context, s Standing, name, reason string)
 		Reason: "not committed when the claim of " + s.Instance + " was taken away: " + reason}, f)
 	return err == nil, err
 }
+
+// fileTick is how late the clock that stamps files may be.
+const fileTick = 10 * time.Millisecond
