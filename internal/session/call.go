@@ -58,14 +58,14 @@ const maxCalls = 100
 // on in the background. Of one that never began it is the zero Call; of one that was taken for
 // ended it is what came since.
 func (s *Seat) End(id string, goesOn bool) Call {
-	c, open := s.rec.Calls[id]
-	if !open {
-		c = s.rec.Late[id]
-		delete(s.rec.Late, id)
+	calls := s.rec.Calls
+	if _, open := calls[id]; !open {
+		calls = s.rec.Late
 	}
-	if delete(s.rec.Calls, id); c.More > 0 {
+	c := calls[id]
+	if delete(calls, id); c.More > 0 {
 		c.More--
-		s.rec.Calls[id] = c
+		calls[id] = c
 	}
 	if goesOn && c.At != 0 {
 		s.behind(c)

@@ -28,6 +28,7 @@ func TestEndedTooSoon(t *testing.T) {
 		b.in(t, Visitor{ID: "a", Agent: "x"}, func(_ context.Context, s *Seat) { claims(t, s, "one") })
 		b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
 			must(s.Begin("1", Call{Command: "./later.sh"}))
+			must(s.Begin("1", Call{Command: "./later.sh"})) // of a host without ids
 			must(end(ctx, s))
 			must(os.WriteFile(file, []byte("after\n"), 0o644))
 			found, err := s.Compare(ctx, s.End("1", false), false)
@@ -35,8 +36,8 @@ func TestEndedTooSoon(t *testing.T) {
 			if len(found) != 1 || found[0].Path != "one" {
 				t.Errorf("%s: found %+v", name, found)
 			}
-			if c := s.End("1", false); c.At != 0 {
-				t.Errorf("%s: it ends twice: %+v", name, c)
+			if second, third := s.End("1", false), s.End("1", false); second.At == 0 || third.At != 0 {
+				t.Errorf("%s: %+v, %+v", name, second, third)
 			}
 		})
 	}
