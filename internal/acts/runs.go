@@ -76,12 +76,19 @@ type Running struct {
 	Warnings []pipeline.News   `json:"warnings,omitempty"` // the latest, the newest last
 }
 
-// Troubles are the warnings of a run of a flow in words, the newest first.
-func (r Running) Troubles(flow string) (list []string) {
+// Told are the warnings of a run of a flow, the newest first.
+func (r Running) Told(flow string) []pipeline.News {
 	if r.Started == nil || r.Flow != flow {
 		return nil
 	}
-	for _, n := range slices.Backward(r.Warnings) {
+	list := slices.Clone(r.Warnings)
+	slices.Reverse(list)
+	return list
+}
+
+// Troubles are the same in words.
+func (r Running) Troubles(flow string) (list []string) {
+	for _, n := range r.Told(flow) {
 		about := strings.Trim(n.Unit+"/"+n.Batch, "/")
 		if about != "" {
 			about += ": "

@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/acts"
+	"lockkeeper/internal/pipeline"
 	"lockkeeper/internal/view"
 )
 
@@ -62,6 +63,7 @@ func pageNumber(text string) (uint64, error) {
 type runData struct {
 	*view.Run
 	Conducts *acts.Running
+	Warnings []pipeline.News // of what it conducts, the newest first
 }
 
 func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -72,7 +74,7 @@ func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error)
 	data := runData{Run: run}
 	if d.runs != nil {
 		running := d.runs.Now()
-		data.Run, data.Conducts = run.With(running.Troubles(run.Line.Flow)), &running
+		data.Conducts, data.Warnings = &running, running.Told(run.Line.Flow)
 	}
 	return data, nil
 }
