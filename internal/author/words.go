@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/durable"
 	"lockkeeper/rescue"
 )
 
@@ -87,7 +87,7 @@ func (au *Author) changedSince(ctx context.Context, s Standing) (list []Uncommit
 				return err
 			}
 			info, err := d.Info()
-			if err != nil || info.ModTime().Before(s.Since.Add(-fileTick)) {
+			if err != nil || info.ModTime().Before(s.Since.Add(-durable.FileTick)) {
 				return err
 			}
 			text, err := au.text(at)
@@ -206,6 +206,3 @@ func (au *Author) keepFile(ctx context.Context, s Standing, name, reason string)
 		Reason: "not committed when the claim of " + s.Instance + " was taken away: " + reason}, f)
 	return err == nil, err
 }
-
-// fileTick is how late the clock that stamps files may be.
-const fileTick = 10 * time.Millisecond

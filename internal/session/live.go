@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/durable"
 	"lockkeeper/internal/refusal"
 )
 
@@ -77,13 +78,10 @@ func (b *Book) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Hold
 	return h, nil
 }
 
-// fileTick is how late the clock that stamps files may be.
-const fileTick = 10 * time.Millisecond
-
 // idle is how long ago a file was written, if that was since it is held.
 func (b *Book) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 	info, err := os.Lstat(b.at(c.Path))
-	if err != nil || info.ModTime().Before(c.AcquiredAt.Add(-fileTick)) {
+	if err != nil || info.ModTime().Before(c.AcquiredAt.Add(-durable.FileTick)) {
 		return 0, false
 	}
 	return b.now().Sub(info.ModTime()), true
