@@ -67,8 +67,8 @@ func Answers() []Answer {
 		{"approve", 'a', dossier.ReviewKind, "it lands as it was shown", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
 			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
 		})},
-		{"return", 'b', dossier.ReviewKind, "back: it is done anew, with your comment in mind", "what should be otherwise", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
-			return "is returned: it is done anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
+		{"return", 'b', dossier.ReviewKind, "back: it is changed as you say, and tested anew", "what should be otherwise", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
+			return "is returned: it is changed as you say, and tested anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
 		{"follow-up", 'f', dossier.GapKind, "a batch of its own makes the change", "", each((*Desk).followUp)},
 		{"dismiss", 'd', dossier.GapKind, "nothing is to be made of it", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {

@@ -102,7 +102,7 @@ func TestReviewByAPerson(t *testing.T) {
 	}
 
 	d.must(2, "decide", "return", "review", "blog/posts/b1")
-	wantText(t, d.must(0, "decide", "return", "blog/posts/b1", "--note", "keep b", "--note", "and c"), "review blog/posts/b1 is returned", "blog/posts goes on with apply")
+	wantText(t, d.must(0, "decide", "return", "blog/posts/b1", "--note", "keep b", "--note", "and c"), "review blog/posts/b1 is returned", "blog/posts goes on with test")
 	d.must(1, "decide", "approve", "review", "blog/posts/b1")
 	d.sees("it was returned by ada")
 	u, err := b.Unit(ctx, unit)

@@ -84,7 +84,7 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 			return b
 		}
 	}
-	first, last := phases[0], phases[len(phases)-1]
+	last := phases[len(phases)-1]
 	b.Review, b.Landed = p.review.value, p.landed.value
 	if b.Review != nil && !slices.Equal(b.Review.Files, b.Verification.Files) {
 		b.Review, b.Landed = nil, nil // it was of another diff
@@ -93,8 +93,9 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	switch {
 	case b.AwaitsReview:
 		b.Next, b.Status, b.Landed = ReviewPhase, last.Status, nil
-	case b.Review != nil && b.Review.State == Returned:
-		b.Next, b.Status, b.Landed = first.Name, first.Status, nil
+	case b.Returned():
+		mends := phases[slices.IndexFunc(phases, func(p flow.Phase) bool { return p.Fixing != "" })]
+		b.Next, b.Status, b.Landed = mends.Name, mends.Fixing, nil
 	case b.Landed == nil:
 		b.Next, b.Status = LandPhase, last.Status
 	default:

@@ -169,10 +169,11 @@ func (b *Book) ApproveReview(ctx context.Context, unit, batch, by string) error 
 	return b.review(ctx, unit, batch, by, flow.Review{State: Approved})
 }
 
-// ReturnReview has a batch applied anew, with the comments in mind.
+// ReturnReview has what a batch made changed as the comments say, tested and verified
+// anew.
 func (b *Book) ReturnReview(ctx context.Context, unit, batch string, comments []string, by string) error {
 	if strings.TrimSpace(strings.Join(comments, "")) == "" {
-		return &lockkeeper.InputError{Field: "comments", Reason: "whoever does it anew needs to know what is wrong", Next: "say what should be otherwise"}
+		return &lockkeeper.InputError{Field: "comments", Reason: "whoever changes it needs to know what is wrong", Next: "say what should be otherwise"}
 	}
 	return b.review(ctx, unit, batch, by, flow.Review{State: Returned, Comments: comments})
 }

@@ -191,14 +191,15 @@ func TestReviews(t *testing.T) {
 	ok(t, b.ReturnReview(ctx, unit, "b1", []string{"use keyset"}, "ann"))
 	wantRefused(t, b.ApproveReview(ctx, unit, "b1", "bob"), "returned by ann")
 	is, _ = b.see(t, unit).Batch("b1")
-	if is.Next != "apply" || !slices.Equal(is.Review.Comments, []string{"use keyset"}) {
-		t.Errorf("%s %+v", is.Next, is.Review)
+	if is.Next != "test" || is.Status != "fixing_tests" || !slices.Equal(is.Review.Comments, []string{"use keyset"}) || !slices.Equal(is.Files(), changed) {
+		t.Errorf("%s %s %+v", is.Next, is.Status, is.Review)
 	}
-	wantRefused(t, b.PutTests(ctx, unit, "b1", flow.Checked{Passed: true}, nil), "applying")
-	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "applying")
-	apply(t, b, unit, "b1", "apply") // even if it made the same of it
+	wantRefused(t, b.PutCI(ctx, unit, "b1", flow.Checked{Passed: true, Fixes: 1}, nil), "fixing_tests")
+	wantRefused(t, b.PutVerification(ctx, unit, "b1", flow.Verification{Verdict: pass.Verdict}, nil), "fixing_tests")
+	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "fixing_tests")
+	ok(t, b.PutTests(ctx, unit, "b1", passed, nil)) // even if it made the same of it
 	is, _ = b.see(t, unit).Batch("b1")
-	if is.Next != "test" || is.Review != nil {
+	if is.Next != "ci" || is.Review != nil {
 		t.Errorf("%s %+v", is.Next, is.Review)
 	}
 	apply(t, b, unit, "b1", "verify")

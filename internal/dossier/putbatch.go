@@ -67,21 +67,21 @@ func (b *Book) PutApplied(ctx context.Context, unit, batch string, a flow.Applie
 // PutTests stores how the tests of a batch went.
 func (b *Book) PutTests(ctx context.Context, unit, batch string, c flow.Checked, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.TestFile, c, calls, func(is *Batch) (sheet[flow.Checked], error) {
-		return is.pages.tests, is.needs(unit, flow.TestFile, is.Applied != nil && !is.returned())
+		return is.pages.tests, is.needs(unit, flow.TestFile, is.Applied != nil)
 	})
 }
 
 // PutCI stores how the CI checks of a batch went.
 func (b *Book) PutCI(ctx context.Context, unit, batch string, c flow.Checked, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.CIFile, c, calls, func(is *Batch) (sheet[flow.Checked], error) {
-		return is.pages.ci, is.needs(unit, flow.CIFile, is.Tested != nil && is.Tested.Passed && !is.returned())
+		return is.pages.ci, is.needs(unit, flow.CIFile, is.Tested != nil && is.Tested.Passed && !is.Returned())
 	})
 }
 
 // PutVerification stores the report on original and modified code.
 func (b *Book) PutVerification(ctx context.Context, unit, batch string, v flow.Verification, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.VerificationFile, v, calls, func(is *Batch) (sheet[flow.Verification], error) {
-		return is.pages.verification, is.needs(unit, flow.VerificationFile, is.CI != nil && is.CI.Passed && !is.returned())
+		return is.pages.verification, is.needs(unit, flow.VerificationFile, is.CI != nil && is.CI.Passed && !is.Returned())
 	})
 }
 
@@ -159,7 +159,8 @@ func (b *Batch) needs(unit, file string, met bool) error {
 	return refused("store "+unit+"/"+b.ID+"/"+file, "go on with the phase "+b.Next, "the batch is %s, its phase %s comes next", b.Status, b.Next)
 }
 
-func (b *Batch) returned() bool { return b.Review != nil && b.Review.State == Returned }
+// Returned reports whether a person looked at the diff and wants it changed.
+func (b *Batch) Returned() bool { return b.Review != nil && b.Review.State == Returned }
 
 // needBatch finds a batch for an act.
 func (u *Unit) needBatch(act, id string) (*Batch, error) {
@@ -214,7 +215,12 @@ func putBatch[T any](ctx context.Context, b *Book, unit, batch, file string, val
 		if err != nil {
 			return err
 		}
-		return replace(ctx, is.pages.folder, was.doc, was.bad, file, value, about)
+		err = replace(ctx, is.pages.folder, was.doc, was.bad, file, value, about)
+		if err == nil && is.Returned() {
+			// Answered. Not before what was made of it is stored: a crash must not lose a person's words.
+			err = archive(ctx, is.pages.folder, is.pages.review.doc, is.pages.review.bad, flow.ReviewFile)
+		}
+		return err
 	})
 }
 

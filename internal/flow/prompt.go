@@ -35,6 +35,7 @@ type Ask struct {
 	Failure  string   // what a command said
 	Attempt  int      // of Max
 	Max      int      // 0: no limit is known
+	Comments []string // what a person who looked at the diff wants otherwise
 	Notes    []string // what people, or an earlier attempt, have to say
 	Answer   string   // what form the answer has; empty: that of the template's schema
 }
@@ -45,9 +46,12 @@ type ResearchText struct{ Prompt, Text string }
 // partials are templates that others include.
 func partials() []string { return []string{"reading", "writing", "ending"} }
 
+// FixReview is the prompt for whoever changes a diff as a person who looked at it wants.
+const FixReview = "fix_review"
+
 // promptAnswers names the schema of the answer to each prompt.
 func promptAnswers() map[string]string {
-	set := map[string]string{}
+	set := map[string]string{FixReview: "summary"} // of no phase of its own: a person sends a diff back
 	for _, f := range []Flow{Controllers(), Screens(), Tasks()} {
 		for _, p := range f.Phases {
 			if p.Prompt != "" {

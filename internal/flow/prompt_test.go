@@ -40,6 +40,8 @@ func asked(name string) Ask {
 		return Ask{Phase: "apply", Name: "blog/posts/b1", Batch: batch, Items: items, Analysis: analysis, Files: files}
 	case "fix_tests", "fix_ci":
 		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Failure: "1 failure", Diff: "--- a\n+++ b", Attempt: 1, Max: 2}
+	case "fix_review":
+		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Comments: []string{"Use keyset pagination.", "And say per_page."}}
 	case "verify":
 		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b"}
 	case "screen":

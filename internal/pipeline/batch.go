@@ -74,10 +74,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), "summary")); err != nil || l.w != nil {
 			return err
 		}
-		l.done = nil // what it did is gone with its copy
-		if !l.isReturned() {
-			l.files = nil
-		}
+		l.done, l.files = nil, nil // what it did is gone with its copy
 	}
 	if l.w, err = l.p.makeCopy(ctx); err != nil {
 		return err
@@ -98,7 +95,7 @@ func (l *life) open(ctx context.Context) (err error) {
 // beginAnew starts a batch again whose files are not what they were.
 func (l *life) beginAnew(ctx context.Context, moved []string) error {
 	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): it starts anew", counted(len(moved), "file"), moved[0]))
-	if err := l.keep(ctx, "it was made for files that have changed since"); err != nil {
+	if err := errors.Join(l.keep(ctx, "it was made for files that have changed since"), l.keepComments(ctx)); err != nil {
 		return err
 	}
 	if err := l.p.opt.Book.RedoBatch(ctx, l.unit.Name, l.batch.ID, l.first(), l.p.opt.Actor.Name); err != nil {
@@ -111,11 +108,6 @@ func (l *life) beginAnew(ctx context.Context, moved []string) error {
 	var err error
 	l.w, err = l.p.makeCopy(ctx)
 	return err
-}
-
-// isReturned reports whether a person looked at the diff and wants it changed.
-func (l *life) isReturned() bool {
-	return l.batch.Review != nil && l.batch.Review.State == dossier.Returned
 }
 
 // refresh reads the documents again.
@@ -196,11 +188,7 @@ func (l *life) apply(ctx context.Context) error {
 	q := l.ask(l.first(), "summary")
 	a, err := l.done, error(nil)
 	if a == nil {
-		var notes []string
-		if l.isReturned() {
-			notes = append([]string{"A person looked at what was made so far, which is in your copy, and wants it changed:"}, l.batch.Review.Comments...)
-		}
-		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{Notes: notes}); err != nil {
+		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{}); err != nil {
 			return err
 		}
 		l.p.news(NewsStarted, q, "")
@@ -286,18 +274,6 @@ func (l *life) prompt(ctx context.Context, name string, a flow.Ask) (string, err
 	}
 	a.Phase = template
 	return l.p.opt.Prompts.Render(template, a)
-}
-
-// review asks a person, and holds nothing while they think.
-func (l *life) review(ctx context.Context) error {
-	if err := l.takeBack(ctx, "a person is to see it first"); err != nil {
-		return err
-	}
-	if err := l.p.opt.Book.PutReview(ctx, l.unit.Name, l.batch.ID, l.files); err != nil {
-		return err
-	}
-	l.p.news(NewsPerson, l.ask(dossier.ReviewPhase, ""), "a review of "+counted(len(l.files), "file")+": lockkeeper decide")
-	return nil
 }
 
 // end closes the copy. What failed leaves its work on the shelf; of what only stopped,

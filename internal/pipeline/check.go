@@ -30,6 +30,9 @@ type progress struct {
 	Done  flow.Checked `json:"done"`
 	Calls []flow.Call  `json:"calls"`
 	Spent bool         `json:"spent"` // as often as it may be mended it was: a person who tries again begins anew
+
+	// Answered is when the review was sent back that was answered already.
+	Answered time.Time `json:"answered,omitzero"`
 }
 
 // checks is what a batch has to pass in one phase.
@@ -96,6 +99,9 @@ func (l *life) check(ctx context.Context, c checks) error {
 	q := l.ask(c.phase, "")
 	if c.skipped != "" {
 		at.Done.Skipped = c.skipped
+	}
+	if err := l.answerReview(ctx, c, at); err != nil {
+		return err
 	}
 	for len(c.commands) > 0 {
 		if err := l.t.Phase(ctx, c.phase, sched.PoolTest); err != nil {
@@ -230,8 +236,20 @@ func (l *life) isStoredAs(c workspace.Change) (bool, error) {
 
 // mend lets an agent mend what a command found.
 func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.CheckRun) error {
+	said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
+	if err != nil {
+		return err
+	}
+	at.Done.Fixes++
 	q := l.ask(c.prompt, "summary")
-	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes+1, sumOf(l.files))[:12]
+	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes, sumOf(l.files))[:12]
+	return l.change(ctx, q, c.fix, at, flow.Ask{
+		Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, tail(said, maxShown)), Attempt: at.Done.Fixes, Max: c.max,
+	}, fmt.Sprintf("fix %d of %d", at.Done.Fixes, c.max))
+}
+
+// change lets an agent change what the batch has made so far, and stores it.
+func (l *life) change(ctx context.Context, q question, phase string, at *progress, ask flow.Ask, told string) error {
 	a, w, err := l.p.takeOver(ctx, q)
 	if err != nil {
 		return err
@@ -246,18 +264,16 @@ func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.Ch
 		}
 	}
 	if a == nil {
-		if err := l.t.Phase(ctx, c.fix, sched.PoolAgent); err != nil {
+		if err := l.t.Phase(ctx, phase, sched.PoolAgent); err != nil {
 			return err
 		}
-		said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
-		if err != nil {
+		if ask.Diff, err = diffOf(l.files, l.folder); err != nil {
 			return err
 		}
-		q.prompt, err = l.prompt(ctx, c.prompt, flow.Ask{Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, tail(said, maxShown)), Attempt: at.Done.Fixes + 1, Max: c.max})
-		if err != nil {
+		if q.prompt, err = l.prompt(ctx, q.phase, ask); err != nil {
 			return err
 		}
-		l.p.news(NewsStarted, q, fmt.Sprintf("fix %d of %d", at.Done.Fixes+1, c.max))
+		l.p.news(NewsStarted, q, told)
 		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
 			return err
 		}
@@ -266,7 +282,6 @@ func (l *life) mend(ctx context.Context, c checks, at *progress, failed *flow.Ch
 	if err != nil {
 		return err
 	}
-	at.Done.Fixes++
 	at.Done.Files = l.files
 	at.Done.Gaps = append(at.Done.Gaps, gaps...)
 	at.Calls = append(at.Calls, a.call)

@@ -330,7 +330,7 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *dossier.Unit) error {
 			continue
 		}
 		d := due{unit: u.Name, kind: string(flow.BatchUnit), batch: b.ID, phase: p.entry(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
-		if b.Next == firstOf(p.opt.Flow) || b.Next == "verify" {
+		if b.Next == firstOf(p.opt.Flow) || b.Next == "verify" || b.Returned() {
 			d.pools = []string{sched.PoolAgent}
 		}
 		if err := p.place(ctx, d); err != nil {
@@ -342,8 +342,11 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *dossier.Unit) error {
 
 // entry is the phase in which a batch is queued.
 func (p *Pipeline) entry(b *dossier.Batch) string {
-	if b.Next == dossier.LandPhase || b.Next == dossier.ReviewPhase {
+	switch {
+	case b.Next == dossier.LandPhase || b.Next == dossier.ReviewPhase:
 		return "verify"
+	case b.Returned():
+		return "fix"
 	}
 	return b.Next
 }

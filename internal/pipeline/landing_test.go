@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
 )
@@ -134,44 +133,6 @@ func TestLandAfterApply(t *testing.T) {
 	}
 	s.holds("app/models/one.rb", "before\n")
 	s.shelved("app/models/one.rb")
-}
-
-// A person looks at the diff before it lands; nothing is locked meanwhile; comments go
-// back to the agent.
-//
-// shows: CF-46
-func TestReview(t *testing.T) {
-	s := newScene(t, "SQLite", "tasks")
-	s.opt.Review = "all"
-	s.tasks(one)
-	s.play(`
-- match: '(?s)^# task .*one.*too short'
-  steps: [{edit: {path: app/models/one.rb, find: "one\n", replace: "one, longer\n"}}]
-  result: {structured: {summary: longer}}
-` + oneScript)
-	out := s.conduct(pipeline.RunOptions{})
-	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != dossier.ReviewKind {
-		t.Fatalf("%+v", out)
-	}
-	s.holds("app/models/one.rb", "")
-	must(t, s.opt.Store.View(t.Context(), func(r lockkeeper.Reader) error {
-		held, err := r.List(0, 10)
-		if len(held) != 0 {
-			t.Errorf("%+v is held while a person thinks", held[0])
-		}
-		return err
-	}))
-	must(t, s.opt.Book.ReturnReview(t.Context(), tasks, "one", []string{"too short"}, "ada"))
-	out = s.conduct(pipeline.RunOptions{})
-	if len(out.Waiting) != 1 {
-		t.Fatalf("%+v", out)
-	}
-	must(t, s.opt.Book.ApproveReview(t.Context(), tasks, "one", "ada"))
-	out = s.conduct(pipeline.RunOptions{})
-	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete {
-		t.Fatalf("%+v", b)
-	}
-	s.holds("app/models/one.rb", "one, longer\n")
 }
 
 // Each batch becomes one commit of exactly its files, with trailers; what a person has

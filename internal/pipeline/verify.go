@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"lockkeeper/internal/flow"
 	"lockkeeper/sched"
@@ -54,47 +52,6 @@ func (l *life) verify(ctx context.Context) error {
 	}
 	l.p.news(NewsDone, q, "")
 	return l.p.used(a)
-}
-
-// needsReview reports whether a person looks at the diff before it lands.
-func (l *life) needsReview() bool {
-	switch l.p.opt.Review {
-	case "all":
-		return len(l.files) > 0
-	case "risky":
-		return l.risk() != ""
-	}
-	return false
-}
-
-// manyFiles is how many files make a change risky.
-const manyFiles = 10
-
-// risk says why a diff should be looked at; empty: nothing speaks for it.
-func (l *life) risk() string {
-	switch {
-	case l.batch.Effort == flow.High:
-		return "it takes much effort"
-	case len(l.files) > manyFiles:
-		return "it changes many files"
-	case len(l.batch.Gaps()) > 0:
-		return "its agent wanted to change more than was planned"
-	}
-	for _, f := range l.files {
-		if isLong(l.folder, f) {
-			return f.Path + " is too long to be shown"
-		}
-	}
-	own := l.reads()
-	for _, f := range l.files {
-		switch {
-		case !f.New.Exists():
-			return "it deletes " + f.Path
-		case l.p.opt.Flow.Name == "controllers" && !slices.Contains(own, f.Path) && !strings.Contains(f.Path, l.unit.Name) && f.Old.Exists():
-			return f.Path + " belongs to others as well"
-		}
-	}
-	return ""
 }
 
 func first(list []string) string {
