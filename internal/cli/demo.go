@@ -25,8 +25,8 @@ import (
 )
 
 type demoOptions struct {
-	keep, fast, whole, claude, yes, noUI bool
-	budget                               dollars
+	keep, fast, context, claude, yes, noUI bool
+	budget                                 dollars
 }
 
 func (p *program) demoCommand() *cobra.Command {
@@ -66,7 +66,7 @@ The exit code is 0 if all went as it should and nothing collided.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.keep, "keep", false, "leave the directory, and say what is where")
-	f.BoolVar(&o.whole, "diff", false, "show the whole diff")
+	f.BoolVar(&o.context, "diff", false, "show the diff with what is around the changed lines")
 	f.BoolVar(&o.fast, "fast", false, "scripted agents do not take their time")
 	f.BoolVar(&o.claude, "claude", false, "let the real claude do the work, which costs money")
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")

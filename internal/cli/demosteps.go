@@ -270,7 +270,7 @@ func (w *walk) sum(ctx context.Context) error {
 	picture.printWaits(w.to)
 	changed := w.before.diffOf(now)
 	w.chapter("What changed, and the report of it:")
-	w.showDiff(changed, w.opt.whole)
+	w.showDiff(changed, w.opt.context)
 	if err := w.show(ctx, w.command(ctx, "report", "-o", filepath.Join("..", reportName))); err != nil {
 		return err
 	}

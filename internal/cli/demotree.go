@@ -97,43 +97,33 @@ func (d fileDiff) hunks() string {
 	return d.text
 }
 
-// showDiff shows how many lines of each file changed and, to taste, the shortest diff;
-// or, as a whole, everything.
-func (w *walk) showDiff(list []fileDiff, whole bool) {
-	longest, added, removed := 0, 0, 0
+// showDiff shows every line that changed, file by file, and with context all that a patch
+// has.
+func (w *walk) showDiff(list []fileDiff, context bool) {
+	added, removed := 0, 0
 	for _, d := range list {
-		longest, added, removed = max(longest, len(d.path)), added+d.added, removed+d.removed
-	}
-	for _, d := range list {
-		fmt.Fprintf(w.to, "  %-*s  %s %s\n", longest, d.path, w.paint(green, fmt.Sprintf("%+4d", d.added)), w.paint(red, fmt.Sprintf("-%d", d.removed)))
-	}
-	fmt.Fprintf(w.to, "  %d files, %d lines added, %d removed\n", len(list), added, removed)
-	if len(list) == 0 {
-		return
-	}
-	shown := list
-	if !whole {
-		shown = []fileDiff{slices.MinFunc(list, func(a, b fileDiff) int { return len(a.text) - len(b.text) })}
-	}
-	for _, d := range shown {
-		fmt.Fprintln(w.to)
-		for line := range strings.Lines(d.text) {
-			w.diffLine(strings.TrimRight(line, "\n"))
+		added, removed = added+d.added, removed+d.removed
+		fmt.Fprintf(w.to, "  %s  %s %s\n", w.paint(bold, d.path), w.paint(green, fmt.Sprintf("+%d", d.added)), w.paint(red, fmt.Sprintf("-%d", d.removed)))
+		for line := range strings.Lines(d.hunks()) {
+			if context || line[0] == '+' || line[0] == '-' {
+				w.diffLine(strings.TrimRight(line, "\n"))
+			}
 		}
 	}
-	if !whole && len(list) > 1 {
-		fmt.Fprintln(w.to, w.paint(dim, "  (lockkeeper demo --diff shows all of it)"))
+	fmt.Fprintf(w.to, "  %d files, %d lines added, %d removed\n", len(list), added, removed)
+	if !context && len(list) > 0 {
+		fmt.Fprintln(w.to, w.paint(dim, "  (lockkeeper demo --diff shows what is around these lines, too)"))
 	}
 }
 
 func (w *walk) diffLine(line string) {
 	switch {
-	case strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++"):
+	case strings.HasPrefix(line, "+"):
 		line = w.paint(green, line)
-	case strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---"):
+	case strings.HasPrefix(line, "-"):
 		line = w.paint(red, line)
 	case strings.HasPrefix(line, "@@"):
 		line = w.paint(dim, line)
 	}
-	fmt.Fprintln(w.to, "  "+line)
+	fmt.Fprintln(w.to, "    "+line)
 }
