@@ -119,7 +119,7 @@ func TestKilled(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 1))
-			left := kills(t, 5)
+			left := kills(t, 25)
 			for scenes := 1; left > 0; scenes++ {
 				s := newScene(t, "SQLite", name)
 				c := child{Dir: filepath.Dir(s.root), Flow: name, Policy: policy}
@@ -234,16 +234,12 @@ func (s *scene) askedOnce() {
 	}
 }
 
-// Forty controllers, or as many of them as a busy machine does in some 40 s, twelve slots,
-// contended files: no two agents ever hold conflicting locks, nothing is lost, and what
-// landed is what was tested.
+// Forty controllers, twelve slots, contended files: no two agents ever hold conflicting
+// locks, nothing is lost, and what landed is what was tested.
 //
 // shows: SW-1 SW-4 SW-12 SW-23 PL-9 PL-26
 func TestForty(t *testing.T) {
-	large := sample.Large{Controllers: 24, Seed: 7}
-	if os.Getenv("LOCKKEEPER_TORTURE") != "" {
-		large.Controllers = 40
-	}
+	large := sample.Large{Controllers: 40, Seed: 7}
 	s := newScene(t, "SQLite", "controllers")
 	must(t, os.RemoveAll(s.root), large.Write(s.root), os.Mkdir(filepath.Join(s.root, ".lockkeeper"), 0o700))
 	script, err := large.Script()
