@@ -49,14 +49,20 @@ func Planned(t testing.TB, b *dossier.Book, unit string, targets ...string) {
 		}, nil))
 }
 
-// Verified takes a batch to a verified change.
+// Verified takes a batch to a verified change: what its agent made of it at first, or, if a
+// person sent that back, of what they said.
 func Verified(t testing.TB, b *dossier.Book, unit, batch string, files []flow.File, gaps ...flow.Gap) {
 	t.Helper()
 	ctx := t.Context()
 	begun, err := b.Begin(ctx, unit, batch, "runner")
 	Must(t, err)
 	passed := flow.Checked{Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
-	Must(t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: append([]flow.Gap{}, gaps...)}, nil),
-		b.PutTests(ctx, unit, batch, passed, nil), b.PutCI(ctx, unit, batch, passed, nil),
+	tested := passed
+	if begun.Returned() {
+		tested.Gaps = append(tested.Gaps, gaps...)
+	} else {
+		Must(t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: append([]flow.Gap{}, gaps...)}, nil))
+	}
+	Must(t, b.PutTests(ctx, unit, batch, tested, nil), b.PutCI(ctx, unit, batch, passed, nil),
 		b.PutVerification(ctx, unit, batch, flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine", Issues: []string{}}, Files: files}, nil))
 }

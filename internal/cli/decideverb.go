@@ -106,8 +106,8 @@ reviewed, which then lands as it was shown. Look at it first: decide show.`, `  
 }
 
 func (d *decider) returnCommand() *cobra.Command {
-	cmd, _ := d.verb("return", "Have a reviewed batch done anew", `Return a diff that was to be reviewed: the batch is done anew, and its agent is told
-what --note says should be otherwise.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`)
+	cmd, _ := d.verb("return", "Have a reviewed diff changed", `Return a diff that was to be reviewed: an agent changes it as --note says, and it is
+tested, verified and shown to you anew.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`)
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 // The table of the phases, as it was asked for. The columns are number, phase, per what,
 // how, write locks, human, document.
 //
-// shows: PL-7 PL-8 PL-9 PL-15 PL-26
+// shows: PL-6 PL-7 PL-8 PL-9 PL-15 PL-26
 func TestControllersAreTheTable(t *testing.T) {
 	const table = `
 		0  discover   codebase   single         no   no  -

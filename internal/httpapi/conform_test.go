@@ -20,7 +20,6 @@ import (
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/apptest"
 	"lockkeeper/internal/dashboard"
-	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/view"
 	"lockkeeper/sched"
@@ -363,24 +362,15 @@ func (u *tour) tourDecisions() {
 	gap := func(path string) flow.Gap {
 		return flow.Gap{Path: path, Reason: "not declared", Phase: "apply", Planned: "batch_plan", At: time.Now()}
 	}
-	u.reviewed(b, "blog/c", first, files("one\n"), gap("app/e.rb"), gap("app/f.rb"))
+	reviewed := func(files []flow.File, gaps ...flow.Gap) {
+		apptest.Verified(u.t, b, "blog/c", first, files, gaps...)
+		must(u.t, b.PutReview(ctx, "blog/c", first, files))
+	}
+	reviewed(files("one\n"), gap("app/e.rb"), gap("app/f.rb"))
 	decide("return", map[string]any{"refs": []string{"review blog/c/" + first}, "notes": []string{"shorter"}}).has("is returned")
-	u.reviewed(b, "blog/c", first, files("two\n"), gap("app/e.rb"), gap("app/f.rb"))
+	reviewed(files("two\n"))
 	decide("follow-up", map[string]any{"refs": []string{"gap blog/c/" + first + "/1"}}).has("is followed up")
 	decide("dismiss", map[string]any{"refs": []string{"gap blog/c/" + first + "/2"}})
-}
-
-// reviewed takes a batch to where its diff waits for a person.
-func (u *tour) reviewed(b *dossier.Book, unit, batch string, files []flow.File, gaps ...flow.Gap) {
-	u.t.Helper()
-	ctx := u.t.Context()
-	begun, err := b.Begin(ctx, unit, batch, "runner")
-	must(u.t, err)
-	passed := flow.Checked{Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
-	must(u.t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: gaps}, nil),
-		b.PutTests(ctx, unit, batch, passed, nil), b.PutCI(ctx, unit, batch, passed, nil),
-		b.PutVerification(ctx, unit, batch, flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine", Issues: []string{}}, Files: files}, nil),
-		b.PutReview(ctx, unit, batch, files))
 }
 
 func (u *tour) tourUnits() {
