@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -160,23 +159,14 @@ func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 	if p.Sandbox, err = sandbox.Choose(sandbox.Mode(c.Sandbox), machine); err != nil {
 		return err
 	}
-	home, _ := a.env("HOME")
-	caches := append(slices.Clone(c.Caches), homesOf(c.Name)...)
+	agents := []string{c.Name}
 	if p.Plan != nil {
-		caches = append(caches, homesOf(p.Plan.Agent)...)
+		agents = append(agents, p.Plan.Agent)
 		for _, t := range p.Plan.Tasks {
-			caches = append(caches, homesOf(t.Agent)...)
+			agents = append(agents, t.Agent)
 		}
 	}
-	for _, cache := range caches {
-		if rest, ok := strings.CutPrefix(cache, "~/"); ok {
-			cache = filepath.Join(home, rest)
-		}
-		if !filepath.IsAbs(cache) {
-			cache = a.below(cache)
-		}
-		p.Caches = append(p.Caches, cache)
-	}
+	p.Caches = a.agentPlaces(agents)
 	override, err := os.OpenRoot(a.below(dirName + "/prompts"))
 	if errors.Is(err, fs.ErrNotExist) {
 		p.Prompts, err = flow.NewPrompts(nil)
@@ -187,19 +177,6 @@ func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 	}
 	p.Prompts, err = flow.NewPrompts(override.FS())
 	return errors.Join(err, override.Close())
-}
-
-// homesOf are the places that an agent keeps its own state in.
-func homesOf(name string) []string {
-	switch name {
-	case "codex":
-		return []string{"~/.codex"}
-	case "gemini":
-		return []string{"~/.gemini"}
-	case "claude":
-		return []string{"~/.claude", "~/.claude.json"}
-	}
-	return nil
 }
 
 // withInputs reads the manifest or the plan that a flow begins with.
