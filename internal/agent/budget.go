@@ -107,6 +107,9 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string { return "budget: " + e.Reason + "; next: " + e.Next }
 
+// Code implements the classing of lockkeeper.CodeOf.
+func (*BudgetError) Code() lockkeeper.Code { return lockkeeper.CodeBudget }
+
 // Start refuses a call when a limit is reached. A limit of money that nothing is counted
 // against is no limit: once a call has named no price, it takes one of tokens as well.
 func (b *Budget) Start() error {

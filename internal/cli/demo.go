@@ -44,9 +44,12 @@ It needs no account, no network and no set-up, and leaves nothing behind. Every
 line after a $ is a real command with its real output. The agents are scripted:
 programs that speak the protocol of claude -p and do what a script says, so nothing
 is paid for. With --claude the real claude does the work instead, as far as --budget
-goes, and nothing is crashed on purpose.
+goes, and nothing is crashed on purpose. It has its key, its login and its settings
+from where it always has them, and keeps what was said there. When something fails
+or the budget is used up, what was paid for is left, with the command to go on.
 
-The exit code is 0 if all went as it should and nothing collided.`,
+The exit code is 0 if all went as it should and nothing collided, and 7 when the
+budget is used up.`,
 		Example: `  lockkeeper demo
   lockkeeper demo --diff
   lockkeeper demo --keep
@@ -93,6 +96,9 @@ type walk struct {
 	crashed  time.Time // zero: nothing did
 	running  bool      // a conductor was started, and did not end by itself
 	chapters int       // that were told
+
+	paid  *app.Cost // what claude cost; nil: nothing was paid
+	short error     // why claude did not come to its end
 
 	mu sync.Mutex // held while something is shown
 	to io.Writer
@@ -159,20 +165,6 @@ func (w *walk) steps() []func(context.Context) error {
 		return []func(context.Context) error{w.payRun, w.refused, w.sum}
 	}
 	return []func(context.Context) error{w.crash, w.remains, w.answer, w.goOn, w.refused, w.sum}
-}
-
-// mayPay asks before money is spent.
-func (p *program) mayPay(o demoOptions) error {
-	if _, err := exec.LookPath("claude"); err != nil {
-		return &lockkeeper.InputError{Field: "claude", Reason: "there is no program claude in PATH", Next: "install Claude Code and sign in, or leave --claude out"}
-	}
-	if o.yes {
-		return nil
-	}
-	if !p.attended() {
-		return &lockkeeper.InputError{Field: "yes", Reason: fmt.Sprintf("claude may spend up to $%g, and nobody can be asked here", o.budget), Next: "lockkeeper demo --claude --yes"}
-	}
-	return p.confirm("demo --claude", fmt.Sprintf("claude works on a sample application, on your account, and may spend up to $%g.", o.budget), "yes")
 }
 
 // prepare makes the application, its configuration and the scripted agent.

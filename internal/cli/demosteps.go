@@ -208,26 +208,25 @@ func (w *walk) goOn(ctx context.Context) error {
 	return w.runThrough(ctx, "--auto-decide", demoPolicy)
 }
 
-func (w *walk) payRun(ctx context.Context) error {
-	w.chapter("claude hardens four controllers at once.",
-		"Each is analysed, its changes are planned, and each batch of changes is made in a copy of",
-		"the application, tested, verified and landed, under locks on the files that it writes.")
-	return w.runThrough(ctx, "--auto-decide", demoPolicy+",topics=reject", "--budget", fmt.Sprint(w.opt.budget))
-}
-
 // runThrough lets a run come to its end. That somebody is needed for what was refused is
 // as it should be.
 func (w *walk) runThrough(ctx context.Context, args ...string) error {
-	run, err := w.conduct(ctx, args...)
-	if err != nil {
-		return err
-	}
-	<-run.ended
-	w.running = ctx.Err() != nil
-	if run.err != nil && ctx.Err() == nil {
+	run, err := w.through(ctx, args...)
+	if err == nil && run.err != nil {
 		return run.failure("it failed")
 	}
-	return context.Cause(ctx)
+	return err
+}
+
+// through waits for the end of a run, whatever it is.
+func (w *walk) through(ctx context.Context, args ...string) (*conductor, error) {
+	run, err := w.conduct(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	<-run.ended
+	w.running = !run.cmd.ProcessState.Exited()
+	return run, context.Cause(ctx)
 }
 
 // refused shows what agents wrote that they had not locked.
@@ -239,10 +238,13 @@ func (w *walk) refused(ctx context.Context) error {
 // result is what a demonstration comes to, for programs.
 type result struct {
 	*proof
-	Files   int     `json:"files_changed"`
-	Batches int     `json:"batches"` // that were queued
-	Seconds float64 `json:"seconds"`
-	Dir     string  `json:"dir,omitempty"` // where it was left
+	Files   int             `json:"files_changed"`
+	Batches int             `json:"batches"`         // that were queued
+	USD     float64         `json:"usd,omitempty"`   // what claude cost
+	Error   lockkeeper.Code `json:"error,omitempty"` // it did not come to its end, and why
+	Message string          `json:"message,omitempty"`
+	Seconds float64         `json:"seconds"`
+	Dir     string          `json:"dir,omitempty"` // where it was left
 }
 
 // sum shows who ran when, what changed, and whether anybody wrote over anybody.
@@ -293,36 +295,48 @@ func batchesOf(rec *app.Record) int {
 
 func (w *walk) conclude(p *proof, files, batches int) error {
 	took := w.Now().Sub(w.began)
-	how := []string{"That is counted from the record: no two grants ever excluded each other, each landed file was",
+	how, wrong := []string{"That is counted from the record: no two grants ever excluded each other, each landed file was",
 		"held for writing by the grant under which it landed, each landing found what the one before",
-		"had left, and nothing else changed."}
+		"had left, and nothing else changed."}, w.short
 	if len(p.Collisions) > 0 {
 		how = p.Collisions
+		wrong = fmt.Errorf("%d collisions; next: lockkeeper demo --keep, and look at lockkeeper audit there", len(p.Collisions))
 	}
 	w.tell(p.String(), how...)
 	if w.json {
-		r := result{proof: p, Files: files, Batches: batches, Seconds: took.Seconds()}
-		if w.opt.keep {
-			r.Dir = w.dir
-		}
-		if err := w.printJSON(r); err != nil {
-			return err
-		}
+		return w.concludeJSON(result{proof: p, Files: files, Batches: batches, Seconds: took.Seconds()}, wrong)
 	}
-	if len(p.Collisions) > 0 {
-		return fmt.Errorf("%d collisions; next: lockkeeper demo --keep, and look at lockkeeper audit there", len(p.Collisions))
+	fmt.Fprintf(w.to, "\nThat took %s", span(took))
+	if w.paid != nil {
+		fmt.Fprintf(w.to, " and cost $%.2f, in %s of claude", w.paid.USD, counted(w.paid.Calls, "call"))
 	}
-	fmt.Fprintf(w.to, "\nThat took %s. ", span(took))
 	if w.opt.keep {
-		fmt.Fprintf(w.to, "All of it is in %s:\n", w.base)
+		fmt.Fprintf(w.to, ". All of it is in %s:\n", w.base)
 		for _, line := range w.whatIsWhere() {
 			fmt.Fprintln(w.to, "  "+line)
 		}
-		return nil
+		return wrong
 	}
-	fmt.Fprintln(w.to, "Everything is removed again; --keep leaves it to look at.")
-	w.advise("lockkeeper init, in the root of your codebase, and then lockkeeper run")
-	return nil
+	fmt.Fprintln(w.to, ". Everything is removed again; --keep leaves it to look at.")
+	if wrong == nil {
+		w.advise("lockkeeper init, in the root of your codebase, and then lockkeeper run")
+	}
+	return wrong
+}
+
+// concludeJSON says it all in one document, also what went wrong.
+func (w *walk) concludeJSON(r result, wrong error) error {
+	if w.opt.keep {
+		r.Dir = w.dir
+	}
+	if w.paid != nil {
+		r.USD = w.paid.USD
+	}
+	if wrong == nil {
+		return w.printJSON(r)
+	}
+	r.Error, r.Message = lockkeeper.CodeOf(wrong), wrong.Error()
+	return errors.Join(w.printJSON(r), &codedError{exit: exitCode(wrong)})
 }
 
 // whatIsWhere tells somebody who kept the directory what to look at.
