@@ -1,0 +1,256 @@
+//go:build agents
+
+package agents_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent/scriptedapi"
+	"lockkeeper/internal/sample"
+)
+
+// shown is how a demonstration ended.
+type shown struct {
+	out, err string
+	code     int
+	temp     string // where it had its files
+}
+
+// told is what a demonstration says to programs.
+type told struct {
+	Landed     int      `json:"writes_landed"`
+	Refused    int      `json:"writes_refused"`
+	Collisions []string `json:"collisions"`
+	Files      int      `json:"files_changed"`
+	Batches    int      `json:"batches"`
+	USD        float64  `json:"usd"`
+	Dir        string   `json:"dir"`
+	Error      string   `json:"error"`
+	Message    string   `json:"message"`
+}
+
+// walker runs the program, with Claude Code in PATH and more in its environment.
+func (s *stage) walker(t *testing.T, more []string, args ...string) *exec.Cmd {
+	t.Helper()
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.root, "path")
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(s.program, filepath.Join(path, "claude")); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = append(append(s.environment(), "PATH="+path+":"+os.Getenv("PATH")), more...)
+	return cmd
+}
+
+// demo runs a demonstration to its end, of which nothing may be left but files. Sockets lie
+// below its temporary directory, so the name of that has to be short.
+func (s *stage) demo(t *testing.T, more []string, args ...string) shown {
+	t.Helper()
+	temp, err := os.MkdirTemp("", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(temp); err != nil {
+			t.Error(err)
+		}
+	})
+	cmd := s.walker(t, append([]string{"TMPDIR=" + temp}, more...), append([]string{"demo"}, args...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if left := running(t, s.mark); len(left) > 0 {
+		t.Errorf("still running: %s", strings.Join(left, ", "))
+	}
+	return shown{out.String(), said.String(), cmd.ProcessState.ExitCode(), temp}
+}
+
+// demoJSON is a demonstration that went well, kept.
+func (s *stage) demoJSON(t *testing.T, args ...string) (d told) {
+	t.Helper()
+	ran := s.demo(t, nil, append([]string{"--keep", "--json"}, args...)...)
+	if ran.code != 0 || ran.err != "" {
+		t.Fatalf("exit code %d: %s", ran.code, ran.err)
+	}
+	if err := json.Unmarshal([]byte(ran.out), &d); err != nil {
+		t.Fatalf("%v: %s", err, ran.out)
+	}
+	return d
+}
+
+// in runs a command in a directory, which has to go well.
+func in(t *testing.T, dir string, argv ...string) string {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out)
+}
+
+// signedIn makes the home of somebody who has used Claude Code before.
+func (s *stage) signedIn(t *testing.T) (settings string) {
+	t.Helper()
+	settings = `{"hasCompletedOnboarding":true,"userID":"somebody"}`
+	write(t, filepath.Join(s.home, ".claude/settings.json"), "{}\n")
+	write(t, filepath.Join(s.home, ".claude.json"), settings)
+	return settings
+}
+
+// sessions are what Claude Code has kept of its sessions below a directory.
+func sessions(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "projects/*/*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// application is the files of a codebase without those that tools keep in it.
+func application(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for path, e := range readTree(t, dir) {
+		if e.mode.IsRegular() && !strings.HasPrefix(path, ".") {
+			files[path] = e.mode.String() + " " + e.content
+		}
+	}
+	return files
+}
+
+// The real Claude Code does in the demonstration what the scripted agents do in it, to the
+// last byte: all controllers are analysed, planned, changed, tested, verified and landed, each
+// batch as one commit, and what was not locked is refused. Only lockkeeper.yaml differs,
+// which names the agent. It works for somebody who is signed in, whose settings it leaves
+// alone.
+//
+// shows: GP-5 PL-27 PL-68 SW-75
+func TestDemoWithClaude(t *testing.T) {
+	machine(t)
+	s := newStage(t, func(string) []scriptedapi.Play { return samplePlays(t) })
+	settings := s.signedIn(t)
+	paid := s.demoJSON(t, "--claude", "--yes", "--budget", "50")
+	free := s.demoJSON(t, "--fast")
+	for name, d := range map[string]told{"claude": paid, "scripted": free} {
+		if d.Landed != 21 || d.Refused != 1 || len(d.Collisions) > 0 || d.Files != 16 || d.Batches != 10 || d.USD > 0 != (name == "claude") {
+			t.Errorf("%s: %+v", name, d)
+		}
+		in(t, d.Dir, "sh", "-c", sample.Test+" && "+sample.CI)
+		if commits := strings.Fields(in(t, d.Dir, "git", "log", "--format=%H")); len(commits) != 1+d.Batches {
+			t.Errorf("%s: %d commits of %d batches", name, len(commits), d.Batches)
+		}
+		if dirty := in(t, d.Dir, "git", "status", "--porcelain"); dirty != "" {
+			t.Errorf("%s: not in any commit:\n%s", name, dirty)
+		}
+	}
+	same := application(t, free.Dir)
+	for path, content := range application(t, paid.Dir) {
+		if same[path] != content && path != "lockkeeper.yaml" {
+			t.Errorf("%s is\n%s\nand with scripted agents\n%s", path, content, same[path])
+		}
+		delete(same, path)
+	}
+	if len(same) > 0 {
+		t.Errorf("with scripted agents there are also %v", same)
+	}
+	subjects := func(d told) []string {
+		list := strings.Split(in(t, d.Dir, "git", "log", "--format=%s"), "\n")
+		slices.Sort(list) // who lands first is nobody's promise
+		return list
+	}
+	if a, b := subjects(paid), subjects(free); !slices.Equal(a, b) {
+		t.Errorf("commits\n%q\nand with scripted agents\n%q", a, b)
+	}
+	report := read(t, filepath.Join(filepath.Dir(paid.Dir), "report.md"))
+	if cost := regexp.MustCompile(`(?m)^\$(\d+\.\d\d), \d+ tokens, (\d+) calls, of which 0 failed\.$`).FindStringSubmatch(report); cost == nil || cost[1] == "0.00" || cost[2] != "38" {
+		t.Errorf("what it cost is not told: %q\n%s", cost, report)
+	}
+	if n := len(sessions(t, filepath.Join(s.home, ".claude"))); n != 38 || read(t, filepath.Join(s.home, ".claude.json")) != settings {
+		t.Errorf("%d sessions are kept, and the settings are %s", n, read(t, filepath.Join(s.home, ".claude.json")))
+	}
+}
+
+// A budget that is used up ends the demonstration with a code of its own. What was paid for
+// is left, and the command that is named goes on there. Claude Code keeps its state where its
+// user wants it.
+func TestDemoBudget(t *testing.T) {
+	machine(t)
+	t.Parallel()
+	s := newStage(t, func(string) []scriptedapi.Play { return samplePlays(t) })
+	config := filepath.Join(s.root, "config")
+	write(t, filepath.Join(config, "settings.json"), "{}\n")
+	d := s.demo(t, []string{"CLAUDE_CONFIG_DIR=" + config}, "--claude", "--yes", "--budget", "0.01", "--no-ui")
+	if d.code != 7 {
+		t.Errorf("exit code %d", d.code)
+	}
+	for _, want := range []string{`the budget is used up: \$0\.\d\d of \$0\.01`, `writes landed 0, writes refused 0, collisions 0`, `That took \S+ and cost \$0\.\d\d, in 1 call of claude`} {
+		if !regexp.MustCompile(want).MatchString(d.out) {
+			t.Errorf("it does not say %s:\n%s", want, d.out)
+		}
+	}
+	if n := len(sessions(t, config)); n != 1 {
+		t.Errorf("%d sessions are kept", n)
+	}
+	said := regexp.MustCompile(`^lockkeeper: budget: used up: 0 controllers complete, \$0\.\d\d of \$0\.01 spent\nnext: cd (\S+) && (XDG_STATE_HOME=\S+) lockkeeper run --auto-decide '(\S+)' --budget 1\n$`).FindStringSubmatch(d.err)
+	if said == nil {
+		t.Fatalf("it does not say what is next:\n%s", d.err)
+	}
+	goOn := s.walker(t, []string{said[2]}, "run", "--auto-decide", said[3], "--budget", "1", "--dry-run")
+	goOn.Dir = said[1]
+	out, err := goOn.CombinedOutput()
+	if spent := regexp.MustCompile(`\$(\d\.\d\d) spent so far`).FindSubmatch(out); err != nil || spent == nil || string(spent[1]) == "0.00" {
+		t.Errorf("what was paid for does not count: %v\n%s", err, out)
+	}
+}
+
+// A Claude Code that is not let in ends the demonstration with the reason. Without anything
+// paid nothing is left behind; else it can be gone on with.
+func TestDemoRefused(t *testing.T) {
+	machine(t)
+	refuse := scriptedapi.Play{Steps: []scriptedapi.Step{{Fail: &scriptedapi.Fail{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}}}}
+	for name, test := range map[string]struct {
+		first   int // so many plays of the sample go well
+		message string
+	}{
+		"at once": {0, `^4 pieces of work failed, first \S+: claude: refused: Invalid API key[^;]*; 0 controllers complete, \$0\.00 of \$5 spent; next: see to the agent's login, key and model, then run it again$`},
+		"later":   {1, `^4 pieces of work failed, first \S+: claude: refused: Invalid API key[^;]*; its output: [^;]+; 0 controllers complete, \$0\.\d\d of \$5 spent; next: cd \S+ && XDG_STATE_HOME=\S+ lockkeeper run --auto-decide '\S+' --budget 5 --retry$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, func(string) []scriptedapi.Play { return append(samplePlays(t)[:test.first:test.first], refuse) })
+			d := s.demo(t, nil, "--claude", "--yes", "--json")
+			var r told
+			if err := json.Unmarshal([]byte(d.out), &r); err != nil || d.code != 1 || r.Error != "failed" || r.Landed != 0 || d.err != "" {
+				t.Errorf("exit code %d, %v, %s\n%s", d.code, err, d.err, d.out)
+			}
+			if !regexp.MustCompile(test.message).MatchString(r.Message) {
+				t.Errorf("it says %q", r.Message)
+			}
+			left, paid := readTree(t, d.temp), test.first > 0
+			if r.USD > 0 != paid || r.Dir != "" != paid || len(left) > 0 != paid {
+				t.Errorf("it cost $%g, and is in %q, where there are %d files", r.USD, r.Dir, len(left))
+			}
+		})
+	}
+}
