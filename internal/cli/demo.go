@@ -45,8 +45,9 @@ line after a $ is a real command with its real output. The agents are scripted:
 programs that speak the protocol of claude -p and do what a script says, so nothing
 is paid for. With --claude the real claude does the work instead, as far as --budget
 goes, and nothing is crashed on purpose. It has its key, its login and its settings
-from where it always has them, and keeps what was said there. When something fails
-or the budget is used up, what was paid for is left, with the command to go on.
+from where it always has them, and keeps what was said there. When something fails,
+the budget is used up or you stop it, what was paid for is left, with the command to
+go on.
 
 The exit code is 0 if all went as it should and nothing collided, and 7 when the
 budget is used up.`,
@@ -242,7 +243,8 @@ func (w *walk) makeRepository(ctx context.Context) error {
 	return nil
 }
 
-// leave ends what a killed conductor may have left running, and removes everything.
+// leave ends what a killed conductor may have left running, and removes everything that
+// nobody wants to keep.
 func (w *walk) leave(ctx context.Context) (err error) {
 	if w.running {
 		err = w.inside(ctx, func(a *app.App) error {
@@ -252,6 +254,10 @@ func (w *walk) leave(ctx context.Context) (err error) {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there were no locks yet
 			err = nil
 		}
+	}
+	if w.opt.claude && w.running { // somebody stopped it: what was paid for is theirs
+		w.opt.keep = true
+		w.advise(w.goOnWith("--budget", w.opt.budget.String()))
 	}
 	if w.opt.keep {
 		return err

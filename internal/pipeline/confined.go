@@ -64,16 +64,23 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 }
 
 // longestTemp is how long the name of a directory may be in which one with a socket is
-// made: the kernel takes 107 bytes for the whole, and their own names take 28.
-const longestTemp = 107 - 28
+// made: the kernel takes 107 bytes for the whole, and their own names take 29.
+const longestTemp = 107 - 29
 
 // makeTemp makes a directory for a command's temporary files and its desk. It goes with
 // the copy, also when somebody dies, unless its name would be too long.
 func makeTemp(w *workspace.Workspace) (string, error) {
-	if len(w.Home()) > longestTemp {
-		return os.MkdirTemp("", "lockkeeper-")
+	return os.MkdirTemp(tempPlace(w.Home(), os.TempDir()), "lk")
+}
+
+// tempPlace is the first place whose name is short enough.
+func tempPlace(places ...string) string {
+	for _, dir := range places {
+		if len(dir) <= longestTemp {
+			return dir
+		}
 	}
-	return os.MkdirTemp(w.Home(), "t")
+	return "/tmp"
 }
 
 // existing are places by their true names, as far as they exist.
