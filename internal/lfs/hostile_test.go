@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/internal/access"
 	"lockkeeper/internal/lfs"
+	"lockkeeper/internal/session"
 )
 
 // said is an answer of the API.
@@ -115,6 +117,16 @@ func TestHostileRequests(t *testing.T) {
 	if first.status != http.StatusCreated || first.Lock.Path != "art/hero.psd" || first.Lock.Owner.Name != "ann" {
 		t.Fatalf("%d %s", first.status, first.body)
 	}
+	for _, name := range []string{"alias.psd", "art/hero.psd"} { // git lfs unlock asks so for the lock that it is to give back
+		if a := s.ask(client, "ann", "GET", at+"?path="+name, ""); len(a.Locks) != 1 || a.Locks[0].ID != first.Lock.ID {
+			t.Errorf("found by %s: %d %s", name, a.status, a.body)
+		}
+	}
+	for _, name := range []string{"art", "../x", ".git/config"} {
+		if a := s.ask(client, "ann", "GET", at+"?path="+name, ""); a.status != http.StatusOK || len(a.Locks) > 0 {
+			t.Errorf("found by %s: %d %s", name, a.status, a.body)
+		}
+	}
 	if a := s.ask(client, "bob", "POST", at, body("art/hero.psd")); a.status != http.StatusConflict || a.Lock.ID != first.Lock.ID || a.Lock.Owner.Name != "ann" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -160,5 +172,28 @@ func (s *scene) pages(client *http.Client, at string, want int) {
 		if len(listed) != want || ours != 1 || theirs != want-1 {
 			s.t.Errorf("in pages of %d: %d locks, %d ours and %d theirs", limit, len(listed), ours, theirs)
 		}
+	}
+}
+
+// A callsign is drawn, and a name is given: who has the name of an agent's callsign is not
+// told that what the agent holds is theirs, and cannot push over it.
+func TestNamedLikeACallsign(t *testing.T) {
+	s := newScene(t)
+	address, end := s.Serve(t, "127.0.0.1:0")
+	defer end()
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	seat, err := session.Open(s.App).Enter(t.Context(), session.Visitor{ID: "s1", Agent: "claude-code"})
+	must(t, err)
+	said, err := seat.Claim(t.Context(), session.Write{Path: "art/tree.psd"})
+	must(t, err, seat.Close())
+	if len(said) > 0 {
+		t.Fatalf("refused: %v", said)
+	}
+	name := seat.Session().Callsign
+	s.tokens[name] = s.Token(t, name, access.Operator)
+	a := s.ask(client, name, "POST", address+"/lfs/locks/verify", "{}")
+	if len(a.Ours) > 0 || len(a.Theirs) != 1 || a.Theirs[0].Path != "art/tree.psd" {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

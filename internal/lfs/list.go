@@ -10,6 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/session"
 	"lockkeeper/lock"
 )
 
@@ -128,6 +129,9 @@ func (api *API) list(r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if path, id := q.Get("path"), q.Get("id"); path != "" || id != "" {
+		if l, err := api.target(path); err == nil { // what cannot be locked is looked for as it is spelled, and not found
+			path = l.Path
+		}
 		all = slices.DeleteFunc(all, func(l heldLock) bool { return path != "" && l.Path != path || id != "" && l.ID != id })
 	}
 	part, next := page(all, q.Get("cursor"), limit)
@@ -152,7 +156,7 @@ func (api *API) verify(r *request) (int, any, error) {
 	lists := map[string][]heldLock{"ours": nil, "theirs": nil}
 	for _, l := range part {
 		whose := "theirs"
-		if l.entry.Holder == r.who.Name {
+		if l.entry.Holder == r.who.Name && l.entry.Policy != session.Policy { // an agent's callsign may be anybody's name
 			whose = "ours"
 		}
 		lists[whose] = append(lists[whose], l)
