@@ -3,10 +3,12 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"lockkeeper"
 	"lockkeeper/internal/view"
 )
 
@@ -37,9 +39,13 @@ func (s *Server) addResources() {
 			return s.look.Audit(ctx, view.AuditQuery{Limit: mostShown})
 		}))
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: eventsURI + "{+path}", Name: "audit of a file", Title: "Record of events of a file", MIMEType: mediaJSON,
-		Description: "The same of one file, which is named from the root of the codebase."},
+		Description: "The same of one file, which is named from the root of the codebase, escaped as in any address."},
 		s.resource(func(ctx context.Context, uri string) (any, error) {
-			path, err := s.book.Path(s.at(strings.TrimPrefix(uri, eventsURI)))
+			name, err := url.PathUnescape(strings.TrimPrefix(uri, eventsURI))
+			if err != nil {
+				return nil, &lockkeeper.InputError{Field: "uri", Value: uri, Reason: err.Error(), Next: "write a % in a name as %25"}
+			}
+			path, err := s.book.Path(s.at(name))
 			if err != nil {
 				return nil, err
 			}

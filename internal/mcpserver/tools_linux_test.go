@@ -152,14 +152,17 @@ func more(s *scene, c *client) {
 
 func resources(s *scene, c *client) {
 	t := s.t
-	for uri, word := range map[string]string{"lockkeeper://state": "active_grants", "lockkeeper://audit": "released", "lockkeeper://audit/app/user.rb": "landed"} {
+	c.call("write", args{"path": "app/two words%.rb", "text": "x"}).fine()
+	c.call("write", args{"path": "app/two words%.rb", "delete": true}).fine()
+	c.call("release", nil).fine()
+	for uri, word := range map[string]string{"lockkeeper://state": "active_grants", "lockkeeper://audit": "released", "lockkeeper://audit/app/user.rb": "landed", "lockkeeper://audit/app/two%20words%25.rb": "write app/two words%.rb"} {
 		r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		must(t, err)
 		if len(r.Contents) != 1 || !strings.Contains(r.Contents[0].Text, word) || r.Contents[0].MIMEType != "application/json" {
 			t.Errorf("%s: %+v", uri, r)
 		}
 	}
-	for _, uri := range []string{"lockkeeper://nothing", "lockkeeper://audit/../../etc/passwd", "file:///etc/passwd"} {
+	for _, uri := range []string{"lockkeeper://nothing", "lockkeeper://audit/../../etc/passwd", "lockkeeper://audit/%2e%2e/etc/passwd", "lockkeeper://audit/app/%zz", "file:///etc/passwd"} {
 		if r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
 			t.Errorf("%s: %+v", uri, r)
 		}
