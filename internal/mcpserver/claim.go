@@ -47,9 +47,9 @@ func check(ctx context.Context, v *visit, in pathsInput) (out checked, err error
 func (c *checked) text() string {
 	var lines []string
 	for _, f := range c.Files {
-		line := f.Path + ": free"
+		line := shown(f.Path) + ": free"
 		if !f.Free {
-			line = f.Path + ": " + f.By[0].Holder.String()
+			line = shown(f.Path) + ": " + f.By[0].Holder.String()
 		}
 		lines = append(lines, line)
 	}

@@ -57,7 +57,7 @@ func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err er
 }
 
 func (r *recorded) text() string {
-	return fmt.Sprintf("RECORDED that %s would have to be changed (%s). A person sees it; go on with what you have.", r.Path, r.Rescue)
+	return fmt.Sprintf("RECORDED that %s would have to be changed (%s). A person sees it; go on with what you have.", shown(r.Path), r.Rescue)
 }
 
 // gap records that a session would need a file.

@@ -144,7 +144,7 @@ func (s *standings) text() string {
 		lines = append(lines, fmt.Sprintf("and %d more", s.LeftOut))
 	}
 	for _, d := range s.Deferred {
-		lines = append(lines, fmt.Sprintf("deferred: %s by %s", d.Path, d.By))
+		lines = append(lines, fmt.Sprintf("deferred: %s by %s", shown(d.Path), shown(d.By)))
 	}
 	if len(lines) == 1 {
 		lines = append(lines, "Nobody else holds anything.")
@@ -153,7 +153,7 @@ func (s *standings) text() string {
 }
 
 func (h holding) line(verb string) string {
-	text := fmt.Sprintf("%s %s %s", h.Holder, verb, listed(slices.Concat(h.Write, h.Read)))
+	text := fmt.Sprintf("%s %s %s", shown(h.Holder), verb, listed(slices.Concat(h.Write, h.Read)))
 	if h.About != "" {
 		text += fmt.Sprintf(" %q", h.About)
 	}
@@ -222,23 +222,24 @@ func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
 
 func (r *reasons) text() string {
 	var lines []string
+	path := shown(r.Path)
 	switch {
 	case r.Yours:
-		lines = append(lines, r.Path+" is yours.")
+		lines = append(lines, path+" is yours.")
 	case len(r.By) == 0:
-		lines = append(lines, r.Path+" is free.")
+		lines = append(lines, path+" is free.")
 	}
 	for _, o := range r.By {
-		lines = append(lines, r.Path+": "+o.Holder.String())
+		lines = append(lines, path+": "+o.Holder.String())
 	}
 	for _, it := range r.Queued {
-		lines = append(lines, fmt.Sprintf("queued: %s (%s) wants it", it.ID, it.Name))
+		lines = append(lines, fmt.Sprintf("queued: %s (%s) wants it", it.ID, shown(it.Name)))
 	}
 	if len(r.Events) > 0 {
 		lines = append(lines, "lately:")
 	}
 	for _, e := range r.Events {
-		lines = append(lines, "  "+e)
+		lines = append(lines, "  "+shown(e))
 	}
 	return strings.Join(lines, "\n")
 }

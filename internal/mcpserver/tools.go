@@ -2,7 +2,9 @@ package mcpserver
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -49,11 +51,26 @@ const pathsShown = 20
 
 // listed is paths in a line.
 func listed(paths []string) string {
-	switch n := len(paths); {
-	case n == 0:
+	if len(paths) == 0 {
 		return "nothing"
-	case n > pathsShown:
-		return fmt.Sprintf("%s and %d more", strings.Join(paths[:pathsShown], ", "), n-pathsShown)
 	}
-	return strings.Join(paths, ", ")
+	var names []string
+	for _, p := range paths[:min(len(paths), pathsShown)] {
+		names = append(names, shown(p))
+	}
+	text := strings.Join(names, ", ")
+	if n := len(paths); n > pathsShown {
+		text += fmt.Sprintf(" and %d more", n-pathsShown)
+	}
+	return text
+}
+
+// shown is what others chose, on one line: a name can have a line break in it, and what
+// follows that would read as if we had said it.
+func shown(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }

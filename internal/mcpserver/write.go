@@ -96,13 +96,13 @@ func (in writeInput) change(v *visit, path string) (c gate.Change, err error) {
 func (w *written) text() string {
 	switch {
 	case len(w.Refused) > 0 && w.Refused[0].Holder == nil:
-		return w.Path + " was not written. To replace it, read it, and say with base what you have read."
+		return shown(w.Path) + " was not written. To replace it, read it, and say with base what you have read."
 	case w.isRefusal():
-		return w.Path + " was not written."
+		return shown(w.Path) + " was not written."
 	case !w.Landed:
-		return w.Path + " was so already."
+		return shown(w.Path) + " was so already."
 	}
-	return fmt.Sprintf("WROTE %s: landing %d, now %s.", w.Path, w.Landing, w.Version)
+	return fmt.Sprintf("WROTE %s: landing %d, now %s.", shown(w.Path), w.Landing, w.Version)
 }
 
 type deferInput struct {
@@ -154,5 +154,5 @@ func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, er
 }
 
 func (p *postponed) text() string {
-	return fmt.Sprintf("DEFERRED %s (%s): it lands when the file is free; you will be told.", p.Path, p.ID)
+	return fmt.Sprintf("DEFERRED %s (%s): it lands when the file is free; you will be told.", shown(p.Path), p.ID)
 }
