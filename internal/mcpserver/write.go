@@ -41,7 +41,7 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 	if err != nil {
 		return out, err
 	}
-	const call = "mcp write"
+	call := "mcp write " + path // a client can have several under way
 	out.Path = path
 	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
 		out.Refused, err = seat.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})
