@@ -137,7 +137,7 @@ func TestTokensOverHTTP(t *testing.T) {
 	tokens := map[string]string{"one": s.token("one", access.Agent), "two": s.token("two", access.Agent), "vic": s.token("vic", access.Viewer)}
 	one := s.http("one", address, tokens["one"])
 	one.call("claim", args{"paths": []string{"app/user.rb"}}).fine()
-	ask := func(token, session, method, path, body string) (int, string) {
+	ask := func(token, session, method, path, body, origin string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
 		must(t, err)
@@ -146,6 +146,9 @@ func TestTokensOverHTTP(t *testing.T) {
 		r.Header.Set("Mcp-Session-Id", session)
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		if origin != "" {
+			r.Header.Set("Origin", origin)
 		}
 		got, err := http.DefaultClient.Do(r)
 		must(t, err)
@@ -157,19 +160,20 @@ func TestTokensOverHTTP(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	release := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"release","arguments":{}}}`
 	for _, c := range []struct {
-		what, token, session, method, path, body string
-		want                                     int
+		what, token, session, method, path, body, origin string
+		want                                             int
 	}{
-		{"no token", "", one.ID(), "POST", "/mcp", release, http.StatusUnauthorized},
-		{"another token", tokens["two"], one.ID(), "POST", "/mcp", release, http.StatusForbidden},
-		{"another token that ends it", tokens["two"], one.ID(), "DELETE", "/mcp", "", http.StatusForbidden},
-		{"a viewer", tokens["vic"], "", "POST", "/mcp", release, http.StatusForbidden},
-		{"a session that never was", tokens["two"], "nobody", "POST", "/mcp", release, http.StatusNotFound},
-		{"a stream, which there is none", tokens["one"], one.ID(), "GET", "/mcp", "", http.StatusMethodNotAllowed},
-		{"too much", tokens["one"], one.ID(), "POST", "/mcp", strings.Repeat(" ", 9<<20), http.StatusRequestEntityTooLarge},
-		{"no JSON", tokens["one"], one.ID(), "POST", "/mcp", "{", http.StatusBadRequest},
+		{"no token", "", one.ID(), "POST", "/mcp", release, "", http.StatusUnauthorized},
+		{"another token", tokens["two"], one.ID(), "POST", "/mcp", release, "", http.StatusForbidden},
+		{"another token that ends it", tokens["two"], one.ID(), "DELETE", "/mcp", "", "", http.StatusForbidden},
+		{"a viewer", tokens["vic"], "", "POST", "/mcp", release, "", http.StatusForbidden},
+		{"a session that never was", tokens["two"], "nobody", "POST", "/mcp", release, "", http.StatusNotFound},
+		{"a stream, which there is none", tokens["one"], one.ID(), "GET", "/mcp", "", "", http.StatusMethodNotAllowed},
+		{"too much", tokens["one"], one.ID(), "POST", "/mcp", strings.Repeat(" ", 9<<20), "", http.StatusRequestEntityTooLarge},
+		{"a page of somebody else", tokens["one"], one.ID(), "POST", "/mcp", release, "http://evil.example", http.StatusForbidden},
+		{"no JSON", tokens["one"], one.ID(), "POST", "/mcp", "{", "", http.StatusBadRequest},
 	} {
-		if status, text := ask(c.token, c.session, c.method, c.path, c.body); status != c.want {
+		if status, text := ask(c.token, c.session, c.method, c.path, c.body, c.origin); status != c.want {
 			t.Errorf("%s: %d %.300s, want %d", c.what, status, text, c.want)
 		}
 	}
@@ -178,11 +182,11 @@ func TestTokensOverHTTP(t *testing.T) {
 	if len(grants) != 1 {
 		t.Fatalf("held: %+v", grants)
 	}
-	if status, text := ask(tokens["two"], "", "POST", "/api/v1/grants/"+grants[0].ID+"/force-release", `{"reason":"mine","confirm":"`+grants[0].Holder+`"}`); status != http.StatusForbidden {
+	if status, text := ask(tokens["two"], "", "POST", "/api/v1/grants/"+grants[0].ID+"/force-release", `{"reason":"mine","confirm":"`+grants[0].Holder+`"}`, ""); status != http.StatusForbidden {
 		t.Errorf("an agent by force: %d %s", status, text)
 	}
 	must(t, access.Open(s.App.AccessDir()).Dismiss("one"))
-	if status, _ := ask(tokens["one"], one.ID(), "POST", "/mcp", release); status != http.StatusUnauthorized {
+	if status, _ := ask(tokens["one"], one.ID(), "POST", "/mcp", release, ""); status != http.StatusUnauthorized {
 		t.Errorf("a token that was taken away: %d", status)
 	}
 }

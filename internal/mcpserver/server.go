@@ -87,6 +87,10 @@ func tokenOf(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, e
 
 // ServeHTTP answers one request over HTTP. Who asks is in its context (package access).
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+		http.Error(w, "another page asks for this; next: speak to this server without a browser", http.StatusForbidden)
+		return
+	}
 	if r.Header.Get("Mcp-Session-Id") == "" && s.isFull() {
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, "as many sessions as can be are open; end one, or try again later", http.StatusServiceUnavailable)
