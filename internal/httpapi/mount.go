@@ -18,7 +18,7 @@ func (s *Server) mount() (err error) {
 	o := &s.opt
 	s.pages, err = dashboard.New(dashboard.Options{App: o.App, Look: o.Look, Runs: o.Runs, People: s.book, Now: o.Now,
 		Failed: func(err error) { o.Log.Error("a page failed", "error", err) }})
-	s.agents = mcpserver.New(mcpserver.Options{App: o.App, Look: o.Look, Version: o.Version, Log: o.Log})
+	s.agents = mcpserver.New(mcpserver.Options{App: o.App, Look: o.Look, Version: o.Version, Log: o.Log, Now: o.Now})
 	s.files = lfs.New(o.App)
 	return err
 }

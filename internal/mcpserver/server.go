@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -26,16 +27,16 @@ import (
 type Options struct {
 	App     *app.App
 	Look    *view.Look
-	Version string       // of the program
-	Log     *slog.Logger // default: nothing is logged
+	Version string           // of the program
+	Log     *slog.Logger     // default: nothing is logged
+	Now     func() time.Time // default: time.Now
 }
 
 const (
-	longestCall  = 30 * time.Second // of a tool
-	largest      = 8 << 20          // bytes of a message
-	idleSession  = time.Hour        // after which a session over HTTP ends
-	mostSessions = 256              // over HTTP, at once
-	leaving      = 10 * time.Second // to give claims back at the end of a session
+	longestCall = 30 * time.Second // of a tool
+	largest     = 8 << 20          // bytes of a message
+	idleSession = time.Hour        // after which a session over HTTP ends
+	leaving     = 10 * time.Second // to give claims back at the end of a session
 )
 
 // Server answers agents of one codebase.
@@ -45,12 +46,14 @@ type Server struct {
 	book   *session.Book
 	later  *deferred.Queue
 	log    *slog.Logger
+	now    func() time.Time
 	mcp    *mcp.Server
 	http   http.Handler
 	window *session.Visitor // whose the standard streams are; nil: over HTTP each says who it is
 
 	mu     sync.Mutex
 	spoken map[*mcp.ServerSession]bool // sessions over HTTP that are to give back what they have
+	places map[string]place            // of sessions over HTTP, by id
 	closed bool
 	done   sync.WaitGroup
 }
@@ -63,7 +66,11 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{app: o.App, look: o.Look, book: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, spoken: map[*mcp.ServerSession]bool{}}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{app: o.App, look: o.Look, book: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
+		spoken: map[*mcp.ServerSession]bool{}, places: map[string]place{}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "lockkeeper", Title: "Lockkeeper", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}})
 	s.addTools()
@@ -91,20 +98,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "another page asks for this; next: speak to this server without a browser", http.StatusForbidden)
 		return
 	}
-	if r.Header.Get("Mcp-Session-Id") == "" && s.isFull() {
+	who, _ := access.Who(r.Context()) // a stranger gets no further than the token
+	id := r.Header.Get(sessionHeader)
+	if id == "" && !s.makeRoom(who.Name) {
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, "as many sessions as can be are open; end one, or try again later", http.StatusServiceUnavailable)
 		return
 	}
 	s.http.ServeHTTP(w, r)
-}
-
-func (s *Server) isFull() bool {
-	n := 0
-	for range s.mcp.Sessions() {
-		n++
-	}
-	return n >= mostSessions
+	began := w.Header().Get(sessionHeader)
+	s.heard(cmp.Or(began, id), who.Name, began != "")
 }
 
 // Serve answers the program that started this one over its streams. It is for a Server that
