@@ -93,7 +93,7 @@ func (p *program) showPeople(s *status) (next string) {
 }
 
 func sessionTable(list []sitting, now time.Time, paths int) *table {
-	t := &table{heads: []string{"WHO", "AGENT", "WHERE", "HOLDS", "SEEN", "ABOUT"}, wide: 5, sentences: true}
+	t := &table{heads: []string{"WHO", "AGENT", "WHERE", "HOLDS", "SEEN", "ABOUT"}, wide: 5, also: 3, sentences: true}
 	for _, s := range list {
 		holds := "nothing"
 		if n := len(s.Holds); n > 0 {

@@ -8,10 +8,12 @@ import (
 
 // table shows rows in aligned columns. On a terminal the column wide is
 // shortened until a row fits: in its middle, or, where it has sentences, at its end.
+// What is still too much is cut out of the column also, where there is one.
 type table struct {
 	heads     []string
 	rows      [][]string
 	wide      int
+	also      int // 0: none
 	sentences bool
 }
 
@@ -25,11 +27,19 @@ func (t *table) print(f file, paint func(colour, text string) string) {
 		}
 	}
 	if columns := width(f); columns > 0 {
-		total := 2
+		over := -columns
 		for _, w := range widths {
-			total += w + 2
+			over += w + 2
 		}
-		widths[t.wide] = max(12, widths[t.wide]-max(0, total-2-columns))
+		cut := func(column int) {
+			least := min(12, widths[column])
+			shorter := max(least, widths[column]-max(0, over))
+			over -= widths[column] - shorter
+			widths[column] = shorter
+		}
+		if cut(t.wide); t.also > 0 {
+			cut(t.also)
+		}
 	}
 	line := func(cells []string) string {
 		var b strings.Builder
