@@ -12,6 +12,7 @@ import (
 
 // diff is a unified diff of one file.
 type diff struct {
+	was, is        string // the file, as git names it on either side; empty: it does not say
 	create, remove bool
 	hunks          []hunk
 }
@@ -38,9 +39,11 @@ func parseDiff(text string) (d diff, err error) {
 		case strings.HasPrefix(line, "--- "):
 			files++
 			d.create = strings.HasPrefix(line, "--- /dev/null")
+			d.was = nameIn(line, "--- a/")
 			i++
 		case strings.HasPrefix(line, "+++ "):
 			d.remove = strings.HasPrefix(line, "+++ /dev/null")
+			d.is = nameIn(line, "+++ b/")
 			i++
 		case strings.HasPrefix(line, "@@ "):
 			var h hunk
@@ -59,6 +62,26 @@ func parseDiff(text string) (d diff, err error) {
 		return d, bad(fmt.Sprintf("it changes %d files", files))
 	}
 	return d, nil
+}
+
+// nameIn is the name in a line of git's that begins so. One with spaces ends with a tab.
+func nameIn(line, begin string) string {
+	name, ok := strings.CutPrefix(line, begin)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(name, "\t")
+}
+
+// isOf reports whether the diff can be one of a file: that git does not name another. The
+// root of the codebase may lie below that of the repository, or above it.
+func (d diff) isOf(path string) bool {
+	for _, name := range []string{d.was, d.is} {
+		if name != "" && name != path && !strings.HasSuffix(name, "/"+path) && !strings.HasSuffix(path, "/"+name) {
+			return false
+		}
+	}
+	return true
 }
 
 func parseHunk(lines []string, i int) (h hunk, next int, err error) {

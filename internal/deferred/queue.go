@@ -95,6 +95,9 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 		if err != nil {
 			return p, err
 		}
+		if !d.isOf(path) { // its lines may fit here as well
+			return p, bad("it is of " + cmp.Or(d.is, d.was) + ", and not of " + path)
+		}
 		s.Base, s.Exact = base, known.Exists() && sameContent(known, base)
 		want, ok := d.apply(string(content), s.Exact)
 		if !ok || d.create == base.Exists() {

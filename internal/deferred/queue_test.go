@@ -182,3 +182,24 @@ func TestUnreadable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A diff that git made of another file is not taken for this one, though its lines fit.
+func TestDiffOfAnother(t *testing.T) {
+	q, file := newQueue(t, "one\ntwo\n")
+	const lines = "@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
+	for names, fits := range map[string]bool{
+		"--- a/b.txt\n+++ b/b.txt\n":                     true,
+		"--- a/below/b.txt\n+++ b/below/b.txt\n":         true, // of the repository around
+		"--- b.txt.orig\t2026-01-31\n+++ /tmp/new.txt\n": true, // as diff has it
+		"":                                       true,
+		"--- a/other.txt\n+++ b/other.txt\n":     false,
+		"--- a/my file.txt\t\n+++ b/b.txt\n":     false,
+		"--- a/ab.txt\n+++ b/ab.txt\n":           false,
+		"--- a/b.txt\n+++ b/../../b.txt/x.txt\n": false,
+	} {
+		_, err := q.Put(t.Context(), Patch{Path: file, By: "heron", Session: "B"}, []byte(names+lines), false)
+		if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "and not of b.txt") {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
+}
