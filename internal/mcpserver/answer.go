@@ -70,6 +70,9 @@ func carryOut[In, Out any, A told[Out]](ctx context.Context, s *Server, req *mcp
 	if err != nil {
 		return out, err
 	}
+	if err := legible(req.Params.Arguments); err != nil {
+		return out, err
+	}
 	v := &visit{Server: s, who: who}
 	out, err = do(ctx, v, in)
 	a := A(&out).common()
