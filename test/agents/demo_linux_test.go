@@ -73,6 +73,9 @@ func (s *stage) demo(t *testing.T, more []string, args ...string) shown {
 	cmd := s.walker(t, append([]string{"TMPDIR=" + temp}, more...), append([]string{"demo"}, args...)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
+	if s.stopAt != "" {
+		cmd.Stdout = &stopper{text: &out, at: s.stopAt, stop: func() error { return cmd.Process.Signal(os.Interrupt) }}
+	}
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -81,6 +84,22 @@ func (s *stage) demo(t *testing.T, more []string, args ...string) shown {
 		t.Errorf("still running: %s", strings.Join(left, ", "))
 	}
 	return shown{out.String(), said.String(), cmd.ProcessState.ExitCode(), temp}
+}
+
+// stopper interrupts whoever writes certain words to it, once.
+type stopper struct {
+	text *bytes.Buffer
+	at   string
+	stop func() error
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	n, _ := s.text.Write(p) // it cannot fail
+	if s.at == "" || !strings.Contains(s.text.String(), s.at) {
+		return n, nil
+	}
+	s.at = ""
+	return n, s.stop()
 }
 
 // demoJSON is a demonstration that went well, kept.
@@ -221,6 +240,22 @@ func TestDemoBudget(t *testing.T) {
 	out, err := goOn.CombinedOutput()
 	if spent := regexp.MustCompile(`\$(\d\.\d\d) spent so far`).FindSubmatch(out); err != nil || spent == nil || string(spent[1]) == "0.00" {
 		t.Errorf("what was paid for does not count: %v\n%s", err, out)
+	}
+}
+
+// Who stops the demonstration keeps what was paid for, and is told how to go on with it.
+func TestDemoStopped(t *testing.T) {
+	machine(t)
+	t.Parallel()
+	s := newStage(t, func(string) []scriptedapi.Play { return samplePlays(t) })
+	s.stopAt = " extract started"
+	d := s.demo(t, nil, "--claude", "--yes", "--no-ui")
+	said := regexp.MustCompile(`(?m)^next: cd (\S+) && XDG_STATE_HOME=\S+ lockkeeper run --auto-decide '\S+' --budget 5$`).FindStringSubmatch(d.err)
+	if d.code == 0 || said == nil {
+		t.Fatalf("exit code %d:\n%s\n%s", d.code, d.out, d.err)
+	}
+	if done, err := filepath.Glob(filepath.Join(said[1], ".pipeline/*/analysis.json")); err != nil || len(done) == 0 {
+		t.Errorf("what was paid for is gone: %v", err)
 	}
 }
 

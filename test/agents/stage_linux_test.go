@@ -67,6 +67,8 @@ type stage struct {
 
 	mark  string // a variable in the environment of everything it starts
 	calls int
+
+	stopAt string // words of a demonstration at which somebody stops it
 }
 
 // newStage makes a stage for Claude Code that plays a script. The script may name places on
