@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -142,7 +143,7 @@ func short(text string) string {
 
 // line is a text on one line, without what a terminal would obey.
 func line(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 
 // word is a path as a shell takes it.
@@ -152,6 +153,10 @@ func word(path string) string {
 	}
 	if path != "" && path[0] != '-' && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
 		return path
+	}
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		escaped := strconv.Quote(path)
+		return "$'" + strings.NewReplacer(`\"`, `"`, "'", `\'`).Replace(escaped[1:len(escaped)-1]) + "'"
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -3,6 +3,7 @@ package refusal_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,19 @@ func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", time.Minute: "1 min", 59 * time.Minute: "59 min", time.Hour: "1 h", 72 * time.Hour: "3 days"} {
 		if got := refusal.Span(d); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// What a refusal says to do next names the very file, whatever its name has in it.
+func TestNextNamesTheFile(t *testing.T) {
+	for _, path := range []string{"app/user.rb", "two  spaces", "it's", "-x", "a\nb\t\"c\" 'd' \\e", "\x1b[2J\u202e", "ü", "\xff9"} {
+		text := refusal.Held(path, otter, 1, nil).String()
+		next := text[strings.LastIndex(text, "next: lockkeeper why ")+len("next: lockkeeper why "):]
+		next = next[:strings.LastIndex(next, " | ")]
+		got, err := exec.Command("bash", "-c", "printf %s "+next).Output()
+		if string(got) != path || err != nil {
+			t.Errorf("%q: a shell reads %s as %q (%v)", path, next, got, err)
 		}
 	}
 }
