@@ -218,7 +218,7 @@ func TestRegistrationDecides(t *testing.T) {
 		"no end of a turn":             {func(d *desk) { d.edit(func(all map[string]any) { delete(all["hooks"].(map[string]any), "Stop") }) }, tools, "Stop is missing"},
 		"an end of a turn on occasion": {after("Stop", func(g, _ map[string]any) { g["matcher"] = "x" }), tools, `Stop in .claude/settings.json differs from what init writes: matcher "x"`},
 		"a session begins elsewhere":   {after("SessionStart", func(g, _ map[string]any) { g["matcher"] = "resume" }), tools, "SessionStart"},
-		"a session ends by a prompt":   {after("SessionEnd", func(_, e map[string]any) { e["type"] = "prompt" }), tools, "SessionEnd"},
+		"a session ends by a prompt":   {after("SessionEnd", func(_, e map[string]any) { e["type"] = "prompt" }), nothing, "SessionEnd[0].hooks[0].prompt"},
 		"only the small program": {func(d *desk) {
 			if err := os.Remove(filepath.Join(d.bin, "lockkeeper")); err != nil {
 				d.t.Fatal(err)

@@ -21,6 +21,7 @@
 //  6. A hook that was found covers its event only when it is what enrolling writes, or is in
 //     the small table of what does the same (covers.go). Of anything else it is said in what
 //     it differs: what a host makes of it is never guessed.
+//  7. A hook counts only in a file of which its host is known to take the whole (accepted.go).
 //
 // The package starts no goroutines.
 package enrol

@@ -20,7 +20,8 @@ type Host struct {
 	env     string // the setting that adds to the environment of hooks; empty: there is none
 	plugins bool   // it can have our hooks from a plugin
 	turns   []event
-	limit   int // of time, in the host's own unit
+	limit   int   // of time, in the host's own unit
+	accepts shape // what a file with hooks has to be, for the host to take any of it; nil: the hooks alone count
 }
 
 // file is one that enrolling changes.
@@ -61,13 +62,14 @@ func HostOf(name string) (Host, error) {
 const claudeWrites = "Edit|Write|MultiEdit|NotebookEdit|Bash"
 
 func claude() Host {
-	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true,
+	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true, accepts: claudeSettings(),
 		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
 		turns: []event{{"PreToolUse", claudeWrites, true}, {"PostToolUse", "Read|" + claudeWrites, false}, {"PostToolUseFailure", "Bash", false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
 	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
-		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, false}, switchOff{name, []string{"allowManagedHooksOnly"}, false})
+		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, false}, switchOff{name, []string{"allowManagedHooksOnly"}, false},
+			switchOff{name, []string{"strictPluginOnlyCustomization"}, false})
 	}
 	return h
 }

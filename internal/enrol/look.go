@@ -73,10 +73,7 @@ func (s Site) Look(h Host) Standing {
 		if err != nil {
 			st.Fault = errors.Join(st.Fault, refused(Edit{Path: name, Before: []byte(text)}, err))
 		}
-		for i := range found {
-			found[i].File = name
-		}
-		st.Hooks = append(st.Hooks, found...)
+		st.Hooks = append(st.Hooks, h.placed(found, name, name, text)...)
 	}
 	found, unknown, err := s.pluginHooks(h)
 	st.Hooks, st.Unknown, st.Fault = append(st.Hooks, found...), unknown, errors.Join(st.Fault, err)
@@ -89,6 +86,14 @@ func (s Site) Look(h Host) Standing {
 	return st
 }
 
+// placed are hooks that were found in a file with this text, as people know it.
+func (h Host) placed(found []Hook, known, file, text string) []Hook {
+	for i := range found {
+		found[i].File, found[i].Doubt = known, h.doubt(file, text)
+	}
+	return found
+}
+
 // Before is the hook that runs before a call of a tool; nil: there is none.
 func (st Standing) Before() *Hook { return st.hook(st.Host.turns[0].name) }
 
@@ -96,12 +101,15 @@ func (st Standing) Before() *Hook { return st.hook(st.Host.turns[0].name) }
 func (st Standing) hook(name string) (first *Hook) {
 	for i := range st.Hooks {
 		k := &st.Hooks[i]
-		if k.Event == name && (first == nil || first.Differs != "" && k.Differs == "") {
+		if k.Event == name && (first == nil || !first.covers() && k.covers()) {
 			first = k
 		}
 	}
 	return first
 }
+
+// covers reports whether a hook does its part, as far as files tell.
+func (k *Hook) covers() bool { return k.Differs == "" && k.Doubt == "" }
 
 // Lacking says which of the hooks that run at other times than before a call do not do
 // their part, as far as files tell.
@@ -111,6 +119,8 @@ func (st Standing) Lacking() (list []string) {
 		case ev.before:
 		case k == nil:
 			list = append(list, ev.name+" is missing")
+		case k.Doubt != "":
+			list = append(list, ev.name+": "+k.Doubt)
 		case k.Differs != "":
 			list = append(list, ev.name+" in "+k.File+" differs from what init writes: "+k.Differs)
 		}

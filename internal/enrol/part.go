@@ -219,6 +219,9 @@ type Hook struct {
 	// empty: it does at least the same.
 	Differs string `json:"differs,omitempty"`
 
+	// Doubt says why the host may drop it, with the whole file; empty: it is known to take it.
+	Doubt string `json:"doubt,omitempty"`
+
 	host  Host
 	group *node // in which it stands
 }

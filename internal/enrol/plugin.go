@@ -39,10 +39,7 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	if err != nil {
 		return nil, "", refused(Edit{Path: file, Before: text}, err)
 	}
-	for i := range list {
-		list[i].File = "plugin " + name
-	}
-	return list, "", nil
+	return h.placed(list, "plugin "+name, file, string(text)), "", nil
 }
 
 // pluginOn is the plugin of ours that is switched on, with the name of where it comes from;

@@ -112,7 +112,7 @@ func (s Site) offBy(h Host) (which string, err error) {
 // whose locks it uses. One that ends with * is the beginning of a name.
 func steering() []string {
 	return []string{"PATH", "HOME", "SHELL", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "BASH_FUNC_*", "LD_*", "DYLD_*", "XDG_STATE_HOME", "PG*", "LOCKKEEPER_*",
-		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL*", "CLAUDE_CODE_SIMPLE"}
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL*", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"}
 }
 
 // strayBy finds a setting that gives hooks another environment than commands have here;

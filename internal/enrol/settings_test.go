@@ -17,20 +17,22 @@ func TestSettingsThatOverride(t *testing.T) {
 		env        map[string]string
 		want       string
 	}{
-		"managed":              {claude(), "machine/etc/claude-code/managed-settings.json", `{"allowManagedHooksOnly": true}`, nil, "allowManagedHooksOnly in /etc/claude-code/managed-settings.json"},
-		"managed in parts":     {claude(), "machine/etc/claude-code/managed-settings.d/10.json", `{"disableAllHooks": true}`, nil, "disableAllHooks in /etc/claude-code/managed-settings.d/10.json"},
-		"managed variables":    {claude(), "machine/etc/claude-code/managed-settings.json", `{"env": {"PATH": "/bin"}}`, nil, "env.PATH in /etc/claude-code/managed-settings.json"},
-		"of the user":          {claude(), "home/.claude/settings.json", `{"env": {"BASH_ENV": "/x"}}`, nil, "env.BASH_ENV in ~/.claude/settings.json"},
-		"of the user, moved":   {claude(), "elsewhere/settings.json", `{"disableAllHooks": true}`, map[string]string{"CLAUDE_CONFIG_DIR": filepath.Join(dir, "of the user, moved/elsewhere")}, "disableAllHooks in ~/.claude/settings.json"},
-		"written twice":        {claude(), "root/.claude/settings.local.json", `{"disableAllHooks": false, "disableAllHooks": true}`, nil, "disableAllHooks in .claude/settings.local.json"},
-		"codex required":       {codex(), "machine/etc/codex/requirements.toml", "allow_managed_hooks_only = true\n", nil, "allow_managed_hooks_only in /etc/codex/requirements.toml"},
-		"codex of the machine": {codex(), "machine/etc/codex/config.toml", "[features]\nhooks = false\n", nil, "features.hooks in /etc/codex/config.toml"},
-		"codex, moved":         {codex(), "elsewhere/config.toml", "[features]\ncodex_hooks = false\n", map[string]string{"CODEX_HOME": filepath.Join(dir, "codex, moved/elsewhere")}, "features.codex_hooks in ~/.codex/config.toml"},
-		"gemini by name":       {gemini(), "root/.gemini/settings.json", `{"hooksConfig": {"disabled": ["lockkeeper hook gemini"]}}`, nil, "hooksConfig.disabled in .gemini/settings.json"},
-		"gemini system":        {gemini(), "machine/etc/gemini-cli/settings.json", `{"hooksConfig": {"enabled": false}}`, nil, "hooksConfig.enabled in /etc/gemini-cli/settings.json"},
-		"gemini, moved":        {gemini(), "elsewhere/.gemini/settings.json", `{"tools": {"enableHooks": false}}`, map[string]string{"GEMINI_CLI_HOME": filepath.Join(dir, "gemini, moved/elsewhere")}, "tools.enableHooks in ~/.gemini/settings.json"},
-		"nothing of that kind": {claude(), "root/.claude/settings.local.json", `{"disableAllHooks": false, "env": {"EDITOR": "vi", "GOFLAGS": "-v"}}`, nil, ""},
-		"gemini, none by name": {gemini(), "root/.gemini/settings.json", `{"hooksConfig": {"enabled": true, "disabled": []}}`, nil, ""},
+		"managed":                {claude(), "machine/etc/claude-code/managed-settings.json", `{"allowManagedHooksOnly": true}`, nil, "allowManagedHooksOnly in /etc/claude-code/managed-settings.json"},
+		"managed, plugins alone": {claude(), "machine/etc/claude-code/managed-settings.json", `{"strictPluginOnlyCustomization": ["hooks"]}`, nil, "strictPluginOnlyCustomization in /etc/claude-code/managed-settings.json"},
+		"safe mode":              {claude(), "home/.claude/settings.json", `{"env": {"CLAUDE_CODE_SAFE_MODE": "1"}}`, nil, "env.CLAUDE_CODE_SAFE_MODE in ~/.claude/settings.json"},
+		"managed in parts":       {claude(), "machine/etc/claude-code/managed-settings.d/10.json", `{"disableAllHooks": true}`, nil, "disableAllHooks in /etc/claude-code/managed-settings.d/10.json"},
+		"managed variables":      {claude(), "machine/etc/claude-code/managed-settings.json", `{"env": {"PATH": "/bin"}}`, nil, "env.PATH in /etc/claude-code/managed-settings.json"},
+		"of the user":            {claude(), "home/.claude/settings.json", `{"env": {"BASH_ENV": "/x"}}`, nil, "env.BASH_ENV in ~/.claude/settings.json"},
+		"of the user, moved":     {claude(), "elsewhere/settings.json", `{"disableAllHooks": true}`, map[string]string{"CLAUDE_CONFIG_DIR": filepath.Join(dir, "of the user, moved/elsewhere")}, "disableAllHooks in ~/.claude/settings.json"},
+		"written twice":          {claude(), "root/.claude/settings.local.json", `{"disableAllHooks": false, "disableAllHooks": true}`, nil, "disableAllHooks in .claude/settings.local.json"},
+		"codex required":         {codex(), "machine/etc/codex/requirements.toml", "allow_managed_hooks_only = true\n", nil, "allow_managed_hooks_only in /etc/codex/requirements.toml"},
+		"codex of the machine":   {codex(), "machine/etc/codex/config.toml", "[features]\nhooks = false\n", nil, "features.hooks in /etc/codex/config.toml"},
+		"codex, moved":           {codex(), "elsewhere/config.toml", "[features]\ncodex_hooks = false\n", map[string]string{"CODEX_HOME": filepath.Join(dir, "codex, moved/elsewhere")}, "features.codex_hooks in ~/.codex/config.toml"},
+		"gemini by name":         {gemini(), "root/.gemini/settings.json", `{"hooksConfig": {"disabled": ["lockkeeper hook gemini"]}}`, nil, "hooksConfig.disabled in .gemini/settings.json"},
+		"gemini system":          {gemini(), "machine/etc/gemini-cli/settings.json", `{"hooksConfig": {"enabled": false}}`, nil, "hooksConfig.enabled in /etc/gemini-cli/settings.json"},
+		"gemini, moved":          {gemini(), "elsewhere/.gemini/settings.json", `{"tools": {"enableHooks": false}}`, map[string]string{"GEMINI_CLI_HOME": filepath.Join(dir, "gemini, moved/elsewhere")}, "tools.enableHooks in ~/.gemini/settings.json"},
+		"nothing of that kind":   {claude(), "root/.claude/settings.local.json", `{"disableAllHooks": false, "env": {"EDITOR": "vi", "GOFLAGS": "-v"}}`, nil, ""},
+		"gemini, none by name":   {gemini(), "root/.gemini/settings.json", `{"hooksConfig": {"enabled": true, "disabled": []}}`, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := filepath.Join(dir, name)

@@ -1,0 +1,75 @@
+//go:build agents
+
+package agents_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent/scriptedapi"
+)
+
+// takenSettings is one of everything that the doctor calls accepted.
+const takenSettings = `"$schema": "https://json.schemastore.org/claude-code-settings.json", "model": "claude-sonnet-5", "apiKeyHelper": "echo not-a-real-key", "outputStyle": "default",
+	"description": "ours", "disableAllHooks": false, "allowManagedHooksOnly": false, "enableAllProjectMcpServers": false, "includeCoAuthoredBy": false,
+	"includeGitInstructions": true, "alwaysThinkingEnabled": false, "spinnerTipsEnabled": false, "respectGitignore": true, "enabledMcpjsonServers": ["x"],
+	"disabledMcpjsonServers": ["y"], "companyAnnouncements": ["z"], "env": {"A": "a", "B": 1, "C": true, "D": null}, "cleanupPeriodDays": 30,
+	"permissions": {"allow": ["Bash(ls:*)", "zzz("], "deny": ["Read(./.env)"], "ask": [], "additionalDirectories": ["../docs"], "defaultMode": "acceptEdits"},
+	"statusLine": {"type": "command", "command": "true", "padding": 0}, "attribution": {"commit": "", "pr": ""}, "enabledPlugins": {"a@b": false},
+	"extraKnownMarketplaces": {"m": {"source": {"source": "github", "repo": "example/none"}}}, "sandbox": {"enabled": false, "autoAllowBashIfSandboxed": true, "excludedCommands": ["git"]},`
+
+const takenHooks = `"Notification": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "async": true, "statusMessage": "s", "once": true, "if": "Bash(git *)", "name": "n", "description": "d"},
+	{"type": "prompt", "prompt": "p", "model": "m", "timeout": 0.5}, {"type": "agent", "prompt": "p"}, {"type": "http", "url": "https://127.0.0.1:1/", "headers": {"A": "b"}}]}, {"hooks": []}],
+	"NoSuchEvent": [{"hooks": [{"type": "command", "command": "true"}]}],`
+
+// The real Claude Code drops a whole settings file for one thing in it that it does not take,
+// and says nothing when nobody is at a terminal. The doctor says so. What the doctor calls
+// accepted is.
+//
+// shows: GP-5
+func TestClaudeDropsSettings(t *testing.T) {
+	t.Parallel()
+	begin := func(text string) func(string) string {
+		return func(s string) string { return strings.Replace(s, "{", "{"+text, 1) }
+	}
+	hook := func(text string) func(string) string {
+		return func(s string) string { return strings.Replace(s, `"hooks": {`, `"hooks": {`+text, 1) }
+	}
+	for name, test := range map[string]struct {
+		change func(string) string
+		says   string // the doctor; empty: that it is enforced
+	}{
+		"all that is accepted": {func(s string) string { return "\ufeff" + begin(takenSettings)(hook(takenHooks)(s)) }, ""},
+		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is no strict JSON"},
+		"a wrong kind":         {begin(`"permissions": 3,`), ".claude/settings.json:1:17: permissions"},
+		"nothing":              {begin(`"model": null,`), "model"},
+		"another's hook":       {hook(`"Notification": [{"hooks": [{"type": "banana"}]}],`), "hooks.Notification[0].hooks[0].type"},
+		"another's time":       {hook(`"Stopped": [], "Notification": [{"hooks": [{"type": "command", "command": "true", "timeout": 0}]}],`), "hooks.Notification[0].hooks[0].timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newFresh(t, play(use(scriptedapi.Read("{dir}/"+posts)), use(scriptedapi.Write("{dir}/"+posts, "mine\n")), scriptedapi.Step{Text: "Done."}))
+			if out, err := h.lockkeeper(nil, "init", "claude", "--yes"); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			h.holds(t, posts, othersPosts)
+			file := filepath.Join(h.dir, ".claude/settings.json")
+			write(t, file, test.change(read(t, file)))
+			if _, err := h.plainClaude(t.Context(), "Change the posts", filepath.Join(h.traces, "b")); err != nil {
+				t.Fatalf("%v\n%s", err, read(t, filepath.Join(h.traces, "b.jsonl")))
+			}
+			want := othersPosts
+			if test.says != "" {
+				want = "mine\n"
+			}
+			if got := read(t, filepath.Join(h.dir, posts)); got != want {
+				t.Errorf("it holds %q: what Claude Code takes is otherwise by now, which internal/enrol has to know\n%s", got, read(t, filepath.Join(h.traces, "b.jsonl")))
+			}
+			out, err := h.lockkeeper(nil, "doctor")
+			if enforced := strings.Contains(out, "\nenforced: claude (hook)"); enforced != (test.says == "") || (err == nil) != enforced || !strings.Contains(out, test.says) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
