@@ -112,19 +112,25 @@ func (d *desk) edit(change func(all map[string]any)) {
 	d.write(name, string(text), 0o644)
 }
 
-// ways are what is said of the host: of its tools, and of what its commands run.
-func (d *desk) ways(host string) (tools, commands view.Way, r *doctor.Report) {
+// said is what is said of the host.
+func (d *desk) said(host string) (list []view.Way, r *doctor.Report) {
 	d.t.Helper()
 	r, err := doctor.Examine(d.t.Context(), d.settings)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var list []view.Way
 	for _, w := range r.Ways {
 		if w.Writer == host {
 			list = append(list, w)
 		}
 	}
+	return list, r
+}
+
+// ways are what is said of the host: of its tools, and of what its commands run.
+func (d *desk) ways(host string) (tools, commands view.Way, r *doctor.Report) {
+	d.t.Helper()
+	list, r := d.said(host)
 	if len(list) == 1 {
 		list = append(list, view.Way{Level: view.Advisory})
 	}

@@ -89,27 +89,23 @@ func programs(list []Window) (names []string) {
 
 // summary is how interactive agents stand, in a line.
 func (x *examination) summary() string {
-	by := map[string][]string{}
-	seen := map[string]bool{}
-	for _, w := range x.report.Ways {
-		st := x.standing(w.Writer)
-		if st.Host.Name == "" || seen[w.Writer] {
-			continue
-		}
-		seen[w.Writer] = true // the first one is that of its tools
-		switch {
-		case w.Broken:
-			by["broken"] = append(by["broken"], w.Writer)
-		case w.Level == view.Enforced:
-			by[view.Enforced] = append(by[view.Enforced], w.Writer+" (hook)")
-		default:
-			by[w.Level] = append(by[w.Level], w.Writer)
-		}
-	}
+	levels := []string{view.Enforced, view.Detected, view.Advisory, "broken"}
 	var parts []string
-	for _, level := range []string{view.Enforced, view.Detected, view.Advisory, "broken"} {
-		if by[level] != nil {
-			parts = append(parts, level+": "+strings.Join(by[level], ", "))
+	stands := x.toolLevels(levels)
+	for i, level := range levels {
+		var hosts []string
+		for _, st := range x.hosts {
+			if at, said := stands[st.Host.Name]; !said || at != i {
+				continue
+			}
+			name := st.Host.Name
+			if level == view.Enforced {
+				name += " (hook)"
+			}
+			hosts = append(hosts, name)
+		}
+		if hosts != nil {
+			parts = append(parts, level+": "+strings.Join(hosts, ", "))
 		}
 	}
 	if len(x.report.Silent) > 0 {
@@ -119,4 +115,21 @@ func (x *examination) summary() string {
 		return "no interactive agent is installed or enrolled"
 	}
 	return strings.Join(parts, " · ")
+}
+
+// toolLevels says how the tools of each agent stand, as a number in a list of levels: the
+// worst of what is said of them counts.
+func (x *examination) toolLevels(levels []string) map[string]int {
+	stands := map[string]int{}
+	for _, w := range x.report.Ways {
+		if !w.OfTools {
+			continue
+		}
+		level := w.Level
+		if w.Broken {
+			level = "broken"
+		}
+		stands[w.Writer] = max(stands[w.Writer], slices.Index(levels, level))
+	}
+	return stands
 }

@@ -46,6 +46,7 @@ type Standing struct {
 	Program  string // where the host's own program is; empty: not in PATH
 	Enrolled bool   // by init, here
 	Hooks    []Hook // of ours, that it finds
+	Others   []Hook // of others, that may change what a call writes after ours has looked
 	Off      string // which setting keeps our hooks from running; empty: none does
 	Stray    string // which setting gives hooks another environment; empty: none does
 	Unknown  string // why a plugin of ours that is switched on cannot be said to have hooks
@@ -74,9 +75,14 @@ func (s Site) Look(h Host) Standing {
 			st.Fault = errors.Join(st.Fault, refused(Edit{Path: name, Before: []byte(text)}, err))
 		}
 		st.Hooks = append(st.Hooks, h.placed(found, name, name, text)...)
+		if root, err := parseObject(text, ""); err == nil { // else it is a fault already
+			st.Others = append(st.Others, othersIn(root, h, name)...)
+		}
 	}
 	found, unknown, err := s.pluginHooks(h)
 	st.Hooks, st.Unknown, st.Fault = append(st.Hooks, found...), unknown, errors.Join(st.Fault, err)
+	others, err := s.pluginsOfOthers(h)
+	st.Others, st.Fault = append(st.Others, others...), errors.Join(st.Fault, err)
 	if st.Off, err = s.offBy(h); err != nil {
 		st.Fault = errors.Join(st.Fault, err)
 	}

@@ -43,9 +43,20 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 }
 
 // pluginOn is the plugin of ours that is switched on, with the name of where it comes from;
-// empty: there is none. Of the files that say so or not the narrower counts, and above all
-// that of the machine.
-func (s Site) pluginOn(h Host) (name string, err error) {
+// empty: there is none.
+func (s Site) pluginOn(h Host) (string, error) {
+	on, err := s.pluginsOn(h)
+	if i := slices.IndexFunc(on, isOurPlugin); i >= 0 {
+		return on[i], err
+	}
+	return "", err
+}
+
+func isOurPlugin(name string) bool { return strings.HasPrefix(name, serverName+"@") }
+
+// pluginsOn are the plugins that are switched on, sorted. Of the files that say so or not
+// the narrower counts, and above all that of the machine.
+func (s Site) pluginsOn(h Host) (list []string, err error) {
 	on := map[string]bool{}
 	user, project := "~/.claude/settings.json", []string{".claude/settings.json", ".claude/settings.local.json"}
 	var machine []string
@@ -60,17 +71,16 @@ func (s Site) pluginOn(h Host) (name string, err error) {
 		err = errors.Join(err, wrong)
 		set, _ := value.(map[string]any)
 		for plugin, is := range set {
-			if strings.HasPrefix(plugin, serverName+"@") {
-				on[plugin] = is == true
-			}
+			on[plugin] = is == true || !isOurPlugin(plugin) && is != false // of others in doubt
 		}
 	}
 	for plugin, is := range on {
-		if is && (name == "" || plugin < name) {
-			name = plugin
+		if is {
+			list = append(list, plugin)
 		}
 	}
-	return name, err
+	slices.Sort(list)
+	return list, err
 }
 
 // pluginDir is where a plugin lies. Claude Code may take any of several directories that it

@@ -35,7 +35,7 @@ func reported(ctx context.Context, book *session.Book, h enrol.Host) (bool, erro
 // has trusted them.
 func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func() (bool, error)) []Way {
 	name := st.Host.Name
-	w := Way{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, Next: "lockkeeper init " + name}
+	w := Way{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, OfTools: true, Next: "lockkeeper init " + name}
 	before := st.Before()
 	switch {
 	case st.Fault != nil:
@@ -82,7 +82,27 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, 
 			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it, and skips it silently until then; no session has reported", st.Host.Trust
 		}
 	}
-	return []Way{w, commandsOf(ctx, site, st, w)}
+	list := []Way{w, commandsOf(ctx, site, st, w)}
+	if w.Level == Enforced && len(st.Others) > 0 {
+		list = append(list, changedWay(st))
+	}
+	return list
+}
+
+// changedWay names the hooks of others that may change what a host's tools write: ours is
+// shown what the model asked for, and not what they make of it.
+func changedWay(st enrol.Standing) Way {
+	var list []string
+	for _, k := range st.Others {
+		one := k.Event + " in " + k.File
+		if k.Command != "" {
+			one += " (" + k.Command + ")"
+		}
+		list = append(list, one)
+	}
+	return Way{Writer: st.Host.Name, Name: "calls of " + st.Host.Name + " that hooks of others change", Level: Detected, OfTools: true,
+		Fact: "such a hook may have another file written than ours was asked about, which a session that holds it is told with its next call: " + strings.Join(list, "; "),
+		Next: "see that none of them answers with another input, or take it out"}
 }
 
 // commandsOf says what is done about other programs that a host's commands run, where its

@@ -147,4 +147,6 @@ type Way struct {
 	Fact   string `json:"fact"`
 	Next   string `json:"next,omitempty"` // how it gets better
 	Broken bool   `json:"broken"`         // it is meant to be enforced, and is not as it should be
+
+	OfTools bool `json:"-"` // it is one of the tools of an interactive agent
 }

@@ -3,6 +3,7 @@
 package agents_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +55,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			h.holds(t, posts, othersPosts)
+			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), `{"model": 3}`) // which is dropped by itself
 			file := filepath.Join(h.dir, ".claude/settings.json")
 			write(t, file, test.change(read(t, file)))
 			if _, err := h.plainClaude(t.Context(), "Change the posts", filepath.Join(h.traces, "b")); err != nil {
@@ -69,6 +71,41 @@ func TestClaudeDropsSettings(t *testing.T) {
 			out, err := h.lockkeeper(nil, "doctor")
 			if enforced := strings.Contains(out, "\nenforced: claude (hook)"); enforced != (test.says == "") || (err == nil) != enforced || !strings.Contains(out, test.says) {
 				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A hook of somebody else may answer with another input. The real Claude Code shows ours that
+// of the model, and carries out the other: the write goes through. The doctor names such a
+// hook, and a session that holds the file is told with its next call.
+//
+// shows: GP-5
+func TestClaudeChangedInput(t *testing.T) {
+	t.Parallel()
+	for name, decision := range map[string]string{"with a decision": `"permissionDecision":"allow",`, "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newFresh(t, play(use(scriptedapi.Read("{dir}/"+posts)), use(scriptedapi.Write("{dir}/"+users, "mine\n")), scriptedapi.Step{Text: "Done."}))
+			if out, err := h.lockkeeper(nil, "init", "claude", "--yes"); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			h.holds(t, posts, othersPosts)
+			answer := filepath.Join(h.root, "answer")
+			write(t, answer, fmt.Sprintf(`{"hookSpecificOutput":{"hookEventName":"PreToolUse",%s"updatedInput":{"file_path":%q,"content":"mine\n"}}}`, decision, filepath.Join(h.dir, posts)))
+			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), fmt.Sprintf(`{"hooks":{"PreToolUse":[{"matcher":"Write","hooks":[{"type":"command","command":"cat %s"}]}]}}`, answer))
+			if _, err := h.plainClaude(t.Context(), "Change the users", filepath.Join(h.traces, "b")); err != nil {
+				t.Fatalf("%v\n%s", err, read(t, filepath.Join(h.traces, "b.jsonl")))
+			}
+			if got := read(t, filepath.Join(h.dir, posts)); got != "mine\n" {
+				t.Errorf("it holds %q: hooks are shown what others make of a call by now, which docs/doctor.md and the doctor have to say", got)
+			}
+			if out, err := h.lockkeeper(nil, "doctor"); err != nil || !strings.HasSuffix(out, "\ndetected: claude\n") || !strings.Contains(out, "PreToolUse in .claude/settings.local.json (cat "+answer+")") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			told := h.otter(t, "PreToolUse", "Edit", map[string]any{"file_path": filepath.Join(h.dir, users)})
+			if !strings.Contains(told, "DISTURBED app/posts.rb") || !strings.Contains(told, "Your version is kept") {
+				t.Errorf("the holder is not told: %s", told)
 			}
 		})
 	}
