@@ -21,8 +21,8 @@ type Host struct {
 	changing []string // the events at which a hook may answer with another input of the call
 	plugins  bool     // it can have our hooks from a plugin
 	turns    []event
-	limit    int   // of time, in the host's own unit
-	accepts  shape // what a file with hooks has to be, for the host to take any of it; nil: the hooks alone count
+	limit    int        // of time, in the host's own unit
+	accepts  acceptance // what a file with hooks has to be
 }
 
 // file is one that enrolling changes.
@@ -63,7 +63,7 @@ func HostOf(name string) (Host, error) {
 const claudeWrites = "Edit|Write|MultiEdit|NotebookEdit|Bash"
 
 func claude() Host {
-	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true, accepts: claudeSettings(), changing: []string{"PreToolUse", "PermissionRequest"},
+	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true, accepts: claudeFile(), changing: []string{"PreToolUse", "PermissionRequest"},
 		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
 		turns: []event{{"PreToolUse", claudeWrites, true}, {"PostToolUse", "Read|" + claudeWrites, false}, {"PostToolUseFailure", "Bash", false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
@@ -76,7 +76,7 @@ func claude() Host {
 }
 
 func codex() Host {
-	h := Host{Name: "codex", Hook: "codex", Program: "codex", limit: 30, reads: []string{"~/.codex/hooks.json"}, changing: []string{"PreToolUse"},
+	h := Host{Name: "codex", Hook: "codex", Program: "codex", limit: 30, reads: []string{"~/.codex/hooks.json"}, changing: []string{"PreToolUse"}, accepts: codexFile(),
 		Trust: "start codex here, trust the directory, and trust the hooks with /hooks",
 		turns: []event{{"PreToolUse", "", true}, {"PostToolUse", "", false}, {"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"Stop", "", false}}}
 	for _, name := range []string{".codex/config.toml", "~/.codex/config.toml", "/etc/codex/*.toml"} {
@@ -90,7 +90,7 @@ func codex() Host {
 const geminiWrites = "write_file|replace|edit|run_shell_command"
 
 func gemini() Host {
-	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json", "/etc/gemini-cli/*.json"}, changing: []string{"BeforeTool"},
+	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json", "/etc/gemini-cli/*.json"}, changing: []string{"BeforeTool"}, accepts: geminiFile(),
 		Trust: "start gemini here, and trust the folder",
 		turns: []event{{"BeforeTool", geminiWrites, true}, {"AfterTool", "read_file|" + geminiWrites, false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}

@@ -54,7 +54,7 @@ func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func
 	case st.Stray != "":
 		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "take that setting out"
 	case before.Doubt != "" && before.Differs == "": // what differs is mended first
-		w.Broken, w.Fact, w.Next = true, before.Doubt, "mend that file, or move what is not known into another one of its settings; "+name+" drops each by itself"
+		w.Broken, w.Fact, w.Next = true, before.Doubt, "mend that file, or move what is not known into another file of "+name+"'s settings"
 	default:
 		return hookedWays(ctx, site, st, w, seen)
 	}

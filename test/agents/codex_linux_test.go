@@ -81,9 +81,8 @@ func (h *hooked) codex(prompt string) (agent.Adapter, agent.Request) {
 		Extra: []string{"-c", provider, "-c", "model_provider=x", "-c", "check_for_update_on_startup=false"}}
 }
 
-// trustsHooks does what a person does at the first start of Codex and with /hooks: it trusts
-// the directory, and the hooks as they are now. The program itself says which these are.
-func (h *hooked) trustsHooks(t *testing.T) {
+// asks has a conversation with the server of Codex, which a person's editor would have.
+func (h *hooked) asks(t *testing.T, talk func(ask func(method string, params, result any))) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), h.program, "app-server")
 	cmd.Dir, cmd.Env = h.dir, h.environment()
@@ -118,31 +117,41 @@ func (h *hooked) trustsHooks(t *testing.T) {
 		}
 	}
 	type object = map[string]any
-	set := func(place string, value object) {
-		t.Helper()
-		ask("config/batchWrite", object{"edits": []object{{"keyPath": place, "value": value, "mergeStrategy": "upsert"}}, "reloadUserConfig": true}, &object{})
-	}
 	ask("initialize", object{"clientInfo": object{"name": "test", "version": "1"}}, &object{})
-	set("projects", object{h.dir: object{"trust_level": "trusted"}})
-	var listed struct {
-		Data []struct {
-			Hooks []struct{ Key, CurrentHash string }
-		}
-	}
-	ask("hooks/list", object{"cwds": []string{h.dir}}, &listed)
-	state := object{}
-	for _, d := range listed.Data {
-		for _, hook := range d.Hooks {
-			state[hook.Key] = object{"trusted_hash": hook.CurrentHash}
-		}
-	}
-	if len(state) != 5 {
-		t.Fatalf("codex finds these hooks: %v", state)
-	}
-	set("hooks.state", state)
+	talk(ask)
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// codexHook is a hook that Codex says it finds.
+type codexHook struct{ Key, CurrentHash, Command string }
+
+// trustsHooks does what a person does at the first start of Codex and with /hooks: it trusts
+// the directory, and the hooks as they are now. The program itself says which these are.
+func (h *hooked) trustsHooks(t *testing.T) (found []codexHook) {
+	t.Helper()
+	type object = map[string]any
+	h.asks(t, func(ask func(method string, params, result any)) {
+		set := func(place string, value object) {
+			t.Helper()
+			ask("config/batchWrite", object{"edits": []object{{"keyPath": place, "value": value, "mergeStrategy": "upsert"}}, "reloadUserConfig": true}, &object{})
+		}
+		set("projects", object{h.dir: object{"trust_level": "trusted"}})
+		var listed struct{ Data []struct{ Hooks []codexHook } }
+		ask("hooks/list", object{"cwds": []string{h.dir}}, &listed)
+		state := object{}
+		for _, d := range listed.Data {
+			for _, hook := range d.Hooks {
+				state[hook.Key] = object{"trusted_hash": hook.CurrentHash}
+				if strings.Contains(hook.Command, "lockkeeper hook codex") {
+					found = append(found, hook)
+				}
+			}
+		}
+		set("hooks.state", state)
+	})
+	return found
 }
 
 func patchOf(file, from, to string) string {
@@ -186,7 +195,9 @@ func TestEnrolledCodex(t *testing.T) {
 		asked{applyPatch(own), `Success`},
 		asked{script("mcp__lockkeeper__status", map[string]any{}), `hold app/users\.rb.*"agent":"codex"`},
 	))
-	h.trustsHooks(t)
+	if found := h.trustsHooks(t); len(found) != 5 {
+		t.Fatalf("codex finds these hooks: %v", found)
+	}
 	a, r := h.codex("Change the posts")
 	h.plays(t, a, r, "I used them all.")
 	h.wroteOnlyUsers(t, "class Users # codex\nend\n")
@@ -201,7 +212,9 @@ func TestCodexShellKeptOpen(t *testing.T) {
 			await tools.write_stdin({session_id: shell.session_id, chars: "echo mine > app/posts.rb; exit\n", yield_time_ms: 250});`}),
 		use(execCommand("true")),
 		scriptedapi.Step{Text: "Done."}))
-	h.trustsHooks(t)
+	if found := h.trustsHooks(t); len(found) != 5 {
+		t.Fatalf("codex finds these hooks: %v", found)
+	}
 	a, r := h.codex("Change the posts")
 	h.plays(t, a, r, "Done.")
 	if got := read(t, filepath.Join(h.dir, posts)); got != "mine\n" {

@@ -21,8 +21,17 @@ const takenSettings = `"$schema": "https://json.schemastore.org/claude-code-sett
 	"extraKnownMarketplaces": {"m": {"source": {"source": "github", "repo": "example/none"}}}, "sandbox": {"enabled": false, "autoAllowBashIfSandboxed": true, "excludedCommands": ["git"]},`
 
 const takenHooks = `"Notification": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "async": true, "statusMessage": "s", "once": true, "if": "Bash(git *)", "name": "n", "description": "d"},
-	{"type": "prompt", "prompt": "p", "model": "m", "timeout": 0.5}, {"type": "agent", "prompt": "p"}, {"type": "http", "url": "https://127.0.0.1:1/", "headers": {"A": "b"}}]}, {"hooks": []}],
+	{"type": "prompt", "prompt": "p", "model": "m", "timeout": 0.5}, {"type": "agent", "prompt": "p"}, {"type": "mcp_tool", "server": "s", "tool": "t"}, {"type": "http", "url": "https://127.0.0.1:1/", "headers": {"A": "b"}}]}, {"hooks": []}],
 	"NoSuchEvent": [{"hooks": [{"type": "command", "command": "true"}]}],`
+
+// begin and hook put something into a file, at its beginning and before its other hooks.
+func begin(text string) func(string) string {
+	return func(s string) string { return strings.Replace(s, "{", "{"+text, 1) }
+}
+
+func hook(text string) func(string) string {
+	return func(s string) string { return strings.Replace(s, `"hooks": {`, `"hooks": {`+text, 1) }
+}
 
 // The real Claude Code drops a whole settings file for one thing in it that it does not take,
 // and says nothing when nobody is at a terminal. The doctor says so. What the doctor calls
@@ -31,12 +40,6 @@ const takenHooks = `"Notification": [{"matcher": "x", "hooks": [{"type": "comman
 // shows: GP-5
 func TestClaudeDropsSettings(t *testing.T) {
 	t.Parallel()
-	begin := func(text string) func(string) string {
-		return func(s string) string { return strings.Replace(s, "{", "{"+text, 1) }
-	}
-	hook := func(text string) func(string) string {
-		return func(s string) string { return strings.Replace(s, `"hooks": {`, `"hooks": {`+text, 1) }
-	}
 	for name, test := range map[string]struct {
 		change func(string) string
 		says   string // the doctor; empty: that it is enforced
@@ -71,6 +74,79 @@ func TestClaudeDropsSettings(t *testing.T) {
 			out, err := h.lockkeeper(nil, "doctor")
 			if enforced := strings.Contains(out, "\nenforced: claude (hook)"); enforced != (test.says == "") || (err == nil) != enforced || !strings.Contains(out, test.says) {
 				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// The real Codex drops all of hooks.json for one thing in it that it does not take.
+//
+// shows: GP-5
+func TestCodexDropsHooks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(string) string
+		says   string // the doctor; empty: that a person has to trust them
+	}{
+		"all that is accepted": {func(s string) string {
+			return begin(`"description": "ours",`)(hook(`"PreCompact": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "statusMessage": "s"}]}], "NoSuchEvent": [{"hooks": []}],`)(s))
+		}, ""},
+		"a comment":               {begin("// ours\n"), ".codex/hooks.json:1:2: it is no strict JSON"},
+		"a mark":                  {func(s string) string { return "\ufeff" + s }, "a mark of the order of bytes"},
+		"a key that nobody knows": {begin(`"zzz": 3,`), "not known: .codex/hooks.json:1:9: zzz"},
+		"the same key twice":      {hook(`"PreToolUse": [],`), "hooks.PreToolUse"},
+		"another's hook":          {hook(`"PreCompact": [{"hooks": [{"type": "banana"}]}],`), "hooks.PreCompact[0].hooks[0]"},
+		"another's time":          {hook(`"PreCompact": [{"hooks": [{"type": "command", "command": "true", "timeout": 0.5}]}],`), "hooks.PreCompact[0].hooks[0].timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := enrolled(t, "codex", programOf(t, codexVariable), plays())
+			file := filepath.Join(h.dir, ".codex/hooks.json")
+			write(t, file, test.change(read(t, file)))
+			if found := h.trustsHooks(t); (len(found) == 5) != (test.says == "") || test.says != "" && found != nil {
+				t.Errorf("codex finds %v: what it takes is otherwise by now, which internal/enrol has to know", found)
+			}
+			if test.says == "" {
+				h.advised(t, "trust the hooks with /hooks")
+			} else if out, err := h.lockkeeper(nil, "doctor"); err == nil || !strings.HasSuffix(out, "\nbroken: codex\n") || !strings.Contains(out, test.says) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// The real Gemini CLI takes comments and wrong settings, and runs no hook of ours beside one of
+// others whose matcher is no text.
+//
+// shows: GP-5
+func TestGeminiStumbles(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(string) string
+		left   string
+		says   string // the doctor
+	}{
+		"all that is accepted": {func(s string) string {
+			return begin("// ours\n\"zzz\": 3, \"general\": 3,")(hook(`"PreCompress": [{"matcher": "x", "sequential": true, "hooks": [{"type": "command", "command": "true", "timeout": 5, "name": "n", "description": "d"}]}],`)(strings.Replace(s, `"BeforeTool": [`, `"NoSuchEvent": [], "BeforeTool": [`, 1)))
+		}, othersPosts, "trust the folder"},
+		"another's hook": {func(s string) string {
+			return strings.Replace(s, `"BeforeTool": [`, `"BeforeTool": [{"matcher": 3, "hooks": [{"type": "command", "command": "true"}]},`, 1)
+		}, "mine\n", "hooks.BeforeTool[0].matcher"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := enrolled(t, "gemini", programOf(t, geminiVariable), play(
+				use(scriptedapi.Tool{Name: "write_file", Input: map[string]any{"file_path": posts, "content": "mine\n"}}), scriptedapi.Step{Text: "Done."}))
+			file := filepath.Join(h.dir, ".gemini/settings.json")
+			write(t, file, test.change(read(t, file)))
+			write(t, filepath.Join(h.home, ".gemini/trustedFolders.json"), fmt.Sprintf(`{%q: "TRUST_FOLDER"}`, h.dir))
+			if out, err := h.lockkeeper(nil, "doctor"); (err == nil) != (test.left == othersPosts) || !strings.Contains(out, test.says) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			a, r := h.gemini(t, "Change the posts")
+			h.plays(t, a, r, "Done.")
+			if got := read(t, filepath.Join(h.dir, posts)); got != test.left {
+				t.Errorf("it holds %q: what Gemini CLI takes is otherwise by now, which internal/enrol has to know", got)
 			}
 		})
 	}

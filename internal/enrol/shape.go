@@ -1,0 +1,124 @@
+package enrol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// misfit is a value that a host does not accept, or of which that is not known.
+type misfit struct {
+	at    *node
+	place string // the names that lead to it
+	known bool   // to be refused
+}
+
+// shape says what a value has to be; nil: it is that.
+type shape func(n *node, place string) *misfit
+
+// kind is a value of one kind.
+func kind(is func(n *node) bool) shape {
+	return func(n *node, place string) *misfit {
+		if is(n) {
+			return nil
+		}
+		return &misfit{n, place, true}
+	}
+}
+
+// unsure is a shape of which it is not known that anything else is refused.
+func unsure(one shape) shape {
+	return func(n *node, place string) *misfit {
+		wrong := one(n, place)
+		if wrong != nil {
+			wrong.known = false
+		}
+		return wrong
+	}
+}
+
+func aText() shape { return kind(isText) }
+
+func aFlag() shape {
+	return kind(func(n *node) bool { _, is := n.value.(bool); return is })
+}
+
+// aNumber is one that is more than nothing.
+func aNumber() shape {
+	return kind(func(n *node) bool { v, is := n.value.(float64); return is && v > 0 })
+}
+
+// aCount is a whole one.
+func aCount() shape {
+	return kind(func(n *node) bool { v, is := n.value.(float64); return is && v >= 1 && v == float64(int(v)) })
+}
+
+func isText(n *node) bool { _, is := n.value.(string); return is }
+
+// oneOf is one of these words.
+func oneOf(words ...string) shape {
+	return kind(func(n *node) bool { return isText(n) && slices.Contains(words, n.text()) })
+}
+
+// anURL is the address of a server.
+func anURL() shape {
+	return kind(func(n *node) bool {
+		return strings.HasPrefix(n.text(), "http://") || strings.HasPrefix(n.text(), "https://")
+	})
+}
+
+func listOf(one shape) shape {
+	return func(n *node, place string) *misfit {
+		if n.kind != '[' {
+			return &misfit{n, place, true}
+		}
+		for i, e := range n.elements {
+			if wrong := one(e, fmt.Sprintf("%s[%d]", place, i)); wrong != nil {
+				return wrong
+			}
+		}
+		return nil
+	}
+}
+
+// mapOf is an object with any names.
+func mapOf(one shape) shape {
+	return func(n *node, place string) *misfit { return each(n, place, func(string) shape { return one }) }
+}
+
+// each holds the members of an object against the shapes of their names.
+func each(n *node, place string, of func(key string) shape) *misfit {
+	if n.kind != '{' {
+		return &misfit{n, place, true}
+	}
+	for i, m := range n.members {
+		if n.index(m.key) != i { // hosts take the last of two, or refuse the file
+			return &misfit{m.value, join(place, m.key), false}
+		}
+		if wrong := of(m.key)(m.value, join(place, m.key)); wrong != nil {
+			return wrong
+		}
+	}
+	return nil
+}
+
+type members map[string]shape
+
+// object is one with these members alone, of which it needs some.
+func object(all members, needs ...string) shape {
+	return func(n *node, place string) *misfit {
+		for _, key := range needs {
+			if n.kind == '{' && n.get(key) == nil {
+				return &misfit{n, join(place, key), true}
+			}
+		}
+		return each(n, place, func(key string) shape {
+			if one, known := all[key]; known {
+				return one
+			}
+			return func(n *node, place string) *misfit { return &misfit{n, place, false} }
+		})
+	}
+}
+
+func join(place, key string) string { return strings.TrimPrefix(place+"."+key, ".") }
