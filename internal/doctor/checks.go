@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"lockkeeper"
@@ -130,6 +132,7 @@ func (x *examination) machine(ctx context.Context) {
 		x.note("configuration", true, config.FileName+" is understood", "")
 		x.fileSystem(filepath.Join(x.site.Root, ".lockkeeper"), !config.IsPostgres(cfg.Store))
 	}
+	x.shelf(filepath.Join(x.site.Root, ".lockkeeper", "rescue"))
 	x.versions(ctx)
 }
 
@@ -137,11 +140,12 @@ func (x *examination) machine(ctx context.Context) {
 func (x *examination) versions(ctx context.Context) {
 	const name = "versions"
 	own := "lockkeeper " + app.Version()
-	git, err := exec.CommandContext(ctx, "git", "--version").Output()
-	if err != nil {
-		git = []byte("no git: " + err.Error())
+	if git, err := exec.CommandContext(ctx, "git", "--version").Output(); err != nil {
+		x.note(name, false, own+"; git cannot be run: "+err.Error(), "install git where PATH leads to it: commits are not looked at without, and runs need it")
+	} else {
+		x.note(name, true, own+"; "+strings.TrimSpace(string(git)), "")
 	}
-	x.note(name, true, own+"; "+strings.TrimSpace(string(git)), "")
+	x.inPath()
 	for _, st := range x.hosts {
 		programs, err := x.site.Programs(ctx, st)
 		if err != nil {
@@ -153,6 +157,43 @@ func (x *examination) versions(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// inPath says which of our programs PATH leads to, where that is not one of each at most.
+func (x *examination) inPath() {
+	const name = "versions"
+	for _, program := range []string{"lockkeeper", "lockkeeper-hook"} {
+		switch found := x.site.InPath(program); {
+		case len(found) > 1:
+			x.note(name, false, "there are several in PATH, of which the first counts: "+strings.Join(found, ", "), "remove all but one")
+		case len(found) == 0 && program == "lockkeeper":
+			x.note(name, false, "lockkeeper is not in PATH, where agents are told to find it", "install it in a directory of PATH")
+		}
+	}
+	attributes, err := os.ReadFile(filepath.Join(x.site.Root, ".gitattributes"))
+	if err == nil && strings.Contains(string(attributes), "filter=lfs") && len(x.site.InPath("git-lfs")) == 0 {
+		x.note(name, false, ".gitattributes has files that git-lfs keeps, and git-lfs is not in PATH", "install git-lfs")
+	}
+}
+
+// shelf tries whether what is refused can be kept. A shelf that is not there is made when it
+// is needed.
+func (x *examination) shelf(dir string) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err := probeFile(dir, func(string) error { return nil }); err != nil {
+		x.failed = true
+		x.note("shelf", false, dir+" cannot be written, so that what is refused would be lost: "+err.Error(), writable(dir, err))
+	}
+}
+
+// writable says what to do about a directory that cannot be written.
+func writable(dir string, err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return "make room on the disk of " + dir
+	}
+	return "make " + dir + " a directory that you may write"
 }
 
 // probeFile makes a file that nobody else uses, hands it on and removes it.

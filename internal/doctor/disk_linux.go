@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -49,8 +50,13 @@ func (x *examination) fileSystem(dir string, storeIsThere bool) {
 			return nil
 		})
 	})
-	if err != nil {
+	if exchange := (*os.LinkError)(nil); errors.As(err, &exchange) {
 		x.trouble(name, err)
+		return
+	}
+	if err != nil {
+		x.failed = true
+		x.note(name, false, err.Error(), writable(dir, err))
 		return
 	}
 	if ok {

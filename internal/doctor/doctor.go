@@ -69,6 +69,16 @@ func (x *examination) unopened(ctx context.Context, err error) {
 	for _, st := range x.hosts {
 		x.report.Ways = append(x.report.Ways, view.HostWays(ctx, x.site, st, func() (bool, error) { return false, nil })...)
 	}
+	x.untried()
+}
+
+// untried calls nothing enforced or detected that could not be tried.
+func (x *examination) untried() {
+	for i := range x.report.Ways {
+		if w := &x.report.Ways[i]; w.Level != view.Advisory {
+			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "it could not be tried without the store: "+w.Fact, "mend what is said of the store below"
+		}
+	}
 }
 
 // opened examines a codebase that is open.
@@ -86,6 +96,8 @@ func (x *examination) opened(ctx context.Context) {
 	}
 	if x.store(ctx); !x.failed { // else each trial would only wait for it
 		x.try(ctx)
+	} else {
+		x.untried()
 	}
 	x.leftovers(ctx)
 	x.sessions(ctx)

@@ -38,6 +38,7 @@ type desk struct {
 	settings app.Settings
 	bin      string
 	home     string
+	path     string // what PATH has besides, or - for ours alone
 }
 
 func enrolled(t *testing.T, host string) *desk {
@@ -48,7 +49,10 @@ func enrolled(t *testing.T, host string) *desk {
 	before := s.Env
 	s.Env = func(name string) (string, bool) {
 		if name == "PATH" {
-			return d.bin + ":/usr/bin:/bin", true
+			if d.path == "-" {
+				return d.bin, true
+			}
+			return d.bin + ":/usr/bin:/bin" + d.path, true
 		}
 		return before(name)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -30,14 +31,27 @@ func (s Site) Find(executable string) (Program, error) {
 
 // lookPath finds a program in PATH; empty: there is none.
 func (s Site) lookPath(name string) string {
-	path, _ := s.Env("PATH")
-	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
+	if found := s.InPath(name); found != nil {
+		return found[0]
 	}
 	return ""
+}
+
+// InPath lists the programs of a name in PATH, each file once.
+func (s Site) InPath(name string) (list []string) {
+	path, _ := s.Env("PATH")
+	var seen []os.FileInfo
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		if !filepath.IsAbs(dir) || err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+			seen, list = append(seen, info), append(list, file)
+		}
+	}
+	return list
 }
 
 // Standing is how a host stands in a codebase.
