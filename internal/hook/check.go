@@ -138,6 +138,9 @@ func (v *visit) before(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
+		return errors.Join(err, v.seat.EndRewrite(ctx))
+	}
 	if v.call.Command != "" || len(list) > 0 {
 		var paths []string
 		for _, w := range list {

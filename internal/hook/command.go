@@ -98,7 +98,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "cp", "install", "mv", "ln", "rsync", "scp":
 		r.copies(name, rest)
 	case "rm", "unlink", "rmdir", "shred", "trash":
-		r.removes(operands)
+		r.removes(name, operands)
 	case "touch", "truncate", "chmod", "chown", "patch":
 		r.writes(false, operandsOf(name, operands)...)
 	case "dd":
@@ -296,7 +296,10 @@ func (r *reader) goes(file string) {
 	r.writes(false, file)
 }
 
-func (r *reader) removes(operands []string) {
+func (r *reader) removes(name string, operands []string) {
+	if name != "rmdir" && name != "trash" { // which take away nothing for good
+		r.discards(name, operands...)
+	}
 	for _, f := range operands {
 		if f != "" {
 			r.goes(absolute(r.dir, f))
@@ -307,15 +310,16 @@ func (r *reader) removes(operands []string) {
 // find removes or changes what is below its first operands. Where it picks some of that,
 // what it picked is seen afterwards.
 func (r *reader) find(args []string) {
-	goes := slices.Contains(args, "-delete")
-	changes := goes
+	deletes := slices.Contains(args, "-delete")
+	goes, changes := deletes, deletes
 	for i, a := range args {
 		switch {
 		case strings.HasSuffix(a, "name") || strings.HasSuffix(a, "path") || strings.HasSuffix(a, "regex") || a == "-newer" || a == "-size":
 			return
 		case strings.HasPrefix(a, "-exec") && i+1 < len(args):
 			program := filepath.Base(args[i+1])
-			goes = goes || program == "rm" || program == "mv"
+			deletes = deletes || program == "rm"
+			goes = goes || deletes || program == "mv"
 			changes = changes || goes || slices.Contains([]string{"sed", "perl", "truncate", "cp"}, program)
 		}
 	}
@@ -325,6 +329,9 @@ func (r *reader) find(args []string) {
 	dirs := args[:max(0, slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" }))]
 	if len(dirs) == 0 {
 		dirs = []string{r.dir}
+	}
+	if deletes {
+		r.discards("find", dirs...)
 	}
 	for _, d := range dirs {
 		if d != "" {

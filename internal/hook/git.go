@@ -44,6 +44,9 @@ func (r *reader) git(args []string) {
 	in := *r
 	in.dir = dir
 	files, rewrites := in.gitAct(act, rest)
+	if q, is := gitDiscard(act, rest, files); is {
+		r.plan.Discards = append(r.plan.Discards, Discard{Act: "git " + act, Dir: dir, Unsaved: q})
+	}
 	for _, f := range files {
 		file := absolute(dir, f)
 		switch {

@@ -42,6 +42,7 @@ func TestReserved(t *testing.T) {
 	s.refuses(s.call("claude-code", map[string]any{"session_id": "A", "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_use_id": "t", "cwd": outside,
 		"tool_input": map[string]any{"file_path": filepath.Join(s.home, ".claude/settings.json")}}), "only a person")
 	s.refuses(s.edit("A", ".git/config"))
+	s.reads("A", ".claude/commands/x.md")
 	for _, command := range []string{"cat .claude/settings.json", "git restore .", "chmod -R u+w app", "cp app/models/user.rb .claude/commands/", "rm -rf .claude/commands"} {
 		s.passes(s.bash("A", "PreToolUse", command))
 		s.passes(s.bash("A", "PostToolUse", command))

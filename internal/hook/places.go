@@ -17,14 +17,15 @@ import (
 
 // place is a codebase, and what a call touches in it.
 type place struct {
-	root    string
-	writes  []Touch
-	reads   []Touch
-	trees   []string
-	names   []string
-	guarded []string // of what it writes, what only a person changes
-	git     []GitAct
-	shell   bool // a command runs there, or may write there
+	root     string
+	writes   []Touch
+	reads    []Touch
+	trees    []string
+	names    []string
+	guarded  []string // of what it writes, what only a person changes
+	git      []GitAct
+	discards []Discard
+	shell    bool // a command runs there, or may write there
 }
 
 // sorter sorts what a call touches by codebase.
@@ -181,6 +182,15 @@ func (s *sorter) sort(plan Plan) error {
 		}
 		if p != nil {
 			p.reads = append(p.reads, t)
+		}
+	}
+	for _, d := range plan.Discards {
+		p, err := s.in(d.Dir)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.discards = append(p.discards, d)
 		}
 	}
 	for _, g := range plan.Git {

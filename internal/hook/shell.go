@@ -19,6 +19,7 @@ type Plan struct {
 	Reads    []Touch  // files that are certainly shown, and whole, absolute
 	Programs []string // in other languages, which are spelled out and certainly run
 	Git      []GitAct // acts that rewrite shared state
+	Discards []Discard
 	Dirs     []string // to which it goes, absolute
 	Reserved string   // a command that only a person may run
 

@@ -61,6 +61,18 @@ func Rewrites(act, path string, by Holder, more int) Refusal {
 		Next: []string{"lockkeeper status", "git diff, or git worktree add for a copy of your own"}}
 }
 
+// Discards refuses an act that takes away what nobody could bring back, and what the one
+// who asks neither made nor read: some of the files, and how many there are in all.
+func Discards(act string, some []string, all int) Refusal {
+	names := strings.Join(some, ", ")
+	if more := all - len(some); more > 0 {
+		names += fmt.Sprintf(", and %d more", more)
+	}
+	return Refusal{Subject: act, Why: "it takes away what is not committed, and what you neither made nor read in this session: " + names,
+		Do:   "Somebody may be at work on it. Name only what is yours; or read it first, or move it aside.",
+		Next: []string{"read " + word(some[0]), "git status --short"}}
+}
+
 // Busy refuses a write while somebody rewrites files with git.
 func Busy(path string, by Holder) Refusal {
 	return Refusal{Subject: path, Why: "git is rewriting files here, .git is " + by.String(), Holder: &by,

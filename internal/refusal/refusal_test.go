@@ -22,6 +22,7 @@ func TestWords(t *testing.T) {
 		"spaces":    refusal.Held("docs/it's here.md", refusal.Holder{Callsign: "otter", For: 50 * time.Hour}, 2, nil),
 		"unseen":    refusal.Unseen("app/models/user.rb", "somebody changed it 12 s ago"),
 		"rewrites":  refusal.Rewrites("git stash", "app/models/user.rb", otter, 3),
+		"discards":  refusal.Discards("git clean", []string{"notes/plan.txt", ".env"}, 6),
 		"busy":      refusal.Busy("app/new.rb", otter),
 		"reserved":  refusal.Reserved("lockkeeper off 30m", "only a person may do it, at a terminal"),
 		"unchecked": refusal.Unchecked("app/models/user.rb", errors.New("store .lockkeeper/state.db: no answer within 10s")),

@@ -99,6 +99,7 @@ func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 		if err := s.made(ctx, held, c); err != nil {
 			return all, err
 		}
+		s.ran(c, now)
 	}
 	s.late(now)
 	return all, nil
@@ -166,6 +167,11 @@ func (s *Seat) Left(ctx context.Context, c Call, named []string) error {
 		return err
 	}
 	if c.Command != "" {
+		now, err := fileClock()
+		if err != nil {
+			return err
+		}
+		s.ran(c, now)
 		if err := s.made(ctx, held, c); err != nil {
 			return err
 		}

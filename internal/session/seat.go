@@ -28,6 +28,7 @@ type record struct {
 	Calls   map[string]Call   `json:"calls,omitempty"`  // under way, by the host's id
 	Behind  []Call            `json:"behind,omitempty"` // commands that go on in the background
 	Late    map[string]Call   `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
+	Ran     []span            `json:"ran,omitempty"`    // when its last commands ran
 	Told    map[string]Told   `json:"told,omitempty"`   // changes of others' files that were shown, by path
 	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
 	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path

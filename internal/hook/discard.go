@@ -1,0 +1,175 @@
+package hook
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/app"
+	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/refusal"
+)
+
+// Discard is an act that takes away what nobody can bring back, unless git has it.
+type Discard struct {
+	Act string // as the command spells it
+	Dir string // where it is done
+	app.Unsaved
+}
+
+// discards notes files and directories that a program other than git removes.
+func (r *reader) discards(act string, files ...string) {
+	for _, f := range files {
+		if f == "" {
+			continue
+		}
+		dir, name := filepath.Split(absolute(r.dir, f))
+		if isDir(dir + name) { // which may be the root itself
+			dir, name = dir+name, "."
+		}
+		if last := len(r.plan.Discards) - 1; last >= 0 && r.plan.Discards[last].Literal && r.plan.Discards[last].Dir == dir {
+			r.plan.Discards[last].Paths = append(r.plan.Discards[last].Paths, name)
+			continue
+		}
+		r.plan.Discards = append(r.plan.Discards, Discard{Act: act, Dir: dir,
+			Unsaved: app.Unsaved{Paths: []string{name}, Literal: true, Tracked: true, Untracked: true, Ignored: true}})
+	}
+}
+
+// gitDiscard is what an act of git takes away that is not committed. It is given the files
+// that the act names; one that is not known may be any.
+func gitDiscard(act string, args, files []string) (q app.Unsaved, is bool) {
+	options, _ := split(args)
+	forced := has(options, "-f", "--force")
+	q.Tracked = true
+	switch act {
+	case "checkout", "restore":
+		is = len(files) > 0 || forced || has(options, "--pathspec-from-file") && !has(options, "--staged", "-S")
+		q.Paths = files
+	case "switch":
+		is = forced || has(options, "--discard-changes")
+	case "reset":
+		is = has(options, "--hard")
+	case "stash": // which takes it away from who is at work on it
+		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
+		q.Paths = afterDashes(args)
+		q.Ignored = has(options, "-a", "--all")
+		q.Untracked = q.Ignored || has(options, "-u", "--include-untracked")
+	case "clean":
+		is = forced && !has(options, "-n", "--dry-run")
+		paths, spared := spares(args)
+		q.Tracked, q.Untracked, q.Ignored = false, !has(options, "-X"), has(options, "-x", "-X")
+		if q.Shallow = !has(options, "-d") && len(paths) == 0; len(paths) == 0 {
+			paths = []string{"."}
+		}
+		if q.Paths = paths; !slices.Contains(paths, "") {
+			q.Paths = append(paths, spared...)
+		}
+	case "rm":
+		is = forced && !has(options, "--cached")
+		q.Paths = files
+	case "rebase", "merge", "cherry-pick", "revert", "am":
+		is = has(options, "--abort", "--skip")
+	case "checkout-index", "read-tree":
+		is = forced || has(options, "--reset")
+	}
+	if slices.Contains(q.Paths, "") {
+		q.Paths = nil
+	}
+	return q, is
+}
+
+// spares parts the paths that git clean is given from what it is told to spare by name. The
+// latter is spelled as git reads it among paths; of other patterns nothing is spared.
+func spares(args []string) (paths, spared []string) {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		name, joined := strings.CutPrefix(args[i], "--exclude=")
+		switch {
+		case (args[i] == "-e" || args[i] == "--exclude") && i+1 < len(args):
+			i++
+			name = args[i]
+		case !joined:
+			rest = append(rest, args[i])
+			continue
+		}
+		if name = strings.TrimSuffix(name, "/"); name != "" && !strings.ContainsAny(name, "/!\\") {
+			spared = append(spared, ":(exclude,top,glob)**/"+name, ":(exclude,top,glob)**/"+name+"/**")
+		}
+	}
+	_, paths = split(rest)
+	return paths, spared
+}
+
+// mostNamed is how many files a refusal names.
+const mostNamed = 3
+
+// discarded refuses to take away what the session neither saw nor made and git could not
+// bring back: it may be a person's work.
+func (v *visit) discarded(ctx context.Context) error {
+	var act string // the first one that is refused
+	var unknown []string
+	for _, d := range v.place.discards {
+		files, ignored, err := unsaved(ctx, d)
+		if err != nil {
+			return err
+		}
+		for _, f := range slices.Concat(files, ignored) { // what is ignored as a whole can be made again, but for our own
+			if enrol.GuardsBelow(v.place.root, f, v.world.Env) {
+				v.refuse(guarded(v.name(f)))
+				return nil
+			}
+		}
+		var paths []string
+		for _, f := range files {
+			path, err := v.book.Path(f)
+			if err != nil { // a directory, or what no lock can be on
+				path = v.name(f)
+			}
+			paths = append(paths, path)
+		}
+		some, err := v.seat.Unknown(paths)
+		if err != nil {
+			return err
+		}
+		if unknown = append(unknown, some...); act == "" && len(some) > 0 {
+			act = d.Act
+		}
+	}
+	if len(unknown) > 0 {
+		v.refuse(refusal.Discards(act, unknown[:min(len(unknown), mostNamed)], len(unknown)))
+	}
+	return nil
+}
+
+// unsaved lists what an act takes away. Without git that is all that it names.
+func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error) {
+	if _, err := os.Stat(d.Dir); err != nil {
+		return nil, nil, nil // nothing is there
+	}
+	files, ignored, err = app.NewGit(d.Dir, d.Dir, os.Environ()).Unsaved(ctx, d.Unsaved)
+	if !isRefusal(err) {
+		return files, ignored, err
+	}
+	if !d.Literal { // git will not do it either
+		return nil, nil, nil
+	}
+	for _, p := range d.Paths {
+		err := filepath.WalkDir(filepath.Join(d.Dir, p), func(file string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil // what cannot be looked at cannot be removed, or is not there
+			case e.Type().IsRegular():
+				files = append(files, file)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return files, nil, nil
+}

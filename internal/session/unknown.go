@@ -1,0 +1,73 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// span is when a command ran, by the clock that stamps files.
+type span struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// maxSpans is how many commands are remembered by their time.
+const maxSpans = 500
+
+// ran notes when a command ran.
+func (s *Seat) ran(c Call, to int64) {
+	if c.Command == "" || c.At == 0 {
+		return
+	}
+	s.rec.Ran = append(s.rec.Ran, span{From: c.At, To: to})
+	s.rec.Ran = s.rec.Ran[max(0, len(s.rec.Ran)-maxSpans):]
+}
+
+// Unknown lists which of some files have content that the session neither saw nor made.
+// What came into being, or was last written, while one of its commands ran passes for made
+// by it: a build leaves files that nobody names.
+func (s *Seat) Unknown(paths []string) (list []string, err error) {
+	for _, p := range paths {
+		fact, err := s.unseen(Write{Path: p, Whole: true})
+		if err != nil {
+			return nil, err
+		}
+		if fact == "" {
+			continue
+		}
+		holds, made, err := s.origin(p)
+		if err != nil {
+			return nil, err
+		}
+		if holds && !made {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// origin tells whether there is something at a path that could be lost, and whether it was
+// made while a command of the session ran. A link can be made again.
+func (s *Seat) origin(p string) (holds, made bool, err error) {
+	var x unix.Statx_t
+	err = unix.Statx(unix.AT_FDCWD, s.book.at(p), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &x)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return false, false, nil
+	case err != nil:
+		return false, false, &os.PathError{Op: "statx", Path: p, Err: err}
+	}
+	kind := x.Mode & unix.S_IFMT
+	born, wrote := nanos(x.Btime), nanos(x.Mtime) // of a disk that keeps no births, it is 0
+	in := func(r span) bool {
+		return r.From <= wrote && wrote <= r.To || r.From <= born && born <= r.To && wrote <= r.To
+	}
+	return kind == unix.S_IFREG || kind == unix.S_IFDIR, slices.ContainsFunc(s.rec.Ran, in), nil
+}
+
+func nanos(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
