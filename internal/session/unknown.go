@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is when a command ran, by the clock that stamps files.
+// span is when a command ran, by the clock that stamps files. What is stamped with its end
+// may have been written after it.
 type span struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -65,7 +66,7 @@ func (s *Seat) origin(p string) (holds, made bool, err error) {
 	kind := x.Mode & unix.S_IFMT
 	born, wrote := nanos(x.Btime), nanos(x.Mtime) // of a disk that keeps no births, it is 0
 	in := func(r span) bool {
-		return r.From <= wrote && wrote <= r.To || r.From <= born && born <= r.To && wrote <= r.To
+		return r.From <= wrote && wrote < r.To || r.From <= born && born < r.To && wrote < r.To
 	}
 	return kind == unix.S_IFREG || kind == unix.S_IFDIR, slices.ContainsFunc(s.rec.Ran, in), nil
 }
