@@ -72,6 +72,7 @@ func TestDiscards(t *testing.T) {
 		{"rm -rf notes", []string{plan}},
 		{"rm -rf app", []string{user}},
 		{"rm .env", []string{".env"}},
+		{"python3 -c \"import os; os.remove('" + plan + "')\"", []string{plan}},
 		{"find notes -type f -delete", []string{plan}},
 		{"find app notes -type f -exec rm {} +", []string{user, plan}},
 

@@ -7,22 +7,18 @@ import (
 	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"lockkeeper/internal/session"
 )
 
-// programs are the expressions by which small programs in other languages are read. They
-// are made when the first one is.
-type programs struct {
-	opens  *regexp.Regexp // a file that is opened to be written, or written at once
-	quoted *regexp.Regexp // any text that could be the name of a file
-	writes *regexp.Regexp // a sign that the program writes at all
-}
+// quoted finds any text in a program that could be the name of a file, and writing a sign
+// that the program writes at all.
+type hints struct{ quoted, writing *regexp.Regexp }
 
-var programsOf = sync.OnceValue(func() programs {
-	return programs{
-		opens: regexp.MustCompile(`(?:open|File\.(?:open|write)|writeFileSync|writeFile|appendFileSync|createWriteStream|file_put_contents|Path)\s*\(?\s*['"]([^'"\s]+)['"]` +
-			`(?:\s*\)\s*\.(?:write_text|write_bytes|unlink|touch)|\s*,\s*(?:mode\s*=\s*)?['"][^'"]*[wax+]|\s*,)`),
-		quoted: regexp.MustCompile(`['"]([^'"\s]{1,300})['"]`),
-		writes: regexp.MustCompile(`(?i)write|unlink|remove|rename|replace|truncate|copy|move|['"][rbt]*[wax+][bt+]*['"]|File\.open|>`),
+var hintsOf = sync.OnceValue(func() hints {
+	return hints{
+		quoted:  regexp.MustCompile(`['"]([^'"\s]{1,300})['"]`),
+		writing: regexp.MustCompile(`(?i)write|unlink|remove|rename|replace|truncate|copy|move|['"][rbt]*[wax+][bt+]*['"]|File\.open|>`),
 	}
 })
 
@@ -59,14 +55,17 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	}
 	text += spelled
 	r.program(text)
-	p := programsOf()
-	if text == "" || !p.writes.MatchString(text) {
+	hints := hintsOf()
+	if text == "" || !hints.writing.MatchString(text) {
 		return
 	}
-	for _, m := range p.opens.FindAllStringSubmatch(text, -1) {
-		r.writes(false, m[1])
+	for _, a := range session.ActsOf(text) {
+		r.writes(a.Whole, a.File)
+		if a.Removes {
+			r.discards(name, a.File)
+		}
 	}
-	for _, m := range p.quoted.FindAllStringSubmatch(text, -1) {
+	for _, m := range hints.quoted.FindAllStringSubmatch(text, -1) {
 		r.plan.Names = append(r.plan.Names, absolute(r.dir, m[1]))
 	}
 }

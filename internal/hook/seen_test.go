@@ -66,10 +66,13 @@ func TestPartlyRead(t *testing.T) {
 func TestReplacedUnseen(t *testing.T) {
 	s := newStage(t)
 	s.write("empty", "")
-	for _, command := range []string{"cp " + post + " " + user, "make > " + user, "{ date; } > " + user, "sort -o " + user + " " + post, "head -1 " + user + "; : > " + user} {
+	for _, command := range []string{"cp " + post + " " + user, "make > " + user, "{ date; } > " + user, "sort -o " + user + " " + post, "head -1 " + user + "; : > " + user,
+		"python3 -c \"open('" + user + "', 'w').write('x')\"", "node -e \"require('fs').writeFileSync('" + user + "', 'x')\"",
+		"python3 - <<'E'\nfrom pathlib import Path\nPath('" + user + "').write_text('x')\nE"} {
 		s.refuses(s.bash("A", "PreToolUse", command), user, "you have not read it")
 	}
-	for _, command := range []string{"make >> " + user, "make | tee -a " + user, "sed -i s/a/b/ " + user, "make > new.log", "make > empty"} {
+	for _, command := range []string{"make >> " + user, "make | tee -a " + user, "sed -i s/a/b/ " + user, "make > new.log", "make > empty",
+		"python3 -c \"s=open('" + user + "').read(); open('" + user + "', 'w').write(s.replace('a', 'b'))\""} {
 		s.passes(s.bash("A", "PreToolUse", command))
 		s.passes(s.bash("A", "PostToolUse", command))
 	}

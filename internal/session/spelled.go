@@ -2,10 +2,8 @@ package session
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // readers only read what they are given. That one of them names a file says nothing about
@@ -21,23 +19,6 @@ func naming(command, p string) []string {
 	})
 }
 
-// acts are the forms in which programs write or remove a file that they spell there and
-// then. Which file it is must be beside the act: a program that waits until a person has
-// changed one file may well write another.
-type acts struct{ writes, removes *regexp.Regexp }
-
-var actsOf = sync.OnceValue(func() acts {
-	const file, mode = `['"]([^'"\n]+)['"]`, `['"][rbt]*[wax+][bt+]*['"]`
-	return acts{
-		writes: regexp.MustCompile(`(?:open|File\.new)\s*\(?\s*` + file + `\s*,\s*(?:mode\s*=\s*)?` + mode +
-			`|Path\s*\(\s*` + file + `\s*\)\s*\.(?:write_text|write_bytes|open\s*\(\s*` + mode + `)` +
-			`|(?:writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|file_put_contents|(?:File|IO)\.write)\s*\(?\s*` + file +
-			`|open\b[^;\n]*['"]\+?>>?\s*(?:['"]\s*,\s*['"])?([^'"\n]+)['"]`),
-		removes: regexp.MustCompile(`\b(?:remove|unlink|unlinkSync|rm|rmSync|delete|rename|renameSync|move)\s*\(\s*` + file +
-			`|Path\s*\(\s*` + file + `\s*\)\s*\.(?:unlink|rename|replace)`),
-	}
-})
-
 // leastSpelled is how much of a change a program must spell: that it has a word such as
 // "end" in it says nothing.
 const leastSpelled = 8
@@ -49,21 +30,20 @@ const leastSpelled = 8
 // of a shell prove nothing: who waits for a person's edit spells it as well.
 func spelled(programs []string, p string, was, is []byte) bool {
 	return slices.ContainsFunc(programs, func(program string) bool {
-		if is == nil {
-			return does(actsOf().removes, program, p)
-		}
-		return does(actsOf().writes, program, p) && spells(program, was, is)
+		removed := is == nil
+		return does(program, p, removed) && (removed || spells(program, was, is))
 	})
 }
 
-// does reports whether a program acts on a file by its name, from wherever it stands.
-func does(act *regexp.Regexp, program, p string) bool {
-	return slices.ContainsFunc(act.FindAllStringSubmatch(program, -1), func(m []string) bool {
-		name := path.Clean(strings.Join(m[1:], "")) // of the forms, one fits
+// does reports whether a program removes a file, or writes it, by its name from wherever the
+// program stands.
+func does(program, p string, removes bool) bool {
+	return slices.ContainsFunc(ActsOf(program), func(a Act) bool {
+		name := path.Clean(a.File)
 		for strings.HasPrefix(name, "../") {
 			name = name[len("../"):]
 		}
-		return name == p || strings.HasSuffix(p, "/"+name) || strings.HasSuffix(name, "/"+p)
+		return a.Removes == removes && (name == p || strings.HasSuffix(p, "/"+name) || strings.HasSuffix(name, "/"+p))
 	})
 }
 

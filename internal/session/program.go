@@ -1,0 +1,84 @@
+package session
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Act is what a program of another language does with a file that it spells there and then.
+type Act struct {
+	File    string
+	Whole   bool // what is there is replaced, and the program spells the file nowhere else to read it
+	Removes bool
+}
+
+// forms are the ways to write or remove a file in Python, Node, Ruby, PHP and Perl. Which
+// file it is stands beside the act: a program that waits until a person has changed one file
+// may well write another.
+type forms struct {
+	opens   *regexp.Regexp // file, mode
+	path    *regexp.Regexp // file, act, mode
+	writes  *regexp.Regexp // act, file
+	copies  *regexp.Regexp // act, from, to
+	removes *regexp.Regexp // file
+	perl    *regexp.Regexp // mode, file
+	appends *regexp.Regexp // an option by which something that replaces does not
+}
+
+var formsOf = sync.OnceValue(func() forms {
+	const file, mode = "[rbuf]{0,2}['\"`]([^'\"`\\n]+)['\"`]", `['"]([rwabtxU+]+)['"]`
+	return forms{
+		opens:   regexp.MustCompile(`\b(?:open|File\.new)\s*\(?\s*` + file + `\s*,\s*(?:[^()\n]*\bmode\s*[=:]\s*)?` + mode),
+		path:    regexp.MustCompile(`\bPath\s*\(\s*` + file + `\s*\)\s*\.\s*(write_text|write_bytes|touch|unlink|rename|replace|open\s*\(\s*(?:mode\s*=\s*)?` + mode + `)`),
+		writes:  regexp.MustCompile(`\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|writeTextFile|writeTextFileSync|file_put_contents|(?:File|IO|Bun)\.write)\s*\(?\s*` + file),
+		copies:  regexp.MustCompile(`\b(os\.rename|os\.replace|shutil\.(?:copy\w*|move)|rename|renameSync|copyFile|copyFileSync|FileUtils\.(?:cp|mv))\s*\(\s*` + file + `\s*,\s*` + file),
+		removes: regexp.MustCompile(`\b(?:os\.remove|unlink|unlinkSync|rmSync|fs\.rm|File\.delete|FileUtils\.rm\w*|shutil\.rmtree)\s*\(\s*` + file),
+		perl:    regexp.MustCompile(`\bopen\b[^;\n]*['"](\+?>>?)\s*(?:['"]\s*,\s*['"])?([^'"\n]+)['"]`),
+		appends: regexp.MustCompile(`\bflags?['"]?\s*:\s*['"]a|\bFILE_APPEND\b|\bmode:\s*['"]a`),
+	}
+})
+
+// ActsOf lists what a program writes and removes, as far as it spells that.
+func ActsOf(program string) (list []Act) {
+	f := formsOf()
+	write := func(file string, whole bool) {
+		times := 0
+		for _, quote := range []string{"'", `"`, "`"} {
+			times += strings.Count(program, quote+file+quote)
+		}
+		list = append(list, Act{File: file, Whole: whole && times == 1})
+	}
+	for _, m := range f.opens.FindAllStringSubmatch(program, -1) {
+		if strings.ContainsAny(m[2], "wax+") {
+			write(m[1], strings.Contains(m[2], "w"))
+		}
+	}
+	for _, m := range f.path.FindAllStringSubmatch(program, -1) {
+		switch file, act := m[1], m[2]; {
+		case act == "unlink" || act == "rename" || act == "replace":
+			list = append(list, Act{File: file, Removes: true})
+		case m[3] == "":
+			write(file, act != "touch")
+		case strings.ContainsAny(m[3], "wax+"):
+			write(file, strings.Contains(m[3], "w"))
+		}
+	}
+	appends := f.appends.MatchString(program)
+	for _, m := range f.writes.FindAllStringSubmatch(program, -1) {
+		write(m[2], !appends && !strings.HasPrefix(m[1], "append"))
+	}
+	for _, m := range f.copies.FindAllStringSubmatch(program, -1) {
+		write(m[3], true)
+		if !strings.Contains(strings.ToLower(m[1]), "cop") && !strings.HasSuffix(m[1], ".cp") {
+			list = append(list, Act{File: m[2], Removes: true})
+		}
+	}
+	for _, m := range f.removes.FindAllStringSubmatch(program, -1) {
+		list = append(list, Act{File: m[1], Removes: true})
+	}
+	for _, m := range f.perl.FindAllStringSubmatch(program, -1) {
+		write(m[2], m[1] == ">")
+	}
+	return list
+}
