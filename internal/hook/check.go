@@ -26,7 +26,9 @@ type check struct {
 	programs []string // that the command spells out, in other languages
 }
 
-func (k *check) run(ctx context.Context) error {
+// run visits the codebases that a call concerns. What fails before a call refuses it;
+// otherwise one codebase is not to pay for another.
+func (k *check) run(ctx context.Context) (failed error) {
 	places, err := k.places()
 	if err != nil {
 		return err
@@ -41,11 +43,11 @@ func (k *check) run(ctx context.Context) error {
 				}
 			}
 		}
-		if err != nil {
-			return err
+		if failed = errors.Join(failed, err); failed != nil && k.call.Event == Before {
+			break
 		}
 	}
-	return nil
+	return failed
 }
 
 // visit does what a call asks for in one codebase.

@@ -106,15 +106,17 @@ func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 
 // tell says what came of a call.
 func (o outcome) tell(h host, c Call, w World) int {
-	if len(o.refused) > 0 {
-		code := refuse(w, o.refused...)
-		if len(o.Model) > 0 {
+	if len(o.refused) > 0 || o.err != nil {
+		var code int
+		if len(o.refused) > 0 {
+			code = refuse(w, o.refused...)
+		} else {
+			code = trouble(w, c, o.err)
+		}
+		if len(o.Model) > 0 { // which is told once
 			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
 		}
 		return code
-	}
-	if o.err != nil {
-		return trouble(w, c, o.err)
 	}
 	text, err := h.encode(c, o.Answer)
 	if err != nil {

@@ -182,6 +182,38 @@ func TestGit(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "git commit -m x "+user))
 }
 
+// A turn that ends gives everything back, in each codebase, also where what others hold
+// could not be compared; and what was found elsewhere is told.
+func TestStopAfterFailure(t *testing.T) {
+	for name, breaks := range map[string][]bool{"both": {true, true}, "one": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			s, other := newStage(t), newStage(t)
+			stages := []*stage{other, s}
+			edit := func(session, file string) said {
+				return s.claude(session, "PreToolUse", "Edit", map[string]any{"file_path": file})
+			}
+			for _, at := range stages {
+				s.passes(edit("A", at.at(user)))
+				s.passes(edit("B", at.at(post)))
+			}
+			s.passes(s.bash("B", "PreToolUse", "make -C "+other.dir))
+			for i, at := range stages {
+				at.write(user, "by B\n")
+				if breaks[i] {
+					at.write(".lockkeeper/rescue", "no directory\n") // nothing can be kept
+				}
+			}
+			r := s.claude("B", "Stop", "", nil)
+			if r.code != 1 || !strings.Contains(r.err, "rescue") || strings.Contains(r.err, "UNCOVERED") == breaks[1] {
+				t.Errorf("ended with %d: %s", r.code, r.all())
+			}
+			for _, at := range stages {
+				s.passes(edit("A", at.at(post)))
+			}
+		})
+	}
+}
+
 // The window keeps what it holds over /clear; another one does not get it.
 func TestClear(t *testing.T) {
 	s := newStage(t)

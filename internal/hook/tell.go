@@ -118,27 +118,29 @@ func (v *visit) settle(ctx context.Context) error {
 	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began))
 }
 
-// leave ends the session. What calls left whose end was not told is compared first, in half
-// of the time that there is: the other half is for leaving. Whoever comes next in the same
-// window does it otherwise.
+// settleInTime settles in half of the time that there is: the other half is for giving back.
+func (v *visit) settleInTime(ctx context.Context) error {
+	until, _ := ctx.Deadline() // which every call has
+	half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
+	defer cancel()
+	return v.settle(half)
+}
+
+// leave ends the session. What calls left whose end was not told is compared first. Whoever
+// comes next in the same window does it otherwise.
 func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Anew {
-		until, _ := ctx.Deadline() // which every call has
-		half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
-		err = v.settle(half)
-		cancel()
+		err = v.settleInTime(ctx)
 	}
 	return errors.Join(err, v.seat.Leave(ctx, v.call.Anew))
 }
 
-// stop compares once more, and gives everything back.
+// stop compares once more, and gives everything back whatever came of that.
 func (v *visit) stop(ctx context.Context) error {
-	if err := v.settle(ctx); err != nil {
-		return err
+	err := v.settleInTime(ctx)
+	if releasing := v.seat.Release(ctx); releasing != nil {
+		return errors.Join(err, releasing)
 	}
-	if err := v.seat.Release(ctx); err != nil {
-		return err
-	}
-	_, err := deferred.Open(v.app).Land(ctx)
-	return err
+	_, landing := deferred.Open(v.app).Land(ctx)
+	return errors.Join(err, landing)
 }
