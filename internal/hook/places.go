@@ -76,23 +76,21 @@ func (k *check) places() ([]*place, error) {
 	return s.list, err
 }
 
-// open lists, after a call and at the turns of a session, the codebases in which it has left
-// something: an agent's shell keeps the directory that a command goes to, and the host names
-// that one from then on. A call that began elsewhere is read as of there.
+// open lists, after a command, the codebases in which it began, and at the turns of a session
+// those in which it has left something: an agent's shell keeps the directory that a command
+// goes to, and the host names that one from then on. A call that began elsewhere is read as
+// of there.
 func (k *check) open() (roots []string, err error) {
-	if k.call.Event == Before || k.call.Event == After && k.call.Command == "" {
+	s := session.Traces{Env: k.world.Env, Agent: k.agent, ID: k.call.Session}
+	switch {
+	case k.call.Event == Before || k.call.Event == After && k.call.Command == "":
 		return nil, nil
+	case k.call.Event != After:
+		return s.Open()
 	}
-	list, err := session.OpenPlaces(k.world.Env, k.agent, k.call.Session)
-	for _, p := range list {
-		began, is := p.Calls[k.call.ID]
-		if k.call.Event == After && !is {
-			continue
-		}
-		if is && began.Dir != "" {
-			k.call.Dir = began.Dir
-		}
-		roots = append(roots, p.Root)
+	roots, dir, err := s.Began(k.call.ID)
+	if dir != "" {
+		k.call.Dir = dir
 	}
 	return roots, err
 }

@@ -151,6 +151,22 @@ func TestComparedWhereItBegan(t *testing.T) {
 	s.refuses(s.claude("B", "PreToolUse", "Write", map[string]any{"file_path": other.at(post), "content": "x"}), "you have not read it")
 }
 
+// A prompt in the middle of a command, whose shell then goes elsewhere, hides nothing.
+//
+// shows: GP-5
+func TestComparedWhereItBeganAfterAPrompt(t *testing.T) {
+	s := newStage(t)
+	s.passes(s.edit("A", user))
+	s.write(user, "by A\n")
+	s.passes(s.edited("A", user))
+	const goes = "./fix; cd $elsewhere"
+	s.passes(s.bash("B", "PreToolUse", goes))
+	s.passes(s.claude("B", "UserPromptSubmit", "and then", nil))
+	s.write(user, "by B\n")
+	s.says(s.passes(s.call("claude-code", map[string]any{"session_id": "B", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
+		"cwd": t.TempDir(), "tool_input": map[string]any{"command": goes}})), "UNCOVERED "+user)
+}
+
 // Of two equal calls at once, of a host that gives them no ids, both ends are compared.
 //
 // shows: GP-5

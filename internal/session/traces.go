@@ -1,0 +1,64 @@
+package session
+
+import (
+	"path/filepath"
+
+	"lockkeeper"
+	"lockkeeper/internal/app"
+)
+
+// Traces is what one session remembers, in all codebases of this user. Env says where that
+// is kept.
+type Traces struct {
+	Env   func(string) (string, bool)
+	Agent string
+	ID    string
+}
+
+// Open lists the roots of codebases in which the session holds something,
+// or has calls under way or commands in the background.
+func (t Traces) Open() (roots []string, err error) {
+	records, err := t.records()
+	for _, r := range records {
+		if len(r.Calls) > 0 || len(r.Behind) > 0 || r.GrantID != "" {
+			roots = append(roots, r.Root)
+		}
+	}
+	return roots, err
+}
+
+// Began lists the roots in which a call of a tool began and has not ended, also where it was
+// taken for ended already, and the directory that it began in.
+func (t Traces) Began(call string) (roots []string, dir string, err error) {
+	records, err := t.records()
+	for _, r := range records {
+		c, is := r.Calls[call]
+		if !is {
+			c, is = r.Late[call]
+		}
+		if !is {
+			continue
+		}
+		if c.Dir != "" {
+			dir = c.Dir
+		}
+		roots = append(roots, r.Root)
+	}
+	return roots, dir, err
+}
+
+// records reads what the session remembers of each codebase that is still there. What cannot
+// be read is left to the session itself to complain about, there.
+func (t Traces) records() (list []record, err error) {
+	dirs, err := app.SessionsDirs(t.Env)
+	for _, dir := range dirs {
+		r, unread := readRecord(filepath.Join(dir, keyOf(t.Agent, t.ID)+recordEnd))
+		if unread != nil || r.Root == "" {
+			continue
+		}
+		if root, gone := app.RootOf(filepath.Join(r.Root, lockkeeper.GitTarget), t.Env); gone == nil && root == r.Root {
+			list = append(list, r)
+		}
+	}
+	return list, err
+}
