@@ -40,6 +40,7 @@ type Call struct {
 	Command    string  // that it runs in a shell
 	ShellDir   string  // where; empty: Dir
 	Background bool    // it goes on after the call
+	Cut        bool    // not all that it printed is shown
 }
 
 // Touch is a file as a tool spells it.

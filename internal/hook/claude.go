@@ -68,7 +68,28 @@ func (in claudeCall) showsAll(asked part) bool {
 	if json.Unmarshal(in.Response, &read) == nil && read.File.TotalLines != nil {
 		return read.File.StartLine <= 1 && read.File.NumLines >= *read.File.TotalLines
 	}
-	return asked == part{} && in.Event != "PostToolUseFailure" && read.Type != "file_unchanged" // which shows nothing
+	switch {
+	case in.Event == "PostToolUseFailure", read.Type == "file_unchanged": // which shows nothing
+		return false
+	case read.Type == "notebook": // of which it shows the cells, and of outputs not all
+		return false
+	}
+	return asked == part{}
+}
+
+// claudeRan is what Claude Code's Bash answers, where not all that was printed is shown.
+type claudeRan struct {
+	Interrupted bool   `json:"interrupted"`
+	Persisted   string `json:"persistedOutputPath"` // where it is kept: only its beginning is shown
+	Task        string `json:"backgroundTaskId"`    // under which the command goes on
+}
+
+// ran notes what became of a command. Of one that failed Claude Code shows 10,000 characters.
+func (in claudeCall) ran(c *Call) {
+	var ran claudeRan
+	known := json.Unmarshal(in.Response, &ran) == nil
+	c.Background = c.Background || known && ran.Task != ""
+	c.Cut = in.Event == "PostToolUseFailure" || known && (ran.Interrupted || ran.Persisted != "")
 }
 
 // words is a command as one text, or as the list that some versions send.
@@ -146,6 +167,7 @@ func (h claude) tool(c *Call, in claudeCall) error {
 		return err
 	case "Bash", "shell", "local_shell", "exec_command", "unified_exec":
 		c.Command, c.Background, c.ShellDir = string(t.Command+t.Cmd), t.Background, t.Workdir
+		in.ran(c)
 		if t.Command != "" && t.Cmd != "" {
 			return unknownForm(c, "it has two commands")
 		}

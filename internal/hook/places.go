@@ -51,7 +51,9 @@ func (k *check) places() ([]*place, error) {
 		dir := absolute(c.Dir, c.ShellDir)
 		plan = planOf(c.Command, dir, s.env)
 		plan.Dirs = slices.Concat(open, plan.Dirs, []string{c.Dir, dir})
-		plan.Reads = fitting(plan.Reads)
+		if plan.Reads = fitting(plan.Reads); c.Background || c.Cut {
+			plan.Reads = nil
+		}
 		k.call.Background = c.Background || plan.Background
 		k.programs = plan.Programs
 	}

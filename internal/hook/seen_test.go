@@ -59,6 +59,37 @@ func TestPartlyRead(t *testing.T) {
 	s.passes(gemini("BeforeTool", "write_file", write))
 }
 
+// A file that a command prints is seen where all that it printed is shown.
+//
+// shows: GP-5
+func TestPrintedAndCut(t *testing.T) {
+	s := newStage(t)
+	for i, test := range []struct {
+		event    string
+		response map[string]any
+		behind   bool // it is run in the background
+		seen     bool
+	}{
+		{"PostToolUse", map[string]any{"stdout": "class User", "interrupted": false}, false, true},
+		{"PostToolUse", nil, false, true},
+		{"PostToolUse", map[string]any{"stdout": "class", "persistedOutputPath": "/kept.txt", "persistedOutputSize": 50_000}, false, false},
+		{"PostToolUse", map[string]any{"stdout": "class", "interrupted": true}, false, false},
+		{"PostToolUse", map[string]any{"stdout": "", "backgroundTaskId": "b1"}, false, false},
+		{"PostToolUse", nil, true, false},
+		{"PostToolUseFailure", nil, false, false},
+	} {
+		session := fmt.Sprint("S", i)
+		call := map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t", "tool_input": map[string]any{"command": "make; cat " + user, "run_in_background": test.behind}}
+		s.passes(s.call("claude-code", call))
+		call["hook_event_name"], call["tool_response"] = test.event, test.response
+		s.passes(s.call("claude-code", call))
+		if r := s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"}); (r.code == 0) != test.seen {
+			t.Errorf("%+v: ended with %d: %s", test, r.code, r.all())
+		}
+		s.passes(s.claude(session, "Stop", "", nil))
+	}
+}
+
 // What a shell would put in the place of content that the session has not seen is refused
 // like any other write of a whole file.
 //

@@ -1,0 +1,56 @@
+package hook
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// What the real Claude Code told its hooks is understood: which files were shown from the
+// first line to the last, and whether all that a command printed was shown.
+//
+// shows: GP-5
+func TestRecorded(t *testing.T) {
+	text, err := os.ReadFile("testdata/claude.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded map[string]map[string]any
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct{ reads, whole, writes, command, cut bool }{
+		"a whole file":           {reads: true, whole: true},
+		"the same again":         {reads: true},
+		"a limit beyond the end": {reads: true, whole: true},
+		"all lines, but not the end of the last one": {reads: true}, // another line could be there
+		"the first lines":            {reads: true},
+		"the last lines":             {reads: true},
+		"a notebook":                 {reads: true},
+		"a new file":                 {writes: true},
+		"a file replaced":            {writes: true},
+		"a file edited":              {writes: true},
+		"a command":                  {command: true},
+		"a command that prints much": {command: true, cut: true},
+		"a command that fails":       {command: true, cut: true},
+	}
+	if len(recorded) != len(want) {
+		t.Errorf("%d are recorded", len(recorded))
+	}
+	for name, w := range want {
+		call := recorded[name]
+		call["session_id"], call["cwd"] = "A", "/root/runs/1/work"
+		input, err := json.Marshal(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := claude{agent: "claude-code"}.decode(input)
+		if err != nil || c.Event != After {
+			t.Errorf("%s: %+v %v", name, c, err)
+			continue
+		}
+		if (len(c.Reads) == 1) != w.reads || w.reads && c.Reads[0].Whole != w.whole || (len(c.Writes) == 1) != w.writes || (c.Command != "") != w.command || c.Cut != w.cut {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
