@@ -36,17 +36,20 @@ type Call struct {
 	Anew    bool // the session ends, and the next one in this window goes on with what it holds
 
 	Writes     []Touch // files that the tool is about to write
-	Reads      []Touch // files that it shows
+	Reads      []Touch // files that it may show
 	Command    string  // that it runs in a shell
 	ShellDir   string  // where; empty: Dir
 	Background bool    // it goes on after the call
-	Cut        bool    // not all that it printed is shown
+
+	Shown []string // what its tool answered, in texts; nil: the host does not say
+	Cut   bool     // not all that a command printed is shown
 }
 
 // Touch is a file as a tool spells it.
 type Touch struct {
 	File  string
 	Whole bool // all that is in it is replaced, or shown
+	Goes  bool // it is removed
 }
 
 // host is the protocol of one agent.

@@ -226,10 +226,10 @@ func (v *visit) after(ctx context.Context) error {
 	}
 	for _, t := range v.place.reads {
 		path, err := v.book.Path(t.File)
-		if err != nil || !t.Whole || v.call.Command != "" && began.At == 0 { // what it showed may be older than what is there
-			continue
+		if err != nil {
+			continue // nothing that could be written
 		}
-		if err := v.seat.Saw(ctx, path, began); err != nil {
+		if err := v.seat.Saw(ctx, path, func(content []byte) bool { return v.call.showed(t, content) }); err != nil {
 			return err
 		}
 	}

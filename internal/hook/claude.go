@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -51,30 +52,20 @@ type part struct {
 	EndLine   any `json:"end_line"`
 }
 
-// claudeRead is what Claude Code's Read answers.
-type claudeRead struct {
-	Type string `json:"type"`
-	File struct {
-		StartLine  int  `json:"startLine"`
-		NumLines   int  `json:"numLines"`
-		TotalLines *int `json:"totalLines"`
-	} `json:"file"`
+// whole reports whether a call that reads was asked for all of a file, and did not fail.
+func (in claudeCall) whole(asked part) bool {
+	return asked == part{} && in.Event != "PostToolUseFailure"
 }
 
-// showsAll reports whether a call that reads has shown a file from its first line to its
-// last: by what it answered, where that says so, else by what was asked for.
-func (in claudeCall) showsAll(asked part) bool {
-	var read claudeRead
-	if json.Unmarshal(in.Response, &read) == nil && read.File.TotalLines != nil {
-		return read.File.StartLine <= 1 && read.File.NumLines >= *read.File.TotalLines
+// shown is what a tool says that it showed; nil where it does not say, or shows no text.
+func (in claudeCall) shown() []string {
+	var read struct {
+		Type string `json:"type"`
 	}
-	switch {
-	case in.Event == "PostToolUseFailure", read.Type == "file_unchanged": // which shows nothing
-		return false
-	case read.Type == "notebook": // of which it shows the cells, and of outputs not all
-		return false
+	if json.Unmarshal(in.Response, &read) == nil && slices.Contains([]string{"image", "pdf", "parts"}, read.Type) {
+		return nil
 	}
-	return asked == part{}
+	return textsOf(in.Response)
 }
 
 // claudeRan is what Claude Code's Bash answers, where not all that was printed is shown.
@@ -127,7 +118,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 		return c, notUnderstood(err)
 	}
 	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
-		Anew: in.Reason == "clear"}
+		Anew: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)
 	}
@@ -157,7 +148,7 @@ func (h claude) tool(c *Call, in claudeCall) error {
 	case "NotebookEdit":
 		c.Writes = []Touch{{File: t.NotebookPath}}
 	case "Read":
-		c.Reads = []Touch{{File: t.FilePath, Whole: in.showsAll(t.part)}}
+		c.Reads = []Touch{{File: t.FilePath, Whole: in.whole(t.part)}}
 	case "apply_patch":
 		if !h.patches {
 			return nil
@@ -199,9 +190,10 @@ func unknownForm(c *Call, reason string) error {
 func patched(patch string) (list []Touch, err error) {
 	for line := range strings.Lines(patch) {
 		line = strings.TrimSpace(line)
-		for prefix, whole := range map[string]bool{"*** Add File:": true, "*** Update File:": false, "*** Delete File:": false, "*** Move to:": true} {
+		for prefix, touch := range map[string]Touch{"*** Add File:": {Whole: true}, "*** Update File:": {}, "*** Delete File:": {Goes: true}, "*** Move to:": {Whole: true}} {
 			if file, ok := strings.CutPrefix(line, prefix); ok {
-				list = append(list, Touch{File: strings.TrimSpace(file), Whole: whole})
+				touch.File = strings.TrimSpace(file)
+				list = append(list, touch)
 			}
 		}
 	}

@@ -85,10 +85,8 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	switch name {
 	case "cd", "pushd":
 		r.cd(operands)
-	case "cat", "nl", "bat", "batcat":
-		if shows(args[0], options) {
-			r.reads(operands)
-		}
+	case "cat", "nl", "bat", "batcat", "head", "tail", "less", "more":
+		r.reads(operands)
 	case "tee", "sponge":
 		r.writes(!has(options, "-a", "--append"), operands...)
 	case "sed", "gsed":
@@ -121,7 +119,9 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "apply_patch", "applypatch": // which Codex does itself
 		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
 			for _, t := range list {
-				r.writes(t.Whole, t.File)
+				if r.writes(t.Whole, t.File); t.Goes {
+					r.discards(name, t.File)
+				}
 			}
 		}
 	case "find":
@@ -208,6 +208,8 @@ func (r *reader) sed(args []string) {
 	}
 	if inPlace {
 		r.writes(false, files...)
+	} else {
+		r.reads(files)
 	}
 }
 

@@ -20,22 +20,26 @@ type Discard struct {
 	app.Unsaved
 }
 
-// discards notes files and directories that a program other than git removes.
+// discard notes a file or directory, absolute, that something other than git removes.
+func (p *Plan) discard(act, file string) {
+	dir, name := filepath.Split(file)
+	if isDir(file) { // which may be the root itself
+		dir, name = file, "."
+	}
+	if last := len(p.Discards) - 1; last >= 0 && p.Discards[last].Literal && p.Discards[last].Dir == dir {
+		p.Discards[last].Paths = append(p.Discards[last].Paths, name)
+		return
+	}
+	p.Discards = append(p.Discards, Discard{Act: act, Dir: dir,
+		Unsaved: app.Unsaved{Paths: []string{name}, Literal: true, Tracked: true, Untracked: true, Ignored: true}})
+}
+
+// discards notes what a program removes.
 func (r *reader) discards(act string, files ...string) {
 	for _, f := range files {
-		if f == "" {
-			continue
+		if f != "" {
+			r.plan.discard(act, absolute(r.dir, f))
 		}
-		dir, name := filepath.Split(absolute(r.dir, f))
-		if isDir(dir + name) { // which may be the root itself
-			dir, name = dir+name, "."
-		}
-		if last := len(r.plan.Discards) - 1; last >= 0 && r.plan.Discards[last].Literal && r.plan.Discards[last].Dir == dir {
-			r.plan.Discards[last].Paths = append(r.plan.Discards[last].Paths, name)
-			continue
-		}
-		r.plan.Discards = append(r.plan.Discards, Discard{Act: act, Dir: dir,
-			Unsaved: app.Unsaved{Paths: []string{name}, Literal: true, Tracked: true, Untracked: true, Ignored: true}})
 	}
 }
 

@@ -45,8 +45,9 @@ func TestShownBeforeItChanged(t *testing.T) {
 		seen   bool
 	}{{func() { s.write(user, "by a person\n") }, false}, {func() {}, true}} {
 		s.passes(s.bash("B", "PreToolUse", cat))
+		shown := s.read(user)
 		test.change()
-		s.passes(s.bash("B", "PostToolUse", cat))
+		s.passes(s.printed("B", cat, shown))
 		r := s.claude("B", "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
 		if (r.code == 0) != test.seen {
 			t.Errorf("ended with %d: %s", r.code, r.all())

@@ -19,7 +19,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
-	c = Call{Event: geminiEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Anew: in.Reason == "clear"}
+	c = Call{Event: geminiEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Anew: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)
 	}
@@ -52,7 +52,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 	case "replace", "edit":
 		c.Writes = []Touch{{File: file}}
 	case "read_file":
-		c.Reads = []Touch{{File: file, Whole: in.showsAll(t.part)}}
+		c.Reads = []Touch{{File: file, Whole: in.whole(t.part)}}
 	case "run_shell_command":
 		c.Command, c.ShellDir = t.Command, t.DirPath
 		if c.ShellDir == "" {

@@ -47,13 +47,15 @@ func (k *check) places() ([]*place, error) {
 	c := k.call
 	s := &sorter{dir: c.Dir, env: k.world.Env}
 	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
+	for _, t := range plan.Writes {
+		if t.Goes {
+			plan.discard(c.Tool, t.File)
+		}
+	}
 	if c.Command != "" {
 		dir := absolute(c.Dir, c.ShellDir)
 		plan = planOf(c.Command, dir, s.env)
 		plan.Dirs = slices.Concat(open, plan.Dirs, []string{c.Dir, dir})
-		if plan.Reads = fitting(plan.Reads); c.Background || c.Cut {
-			plan.Reads = nil
-		}
 		k.call.Background = c.Background || plan.Background
 		k.programs = plan.Programs
 	}
@@ -101,13 +103,15 @@ func (k *check) open() (roots []string, err error) {
 // link it may mean two: a tool goes by the letters or by the links.
 func spellings(dir string, files []Touch) (list []Touch) {
 	for _, f := range files {
-		byLinks, byLetters := absolute(dir, f.File), f.File
+		byLetters := f.File
 		if !filepath.IsAbs(byLetters) {
 			byLetters = filepath.Join(dir, byLetters)
 		}
-		list = append(list, Touch{File: byLinks, Whole: f.Whole})
-		if byLetters = filepath.Clean(byLetters); byLetters != byLinks {
-			list = append(list, Touch{File: byLetters, Whole: f.Whole})
+		f.File = absolute(dir, f.File)
+		list = append(list, f)
+		if byLetters = filepath.Clean(byLetters); byLetters != f.File {
+			f.File = byLetters
+			list = append(list, f)
 		}
 	}
 	return list

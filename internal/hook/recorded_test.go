@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -19,14 +20,15 @@ func TestRecorded(t *testing.T) {
 	if err := json.Unmarshal(text, &recorded); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]struct{ reads, whole, writes, command, cut bool }{
-		"a whole file":           {reads: true, whole: true},
-		"the same again":         {reads: true},
-		"a limit beyond the end": {reads: true, whole: true},
-		"all lines, but not the end of the last one": {reads: true}, // another line could be there
-		"the first lines":            {reads: true},
-		"the last lines":             {reads: true},
-		"a notebook":                 {reads: true},
+	long := []byte(strings.Repeat("x\n", 2500))
+	want := map[string]struct{ shows, writes, command, cut bool }{
+		"a whole file":           {shows: true},
+		"the same again":         {},
+		"a limit beyond the end": {shows: true},
+		"all lines, but not the end of the last one": {shows: true},
+		"the first lines":            {},
+		"the last lines":             {},
+		"a notebook":                 {},
 		"a new file":                 {writes: true},
 		"a file replaced":            {writes: true},
 		"a file edited":              {writes: true},
@@ -49,8 +51,9 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, c, err)
 			continue
 		}
-		if (len(c.Reads) == 1) != w.reads || w.reads && c.Reads[0].Whole != w.whole || (len(c.Writes) == 1) != w.writes || (c.Command != "") != w.command || c.Cut != w.cut {
-			t.Errorf("%s: %+v", name, c)
+		shows := len(c.Reads) == 1 && c.showed(c.Reads[0], long)
+		if shows != w.shows || (len(c.Writes) == 1) != w.writes || (c.Command != "") != w.command || c.Cut != w.cut {
+			t.Errorf("%s: shows %v; %+v", name, shows, c)
 		}
 	}
 }

@@ -13,26 +13,28 @@ import (
 // shows: GP-5
 func TestPartlyRead(t *testing.T) {
 	s := newStage(t)
-	lines := func(start, shown, total int) map[string]any {
-		return map[string]any{"type": "text", "file": map[string]any{"filePath": s.at(user), "content": "…", "startLine": start, "numLines": shown, "totalLines": total}}
+	text := func(content string) map[string]any {
+		return map[string]any{"type": "text", "file": map[string]any{"filePath": s.at(user), "content": content}}
 	}
+	all := s.read(user)
 	for i, test := range []struct {
 		name     string
 		input    map[string]any
 		response any
 		whole    bool
 	}{
-		{"all of it, it is said", nil, lines(1, 2, 2), true},
+		{"all of it, it is said", nil, text(all), true},
 		{"all of it, it is not said", nil, nil, true},
-		{"all of it, in a form that is not known", nil, "class User", true},
-		{"a limit beyond its end", map[string]any{"limit": 100}, lines(1, 2, 2), true},
-		{"an offset of its first line", map[string]any{"offset": 1}, lines(1, 2, 2), true},
-		{"its first line", map[string]any{"offset": 1, "limit": 1}, lines(1, 1, 2), false},
-		{"its last line", map[string]any{"offset": 2}, lines(2, 1, 2), false},
-		{"more than is shown at once", nil, lines(1, 2000, 5000), false},
+		{"all of it, in a form that is not known", nil, "1\tclass User\n2\tend\n", true},
+		{"all but its last end of line", map[string]any{"limit": 2}, text("class User\nend"), true},
+		{"its first line", map[string]any{"offset": 1, "limit": 1}, text("class User"), false},
+		{"its last line", map[string]any{"offset": 2}, text("end\n"), false},
+		{"less than was asked for", nil, text("class User"), false},
+		{"a part of a line", nil, text("a class User\nend\n"), false},
 		{"a limit, and nothing is said", map[string]any{"limit": 100}, nil, false},
 		{"an offset, and nothing is said", map[string]any{"offset": 1}, nil, false},
 		{"it is as it was", nil, map[string]any{"type": "file_unchanged", "file": map[string]any{"filePath": s.at(user)}}, false},
+		{"an image", nil, map[string]any{"type": "image", "file": map[string]any{"base64": "eA=="}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			session := fmt.Sprint("S", i)
@@ -49,37 +51,75 @@ func TestPartlyRead(t *testing.T) {
 			s.passes(s.claude(session, "Stop", "", nil))
 		})
 	}
-	gemini := func(event, tool string, input map[string]any) said {
-		return s.call("gemini", map[string]any{"session_id": "G", "hook_event_name": event, "tool_name": tool, "tool_input": input})
+	gemini := func(event, tool string, input map[string]any, shown string) said {
+		return s.call("gemini", map[string]any{"session_id": "G", "hook_event_name": event, "tool_name": tool, "tool_input": input, "tool_response": map[string]any{"llmContent": shown}})
 	}
-	write := map[string]any{"file_path": s.at(post), "content": "x"}
-	s.passes(gemini("AfterTool", "read_file", map[string]any{"file_path": s.at(post), "start_line": 1, "end_line": 1}))
-	s.refuses(gemini("BeforeTool", "write_file", write), "you have not read it")
-	s.passes(gemini("AfterTool", "read_file", map[string]any{"file_path": s.at(post)}))
-	s.passes(gemini("BeforeTool", "write_file", write))
+	read, write := map[string]any{"file_path": s.at(post)}, map[string]any{"file_path": s.at(post), "content": "x"}
+	s.passes(gemini("AfterTool", "read_file", read, "IMPORTANT: The file content has been truncated.\n--- FILE CONTENT (truncated) ---\nclass Post"))
+	s.refuses(gemini("BeforeTool", "write_file", write, ""), "you have not read it")
+	s.passes(gemini("AfterTool", "read_file", read, s.read(post)))
+	s.passes(gemini("BeforeTool", "write_file", write, ""))
 }
 
-// A file that a command prints is seen where all that it printed is shown.
+// What a command printed of a file is seen where it is all of it, however it was printed, and
+// the host did not cut it.
 //
 // shows: GP-5
-func TestPrintedAndCut(t *testing.T) {
+func TestPrinted(t *testing.T) {
 	s := newStage(t)
+	s.write("indented.py", "\n  one\n\n\ttwo  \nthree")
+	s.write("large.txt", strings.Repeat("line\n", 7_000))
+	for i, test := range []struct {
+		command string
+		file    string
+		seen    bool
+	}{
+		{"cat " + user, user, true},
+		{"echo before; cat " + user + " " + post + "; echo after", post, true},
+		{"cat -n " + user, user, true},
+		{"nl -ba indented.py", "indented.py", true},
+		{"nl indented.py", "indented.py", true},
+		{"sed -n 1,200p " + user, user, true},
+		{"head -n 50 indented.py", "indented.py", true},
+		{"cd app && cat models/user.rb", user, true},
+		{"false || cat " + user, user, true},
+		{"cat " + user + " | tail -n +1", user, true},
+		{"sed -n 1p " + user, user, false},
+		{"head -n1 " + user, user, false},
+		{"cat " + user + " > /dev/null", user, false},
+		{"cat " + user + " | wc -l", user, false},
+		{"true || cat " + user, user, false},
+		{"cat() { :; }; cat " + user, user, false},
+		{"sed s/end/fin/ " + user, user, false},
+		{"cat large.txt", "large.txt", false},
+		{"cat -A indented.py", "indented.py", false},
+	} {
+		session := fmt.Sprint("S", i)
+		s.runs(session, test.command)
+		if r := s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(test.file), "content": "x"}); (r.code == 0) != test.seen {
+			t.Errorf("%s: ended with %d: %s", test.command, r.code, r.all())
+		}
+		s.passes(s.claude(session, "Stop", "", nil))
+	}
 	for i, test := range []struct {
 		event    string
-		response map[string]any
+		response any
 		behind   bool // it is run in the background
 		seen     bool
 	}{
-		{"PostToolUse", map[string]any{"stdout": "class User", "interrupted": false}, false, true},
-		{"PostToolUse", nil, false, true},
-		{"PostToolUse", map[string]any{"stdout": "class", "persistedOutputPath": "/kept.txt", "persistedOutputSize": 50_000}, false, false},
-		{"PostToolUse", map[string]any{"stdout": "class", "interrupted": true}, false, false},
-		{"PostToolUse", map[string]any{"stdout": "", "backgroundTaskId": "b1"}, false, false},
-		{"PostToolUse", nil, true, false},
-		{"PostToolUseFailure", nil, false, false},
+		{"PostToolUse", map[string]any{"stdout": s.read(user), "interrupted": false}, false, true},
+		{"PostToolUse", s.read(user), false, true}, // as Codex says it
+		{"PostToolUse", "Warning: truncated output (original token count: 7250)\n\nclass User\n…7000 tokens truncated…", false, false},
+		{"PostToolUse", nil, false, false},
+		{"PostToolUse", map[string]any{"stdout": s.read(user), "persistedOutputPath": "/kept.txt", "persistedOutputSize": 50_000}, false, false},
+		{"PostToolUse", map[string]any{"stdout": s.read(user), "interrupted": true}, false, false},
+		{"PostToolUse", map[string]any{"stdout": s.read(user), "backgroundTaskId": "b1"}, false, false},
+		{"PostToolUse", map[string]any{"stdout": s.read(user)}, true, false},
+		{"PostToolUseFailure", map[string]any{"stdout": s.read(user)}, false, false},
 	} {
-		session := fmt.Sprint("S", i)
-		call := map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t", "tool_input": map[string]any{"command": "make; cat " + user, "run_in_background": test.behind}}
+		session := fmt.Sprint("T", i)
+		call := map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t",
+			"tool_input": map[string]any{"command": "make; cat " + user, "run_in_background": test.behind}}
 		s.passes(s.call("claude-code", call))
 		call["hook_event_name"], call["tool_response"] = test.event, test.response
 		s.passes(s.call("claude-code", call))
@@ -107,8 +147,7 @@ func TestReplacedUnseen(t *testing.T) {
 		s.passes(s.bash("A", "PreToolUse", command))
 		s.passes(s.bash("A", "PostToolUse", command))
 	}
-	s.passes(s.bash("A", "PreToolUse", "cat "+user))
-	s.passes(s.bash("A", "PostToolUse", "cat "+user))
+	s.runs("A", "cat "+user)
 	s.passes(s.bash("A", "PreToolUse", "date > "+user))
 	s.write(user, "the date\n")
 	s.passes(s.bash("A", "PostToolUse", "date > "+user))
@@ -152,6 +191,7 @@ func TestComparedWhereItBegan(t *testing.T) {
 				c := map[string]any{"session_id": "B", "hook_event_name": event, "cwd": dir}
 				if command != "" {
 					c["tool_name"], c["tool_use_id"], c["tool_input"] = "Bash", "t", map[string]any{"command": command}
+					c["tool_response"] = map[string]any{"stdout": "class Post\nend"}
 				}
 				return s.call("claude-code", c)
 			}

@@ -16,7 +16,7 @@ type Plan struct {
 	Writes   []Touch  // files, absolute
 	Trees    []Tree   // directories that go or are changed as a whole
 	Names    []string // files that a program names and may write, absolute
-	Reads    []Touch  // files that are certainly shown, and whole, absolute
+	Reads    []Touch  // files that it may show, absolute
 	Programs []string // in other languages, which are spelled out and certainly run
 	Git      []GitAct // acts that rewrite shared state
 	Discards []Discard
@@ -46,9 +46,8 @@ type reader struct {
 	plan  *Plan
 	depth int
 
-	maybe  bool // what is read runs only if something else turns out so
-	left   bool // from here on nobody knows what runs, or what a name means
-	hidden bool // what it prints is not shown
+	maybe bool // what is read runs only if something else turns out so
+	left  bool // from here on nobody knows what runs, or what a name means
 }
 
 // maxDepth bounds shells within shells.
@@ -97,23 +96,11 @@ func (r *reader) branch(do func()) {
 	r.maybe = was
 }
 
-// behind reads what prints into something else.
-func (r *reader) behind(do func()) {
-	was := r.hidden
-	r.hidden = true
-	do()
-	r.hidden = was
-}
-
 // certain reports whether a command runs as it stands there.
 func (r *reader) certain() bool { return !r.maybe && !r.left }
 
 func (r *reader) statement(s *syntax.Stmt) {
 	if s == nil {
-		return
-	}
-	if !r.hidden && (s.Background || diverted(s)) {
-		r.behind(func() { r.statement(s) })
 		return
 	}
 	r.plan.Background = r.plan.Background || s.Background
@@ -132,7 +119,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	switch c := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
-			r.inner(func(in *reader) { in.behind(func() { in.statement(c.X) }) })
+			r.inner(func(in *reader) { in.statement(c.X) })
 			r.inner(func(in *reader) { in.statement(c.Y) })
 			return
 		}
@@ -169,7 +156,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	case *syntax.TimeClause:
 		r.statement(c.Stmt)
 	case *syntax.CoprocClause:
-		r.behind(func() { r.statement(c.Stmt) })
+		r.statement(c.Stmt)
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		r.substitutions(c)
 	case *syntax.DeclClause:
@@ -228,10 +215,10 @@ func (r *reader) substitutions(in syntax.Node) {
 	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			r.inner(func(in *reader) { in.behind(func() { in.statements(n.Stmts) }) })
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
 			return false
 		case *syntax.ProcSubst:
-			r.inner(func(in *reader) { in.behind(func() { in.statements(n.Stmts) }) })
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
 			return false
 		}
 		return true

@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 		"echo hi > /dev/null":                              "WHOLE /dev/null",
 		"sed -i 's/a/b/' app/a.rb app/b.rb":                "w app/a.rb, w app/b.rb",
 		"sed -i.bak -e s/a/b/ app/*.rb":                    "w app/a.rb, w app/b.rb",
-		"sed -n 1,5p app/a.rb":                             "",
+		"sed -n 1,5p app/a.rb":                             "r app/a.rb",
 		"sed --in-place=.o -e 's/x/y/' -- lib/c.rb":        "w lib/c.rb",
 		"perl -pi -e 's/a/b/' app/a.rb":                    "w app/a.rb",
 		"cd app && echo x > a.rb":                          "WHOLE app/a.rb",

@@ -158,6 +158,26 @@ func (s *stage) bash(session, event, command string) said {
 	return s.claude(session, event, "Bash", map[string]any{"command": command})
 }
 
+// runs has a session run a command, really.
+func (s *stage) runs(session, command string) said {
+	s.t.Helper()
+	s.passes(s.bash(session, "PreToolUse", command))
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", command)
+	cmd.Dir = s.dir
+	out, err := cmd.CombinedOutput()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		s.t.Fatal(err)
+	}
+	return s.passes(s.printed(session, command, strings.TrimRight(string(out), "\n")))
+}
+
+// printed is the end of a command that printed something.
+func (s *stage) printed(session, command, text string) said {
+	s.t.Helper()
+	return s.call("claude-code", map[string]any{"session_id": session, "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
+		"tool_input": map[string]any{"command": command}, "tool_response": map[string]any{"stdout": text, "stderr": "", "interrupted": false}})
+}
+
 // passes and refuses hold what came of a call.
 func (s *stage) passes(r said) said {
 	s.t.Helper()

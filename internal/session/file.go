@@ -161,15 +161,15 @@ func (s *Seat) note(ctx context.Context, path string, f File) error {
 	return nil
 }
 
-// Saw notes that a call showed the session what is in a file. What changed since the call
-// began may have been shown as it was before. Of a tool that only reads it is the zero Call.
-func (s *Seat) Saw(ctx context.Context, path string, c Call) error {
+// Saw notes that the session was shown what is in a file, if shown says so of the content
+// that is there now. Of a file that is too large to look into it is given none.
+func (s *Seat) Saw(ctx context.Context, path string, shown func(content []byte) bool) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
 	}
-	p, _, err := s.book.take(path)
-	if err != nil || c.At != 0 && p.Ctime >= c.At {
+	p, content, err := s.book.take(path)
+	if err != nil || p.Inode == 0 || !shown(content) {
 		return err
 	}
 	f := s.rec.Files[path]

@@ -56,11 +56,7 @@ func TestHookAnswers(t *testing.T) {
 		steps = append(steps, use(c.tool))
 	}
 	h := newHooked(t, play(append(steps, scriptedapi.Step{Text: "Done."})...))
-	var long strings.Builder
-	for i := range 2500 {
-		fmt.Fprintln(&long, "line", i)
-	}
-	write(t, filepath.Join(h.dir, "long"), long.String())
+	write(t, filepath.Join(h.dir, "long"), strings.Repeat("x\n", 2500))
 	heard := h.listens(t)
 	if res, err := h.claude(t.Context(), "Call them", filepath.Join(h.traces, "b")); err != nil || res.Text != "Done." {
 		t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
@@ -128,7 +124,8 @@ func (h *hooked) listens(t *testing.T) func() []map[string]any {
 	}
 }
 
-// shortened is a call without what is of this run, and without long texts.
+// shortened is a call without what is of this run, and without long texts other than those
+// of files.
 func shortened(value any, root string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -137,7 +134,10 @@ func shortened(value any, root string) any {
 			if !slices.Contains([]string{"session_id", "prompt_id", "transcript_path", "cwd", "duration_ms", "tool_use_id", "permission_mode", "effort"}, key) {
 				short[key] = shortened(in, root)
 			}
-			if key == "persistedOutputPath" {
+			switch key {
+			case "content":
+				short[key] = in
+			case "persistedOutputPath":
 				short[key] = "/root/kept.txt"
 			}
 		}

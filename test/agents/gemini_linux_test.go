@@ -57,7 +57,10 @@ func TestEnrolledGemini(t *testing.T) {
 		geminiTool("read_file", input{"file_path": users}, `class Users`),
 		geminiTool("write_file", input{"file_path": users, "content": "class Users # gemini\nend\n"}, `Successfully overwrote`),
 		geminiTool("mcp_lockkeeper_status", input{}, `hold app/users\.rb`),
+		geminiTool("read_file", input{"file_path": "app/words.rb"}, `truncated`), // of which it shows 2,000 lines
+		geminiTool("write_file", input{"file_path": "app/words.rb", "content": "x\n"}, `REFUSED app/words\.rb.*you have not read it`),
 	))
+	write(t, filepath.Join(h.dir, "app/words.rb"), strings.Repeat("x\n", 2500))
 	a, r := h.gemini(t, "Change the posts")
 	h.plays(t, a, r, "I used them all.")
 	h.wroteOnlyUsers(t, "class Users # gemini\nend\n")
