@@ -33,11 +33,6 @@ func newRepository(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) reads(session, name string) {
-	s.t.Helper()
-	s.passes(s.claude(session, "PostToolUse", "Read", map[string]any{"file_path": s.at(name)}))
-}
-
 // What is not committed is taken away only by who knows it: it may be a person's work.
 //
 // shows: GP-5
@@ -122,9 +117,7 @@ func TestDiscardsOwn(t *testing.T) {
 	s := newRepository(t)
 	s.reads("A", user)
 	s.reads("A", "notes/plan.txt")
-	s.passes(s.edit("A", post))
-	s.write(post, "class Post # by A\nend\n")
-	s.passes(s.edited("A", post))
+	s.edits("A", post, "class Post # by A\nend\n")
 	const build = "./build"
 	s.passes(s.bash("A", "PreToolUse", build))
 	s.write("out.bin", "made by the command\n")

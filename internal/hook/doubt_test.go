@@ -14,21 +14,16 @@ import (
 // shows: GP-5
 func TestChangedBesideACommand(t *testing.T) {
 	s := newStage(t)
-	whole := func() said {
-		return s.claude("A", "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
-	}
-	s.passes(s.edit("A", user))
-	s.write(user, "by A\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "by A\n")
 	s.passes(s.bash("A", "PreToolUse", "npm test"))
 	s.write(user, "by a person\n")
 	s.says(s.passes(s.bash("A", "PostToolUse", "npm test")), "CHANGED "+user+", which you hold, changed while your command ran: by the command, or by somebody else.",
 		"Your version is kept: lockkeeper rescue show", "systemMessage")
-	if r := s.refuses(whole(), "it changed while you held it, and you have not read it since"); strings.Contains(r.all(), "DISTURBED") {
+	if r := s.refuses(s.replace("A", user), "it changed while you held it, and you have not read it since"); strings.Contains(r.all(), "DISTURBED") {
 		t.Errorf("told twice: %s", r.all())
 	}
-	s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
-	s.passes(whole())
+	s.reads("A", user)
+	s.passes(s.replace("A", user))
 	if got := s.read(user); got != "by a person\n" {
 		t.Errorf("it holds %q", got)
 	}
@@ -48,7 +43,7 @@ func TestShownBeforeItChanged(t *testing.T) {
 		shown := s.read(user)
 		test.change()
 		s.passes(s.printed("B", cat, shown))
-		r := s.claude("B", "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
+		r := s.replace("B", user)
 		if (r.code == 0) != test.seen {
 			t.Errorf("ended with %d: %s", r.code, r.all())
 		}

@@ -63,9 +63,7 @@ func TestComparedElsewhere(t *testing.T) {
 	s, other := newStage(t), newStage(t)
 	outside := t.TempDir()
 	s.link(s.dir, filepath.Join(outside, "repo"))
-	s.passes(s.edit("A", user))
-	s.write(user, "by A\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "by A\n")
 	for i, test := range []struct{ cwd, command, workdir string }{
 		{outside, "cd repo && ./fix", ""},
 		{outside, "pushd repo; ./fix", ""},

@@ -22,9 +22,7 @@ const user, post = "app/models/user.rb", "app/models/post.rb"
 func TestTurn(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.claude("A", "UserPromptSubmit", "rate-limit login\nand more", nil))
-	s.passes(s.edit("A", user))
-	s.write(user, "class User # A\nend\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "class User # A\nend\n")
 	r := s.refuses(s.edit("B", user), `"rate-limit login"`, ", last write ", "(ticket 1)", "free now: app/views/users/*, test/models/user_test.rb")
 	if again := s.edit("B", user); again.err != r.err && !strings.Contains(again.err, "(ticket 1)") {
 		t.Errorf("another ticket: %s", again.err)
@@ -77,19 +75,16 @@ func TestWhere(t *testing.T) {
 // Whole files are replaced only by who knows what is in them.
 func TestUnseen(t *testing.T) {
 	s := newStage(t)
-	whole := func(session string) said {
-		return s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
-	}
-	s.refuses(whole("A"), "you have not read it")
-	s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
-	s.passes(whole("A"))
+	s.refuses(s.replace("A", user), "you have not read it")
+	s.reads("A", user)
+	s.passes(s.replace("A", user))
 	s.write(user, "by A\n")
 	s.passes(s.claude("A", "PostToolUse", "Write", map[string]any{"file_path": s.at(user)}))
-	s.passes(whole("A"))
+	s.passes(s.replace("A", user))
 	s.write(user, "by A again\n")
 	s.passes(s.claude("A", "PostToolUse", "Write", map[string]any{"file_path": s.at(user)}))
 	s.write(user, "by an editor\n") // or by an agent without hooks
-	r := s.refuses(whole("A"), "its content is not what you saw", "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
+	r := s.refuses(s.replace("A", user), "its content is not what you saw", "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 	if strings.Contains(r.err, "by A again") {
 		t.Error("content is told")
 	}
@@ -97,8 +92,8 @@ func TestUnseen(t *testing.T) {
 		t.Error("somebody's edit was changed")
 	}
 	s.runs("A", "cat "+user)
-	s.passes(whole("A"))
-	s.passes(s.claude("A", "PreToolUse", "Write", map[string]any{"file_path": s.at("app/new.rb"), "content": "x"}))
+	s.passes(s.replace("A", user))
+	s.passes(s.replace("A", "app/new.rb"))
 }
 
 // What a command did to others' files is shown, attributed and kept; it is put back only
@@ -122,9 +117,7 @@ func TestUncovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.write("lockkeeper.yaml", test.config)
-			s.passes(s.edit("A", user))
-			s.write(user, "by A\n")
-			s.passes(s.edited("A", user))
+			s.edits("A", user, "by A\n")
 			s.passes(s.bash("B", "PreToolUse", test.command))
 			s.write(user, "written by B\n")
 			r := s.passes(s.bash("B", "PostToolUse", test.command))
@@ -306,9 +299,7 @@ func TestWorktrees(t *testing.T) {
 func TestDisturbedByReading(t *testing.T) {
 	s := newStage(t)
 	s.write(user, "one\n")
-	s.passes(s.edit("A", user))
-	s.write(user, "mine\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "mine\n")
 	s.write(user, "an editor's\n")
 	s.says(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}), "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 }

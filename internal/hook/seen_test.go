@@ -44,7 +44,7 @@ func TestPartlyRead(t *testing.T) {
 			}
 			s.passes(s.call("claude-code", map[string]any{"session_id": session, "hook_event_name": "PostToolUse", "tool_name": "Read", "tool_use_id": "r",
 				"tool_input": input, "tool_response": test.response}))
-			r := s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"})
+			r := s.replace(session, user)
 			if (r.code == 0) != test.whole {
 				t.Errorf("ended with %d: %s", r.code, r.all())
 			}
@@ -96,7 +96,7 @@ func TestPrinted(t *testing.T) {
 	} {
 		session := fmt.Sprint("S", i)
 		s.runs(session, test.command)
-		if r := s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(test.file), "content": "x"}); (r.code == 0) != test.seen {
+		if r := s.replace(session, test.file); (r.code == 0) != test.seen {
 			t.Errorf("%s: ended with %d: %s", test.command, r.code, r.all())
 		}
 		s.passes(s.claude(session, "Stop", "", nil))
@@ -123,7 +123,7 @@ func TestPrinted(t *testing.T) {
 		s.passes(s.call("claude-code", call))
 		call["hook_event_name"], call["tool_response"] = test.event, test.response
 		s.passes(s.call("claude-code", call))
-		if r := s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(user), "content": "x"}); (r.code == 0) != test.seen {
+		if r := s.replace(session, user); (r.code == 0) != test.seen {
 			t.Errorf("%+v: ended with %d: %s", test, r.code, r.all())
 		}
 		s.passes(s.claude(session, "Stop", "", nil))
@@ -161,9 +161,7 @@ func TestReplacedUnseen(t *testing.T) {
 func TestComparedByWords(t *testing.T) {
 	s := newStage(t)
 	outside := t.TempDir()
-	s.passes(s.edit("A", user))
-	s.write(user, "by A\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "by A\n")
 	s.passes(s.edit("A", "app/new.rb")) // which A has not written yet
 	for _, test := range []struct{ command, file string }{
 		{"cd " + filepath.Dir(s.dir) + ` && awk 'BEGIN{print "by B" > "repo/` + user + `"}'`, user},
@@ -196,9 +194,7 @@ func TestComparedWhereItBegan(t *testing.T) {
 				return s.call("claude-code", c)
 			}
 			turn := func(text string) {
-				s.passes(s.edit("A", user))
-				s.write(user, text)
-				s.passes(s.edited("A", user))
+				s.edits("A", user, text)
 			}
 			turn("by A\n")
 			const goes = "./fix; cd $elsewhere"
@@ -213,7 +209,7 @@ func TestComparedWhereItBegan(t *testing.T) {
 			read := "cat " + post + "; cd $elsewhere"
 			s.passes(call("PreToolUse", read, s.dir))
 			s.passes(call("PostToolUse", read, elsewhere))
-			s.passes(s.claude("B", "PreToolUse", "Write", map[string]any{"file_path": s.at(post), "content": "x"}))
+			s.passes(s.replace("B", post))
 			s.passes(call("Stop", "", elsewhere))
 			s.passes(s.edit("A", post)) // which B has given back
 			s.passes(s.claude("A", "Stop", "", nil))
@@ -227,9 +223,7 @@ func TestComparedWhereItBegan(t *testing.T) {
 // shows: GP-5
 func TestComparedWhereItBeganAfterAPrompt(t *testing.T) {
 	s := newStage(t)
-	s.passes(s.edit("A", user))
-	s.write(user, "by A\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "by A\n")
 	const goes = "./fix; cd $elsewhere"
 	s.passes(s.bash("B", "PreToolUse", goes))
 	s.passes(s.claude("B", "UserPromptSubmit", "and then", nil))
@@ -243,9 +237,7 @@ func TestComparedWhereItBeganAfterAPrompt(t *testing.T) {
 // shows: GP-5
 func TestEqualCallsAtOnce(t *testing.T) {
 	s := newStage(t)
-	s.passes(s.edit("A", user))
-	s.write(user, "by A\n")
-	s.passes(s.edited("A", user))
+	s.edits("A", user, "by A\n")
 	call := func(event string) said {
 		return s.call("gemini", map[string]any{"session_id": "G", "hook_event_name": event, "tool_name": "run_shell_command", "tool_input": map[string]any{"command": "make"}})
 	}

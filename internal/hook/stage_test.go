@@ -153,6 +153,25 @@ func (s *stage) edited(session, name string) said {
 	return s.claude(session, "PostToolUse", "Edit", map[string]any{"file_path": s.at(name)})
 }
 
+func (s *stage) reads(session, name string) {
+	s.t.Helper()
+	s.passes(s.claude(session, "PostToolUse", "Read", map[string]any{"file_path": s.at(name)}))
+}
+
+// edits has a session change a file, which it holds then.
+func (s *stage) edits(session, name, text string) {
+	s.t.Helper()
+	s.passes(s.edit(session, name))
+	s.write(name, text)
+	s.passes(s.edited(session, name))
+}
+
+// replace is a session that is about to write the whole of a file.
+func (s *stage) replace(session, name string) said {
+	s.t.Helper()
+	return s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(name), "content": "x"})
+}
+
 func (s *stage) bash(session, event, command string) said {
 	s.t.Helper()
 	return s.claude(session, event, "Bash", map[string]any{"command": command})
