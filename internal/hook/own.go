@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,36 +34,21 @@ func (r *reader) own(args []string, s *syntax.Stmt) {
 	if len(args) == 0 {
 		return
 	}
-	if r.isOwn(args[0]) {
-		r.reserve(args)
-		return
-	}
-	name := filepath.Base(args[0])
-	_, runs := prefixes[name]
-	if !runs && !slices.Contains(runners(), name) {
-		return
-	}
-	var words []string
-	for _, a := range args[1:] {
-		if fields := wordsOf(a); len(fields) > 0 {
-			words = append(words, fields...)
-		} else {
-			words = append(words, "") // not known, and one word all the same
+	name, words := filepath.Base(args[0]), args
+	if _, runs := prefixes[name]; runs || slices.Contains(runners(), name) {
+		words = nil
+		for _, a := range args[1:] {
+			words = append(words, wordsOf(a)...)
 		}
-	}
-	at := slices.IndexFunc(words, r.isOwn)
-	if at < 0 {
+		if name == "xargs" || name == "parallel" { // which add words that they are fed
+			words = append(words, wordsOf(fed(s))...)
+		}
+	} else if !r.isOwn(args[0]) {
 		return
 	}
-	words = words[at:]
-	if name == "xargs" || name == "parallel" { // which add words that they are fed
-		more := wordsOf(fed(s))
-		if len(more) == 0 {
-			more = []string{""}
-		}
-		words = append(words, more...)
+	if at := slices.IndexFunc(words, r.isOwn); at >= 0 {
+		r.reserve(words[at:])
 	}
-	r.reserve(words)
 }
 
 // program refuses the same in a program of another language, where that starts programs.
@@ -74,15 +58,20 @@ func (r *reader) program(text string) {
 	}
 	words := wordsOf(text)
 	for i, w := range words {
-		if base := filepath.Base(w); base == ownProgram || base == ownHook {
+		if isOwnName(w) {
 			r.reserve(words[i:min(len(words), i+8)])
 		}
 	}
 }
 
-// wordsOf is text cut where a shell, or a list in another language, would cut it.
+// wordsOf is text cut where a shell, or a list in another language, would cut it. What is not
+// known is one word all the same.
 func wordsOf(text string) []string {
-	return strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`,;()[]{}|&<>\\", c) })
+	words := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`,;()[]{}|&<>\\", c) })
+	if len(words) == 0 {
+		return []string{""}
+	}
+	return words
 }
 
 // reserve notes a command of this program that is reserved, or may be: its first words are
@@ -113,32 +102,31 @@ func (r *reader) reserve(words []string) {
 	if len(acts) > 0 && acts[0] == "help" {
 		return
 	}
-	if unknown || r.resolves(program, ownHook) || slices.ContainsFunc(reserved(), is) {
+	isHook := filepath.Base(program) == ownHook || filepath.Base(r.starts(program)) == ownHook
+	if unknown || isHook || slices.ContainsFunc(reserved(), is) {
 		r.plan.Reserved = strings.Join(append([]string{ownProgram}, rest...), " ")
 	}
 }
 
 // isOwn reports whether a word starts this program: by one of its names, or by a link.
-func (r *reader) isOwn(word string) bool {
-	return r.resolves(word, ownProgram) || r.resolves(word, ownHook)
+func (r *reader) isOwn(word string) bool { return isOwnName(word) || isOwnName(r.starts(word)) }
+
+func isOwnName(file string) bool {
+	base := filepath.Base(file)
+	return base == ownProgram || base == ownHook
 }
 
-// resolves reports whether a word in the place of a program is one of that name.
-func (r *reader) resolves(word, name string) bool {
-	switch {
-	case word == "" || strings.HasPrefix(word, "-"):
-		return false
-	case filepath.Base(word) == name:
-		return true
-	case strings.Contains(word, "/"):
-		return filepath.Base(enrol.Real(absolute(r.dir, word))) == name
+// starts is the file that a word in the place of a program stands for, past links; the word
+// itself where none is found.
+func (r *reader) starts(word string) string {
+	if strings.Contains(word, "/") {
+		return enrol.Real(absolute(r.dir, word))
 	}
 	path, _ := r.env("PATH")
 	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, word)
-		if _, err := os.Lstat(file); err == nil {
-			return filepath.Base(enrol.Real(file)) == name
+		if file := filepath.Join(dir, word); word != "" && word[0] != '-' && isThere(file) {
+			return enrol.Real(file)
 		}
 	}
-	return false
+	return word
 }

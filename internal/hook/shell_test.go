@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,11 +122,11 @@ func TestPlan(t *testing.T) {
 // shows: DL-72
 func TestReservedWords(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ownProgram), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(ownProgram, filepath.Join(dir, "lk")); err != nil {
-		t.Fatal(err)
+	for link, name := range map[string]string{"lk": ownProgram, "lh": ownHook} {
+		file := os.WriteFile(filepath.Join(dir, name), nil, 0o755)
+		if err := errors.Join(file, os.Symlink(name, filepath.Join(dir, link))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	env := func(name string) (string, bool) { return dir, name == "PATH" }
 	for command, want := range map[string]bool{
@@ -155,6 +156,9 @@ func TestReservedWords(t *testing.T) {
 		"git -c 'alias.x=!lockkeeper off 1h' x":                                         true,
 		"python3 -c \"import subprocess; subprocess.run(['lockkeeper', 'off', '1h'])\"": true,
 		"timeout 9 nice -n 5 lockkeeper off":                                            true,
+		"lh codex":                                                                      true,
+		"watch -n1 'lockkeeper off 1h'":                                                 true,
+		"xargs grep x <<< lockkeeper":                                                   false,
 		"lockkeeper status":                                                             false,
 		"lockkeeper --dir \"$d\" status":                                                false,
 		"lockkeeper why $f":                                                             false,
