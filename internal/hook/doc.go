@@ -16,6 +16,8 @@
 //  4. After a command, what others hold is compared: what a shell can do is never known
 //     beforehand.
 //  5. A refusal has the words of internal/refusal.
+//  6. A file counts as seen where all of it stands in what the host says it showed.
+//  7. What git could not bring back is taken away only by a session that saw or made it.
 //
 // A hook is one process for one call. The goroutine that does the work is left behind only
 // when the deadline is over, and the process ends then.

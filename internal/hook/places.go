@@ -179,34 +179,25 @@ func (s *sorter) sort(plan Plan) error {
 			p.names = append(p.names, f)
 		}
 	}
+	var failed error
+	note := func(p *place, err error, do func(*place)) {
+		if failed = errors.Join(failed, err); p != nil {
+			do(p)
+		}
+	}
 	for _, t := range plan.Reads {
 		p, err := s.at(t.File)
-		if err != nil {
-			return err
-		}
-		if p != nil {
-			p.reads = append(p.reads, t)
-		}
+		note(p, err, func(p *place) { p.reads = append(p.reads, t) })
 	}
 	for _, d := range plan.Discards {
 		p, err := s.in(d.Dir)
-		if err != nil {
-			return err
-		}
-		if p != nil {
-			p.discards = append(p.discards, d)
-		}
+		note(p, err, func(p *place) { p.discards = append(p.discards, d) })
 	}
 	for _, g := range plan.Git {
 		p, err := s.in(g.Dir)
-		if err != nil {
-			return err
-		}
-		if p != nil {
-			p.git = append(p.git, g)
-		}
+		note(p, err, func(p *place) { p.git = append(p.git, g) })
 	}
-	return nil
+	return failed
 }
 
 // guard notes a file that only a person changes. One that belongs to no codebase, such as
