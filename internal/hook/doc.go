@@ -19,6 +19,6 @@
 //  6. A file counts as seen where all of it stands in what the host says it showed.
 //  7. What git could not bring back is taken away only by a session that saw or made it.
 //
-// A hook is one process for one call. The goroutine that does the work is left behind only
-// when the deadline is over, and the process ends then.
+// A hook is one process for one call. The goroutines that read the call and do the work are
+// left behind only when the deadline is over, and the process ends then.
 package hook

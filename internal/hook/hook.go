@@ -47,10 +47,10 @@ func Run(ctx context.Context, agent string, w World) int {
 	if err != nil {
 		return refuse(w, refusal.Unchecked("hook", err))
 	}
-	input, err := io.ReadAll(io.LimitReader(w.In, maxInput+1))
-	if err == nil && len(input) > maxInput {
-		err = errors.New("the call is larger than 64 MiB")
-	}
+	limit := cmp.Or(w.Deadline, Deadline)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	input, err := read(ctx, w.In)
 	if err != nil {
 		return refuse(w, refusal.Unchecked("hook", err))
 	}
@@ -58,12 +58,11 @@ func Run(ctx context.Context, agent string, w World) int {
 	if err != nil {
 		return trouble(w, c, err)
 	}
-	limit := cmp.Or(w.Deadline, Deadline)
 	if c.Event == End {
 		limit = min(limit, endDeadline)
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	done := make(chan outcome, 1)
 	go func() { done <- answer(ctx, h, c, w) }()
 	select {
@@ -72,6 +71,29 @@ func Run(ctx context.Context, agent string, w World) int {
 	case <-ctx.Done():
 		// What hangs, in the kernel or behind somebody's lock, ends with this process.
 		return trouble(w, c, fmt.Errorf("no answer within %s", limit))
+	}
+}
+
+// read takes a call in. What a host does not bring to its end is not waited for: the host
+// would let the call through when its own time is over.
+func read(ctx context.Context, in io.Reader) ([]byte, error) {
+	type taken struct {
+		input []byte
+		err   error
+	}
+	done := make(chan taken, 1)
+	go func() {
+		input, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+		if err == nil && len(input) > maxInput {
+			err = errors.New("the call is larger than 64 MiB")
+		}
+		done <- taken{input, err}
+	}()
+	select {
+	case t := <-done:
+		return t.input, t.err
+	case <-ctx.Done():
+		return nil, errors.New("the call did not come to its end in time")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -144,6 +145,32 @@ func TestNeverASilentPass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that its host never brings to an end is refused within the hook's own time.
+func TestCallWithoutEnd(t *testing.T) {
+	s := newStage(t)
+	s.wait = "300ms"
+	cmd, out, errs := s.command("claude-code", map[string]any{})
+	begun, host, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer begun.Close()
+	cmd.Stdin = begun
+	if _, err := host.WriteString(`{"session_id":"A","hook_event_name":"PreToolUse",`); err != nil {
+		t.Fatal(err)
+	}
+	gaveUp := time.AfterFunc(20*time.Second, func() { host.Close() })
+	err = cmd.Run()
+	if !gaveUp.Stop() {
+		t.Error("it waited for its host")
+	}
+	host.Close()
+	if _, exited := err.(*exec.ExitError); !exited {
+		t.Fatal(err)
+	}
+	s.refuses(said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, "did not come to its end in time", "lockkeeper off 30m")
 }
 
 // Input that nobody understands is refused.
