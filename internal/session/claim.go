@@ -237,7 +237,12 @@ func (s *Seat) Release(ctx context.Context) error {
 		return err
 	}
 	s.late(now)
-	err = s.EndRewrite(ctx)
+	return s.giveBack(ctx)
+}
+
+// giveBack gives back what the session holds.
+func (s *Seat) giveBack(ctx context.Context) error {
+	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err
 	}

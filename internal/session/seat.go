@@ -94,6 +94,13 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 			return nil, err
 		}
 	}
+	if v.Process != nil && s.rec.Process != nil && !sameProcess(s.rec.Process, v.Process) {
+		// It was resumed. What the window before took is free for whoever asks since that is
+		// gone; what is taken from now on is held by this one.
+		if err := s.giveBack(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s.rec.Seen, s.rec.Ended, s.rec.Root = b.now(), false, b.app.Root.Dir()
 	if about := firstWords(v.About); about != "" {
 		s.rec.About = about

@@ -7,9 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/process"
 )
@@ -81,32 +83,65 @@ func TestCallsigns(t *testing.T) {
 	}
 }
 
+// newWindow is a process in which a session sits, and what ends it.
+func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
+	t.Helper()
+	window := exec.Command("sleep", "600")
+	if err := window.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		window.Process.Kill()
+		window.Wait() // it was killed
+	})
+	t.Cleanup(end)
+	is, err := process.Identify(window.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &is, end
+}
+
+// A session that was killed and resumed in another window holds what it claims there, and
+// no more what it had in the first one.
+//
+// shows: GP-5
+func TestResumed(t *testing.T) {
+	b := newBook(t)
+	first, end := newWindow(t)
+	b.in(t, Visitor{ID: "a", Agent: "x", Process: first}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
+	end()
+	second, _ := newWindow(t)
+	b.in(t, Visitor{ID: "a", Agent: "x", Process: second}, func(ctx context.Context, s *Seat) {
+		if claims(t, s, "one") != 0 {
+			t.Error("it does not get what it had")
+		}
+		if holds, err := s.Holds(ctx); err != nil || !slices.Equal(holds, []string{"one"}) {
+			t.Errorf("%v %v", holds, err)
+		}
+	})
+	b.in(t, Visitor{ID: "b", Agent: "x"}, func(_ context.Context, s *Seat) {
+		if claims(t, s, "one") != 1 || claims(t, s, "two") != 0 {
+			t.Error("what it claimed after it was resumed does not hold, or what it had before does")
+		}
+	})
+}
+
 // When the agent's process is gone its claims do not stop anybody, whether the other one
 // asks for the first time or grows.
 //
 // shows: GP-5
 func TestDeadWindow(t *testing.T) {
 	b := newBook(t)
-	window := exec.Command("sleep", "600")
-	if err := window.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { window.Process.Kill() })
-	who, err := process.Identify(window.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.in(t, Visitor{ID: "a", Agent: "x", Process: &who}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
+	who, end := newWindow(t)
+	b.in(t, Visitor{ID: "a", Agent: "x", Process: who}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
 	other := Visitor{ID: "b", Agent: "x"}
 	b.in(t, other, func(_ context.Context, s *Seat) {
 		if claims(t, s, "three") != 0 || claims(t, s, "one") != 1 {
 			t.Error("a living one's claim does not hold")
 		}
 	})
-	if err := window.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	window.Wait()
+	end()
 	if live, err := b.Live(t.Context()); err != nil || len(live) != 1 || live[0].ID != "b" {
 		t.Errorf("there are %v, %v", live, err)
 	}
