@@ -95,7 +95,8 @@ func (d *Desk) changeOf(ctx context.Context, r dossier.Ref) (string, error) {
 }
 
 // Difference is what something on the rescue shelf would change where it was to go, or a
-// note where that is no text.
+// note where that is no text. Of what is in place already, as a command leaves it that
+// writes around locks, it is what it changed then, where a session knows what was there.
 func Difference(a *app.App, e rescue.Entry) (text, note string, err error) {
 	shelf := a.Shelf()
 	content := shelf.ContentPath(e.ID)
@@ -131,7 +132,11 @@ func Difference(a *app.App, e rescue.Entry) (text, note string, err error) {
 	case isBinary(kept) || isBinary(there):
 		return "", "binary content, SHA-256 " + e.Sum + "; it is in " + content, nil
 	case bytes.Equal(kept, there):
-		return "", "the same content is there already", nil
+		was := a.Copy(fmt.Sprintf("%x", e.Base.Sum))
+		if was == nil || isBinary(was) || bytes.Equal(was, kept) {
+			return "", "the same content is there already", nil
+		}
+		return string(diff.Diff(e.Path, was, name, kept)), "the same content is there already; this is what it changed", nil
 	}
 	return string(diff.Diff(now, there, name, kept)), "", nil
 }

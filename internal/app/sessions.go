@@ -1,7 +1,9 @@
 package app
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +16,18 @@ import (
 // SessionsDir is where what this user's interactive sessions remember of this codebase is
 // kept, in the user's own directory.
 func (a *App) SessionsDir() string { return filepath.Join(a.state, "sessions", a.Space) }
+
+// CopiesDir is where sessions keep content of files as they knew it, by its SHA-256 in hex.
+func (a *App) CopiesDir() string { return filepath.Join(a.SessionsDir(), "copies") }
+
+// Copy is content that a session has kept; nil when it is not there, or not as it was.
+func (a *App) Copy(sum string) []byte {
+	content, err := os.ReadFile(filepath.Join(a.CopiesDir(), sum))
+	if err != nil || fmt.Sprintf("%x", sha256.Sum256(content)) != sum {
+		return nil
+	}
+	return content
+}
 
 // SessionsDirs lists what SessionsDir is for each codebase in which this user has sessions.
 func SessionsDirs(env func(string) (string, bool)) (dirs []string, err error) {

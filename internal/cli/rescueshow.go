@@ -18,7 +18,8 @@ func (p *program) rescueShowCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "What it would change, as a diff",
 		Long: `Show all that is known of something that is kept, and what it would change where
-it was to go, as a diff against what is there now. Of content that is no text,
+it was to go, as a diff against what is there now; of a change that is there
+already, against what was there before, where that is known. Of content that is no text,
 of a directory that was moved aside, and of what is damaged or cannot land, it says
 where it is.`,
 		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
@@ -40,7 +41,7 @@ where it is.`,
 type shown struct {
 	entry
 	Diff string `json:"diff"`
-	Note string `json:"note,omitempty"` // instead of a diff
+	Note string `json:"note,omitempty"` // instead of a diff, or about it
 }
 
 func (p *program) showRescue(ctx context.Context, a *app.App, e rescue.Entry) error {

@@ -257,7 +257,7 @@ func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err e
 
 // keep puts what the session had left at a path on the rescue shelf.
 func (s *Seat) keep(ctx context.Context, path string, was File) (string, error) {
-	content := s.book.copied(was.Sum)
+	content := s.book.app.Copy(was.Sum)
 	if content == nil || !was.Own {
 		return "", nil
 	}

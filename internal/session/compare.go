@@ -95,7 +95,7 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncove
 	}
 	for _, x := range changes {
 		if putBack && x.Doubt == "" {
-			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, s.book.copied(x.was.Sum), x.content) {
+			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, s.book.app.Copy(x.was.Sum), x.content) {
 				x.Back, x.NotBack = s.putBack(ctx, x)
 			}
 		}
@@ -231,7 +231,7 @@ func (s *Seat) record(ctx context.Context, changes []change) error {
 // putBack lands what the holder had left, under the holder's own grant and only onto what
 // was found: an edit that came since stays.
 func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
-	content := s.book.copied(x.was.Sum)
+	content := s.book.app.Copy(x.was.Sum)
 	switch {
 	case content == nil:
 		return false, "what was there is not kept"

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -211,7 +210,7 @@ func (s *Seat) unseen(w Write) (string, error) {
 }
 
 // copies is where content is kept that was there, by its sum.
-func (b *Book) copies(sum string) string { return filepath.Join(b.dir, "copies", sum) }
+func (b *Book) copies(sum string) string { return filepath.Join(b.app.CopiesDir(), sum) }
 
 func (b *Book) copy(sum string, content []byte) error {
 	name := b.copies(sum)
@@ -228,30 +227,19 @@ func (b *Book) copy(sum string, content []byte) error {
 	return os.Rename(draft, name)
 }
 
-// copied is content that was kept; nil when it is not there, or not as it was.
-func (b *Book) copied(sum string) []byte {
-	content, err := os.ReadFile(b.copies(sum))
-	got := sha256.Sum256(content)
-	want, bad := hex.DecodeString(sum)
-	if err != nil || bad != nil || !bytes.Equal(got[:], want) {
-		return nil
-	}
-	return content
-}
-
 // copiesKept is how long copies are kept.
 const copiesKept = 14 * 24 * time.Hour
 
 // sweepCopies drops those that nobody can want any more.
 func (b *Book) sweepCopies() error {
-	list, err := os.ReadDir(filepath.Join(b.dir, "copies"))
+	list, err := os.ReadDir(b.app.CopiesDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range list {
 		info, gone := e.Info()
 		if gone == nil && b.now().Sub(info.ModTime()) > copiesKept {
-			err = errors.Join(err, os.Remove(filepath.Join(b.dir, "copies", e.Name())))
+			err = errors.Join(err, os.Remove(b.copies(e.Name())))
 		}
 	}
 	return err
