@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -292,6 +293,15 @@ func TestDoctorStore(t *testing.T) {
 		if w := way(t, r, "claude"); w.Level == view.Enforced || !w.Broken || !strings.Contains(w.Fact, "could not be tried") {
 			t.Errorf("%+v", w)
 		}
+	})
+	t.Run("gone", func(t *testing.T) { // with all that git does not know, as a refusal of a hook says
+		d := newHouse(t)
+		d.must(0, "init")
+		if err := errors.Join(os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")), os.Remove(filepath.Join(d.dir, "lockkeeper.yaml"))); err != nil {
+			t.Fatal(err)
+		}
+		d.must(1, "doctor")
+		wantText(t, d.sees("put .lockkeeper back"), "its locks were removed")
 	})
 }
 

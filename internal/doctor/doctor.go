@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/view"
@@ -41,7 +44,8 @@ func Examine(ctx context.Context, s app.Settings) (_ *Report, err error) {
 	s.SkipRecovery = true // what a crash left is to be seen
 	site, err := app.EnrolmentOf(s)
 	if err != nil {
-		return nil, err
+		_, gone := app.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // which knows of locks that were here
+		return nil, cmp.Or(gone, err)
 	}
 	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Ways: []view.Way{}, Checks: []view.Check{}, Silent: []Window{}}}
 	for _, h := range enrol.Hosts() {
