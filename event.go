@@ -33,7 +33,7 @@ const (
 	EventEscalated     EventKind = "escalated"      // an item was blocked for so long that it reserves what it needs
 	EventFailed        EventKind = "failed"         // an item went to the error state
 	EventRequeued      EventKind = "requeued"       // an item went back into the queue: by a person, or because its worker is gone
-	EventDecided       EventKind = "decided"        // a person answered what a flow waits for
+	EventDecided       EventKind = "decided"        // a person answered what a flow waits for, or switched the checks of sessions off
 	EventRefused       EventKind = "refused"        // an act that its actor may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )

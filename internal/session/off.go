@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,15 +55,22 @@ func (b *Book) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string
 	if err := b.MaySwitchOff(ctx, by, d); err != nil {
 		return nil, err
 	}
-	if reason == "" {
-		reason = "the checks of sessions are off"
-	}
-	_, err := b.app.Acquire(ctx, lockkeeper.Request{Holder: by.Name, Locks: []lockkeeper.Lock{offLock}, TTL: d, Metadata: map[string]string{keyReason: reason}}, 0)
+	const fact = "the checks of sessions are off"
+	g, err := b.app.Acquire(ctx, lockkeeper.Request{Holder: by.Name, Locks: []lockkeeper.Lock{offLock}, TTL: d, Metadata: map[string]string{keyReason: cmp.Or(reason, fact)}}, 0)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeBlocked { // by who was faster, or has locked the whole root
 		err = cmp.Or(b.MaySwitchOff(ctx, by, d), err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	words := fact + " for " + d.String()
+	if reason != "" {
+		words += ": " + reason
+	}
+	// That a lock was taken is recorded with it, but neither for how long nor why.
+	if _, err := b.app.Locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: by, GrantID: g.ID, Holder: by.Name, Reason: words}); err != nil {
+		_, ending := b.app.Release(context.WithoutCancel(ctx), g.ID)
+		return nil, errors.Join(err, ending)
 	}
 	return b.Off(ctx)
 }
