@@ -233,7 +233,7 @@ func TestRegistrationDecides(t *testing.T) {
 			if err := os.Remove(filepath.Join(d.bin, "lockkeeper")); err != nil {
 				d.t.Fatal(err)
 			}
-		}, tools, "what PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, Stop, SessionEnd run does not work: it ended with 127"},
+		}, tools, "what PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd run does not work: it ended with 127"},
 		"a small program that checks nothing": {func(d *desk) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is let through"},
 		"a right one beside a wrong one": {func(d *desk) {
 			d.write(filepath.Join(d.home, ".claude/settings.json"), `{"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "lockkeeper hook claude-code"}]}]}}`, 0o644)

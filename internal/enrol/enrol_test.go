@@ -218,7 +218,7 @@ func TestEnrolAgain(t *testing.T) {
 	apply(t, plan(t, s, h), nil)
 	settings := filepath.Join(s.Root, ".claude/settings.json")
 	write(t, settings, "{ \"model\": \"haiku\" }")
-	if st := s.Look(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 6 {
+	if st := s.Look(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 7 {
 		t.Errorf("%+v", st)
 	}
 	p := plan(t, s, h)

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/session"
 )
 
 // Event is what a host tells of.
@@ -15,13 +16,14 @@ type Event uint8
 
 // The events.
 const (
-	Other  Event = iota // nothing that matters here
-	Start               // a session begins
-	Prompt              // a turn begins
-	Before              // a call of a tool is about to be made
-	After               // it was made
-	Stop                // a turn ended
-	End                 // the session ended
+	Other    Event = iota // nothing that matters here
+	Start                 // a session begins
+	Prompt                // a turn begins
+	Before                // a call of a tool is about to be made
+	After                 // it was made
+	Stop                  // a turn ended
+	InnerEnd              // an agent ended that the one in the window had started
+	End                   // the session ended
 )
 
 // Call is what a host says, in the words of no host.
@@ -29,6 +31,7 @@ type Call struct {
 	Event   Event
 	Name    string // of the event, as the host calls it
 	Session string
+	Inner   session.Inner
 	Dir     string // where the agent works, absolute
 	ID      string // of the call of a tool
 	Tool    string

@@ -65,7 +65,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		}
 		return err
 	}
-	s, err := book.Enter(ctx, session.Visitor{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty})
+	s, err := book.Enter(ctx, session.Visitor{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty, Inner: k.call.Inner})
 	if err != nil {
 		return err
 	}
@@ -81,6 +81,8 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		return v.after(ctx)
 	case Stop:
 		return v.stop(ctx)
+	case InnerEnd:
+		s.EndInner()
 	case Start, Prompt:
 		return v.begin(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"lockkeeper"
+	"lockkeeper/internal/session"
 )
 
 // claude is the protocol of Claude Code, which Codex shares but for its tools.
@@ -21,6 +22,8 @@ func (h claude) name() string { return h.agent }
 // claudeCall is what Claude Code 2.1 and Codex send.
 type claudeCall struct {
 	SessionID string          `json:"session_id"`
+	AgentID   string          `json:"agent_id"` // empty: the one that a person speaks to
+	AgentType string          `json:"agent_type"`
 	Cwd       string          `json:"cwd"`
 	Event     string          `json:"hook_event_name"`
 	Tool      string          `json:"tool_name"`
@@ -109,7 +112,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 
 var claudeEvents = map[string]Event{
 	"SessionStart": Start, "UserPromptSubmit": Prompt, "PreToolUse": Before,
-	"PostToolUse": After, "PostToolUseFailure": After, "Stop": Stop, "StopFailure": Stop, "SessionEnd": End,
+	"PostToolUse": After, "PostToolUseFailure": After, "SubagentStop": InnerEnd, "Stop": Stop, "StopFailure": Stop, "SessionEnd": End,
 }
 
 func (h claude) decode(input []byte) (c Call, err error) {
@@ -117,7 +120,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
-	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
+	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Inner: session.Inner{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
 		Anew: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)

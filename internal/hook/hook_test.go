@@ -303,3 +303,33 @@ func TestDisturbedByReading(t *testing.T) {
 	s.write(user, "an editor's\n")
 	s.says(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}), "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 }
+
+// Agents that the one in a window has started work at once, in one session: what one of them
+// is at work on, its brothers and the one in the window leave alone until it has ended. What
+// the window had before is theirs, too.
+func TestInnerAgents(t *testing.T) {
+	s := newStage(t)
+	const user, post = "app/models/user.rb", "app/models/post.rb"
+	inner := func(id, event, tool string, input map[string]any) said {
+		return s.call("claude-code", map[string]any{"session_id": "s1", "agent_id": id, "agent_type": "general-purpose", "hook_event_name": event,
+			"tool_name": tool, "tool_use_id": "toolu_" + id, "tool_input": input})
+	}
+	edit := func(id, name string) said {
+		return inner(id, "PreToolUse", "Edit", map[string]any{"file_path": s.at(name), "old_string": "a", "new_string": "b"})
+	}
+	s.edits("s1", post, "class Post # outer\nend\n")
+	s.passes(edit("a1", user))
+	s.passes(edit("a1", post))
+	s.refuses(edit("a2", user), "another agent of this window (general-purpose) is at work on it, 0 s")
+	s.refuses(inner("a2", "PreToolUse", "Bash", map[string]any{"command": "echo x > " + post}), "another agent of this window")
+	s.refuses(s.edit("s1", user), "another agent of this window")
+	s.refuses(s.edit("s2", user), "held by")
+	s.passes(inner("a2", "SubagentStop", "", nil))
+	s.refuses(edit("a3", user), "another agent of this window")
+	s.passes(inner("a1", "SubagentStop", "", nil))
+	s.passes(edit("a2", user))
+	s.refuses(s.edit("s1", user), "another agent of this window")
+	s.passes(s.claude("s1", "UserPromptSubmit", "go on", nil)) // whoever interrupts ends them
+	s.passes(s.edit("s1", user))
+	s.refuses(s.edit("s2", user), "held by")
+}

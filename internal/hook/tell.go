@@ -98,6 +98,7 @@ func (v *visit) unguarded(began session.Call) {
 
 // begin greets: what is free by now, and who is there.
 func (v *visit) begin(ctx context.Context) error {
+	v.seat.EndInner() // a person who interrupts ends them; one that goes on says so with its next write
 	if err := v.settle(ctx); err != nil {
 		return err
 	}

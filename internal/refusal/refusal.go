@@ -41,6 +41,17 @@ func Held(path string, by Holder, ticket int, free []string) Refusal {
 	return r
 }
 
+// Beside refuses a path that another agent of the same window is at work on.
+func Beside(path, kind string, since time.Duration) Refusal {
+	who := "another agent of this window"
+	if kind != "" {
+		who += " (" + kind + ")"
+	}
+	return Refusal{Subject: path, Why: who + " is at work on it, " + Span(since),
+		Do:   "Do not retry; do not write it by shell. It is free when that agent has ended: leave it to them, or say in your answer what is to be done.",
+		Next: []string{"lockkeeper why " + word(path)}}
+}
+
 // Unseen refuses to replace the whole of a file by somebody who does not know what is in
 // it; fact says since when, or why.
 func Unseen(path, fact string) Refusal {

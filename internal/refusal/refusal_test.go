@@ -21,6 +21,7 @@ func TestWords(t *testing.T) {
 		"waiting":   refusal.Held("app/models/user.rb", refusal.Holder{Callsign: "heron-2", For: 3 * time.Second, Waits: true}, 0, nil),
 		"spaces":    refusal.Held("docs/it's here.md", refusal.Holder{Callsign: "otter", For: 50 * time.Hour}, 2, nil),
 		"unseen":    refusal.Unseen("app/models/user.rb", "somebody changed it 12 s ago"),
+		"beside":    refusal.Beside("app/models/user.rb", "general-purpose", 2*time.Minute),
 		"rewrites":  refusal.Rewrites("git stash", "app/models/user.rb", otter, 3),
 		"discards":  refusal.Discards("git clean", []string{"notes/plan.txt", ".env"}, 6),
 		"busy":      refusal.Busy("app/new.rb", otter),

@@ -36,6 +36,9 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 			paths = append(paths, w.Path)
 		}
 	}
+	if others := s.beside(paths); len(others) > 0 {
+		return others, nil
+	}
 	missing, err := s.touch(ctx, paths)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,7 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 			return nil, err
 		}
 	}
+	s.workOn(paths)
 	if len(unseen) > 0 { // it has the files now, and can read them in peace
 		return unseen, nil
 	}
@@ -242,6 +246,7 @@ func (s *Seat) Release(ctx context.Context) error {
 
 // giveBack gives back what the session holds.
 func (s *Seat) giveBack(ctx context.Context) error {
+	s.rec.Inner = nil
 	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err

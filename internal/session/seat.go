@@ -32,6 +32,7 @@ type record struct {
 	Told    map[string]Told   `json:"told,omitempty"`   // changes of others' files that were shown, by path
 	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
 	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
+	Inner   map[string]Inner  `json:"inner,omitempty"`  // agents that the one in the window has started, by the host's id
 }
 
 // Call is a call of a tool that is under way.
@@ -52,6 +53,8 @@ type Seat struct {
 	file string
 	lock *os.File
 	New  bool // it was not known before
+
+	inner string // id of the agent in the window that calls; empty: the one that a person speaks to
 
 	shelf []rescue.Entry // what is on the rescue shelf; nil: not looked at yet, or nothing
 }
@@ -102,6 +105,7 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 		}
 	}
 	s.rec.Seen, s.rec.Ended, s.rec.Root = b.now(), false, b.app.Root.Dir()
+	s.enterAs(v.Inner)
 	if about := firstWords(v.About); about != "" {
 		s.rec.About = about
 	}

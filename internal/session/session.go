@@ -42,6 +42,7 @@ type Visitor struct {
 	About   string              // empty: as it was
 	Process *lockkeeper.Process // the window; nil: unknown
 	TTY     string
+	Inner   Inner // which of the agents in the window it is
 }
 
 // Book is the sessions of one codebase.

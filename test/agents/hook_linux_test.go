@@ -64,7 +64,7 @@ func newHooked(t *testing.T, script func(root string) []scriptedapi.Play) *hooke
 	hook := []any{map[string]any{"type": "command", "command": binary + " hook claude-code", "timeout": 30}}
 	events := map[string]any{}
 	for event, matcher := range map[string]string{"PreToolUse": "Edit|Write|MultiEdit|NotebookEdit|Bash", "PostToolUse": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash",
-		"PostToolUseFailure": "Bash", "SessionStart": "", "UserPromptSubmit": "", "Stop": "", "SessionEnd": ""} {
+		"PostToolUseFailure": "Bash", "SessionStart": "", "UserPromptSubmit": "", "SubagentStop": "", "Stop": "", "SessionEnd": ""} {
 		events[event] = []any{map[string]any{"matcher": matcher, "hooks": hook}}
 	}
 	text, err := json.Marshal(map[string]any{"hooks": events})
@@ -188,6 +188,32 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 			t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
 		}
 		if got := read(t, filepath.Join(h.dir, posts)); got != "class Posts # otter\nend\n" {
+			t.Errorf("it holds %q", got)
+		}
+	})
+	t.Run("two subagents at once", func(t *testing.T) {
+		t.Parallel()
+		inner := func(name string) scriptedapi.Tool {
+			return scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": name + " work", "subagent_type": "general-purpose"}}
+		}
+		h := newHooked(t, plays(
+			scriptedapi.Play{Prompt: `^First`, Steps: []scriptedapi.Step{
+				use(scriptedapi.Bash("echo first >> app/posts.rb; touch app/written")),
+				use(scriptedapi.Bash("for i in $(seq 200); do test -e app/told && break; sleep 0.1; done")), {Text: "the first is done"}}},
+			scriptedapi.Play{Prompt: `^Second`, Steps: []scriptedapi.Step{
+				use(scriptedapi.Bash("for i in $(seq 200); do test -e app/written && break; sleep 0.1; done")),
+				use(scriptedapi.Bash("echo second >> app/posts.rb")),
+				{Expect: `REFUSED app/posts\.rb: another agent of this window \(general-purpose\) is at work on it`, Tools: []scriptedapi.Tool{scriptedapi.Bash("touch app/told")}},
+				{Text: "the second was told"}}},
+			scriptedapi.Play{Prompt: `^Outer`, Steps: []scriptedapi.Step{
+				use(inner("First"), inner("Second")),
+				{Expect: "(?s)the (first is done|second was told).*the (first is done|second was told)", Tools: []scriptedapi.Tool{scriptedapi.Bash("echo outer >> app/posts.rb")}},
+				{Text: "Done."}}}))
+		res, err := h.claude(t.Context(), "Outer work", filepath.Join(h.traces, "b"))
+		if err != nil || res.Text != "Done." {
+			t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+		}
+		if got := read(t, filepath.Join(h.dir, posts)); got != "class Posts\nend\nfirst\nouter\n" {
 			t.Errorf("it holds %q", got)
 		}
 	})

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"time"
+
+	"lockkeeper/internal/refusal"
+)
+
+// Inner is an agent that the one in a window has started: its host runs several at once, in
+// one session. What the one in the window has claimed is theirs, too; among each other they
+// are kept apart.
+type Inner struct {
+	ID   string `json:"-"` // empty: it is the one in the window
+	Kind string `json:"kind,omitempty"`
+
+	Seen  time.Time            `json:"seen"`
+	Files map[string]time.Time `json:"files"` // that it is at work on, since when
+}
+
+// enterAs notes which of the agents in the window calls.
+func (s *Seat) enterAs(who Inner) {
+	s.inner = who.ID
+	if who.ID == "" {
+		return
+	}
+	known := s.rec.Inner[who.ID]
+	known.Kind, known.Seen = who.Kind, s.book.now()
+	s.putInner(known)
+}
+
+func (s *Seat) putInner(who Inner) {
+	if s.rec.Inner == nil {
+		s.rec.Inner = map[string]Inner{}
+	}
+	s.rec.Inner[s.inner] = who
+}
+
+// beside refuses what another agent of the window is at work on. One that was not heard of
+// for as long as a claim lasts is gone: nobody told of its end.
+func (s *Seat) beside(paths []string) (list []refusal.Refusal) {
+	now, lasts := s.book.now(), s.book.app.Config.Policies()[Policy].TTL
+	for _, p := range paths {
+		for id, other := range s.rec.Inner {
+			if since, is := other.Files[p]; is && id != s.inner && now.Sub(other.Seen) <= lasts {
+				list = append(list, refusal.Beside(p, other.Kind, now.Sub(since)))
+				break
+			}
+		}
+	}
+	return list
+}
+
+// workOn notes that the agent that calls is at work on files.
+func (s *Seat) workOn(paths []string) {
+	if s.inner == "" {
+		return
+	}
+	who := s.rec.Inner[s.inner]
+	for _, p := range paths {
+		if _, known := who.Files[p]; !known {
+			if who.Files == nil {
+				who.Files = map[string]time.Time{}
+			}
+			who.Files[p] = s.book.now()
+		}
+	}
+	s.putInner(who)
+}
+
+// EndInner notes that the agent that calls has ended, or, when it is the one in the window,
+// that all those have that it had started. What they claimed stays with the window.
+func (s *Seat) EndInner() {
+	if s.inner == "" {
+		s.rec.Inner = nil
+		return
+	}
+	delete(s.rec.Inner, s.inner)
+}
