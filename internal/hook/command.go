@@ -97,8 +97,12 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.copies(name, rest)
 	case "rm", "unlink", "rmdir", "shred", "trash":
 		r.removes(name, operands)
-	case "touch", "truncate", "chmod", "chown", "patch":
+	case "touch", "truncate", "chmod", "chown":
 		r.writes(false, operandsOf(name, operands)...)
+	case "patch":
+		r.patch(rest, s)
+	case "awk", "gawk":
+		r.awk(rest)
 	case "dd":
 		keeps := strings.Contains(strings.Join(rest, " "), "notrunc")
 		for _, a := range rest {
@@ -107,7 +111,11 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 			}
 		}
 	case "sort":
-		r.sorts(rest)
+		r.writes(true, valuesOf(rest, "-o", "--output", "ktST")...)
+	case "curl":
+		r.writes(true, valuesOf(rest, "-o", "--output", "AbcCdDeEFhHKmPQrtTuUwxXyYz")...)
+	case "wget":
+		r.writes(true, valuesOf(rest, "-O", "--output-document", "aABDeFiIloPQtTUwX")...)
 	case "sh", "bash", "dash", "zsh", "ksh", "ash":
 		r.shell(rest, s)
 	case "script", "su", "runuser", "flock":
@@ -115,7 +123,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "eval":
 		r.branch(func() { r.script(strings.Join(rest, " ")) })
 	case "git":
-		r.git(rest)
+		r.git(rest, s)
 	case "apply_patch", "applypatch": // which Codex does itself
 		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
 			for _, t := range list {
@@ -210,24 +218,6 @@ func (r *reader) sed(args []string) {
 		r.writes(false, files...)
 	} else {
 		r.reads(files)
-	}
-}
-
-// sorts writes what -o names, which may stand among other letters.
-func (r *reader) sorts(args []string) {
-	for i, a := range args {
-		file, joined := strings.CutPrefix(a, "--output=")
-		if at := strings.IndexByte(a, 'o'); at > 0 && a[0] == '-' && a[1] != '-' && !strings.ContainsAny(a[:at], "ktST") {
-			file, joined = a[at+1:], at+1 < len(a)
-			if !joined && i+1 < len(args) {
-				file, joined = args[i+1], true
-			}
-		} else if a == "--output" && i+1 < len(args) {
-			file, joined = args[i+1], true
-		}
-		if joined {
-			r.writes(true, file)
-		}
 	}
 }
 
@@ -357,28 +347,4 @@ func (r *reader) shell(args []string, s *syntax.Stmt) {
 		in.maybe = in.maybe || len(args) > 0 // of a script, it is the input
 		in.script(fed(s))
 	})
-}
-
-// fed is the text of a here-document or here-string.
-func fed(s *syntax.Stmt) string {
-	var b strings.Builder
-	for _, d := range s.Redirs {
-		w := d.Hdoc
-		if d.Op == syntax.WordHdoc {
-			w = d.Word
-		}
-		if w == nil {
-			continue
-		}
-		syntax.Walk(w, func(n syntax.Node) bool {
-			switch n := n.(type) {
-			case *syntax.Lit:
-				b.WriteString(n.Value)
-			case *syntax.SglQuoted:
-				b.WriteString(n.Value)
-			}
-			return true
-		})
-	}
-	return b.String()
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 func isDir(file string) bool {
@@ -12,7 +14,7 @@ func isDir(file string) bool {
 }
 
 // git takes in an act of git: which files it writes, or that it rewrites what all share.
-func (r *reader) git(args []string) {
+func (r *reader) git(args []string, s *syntax.Stmt) {
 	dir := r.dir
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
@@ -43,6 +45,9 @@ func (r *reader) git(args []string) {
 	act, rest := args[0], args[1:]
 	in := *r
 	in.dir = dir
+	if act == "apply" && !has(rest, "--check", "--stat", "--numstat", "--summary", "--cached") {
+		in.gitApply(rest, s)
+	}
 	files, rewrites := in.gitAct(act, rest)
 	if q, is := gitDiscard(act, rest, files); is {
 		r.plan.Discards = append(r.plan.Discards, Discard{Act: "git " + act, Dir: dir, Unsaved: q})

@@ -1,0 +1,198 @@
+package hook
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// valuesOf lists what an option is given, that may stand among other letters: in the same
+// word, or in the next. Behind the letters in valued stands what these are given. An option
+// may have no short name.
+func valuesOf(args []string, short, long, valued string) (list []string) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		value, given := strings.CutPrefix(a, long+"=")
+		next := a == long
+		if short != "" && len(a) > 1 && a[0] == '-' && a[1] != '-' {
+			at := strings.IndexByte(a, short[1])
+			if other := strings.IndexAny(a[1:], valued); at > 0 && (other < 0 || other+1 > at) {
+				value, given = a[at+1:], at+1 < len(a)
+				next = !given
+			}
+		}
+		if next && i+1 < len(args) {
+			i++
+			value, given = args[i], true
+		}
+		if given {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// awk writes its files with the extension inplace. Its first operand is the program, unless
+// an option has that.
+func (r *reader) awk(args []string) {
+	inPlace, program := false, false
+	var operands []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case (a == "-i" || a == "--include" || a == "-l" || a == "--load") && i+1 < len(args):
+			i++
+			inPlace = inPlace || args[i] == "inplace"
+		case a == "-iinplace" || a == "--include=inplace":
+			inPlace = true
+		case (a == "-f" || a == "--file") && i+1 < len(args):
+			program = true
+			i++
+		case (a == "-v" || a == "-F") && i+1 < len(args):
+			i++
+		case len(a) > 1 && a[0] == '-':
+			program = program || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--file=")
+		default:
+			operands = append(operands, a)
+		}
+	}
+	if !program && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	if inPlace {
+		r.writes(false, slices.DeleteFunc(operands, func(o string) bool { return strings.Contains(o, "=") })...)
+	}
+}
+
+// patch writes the file that it is told, or those that the patch names.
+func (r *reader) patch(args []string, s *syntax.Stmt) {
+	const valued = "diopFBDVYzr"
+	of := func(short, long string) []string {
+		return valuesOf(args, short, long, strings.ReplaceAll(valued, short[1:], ""))
+	}
+	dirs, inputs, outputs, strips := of("-d", "--directory"), of("-i", "--input"), of("-o", "--output"), of("-p", "--strip")
+	in := *r
+	for _, dir := range dirs {
+		in.dir = absolute(r.dir, dir)
+	}
+	in.writes(true, outputs...)
+	_, operands := split(args)
+	operands = slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(slices.Concat(dirs, inputs, outputs, strips), o) })
+	if len(operands) > 0 {
+		in.writes(false, operands[0])
+		return
+	}
+	text := r.input(s)
+	for _, file := range inputs {
+		text += contentOf(absolute(in.dir, file))
+	}
+	in.writes(false, patchedFiles(text, depthOf(strips, -1))...)
+}
+
+// depthOf is the number that -p is given last.
+func depthOf(given []string, depth int) int {
+	for _, p := range given {
+		if n, err := strconv.Atoi(p); err == nil && n >= 0 {
+			depth = n
+		}
+	}
+	return depth
+}
+
+// gitApply writes what the patches name that git is to apply.
+func (r *reader) gitApply(args []string, s *syntax.Stmt) {
+	_, operands := split(args)
+	text := r.input(s)
+	for _, file := range operands {
+		text += contentOf(absolute(r.dir, file))
+	}
+	below := ""
+	for _, dir := range valuesOf(args, "", "--directory", "") {
+		below = dir
+	}
+	for _, file := range patchedFiles(text, depthOf(valuesOf(args, "-p", "--strip", "C"), 1)) {
+		r.writes(false, filepath.Join(below, file))
+	}
+}
+
+// patchedFiles lists the files that a patch names, without so many of the directories in
+// front; -1: without all.
+func patchedFiles(text string, depth int) (list []string) {
+	for line := range strings.Lines(text) {
+		for _, head := range []string{"--- ", "+++ ", "rename to ", "rename from "} {
+			name, is := strings.CutPrefix(strings.TrimRight(line, "\r\n"), head)
+			name, _, _ = strings.Cut(name, "\t")
+			parts := strings.Split(name, "/")
+			switch {
+			case !is || name == "/dev/null" || name == "":
+				continue
+			case strings.HasPrefix(head, "rename"):
+			case depth < 0:
+				name = parts[len(parts)-1]
+			case len(parts) > depth:
+				name = strings.Join(parts[depth:], "/")
+			}
+			if !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// input is what a command is given to read, as far as it is known: a here-document, or a
+// file that is there.
+func (r *reader) input(s *syntax.Stmt) string {
+	text := fed(s)
+	for _, d := range s.Redirs {
+		if file, ok, _ := r.literal(d.Word); d.Op == syntax.RdrIn && ok {
+			text += contentOf(absolute(r.dir, file))
+		}
+	}
+	return text
+}
+
+// longestPatch is how much of a file is read for the names in it.
+const longestPatch = 1 << 20
+
+// contentOf is the beginning of a file; nothing where it is none.
+func contentOf(file string) string {
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, longestPatch)) // what cannot be read names nothing: it is seen afterwards
+	return string(text)
+}
+
+// fed is the text of a here-document or here-string.
+func fed(s *syntax.Stmt) string {
+	var b strings.Builder
+	for _, d := range s.Redirs {
+		w := d.Hdoc
+		if d.Op == syntax.WordHdoc {
+			w = d.Word
+		}
+		if w == nil {
+			continue
+		}
+		syntax.Walk(w, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Lit:
+				b.WriteString(n.Value)
+			case *syntax.SglQuoted:
+				b.WriteString(n.Value)
+			}
+			return true
+		})
+	}
+	return b.String()
+}
