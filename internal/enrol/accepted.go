@@ -65,15 +65,22 @@ func claudeFile() acceptance {
 			"source")),
 		"sandbox": object(members{"enabled": aFlag(), "autoAllowBashIfSandboxed": aFlag(), "excludedCommands": texts}),
 	}
-	for _, key := range []string{"$schema", "model", "apiKeyHelper", "outputStyle", "description"} {
+	for _, key := range []string{"$schema", "model", "apiKeyHelper", "outputStyle", "description", "language", "plansDirectory", "agent", "awsAuthRefresh",
+		"awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper", "autoMemoryDirectory", "prUrlTemplate", "minimumVersion", "advisorModel"} {
 		known[key] = aText()
 	}
 	for _, key := range []string{"disableAllHooks", "allowManagedHooksOnly", "enableAllProjectMcpServers", "includeCoAuthoredBy", "includeGitInstructions",
-		"alwaysThinkingEnabled", "spinnerTipsEnabled", "respectGitignore"} {
+		"alwaysThinkingEnabled", "spinnerTipsEnabled", "respectGitignore", "autoMemoryEnabled", "fastMode", "skipWebFetchPreflight", "terminalProgressBarEnabled",
+		"showTurnDuration", "prefersReducedMotion", "showThinkingSummaries", "disableSkillShellExecution", "autoCompactEnabled", "fileCheckpointingEnabled",
+		"respondToBashCommands", "verbose"} {
 		known[key] = aFlag()
 	}
-	for _, key := range []string{"enabledMcpjsonServers", "disabledMcpjsonServers", "companyAnnouncements"} {
+	for _, key := range []string{"enabledMcpjsonServers", "disabledMcpjsonServers", "companyAnnouncements", "claudeMdExcludes", "availableModels", "skippedPlugins"} {
 		known[key] = texts
+	}
+	for key, words := range map[string][]string{"effortLevel": {"low", "medium", "high"}, "autoUpdatesChannel": {"stable", "latest"}, "teammateMode": {"auto", "in-process", "tmux"},
+		"forceLoginMethod": {"claudeai", "console"}} {
+		known[key] = unsure(oneOf(words...))
 	}
 	return acceptance{shape: object(known), mark: true}
 }

@@ -13,7 +13,12 @@ import (
 
 // takenSettings is one of everything that the doctor calls accepted.
 const takenSettings = `"$schema": "https://json.schemastore.org/claude-code-settings.json", "model": "claude-sonnet-5", "apiKeyHelper": "echo not-a-real-key", "outputStyle": "default",
-	"description": "ours", "disableAllHooks": false, "allowManagedHooksOnly": false, "enableAllProjectMcpServers": false, "includeCoAuthoredBy": false,
+	"description": "ours", "language": "german", "plansDirectory": "./plans", "awsAuthRefresh": "true", "awsCredentialExport": "true", "gcpAuthRefresh": "true",
+	"otelHeadersHelper": "true", "autoMemoryDirectory": "~/memory", "prUrlTemplate": "https://example.org/{number}", "minimumVersion": "1.0.0", "advisorModel": "opus",
+	"autoMemoryEnabled": false, "fastMode": false, "skipWebFetchPreflight": true, "terminalProgressBarEnabled": false, "showTurnDuration": true, "prefersReducedMotion": true,
+	"showThinkingSummaries": false, "disableSkillShellExecution": true, "autoCompactEnabled": true, "fileCheckpointingEnabled": true, "respondToBashCommands": true, "verbose": false,
+	"claudeMdExcludes": ["x/**"], "availableModels": ["sonnet", "opus"], "skippedPlugins": ["p@q"], "effortLevel": "medium", "autoUpdatesChannel": "stable", "teammateMode": "auto",
+	"forceLoginMethod": "console", "agent": "general-purpose", "disableAllHooks": false, "allowManagedHooksOnly": false, "enableAllProjectMcpServers": false, "includeCoAuthoredBy": false,
 	"includeGitInstructions": true, "alwaysThinkingEnabled": false, "spinnerTipsEnabled": false, "respectGitignore": true, "enabledMcpjsonServers": ["x"],
 	"disabledMcpjsonServers": ["y"], "companyAnnouncements": ["z"], "env": {"A": "a", "B": 1, "C": true, "D": null}, "cleanupPeriodDays": 30,
 	"permissions": {"allow": ["Bash(ls:*)", "zzz("], "deny": ["Read(./.env)"], "ask": [], "additionalDirectories": ["../docs"], "defaultMode": "acceptEdits"},
