@@ -52,6 +52,14 @@ func Beside(path, kind string, since time.Duration) Refusal {
 		Next: []string{"lockkeeper why " + word(path)}}
 }
 
+// RewritesBeside refuses an act of git that changes files under another agent of the same
+// window; of one of them Beside says who that is.
+func RewritesBeside(act string, beside Refusal) Refusal {
+	return Refusal{Subject: act, Why: "it rewrites files that others work on, such as " + line(beside.Subject) + ": " + beside.Why,
+		Do:   "Do not retry; do not do it in another way. Name only files of your own, or leave this until that agent has ended.",
+		Next: beside.Next}
+}
+
 // Unseen refuses to replace the whole of a file by somebody who does not know what is in
 // it; fact says since when, or why.
 func Unseen(path, fact string) Refusal {

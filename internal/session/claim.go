@@ -36,7 +36,7 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 			paths = append(paths, w.Path)
 		}
 	}
-	if others := s.beside(paths); len(others) > 0 {
+	if others := s.beside(func(p string) bool { return slices.Contains(paths, p) }); len(others) > 0 {
 		return others, nil
 	}
 	missing, err := s.touch(ctx, paths)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper/internal/refusal"
@@ -35,18 +37,22 @@ func (s *Seat) putInner(who Inner) {
 	s.rec.Inner[s.inner] = who
 }
 
-// beside refuses what another agent of the window is at work on. One that was not heard of
-// for as long as a claim lasts is gone: nobody told of its end.
-func (s *Seat) beside(paths []string) (list []refusal.Refusal) {
+// beside refuses what another agent of the window is at work on, of the paths that are
+// meant. One that was not heard of for as long as a claim lasts is gone: nobody told of its
+// end.
+func (s *Seat) beside(meant func(path string) bool) (list []refusal.Refusal) {
 	now, lasts := s.book.now(), s.book.app.Config.Policies()[Policy].TTL
-	for _, p := range paths {
-		for id, other := range s.rec.Inner {
-			if since, is := other.Files[p]; is && id != s.inner && now.Sub(other.Seen) <= lasts {
+	for id, other := range s.rec.Inner {
+		if id == s.inner || now.Sub(other.Seen) > lasts {
+			continue
+		}
+		for p, since := range other.Files {
+			if meant(p) {
 				list = append(list, refusal.Beside(p, other.Kind, now.Sub(since)))
-				break
 			}
 		}
 	}
+	slices.SortFunc(list, func(r, q refusal.Refusal) int { return strings.Compare(r.Subject, q.Subject) })
 	return list
 }
 

@@ -93,8 +93,9 @@ func (s *Seat) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeepe
 	return slices.DeleteFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.GrantID == s.rec.GrantID || c.GrantID == s.rec.Git }), err
 }
 
-// Taken refuses directories below which others hold files, and files that others hold. It
-// claims nothing. What lies elsewhere is nobody's business here.
+// Taken refuses directories below which others hold files, and files that others hold, or
+// other agents of the window are at work on. It claims nothing. What lies elsewhere is
+// nobody's business here.
 func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {
@@ -111,6 +112,11 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 	if len(locks) == 0 {
 		return nil, nil
 	}
+	list = s.beside(func(p string) bool {
+		return slices.ContainsFunc(locks, func(l lockkeeper.Lock) bool {
+			return l.Path == p || l.Kind == lockkeeper.Dir && lockkeeper.IsAncestor(l.Path, p)
+		})
+	})
 	found, err := s.others(ctx, locks)
 	if err != nil {
 		return nil, err
