@@ -31,8 +31,10 @@ func (s *Seat) ran(c Call, to int64) {
 
 // Unknown lists which of some files have content that the session neither saw nor made.
 // What came into being, or was last written, while one of its commands ran passes for made
-// by it: a build leaves files that nobody names.
+// by it: a build leaves files that nobody names. But what another session has left as it is
+// there is that one's.
 func (s *Seat) Unknown(paths []string) (list []string, err error) {
+	var others map[string]record
 	for _, p := range paths {
 		fact, err := s.unseen(Write{Path: p, Whole: true})
 		if err != nil {
@@ -45,11 +47,33 @@ func (s *Seat) Unknown(paths []string) (list []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if holds && made {
+			if others == nil {
+				if others, err = s.book.records(); err != nil {
+					return nil, err
+				}
+			}
+			now, err := s.book.look(p)
+			if err != nil {
+				return nil, err
+			}
+			made = !s.leftByOther(others, p, now)
+		}
 		if holds && !made {
 			list = append(list, p)
 		}
 	}
 	return list, nil
+}
+
+// leftByOther reports whether one of the other sessions wrote a file, and nobody since.
+func (s *Seat) leftByOther(known map[string]record, p string, now Print) bool {
+	for file, r := range known {
+		if left := r.Files[p]; file != s.file && left.Own && !left.touched(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // origin tells whether there is something at a path that could be lost, and whether it was
