@@ -97,7 +97,9 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.copies(name, rest)
 	case "rm", "unlink", "rmdir", "shred", "trash":
 		r.removes(name, operands)
-	case "touch", "truncate", "chmod", "chown":
+	case "truncate":
+		r.truncate(rest)
+	case "touch", "chmod", "chown":
 		r.writes(false, operandsOf(name, operands)...)
 	case "patch":
 		r.patch(rest, s)
@@ -113,7 +115,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "sort":
 		r.writes(true, valuesOf(rest, "-o", "--output", "ktST")...)
 	case "curl":
-		r.writes(true, valuesOf(rest, "-o", "--output", "AbcCdDeEFhHKmPQrtTuUwxXyYz")...)
+		r.curl(rest)
 	case "wget":
 		r.writes(true, valuesOf(rest, "-O", "--output-document", "aABDeFiIloPQtTUwX")...)
 	case "sh", "bash", "dash", "zsh", "ksh", "ash":
@@ -165,7 +167,7 @@ func has(options []string, names ...string) bool {
 	return false
 }
 
-// operandsOf leaves out what is no file: modes, owners and sizes come first.
+// operandsOf leaves out what is no file: modes and owners come first.
 func operandsOf(name string, operands []string) []string {
 	if (name == "chmod" || name == "chown") && len(operands) > 0 {
 		return operands[1:]

@@ -3,6 +3,7 @@ package hook
 import (
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,6 +36,42 @@ func valuesOf(args []string, short, long, valued string) (list []string) {
 		}
 	}
 	return list
+}
+
+// given reports whether a letter stands among options that share a dash, and not behind one
+// that takes the rest for its value.
+func given(args []string, letter, valued string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		at, other := strings.Index(a, letter), strings.IndexAny(a, valued)
+		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && at > 0 && (other < 0 || at < other)
+	})
+}
+
+// curl writes the files that it is told, or those that addresses end with.
+func (r *reader) curl(args []string) {
+	const valued = "AbcCdDeEFhHKmPQrtTuUwxXyYz"
+	files := valuesOf(args, "-o", "--output", valued)
+	_, operands := split(args)
+	remote := given(args, "O", valued+"o") || slices.Contains(args, "--remote-name") || slices.Contains(args, "--remote-name-all")
+	for _, address := range operands {
+		if at, _, _ := strings.Cut(address, "?"); remote && strings.Contains(at, "://") {
+			files = append(files, path.Base(at))
+		}
+	}
+	for _, dir := range valuesOf(args, "", "--output-dir", "") {
+		for i, f := range files {
+			files[i] = filepath.Join(dir, f)
+		}
+	}
+	r.writes(true, files...)
+}
+
+// truncate cuts its files off, unless it is to make them longer.
+func (r *reader) truncate(args []string) {
+	sizes := valuesOf(args, "-s", "--size", "r")
+	_, operands := split(args)
+	files := slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(sizes, o) })
+	r.writes(!slices.ContainsFunc(sizes, func(size string) bool { return strings.HasPrefix(size, "+") || strings.HasPrefix(size, ">") }), files...)
 }
 
 // awk writes its files with the extension inplace. Its first operand is the program, unless

@@ -18,9 +18,19 @@ type hints struct{ quoted, writing *regexp.Regexp }
 var hintsOf = sync.OnceValue(func() hints {
 	return hints{
 		quoted:  regexp.MustCompile(`['"]([^'"\s]{1,300})['"]`),
-		writing: regexp.MustCompile(`(?i)write|unlink|remove|rename|replace|truncate|copy|move|['"][rbt]*[wax+][bt+]*['"]|File\.open|>`),
+		writing: regexp.MustCompile(`(?i)write|unlink|remove|delete|\brm|rename|replace|truncate|copy|move|['"][rbt]*[wax+][bt+]*['"]|File\.open|>`),
 	}
 })
+
+// lettersOf is the options that share a dash, up to one that is given a value in the same
+// word: a directory to look for libraries in, a library, an encoding, …
+func lettersOf(option string) string {
+	letters := option[1:]
+	if at := strings.IndexAny(letters, "CDEFIKMTWmrx"); at >= 0 {
+		letters = letters[:at]
+	}
+	return letters
+}
 
 // interpreter reads a program that is given on the command line or fed: the files that it
 // opens to write are written, and others that it names may be.
@@ -34,8 +44,9 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 			i++
 			spelled += "\n" + args[i]
 		case len(a) > 1 && a[0] == '-' && a[1] != '-' && (name == "perl" || name == "ruby"):
-			inPlace = inPlace || strings.ContainsRune(a, 'i')
-			if strings.HasSuffix(a, "e") && i+1 < len(args) {
+			letters := lettersOf(a)
+			inPlace = inPlace || strings.ContainsRune(letters, 'i')
+			if strings.HasSuffix(letters, "e") && i+1 < len(args) {
 				i++
 				spelled += "\n" + args[i]
 			}

@@ -33,7 +33,7 @@ var formsOf = sync.OnceValue(func() forms {
 		path:    regexp.MustCompile(`\bPath\s*\(\s*` + file + `\s*\)\s*\.\s*(write_text|write_bytes|touch|unlink|rename|replace|open\s*\(\s*(?:mode\s*=\s*)?` + mode + `)`),
 		writes:  regexp.MustCompile(`\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|writeTextFile|writeTextFileSync|file_put_contents|(?:File|IO|Bun)\.write)\s*\(?\s*` + file),
 		copies:  regexp.MustCompile(`\b(os\.rename|os\.replace|shutil\.(?:copy\w*|move)|rename|renameSync|copyFile|copyFileSync|FileUtils\.(?:cp|mv))\s*\(\s*` + file + `\s*,\s*` + file),
-		removes: regexp.MustCompile(`\b(?:os\.remove|unlink|unlinkSync|rmSync|fs\.rm|File\.delete|FileUtils\.rm\w*|shutil\.rmtree)\s*\(\s*` + file),
+		removes: regexp.MustCompile(`\b(?:os\.remove|unlink|unlinkSync|rmSync|fs\.rm|File\.delete|FileUtils\.rm\w*|shutil\.rmtree)\s*\(?\s*` + file),
 		perl:    regexp.MustCompile(`\bopen\b[^;\n]*['"](\+?>>?)\s*(?:['"]\s*,\s*['"])?([^'"\n]+)['"]`),
 		appends: regexp.MustCompile(`\bflags?['"]?\s*:\s*['"]a|\bFILE_APPEND\b|\bmode:\s*['"]a`),
 	}
