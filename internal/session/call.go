@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -143,6 +144,14 @@ func (s *Seat) with(c Call, now int64) Call {
 	return c
 }
 
+// growsBehind reports whether a file only became longer that a command of the session in
+// the background was seen to write, such as the log of a server.
+func (s *Seat) growsBehind(path string, was File, is Print, content []byte, now int64) bool {
+	left := s.book.app.Copy(was.Sum)
+	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&
+		slices.ContainsFunc(s.rec.Behind, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
+}
+
 // made notes as the session's own what a call made of what it holds: what is newer than the
 // call, and named by it. What else changed meanwhile may be anybody's.
 func (s *Seat) made(ctx context.Context, held []string, c Call) error {
@@ -236,11 +245,16 @@ func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err e
 		if !was.there().touched(is) {
 			continue
 		}
-		if is, _, err = s.book.take(path); err != nil {
+		is, content, err := s.book.take(path)
+		if err != nil {
 			return nil, err
 		}
 		if !was.there().changed(is) {
 			s.rec.Files[path] = was.still(is)
+			continue
+		}
+		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsBehind(path, was, is, content, now) {
+			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // it is back, or still the session's own work
 			continue
 		}
 		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}

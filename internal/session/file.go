@@ -203,7 +203,12 @@ func (s *Seat) unseen(w Write) (string, error) {
 	case !f.there().touched(now):
 		return "", nil
 	}
-	if now, _, err = s.book.take(w.Path); err != nil || !f.there().changed(now) {
+	now, content, err := s.book.take(w.Path)
+	if err != nil || !f.there().changed(now) {
+		return "", err
+	}
+	clock, err := fileClock()
+	if err != nil || s.growsBehind(w.Path, f, now, content, clock) {
 		return "", err
 	}
 	return "somebody changed it " + refusal.Span(s.book.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
