@@ -250,6 +250,9 @@ func (r *reader) copies(name string, args []string) {
 		return
 	}
 	target := absolute(r.dir, to)
+	if name == "rsync" && !has(options, "-n", "--dry-run") && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
+		r.discards(name, target)
+	}
 	whole := !has(options, "-n", "--no-clobber") && (name != "ln" || has(options, "-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {

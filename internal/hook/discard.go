@@ -56,7 +56,7 @@ func gitDiscard(act string, args, files []string) (q app.Unsaved, is bool) {
 	case "switch":
 		is = forced || has(options, "--discard-changes")
 	case "reset":
-		is = has(options, "--hard")
+		is = has(options, "--hard", "--merge")
 	case "stash": // which takes it away from who is at work on it
 		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
 		q.Paths = afterDashes(args)

@@ -62,6 +62,12 @@ func TestDiscards(t *testing.T) {
 		{"git clean -fd -e x", []string{plan}},
 		{"git clean -fdx -e .lockkeeper", []string{plan, ".env"}},
 		{"git clean -fX", []string{".env"}},
+		{"git checkout '*.rb'", []string{user}},
+		{"git checkout :/", []string{user}},
+		{"git checkout HEAD ':(top)app'", []string{user}},
+		{"git reset --merge", []string{user}},
+		{"git worktree remove --force notes", []string{plan}},
+		{"rsync -a --delete test/ app/", []string{user}},
 		{"rm " + user, []string{user}},
 		{"rm -f notes/*.txt", []string{plan}},
 		{"rm -rf notes", []string{plan}},
@@ -83,6 +89,8 @@ func TestDiscards(t *testing.T) {
 		{"git clean -fd app", nil},
 		{"cd app && git clean -fdx", nil},
 		{"git clean -fdx -e .lockkeeper --exclude=.env -e notes/", nil},
+		{"git worktree remove notes", nil}, // where git itself looks
+		{"rsync -an --delete test/ app/", nil},
 		{"rm " + post, nil}, // which git has
 		{"rm -rf app/views test", nil},
 		{"rm -rf dist nowhere nowhere/else", nil}, // which can be made again

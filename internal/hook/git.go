@@ -55,13 +55,16 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	for _, f := range files {
 		file := absolute(dir, f)
 		switch {
-		case f == "" || strings.HasPrefix(f, ":") || strings.ContainsAny(f, "*?["): // which git itself resolves
+		case f == "" || isPattern(f): // which git itself resolves
 			rewrites = true
 		case isDir(file):
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: act == "rm" || act == "mv"})
 		default:
 			r.writes(false, file)
 		}
+	}
+	if options, operands := split(rest); act == "worktree" && len(operands) > 1 && operands[0] == "remove" && has(options, "-f", "--force") {
+		in.removes("git worktree remove", operands[1:])
 	}
 	if rewrites {
 		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir})
@@ -88,9 +91,9 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 			return nil, true
 		case has(options, "-b", "-B", "--orphan"):
 			return nil, len(operands) > 1 || has(options, "-B", "--orphan", "-f", "--force", "-m", "--merge")
-		case len(operands) > 0 && r.areFiles(operands):
+		case len(operands) > 0 && r.arePaths(operands):
 			return operands, false
-		case len(operands) > 1 && r.areFiles(operands[1:]):
+		case len(operands) > 1 && r.arePaths(operands[1:]):
 			return operands[1:], false
 		}
 		return nil, true
@@ -118,6 +121,21 @@ func afterDashes(args []string) []string {
 		return args[i+1:]
 	}
 	return nil
+}
+
+// isPattern reports whether git finds out which files a word means. No branch is called so.
+func isPattern(word string) bool {
+	return strings.HasPrefix(word, ":") || strings.ContainsAny(word, "*?[")
+}
+
+// arePaths reports whether words name files, or are patterns of them.
+func (r *reader) arePaths(words []string) bool {
+	for _, w := range words {
+		if !isPattern(w) && !r.areFiles([]string{w}) {
+			return false
+		}
+	}
+	return len(words) > 0
 }
 
 // areFiles reports whether words name files rather than branches: they are there. Git
