@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockkeeper"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/refusal"
@@ -116,26 +117,16 @@ const mostNamed = 3
 func (v *visit) discarded(ctx context.Context) error {
 	var act string // the first one that is refused
 	var unknown []string
-	for _, d := range v.place.discards {
+	for _, d := range gathered(v.place.discards) {
 		files, ignored, err := unsaved(ctx, d)
 		if err != nil {
 			return err
 		}
-		for _, f := range slices.Concat(files, ignored) { // what is ignored as a whole can be made again, but for our own
-			if enrol.GuardsBelow(v.place.root, f, v.world.Env) {
-				v.refuse(guarded(v.name(f)))
-				return nil
-			}
+		if f := v.firstGuarded(slices.Concat(files, ignored)); f != "" { // what is ignored as a whole can be made again, but for our own
+			v.refuse(guarded(v.name(f)))
+			return nil
 		}
-		var paths []string
-		for _, f := range files {
-			path, err := v.book.Path(f)
-			if err != nil { // a directory, or what no lock can be on
-				path = v.name(f)
-			}
-			paths = append(paths, path)
-		}
-		some, err := v.seat.Unknown(paths)
+		some, err := v.seat.Unknown(v.namesOf(files))
 		if err != nil {
 			return err
 		}
@@ -147,6 +138,76 @@ func (v *visit) discarded(ctx context.Context) error {
 		v.refuse(refusal.Discards(act, unknown[:min(len(unknown), mostNamed)], len(unknown)))
 	}
 	return nil
+}
+
+// gathered has one question asked of each repository for all that an act removes by name:
+// the names may be in very many directories.
+func gathered(list []Discard) (questions []Discard) {
+	type in struct{ act, top string }
+	asked := map[in]int{}
+	for _, d := range list {
+		dir := enrol.Real(d.Dir)
+		top := topOf(dir)
+		if !d.Literal || top == "" || !isDir(dir) {
+			questions = append(questions, d)
+			continue
+		}
+		at, known := asked[in{d.Act, top}]
+		if !known {
+			at = len(questions)
+			asked[in{d.Act, top}] = at
+			questions = append(questions, Discard{Act: d.Act, Dir: top, Unsaved: d.Unsaved})
+			questions[at].Paths = nil
+		}
+		for _, p := range d.Paths {
+			questions[at].Paths = append(questions[at].Paths, filepath.Join(strings.TrimPrefix(strings.TrimPrefix(dir, top), "/"), p))
+		}
+	}
+	return questions
+}
+
+// topOf is the directory at or above one that has a repository in it; empty: there is none.
+func topOf(dir string) string {
+	for ; !isThere(filepath.Join(dir, lockkeeper.GitTarget)); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+	return dir
+}
+
+// firstGuarded is the first of some files that only a person changes. There may be very many
+// files, so each directory is looked at first.
+func (v *visit) firstGuarded(files []string) string {
+	near := map[string]bool{} // directories that are, hold or lie in what is guarded
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		is, known := near[dir]
+		if !known {
+			is = enrol.GuardsBelow(v.place.root, dir, v.world.Env)
+			near[dir] = is
+		}
+		if is && enrol.GuardsBelow(v.place.root, f, v.world.Env) {
+			return f
+		}
+	}
+	return ""
+}
+
+// namesOf is the names of files, absolute and as they are on disk, from the root. A directory
+// is resolved once.
+func (v *visit) namesOf(files []string) (names []string) {
+	dirs := map[string]string{}
+	for _, f := range files {
+		dir, base := filepath.Split(f)
+		in, known := dirs[dir]
+		if !known {
+			in = v.name(dir)
+			dirs[dir] = in
+		}
+		names = append(names, filepath.Join(in, base))
+	}
+	return names
 }
 
 // unsaved lists what an act takes away. Without git that is all that it names.

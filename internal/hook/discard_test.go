@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,5 +171,36 @@ func TestDiscardsHeld(t *testing.T) {
 	for _, command := range []string{"git clean -fdx", "git stash -u", "git checkout -- " + user, "git restore " + user, "git restore .", "rm -rf app", "rm " + user,
 		"git reset --hard", "git switch main", "git rm " + user, "find notes -delete"} {
 		s.refuses(s.bash("B", "PreToolUse", command), "held by")
+	}
+}
+
+// However many directories a command names, git is asked a few times only: it would not
+// answer in time otherwise.
+//
+// shows: GP-5
+func TestDiscardsInManyDirectories(t *testing.T) {
+	s := newRepository(t)
+	for i := range 40 {
+		s.write(fmt.Sprintf("packages/%d/out/a.js", i), "made\n")
+	}
+	s.write("packages/7/out/.env", "SECRET=1\n")
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, asked := t.TempDir(), filepath.Join(t.TempDir(), "asked")
+	script := fmt.Sprintf("#!/bin/sh\necho x >> '%s'\nexec '%s' \"$@\"\n", asked, git)
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses(s.bash("A", "PreToolUse", "rm -rf packages/*/out"), "packages/0/out/a.js", "and 38 more")
+	s.refuses(s.bash("A", "PreToolUse", "rm packages/*/out/.env"), "packages/7/out/.env")
+	s.git("add", "packages")
+	s.git("commit", "-qm", "second")
+	s.refuses(s.bash("A", "PreToolUse", "rm -rf packages/*/out"), "packages/7/out/.env")
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	s.passes(s.bash("A", "PreToolUse", "rm packages/*/out/a.js"))
+	if times, err := os.ReadFile(asked); err != nil || len(times) > len("x\n")*4 {
+		t.Errorf("git was asked %d times: %v", len(times)/len("x\n"), err)
 	}
 }
