@@ -87,8 +87,12 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.cd(operands)
 	case "cat", "nl", "bat", "batcat", "head", "tail", "less", "more":
 		r.reads(operands)
-	case "tee", "sponge":
+	case "tee":
 		r.writes(!has(options, "-a", "--append"), operands...)
+	case "sponge": // which has read all before it writes
+		for _, f := range operands {
+			r.writes(!has(options, "-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
+		}
 	case "sed", "gsed":
 		r.sed(rest)
 	case "perl", "ruby", "python", "python2", "python3", "node", "bun", "deno", "php":
@@ -113,7 +117,10 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 			}
 		}
 	case "sort":
-		r.writes(true, valuesOf(rest, "-o", "--output", "ktST")...)
+		for _, f := range valuesOf(rest, "-o", "--output", "ktST") {
+			other := slices.Index(operands, f) + 1 // it stands there once more where it is what is sorted
+			r.writes(!slices.Contains(operands[other:], f), f)
+		}
 	case "curl":
 		r.curl(rest)
 	case "wget":
@@ -260,8 +267,9 @@ func (r *reader) copies(name string, args []string) {
 			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
 		}
 		switch {
-		case from == "":
-			continue
+		case from == "" && into:
+		case from == "": // it may be made of what it replaces
+			r.writes(false, target)
 		case name == "rsync" && strings.HasSuffix(from, "/"): // what is in it
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
 		case into:
@@ -269,7 +277,7 @@ func (r *reader) copies(name string, args []string) {
 		default:
 			r.lands(absolute(r.dir, from), target, whole)
 		}
-		if name == "mv" {
+		if name == "mv" && from != "" {
 			r.goes(absolute(r.dir, from))
 		}
 	}
@@ -281,7 +289,7 @@ func (r *reader) lands(from, to string, whole bool) {
 		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
 		return
 	}
-	r.writes(whole, to)
+	r.writes(whole && !r.isMadeOf(from, to), to)
 }
 
 // goes is what is not there any more.

@@ -46,6 +46,9 @@ type reader struct {
 	plan  *Plan
 	depth int
 
+	fedBy   []string            // files that the commands are given whose output it reads
+	sources map[string][]string // of files that it prints to: out of which they are made
+
 	maybe bool // what is read runs only if something else turns out so
 	left  bool // from here on nobody knows what runs, or what a name means
 }
@@ -56,7 +59,7 @@ const maxDepth = 8
 // planOf reads a command. One that is no shell has no plan.
 func planOf(command, dir string, env func(string) (string, bool)) Plan {
 	var p Plan
-	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p}
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p, sources: map[string][]string{}}
 	if home, known := env("HOME"); known {
 		r.vars["HOME"] = home
 	}
@@ -112,6 +115,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		r.substitutions(redirect)
 		r.redirect(redirect)
 	}
+	r.derive(s)
 	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
 		r.command(args, s)
 		return
@@ -120,7 +124,10 @@ func (r *reader) statement(s *syntax.Stmt) {
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 			r.inner(func(in *reader) { in.statement(c.X) })
-			r.inner(func(in *reader) { in.statement(c.Y) })
+			r.inner(func(in *reader) {
+				in.fedBy = slices.Concat(r.fedBy, r.named(c.X))
+				in.statement(c.Y)
+			})
 			return
 		}
 		r.statement(c.X)

@@ -1,0 +1,58 @@
+package hook
+
+import (
+	"slices"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// What was made out of a file and then takes its place, as in jq . f > t && mv t f, edits the
+// file like sed -i: nobody needs to have seen it for that.
+
+// derive notes out of which files a statement makes those that it prints to.
+func (r *reader) derive(s *syntax.Stmt) {
+	for _, d := range s.Redirs {
+		if d.Op != syntax.RdrOut && d.Op != syntax.RdrClob {
+			continue
+		}
+		for _, to := range r.expand(d.Word) {
+			if to != "" {
+				r.sources[absolute(r.dir, to)] = slices.Concat(r.fedBy, r.named(s))
+			}
+		}
+	}
+}
+
+// isMadeOf reports whether a file was made out of another one.
+func (r *reader) isMadeOf(file, source string) bool {
+	return slices.Contains(r.sources[file], source)
+}
+
+// named lists the files, absolute, that commands are given to read. What echo and printf are
+// given is only text.
+func (r *reader) named(in syntax.Node) (files []string) {
+	add := func(w *syntax.Word) {
+		for _, f := range r.expand(w) {
+			if f != "" {
+				files = append(files, absolute(r.dir, f))
+			}
+		}
+	}
+	syntax.Walk(in, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && !slices.Contains([]string{"echo", "printf"}, n.Args[0].Lit()) {
+				for _, w := range n.Args[1:] {
+					add(w)
+				}
+			}
+		case *syntax.Redirect:
+			if n.Op == syntax.RdrIn {
+				add(n.Word)
+			}
+			return false
+		}
+		return true
+	})
+	return files
+}
