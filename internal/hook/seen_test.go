@@ -255,3 +255,22 @@ func TestEqualCallsAtOnce(t *testing.T) {
 		t.Error("a call that never began is compared")
 	}
 }
+
+// Who changed nothing of a file knows no more of it than before.
+//
+// shows: GP-5
+func TestNothingChanged(t *testing.T) {
+	s := newRepository(t)
+	for _, command := range []string{"chmod +x " + user, "touch " + user, "sed -i s/nothing/else/ " + user} {
+		s.runs("A", command)
+		s.refuses(s.replace("A", user), "you have not read it")
+	}
+	s.passes(s.edit("A", user))
+	s.passes(s.edited("A", user)) // which failed
+	s.refuses(s.replace("A", user), "you have not read it")
+	s.runs("B", "chmod +x notes/plan.txt")
+	s.refuses(s.bash("B", "PreToolUse", "rm notes/plan.txt"), "what you neither made nor read")
+	s.reads("A", user)
+	s.runs("A", "touch "+user)
+	s.passes(s.replace("A", user))
+}

@@ -114,7 +114,7 @@ func (b *Book) take(path string) (p Print, content []byte, err error) {
 }
 
 // remember notes what is at some paths: own says that the session left it so, and has
-// therefore seen it. A copy is kept of what a later look may be compared with.
+// therefore seen it, unless it is what was there before. A copy is kept of what a later look may be compared with.
 func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
 	for _, path := range paths {
 		p, content, err := s.book.take(path)
@@ -127,7 +127,11 @@ func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
 			}
 		}
 		was := s.rec.Files[path]
-		if err := s.note(ctx, path, File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p)}); err != nil {
+		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p)}
+		if own && was.Inode != 0 && !was.there().changed(p) {
+			f = was.still(p)
+		}
+		if err := s.note(ctx, path, f); err != nil {
 			return err
 		}
 	}
