@@ -119,7 +119,24 @@ func (p *program) authorOf(ctx context.Context, a *app.App, patch *deferred.Patc
 	return err
 }
 
+// landDue lands what was deferred for files that are free by now. Whoever gives locks back
+// does so, and has succeeded whatever comes of it.
+func (p *program) landDue(ctx context.Context, a *app.App) {
+	ended, err := deferred.Open(a).Land(ctx)
+	for _, patch := range ended {
+		fmt.Fprintln(p.Err, "deferred:", patchLine(patch))
+	}
+	if err != nil {
+		p.say("what was deferred could not land yet: " + err.Error())
+	}
+}
+
 func (p *program) showPatch(patch deferred.Patch) error {
+	_, err := fmt.Fprintln(p.Out, patchLine(patch))
+	return err
+}
+
+func patchLine(patch deferred.Patch) string {
 	text := "waits until the file is free"
 	switch patch.State {
 	case deferred.Landed:
@@ -127,8 +144,7 @@ func (p *program) showPatch(patch deferred.Patch) error {
 	case deferred.Rescued:
 		text = "could not land: " + clean(patch.Why) + "; it is kept: lockkeeper rescue show " + patch.Rescue
 	}
-	_, err := fmt.Fprintf(p.Out, "%s  %s  by %s: %s\n", patch.ID, clean(patch.Path), clean(patch.By), text)
-	return err
+	return fmt.Sprintf("%s  %s  by %s: %s", patch.ID, clean(patch.Path), clean(patch.By), text)
 }
 
 func (p *program) deferredList(ctx context.Context, q *deferred.Queue) error {

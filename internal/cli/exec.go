@@ -133,6 +133,9 @@ func (p *program) finish(ctx context.Context, a *app.App, g *lock.Grant, end end
 		return &codedError{exit: exitFailed, err: err}
 	}
 	released := g.Release(ctx)
+	if released == nil {
+		p.landDue(ctx, a)
+	}
 	switch {
 	case lost != nil:
 		return &codedError{exit: exitLost, err: p.whyLost(ctx, a, g, lost)}

@@ -22,6 +22,7 @@ is unknown, or was released before, is harmless: exit code 0 and a note.`,
 				if err != nil {
 					return err
 				}
+				p.landDue(cmd.Context(), a)
 				if !released {
 					fmt.Fprintf(p.Err, "note: grant %s is not held here: it was released, it expired, or it never was\n", args[0])
 				}
