@@ -67,7 +67,7 @@ func Answers() []Answer {
 		{"approve", 'a', dossier.ReviewKind, "it lands as it was shown", "", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, _ Saying) (string, error) {
 			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
 		})},
-		{"return", 'b', dossier.ReviewKind, "back: it is changed as you say, and tested anew", "what should be otherwise", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
+		{"return", 'b', dossier.ReviewKind, "sent back, changed as you say, and tested anew", "what should be otherwise", each(func(d *Desk, ctx context.Context, b *dossier.Book, r dossier.Ref, s Saying) (string, error) {
 			return "is returned: it is changed as you say, and tested anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
 		{"follow-up", 'f', dossier.GapKind, "a batch of its own makes the change", "", each((*Desk).followUp)},

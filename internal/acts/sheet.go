@@ -231,5 +231,9 @@ func (s *Sheet) gap(b *dossier.Batch, g dossier.Gap) {
 	if g.Rescue != "" {
 		s.add("kept", "lockkeeper rescue show "+g.Rescue)
 	}
-	s.add("answer", strings.TrimPrefix(g.Answer+by(g.By, time.Time{}), ", "))
+	answer := g.Answer
+	if g.By != "" { // when is not kept
+		answer += ", by " + g.By
+	}
+	s.add("answer", answer)
 }

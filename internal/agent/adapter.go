@@ -81,7 +81,7 @@ func ByName(name string, argv ...string) (Adapter, error) {
 		return Gemini{Argv: argv}, nil
 	case "command":
 		if argv[0] == name {
-			return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it names no program", Next: "name the program to run"}
+			return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it names no program", Next: "name it in agent.command of lockkeeper.yaml, such as [my-agent, --flag]"}
 		}
 		return Plain{Argv: argv}, nil
 	default:

@@ -28,9 +28,9 @@ func (o Origin) say(what, next string) string {
 // goOn is the advice to try again, in the same session where there is one.
 func (o Origin) goOn() string {
 	if o.Session == "" {
-		return "run it again"
+		return "lockkeeper run --retry"
 	}
-	return "run it again, or go on with its session " + o.Session
+	return "lockkeeper run --retry, or go on with its session " + o.Session
 }
 
 // TransientError says that a call failed for a reason that passes by itself.

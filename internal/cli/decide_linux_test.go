@@ -101,10 +101,12 @@ func TestReviewByAPerson(t *testing.T) {
 		t.Errorf("the terminal got %q", onTerminal)
 	}
 
+	d.sees(`lockkeeper decide return review blog/posts/b1 --note "…"`)
 	d.must(2, "decide", "return", "review", "blog/posts/b1")
 	wantText(t, d.must(0, "decide", "return", "blog/posts/b1", "--note", "keep b", "--note", "and c"), "review blog/posts/b1 is returned", "blog/posts goes on with test")
 	d.must(1, "decide", "approve", "review", "blog/posts/b1")
 	d.sees("it was returned by ada")
+	d.sees("see what waits: lockkeeper decide")
 	u, err := b.Unit(ctx, unit)
 	check(t, err)
 	if got := u.Batches[0].Review.Comments; !slices.Equal(got, []string{"keep b", "and c"}) {
@@ -123,6 +125,10 @@ func TestReviewByAPerson(t *testing.T) {
 	wantText(t, d.must(0, "decide", "show", "gap", "blog/posts/b1/1"), "kept: lockkeeper rescue show r1")
 	wantText(t, d.must(0, "decide", "dismiss", "blog/posts/b1/1"), "gap blog/posts/b1/1 is dismissed")
 	d.must(1, "decide", "follow-up", "blog/posts/b1/1")
+	d.sees("lockkeeper decide undo gap blog/posts/b1/1")
+	if shown := d.must(0, "decide", "show", "gap", "blog/posts/b1/1"); !strings.Contains(shown, "answer: dismissed, by ada") || strings.Contains(shown, "not known") {
+		t.Errorf("shown:\n%s", shown)
+	}
 	d.must(0, "decide", "undo", "gap", "blog/posts/b1/1")
 	wantText(t, d.must(0, "decide", "follow-up", "gap", "blog/posts/b1/1"), "is followed up by batch b2, which waits for approval: plan blog/posts")
 	wantText(t, d.must(0, "decide", "show", "blog/posts"), "batch b2: Follow up gap b1/1: app/models/other.rb")

@@ -93,7 +93,11 @@ func (d *decider) ways(s *acts.Sheet) string {
 	var ways []string
 	for _, a := range acts.Answers() {
 		if a.Kind == s.Ref.Kind && a.Word != "api" {
-			ways = append(ways, d.desk.Command("decide", a.Word, s.Ref.String()))
+			way := d.desk.Command("decide", a.Word, s.Ref.String())
+			if a.Asks != "" {
+				way += ` --note "…"`
+			}
+			ways = append(ways, way)
 		}
 	}
 	return strings.Join(ways, ", or ")

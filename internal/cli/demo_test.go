@@ -114,4 +114,7 @@ func TestPicture(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("\n%swant\n%s", out.String(), want)
 	}
+	if got := axis(22, 21*time.Second); got != "0s        10s         " {
+		t.Errorf("axis %q: half a number is another one", got)
+	}
 }

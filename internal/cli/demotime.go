@@ -262,15 +262,17 @@ func axis(width int, total time.Duration) string {
 		}
 		step = longer * time.Second
 	}
-	line := []rune(strings.Repeat(" ", width+8))
+	line := []rune(strings.Repeat(" ", width))
 	for at := time.Duration(0); at <= total; at += step {
 		i := 0
 		if total > 0 {
 			i = int(int64(at) * int64(width) / int64(total))
 		}
-		copy(line[i:], []rune(span(at.Round(time.Second))))
+		if mark := []rune(span(at.Round(time.Second))); i+len(mark) <= width { // half a number is another one
+			copy(line[i:], mark)
+		}
 	}
-	return string(line[:width])
+	return string(line)
 }
 
 // printWaits says who waited for whom, the longest first.

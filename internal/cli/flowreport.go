@@ -49,7 +49,7 @@ func (p *program) flowReport(ctx context.Context, a *app.App, name, file string)
 			return err
 		}
 		if last == nil {
-			return &lockkeeper.InputError{Field: "flow", Reason: "nothing was run here yet", Next: "lockkeeper run"}
+			return &lockkeeper.RefusedError{Act: "report", Reason: "nothing was run here yet", Next: "lockkeeper run"}
 		}
 		name = last.Flow
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -74,7 +75,7 @@ func (w *reportWriter) changes() {
 		for _, b := range u.Batches {
 			status, landing, commit := b.Status, "-", "-"
 			if b.Landed != nil {
-				landing = strings.Trim(fmt.Sprint(b.Landed.Landings), "[]")
+				landing = cmp.Or(strings.Trim(fmt.Sprint(b.Landed.Landings), "[]"), "-")
 				if b.Landed.Commit != "" {
 					commit = b.Landed.Commit[:min(12, len(b.Landed.Commit))]
 				}

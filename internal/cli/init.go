@@ -69,7 +69,7 @@ pre-commit hook of somebody else stays as it is.`,
 			if err != nil {
 				return err
 			}
-			return p.showInit(done, "lockkeeper init claude, codex or gemini where agents work in windows, lockkeeper run, whose --help shows a plan for agents, or lockkeeper lock exec --write PATH -- COMMAND")
+			return p.showInit(done, "lockkeeper init claude, codex or gemini, where agents work in windows; lockkeeper run --plan FILE for a plan of tasks (run --help shows one); or lockkeeper lock exec --write PATH -- COMMAND")
 		},
 	}
 	o.initOptions.flags(cmd.Flags())

@@ -216,7 +216,7 @@ func (p *program) showStatus(s *status) error {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", clean(s.Root))
 		next := p.showRescued(s)
 		queue := p.showQueue(&s.queueStatus)
-		p.advise(cmp.Or(asked, next, queue, "lockkeeper init claude, codex or gemini where agents work in windows, lockkeeper lock exec --write PATH -- COMMAND, or lockkeeper job submit --write PATH -- COMMAND"))
+		p.advise(cmp.Or(asked, next, queue, "lockkeeper init claude, codex or gemini, where agents work in windows; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
 	paint := p.painter(p.Out)

@@ -163,7 +163,8 @@ func (b *Book) gap(ctx context.Context, act, unit, batch string, number int, by 
 }
 
 func answered(act, unit, batch string, g Gap) error {
-	return refused(fmt.Sprintf("%s gap %s/%s/%d", act, unit, batch, g.Number), "take that back first", "the answer of %s was: %s", g.By, g.Answer)
+	name := fmt.Sprintf("gap %s/%s/%d", unit, batch, g.Number)
+	return refused(act+" "+name, "take that back first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
 }
 
 // followUp is a batch for what a gap is about.

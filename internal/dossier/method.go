@@ -80,7 +80,7 @@ func (b *Book) choose(ctx context.Context, act, unit, slug, by string, change fu
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		at := slices.IndexFunc(u.Topics, func(t Topic) bool { return t.Slug == slug })
 		if at < 0 {
-			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "look at what waits"}
+			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "see what waits: lockkeeper decide"}
 		}
 		if t := u.Topics[at]; t.State != Pending {
 			return refused(act+" "+t.ref(unit), "take that answer back first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))

@@ -185,9 +185,9 @@ func (b *Book) review(ctx context.Context, unit, batch, by string, r flow.Review
 		case err != nil:
 			return err
 		case is.Review != nil && is.Review.State != Wanted:
-			return refused("review "+unit+"/"+batch, "look at what waits", "it was %s by %s at %s", is.Review.State, is.Review.By, stamp(is.Review.At))
+			return refused("review "+unit+"/"+batch, "see what waits: lockkeeper decide", "it was %s by %s at %s", is.Review.State, is.Review.By, stamp(is.Review.At))
 		case !is.AwaitsReview:
-			return refused("review "+unit+"/"+batch, "look at what waits", "it is %s and waits for no review", is.Status)
+			return refused("review "+unit+"/"+batch, "see what waits: lockkeeper decide", "it is %s and waits for no review", is.Status)
 		}
 		r.Files, r.By, r.At = is.Review.Files, by, b.time()
 		about, err := b.about(by)

@@ -33,7 +33,7 @@ func (p *Pipeline) Survey(ctx context.Context, only []string) error {
 		return err
 	}
 	if len(p.units) == 0 {
-		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml"}
+		return &lockkeeper.InputError{Field: "discovery", Value: p.opt.Discovery.Glob, Reason: "no controller was found", Next: "set run.discovery_glob in lockkeeper.yaml, or name tasks: lockkeeper run --plan FILE"}
 	}
 	if err := p.checkPaths(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -284,7 +285,7 @@ func (l *life) landNow(ctx context.Context) error {
 		return err
 	}
 	if landed := l.lands[before:]; len(landed) > 0 {
-		l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%s, landing %v, before its tests", counted(len(l.files), "file"), landed))
+		l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%s, %s, before its tests", counted(len(l.files), "file"), landings(landed)))
 	}
 	return l.noteLandings(ctx)
 }
@@ -321,7 +322,7 @@ func (l *life) takeBack(ctx context.Context, why string) (err error) {
 		}
 	}
 	if err == nil {
-		l.p.news(NewsUndone, l.ask("land", ""), fmt.Sprintf("landing %v, because %s", l.lands, why))
+		l.p.news(NewsUndone, l.ask("land", ""), fmt.Sprintf("%s, because %s", landings(l.lands), why))
 	}
 	l.lands = nil
 	if err != nil {
@@ -357,12 +358,23 @@ func (l *life) landed(ctx context.Context) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("%s, landing %v", counted(len(l.files), "file"), done.Landings)
+	what := counted(len(l.files), "file")
+	if len(done.Landings) > 0 {
+		what += ", " + landings(done.Landings)
+	}
 	if l.p.opt.Land == "after_apply" {
 		what += ", to stay: it is tested and verified"
 	}
 	l.p.news(NewsLanded, l.ask("land", ""), what)
 	return nil
+}
+
+// landings names landings as lockkeeper undo takes them.
+func landings(list []uint64) string {
+	if len(list) == 1 {
+		return fmt.Sprintf("landing %d", list[0])
+	}
+	return "landings " + strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")
 }
 
 // landingsOf finds the landings that brought files to what they hold.

@@ -1,0 +1,20 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whoever chooses any command is told where its name belongs, and whoever reads of a failed
+// call what tries it again.
+func TestAdviceNamesWhatWorks(t *testing.T) {
+	_, err := ByName("command")
+	if err == nil || !strings.Contains(err.Error(), "agent.command of lockkeeper.yaml") {
+		t.Errorf("a command without a program: %v", err)
+	}
+	for _, session := range []string{"", "some-session"} {
+		if advice := (Origin{Session: session}).goOn(); !strings.HasPrefix(advice, "lockkeeper run --retry") {
+			t.Errorf("after a failed call of session %q: %s", session, advice)
+		}
+	}
+}
