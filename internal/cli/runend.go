@@ -132,8 +132,9 @@ func (r *flowRun) sumUp(ctx context.Context, out *pipeline.Outcome, next string)
 		return nil
 	}
 	st := out.State
+	complete, failed, all, what := progress(out, r.flow)
 	fmt.Fprintf(r.Out, "%s: %d of %s complete, %d failed; %s in %s landed, %s; $%.2f, %d tokens, %s; %s\n", r.flow.Name,
-		out.Complete, counted(len(st.Units), "unit"), out.Failed, counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, plural(sum.Batches, "batch", "batches")),
+		complete, counted(all, what), failed, counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, plural(sum.Batches, "batch", "batches")),
 		counted(sum.Gaps, "gap"), st.Spent.USD(), st.Spent.Tokens, counted(st.Spent.Calls, "call"), span(r.Now().Sub(r.board.began)))
 	r.failures(st)
 	if out.Budget != "" {
@@ -188,10 +189,6 @@ func (r *flowRun) failure(name, item, reason string) {
 // broke says what a budget that is used up means.
 func (r *flowRun) broke(out *pipeline.Outcome) {
 	fmt.Fprintf(r.Out, "the budget is %s\n", clean(out.Budget))
-	if r.flow.Name == flow.Tasks().Name { // one unit, which is complete at the very end alone
-		landed, all := batchesLanded(out.State)
-		fmt.Fprintf(r.Out, "  %d of %d %s landed\n", landed, all, plural(all, "batch", "batches"))
-	}
 	finished := "nothing was under way then that had to finish"
 	if names := r.board.finished; len(names) > 0 {
 		finished = "finished since then, because it was under way: " + clean(strings.Join(names, ", "))
@@ -204,15 +201,22 @@ func (r *flowRun) broke(out *pipeline.Outcome) {
 	fmt.Fprintf(r.Out, "  %s; what is queued stays queued\n", rest)
 }
 
-// batchesLanded counts the batches that are in the tree, and all that are planned.
-func batchesLanded(st *pipeline.State) (landed, all int) {
-	for _, u := range st.Units {
+// progress counts what people count: tasks where there are some, else units. All tasks are
+// one unit, which is complete at the very end alone.
+func progress(out *pipeline.Outcome, of flow.Flow) (complete, failed, all int, what string) {
+	if of.Name != flow.Tasks().Name {
+		return out.Complete, out.Failed, len(out.State.Units), "unit"
+	}
+	for _, u := range out.State.Units {
 		all += len(u.Batches)
 		for _, b := range u.Batches {
-			if b.Status == flow.Complete {
-				landed++
+			switch b.Status {
+			case flow.Complete:
+				complete++
+			case flow.Failed:
+				failed++
 			}
 		}
 	}
-	return landed, all
+	return complete, failed, all, "task"
 }

@@ -41,7 +41,8 @@ func (v *runView) lines(took time.Duration, room int) []string {
 
 func (v *runView) summary(took time.Duration) string {
 	st := v.out.State
-	parts := []string{fmt.Sprintf("%s, %s: %d of %d complete, %d failed", v.flow.Name, span(took), v.out.Complete, len(st.Units), v.out.Failed)}
+	complete, failed, all, _ := progress(v.out, v.flow)
+	parts := []string{fmt.Sprintf("%s, %s: %d of %d complete, %d failed", v.flow.Name, span(took), complete, all, failed)}
 	parts = append(parts, fmt.Sprintf("agents %d/%d, tests %d/%d", v.taken[sched.PoolAgent], v.limits[sched.PoolAgent], v.taken[sched.PoolTest], v.limits[sched.PoolTest]))
 	parts = append(parts, money(st, v.usd))
 	if asked := gatesInWords(v.out.Waiting); asked != "" {
