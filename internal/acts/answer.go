@@ -136,7 +136,7 @@ func (d *Desk) checkAnswer(ctx context.Context, word string, refs []dossier.Ref,
 	for _, a := range Answers() {
 		said := a.Asks == "" || s.note() != ""
 		if a.Word == word && !said && slices.ContainsFunc(refs, func(r dossier.Ref) bool { return r.Kind == a.Kind }) {
-			return &lockkeeper.InputError{Field: "note", Reason: "to " + word + " a " + string(a.Kind) + " you say " + a.Asks, Next: "add a note, with --note"}
+			return &lockkeeper.InputError{Field: "note", Reason: "to " + word + " a " + string(a.Kind) + " you say " + a.Asks, Next: "add a note: --note, or notes in the HTTP API"}
 		}
 	}
 	return nil

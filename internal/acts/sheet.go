@@ -192,7 +192,11 @@ func (s *Sheet) batch(u *dossier.Unit, b *dossier.Batch) {
 		s.add("comments", strings.Join(r.Comments, "\n"))
 	}
 	if l := b.Landed; l != nil {
-		s.add("landed", fmt.Sprintf("at %s, landings %v", Moment(l.At), l.Landings))
+		landed := "at " + Moment(l.At)
+		for _, seq := range l.Landings {
+			landed += fmt.Sprintf(", landing %d", seq)
+		}
+		s.add("landed", landed)
 		s.add("commit", l.Commit)
 		if l.Undone != nil {
 			s.add("undone", "by "+l.Undone.By+" at "+Moment(l.Undone.At))

@@ -196,7 +196,7 @@ func TestUndoOfABatch(t *testing.T) {
 	d.must(1, "undo", "blog/posts/b1")
 	d.sees("it was undone by ada")
 	d.must(2, "undo", "blog/posts/b9")
-	wantText(t, d.must(0, "decide", "show", "blog/posts/b1"), "undone: by ada", "commit: abc123")
+	wantText(t, d.must(0, "decide", "show", "blog/posts/b1"), "undone: by ada", "commit: abc123", fmt.Sprintf(", landing %d, landing %d\n", first, second))
 	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "does the phase apply anew", "blog/posts goes on with apply")
 }
 

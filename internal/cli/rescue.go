@@ -77,7 +77,7 @@ func entriesOf(list []rescue.Entry) []entry {
 
 // rescued is a table of what is kept.
 func rescued(list []entry, now time.Time) *table {
-	t := &table{heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, wide: 6}
+	t := &table{heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, wide: 6, sentences: true}
 	for _, e := range list {
 		t.add(e.ID, span(now.Sub(e.At)), view.WhatIsKept(e.Entry), clean(e.Path), clean(e.Holder), size(e.Entry), clean(e.Reason))
 	}
