@@ -172,9 +172,10 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func (s *Sheet) batch(u *dossier.Unit, b *dossier.Batch) {
 	s.add("batch", b.Title)
 	s.add("status", b.Status)
-	if b.Applied != nil {
-		s.add("summary", b.Applied.Summary)
+	if b.Tested != nil {
+		s.add("sent back for", strings.Join(b.Tested.Asked, "\n"))
 	}
+	s.add("summary", b.Summary())
 	for _, checked := range []struct {
 		name string
 		*flow.Checked

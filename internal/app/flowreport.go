@@ -245,11 +245,9 @@ func (r *FlowReport) addUnit(u *dossier.Unit, cost Cost) {
 		b := &u.Batches[i]
 		done := BatchReport{ID: b.ID, Title: b.Title, Status: b.Status, Files: []string{}, Landed: b.Landed}
 		var again []flow.Recheck
-		if b.Applied != nil {
-			done.Summary = b.Applied.Summary
-			for _, f := range b.Applied.Files {
-				done.Files = append(done.Files, f.Path)
-			}
+		done.Summary = b.Summary()
+		for _, f := range b.Files() {
+			done.Files = append(done.Files, f.Path)
 		}
 		for _, c := range []*flow.Checked{b.Tested, b.CI} {
 			if c != nil {

@@ -143,6 +143,19 @@ func (b *Batch) Files() []flow.File {
 	return nil
 }
 
+// Summary is what the last agent that changed something says of it.
+func (b *Batch) Summary() string {
+	for _, c := range []*flow.Checked{b.CI, b.Tested} {
+		if c != nil && c.Summary != "" {
+			return c.Summary
+		}
+	}
+	if b.Applied == nil {
+		return ""
+	}
+	return b.Applied.Summary
+}
+
 // blocked lists the batches that a batch comes after and that are not complete.
 func (u *Unit) blocked(of Batch) (ids []string) {
 	for _, id := range of.After {

@@ -135,9 +135,13 @@ func (u *Unit) planGate(proposed []flow.Batch) Gate {
 
 func (u *Unit) batchGates(b *Batch) (list []Gate) {
 	if b.AwaitsReview {
+		var asked []Fact
+		if len(b.Tested.Asked) > 0 {
+			asked = []Fact{{"sent back for", strings.Join(b.Tested.Asked, "\n")}}
+		}
 		list = append(list, Gate{Ref: Ref{Kind: ReviewKind, Unit: u.Name, Batch: b.ID}, Title: line(b.Title), Since: b.Review.At, Frees: 1 + u.behind(b.ID), Left: 1,
-			Facts: []Fact{{"summary", b.Applied.Summary}, {"files", orNone(paths(b.Review.Files))}, {"verification", b.Verification.Report},
-				{"fix attempts", fmt.Sprint(b.Tested.Fixes + b.CI.Fixes)}}}.stamped(contents(b.Review.Files)...))
+			Facts: append(asked, []Fact{{"summary", b.Summary()}, {"files", orNone(paths(b.Review.Files))}, {"verification", b.Verification.Report},
+				{"fix attempts", fmt.Sprint(b.Tested.Fixes + b.CI.Fixes)}}...)}.stamped(contents(b.Review.Files)...))
 	}
 	for _, g := range b.Gaps() {
 		if g.Answer == "" {

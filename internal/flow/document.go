@@ -218,6 +218,8 @@ type Checked struct {
 	Skipped string     `json:"skipped,omitempty"` // why there was nothing to run
 	Runs    []CheckRun `json:"runs"`
 	Fixes   int        `json:"fix_attempts"`
+	Asked   []string   `json:"asked,omitempty"`   // what a person who looked at the diff wanted otherwise
+	Summary string     `json:"summary,omitempty"` // of whoever changed it last
 	Again   []Recheck  `json:"rechecks,omitempty"`
 	Files   []File     `json:"files"` // as they were checked
 	Gaps    []Gap      `json:"gaps"`  // of the fixes

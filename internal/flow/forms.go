@@ -142,6 +142,8 @@ func checked(about string) form {
 			must("output", text("Where what it said is kept, from the root.")),
 			may("last", text("The end of what it said."))))),
 		must("fix_attempts", whole("How often an agent was asked to mend it.")),
+		may("asked", list("What a person who looked at the diff wanted otherwise.", text(""))),
+		may("summary", text("What whoever changed it last says of it.")),
 		may("rechecks", rechecks()),
 		must("files", changed()),
 		must("gaps", gaps()))

@@ -151,6 +151,11 @@ func (l *life) giveUp(ctx context.Context, at *progress) error {
 // resume reads how far the phase got before somebody died, and brings the copy there.
 func (l *life) resume(ctx context.Context, phase string) (*progress, error) {
 	at := &progress{Phase: phase, From: l.applied()}
+	for name, before := range map[string]*flow.Checked{"test": l.batch.Tested, "ci": l.batch.CI} { // it may be tested again, as it is
+		if name == phase && before != nil {
+			at.Done.Asked, at.Done.Summary = before.Asked, before.Summary
+		}
+	}
 	doc, err := readProgress(ctx, l.folder)
 	if err != nil {
 		return nil, err
@@ -282,7 +287,11 @@ func (l *life) change(ctx context.Context, q question, phase string, at *progres
 	if err != nil {
 		return err
 	}
-	at.Done.Files = l.files
+	said, err := answer[struct{ Summary string }](a.Result)
+	if err != nil {
+		return err
+	}
+	at.Done.Files, at.Done.Summary = l.files, said.Summary
 	at.Done.Gaps = append(at.Done.Gaps, gaps...)
 	at.Calls = append(at.Calls, a.call)
 	if err := l.save(ctx, at); err != nil {

@@ -90,7 +90,7 @@ func (p *Pipeline) commit(ctx context.Context, l *life, done flow.Landed) (hash 
 		defer func() { err = errors.Join(err, held.Release(ctx)) }()
 	}
 	name := l.unit.Name + "/" + l.batch.ID
-	c := repo.Commit{Subject: name + ": " + l.title(), Body: l.summary(), Trailers: []repo.Trailer{
+	c := repo.Commit{Subject: name + ": " + l.title(), Body: l.batch.Summary(), Trailers: []repo.Trailer{
 		{Key: batchTrailer, Value: name}}}
 	if done.Grant != "" {
 		c.Trailers = append(c.Trailers, repo.Trailer{Key: grantTrailer, Value: done.Grant}, repo.Trailer{Key: fenceTrailer, Value: fmt.Sprint(done.Fence)})
@@ -118,11 +118,4 @@ func (l *life) title() string {
 		return l.batch.Title
 	}
 	return counted(len(l.files), "file")
-}
-
-func (l *life) summary() string {
-	if l.batch.Applied == nil {
-		return ""
-	}
-	return l.batch.Applied.Summary
 }

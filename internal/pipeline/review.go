@@ -71,7 +71,7 @@ func (l *life) answerReview(ctx context.Context, c checks, at *progress) error {
 	}
 	q := l.ask(flow.FixReview, "summary")
 	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
-	at.Answered = l.batch.Review.At
+	at.Answered, at.Done.Asked = l.batch.Review.At, l.batch.Review.Comments
 	return l.change(ctx, q, c.fix, at, flow.Ask{Comments: l.batch.Review.Comments}, "as the review says")
 }
 

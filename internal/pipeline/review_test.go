@@ -27,7 +27,7 @@ func TestReview(t *testing.T) {
   result: {structured: {summary: longer}}
 - match: '(?s)^# fix_tests \S+one\s.*attempt 1 of.*\+longer\b'
   steps: [{edit: {path: app/models/one.rb, find: "longer\n", replace: "one, longer\n"}}]
-  result: {structured: {summary: longer}}
+  result: {structured: {summary: mended}}
 ` + oneScript)
 	out := s.conduct(pipeline.RunOptions{})
 	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != dossier.ReviewKind {
@@ -45,6 +45,13 @@ func TestReview(t *testing.T) {
 	out = s.conduct(pipeline.RunOptions{})
 	if len(out.Waiting) != 1 {
 		t.Fatalf("%+v", out)
+	}
+	facts := map[string]string{}
+	for _, f := range out.Waiting[0].Facts {
+		facts[f.Name] = f.Value
+	}
+	if facts["sent back for"] != "too short" || facts["summary"] != "mended" {
+		t.Errorf("the person is told %v", facts)
 	}
 	must(t, s.opt.Book.ApproveReview(t.Context(), tasks, "one", "ada"))
 	out = s.conduct(pipeline.RunOptions{})
