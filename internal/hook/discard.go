@@ -123,7 +123,11 @@ func (v *visit) discarded(ctx context.Context) error {
 			return err
 		}
 		if f := v.firstGuarded(slices.Concat(files, ignored)); f != "" { // what is ignored as a whole can be made again, but for our own
-			v.refuse(guarded(v.name(f)))
+			r := guarded(v.name(f))
+			if d.Act == "git clean" {
+				r.Next = append([]string{"git clean … -e .lockkeeper -e .claude -e .codex -e .gemini"}, r.Next...)
+			}
+			v.refuse(r)
 			return nil
 		}
 		some, err := v.seat.Unknown(v.namesOf(files))

@@ -115,6 +115,7 @@ func TestDiscards(t *testing.T) {
 	for _, command := range []string{"git clean -fdx", "git stash -a -m x"} {
 		s.refuses(s.bash("A", "PreToolUse", command), ".lockkeeper", "only a person")
 	}
+	s.says(s.bash("A", "PreToolUse", "git clean -fdX"), "next: git clean … -e .lockkeeper")
 	s.write("lockkeeper.yaml", "# changed by a person\n")
 	s.refuses(s.bash("A", "PreToolUse", "git checkout ."), "lockkeeper.yaml", "only a person")
 }
