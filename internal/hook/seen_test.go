@@ -274,3 +274,23 @@ func TestNothingChanged(t *testing.T) {
 	s.runs("A", "touch "+user)
 	s.passes(s.replace("A", user))
 }
+
+// Who changed something in a file that it has not read does not know the rest of it, and does
+// not replace that. Its own change it may take back.
+func TestChangedInPart(t *testing.T) {
+	s := newStage(t)
+	const user = "app/models/user.rb"
+	s.edits("A", user, "class User # A\nend\n")
+	s.refuses(s.replace("A", user), "you changed it, and have read only a part of it in this session")
+	s.refuses(s.bash("A", "PreToolUse", "echo x > "+user), "only a part")
+	s.edits("A", user, "class User # A again\nend\n")
+	s.refuses(s.replace("A", user), "only a part")
+	s.passes(s.bash("A", "PreToolUse", "rm "+user))
+	s.passes(s.call("claude-code", map[string]any{"session_id": "A", "hook_event_name": "PostToolUse", "tool_name": "Read", "tool_use_id": "toolu_r",
+		"tool_input":    map[string]any{"file_path": s.at(user)},
+		"tool_response": map[string]any{"type": "text", "file": map[string]any{"filePath": s.at(user), "content": s.read(user), "numLines": 2, "startLine": 1, "totalLines": 2}}}))
+	s.passes(s.replace("A", user))
+	s.write(user, "class User # whole\nend\n")
+	s.passes(s.claude("A", "PostToolUse", "Write", map[string]any{"file_path": s.at(user)}))
+	s.passes(s.replace("A", user))
+}

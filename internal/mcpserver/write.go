@@ -65,7 +65,11 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 		if err != nil {
 			return nil
 		}
-		return seat.Left(context.WithoutCancel(ctx), began, []string{path})
+		ctx := context.WithoutCancel(ctx)
+		if err := seat.Left(ctx, began, []string{path}); err != nil {
+			return err
+		}
+		return seat.Saw(ctx, path, func([]byte) bool { return true }) // it was written as a whole
 	})
 	return out, errors.Join(err, left)
 }

@@ -25,7 +25,7 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 	var unseen []refusal.Refusal
 	var paths []string
 	for _, w := range list {
-		fact, err := s.unseen(w)
+		fact, err := s.unread(w)
 		if err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ type File struct {
 	Print
 	Seen  bool   `json:"seen,omitempty"`  // the session knows what is in it
 	Own   bool   `json:"own,omitempty"`   // the session left it so
+	Part  bool   `json:"part,omitempty"`  // it changed something in what it had not seen: the rest may be anybody's
 	Found *Print `json:"found,omitempty"` // what it was told is there instead, maybe by somebody else
 }
 
@@ -127,7 +128,8 @@ func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
 			}
 		}
 		was := s.rec.Files[path]
-		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p)}
+		knew := was.Inode == 0 || was.Size == 0 || was.Seen && !was.Part
+		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p), Part: own && !knew}
 		if own && was.Inode != 0 && !was.there().changed(p) {
 			f = was.still(p)
 		}
@@ -184,8 +186,17 @@ func (s *Seat) Saw(ctx context.Context, path string, shown func(content []byte) 
 	default:
 		f = File{Print: p}
 	}
-	f.Seen = true
+	f.Seen, f.Part = true, false
 	return s.note(ctx, path, f)
+}
+
+// unread says why a session may not replace the whole of a file; empty: it may.
+func (s *Seat) unread(w Write) (string, error) {
+	fact, err := s.unseen(w)
+	if fact == "" && w.Whole && s.rec.Files[w.Path].Part {
+		fact = "you changed it, and have read only a part of it in this session"
+	}
+	return fact, err
 }
 
 // unseen says why the session does not know what it is about to replace; empty: it does,
