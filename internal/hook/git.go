@@ -89,8 +89,8 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 			return named, false
 		case slices.Contains(args, "--"): // after a branch
 			return nil, true
-		case has(options, "-b", "-B", "--orphan"):
-			return nil, len(operands) > 1 || has(options, "-B", "--orphan", "-f", "--force", "-m", "--merge")
+		case has(options, "-b", "-B", "--orphan"): // the branch that all commit to
+			return nil, true
 		case len(operands) > 0 && r.arePaths(operands):
 			return operands, false
 		case len(operands) > 1 && r.arePaths(operands[1:]):
@@ -98,7 +98,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		}
 		return nil, true
 	case "switch":
-		return nil, !has(options, "-c", "--create") || len(operands) > 1 || has(options, "-C", "--force-create", "-f", "--force", "--discard-changes", "-m", "--merge", "--orphan")
+		return nil, true
 	case "restore":
 		if has(options, "--staged", "-S") && !has(options, "--worktree", "-W") {
 			return nil, false

@@ -164,7 +164,7 @@ func TestComparison(t *testing.T) {
 func TestGit(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
-	s.refuses(s.bash("B", "PreToolUse", "git stash"), "git stash: it rewrites files that others work on: "+user)
+	s.refuses(s.bash("B", "PreToolUse", "git stash"), "git stash: it rewrites the files or the branch that others work on: "+user)
 	s.passes(s.bash("A", "PreToolUse", "git stash"))
 	s.refuses(s.edit("B", post), "git is rewriting files")
 	s.refuses(s.bash("B", "PreToolUse", "git rebase main"))

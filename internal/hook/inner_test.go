@@ -15,12 +15,12 @@ func TestInnerAgentsAndDirectories(t *testing.T) {
 	s.reads("s1", user)
 	s.reads("s1", post)
 	s.passes(inner("a1", "sed -i s/a/b/ "+user))
-	for _, command := range []string{"git stash", "git reset --hard", "git checkout .", "git restore app", "git switch -f main", "rm -rf app/models", "mv app other",
+	for _, command := range []string{"git stash", "git reset --hard", "git checkout .", "git restore app", "git switch -f main", "git switch -c topic", "rm -rf app/models", "mv app other",
 		"find app -delete", "python3 -c \"import os; f='" + user + "'; os.remove(f)\""} {
 		s.refuses(inner("a2", command), "another agent of this window", user)
 		s.refuses(s.bash("s1", "PreToolUse", command), "another agent of this window", user)
 	}
-	for _, command := range []string{"git switch -c topic", "sed -i s/a/b/ " + post, "rm -rf test"} {
+	for _, command := range []string{"sed -i s/a/b/ " + post, "rm -rf test"} {
 		s.passes(inner("a2", command))
 	}
 	s.passes(s.call("claude-code", map[string]any{"session_id": "s1", "agent_id": "a1", "hook_event_name": "SubagentStop"}))

@@ -55,7 +55,7 @@ func Beside(path, kind string, since time.Duration) Refusal {
 // RewritesBeside refuses an act of git that changes files under another agent of the same
 // window; of one of them Beside says who that is.
 func RewritesBeside(act string, beside Refusal) Refusal {
-	return Refusal{Subject: act, Why: "it rewrites files that others work on, such as " + line(beside.Subject) + ": " + beside.Why,
+	return Refusal{Subject: act, Why: "it rewrites the files or the branch that others work on, such as " + line(beside.Subject) + ": " + beside.Why,
 		Do:   "Do not retry; do not do it in another way. Name only files of your own, or leave this until that agent has ended.",
 		Next: beside.Next}
 }
@@ -71,7 +71,7 @@ func Unseen(path, fact string) Refusal {
 // Rewrites refuses an act of git that changes files under others: one of them is path, and
 // more says how many there are besides.
 func Rewrites(act, path string, by Holder, more int) Refusal {
-	why := "it rewrites files that others work on: " + line(path) + " is " + by.String()
+	why := "it rewrites the files or the branch that others work on: " + line(path) + " is " + by.String()
 	if more > 0 {
 		why += fmt.Sprintf(", and %d more", more)
 	}

@@ -137,7 +137,7 @@ func TestHookRefuses(t *testing.T) {
 		"sed -i":       {nil, scriptedapi.Bash("sed -i s/class/klass/ app/*.rb"), refused},
 		"Python":       {nil, scriptedapi.Bash(`python3 -c "open('app/posts.rb','w').write('mine')"`), refused},
 		"background":   {nil, scriptedapi.Tool{Name: "Bash", Input: map[string]any{"command": "sleep 0.2; echo mine > app/posts.rb", "description": "later", "run_in_background": true}}, refused},
-		"git stash":    {nil, scriptedapi.Bash("git stash"), `REFUSED git stash: it rewrites files that others work on: app/posts\.rb`},
+		"git stash":    {nil, scriptedapi.Bash("git stash"), `REFUSED git stash: it rewrites the files or the branch that others work on: app/posts\.rb`},
 		"switched off": {nil, scriptedapi.Bash("lockkeeper off 30m"), `REFUSED lockkeeper off 30m: only a person`},
 	} {
 		t.Run(name, func(t *testing.T) {
