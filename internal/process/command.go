@@ -31,7 +31,10 @@ type Command struct {
 	Dir  string   // working directory; empty: the caller's
 	Env  []string // environment; nil: the caller's. The grant's mark is added
 
-	Stdin, Stdout, Stderr *os.File // nil: the null device
+	// Stdin, Stdout and Stderr are the command's standard files; nil is the null
+	// device. A background command never gets a terminal: its output is copied
+	// there, and its input is the null device instead.
+	Stdin, Stdout, Stderr *os.File
 
 	// Grant is the id that marks the tree. One command at a time may run under
 	// one grant in one process: the end of a command ends all that is marked

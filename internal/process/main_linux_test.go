@@ -132,6 +132,16 @@ func helper(mode string, args []string) int {
 		}
 		return code
 
+	case "background": // background GRANT ARGV..., with this terminal as its files
+		code, err := Run(context.Background(), Command{Argv: args[1:], Grant: args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return code
+
+	case "grope":
+		return grope()
+
 	case "recover": // recover PID START GROUP GRANT
 		h, err := NewHost()
 		if err != nil {

@@ -25,7 +25,9 @@ const sweepLimit = 10 * time.Second
 const defaultKillAfter = 5 * time.Second
 
 // Run runs a command under a grant and returns when nothing of its tree is left.
-// The command gets a process group of its own and dies with this process.
+// The command gets a process group of its own and dies with this process. Unless
+// it stands in for this process (Foreground), it also gets a session of its own
+// and no terminal.
 //
 // The exit code is the command's own, 128 plus the signal that killed it, 126 or
 // 127 with an error when it could not be executed or was not found, and -1 with
@@ -61,8 +63,12 @@ func Run(ctx context.Context, c Command) (int, error) {
 
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
 	c.prepare(cmd)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if c.Foreground {
+	if !c.Foreground {
+		if err := c.detach(cmd); err != nil {
+			return -1, fmt.Errorf("run %s: %w", c.Argv[0], err)
+		}
+	} else {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		r.tty = openTerminal()
 		defer r.tty.close()
 		if wantsTerminal(c.Stdin, c.Stdout) {

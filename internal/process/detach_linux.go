@@ -1,0 +1,40 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// detach keeps a background command away from the person's terminal. The command
+// gets a session of its own, so it has no controlling terminal to type into. It
+// gets no descriptor of a terminal, and none that this process inherited.
+func (c *Command) detach(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if isTerminal(c.Stdin) {
+		cmd.Stdin = nil
+	}
+	// A writer that is not a file is fed through a pipe.
+	if isTerminal(c.Stdout) {
+		cmd.Stdout = struct{ io.Writer }{c.Stdout}
+	}
+	if isTerminal(c.Stderr) {
+		cmd.Stderr = struct{ io.Writer }{c.Stderr}
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep open files from the command: %w", err)
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
