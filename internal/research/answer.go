@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"lockkeeper/internal/agent"
 )
 
@@ -13,7 +11,7 @@ import (
 const paste = "ask again, or research it elsewhere and paste the text"
 
 // answer reads a message. One that is not whole comes with an error.
-func (c *Client) answer(res agent.Result, m *anthropic.Message) (agent.Result, error) {
+func (c *Client) answer(res agent.Result, m message) (agent.Result, error) {
 	var text strings.Builder
 	for _, block := range m.Content {
 		if block.Type == "text" {
@@ -22,27 +20,27 @@ func (c *Client) answer(res agent.Result, m *anthropic.Message) (agent.Result, e
 	}
 	res.Text = strings.TrimSpace(text.String())
 	if m.Model != "" {
-		res.Model = string(m.Model)
+		res.Model = m.Model
 	}
-	res.Usage = agent.Usage{Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens,
-		CacheRead: m.Usage.CacheReadInputTokens, CacheWrite: m.Usage.CacheCreationInputTokens}
+	res.Usage = agent.Usage{Input: m.Usage.Input, Output: m.Usage.Output,
+		CacheRead: m.Usage.CacheRead, CacheWrite: m.Usage.CacheWrite}
 	unfinished := func(reason, next string) (agent.Result, error) {
 		return res, &agent.UnfinishedError{Origin: c.origin(), Reason: reason, Next: next}
 	}
 	switch m.StopReason {
-	case anthropic.StopReasonRefusal:
+	case "refusal":
 		reason := "the model declined to answer"
 		if why := c.quote(m.StopDetails.Explanation); why != "" {
 			reason += ": " + why
 		}
 		return unfinished(reason, "word the topic in another way, or research it elsewhere and paste the text")
-	case anthropic.StopReasonMaxTokens:
-		return unfinished(fmt.Sprintf("the answer was cut after %d tokens, the longest that it may have", m.Usage.OutputTokens), "permit more tokens, or ask for less at once")
-	case anthropic.StopReasonModelContextWindowExceeded:
+	case "max_tokens":
+		return unfinished(fmt.Sprintf("the answer was cut after %d tokens, the longest that it may have", m.Usage.Output), "permit more tokens, or ask for less at once")
+	case "model_context_window_exceeded":
 		return unfinished("the answer was cut where the window of the model ends", "ask for less at once")
-	case anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 	default:
-		return unfinished(fmt.Sprintf("the answer ended for the reason %q", c.quote(string(m.StopReason))), paste)
+		return unfinished(fmt.Sprintf("the answer ended for the reason %q", c.quote(m.StopReason)), paste)
 	}
 	if res.Text == "" {
 		return unfinished("the answer is empty", paste)

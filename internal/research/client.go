@@ -9,15 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"lockkeeper"
 	"lockkeeper/internal/agent"
 )
 
 // Defaults of Options.
 const (
+	DefaultBaseURL   = "https://api.anthropic.com"
 	DefaultModel     = "claude-sonnet-4-6"
 	DefaultMaxTokens = 16_000
 	DefaultTimeout   = 10 * time.Minute
@@ -29,7 +27,7 @@ const KeyVariable = "ANTHROPIC_API_KEY"
 // Options are how the API is reached and what it is asked for.
 type Options struct {
 	APIKey    string        // required
-	BaseURL   string        // empty: the API of Anthropic
+	BaseURL   string        // empty: DefaultBaseURL
 	Model     string        // empty: DefaultModel
 	MaxTokens int64         // the longest answer; 0: DefaultMaxTokens
 	Timeout   time.Duration // the longest that a question may take; 0: DefaultTimeout
@@ -39,31 +37,26 @@ type Options struct {
 
 // Client asks questions. It is safe for use by several goroutines at once.
 type Client struct {
-	api     anthropic.Client
-	options Options
+	http     *http.Client
+	endpoint string
+	options  Options
 }
 
 // New makes a client. Without a key it refuses, and topics can only be researched by
 // pasting.
 func New(o Options) (*Client, error) {
+	o.BaseURL = cmp.Or(o.BaseURL, DefaultBaseURL)
 	o.Model = cmp.Or(o.Model, DefaultModel)
 	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	settings := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
-		option.WithoutOpenTelemetry(),
-		option.WithAPIKey(o.APIKey),
-		option.WithMaxRetries(0),
-		option.WithRequestTimeout(o.Timeout),
-		option.WithHTTPClient(o.httpClient()),
+	endpoint, err := url.JoinPath(o.BaseURL, "v1/messages")
+	if err != nil {
+		return nil, fmt.Errorf("address of the API: %w", err)
 	}
-	if o.BaseURL != "" {
-		settings = append(settings, option.WithBaseURL(o.BaseURL))
-	}
-	return &Client{api: anthropic.NewClient(settings...), options: o}, nil
+	return &Client{http: o.httpClient(), endpoint: endpoint, options: o}, nil
 }
 
 // check refuses what cannot work. It never repeats the key.
@@ -79,9 +72,6 @@ func (o *Options) check() error {
 		return &lockkeeper.InputError{Field: "tokens of an answer", Value: fmt.Sprint(o.MaxTokens), Reason: "negative"}
 	case o.Timeout < 0:
 		return &lockkeeper.InputError{Field: "timeout", Value: o.Timeout.String(), Reason: "negative"}
-	}
-	if o.BaseURL == "" {
-		return nil
 	}
 	base, err := url.Parse(o.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
@@ -113,24 +103,23 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	seen := &reception{}
-	message, err := c.api.Messages.New(limited, anthropic.MessageNewParams{
-		Model:     anthropic.Model(c.options.Model),
-		MaxTokens: c.options.MaxTokens,
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
-	}, option.WithMiddleware(seen.see))
+	seen, err := c.post(limited, prompt)
 	res := agent.Result{Model: c.options.Model, Turns: 1, Duration: time.Since(began)}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case err != nil && limited.Err() != nil:
 		return res, &agent.TimedOutError{Origin: c.origin(), After: c.options.Timeout}
-	case err != nil || seen.status != http.StatusOK:
-		return res, c.failure(seen, err)
-	case message == nil || !message.JSON.Content.Valid():
+	case err != nil:
+		return res, c.unreachable(seen, err)
+	case seen.status != http.StatusOK:
+		return res, c.refusal(seen)
+	}
+	m, ok := parseMessage(seen.body)
+	if !ok {
 		return res, c.garbage(seen)
 	}
-	return c.answer(res, message)
+	return c.answer(res, m)
 }
 
 // origin is what errors name as the place that they come from.

@@ -13,37 +13,28 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"lockkeeper/internal/agent"
 )
 
-// failure classes why there is no message.
-func (c *Client) failure(seen *reception, err error) error {
-	var said *anthropic.Error
-	switch {
-	case errors.As(err, &said):
-		return c.refusal(said)
-	case seen.status == 0 || seen.broken != nil:
-		return c.unreachable(seen, err)
-	case seen.status != http.StatusOK:
-		return &agent.RefusedError{Origin: c.origin(), Next: "see whether the address of the API is right",
-			Reason: fmt.Sprintf("it answered with status %d and no message", seen.status)}
-	}
-	return c.garbage(seen)
-}
-
 // garbage says that a response is not of the API.
-func (c *Client) garbage(seen *reception) error {
+func (c *Client) garbage(seen response) error {
 	reason := fmt.Sprintf("a response of type %q that is not a message", c.quote(seen.header.Get("Content-Type")))
-	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.quote(string(seen.head))}
+	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.sample(seen)}
 }
 
-// unreachable classes an answer that did not come, or broke off.
-func (c *Client) unreachable(seen *reception, err error) error {
+// sampled is how much of a body an error may show.
+const sampled = 1 << 10
+
+// sample returns how a response begins, for an error to show.
+func (c *Client) sample(seen response) string {
+	return c.quote(string(seen.body[:min(len(seen.body), sampled)]))
+}
+
+// unreachable classifies an answer that did not come, or broke off.
+func (c *Client) unreachable(seen response, err error) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
-		return &agent.GarbageError{Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.quote(string(seen.head))}
+		return &agent.GarbageError{Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.sample(seen)}
 	}
 	what := "no answer"
 	if seen.status != 0 {
@@ -69,18 +60,26 @@ func (c *Client) unreachable(seen *reception, err error) error {
 //	429 Extra usage is required for long context requests.
 var limitWords = regexp.MustCompile(`(?i)credit balance|credits are required|usage limit|spend limit|extra usage`)
 
-// refusal classes an error that the API itself reports.
-func (c *Client) refusal(said *anthropic.Error) error {
-	text := c.quote(messageOf(said))
-	if text == "" {
-		text = fmt.Sprintf("status %d, without a reason", said.StatusCode)
+// refusal classifies a response whose status is not 200.
+func (c *Client) refusal(seen response) error {
+	status := seen.status
+	if status < 400 {
+		return &agent.RefusedError{Origin: c.origin(), Next: "see whether the address of the API is right",
+			Reason: fmt.Sprintf("it answered with status %d and no message", status)}
 	}
-	status := said.StatusCode
+	var said failureBody
+	text := string(seen.body)
+	if json.Unmarshal(seen.body, &said) == nil && said.Error.Message != "" {
+		text = said.Error.Message
+	}
+	if text = c.quote(text); text == "" {
+		text = fmt.Sprintf("status %d, without a reason", status)
+	}
 	switch {
-	case said.Type() == anthropic.ErrorTypeBillingError || status == http.StatusPaymentRequired || status < 500 && limitWords.MatchString(text):
+	case said.Error.Type == "billing_error" || status == http.StatusPaymentRequired || status < 500 && limitWords.MatchString(text):
 		return &agent.LimitError{Origin: c.origin(), Reason: text, ResetAt: regained(text)}
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests || status >= 500:
-		return &agent.TransientError{Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(said.Response.Header, time.Now())}
+		return &agent.TransientError{Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(seen.header, time.Now())}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether " + KeyVariable + " holds a key that is valid and permits the model " + c.options.Model + ", or paste the text"}
 	case status == http.StatusNotFound:
@@ -89,20 +88,6 @@ func (c *Client) refusal(said *anthropic.Error) error {
 	// The others are about this one question, for example that it is too long.
 	return &agent.UnfinishedError{Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),
 		Next: "change the question, or research it elsewhere and paste the text"}
-}
-
-// messageOf is what an error says: the message in its document, or all of it where
-// somebody else answered.
-func messageOf(said *anthropic.Error) string {
-	var document struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if json.Unmarshal([]byte(said.RawJSON()), &document) == nil && document.Error.Message != "" {
-		return document.Error.Message
-	}
-	return said.RawJSON()
 }
 
 var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC`)
