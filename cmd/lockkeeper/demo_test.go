@@ -5,12 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"lockkeeper"
@@ -29,8 +32,9 @@ type demonstrated struct {
 	Dir        string   `json:"dir"`
 }
 
-// demonstrate runs the demonstration with programs of a search path.
-func demonstrate(t *testing.T, path string) (d demonstrated) {
+// demonstrate runs the demonstration with programs of a search path. It calls meanwhile
+// functions with the demonstration's process and directory while it runs.
+func demonstrate(t *testing.T, path string, meanwhile ...func(*os.Process, string)) (d demonstrated) {
 	t.Helper()
 	temp, err := os.MkdirTemp("", "d") // short: sockets lie below it
 	if err != nil {
@@ -47,14 +51,20 @@ func demonstrate(t *testing.T, path string) (d demonstrated) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, "demo", "--fast", "--keep", "--json")
 	cmd.Env = []string{"PATH=" + path, "TMPDIR=" + temp, "HOME=" + temp, "GORACE=atexit_sleep_ms=0"}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range meanwhile {
+		f(cmd.Process, temp)
+	}
+	err = cmd.Wait()
 	if err == nil {
-		err = json.Unmarshal(out, &d)
+		err = json.Unmarshal(out.Bytes(), &d)
 	}
 	if err != nil {
-		t.Fatalf("%v\n%s%s", err, out, said.String())
+		t.Fatalf("%v\n%s%s", err, out.String(), said.String())
 	}
 	noneLeft(t, temp)
 	return d
@@ -115,12 +125,7 @@ func TestDemo(t *testing.T) {
 	if changed != d.Files || before["app/models/user.rb"] != after["app/models/user.rb"] {
 		t.Errorf("%d files changed, and it says %d", changed, d.Files)
 	}
-	a, err := app.Open(t.Context(), app.Settings{Dir: d.Dir, Env: func(name string) (string, bool) {
-		return filepath.Dir(d.Dir), name == "XDG_STATE_HOME"
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := openDemo(t, d.Dir)
 	defer a.Close()
 	rec, err := a.Record(t.Context())
 	if err != nil {
@@ -143,6 +148,81 @@ func TestDemo(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "git", "-C", d.Dir, "log", "--oneline").Output(); err == nil && bytes.Count(out, []byte("\n")) != 1+d.Batches {
 		t.Errorf("there is not one commit for each batch:\n%s", out)
 	}
+}
+
+// A demonstration that gets no processor while its run works still kills that run in the
+// middle: the run does not come to its end without it.
+func TestDemoStopped(t *testing.T) {
+	d := demonstrate(t, os.Getenv("PATH"), func(demo *os.Process, temp string) {
+		run := waitFor(t, "a run", func() (int, bool) { return childNamed(demo.Pid, "run") })
+		if err := demo.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		defer demo.Signal(syscall.SIGCONT)
+		dirs, err := filepath.Glob(filepath.Join(temp, "lockkeeper-demo-*", "blog"))
+		if err != nil || len(dirs) != 1 {
+			t.Fatal(dirs, err)
+		}
+		a := openDemo(t, dirs[0])
+		defer a.Close()
+		same, seen := 0, 0 // how often the record was read since it last changed
+		waitFor(t, "a run that goes no further", func() (struct{}, bool) {
+			rec, err := a.Record(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same++; len(rec.Events) != seen {
+				same, seen = 0, len(rec.Events)
+			}
+			return struct{}{}, len(rec.Landings) >= 3 && dispatched(rec) == 1 && same > 100 || ended(run)
+		})
+	})
+	if d.Landed != 21 || d.Refused != 1 || len(d.Collisions) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// openDemo opens the application of a demonstration.
+func openDemo(t *testing.T, dir string) *app.App {
+	t.Helper()
+	a, err := app.Open(t.Context(), app.Settings{Dir: dir, Env: func(name string) (string, bool) {
+		return filepath.Dir(dir), name == "XDG_STATE_HOME"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func dispatched(rec *app.Record) (n int) {
+	for _, it := range rec.Items {
+		if it.Status == lockkeeper.ItemDispatched {
+			n++
+		}
+	}
+	return n
+}
+
+// childNamed finds the child of a process that runs a command of Lockkeeper.
+func childNamed(parent int, command string) (pid int, found bool) {
+	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // the pattern is valid
+	for _, file := range children {
+		list, _ := os.ReadFile(file) // a thread may have ended
+		for _, word := range strings.Fields(string(list)) {
+			args, _ := os.ReadFile("/proc/" + word + "/cmdline") // and so may a child
+			if words := strings.Split(string(args), "\x00"); len(words) > 1 && words[1] == command {
+				pid, err := strconv.Atoi(word)
+				return pid, err == nil
+			}
+		}
+	}
+	return 0, false
+}
+
+// ended reports whether a process has ended, even if its parent has not noticed.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
 // counted holds the figures against the record.

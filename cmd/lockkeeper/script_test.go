@@ -196,15 +196,25 @@ func running(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// until looks at the locks until they are as expected, for as long as a very
-// slow machine could need.
-func until(ts *testscript.TestScript, what string, expected func(state) bool) {
-	const limit = time.Minute
-	for begin := time.Now(); !expected(look(ts)); {
-		if time.Since(begin) > limit {
-			ts.Fatalf("no %s within %s", what, limit)
+// hung is how long a test waits for a state before it fails. It only ends hangs.
+const hung = 5 * time.Minute
+
+// waitFor polls a state until it is reached.
+func waitFor[T any](t interface{ Fatalf(string, ...any) }, what string, reached func() (T, bool)) T {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		v, ok := reached()
+		if ok {
+			return v
+		}
+		if time.Since(begin) > hung {
+			t.Fatalf("no %s within %s", what, hung)
 		}
 	}
+}
+
+// until polls the locks until they are as expected.
+func until(ts *testscript.TestScript, what string, expected func(state) bool) {
+	waitFor(ts, what, func() (struct{}, bool) { return struct{}{}, expected(look(ts)) })
 }
 
 type state struct {
@@ -297,16 +307,10 @@ run:
 `, scripted.Program, beside, sample.Test, sample.CI), 0o644))
 }
 
-// appears FILE TEXT returns when a file, which somebody writes, has a line with a text.
+// appears FILE TEXT returns when a file, which another process writes, contains a text.
 func appears(ts *testscript.TestScript, neg bool, args []string) {
-	const limit = time.Minute
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	waitFor(ts, fmt.Sprintf("%q in %s", args[1], args[0]), func() (struct{}, bool) {
 		said, err := os.ReadFile(ts.MkAbs(args[0]))
-		if err == nil && strings.Contains(string(said), args[1]) {
-			return
-		}
-		if time.Since(begin) > limit {
-			ts.Fatalf("no %q in %s within %s:\n%s", args[1], args[0], limit, said)
-		}
-	}
+		return struct{}{}, err == nil && strings.Contains(string(said), args[1])
+	})
 }

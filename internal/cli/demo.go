@@ -174,25 +174,17 @@ func (w *walk) prepare(ctx context.Context) error {
 	if err := sample.Write(w.dir); err != nil {
 		return err
 	}
-	pace := 1.0
-	if w.opt.fast {
-		pace = 0
-	}
-	script, err := sample.Script(pace)
-	if err != nil {
-		return err
-	}
 	research, err := sample.Research()
 	if err != nil {
 		return err
 	}
-	scripts := filepath.Join(w.base, "script")
+	scripts := filepath.Dir(w.scriptFile())
 	if err := os.Mkdir(scripts, 0o700); err != nil {
 		return err
 	}
 	agent := filepath.Join(w.base, scripted.Program)
 	if err := errors.Join(
-		os.WriteFile(filepath.Join(scripts, "script.yaml"), script, 0o600),
+		w.direct(sample.Stuck), // until the run is killed
 		os.WriteFile(filepath.Join(w.base, researchName), []byte(research), 0o600),
 		os.WriteFile(filepath.Join(w.dir, "lockkeeper.yaml"), []byte(w.configuration(agent, scripts)), 0o644),
 		os.WriteFile(filepath.Join(w.dir, ".gitignore"), []byte(".pipeline/\n"), 0o644),
@@ -206,7 +198,7 @@ func (w *walk) prepare(ctx context.Context) error {
 		_, inAgent := process.AgentEnvironment([]string{entry})
 		return inAgent || strings.HasPrefix(entry, "LOCKKEEPER_") || strings.HasPrefix(entry, process.GrantVariable+"=")
 	})
-	w.env = append(w.env, "XDG_STATE_HOME="+w.base, "TMPDIR="+w.base, scripted.ScriptVariable+"="+filepath.Join(scripts, "script.yaml"),
+	w.env = append(w.env, "XDG_STATE_HOME="+w.base, "TMPDIR="+w.base, scripted.ScriptVariable+"="+w.scriptFile(),
 		"GIT_AUTHOR_NAME=Lockkeeper demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=Lockkeeper demo", "GIT_COMMITTER_EMAIL=demo@localhost")
 	if w.git {
 		if err := w.makeRepository(ctx); err != nil {
@@ -215,6 +207,22 @@ func (w *walk) prepare(ctx context.Context) error {
 	}
 	w.before, err = photograph(w.dir)
 	return err
+}
+
+// scriptFile is the script of the scripted agents.
+func (w *walk) scriptFile() string { return filepath.Join(w.base, "script", "script.yaml") }
+
+// direct writes the script that agents follow from now on.
+func (w *walk) direct(script func(pace float64) ([]byte, error)) error {
+	pace := 1.0
+	if w.opt.fast {
+		pace = 0
+	}
+	text, err := script(pace)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.scriptFile(), text, 0o600)
 }
 
 // configuration is the lockkeeper.yaml of the application.

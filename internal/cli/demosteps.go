@@ -28,7 +28,8 @@ func (w *walk) begin(ctx context.Context) error {
 	return w.show(ctx, w.command(ctx, "init"))
 }
 
-// crash lets a run work until something has landed, and kills it in the middle of the rest.
+// crash kills a run after something has landed and while more is under way. The script
+// keeps the run in that state, so the kill cannot come too late on a slow machine.
 func (w *walk) crash(ctx context.Context) error {
 	w.chapter("Agents harden four controllers at once.",
 		"Each is analysed, its changes are planned, and each batch of changes is made in a copy of",
@@ -61,7 +62,7 @@ func (w *walk) crash(ctx context.Context) error {
 		}
 		killed := w.kill(run, err == nil)
 		<-run.ended
-		return errors.Join(err, killed)
+		return errors.Join(err, killed, w.direct(sample.Script))
 	})
 }
 
@@ -77,8 +78,9 @@ func (w *walk) untilMiddle(ctx context.Context, a *app.App, events *feed.Feed, a
 			after = ev.Seq
 			m.see(ev)
 		}
-		if path := m.contended(); path != "" {
-			if err := w.meet(ctx, path); err != nil {
+		if m.waited && !m.shown {
+			m.shown = true
+			if err := w.meet(ctx); err != nil {
 				return err
 			}
 		}
@@ -106,17 +108,18 @@ func (w *walk) kill(run *conductor, shown bool) error {
 	return err
 }
 
-// meet shows what those are told who want the same file.
-func (w *walk) meet(ctx context.Context, path string) error {
-	w.tell("   Several want the same file. One has it, and the others wait their turn:")
-	return w.show(ctx, w.command(ctx, "why", path))
+// meet shows who holds the contended file and who waits for it.
+func (w *walk) meet(ctx context.Context) error {
+	w.tell("   Several agents want the same file. One holds it, and the others wait their turn:")
+	return w.show(ctx, w.command(ctx, "why", sample.Contended))
 }
 
-// middle recognises the middle of a run: something has landed, and more is under way.
+// middle recognizes the middle of a run: something has landed, more is under way, and the
+// wait for the contended file was shown.
 type middle struct {
 	held   map[string]bool // grants on files of the application
 	landed bool
-	path   string // that somebody waits for
+	waited bool // an item waits for the contended file
 	shown  bool
 }
 
@@ -133,22 +136,13 @@ func (m *middle) see(ev lockkeeper.Event) {
 	case lockkeeper.EventLanded:
 		m.landed = true
 	case lockkeeper.EventBlocked:
-		if m.path == "" && len(ev.Conflicts) > 0 {
-			m.path = ev.Conflicts[0].Path
+		for _, c := range ev.Conflicts {
+			m.waited = m.waited || c.Path == sample.Contended
 		}
 	}
 }
 
-func (m *middle) reached() bool { return m.landed && len(m.held) > 0 }
-
-// contended is the path that somebody waits for, once.
-func (m *middle) contended() string {
-	if m.shown || m.path == "" {
-		return ""
-	}
-	m.shown = true
-	return m.path
-}
+func (m *middle) reached() bool { return m.landed && m.shown && len(m.held) > 0 }
 
 // remains shows what a crash left. The first command afterwards finishes a landing that was
 // decided when the conductor died.

@@ -37,10 +37,25 @@ func Write(dir string) error {
 	return write(dir, files)
 }
 
-// Script is what agents do in the application, in any flow. Their pauses are multiplied
-// with pace: with 1 a run is made for watching, with 0 nobody waits.
-func Script(pace float64) ([]byte, error) {
-	script := []byte("calls:\n")
+// Contended is the file that three batches of the flow "controllers" write.
+const Contended = "app/controllers/concerns/authentication.rb"
+
+// stuck are the calls that Stuck plays first: the batches that write Contended.
+const stuck = `- match: '^# apply (blog/comments|accounts/(sessions|registrations))/b1\s'
+  steps: [{hang: true}]
+`
+
+// Script returns the script that agents follow in the application, in any flow. It
+// multiplies their pauses by pace: 1 is made for watching, and 0 removes the pauses.
+func Script(pace float64) ([]byte, error) { return script(pace, "") }
+
+// Stuck returns Script, except that an agent that is to change Contended hangs. A run of
+// the flow "controllers" then always reaches the same state and stays in it: one agent
+// holds that file, others wait for it, and at least three batches have landed.
+func Stuck(pace float64) ([]byte, error) { return script(pace, stuck) }
+
+func script(pace float64, first string) ([]byte, error) {
+	script := []byte("calls:\n" + first)
 	// The first file defines the edits that the others refer to.
 	for _, part := range []string{"controllers", "screens", "tasks", "rest"} {
 		text, err := embedded.ReadFile("script/" + part + ".yaml")
