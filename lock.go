@@ -387,14 +387,3 @@ func (g *Grant) Covers(path string) bool {
 	i, ok := Find(g.Locks, path)
 	return ok && g.Locks[i].Mode == Write
 }
-
-// Process identifies a process so that its liveness can be judged without
-// mistaking a later process with the same number for it.
-type Process struct {
-	Host  string `json:"host"`
-	Boot  string `json:"boot"`  // boot id of the host
-	PIDNS string `json:"pidns"` // PID namespace: only inside it does PID mean anything
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`           // start time in clock ticks since boot
-	Group int    `json:"group,omitempty"` // process group of the work it supervises
-}

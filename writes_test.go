@@ -52,6 +52,8 @@ var mayChange = map[string]string{
 	"internal/pipeline/check.go":         "what tests said, in .lockkeeper",
 	"internal/pipeline/confined.go":      "a directory for temporary files, beside an agent's own copy",
 	"internal/pipeline/pipeline.go":      "the directory in which copies of the tree are made",
+	"internal/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",
+	"internal/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
 	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 

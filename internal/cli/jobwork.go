@@ -34,11 +34,10 @@ LOCKKEEPER_ITEM, its grant in LOCKKEEPER_GRANT, and if it has a slot of the pool
 test, in LOCKKEEPER_SLOT a number from 1 to max_test_concurrency that no other
 running one has, on any worker.
 
-A signal (Ctrl-C) stops it: nothing new is started, and what runs may end. Another
-one, a second or more later, ends what runs, which goes back to the queue. When the
-worker dies, its commands die with it; what they have started themselves is ended
-when the next worker comes, which starts them again, or any command that needs their
-files. Any number of workers may share a queue.
+Ctrl-C starts no new commands and lets running ones finish. Press it again, a second
+or more later, to stop them; they return to the queue. When the worker dies, its
+commands and everything they started end at once, and the next worker starts the
+commands again. Any number of workers may share a queue.
 
 The exit code is 0; with --until-empty it is 1 when items have failed since it began,
 or are still queued because what they come after has failed.`,

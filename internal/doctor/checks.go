@@ -132,8 +132,22 @@ func (x *examination) machine(ctx context.Context) {
 		x.note("configuration", true, config.FileName+" is understood", "")
 		x.fileSystem(filepath.Join(x.site.Root, ".lockkeeper"), !config.IsPostgres(cfg.Store))
 	}
+	x.commands()
 	x.shelf(filepath.Join(x.site.Root, ".lockkeeper", "rescue"))
 	x.versions(ctx)
+}
+
+// commands says by what means everything that a command started is ended with it.
+func (x *examination) commands() {
+	const name, page = "commands", "see docs/safety.md, What a command leaves running"
+	switch process.Tracking() {
+	case process.TrackCgroup:
+		x.note(name, true, "each runs in a control group of its own, which ends as a whole", "")
+	case process.TrackKeeper:
+		x.note(name, true, "no control group can be made here; each has a keeper, which ends all that it leaves", "")
+	default:
+		x.note(name, false, "on this system only the command itself is ended, and not the daemons that it starts", page)
+	}
 }
 
 // versions says which programs are at work, and whether hosts start another one of ours.

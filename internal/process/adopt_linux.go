@@ -12,16 +12,16 @@ import (
 )
 
 // household is this process's children while commands run. It makes the process
-// the reaper of orphans below it, so that nothing of a command's tree escapes to
-// process 1, and tells adopted children from those that were started here.
+// the reaper of orphans below it, so that what a killed keeper kept does not escape
+// to process 1, and tells adopted children from those that were started here.
 //
-// Starting and reaping exclude each other: a command that exits at once must be
-// known as a command before anybody looks for zombies.
+// Starting and reaping exclude each other: a keeper that exits at once must be
+// known as a keeper before anybody looks for zombies.
 type household struct {
 	mu   sync.Mutex
 	runs int
 	was  int32          // the attribute as the first run found it
-	own  map[int]uint64 // children not adopted: commands, and all that was here before; pid to start time
+	own  map[int]uint64 // children not adopted: keepers, and all that was here before; pid to start time
 }
 
 // home is the one household: the kernel keeps the attribute per process.
@@ -93,7 +93,7 @@ func (h *household) leave() {
 	}
 }
 
-// start starts a command and returns its identity; its entry stays until forget.
+// start starts a keeper and returns its identity; its entry stays until forget.
 func (h *household) start(cmd *exec.Cmd) (stat, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,17 +127,12 @@ func (h *household) strays(t table) (list []stat) {
 	return list
 }
 
-// straysOfOnlyRun adds the adopted children to set when a single command runs:
-// then they can only be its own.
-func (h *household) straysOfOnlyRun(t table, set map[int]bool) {
+// orphans lists the adopted children. A living keeper adopts what its command
+// leaves, so these were the children of keepers that were killed.
+func (h *household) orphans(t table) []stat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.runs != 1 {
-		return
-	}
-	for _, s := range h.strays(t) {
-		set[s.pid] = true
-	}
+	return h.strays(t)
 }
 
 // reap takes the exit status of adopted children, which nobody else waits for.

@@ -51,9 +51,10 @@ type Command struct {
 	// then not turn these signals into the end of the context itself.
 	Foreground bool
 
-	// Started is called once with this process's identity and the command's
-	// process group, right after the start, so that both are recorded. If it
-	// fails the command is killed and Run returns its error.
+	// Started is called once with this process's identity and what keeps the
+	// command, right before the command starts, so that a record of both exists as
+	// long as anything of the command does. If it fails the command does not start
+	// and Run returns its error.
 	Started func(lockkeeper.Process) error
 
 	// Killed is called before Run returns when a signal ended the command, which
@@ -61,12 +62,9 @@ type Command struct {
 	Killed func(syscall.Signal)
 }
 
-// tell reports how the command ended.
-func (c *Command) tell(state *os.ProcessState) {
-	if state == nil || c.Killed == nil {
-		return
-	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+// tell reports by which signal the command ended, if one killed it.
+func (c *Command) tell(status syscall.WaitStatus) {
+	if c.Killed != nil && status.Signaled() {
 		c.Killed(status.Signal())
 	}
 }
@@ -118,6 +116,16 @@ func (c *Command) environment() []string {
 	})
 	return append(env, GrantVariable+"="+c.Grant, grantsVariable+"="+all)
 }
+
+// A Track is what ties a process to the command that started it.
+type Track uint8
+
+// The tracks, from the weakest.
+const (
+	TrackNone   Track = iota // nothing: only the command itself is ended
+	TrackKeeper              // its keeper, and an inherited limit
+	TrackCgroup              // a control group as well
+)
 
 // Leftover is one process of a grant that could not be ended.
 type Leftover struct {

@@ -5,16 +5,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // detach keeps a background command away from the person's terminal. The command
-// gets a session of its own, so it has no controlling terminal to type into. It
-// gets no descriptor of a terminal, and none that this process inherited.
+// gets no descriptor of a terminal, and none that this process inherited. Its
+// keeper gives it a session of its own, so it has no controlling terminal to type
+// into.
 func (c *Command) detach(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if isTerminal(c.Stdin) {
 		cmd.Stdin = nil
 	}

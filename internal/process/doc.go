@@ -17,19 +17,32 @@
 //     is left running, and no adopted zombie remains.
 //  6. Only Run starts children outside the program's own process group. Run
 //     relies on it to tell children it adopted from children others started.
+//  7. A command starts only after it was recorded who keeps it (Command.Started).
 //
-// What belongs to a grant: every process whose environment carries
-// LOCKKEEPER_GRANT=<id>, every member of the recorded process group as long as
-// one member carries that mark (a reused group number has none), and all
-// descendants of these. So a process that changed its group or session is
-// found, and one that dropped its environment is found while its parent or its
-// group shows where it came from. Inside Run more is known: the group is
-// certain, and orphans are adopted by the supervisor.
+// Each command has a keeper, which is this program started again:
 //
-// What stays open after a supervisor was killed: a process that dropped its
-// environment, left its group and lost its parent is tied to the grant by
-// nothing. Run passes SIGKILL at the supervisor's death to the command itself;
-// its descendants go with EndLeftovers.
+//	supervisor ─▶ keeper ─▶ command ─▶ whatever it starts
+//
+// The keeper is the reaper of orphans below it (PR_SET_CHILD_SUBREAPER), so a
+// daemon that left its parent, session, group and environment becomes its child.
+// It kills all of its descendants when the command ends or the supervisor dies, and
+// exits when it has no child left. If the keeper is killed, the supervisor, which is
+// a reaper of orphans too, inherits its children and ends them. If both are killed,
+// the next holder ends what is left (EndLeftovers).
+//
+// What belongs to a grant, in the order of how hard it is to shed:
+//
+//   - all processes in the command's control group, where the user may make one
+//     (version 2: root, and users under systemd where their processes run in a
+//     group that is theirs)
+//   - all descendants of the recorded keeper, while it lives
+//   - all processes with the keeper's brand (see brand)
+//   - all processes whose environment carries LOCKKEEPER_GRANT=<id>, and their
+//     descendants
+//
+// What can still leave: work that a daemon outside does when asked (docker,
+// systemd, at, cron); and, where there is no control group and supervisor and keeper
+// are both killed, a process of root that resets its limit for file locks.
 //
 // Goroutines: Exited owns one per watched process, which ends with the process
 // or the context; Run waits for its own before it returns. The one package

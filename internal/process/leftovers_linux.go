@@ -33,7 +33,16 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if p.Boot != h.self.Boot {
 		return nil // nothing survives a restart of the machine
 	}
-	return end(ctx, grantID, func(t table) map[int]bool { return workOf(t, p.Group, grantID) })
+	w := workOf(p, grantID)
+	if err := end(ctx, grantID, w.cgroup, w.find); err != nil {
+		return err
+	}
+	// The keeper goes by itself, unless it was stopped. Nothing is below it now.
+	w.spareKeeper = false
+	if err := end(ctx, grantID, w.cgroup, w.find); err != nil {
+		return err
+	}
+	return w.clear()
 }
 
 // EndWork kills what a living holder runs under a grant, and not the holder
@@ -46,29 +55,74 @@ func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string
 	if h.Life(p) != lockkeeper.LifeAlive {
 		return h.EndLeftovers(ctx, p, grantID)
 	}
-	return end(ctx, grantID, func(t table) map[int]bool {
-		set := workOf(t, p.Group, grantID)
-		delete(set, p.PID)
-		return set
-	})
+	w := workOf(p, grantID)
+	return end(ctx, grantID, w.cgroup, w.find)
 }
 
-// workOf finds what runs under a grant: whatever carries its mark, and the
-// process group that was recorded, if one of its members carries the mark. When
-// none does, because all of them hide their environment, the group counts as
-// well: its number can have gone to strangers, but strangers can be read.
-func workOf(t table, group int, grantID string) map[int]bool {
-	set := markedIn(t, grantID)
-	if group <= 0 {
-		return set
-	}
-	for pid, s := range t {
-		if s.group == group && !s.dead() && (set[pid] || markOf(pid, grantID) == unreadable) {
-			addGroup(t, group, set)
-			break
+// work is what a holder runs, or has left, under a grant.
+type work struct {
+	lockkeeper.Process
+	grantID     string
+	cgroup      *cgroup // nil: none
+	spareKeeper bool
+}
+
+func workOf(p lockkeeper.Process, grantID string) *work {
+	w := &work{Process: p, grantID: grantID, spareKeeper: true}
+	if p.Cgroup != "" {
+		if c, err := cgroupAt(p.Cgroup); err == nil {
+			w.cgroup = c
 		}
 	}
+	return w
+}
+
+// find finds the processes of the work by all that ties them to it: their parents
+// up to the keeper, the keeper's brand, and the mark in their environment. The
+// holder is none of them.
+func (w *work) find(t table) map[int]bool {
+	set := markedIn(t, w.grantID)
+	if w.Keeper == 0 {
+		w.addGroup(t, set)
+	} else {
+		b, kept := brandOf(w.Group, w.Keeper), t[w.Group].start == w.Keeper
+		for pid, s := range t {
+			if !s.dead() && (kept && s.parent == w.Group || b.on(pid)) {
+				set[pid] = true
+			}
+		}
+		if kept && w.spareKeeper {
+			delete(set, w.Group)
+		}
+	}
+	if t[w.PID].start == w.Start {
+		delete(set, w.PID)
+	}
 	return set
+}
+
+// clear removes what the work leaves besides processes.
+func (w *work) clear() error {
+	if w.cgroup == nil {
+		return nil
+	}
+	return w.cgroup.remove()
+}
+
+// addGroup adds the process group of a command without a keeper, if one of its
+// members carries the mark. When none does, because all of them hide their
+// environment, the group counts as well: its number can have gone to strangers,
+// but strangers can be read.
+func (w *work) addGroup(t table, set map[int]bool) {
+	if w.Group <= 0 {
+		return
+	}
+	for pid, s := range t {
+		if s.group == w.Group && !s.dead() && (set[pid] || markOf(pid, w.grantID) == unreadable) {
+			addGroup(t, w.Group, set)
+			return
+		}
+	}
 }
 
 func markedIn(t table, grantID string) map[int]bool {
@@ -89,10 +143,16 @@ func addGroup(t table, group int, set map[int]bool) {
 	}
 }
 
-// end kills the found processes and their descendants, waits until they are
-// gone, and looks again until a walk finds none: they may fork meanwhile.
-func end(ctx context.Context, grantID string, find func(table) map[int]bool) error {
+// end kills what is in a control group, if there is one, and the found processes
+// with their descendants, waits until they are gone, and looks again until a walk
+// finds none: they may fork meanwhile.
+func end(ctx context.Context, grantID string, c *cgroup, find func(table) map[int]bool) error {
 	for {
+		if c != nil && !c.contains() {
+			if err := c.empty(ctx); err != nil {
+				return fmt.Errorf("end the processes of grant %s in control group %s: %w", grantID, c.path, err)
+			}
+		}
 		t, err := readTable()
 		if err != nil {
 			return fmt.Errorf("look for processes of grant %s: %w", grantID, err)
@@ -102,6 +162,7 @@ func end(ctx context.Context, grantID string, find func(table) map[int]bool) err
 		spared := t.ancestors(os.Getpid())
 		spared[1] = true
 
+		found := false
 		var left []Leftover
 		var killed []*handle
 		var names []stat
@@ -110,6 +171,7 @@ func end(ctx context.Context, grantID string, find func(table) map[int]bool) err
 			if s.dead() {
 				continue
 			}
+			found = true // even if it is gone by now: it may have forked before
 			if spared[pid] {
 				left = append(left, Leftover{pid, s.name, "it is the caller or an ancestor of it"})
 				continue
@@ -133,8 +195,11 @@ func end(ctx context.Context, grantID string, find func(table) map[int]bool) err
 		if len(left) > 0 {
 			return &LeftoversError{GrantID: grantID, Left: left}
 		}
-		if len(killed) == 0 {
+		if !found {
 			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("end the processes of grant %s: new ones are started all the time: %w", grantID, context.Cause(ctx))
 		}
 	}
 }

@@ -13,33 +13,38 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	h := newHost(t)
 	c := launch(t, nil, helperArgv("supervise", append([]string{"g-killed"}, helperArgv("tree")...)...)...)
 	supervisor := identify(t, c.cmd.Process.Pid)
-	near, barenear := identify(t, c.next("near")), identify(t, c.next("barenear"))
-	far, barefar := identify(t, c.next("far")), identify(t, c.next("barefar"))
-	command := identify(t, c.next("ready"))
-	supervisor.Group = command.PID
-
+	var tree []lockkeeper.Process
+	for _, label := range []string{"near", "barenear", "far", "barefar", "ready"} {
+		tree = append(tree, identify(t, c.next(label)))
+	}
 	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("ended the tree of a living holder: %v", err)
 	}
 	c.cmd.Process.Kill()
-	wantGone(t, h, supervisor, command) // the command by the death signal
-	for _, p := range []lockkeeper.Process{near, barenear, far} {
-		wantLife(t, h, p, lockkeeper.LifeAlive)
+	wantGone(t, h, append(tree, supervisor)...) // by their keeper
+	for range 2 {
+		if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
+}
+
+// A record of an earlier version names no keeper. What is marked, and the process
+// group of what is marked, is found by it as before.
+func TestRecordWithoutKeeper(t *testing.T) {
+	h := newHost(t)
+	c := launch(t, []string{GrantVariable + "=g-old"}, helperArgv("tree")...)
+	var tree []lockkeeper.Process
+	for _, label := range []string{"near", "barenear", "far", "barefar", "ready"} {
+		tree = append(tree, identify(t, c.next(label)))
+	}
+	p := dead(t, h)
+	p.Group = c.cmd.Process.Pid
+	if err := h.EndLeftovers(t.Context(), p, "g-old"); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []lockkeeper.Process{near, barenear, far} {
-		wantLife(t, h, p, lockkeeper.LifeDead)
-	}
-	// Nothing ties this one to the grant any more, as the package says.
-	wantLife(t, h, barefar, lockkeeper.LifeAlive)
-	if hd, err := kill(stat{pid: barefar.PID, start: barefar.Start}); err == nil {
-		hd.close()
-	}
-	wantGone(t, h, barefar)
-	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
-		t.Errorf("second time: %v", err)
+	for _, q := range tree {
+		wantLife(t, h, q, lockkeeper.LifeDead)
 	}
 }
 

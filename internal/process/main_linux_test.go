@@ -142,6 +142,9 @@ func helper(mode string, args []string) int {
 	case "grope":
 		return grope()
 
+	case "holder": // holder ARGV...
+		return holder(args)
+
 	case "recover": // recover PID START GROUP GRANT
 		h, err := NewHost()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
 	"lockkeeper"
@@ -87,9 +88,14 @@ func Run(ctx context.Context, c Command) (int, error) {
 		}
 	}
 	cmd.Wait()
-	c.tell(cmd.ProcessState)
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+		c.tell(status)
+	}
 	return cmd.ProcessState.ExitCode(), context.Cause(ctx)
 }
+
+// Tracking is always none here.
+func Tracking() Track { return TrackNone }
 
 // Terminal is not known here.
 func Terminal() string { return "" }

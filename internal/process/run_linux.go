@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"lockkeeper"
 )
 
 // sweepLimit bounds the wait for killed leftovers at the end of Run. What is not
@@ -25,16 +24,15 @@ const sweepLimit = 10 * time.Second
 const defaultKillAfter = 5 * time.Second
 
 // Run runs a command under a grant and returns when nothing of its tree is left.
-// The command gets a process group of its own and dies with this process. Unless
-// it stands in for this process (Foreground), it also gets a session of its own
-// and no terminal.
+// The command gets a keeper, which is its parent, and a process group of its own.
+// It is ended when this process or the keeper dies. Unless it stands in for this
+// process (Foreground), it also gets a session of its own and no terminal.
 //
 // The exit code is the command's own, 128 plus the signal that killed it, 126 or
 // 127 with an error when it could not be executed or was not found, and -1 with
-// an error when it was never started for another reason. When ctx ends the group
-// gets SIGTERM and later SIGKILL, and the error is the cause of that end; an
-// error of Started comes back the same way. A *LeftoversError says what of the
-// tree would not go.
+// an error when it was never started for another reason, such as an error of
+// Started. When ctx ends the group gets SIGTERM and later SIGKILL, and the error is
+// the cause of that end. A *LeftoversError says what of the tree did not end.
 func Run(ctx context.Context, c Command) (int, error) {
 	if err := c.check(); err != nil {
 		return -1, err
@@ -42,8 +40,12 @@ func Run(ctx context.Context, c Command) (int, error) {
 	if ctx.Err() != nil {
 		return -1, context.Cause(ctx)
 	}
-	// The kernel sends the death signal when the starting thread ends, so that
-	// thread must stay for as long as the command runs.
+	command := exec.Command(c.Argv[0], c.Argv[1:]...)
+	c.prepare(command)
+	if command.Err != nil {
+		return startFailure(c, command.Err)
+	}
+	// Signal masks, which the terminal's hand-over changes, belong to a thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -60,47 +62,48 @@ func Run(ctx context.Context, c Command) (int, error) {
 	r := &run{Command: c, signals: make(chan os.Signal, 16)}
 	signal.Notify(r.signals, r.wanted()...)
 	defer signal.Stop(r.signals)
-
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	c.prepare(cmd)
+	lend := false
 	if !c.Foreground {
-		if err := c.detach(cmd); err != nil {
+		if err := c.detach(command); err != nil {
 			return -1, fmt.Errorf("run %s: %w", c.Argv[0], err)
 		}
 	} else {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		r.tty = openTerminal()
 		defer r.tty.close()
-		if wantsTerminal(c.Stdin, c.Stdout) {
-			r.tty.lendAtStart(cmd.SysProcAttr)
-		}
+		lend = wantsTerminal(c.Stdin, c.Stdout) && r.tty.lendAtStart()
 	}
-	child, err := home.start(cmd)
-	if err != nil {
+	if r.keeper, err = startKeeper(&c, command, lend); err != nil {
 		return startFailure(c, err)
 	}
-	defer home.forget(child.pid)
-	r.group = child.pid
-	self.Group = r.group
-	if r.tty != nil {
-		r.tty.group = r.group
+	self.Group, self.Keeper = r.keeper.pid, r.keeper.start
+	if r.keeper.cgroup != nil {
+		self.Cgroup = r.keeper.cgroup.path
 	}
-
-	why := r.supervise(ctx, self, child)
-
-	// Its zombie still pins the group's number: now everything in the group is
-	// certain to be the command's.
-	leftovers := r.sweep()
-	cmd.Wait()
+	if c.Started != nil {
+		if err := c.Started(self); err != nil {
+			r.keeper.dismiss()
+			return -1, err
+		}
+	}
+	r.keeper.ask(wish{Start: true})
+	why, err := r.supervise(ctx)
+	if err != nil {
+		r.keeper.dismiss()
+		return startFailure(c, err)
+	}
+	leftovers := r.end()
 	home.reap()
-	c.tell(cmd.ProcessState)
-	return exitCode(cmd.ProcessState), errors.Join(why, leftovers)
+	c.tell(r.status)
+	return exitCode(r.status), errors.Join(why, leftovers)
 }
 
 // run is one command while it runs.
 type run struct {
 	Command
-	group   int
+	keeper  *kept
+	ended   bool // the keeper has seen all of the command end, but for left
+	status  syscall.WaitStatus
+	left    []Leftover
 	signals chan os.Signal
 	tty     *terminal
 }
@@ -121,64 +124,59 @@ func (r *run) wanted() []os.Signal {
 	return list
 }
 
-// supervise returns when the command has exited and is not yet reaped, with the
-// reason if it was ended from here.
-func (r *run) supervise(ctx context.Context, self lockkeeper.Process, child stat) error {
-	h, err := openHandle(child.pid, child.start)
-	if err != nil && !errors.Is(err, errGone) {
-		r.send(unix.SIGKILL)
-		return fmt.Errorf("run %s: %w", r.Argv[0], err)
-	}
-	exited := make(chan error, 1)
-	if err == nil {
-		defer h.close()
-		go func() { exited <- h.wait(context.Background()) }()
-	} else {
-		exited <- nil
-	}
+// killedStatus is the status of a command whose keeper was killed: it died with it.
+const killedStatus = syscall.WaitStatus(syscall.SIGKILL)
 
-	if r.Started != nil {
-		if err := r.Started(self); err != nil {
-			r.send(unix.SIGKILL)
-			return errors.Join(err, <-exited)
-		}
-	}
-	var why error
-	ended, tooLong := ctx.Done(), (<-chan time.Time)(nil)
+// supervise returns when the keeper has ended the command or is itself gone, with
+// the reason if it was ended from here, or with the error for which the command
+// was not started.
+func (r *run) supervise(ctx context.Context) (why, failed error) {
+	ended, due := ctx.Done(), (<-chan time.Time)(nil)
+	next := unix.SIGKILL // what is sent when due
 	for {
 		select {
-		case err := <-exited:
-			return errors.Join(why, err)
+		case said, ok := <-r.keeper.reports:
+			switch {
+			case !ok:
+				r.status = killedStatus
+				return why, nil
+			case said.Errno != 0:
+				return nil, said.Errno
+			case said.Ended:
+				r.ended, r.status, r.left = true, syscall.WaitStatus(said.Status), said.Left
+				return why, nil
+			case said.Started != 0 && r.tty != nil:
+				r.tty.group = said.Started
+			case said.Stopped != 0 && r.Foreground:
+				r.stopped(said.Stopped)
+			}
 		case s := <-r.signals:
-			r.pass(s.(unix.Signal), child.pid)
+			r.pass(s.(unix.Signal))
 		case <-ended:
 			ended, why = nil, context.Cause(ctx)
 			r.send(unix.SIGTERM)
 			r.send(unix.SIGCONT) // a stopped command could not obey
-			after := r.KillAfter
-			if after == 0 {
-				after = defaultKillAfter
+			due = time.After(cmp.Or(r.KillAfter, defaultKillAfter))
+		case <-due:
+			if next == 0 { // the keeper does not answer: it was stopped
+				r.keeper.cmd.Process.Kill()
+				due = nil
+				continue
 			}
-			timer := time.NewTimer(after)
-			defer timer.Stop()
-			tooLong = timer.C
-		case <-tooLong:
-			r.send(unix.SIGKILL)
+			r.send(next)
+			next, due = 0, time.After(sweepLimit+defaultKillAfter)
 		}
 	}
 }
 
-// send signals the whole group; its leader is unreaped, so the number is ours.
-func (r *run) send(s unix.Signal) { unix.Kill(-r.group, s) }
+// send has the keeper signal the whole group of the command.
+func (r *run) send(s unix.Signal) { r.keeper.ask(wish{Signal: s}) }
 
 // pass acts on one signal that this process got.
-func (r *run) pass(s unix.Signal, child int) {
+func (r *run) pass(s unix.Signal) {
 	switch s {
 	case unix.SIGCHLD:
 		home.reap()
-		if by, stopped := stoppedBy(child); stopped && r.Foreground {
-			r.stopped(by)
-		}
 	case unix.SIGCONT:
 		r.resume()
 	default:
@@ -216,35 +214,38 @@ func (r *run) resume() {
 	r.send(unix.SIGCONT)
 }
 
-// sweep ends all that is left of the command's tree. Orphans were adopted, so
-// whatever carries the mark below this process is part of it.
-func (r *run) sweep() error {
+// end sees the keeper gone. What a killed keeper kept is now this process's, as
+// the next reaper of orphans above it, and is ended here.
+func (r *run) end() error {
+	if len(r.left) > 0 {
+		r.keeper.leave()
+		return &LeftoversError{GrantID: r.Grant, Left: r.left}
+	}
+	if r.ended {
+		r.keeper.dismiss()
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), sweepLimit,
 		fmt.Errorf("waited %s", sweepLimit))
 	defer cancel()
-	return end(ctx, r.Grant, func(t table) map[int]bool {
-		below := map[int]bool{os.Getpid(): true}
-		t.below(below)
+	// Its socket closes before its children become this process's own.
+	r.keeper.cmd.Process.Wait()
+	err := end(ctx, r.Grant, r.keeper.cgroup, func(t table) map[int]bool {
 		set := map[int]bool{}
-		for pid := range below {
-			s := t[pid]
-			if pid != os.Getpid() && (s.group == r.group || !s.dead() && markOf(pid, r.Grant) == marked) {
-				set[pid] = true
-			}
+		for _, s := range home.orphans(t) {
+			set[s.pid] = true
 		}
-		home.straysOfOnlyRun(t, set)
 		return set
 	})
+	r.keeper.dismiss()
+	return err
 }
 
-func exitCode(state *os.ProcessState) int {
-	if state == nil {
-		return -1
-	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	return state.ExitCode()
+	return status.ExitStatus()
 }
 
 func startFailure(c Command, err error) (int, error) {

@@ -92,7 +92,7 @@ func TestRunsDoNotMeet(t *testing.T) {
 		done <- code
 	}()
 	lost, command := identify(t, nextNumber(t, lines, "lost")), identify(t, nextNumber(t, lines, "ready"))
-	if s, err := readStat(lost.PID); err != nil || s.parent != os.Getpid() {
+	if s, err := readStat(lost.PID); err != nil || s.parent == 1 || s.parent == command.PID {
 		t.Fatalf("the orphan was not adopted: %+v, %v", s, err)
 	}
 	ps := []lockkeeper.Process{lost, command}
@@ -147,35 +147,41 @@ func TestLostContextLetsTheObedientFinish(t *testing.T) {
 	}
 }
 
-func TestStartedLearnsTheGroup(t *testing.T) {
+// The command starts once it is recorded who keeps it.
+func TestStartedLearnsTheKeeper(t *testing.T) {
 	h := newHost(t)
 	var got lockkeeper.Process
 	out, lines := pipe(t)
-	code, err := Run(t.Context(), Command{Argv: []string{"sh", "-c", "echo ready $$"}, Grant: "g-started", Stdout: out,
-		Started: func(p lockkeeper.Process) error { got = p; return nil }})
+	mark := filepath.Join(t.TempDir(), "recorded")
+	code, err := Run(t.Context(), Command{Argv: []string{"sh", "-c", `test -e "$0" && echo keeper $PPID`, mark}, Grant: "g-started", Stdout: out,
+		Started: func(p lockkeeper.Process) error { got = p; return os.WriteFile(mark, nil, 0o600) }})
 	if code != 0 || err != nil {
 		t.Fatalf("code %d, %v", code, err)
 	}
 	want := h.self
-	want.Group = nextNumber(t, lines, "ready")
-	if got != want {
+	want.Group, want.Keeper, want.Cgroup = nextNumber(t, lines, "keeper"), got.Keeper, got.Cgroup
+	if got != want || got.Keeper == 0 {
 		t.Errorf("told %+v, want %+v", got, want)
 	}
 }
 
-func TestFailedRecordEndsTheCommand(t *testing.T) {
+func TestUnrecordedCommandDoesNotStart(t *testing.T) {
 	h := newHost(t)
 	unrecorded := errors.New("the store is gone")
-	var p lockkeeper.Process
-	code, err := Run(t.Context(), Command{Argv: helperArgv("stubborn"), Grant: "g-unrecorded",
+	var keeper lockkeeper.Process
+	mark := filepath.Join(t.TempDir(), "started")
+	code, err := Run(t.Context(), Command{Argv: []string{"touch", mark}, Grant: "g-unrecorded",
 		Started: func(self lockkeeper.Process) (err error) {
-			p = identify(t, self.Group)
+			keeper = identify(t, self.Group)
 			return unrecorded
 		}})
-	if code != 137 || !errors.Is(err, unrecorded) {
+	if code != -1 || !errors.Is(err, unrecorded) {
 		t.Errorf("code %d, %v", code, err)
 	}
-	wantLife(t, h, p, lockkeeper.LifeDead)
+	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it ran: %v", err)
+	}
+	wantLife(t, h, keeper, lockkeeper.LifeDead)
 }
 
 func TestSignalsArePassedOn(t *testing.T) {

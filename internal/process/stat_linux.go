@@ -100,60 +100,6 @@ func parseStat(b []byte) (stat, error) {
 	return s, nil
 }
 
-// table is the processes seen in one walk over /proc. It is not one instant:
-// whoever acts on it checks identity again and walks again afterwards.
-type table map[int]stat
-
-func readTable() (table, error) {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	t, room := make(table, len(names)), make([]byte, maxStat)
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		s, err := readStatIn(pid, room)
-		if errors.Is(err, errGone) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		t[pid] = s
-	}
-	return t, nil
-}
-
-// ancestors is pid itself and every process above it.
-func (t table) ancestors(pid int) map[int]bool {
-	set := map[int]bool{}
-	for pid > 0 && !set[pid] {
-		set[pid] = true
-		pid = t[pid].parent
-	}
-	return set
-}
-
-// below adds to set every descendant of its members.
-func (t table) below(set map[int]bool) {
-	for grown := true; grown; {
-		grown = false
-		for pid, s := range t {
-			if !set[pid] && set[s.parent] {
-				set[pid], grown = true, true
-			}
-		}
-	}
-}
-
 // mark is what the environment of a process says about a grant.
 type mark uint8
 

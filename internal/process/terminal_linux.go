@@ -3,8 +3,6 @@ package process
 import (
 	"errors"
 	"os"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,16 +33,15 @@ func (t *terminal) close() {
 	unix.Close(t.fd)
 }
 
-// lendAtStart has the command take the terminal before it executes, if our group
-// has it: afterwards would be too late for a program that looks once.
-func (t *terminal) lendAtStart(attr *syscall.SysProcAttr) {
+// lendAtStart reports whether our group has the terminal, so that the command takes
+// it before it executes: afterwards would be too late for a program that looks once.
+func (t *terminal) lendAtStart() bool {
 	if t == nil {
-		return
+		return false
 	}
-	if front, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err == nil && front == t.own {
-		attr.Foreground, attr.Ctty = true, t.fd
-		t.lent = true
-	}
+	front, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	t.lent = err == nil && front == t.own
+	return t.lent
 }
 
 // lend makes the command's group the foreground group, if ours is. It reports
@@ -114,18 +111,3 @@ func wantsTerminal(stdin, stdout *os.File) bool {
 // runtime, once told to listen to SIGTSTP, never again lets it stop the process.
 // The signal goes to this thread, so it has taken effect when the call returns.
 func stopSelf() { unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTTIN) }
-
-// stoppedBy asks whether a child was stopped since the last question, and by
-// which signal. It never takes the child's exit status.
-func stoppedBy(pid int) (unix.Signal, bool) {
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG, nil)
-	if err != nil || info.Signo == 0 {
-		return 0, false
-	}
-	// The part of siginfo_t for SIGCHLD: pid, uid, status. It follows three
-	// ints and is aligned for a pointer.
-	word := unsafe.Sizeof(uintptr(0))
-	at := (12+word-1)/word*word + 8
-	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at))), true
-}

@@ -1,0 +1,179 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupPrefix begins the names of the control groups that Run makes.
+const cgroupPrefix = "lockkeeper-"
+
+// A cgroup is a control group (version 2) that holds all that one command
+// started. A process cannot leave it without the right to write to another one.
+type cgroup struct {
+	dir  string // where it is mounted
+	path string // from the root of the hierarchy
+}
+
+// newCgroup makes a control group below the one of this process. It returns nil
+// where there is none that this process may use.
+func newCgroup() *cgroup {
+	own, err := ownCgroup()
+	if err != nil || !own.usable() {
+		return nil
+	}
+	c := own.child(cgroupPrefix + rand.Text())
+	if os.Mkdir(c.dir, 0o755) != nil {
+		return nil
+	}
+	kind, err := os.ReadFile(filepath.Join(c.dir, "cgroup.type"))
+	if err != nil || string(bytes.TrimSpace(kind)) != "domain" || !c.usable() || !c.has("cgroup.kill") {
+		os.Remove(c.dir)
+		return nil
+	}
+	return c
+}
+
+// Tracking says by what this machine ties a process to the command that started it.
+func Tracking() Track {
+	c := newCgroup()
+	if c == nil {
+		return TrackKeeper
+	}
+	if c.remove() != nil {
+		return TrackKeeper
+	}
+	return TrackCgroup
+}
+
+// ownCgroup finds the control group of this process.
+func ownCgroup() (*cgroup, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return cgroupAt(path)
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// cgroupAt finds where a control group is mounted.
+func cgroupAt(path string) (*cgroup, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		mount, kind, _ := strings.Cut(line, " - ")
+		f := strings.Fields(mount)
+		if !strings.HasPrefix(kind, "cgroup2 ") || len(f) < 5 {
+			continue
+		}
+		below, err := filepath.Rel(f[3], path)
+		if err != nil || below != "." && !filepath.IsLocal(below) {
+			continue // mounted is another part of the hierarchy
+		}
+		return &cgroup{dir: filepath.Join(f[4], below), path: path}, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (c *cgroup) child(name string) *cgroup {
+	return &cgroup{dir: filepath.Join(c.dir, name), path: filepath.Join(c.path, name)}
+}
+
+// usable reports whether this process may move processes into the group and, if
+// it is above, out of it.
+func (c *cgroup) usable() bool {
+	return unix.Faccessat(unix.AT_FDCWD, filepath.Join(c.dir, "cgroup.procs"), unix.W_OK, unix.AT_EACCESS) == nil
+}
+
+func (c *cgroup) has(file string) bool {
+	_, err := os.Lstat(filepath.Join(c.dir, file))
+	return err == nil
+}
+
+// contains reports whether this process is in the group.
+func (c *cgroup) contains() bool {
+	own, err := ownCgroup()
+	return err == nil && (own.path == c.path || strings.HasPrefix(own.path, c.path+"/"))
+}
+
+// kill sends SIGKILL to all processes in the group and below it. The kernel kills
+// those that are being forked meanwhile as well.
+func (c *cgroup) kill() error {
+	err := os.WriteFile(filepath.Join(c.dir, "cgroup.kill"), []byte("1"), 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil // removed, so it was empty
+	}
+	return err
+}
+
+// empty kills what is in the group and returns once nothing is left in it.
+func (c *cgroup) empty(ctx context.Context) error {
+	events, err := os.Open(filepath.Join(c.dir, "cgroup.events"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer events.Close()
+	if err := c.kill(); err != nil {
+		return err
+	}
+	for {
+		text := make([]byte, 256)
+		n, err := events.ReadAt(text, 0)
+		if errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		if n == 0 {
+			return err
+		}
+		if bytes.Contains(text[:n], []byte("populated 0")) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		// The kernel reports a change of the file as an exceptional condition. The
+		// limit only bounds how late the end of ctx is seen.
+		unix.Poll([]unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}, int(100*time.Millisecond/time.Millisecond))
+	}
+}
+
+// remove removes the group and what commands run in it made below, once empty.
+func (c *cgroup) remove() error {
+	below, err := os.ReadDir(c.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range below {
+		if entry.IsDir() {
+			if err := c.child(entry.Name()).remove(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Remove(c.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove control group %s: %w", c.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeperArg is the first argument by which the program knows that it was started
+// as a keeper.
+const keeperArg = "@keeper"
+
+// supervisorFD is the keeper's end of the socket between it and its supervisor.
+const supervisorFD = 3
+
+// A program that uses this package is its own keeper. It becomes one here, before
+// main, so that no program can forget to and start itself again and again.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == keeperArg {
+		keep()
+		os.Exit(0)
+	}
+}
+
+// An order is what a keeper runs. It comes over the socket, because a command
+// line is limited and can be read by everybody.
+type order struct {
+	Program   string
+	Argv, Env []string
+	Session   bool   // the command gets a session of its own, and not only a process group
+	Lend      bool   // the command takes the terminal at its start
+	Cgroup    string // directory of the control group that the command starts in; empty: none
+}
+
+// A wish is what the supervisor asks of the keeper after the order.
+type wish struct {
+	Start  bool        // start the command
+	Signal unix.Signal // send it to the command's process group
+}
+
+// A report is what the keeper tells the supervisor.
+type report struct {
+	Started int           `json:",omitempty"` // the command, and its process group
+	Errno   syscall.Errno `json:",omitempty"` // why it could not be started
+	Stopped unix.Signal   `json:",omitempty"` // the command was stopped by this signal
+	Ended   bool          `json:",omitempty"` // nothing of it is left, but for Left
+	Status  int           `json:",omitempty"` // wait status of the command
+	Left    []Leftover    `json:",omitempty"`
+}
+
+// A keeper is the parent of one command. Orphans among the command's descendants
+// become its children, so it has children until the last of them is gone. It ends
+// all of them when the command ends or the supervisor dies.
+type keeper struct {
+	order   order
+	reports *json.Encoder
+	wishes  chan wish // closed when the supervisor is gone
+	changed chan os.Signal
+	command int // 0: not running
+	status  syscall.WaitStatus
+}
+
+// keep is the whole life of a keeper.
+func keep() {
+	// The kernel sends the death signal to the command when this thread ends.
+	runtime.LockOSThread()
+	unix.CloseOnExec(supervisorFD)
+	if unix.SetNonblock(supervisorFD, true) != nil {
+		return
+	}
+	socket := os.NewFile(supervisorFD, "supervisor")
+	k := &keeper{reports: json.NewEncoder(socket), wishes: make(chan wish), changed: make(chan os.Signal, 1)}
+	k.catch()
+	from := json.NewDecoder(socket)
+	self, err := readStat(os.Getpid())
+	if err != nil || from.Decode(&k.order) != nil || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
+		return
+	}
+	brandOf(self.pid, self.start).put()
+	go k.listen(from)
+	if w := <-k.wishes; !w.Start {
+		return
+	}
+	if failed := k.start(); failed != 0 {
+		k.reports.Encode(report{Errno: failed})
+		return
+	}
+	k.attend()
+	k.sweep()
+}
+
+// catch keeps signals from ending or stopping the keeper before its command. They
+// are caught rather than ignored: the command would inherit what is ignored.
+func (k *keeper) catch() {
+	signal.Notify(k.changed, unix.SIGCHLD)
+	caught := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+}
+
+// listen passes on what the supervisor asks for until it is gone.
+func (k *keeper) listen(from *json.Decoder) {
+	defer close(k.wishes)
+	for {
+		var w wish
+		if from.Decode(&w) != nil {
+			return
+		}
+		k.wishes <- w
+	}
+}
+
+// start starts the command in a process group of its own, and lets go of its
+// standard files: whoever reads what it says must see their end.
+func (k *keeper) start() syscall.Errno {
+	attr := &syscall.ProcAttr{Env: k.order.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setsid: k.order.Session, Setpgid: !k.order.Session, Pdeathsig: syscall.SIGKILL}}
+	if k.order.Lend {
+		if fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0); err == nil {
+			defer unix.Close(fd)
+			attr.Sys.Foreground, attr.Sys.Ctty = true, fd
+		}
+	}
+	pid, err := k.startInCgroup(attr)
+	if err != nil {
+		pid, err = syscall.ForkExec(k.order.Program, k.order.Argv, attr)
+	}
+	var failed syscall.Errno
+	if errors.As(err, &failed) {
+		return failed
+	}
+	k.command = pid
+	if null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
+		for fd := range 3 {
+			unix.Dup3(null, fd, unix.O_CLOEXEC)
+		}
+		unix.Close(null)
+	}
+	k.reports.Encode(report{Started: pid}) // a supervisor that is gone is noticed by listen
+	return 0
+}
+
+// startInCgroup starts the command in its control group. Where the kernel refuses
+// that, the command starts without one.
+func (k *keeper) startInCgroup(attr *syscall.ProcAttr) (int, error) {
+	if k.order.Cgroup == "" {
+		return 0, errors.New("no control group")
+	}
+	fd, err := unix.Open(k.order.Cgroup, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	in := *attr.Sys
+	in.UseCgroupFD, in.CgroupFD = true, fd
+	return syscall.ForkExec(k.order.Program, k.order.Argv, &syscall.ProcAttr{Env: attr.Env, Files: attr.Files, Sys: &in})
+}
+
+// attend returns when the command has ended or the supervisor is gone.
+func (k *keeper) attend() {
+	for k.command != 0 {
+		select {
+		case w, ok := <-k.wishes:
+			if !ok {
+				return
+			}
+			if w.Signal != 0 {
+				unix.Kill(-k.command, w.Signal) // its leader is not reaped, so the number is its own
+			}
+		case <-k.changed:
+			k.reap()
+		}
+	}
+}
+
+// reap takes the exit status of children that ended, and reports whether any
+// child is left.
+func (k *keeper) reap() bool {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WALL, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case pid == k.command && status.Stopped():
+			k.reports.Encode(report{Stopped: unix.Signal(status.StopSignal())})
+		case pid == k.command:
+			k.command, k.status = 0, status
+		}
+	}
+}
+
+// retry is how often the keeper kills again what did not go.
+const retry = time.Second
+
+// sweep kills what is left of the command until this process has no child. It
+// reports what is not gone after a while, and goes on without the supervisor.
+func (k *keeper) sweep() {
+	said := false
+	late, again := time.NewTimer(sweepLimit), time.NewTicker(retry)
+	defer late.Stop()
+	defer again.Stop()
+	for wishes := k.wishes; k.reap(); {
+		k.killAll()
+		select {
+		case <-k.changed:
+		case <-again.C:
+		case _, ok := <-wishes: // too late for any; with the supervisor gone only the killing counts
+			if !ok {
+				wishes = nil
+			}
+		case <-late.C:
+			said = true
+			k.reports.Encode(report{Ended: true, Status: int(k.status), Left: k.left()})
+		}
+	}
+	if k.order.Cgroup != "" {
+		// Whoever forks from outside into it could be there; the next holder looks again.
+		(&cgroup{dir: k.order.Cgroup, path: filepath.Base(k.order.Cgroup)}).remove()
+	}
+	if !said {
+		k.reports.Encode(report{Ended: true, Status: int(k.status)})
+	}
+}
+
+// killAll kills every descendant of this process.
+func (k *keeper) killAll() {
+	if k.order.Cgroup != "" {
+		(&cgroup{dir: k.order.Cgroup}).kill() // the walk below finds what this does not reach
+	}
+	for _, s := range k.descendants() {
+		if h, err := kill(s); err == nil {
+			h.close()
+		}
+	}
+}
+
+// descendants lists the living descendants of this process.
+func (k *keeper) descendants() (list []stat) {
+	t, err := readTable()
+	if err != nil {
+		return nil // looked for again
+	}
+	set := map[int]bool{os.Getpid(): true}
+	t.below(set)
+	delete(set, os.Getpid())
+	for _, pid := range keys(set) {
+		if !t[pid].dead() {
+			list = append(list, t[pid])
+		}
+	}
+	return list
+}
+
+func (k *keeper) left() (list []Leftover) {
+	for _, s := range k.descendants() {
+		list = append(list, Leftover{s.pid, s.name, "not gone " + sweepLimit.String() + " after SIGKILL"})
+	}
+	return list
+}

@@ -1,0 +1,107 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// kept is a keeper as its supervisor sees it.
+type kept struct {
+	stat
+	cmd     *exec.Cmd
+	cgroup  *cgroup // nil: none
+	socket  *os.File
+	wishes  *json.Encoder
+	reports chan report // closed when the keeper is gone
+	reading sync.WaitGroup
+}
+
+// startKeeper starts the keeper of a command. The command itself starts when it is
+// asked to (wish.Start).
+func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start a keeper: %w", err)
+	}
+	k := &kept{socket: os.NewFile(uintptr(pair[0]), "keeper"), reports: make(chan report, 1), cgroup: newCgroup()}
+	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
+	defer theirs.Close()
+	defer func() {
+		if err != nil {
+			k.socket.Close()
+			k.dropCgroup()
+		}
+	}()
+	k.cmd = exec.Command("/proc/self/exe", keeperArg)
+	k.cmd.Args[0] = os.Args[0]
+	k.cmd.Dir, k.cmd.Env = command.Dir, os.Environ()
+	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = command.Stdin, command.Stdout, command.Stderr
+	k.cmd.ExtraFiles = []*os.File{theirs}
+	// A group of its own, so that what is sent to the group of the supervisor or of
+	// the command does not end the keeper. The command needs the session of its
+	// terminal, if it stands in front of one.
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.Foreground, Setsid: !c.Foreground}
+	if k.stat, err = home.start(k.cmd); err != nil {
+		return nil, err
+	}
+	k.wishes = json.NewEncoder(k.socket)
+	o := order{Program: command.Path, Argv: command.Args, Env: command.Environ(), Session: !c.Foreground, Lend: lend}
+	if k.cgroup != nil {
+		o.Cgroup = k.cgroup.dir
+	}
+	k.reading.Go(k.read)
+	k.wishes.Encode(o) // a keeper that is gone is noticed by read
+	return k, nil
+}
+
+// read passes on what the keeper reports until it is gone.
+func (k *kept) read() {
+	defer close(k.reports)
+	from := json.NewDecoder(k.socket)
+	for {
+		var r report
+		if from.Decode(&r) != nil {
+			return
+		}
+		k.reports <- r
+	}
+}
+
+// ask sends a wish. One that does not arrive is for a keeper that is gone, which
+// read notices.
+func (k *kept) ask(w wish) { k.wishes.Encode(w) }
+
+// dismiss ends a keeper that has nothing to keep any more, and returns when it is
+// gone. Closing the socket is its order to go.
+func (k *kept) dismiss() {
+	k.socket.Close()
+	for range k.reports { // what it still said concerns nobody
+	}
+	k.reading.Wait()
+	k.cmd.Wait()
+	home.forget(k.pid)
+	k.dropCgroup()
+}
+
+// leave lets a keeper go on without this process, until what it keeps is gone.
+func (k *kept) leave() {
+	k.socket.Close()
+	for range k.reports {
+	}
+	k.reading.Wait()
+	home.forget(k.pid)
+}
+
+// dropCgroup removes the control group, unless something is left in it: then
+// whoever ends that removes it.
+func (k *kept) dropCgroup() {
+	if k.cgroup != nil {
+		k.cgroup.remove()
+	}
+}
