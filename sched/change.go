@@ -42,7 +42,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 			return err
 		}
 		a.Tx().Wake(lockkeeper.QueueBell)
-		ev := about(lockkeeper.EventRequeued, next)
+		ev := leaving(lockkeeper.EventRequeued, next)
 		ev.Actor, ev.Reason = by, "retried after: "+it.Failure.Reason
 		_, err = a.Note(ev)
 		return err

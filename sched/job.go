@@ -11,7 +11,7 @@ import (
 
 // Job is a dispatched item in the hands of its worker.
 type Job struct {
-	Item  lockkeeper.Item // as it was left by the last call of a method
+	Item  lockkeeper.Item // as the last transaction of a method left it
 	Grant *lock.Grant
 
 	q *Queue
@@ -27,17 +27,20 @@ func (j *Job) Note(ctx context.Context, text string) error {
 
 // change runs fn on the item while it is this worker's.
 func (j *Job) change(ctx context.Context, fn func(*lock.Act, *lockkeeper.Item) error) error {
-	return j.q.locks.Within(ctx, func(a *lock.Act) error {
-		it, err := j.own(a.Tx())
-		if err != nil {
+	var it *lockkeeper.Item
+	err := j.q.locks.Within(ctx, func(a *lock.Act) (err error) {
+		if it, err = j.own(a.Tx()); err != nil {
 			return err
 		}
 		if err := fn(a, it); err != nil {
 			return err
 		}
-		j.Item = *it
 		return a.Tx().SaveItem(it)
 	})
+	if err == nil {
+		j.Item = *it
+	}
+	return err
 }
 
 // own finds the item, which must still be this worker's. The answer is a copy.
@@ -112,17 +115,19 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 
 // served serves those who wait for slots, and reports whether the item has its own.
 func (j *Job) served(ctx context.Context) (running bool, err error) {
-	err = j.q.locks.Within(ctx, func(a *lock.Act) error {
+	var it *lockkeeper.Item
+	err = j.q.locks.Within(ctx, func(a *lock.Act) (err error) {
 		if _, err := j.q.take(a, nil, []string{"", j.Item.Root}); err != nil {
 			return err
 		}
-		it, err := j.own(a.Tx())
-		if err == nil {
-			j.Item, running = *it, it.Stage == lockkeeper.StageRunning
-		}
+		it, err = j.own(a.Tx())
 		return err
 	})
-	return running, err
+	if err != nil {
+		return false, err
+	}
+	j.Item = *it
+	return it.Stage == lockkeeper.StageRunning, nil
 }
 
 // settleTries bounds how often the end of an item waits for landings that keep
@@ -131,12 +136,13 @@ const settleTries = 8
 
 // Finish ends the item: completed, or with failure in the error state. What it held
 // is given back in the same transaction, in which its worker, if there is one, claims
-// the next item that can start.
+// the next item that can start. If Ended reports true after an error, the item has
+// ended and only the claim of the next one failed.
 func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (next *Job, err error) {
 	var t taken
-	err = j.release(ctx, func(a *lock.Act) (unsettled bool, err error) {
+	err = j.release(ctx, func(a *lock.Act, it *lockkeeper.Item) (unsettled bool, err error) {
 		t = taken{}
-		if unsettled, err = j.q.end(a, j, failure); err != nil || unsettled || w == nil {
+		if unsettled, err = j.q.end(a, it, failure); err != nil || unsettled || w == nil {
 			return unsettled, err
 		}
 		t, err = j.q.take(a, w, w.Ways())
@@ -152,6 +158,12 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 		return j.q.Claim(ctx, *w)
 	}
 	return j.q.job(t), nil
+}
+
+// Ended reports whether a method of this job has ended its attempt: Item is what became
+// of it.
+func (j *Job) Ended() bool {
+	return j.Item.Status != lockkeeper.ItemDispatched || j.Item.GrantID != j.Grant.ID
 }
 
 // Return puts the item back into the queue, as if it had not been dispatched: somebody
@@ -170,30 +182,32 @@ func (j *Job) GiveUp(ctx context.Context, node string, behind error) error {
 }
 
 func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeeper.Item)) error {
-	return j.release(ctx, func(a *lock.Act) (unsettled bool, err error) {
-		it, err := j.own(a.Tx())
-		if err != nil {
-			return false, err
-		}
+	return j.release(ctx, func(a *lock.Act, it *lockkeeper.Item) (unsettled bool, err error) {
 		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.Unsettled {
 			return true, err
 		}
 		change(it)
-		defer func() { j.Item = *it }()
 		return false, j.q.putBack(a, it, reason)
 	})
 }
 
-// release runs a transaction that gives the grant back. What is decided under it is
-// brought to its end first.
-func (j *Job) release(ctx context.Context, body func(*lock.Act) (unsettled bool, err error)) error {
+// release runs a transaction on the item that gives the grant back. What is decided under
+// it is brought to its end first.
+func (j *Job) release(ctx context.Context, body func(*lock.Act, *lockkeeper.Item) (unsettled bool, err error)) error {
 	return j.Grant.ReleaseBy(func() error {
 		for range settleTries {
 			unsettled := false
+			var it *lockkeeper.Item
 			err := j.q.locks.Within(ctx, func(a *lock.Act) (err error) {
-				unsettled, err = body(a)
+				if it, err = j.own(a.Tx()); err != nil {
+					return err
+				}
+				unsettled, err = body(a, it)
 				return err
 			})
+			if err == nil && !unsettled {
+				j.Item = *it
+			}
 			if err != nil || !unsettled {
 				return err
 			}
@@ -207,17 +221,12 @@ func (j *Job) release(ctx context.Context, body func(*lock.Act) (unsettled bool,
 
 // end ends an item and frees what it had. One whose grant is gone is put back: what
 // it did since then was not under its locks.
-func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err error) {
-	it, err := j.own(a.Tx())
-	if err != nil {
-		return false, err
-	}
-	defer func() { j.Item = *it }()
+func (q *Queue) end(a *lock.Act, it *lockkeeper.Item, failure error) (unsettled bool, err error) {
 	status := outcome(failure)
 	if it.Failure != nil { // it was cancelled
 		status = lockkeeper.ItemError
 	}
-	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{"status": string(status)}})
+	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{statusKey: string(status)}})
 	switch {
 	case err != nil || freed == lock.Unsettled:
 		return true, err
@@ -234,8 +243,7 @@ func (q *Queue) end(a *lock.Act, j *Job, failure error) (unsettled bool, err err
 		return false, q.fail(a, it, lockkeeper.Failure{Reason: bounded(failure.Error()), Attempts: it.Attempts})
 	}
 	roused := it.RousedBy // it may have given up waiting for the slots of its next phase
-	it.Enter(lockkeeper.StageEnded)
-	it.Status, it.CompletedAt = status, a.Now().Wall
+	setCompleted(it, a.Now().Wall)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return false, err
 	}
@@ -284,10 +292,8 @@ func rouseAll(tx lockkeeper.Tx, key string) error {
 // fail puts an item into the error state, and passes on what it was roused by.
 func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) error {
 	why.Phase = it.Phase
-	it.Failure = &why
 	left, led, roused := it.ParkedOn, it.Leads != 0, it.RousedBy
-	it.Enter(lockkeeper.StageEnded)
-	it.Status, it.CompletedAt = lockkeeper.ItemError, a.Now().Wall
+	setFailed(it, why, a.Now().Wall)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
@@ -303,7 +309,7 @@ func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) e
 }
 
 func (q *Queue) noteFailure(a *lock.Act, it *lockkeeper.Item) error {
-	ev := about(lockkeeper.EventFailed, it)
+	ev := leaving(lockkeeper.EventFailed, it)
 	ev.Reason, ev.Conflicts = it.Failure.Reason, it.Failure.Conflicts
 	_, err := a.Note(ev)
 	return err
@@ -315,7 +321,7 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 	if err := q.vacate(a.Tx(), it); err != nil {
 		return err
 	}
-	it.GrantID, it.Worker, it.Note = "", "", ""
+	it.GrantID, it.Worker, it.Note = "", "", "" // also of one that fails
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}
@@ -323,13 +329,12 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 		return q.fail(a, it, *it.Failure)
 	}
 	roused := it.RousedBy // it may have been waiting for the slots of its next phase
-	it.Enter(lockkeeper.StageReady)
-	it.Status = lockkeeper.ItemQueued
+	setRequeued(it)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
 	a.Tx().Wake(lockkeeper.QueueBell)
-	ev := about(lockkeeper.EventRequeued, it)
+	ev := leaving(lockkeeper.EventRequeued, it)
 	ev.Reason = reason
 	if _, err := a.Note(ev); err != nil {
 		return err

@@ -4,40 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"lockkeeper"
 )
 
-// tellAgain is how long the end of a job waits at most before it is told again to a
-// store that fails.
+// An attempt is one job of a worker, from its claim until its end is stored and reported.
+type attempt struct {
+	job  *Job
+	item lockkeeper.Item // as it was dispatched
+
+	mu       sync.Mutex // held while its end is stored and reported
+	reported bool
+}
+
+// tellAgain is the longest pause before a worker tries again to store the end of a job.
 const tellAgain = 5 * time.Second
 
-// tell tells the store how a job ended: now, or, when that fails, when the store is back.
-// A worker that is closed meanwhile leaves the job to its lease, which nobody renews then.
-func (w *Worker) tell(job *Job, end func(context.Context) error) {
-	ctx := context.WithoutCancel(w.work)
-	for wait := 100 * time.Millisecond; ; wait = min(3*wait, tellAgain) {
+// tell stores how an attempt ended and reports it. If the store fails, tell tries again
+// until the store is back. If the worker is closed meanwhile, the item is left to the
+// lease of its grant, which nothing renews then.
+func (w *Worker) tell(at *attempt, end func(context.Context) error) {
+	w.persist(at, func(ctx context.Context) error {
 		err := end(ctx)
 		switch {
-		case err == nil:
-			if w.opt.Ended != nil {
-				w.opt.Ended(job.Item)
-			}
-			return
-		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld: // somebody else has the item, or ended it
-			if err := job.Grant.Release(ctx); err != nil {
+		case err == nil || at.job.Ended(): // an error is of the claim of the next item
+			w.report(at, at.job.Item)
+			if err != nil {
 				w.trouble(err)
 			}
-			w.lost(ctx, job, err)
+			return nil
+		case lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld:
+			return err
+		}
+		if err := at.job.Grant.Release(ctx); err != nil {
+			w.trouble(err)
+		}
+		return w.reportLost(ctx, at)
+	})
+}
+
+// persist runs a step on an attempt until it succeeds or the worker is closed.
+func (w *Worker) persist(at *attempt, step func(context.Context) error) {
+	ctx := context.WithoutCancel(w.work)
+	for wait := 100 * time.Millisecond; ; wait = min(3*wait, tellAgain) {
+		at.mu.Lock()
+		err := step(ctx)
+		at.mu.Unlock()
+		switch {
+		case err == nil:
 			return
 		case w.work.Err() != nil:
-			err = fmt.Errorf("item %s is left to its lease: %w", job.Item.ID, err)
-			job.Grant.Abandon(err)
+			err = fmt.Errorf("item %s is left to its lease: %w", at.item.ID, err)
+			at.job.Grant.Abandon(err)
 			w.trouble(err)
 			return
 		}
-		w.trouble(fmt.Errorf("the end of item %s could not be stored, and will be: %w", job.Item.ID, err))
+		w.trouble(fmt.Errorf("cannot store the end of item %s, trying again: %w", at.item.ID, err))
 		select {
 		case <-time.After(wait): // a store that fails rings no bell
 		case <-w.work.Done():
@@ -45,24 +69,65 @@ func (w *Worker) tell(job *Job, end func(context.Context) error) {
 	}
 }
 
-// lost tells what became of an item that is not this worker's any more.
-func (w *Worker) lost(ctx context.Context, job *Job, why error) {
-	if w.opt.Ended == nil {
-		w.trouble(why)
+// report passes what became of an attempt to the callback, once. The caller holds at.mu.
+func (w *Worker) report(at *attempt, it lockkeeper.Item) {
+	if at.reported {
 		return
 	}
-	err := w.q.store.View(ctx, func(r lockkeeper.Reader) error {
-		now, err := r.Item(job.Item.ID)
-		if now != nil {
-			job.Item = *now
-		}
+	at.reported = true
+	if w.opt.Ended != nil {
+		w.opt.Ended(it)
+	}
+}
+
+// reportLost reports an attempt that another process or a tick ended: the grant was lost
+// or the item was canceled. It reports the state that the transaction recorded which did
+// so. By now the item may be in another one. The caller holds at.mu.
+func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
+	if at.reported {
+		return nil
+	}
+	var left lockkeeper.Item
+	var found bool
+	err := w.q.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		left, found, err = departed(r, at.item, at.job.Grant.Fence)
 		return err
 	})
 	if err != nil {
-		w.trouble(errors.Join(why, err))
-		return
+		return err
 	}
-	w.opt.Ended(job.Item)
+	if !found {
+		w.trouble(fmt.Errorf("the event log no longer records what became of attempt %d of item %s", at.item.Attempts, at.item.ID))
+	}
+	w.report(at, left)
+	return nil
+}
+
+// enter registers an attempt. If this worker still has an earlier attempt of the same
+// item, the item was taken from it: enter reports that before the new attempt begins, so
+// that the reports of an item come in order.
+func (w *Worker) enter(job *Job) *attempt {
+	at := &attempt{job: job, item: job.Item}
+	var earlier []*attempt
+	w.mu.Lock()
+	for _, other := range w.running {
+		if other.item.ID == at.item.ID {
+			earlier = append(earlier, other)
+		}
+	}
+	w.running[job.Grant.ID] = at
+	w.mu.Unlock()
+	for _, other := range earlier {
+		w.persist(other, func(ctx context.Context) error { return w.reportLost(ctx, other) })
+	}
+	return at
+}
+
+// exit removes an attempt that was reported.
+func (w *Worker) exit(at *attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.running, at.job.Grant.ID)
 }
 
 // strayAfter is how long an item may be this worker's in the store without running
@@ -78,7 +143,7 @@ func (w *Worker) returnStrays() error {
 	seen := map[string]time.Time{}
 	for _, it := range active {
 		w.mu.Lock()
-		_, runs := w.running[it.ID]
+		_, runs := w.running[it.GrantID]
 		w.mu.Unlock()
 		if it.Worker != w.self.ID || runs {
 			continue

@@ -37,8 +37,11 @@ type WorkerOptions struct {
 	// UntilEmpty lets the worker end when nothing is queued or runs.
 	UntilEmpty bool
 
-	// Ended hears of every item that this worker had, once its end is stored, or once
-	// somebody else turned out to have ended it: as it is then. Nil: nobody does.
+	// Ended is called once for each attempt of this worker, after the transaction that
+	// ended it has committed, with the item as that transaction left it: completed, in
+	// the error state, or queued again. The transaction may be another process's, and
+	// the item may have another state by the time of the call. The calls for one item
+	// come in the order of its attempts. Optional.
 	Ended func(lockkeeper.Item)
 
 	// TickEvery is how often the worker looks for what others left, besides when
@@ -71,7 +74,7 @@ type Worker struct {
 	strays map[string]time.Time // by grant: since when an item is in the store as this worker's, and not here; the loop's
 
 	mu      sync.Mutex
-	running map[string]lockkeeper.Item // as they were dispatched
+	running map[string]*attempt // by grant
 	jobs    sync.WaitGroup
 }
 
@@ -89,7 +92,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	if opt.Trouble == nil {
 		opt.Trouble = func(error) {}
 	}
-	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), look: make(chan struct{}, 1), running: map[string]lockkeeper.Item{}}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), look: make(chan struct{}, 1), running: map[string]*attempt{}}
 	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
 	w.paused.Store(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -228,15 +231,9 @@ func (w *Worker) begin(job *Job) {
 // run runs one job and returns the next, which was claimed in the transaction that
 // ended it; nil: none.
 func (w *Worker) run(job *Job) *Job {
-	w.mu.Lock()
-	w.running[job.Item.ID] = job.Item
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		delete(w.running, job.Item.ID)
-		w.mu.Unlock()
-	}()
 	job.Grant.Keep()
+	at := w.enter(job)
+	defer w.exit(at)
 	ctx, cancel := context.WithCancelCause(job.Grant.Context())
 	defer cancel(nil)
 	stop := context.AfterFunc(w.work, func() { cancel(errClosed) })
@@ -244,7 +241,7 @@ func (w *Worker) run(job *Job) *Job {
 	told := false
 	defer func() {
 		if !told { // the work has ended its goroutine
-			w.tell(job, func(ctx context.Context) error {
+			w.tell(at, func(ctx context.Context) error {
 				_, err := job.Finish(ctx, errors.New("the work ended its goroutine"), nil)
 				return err
 			})
@@ -254,7 +251,7 @@ func (w *Worker) run(job *Job) *Job {
 		if err := guard(func() error { return w.opt.Fresh(ctx, &job.Item) }); err != nil {
 			w.trouble(err)
 			told = true
-			w.tell(job, func(ctx context.Context) error { return job.GiveUp(ctx, w.opt.Node, err) })
+			w.tell(at, func(ctx context.Context) error { return job.GiveUp(ctx, w.opt.Node, err) })
 			return nil
 		}
 	}
@@ -263,10 +260,10 @@ func (w *Worker) run(job *Job) *Job {
 	var later *LaterError
 	switch {
 	case failure != nil && w.work.Err() != nil: // the work did not fail: it was ended
-		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
+		w.tell(at, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
 		return nil
 	case errors.As(failure, &later):
-		w.tell(job, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
+		w.tell(at, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
 		return nil
 	}
 	claimant := &w.self
@@ -279,7 +276,7 @@ func (w *Worker) run(job *Job) *Job {
 		}
 	}
 	var next *Job
-	w.tell(job, func(ctx context.Context) (err error) {
+	w.tell(at, func(ctx context.Context) (err error) {
 		next, err = job.Finish(ctx, failure, claimant)
 		return err
 	})
@@ -373,8 +370,8 @@ func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, it := range w.running {
-		still = append(still, it)
+	for _, at := range w.running {
+		still = append(still, at.item)
 	}
 	slices.SortFunc(still, func(a, b lockkeeper.Item) int { return lockkeeper.CompareItems(&a, &b) })
 	return still, context.Cause(ctx)

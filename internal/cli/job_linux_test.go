@@ -139,6 +139,41 @@ echo done at last`
 	}
 }
 
+// A worker shows a failure elsewhere also if the item is retried before the worker looks.
+func TestFailureThatWasRetried(t *testing.T) {
+	d := newDesk(t)
+	d.must(0, "lock", "acquire", "--holder", "ada", "--write", "a")
+	shown, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	worker := d.startWorker(out)
+	out.Close()
+	id := d.must(0, "job", "submit", "--name", "blocked", "--write", "a", "--", "true")
+	lines := bufio.NewScanner(shown)
+	next := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("no line with %q", want)
+	}
+	if err := shown.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	next("waiting: " + id)
+	d.must(0, "job", "cancel", id)
+	d.must(0, "job", "retry", id)
+	next("cancelled " + id)
+	if err := worker.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	next(" 0 failed")
+}
+
 // A running item is cancelled by a person who confirms it, and by nobody else.
 func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	d := newDesk(t)

@@ -30,7 +30,7 @@ type board struct {
 
 	mu      sync.Mutex
 	began   time.Time
-	running map[string]time.Time // since when
+	running map[string]start // by item
 	queued  int
 	done    int
 	failed  map[string]*lockkeeper.Item // by id, all that is known to have failed
@@ -39,7 +39,13 @@ type board struct {
 
 func newBoard(p *program, a *app.App, q *app.Queue) *board {
 	return &board{p: p, a: a, q: q, live: !p.json && p.obeys(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
-		began: p.Now(), running: map[string]time.Time{}, failed: map[string]*lockkeeper.Item{}}
+		began: p.Now(), running: map[string]start{}, failed: map[string]*lockkeeper.Item{}}
+}
+
+// A start is the beginning of an attempt on this worker.
+type start struct {
+	at         time.Time
+	dispatched time.Time // by the clock of the store
 }
 
 // event is one line for a program.
@@ -86,9 +92,9 @@ func (b *board) begin(ctx context.Context) {
 // look tells what happened elsewhere, and what is waited for. Trouble with the store is
 // for the worker to tell.
 func (b *board) look(ctx context.Context) {
-	failed, err := b.failedElsewhere(ctx)
+	changed, err := b.changedElsewhere(ctx)
 	if err != nil {
-		failed = nil
+		changed = nil // read again at the next look
 	}
 	census, err := b.q.Census(ctx)
 	waits := []*sched.Explanation{}
@@ -97,7 +103,7 @@ func (b *board) look(ctx context.Context) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, it := range failed {
+	for _, it := range changed {
 		b.tell(it)
 	}
 	switch {
@@ -120,29 +126,43 @@ func (b *board) isIdle() bool {
 	return len(b.running) == 0
 }
 
-// failedElsewhere reads which items have failed since it was last asked. Those that
-// run here tell it themselves.
-func (b *board) failedElsewhere(ctx context.Context) ([]*lockkeeper.Item, error) {
-	var ids []string
+// changedElsewhere reads which items have failed or were requeued since the last call, and
+// returns each as it was then. Items that run here report their own end.
+func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Item, err error) {
+	var events []lockkeeper.Event
+	seen := b.seen
 	for {
-		page, err := b.a.Locks.Events(ctx, lockkeeper.EventQuery{After: b.seen, Limit: pageSize})
+		page, err := b.a.Locks.Events(ctx, lockkeeper.EventQuery{After: seen, Limit: pageSize})
 		if err != nil {
 			return nil, err
 		}
 		for _, ev := range page {
-			b.seen = ev.Seq
-			if ev.Kind == lockkeeper.EventFailed {
-				ids = append(ids, view.ItemOf(ev))
+			seen = ev.Seq
+			if ev.Kind == lockkeeper.EventFailed || ev.Kind == lockkeeper.EventRequeued {
+				events = append(events, ev)
 			}
 		}
 		if len(page) < pageSize {
 			break
 		}
 	}
-	if ids == nil {
-		return nil, nil
+	for _, ev := range events {
+		now, err := b.q.Items(ctx, []string{view.ItemOf(ev)})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range now {
+			if it.DispatchedAt.After(ev.At) { // of a later attempt
+				it = it.Clone()
+				it.DispatchedAt = time.Time{}
+			}
+			if then, ok := sched.After(*it, ev); ok {
+				changed = append(changed, &then)
+			}
+		}
 	}
-	return b.q.Items(ctx, ids)
+	b.seen = seen
+	return changed, nil
 }
 
 // wait tells what the first of those waits for that could start here; the caller has
@@ -203,11 +223,11 @@ func about(kind string, it *lockkeeper.Item) event {
 func (b *board) started(it *lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running[it.ID] = b.p.Now()
+	b.running[it.ID] = start{at: b.p.Now(), dispatched: it.DispatchedAt}
 	b.say(about("started", it), fmt.Sprintf("started %s (%s) %s, attempt %d", it.ID, title(it), clean(it.Phase), it.Attempts))
 }
 
-// ended tells how an item that ran here ended, as it is in the store.
+// ended shows how an attempt of this worker ended.
 func (b *board) ended(it lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,7 +241,7 @@ func (b *board) ended(it lockkeeper.Item) {
 	if !ran { // it never came to run: the copy here is behind
 		return
 	}
-	took := b.p.Now().Sub(began)
+	took := b.p.Now().Sub(began.at)
 	kind, line := "completed", fmt.Sprintf("done %s (%s), %s", it.ID, title(&it), span(took))
 	switch it.Status {
 	case lockkeeper.ItemCompleted:
@@ -236,10 +256,15 @@ func (b *board) ended(it lockkeeper.Item) {
 	b.say(ev, line)
 }
 
-// tell tells that an item has failed, once for each time it does, wherever that was;
-// the caller has the mutex.
+// tell shows that an item has failed, once for each time it does, on any worker, and
+// forgets a failure when the item is queued again. The caller has the mutex.
 func (b *board) tell(it *lockkeeper.Item) {
-	_, runs := b.running[it.ID]
+	if it.Status == lockkeeper.ItemQueued {
+		delete(b.failed, it.ID)
+		return
+	}
+	here, runs := b.running[it.ID]
+	runs = runs && !it.CompletedAt.Before(here.dispatched) // it ends here, and not before it began here
 	if told := b.failed[it.ID]; runs || it.Status != lockkeeper.ItemError || told != nil && told.CompletedAt.Equal(it.CompletedAt) {
 		return
 	}

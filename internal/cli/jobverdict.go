@@ -53,7 +53,7 @@ func (b *board) end(ctx context.Context, untilEmpty bool) error {
 
 // reckon counts what is done, failed and left.
 func (b *board) reckon(ctx context.Context, untilEmpty bool) (*outcome, error) {
-	elsewhere, err := b.failedElsewhere(ctx)
+	elsewhere, err := b.changedElsewhere(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,95 @@
+package sched
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/lock"
+)
+
+// Keys of what an event about an item records beside the item.
+const (
+	statusKey   = "status"   // of a released grant: how its item ended
+	attemptsKey = "attempts" // of an item that left its worker
+)
+
+// leaving returns an event about an item that has left its worker or the queue. With it
+// After returns the item as it is now.
+func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
+	ev := about(kind, it)
+	ev.GrantID = it.GrantID
+	ev.Data[attemptsKey] = strconv.Itoa(it.Attempts)
+	return ev
+}
+
+// After returns an item as the transaction that appended ev left it, and whether ev is
+// the end of an attempt: the item was completed, failed or requeued. It takes what the
+// event records and leaves the other fields alone, so the result does not depend on what
+// became of the item later.
+func After(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
+	completed := ev.Kind == lockkeeper.EventReleased && ev.Data[statusKey] == string(lockkeeper.ItemCompleted)
+	failed, requeued := ev.Kind == lockkeeper.EventFailed, ev.Kind == lockkeeper.EventRequeued
+	if ev.Data[lock.ItemKey] != it.ID || !completed && !failed && !requeued {
+		return it, false
+	}
+	it.Phase = cmp.Or(ev.Data["phase"], it.Phase)
+	if rank, known := RankOf(it.Phase); known {
+		it.Rank = rank
+	}
+	if n, err := strconv.Atoi(ev.Data[attemptsKey]); err == nil {
+		it.Attempts = n
+	}
+	if it.GrantID = ev.GrantID; ev.GrantID == "" { // it was put back
+		it.Worker, it.Note = "", ""
+	}
+	switch {
+	case completed:
+		setCompleted(&it, ev.At)
+	case failed:
+		setFailed(&it, lockkeeper.Failure{Phase: it.Phase, Reason: ev.Reason, Conflicts: ev.Conflicts, Attempts: it.Attempts}, ev.At)
+	case requeued:
+		setRequeued(&it)
+	}
+	return it, true
+}
+
+func setCompleted(it *lockkeeper.Item, at time.Time) {
+	it.Enter(lockkeeper.StageEnded)
+	it.Status, it.CompletedAt, it.Failure = lockkeeper.ItemCompleted, at, nil
+}
+
+func setFailed(it *lockkeeper.Item, why lockkeeper.Failure, at time.Time) {
+	it.Enter(lockkeeper.StageEnded)
+	it.Status, it.CompletedAt, it.Failure = lockkeeper.ItemError, at, &why
+}
+
+func setRequeued(it *lockkeeper.Item) {
+	it.Enter(lockkeeper.StageReady)
+	it.Status, it.CompletedAt, it.Failure = lockkeeper.ItemQueued, time.Time{}, nil
+}
+
+// eventPage is how many events one look at the log reads.
+const eventPage = 1_000
+
+// departed returns an item as the transaction left it that took it from the worker to
+// which it was dispatched by the event with the number fence. found is false if the log
+// no longer has that transaction.
+func departed(r lockkeeper.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
+	for {
+		page, err := r.Events(lockkeeper.EventQuery{After: fence, Limit: eventPage})
+		if err != nil {
+			return it, false, err
+		}
+		for _, ev := range page {
+			if left, found := After(it, ev); found {
+				return left, true, nil
+			}
+			fence = ev.Seq
+		}
+		if len(page) < eventPage {
+			return it, false, nil
+		}
+	}
+}
