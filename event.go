@@ -30,7 +30,7 @@ const (
 	EventCleared       EventKind = "cleared"        // what was staged by a writer that is gone, and never decided, was removed
 	EventQueued        EventKind = "queued"         // an item was put into the queue
 	EventBlocked       EventKind = "blocked"        // an item was found blocked by locks; once per change of blockers
-	EventEscalated     EventKind = "escalated"      // an item was blocked for so long that it reserves what it needs
+	EventEscalated     EventKind = "escalated"      // an item waited for locks or a slot for so long that it comes before others
 	EventFailed        EventKind = "failed"         // an item went to the error state
 	EventRequeued      EventKind = "requeued"       // an item went back into the queue: by a person, or because its worker is gone
 	EventDecided       EventKind = "decided"        // a person answered what a flow waits for, or switched the checks of sessions off

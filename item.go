@@ -35,8 +35,8 @@ type Item struct {
 	ParkedOn     string        `json:"parked_on,omitempty"`
 	RousedBy     string        `json:"-"`                  // the key it was parked on before it was made ready
 	Since        Instant       `json:"-"`                  // when it was parked on a lock, or last counted a retry; 0: it is not
-	Leads        Instant       `json:"-"`                  // since when it is the first of a line for a lock; 0: it is not
-	Blocked      time.Duration `json:"blocked,omitempty"`  // how long it has led lines for locks before
+	Leads        Instant       `json:"-"`                  // since when it is the first to wait for a lock, or the first of its rank to wait for a slot; 0: it is not
+	Blocked      time.Duration `json:"blocked,omitempty"`  // how long it has been first, before Leads
 	Due          Instant       `json:"-"`                  // when somebody has to look at it; 0: never
 	Blockers     uint64        `json:"-"`                  // digest of what it was last found blocked by
 	Retries      int           `json:"retries"`            // lock waits over the limit, one after the other
@@ -205,10 +205,14 @@ func Rouse(tx Tx, key string) (bool, error) {
 // RouseItem makes a parked item ready. A lifecycle under way has somebody who waits
 // with it.
 func RouseItem(tx Tx, it *Item) error {
-	left, led := it.ParkedOn, it.Leads != 0
-	it.StopLeading(tx.Now().Lease)
+	left, led := it.ParkedOn, it.Leads
+	if IsOnLock(left) {
+		it.StopLeading(tx.Now().Lease)
+	}
 	it.Enter(StageReady)
-	it.RousedBy = left
+	if it.RousedBy = left; !IsOnLock(left) {
+		it.Leads = led // it still waits for a slot
+	}
 	if it.HasReserved() {
 		it.Due = tx.Now().Lease // somebody has to keep what it was promised
 	}
@@ -217,7 +221,7 @@ func RouseItem(tx Tx, it *Item) error {
 	} else {
 		tx.Wake(QueueBell)
 	}
-	if err := tx.SaveItem(it); err != nil || !led {
+	if err := tx.SaveItem(it); err != nil || led == 0 {
 		return err
 	}
 	return Lead(tx, left)
@@ -228,9 +232,13 @@ func (it *Item) Enter(stage ItemStage) {
 	it.Stage, it.ParkedOn, it.RousedBy, it.Since, it.Leads, it.Due, it.Slot = stage, "", "", 0, 0, 0, 0
 }
 
-// Lead lets the time of the first item that is parked on a lock run: those behind it
-// wait for their turn. It is to be looked at soon, by whoever knows for how long.
+// Lead starts the time of the first item that is parked on a lock: those behind it wait
+// for their turn. Its Due is now, so that the next tick sets the right one. Lead does
+// nothing for other keys: who leads the wait for a slot is up to the scheduler.
 func Lead(tx Tx, key string) error {
+	if !IsOnLock(key) {
+		return nil
+	}
 	it, err := tx.FirstParked(key)
 	if err != nil || it == nil || it.Leads != 0 {
 		return err
@@ -240,12 +248,17 @@ func Lead(tx Tx, key string) error {
 	return tx.SaveItem(next)
 }
 
+// Led is how long an item has been first in its lines, up to now.
+func (it *Item) Led(now Instant) time.Duration {
+	if it.Leads == 0 {
+		return it.Blocked
+	}
+	return it.Blocked + now.Until(it.Leads)
+}
+
 // StopLeading counts the time for which an item has led its line.
 func (it *Item) StopLeading(now Instant) {
-	if it.Leads != 0 {
-		it.Blocked += now.Until(it.Leads)
-		it.Leads = 0
-	}
+	it.Blocked, it.Leads = it.Led(now), 0
 }
 
 // Worker is a process that runs items.
@@ -301,6 +314,10 @@ type QueueReader interface {
 	FirstReady(root string) (*Item, error)
 	// FirstParked is the first item that is parked on a key; nil: none.
 	FirstParked(key string) (*Item, error)
+	// SlotLeaders lists the items that are the first of their standing and rank to wait
+	// for a slot: one for each root with ready items, and one for each pool on which
+	// items are parked. It is sorted by root or pool, standing and rank.
+	SlotLeaders() ([]*Item, error)
 	// ParkedKeys lists the keys with a prefix on which anything is parked, in order.
 	ParkedKeys(prefix string) ([]string, error)
 	// NextDue is the earliest Due of all items; 0: none.

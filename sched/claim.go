@@ -83,10 +83,11 @@ func first(r lockkeeper.Reader, roots []string) (best *lockkeeper.Item, err erro
 func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
 	full, err := q.full(a.Tx(), it.Pools)
 	if err != nil || full != "" {
-		park(it, lockkeeper.OnPool(full))
+		parkOnPool(it, full)
 		return err
 	}
 	it.Enter(lockkeeper.StageRunning)
+	it.Blocked = 0
 	a.Tx().Wake(lockkeeper.ItemBell(it.ID))
 	return q.takeAll(a.Tx(), it, it.Pools)
 }
@@ -110,18 +111,20 @@ func (q *Queue) takeAll(tx lockkeeper.Tx, it *lockkeeper.Item, pools []string) e
 // examine dispatches a queued item, or parks it on the first thing in its way.
 func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
 	if slices.Contains(strings.Fields(it.Shuns), w.Node) {
+		it.StopLeading(a.Now().Lease)
 		park(it, onCopy)
 		it.Due = a.Now().Lease.Add(copyCheck)
 		return nil, nil
 	}
 	open, err := unfinished(a.Tx(), it)
 	if err != nil || open != "" {
+		it.StopLeading(a.Now().Lease)
 		park(it, lockkeeper.OnItem(open))
 		return nil, err
 	}
 	full, err := q.full(a.Tx(), slots(it))
 	if err != nil || full != "" {
-		park(it, lockkeeper.OnPool(full))
+		parkOnPool(it, full)
 		if it.HasReserved() {
 			it.Due = a.Now().Lease.Add(keepEvery)
 		}
@@ -201,6 +204,7 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 	if err != nil {
 		return err
 	}
+	it.StopLeading(now) // it may have led the wait for a slot
 	park(it, key)
 	it.Since = now
 	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {
@@ -238,6 +242,14 @@ var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 func park(it *lockkeeper.Item, key string) {
 	it.Enter(lockkeeper.StageParked)
 	it.ParkedOn = key
+}
+
+// parkOnPool parks an item on a pool without a free slot. Whether it was ready or parked, it
+// waits for a slot, and its time goes on.
+func parkOnPool(it *lockkeeper.Item, pool string) {
+	led := it.Leads
+	park(it, lockkeeper.OnPool(pool))
+	it.Leads = led
 }
 
 // onCopy is the key of items that a node could not run because its copy is behind.

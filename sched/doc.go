@@ -22,11 +22,13 @@
 //     the thing after all, the next is roused: so as long as something is parked on a
 //     thing, the thing is taken, or the first of them is ready.
 //
-//  5. Time counts only while an item is parked on locks. After EscalateAfter of leading
-//     such a line the item reserves its locks in the engine's line, which nobody
-//     overtakes; those behind it wait for their turn. Each LockTimeout with the same
-//     blockers is a retry; after MaxLockRetries of them, one after the other, the item
-//     is in the error state, and says who blocked it.
+//  5. An item counts the time for which it is the first to wait for a lock, or the first
+//     of its rank to wait for a slot; those behind it wait for their turn. After
+//     EscalateAfter of both together it is raised: it comes before all queued items that
+//     were not, and behind those that were raised before it. If locks are in its way, it
+//     also reserves them in the engine's line, which nobody overtakes. Each LockTimeout
+//     with the same blockers is a retry; after MaxLockRetries of them, one after the
+//     other, the item is in the error state, and says who blocked it.
 //
 //  6. An item runs under a live grant. When its worker vanishes the engine ends what is
 //     left of it and frees the grant; whoever ticks next puts the item back, which

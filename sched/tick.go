@@ -17,7 +17,7 @@ const (
 )
 
 // Tick does what is due: it puts back what vanished workers left, escalates what has
-// been blocked for long, counts lock waits that are over, and keeps reservations. It
+// waited too long for locks or a slot, counts lock waits that are over, and keeps reservations. It
 // returns how long until something is due again; 0: nothing is. Any number of workers
 // may tick.
 func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
@@ -41,9 +41,12 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 		if err := q.rousePools(tx); err != nil {
 			return err
 		}
+		if next, err = q.escalateSlotWaits(a); err != nil {
+			return err
+		}
 		at, err := tx.NextDue()
 		if err == nil && at != 0 {
-			next = max(at.Until(now), time.Millisecond)
+			next = earlier(next, max(at.Until(now), time.Millisecond))
 		}
 		return err
 	})
@@ -114,12 +117,8 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 	if lock.Digest(found) != it.Blockers { // the wait begins anew
 		return q.repark(a, it, found)
 	}
-	blocked := it.Blocked
-	if it.Leads != 0 {
-		blocked += now.Until(it.Leads)
-	}
 	switch {
-	case it.Leads != 0 && it.GrantID == "" && blocked >= q.opt.EscalateAfter: // for the first time, or after it lost its place
+	case it.Leads != 0 && it.GrantID == "" && it.Led(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its place
 		return q.escalate(a, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
@@ -162,14 +161,11 @@ func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Ov
 	}
 	left := it.ParkedOn
 	it.StopLeading(a.Now().Lease)
-	it.Escalated, it.GrantID = true, id
+	it.GrantID = id
 	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(id)); err != nil {
 		return err
 	}
-	ev := about(lockkeeper.EventEscalated, it)
-	ev.Reason = "blocked by locks for " + it.Blocked.Round(time.Second).String()
-	ev.Conflicts = lock.Conflicts(found)
-	if _, err := a.Note(ev); err != nil {
+	if err := q.raise(a, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
 		return err
 	}
 	if err := a.Tx().SaveItem(it); err != nil {

@@ -170,8 +170,8 @@ func TestLostReservation(t *testing.T) {
 	})
 }
 
-// Waiting for a slot counts for nothing.
-func TestSlotsDoNotEscalate(t *testing.T) {
+// However long an item waits for a slot, it is never failed for that.
+func TestSlotWaitsDoNotFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 		for i := range 3 {
@@ -181,7 +181,7 @@ func TestSlotsDoNotEscalate(t *testing.T) {
 		time.Sleep(7 * time.Hour)
 		_, err := w.Stop(t.Context())
 		must(t, err)
-		if n := len(y.events(lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventBlocked)); n > 0 || y.depth() > 0 {
+		if n := len(y.events(lockkeeper.EventFailed, lockkeeper.EventBlocked)); n > 0 || y.depth() > 0 {
 			t.Errorf("%d events, %d left", n, y.depth())
 		}
 	})

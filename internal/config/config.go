@@ -35,7 +35,7 @@ type Config struct {
 	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing CI checks are given back to an agent."`
 	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before that counts as one retry."`
 	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Retries after which blocked work goes to the error state."`
-	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before it reserves them, so that nobody overtakes it any more."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work may wait, for locks or for a slot, before it comes first: it reserves its locks and starts before other queued work."`
 	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" doc:"How often queued work whose worker vanished is started before it goes to the error state."`
 	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often leases that ran out are looked for. A safety net: acquiring does not wait for it."`
 

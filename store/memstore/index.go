@@ -3,8 +3,10 @@ package memstore
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"lockkeeper"
 )
@@ -126,6 +128,22 @@ func (x *index) firstOf(line string) *lockkeeper.Item {
 		return nil
 	}
 	return x.runs[run][i].seat.Item
+}
+
+// leaders lists the first item of each line, standing and rank, in lines with a prefix.
+func (x *index) leaders(prefix string) (list []*lockkeeper.Item) {
+	at := position{line: prefix, rank: math.MinInt64} // before all
+	before := func(p *position) bool { return p.compare(&at) < 0 }
+	for it := x.first(before); it != nil; it = x.first(before) {
+		p, _ := x.position(it)
+		if !strings.HasPrefix(p.line, prefix) {
+			break
+		}
+		list = append(list, it)
+		p.tag, p.seq = math.MaxUint64, math.MaxUint64
+		at = p
+	}
+	return list
 }
 
 // from lists all that do not come before what is sought.

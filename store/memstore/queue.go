@@ -171,6 +171,10 @@ func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
 	return t.queue.parked.firstOf(key), nil
 }
 
+func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
+	return append(t.queue.ready.leaders(""), t.queue.parked.leaders(lockkeeper.OnPool(""))...), nil
+}
+
 func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
 	it := t.queue.parked.first(func(p *position) bool { return p.line < prefix })
 	for it != nil && strings.HasPrefix(it.ParkedOn, prefix) {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -18,6 +19,13 @@ const (
  ORDER BY standing, rank, tag, seq LIMIT 1`
 	firstParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY standing, rank, tag, seq LIMIT 1`
+
+	// The first item after a line, standing and rank. These come one row at a time, however
+	// many items wait in each.
+	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) > ($2, $3, $4)
+ ORDER BY root, standing, rank, tag, seq LIMIT 1`
+	nextParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) > ($2, $3, $4)
+ ORDER BY parked_on, standing, rank, tag, seq LIMIT 1`
 
 	// From key to key, however many items are parked on each.
 	parkedKeysSQL = `WITH RECURSIVE k (parked_on) AS (
@@ -78,6 +86,28 @@ func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
 
 func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
 	return t.item(firstParkedSQL, t.key, key)
+}
+
+func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
+	ready, err := t.leaders(nextReadySQL, "", func(it *lockkeeper.Item) string { return it.Root })
+	if err != nil {
+		return nil, err
+	}
+	parked, err := t.leaders(nextParkedSQL, lockkeeper.OnPool(""), func(it *lockkeeper.Item) string { return it.ParkedOn })
+	return append(ready, parked...), err
+}
+
+// leaders lists the first item of each line, standing and rank, in lines with a prefix.
+func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (list []*lockkeeper.Item, err error) {
+	line, standing, rank := prefix, -1, 0 // before all
+	for {
+		it, err := t.item(sql, t.key, line, int64(standing), int64(rank))
+		if err != nil || it == nil || !strings.HasPrefix(lineOf(it), prefix) {
+			return list, err
+		}
+		list = append(list, it)
+		line, standing, rank = lineOf(it), it.Standing(), it.Rank
+	}
 }
 
 func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
@@ -167,12 +197,12 @@ func (t *tx) DeleteWorker(id string) error {
 
 func (t *tx) HasParked() bool { return t.parked > 0 }
 
-// restartQueue lets the instants of the queue begin anew on a lease clock that
-// did: nobody works any more, and whatever was to be looked at some time is to be
-// looked at now.
+// restartQueue restarts the instants of the queue after the lease clock did: no worker
+// is alive, and what was due at some time is due now. The time that an item has led
+// before counts only as far as it is in blocked.
 func (t *tx) restartQueue() error {
 	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, leads = CASE WHEN leads <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
- WHERE since <> 0 OR due > 0`, int64(t.now.Lease))
+ WHERE since <> 0 OR leads <> 0 OR due > 0`, int64(t.now.Lease))
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ func itemPlans(key int64) map[string]plan {
 		"key":         {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
 		"ready":       {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
 		"parked":      {firstParkedSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
+		"next ready":  {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) > ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
+		"next parked": {nextParkedSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) > ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
 		"parked keys": {parkedKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
 		"next due":    {nextDueSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
 		"due":         {dueItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
@@ -166,7 +168,7 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	parked := lockkeeper.Item{ID: "parked", Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a"), Since: 50, Due: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
 	err := before.Update(t.Context(), func(tx lockkeeper.Tx) error {
 		_, err1 := enqueue(tx, parked)
-		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady})
+		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady, Leads: 50, Blocked: time.Second})
 		return errors.Join(err1, err2, tx.PutWorker(lockkeeper.Worker{ID: "w", Node: "n", Expires: clock.Now().Lease.Add(time.Hour)}))
 	})
 	if err != nil {
@@ -176,13 +178,13 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	after := s.store(t, Options{Clock: func() lockkeeper.Moment { return now }, Boot: "after"})
 	err = after.Update(t.Context(), func(tx lockkeeper.Tx) error {
 		for _, want := range []lockkeeper.Item{
-			{ID: "parked", Since: 1000, Due: 1000, Blocked: time.Minute, ParkedOn: parked.ParkedOn, Stage: lockkeeper.StageParked}, {ID: "ready", Stage: lockkeeper.StageReady},
+			{ID: "parked", Since: 1000, Due: 1000, Blocked: time.Minute, ParkedOn: parked.ParkedOn, Stage: lockkeeper.StageParked}, {ID: "ready", Stage: lockkeeper.StageReady, Leads: 1000, Blocked: time.Second},
 		} {
 			it, err := tx.Item(want.ID)
 			if err != nil {
 				return err
 			}
-			if it.Since != want.Since || it.Due != want.Due || it.Blocked != want.Blocked || it.ParkedOn != want.ParkedOn || it.Stage != want.Stage {
+			if it.Since != want.Since || it.Leads != want.Leads || it.Due != want.Due || it.Blocked != want.Blocked || it.ParkedOn != want.ParkedOn || it.Stage != want.Stage {
 				t.Errorf("got %+v, want %+v", it, want)
 			}
 		}

@@ -93,10 +93,12 @@ func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err e
 		key := modelKeys[rnd.IntN(len(modelKeys))]
 		if it := firstOf(m.parkedOn(key)); it != nil {
 			next := it.Clone()
-			next.StopLeading(tx.Now().Lease)
+			if lockkeeper.IsOnLock(key) {
+				next.StopLeading(tx.Now().Lease)
+			}
 			next.Stage, next.RousedBy, next.ParkedOn, next.Since, next.Due = lockkeeper.StageReady, key, "", 0, 0
 			m.items[next.ID] = next
-			if first := firstOf(m.parkedOn(key)); it.Leads != 0 && first != nil && first.Leads == 0 {
+			if first := firstOf(m.parkedOn(key)); lockkeeper.IsOnLock(key) && it.Leads != 0 && first != nil && first.Leads == 0 {
 				leader := first.Clone()
 				leader.Leads, leader.Due = tx.Now().Lease, tx.Now().Lease
 				m.items[leader.ID] = leader
@@ -127,6 +129,33 @@ func (m queueModel) parkedOn(key string) []*lockkeeper.Item {
 	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageParked && it.ParkedOn == key }, lockkeeper.CompareItems)
 }
 
+// leaders lists the first of each standing and rank that wait for a slot.
+func (m queueModel) leaders() (list []*lockkeeper.Item) {
+	type place struct {
+		line           string
+		standing, rank int
+	}
+	add := func(line string, items []*lockkeeper.Item) {
+		seen := map[place]bool{}
+		for _, it := range items {
+			at := place{line, it.Standing(), it.Rank}
+			if !seen[at] {
+				list = append(list, it)
+			}
+			seen[at] = true
+		}
+	}
+	for _, root := range modelRoots {
+		add(root, m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems))
+	}
+	for _, key := range modelKeys {
+		if key == lockkeeper.OnPool("p") {
+			add(key, m.parkedOn(key))
+		}
+	}
+	return list
+}
+
 // agrees compares everything that can be asked.
 func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
 	t.Helper()
@@ -146,6 +175,14 @@ func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
 		line := m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems)
 		it, err := r.FirstReady(root)
 		finds(t, fmt.Sprintf("first of %q", root), it, err, firstOf(line))
+	}
+	leaders, err := r.SlotLeaders()
+	wanted := m.leaders()
+	if err != nil || len(leaders) != len(wanted) {
+		t.Fatalf("%d leaders, %v, want %d", len(leaders), err, len(wanted))
+	}
+	for i := range leaders {
+		finds(t, "leader", leaders[i], nil, wanted[i])
 	}
 	var keys []string
 	for _, key := range modelKeys {
