@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/protect"
 	"lockkeeper/tree"
 )
 
@@ -27,8 +28,9 @@ func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...string) []error {
 	answers := make([]error, len(paths))
 	targets := make([]string, len(paths))
+	look := g.opt.Protected.Look()
 	for i, path := range paths {
-		targets[i], answers[i] = g.resolve(path)
+		targets[i], answers[i] = g.resolve(look, path)
 	}
 	err := g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
 		for i, target := range targets {
@@ -71,16 +73,16 @@ func sameGrant(rec *lockkeeper.Record, fence uint64) error {
 	return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was granted anew meanwhile"}
 }
 
-// Permits is the first check alone, for whoever plans what is to be written later: it
-// refuses a path that a gate with these options would let nobody write to. No gate has to
-// be open.
+// Permits makes the first check alone, for a caller that plans a later write: it refuses a
+// path that a gate with these options never writes. It needs no open gate.
 func Permits(root *tree.Root, opt Options, path string) error {
-	_, err := (&Gate{paths: root, opt: opt.complete()}).resolve(path)
+	opt = opt.complete(root)
+	_, err := (&Gate{paths: root, opt: opt}).resolve(opt.Protected.Look(), path)
 	return err
 }
 
-// resolve makes the one name of a path, and the first check on it.
-func (g *Gate) resolve(path string) (string, error) {
+// resolve returns the one name of a path and makes the first check on it.
+func (g *Gate) resolve(look *protect.Look, path string) (string, error) {
 	l, err := g.paths.Resolve("", path, lockkeeper.Write)
 	if err != nil {
 		return "", err
@@ -88,27 +90,27 @@ func (g *Gate) resolve(path string) (string, error) {
 	if l.Kind == lockkeeper.Dir {
 		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory, and the gate writes files", Next: "name the files in it"}
 	}
-	return l.Path, g.allowed(l.Path)
+	return l.Path, g.allowed(look, l.Path)
 }
 
 // allowed is the first check.
-func (g *Gate) allowed(path string) error {
+func (g *Gate) allowed(look *protect.Look, path string) error {
 	refused := func(reason, next string) error {
 		return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: reason, Next: next}
 	}
-	for segment := range strings.SplitSeq(path, "/") {
-		if strings.EqualFold(segment, lockkeeper.GitTarget) || strings.EqualFold(segment, stateDir) {
-			return refused(segment+" can never be written through the gate", "let git, or lockkeeper itself, change it")
-		}
+	if class, is := look.Below(path); is {
+		return protected(path, class)
 	}
 	at := func(dir string) bool { return dir == path || lockkeeper.IsAncestor(dir, path) }
-	if slices.ContainsFunc(g.opt.Protected, func(p string) bool { return strings.EqualFold(p, path) || at(p) }) || g.opt.Guards != nil && g.opt.Guards(path) {
-		return refused("it decides what may be written, so it cannot be written through the gate", "let a person change it")
-	}
 	if !slices.ContainsFunc(g.opt.Allowed, at) {
 		return refused("it lies outside the allowlist: "+strings.Join(g.opt.Allowed, ", "), "if it belongs there, a person adds its directory to gate.allowed_write_paths in lockkeeper.yaml")
 	}
 	return nil
+}
+
+// protected refuses a path that nobody writes through the gate.
+func protected(path string, class protect.Class) error {
+	return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: "protected: " + class.Reason(), Next: class.Next()}
 }
 
 // covered is the third check. A read lock, or a lock on a directory above, is no

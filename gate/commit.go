@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/protect"
 )
 
 // item is one change on its way.
@@ -69,7 +71,7 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	return &commit{g: g, grant: grant, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
+	return &commit{g: g, grant: grant, look: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
 // commit is one Commit on its way.
@@ -78,6 +80,7 @@ type commit struct {
 	grant   *lockkeeper.Grant
 	fence   uint64    // of the grant when it was looked at
 	since   time.Time // when it was granted
+	look    *protect.Look
 	items   []*item
 	landing *lockkeeper.Landing
 	seen    Seen
@@ -152,9 +155,10 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 		return nil, &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
 	}
 	seen := map[string]bool{}
+	var targets []string
 	for _, change := range changes {
 		it := &item{Change: change}
-		if it.target, err = c.g.resolve(change.Path); err != nil {
+		if it.target, err = c.g.resolve(c.look, change.Path); err != nil {
 			if !isRefusal(err) {
 				return nil, err
 			}
@@ -169,6 +173,16 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 		it.alter.Path = it.target
 		c.items = append(c.items, it)
 		c.landing.Changes = append(c.landing.Changes, it.alter)
+		if !it.Delete {
+			targets = append(targets, it.target)
+		}
+	}
+	made := c.look.CompletesGit(targets)
+	for _, it := range c.items {
+		if !it.refused && slices.Contains(made, it.target) {
+			it.refused = true
+			refused = append(refused, protected(it.target, protect.Git))
+		}
 	}
 	return refused, nil
 }
@@ -280,7 +294,7 @@ func (c *commit) source(it *item, versions map[string]lockkeeper.Version) error 
 	from := it.target
 	if it.from != "" {
 		var err error
-		if from, err = c.g.resolve(it.from); err != nil {
+		if from, err = c.g.resolve(c.look, it.from); err != nil {
 			return err
 		}
 		if !versions[from].Exists() {

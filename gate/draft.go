@@ -91,7 +91,7 @@ func (s *stage) draftOf() (string, error) {
 	// Whoever wrote the note may not have been a gate: only what a gate prepares is
 	// ever taken out of the tree.
 	parent, name := split(string(path))
-	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(string(path)) != nil {
+	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Look(), string(path)) != nil {
 		return "", nil
 	}
 	return string(path), nil

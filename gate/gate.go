@@ -13,6 +13,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/protect"
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
 	"lockkeeper/tree"
@@ -23,12 +24,9 @@ type Options struct {
 	// Allowed lists the directories, or single files, that may be written. "."
 	// allows everything. Default: DefaultAllowed.
 	Allowed []string
-	// Protected lists paths that may never be written, besides .git and
-	// .lockkeeper, wherever they are.
-	Protected []string
-	// Guards reports of a path, from the root, that it may never be written either.
-	// Default: none.
-	Guards func(path string) bool
+	// Protected lists what nobody writes through the gate, whatever is allowed.
+	// Default: what belongs to git, and Lockkeeper's own files.
+	Protected *protect.List
 	// GrantOptional restores the rule of tools without a lock manager: a commit
 	// without a grant is held against the allowlist alone.
 	GrantOptional bool
@@ -84,7 +82,7 @@ type Gate struct {
 // Open opens the gate of a tree whose locks are kept by locks in store. All three
 // stay the caller's, to be closed after the gate.
 func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
-	opt = opt.complete()
+	opt = opt.complete(root)
 	if opt.Site == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -103,7 +101,7 @@ func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Opti
 }
 
 // complete fills in what was left out.
-func (o Options) complete() Options {
+func (o Options) complete(root *tree.Root) Options {
 	if o.Allowed == nil {
 		o.Allowed = DefaultAllowed()
 	}
@@ -116,7 +114,10 @@ func (o Options) complete() Options {
 	if o.Actor.Name == "" {
 		o.Actor = lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorSystem}
 	}
-	o.Allowed, o.Protected = cleaned(o.Allowed), cleaned(o.Protected)
+	if o.Protected == nil {
+		o.Protected = protect.New(protect.Options{Root: root.Dir()})
+	}
+	o.Allowed = cleaned(o.Allowed)
 	return o
 }
 

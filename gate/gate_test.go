@@ -221,7 +221,7 @@ func TestCommitAllKinds(t *testing.T) {
 // shows: SW-35 SW-36 SW-37 SW-38 PL-55 PL-58 CF-29
 func TestThreeChecks(t *testing.T) {
 	files := map[string]string{"app/models/user.rb": "old", "lib/x.rb": "lib", "app/models/read.rb": "r", "lockkeeper.yaml": "y", "test/sub/.git/config": "c"}
-	w := newWorld(t, files, gate.Options{Allowed: []string{"app/models", "test/", "lockkeeper.yaml"}, Protected: []string{"lockkeeper.yaml"}})
+	w := newWorld(t, files, gate.Options{Allowed: []string{"app/models", "test/", "lockkeeper.yaml"}})
 	req := lockkeeper.Request{Holder: "otter", Locks: []lockkeeper.Lock{
 		{Target: lockkeeper.Target{Path: "app/models/user.rb", Kind: lockkeeper.File}, Mode: lockkeeper.Write},
 		{Target: lockkeeper.Target{Path: "app/models/read.rb", Kind: lockkeeper.File}, Mode: lockkeeper.Read},

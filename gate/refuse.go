@@ -13,7 +13,7 @@ import (
 // path, or what else speaks against it.
 func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error) (rescue.Entry, error) {
 	c := g.newCommit(grant)
-	target, err := g.resolve(change.Path)
+	target, err := g.resolve(c.look, change.Path)
 	if err != nil { // it is kept under the name that it was given
 		target = change.Path
 	}

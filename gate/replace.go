@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"lockkeeper"
+	"lockkeeper/internal/protect"
 )
 
 // draftDir is where a directory's next version is prepared, in the directory that
@@ -84,8 +85,9 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	if err != nil {
 		return nil, err
 	}
+	look := g.opt.Protected.Look()
 	for _, written := range []string{in.Path, path.Join(at.Path, draftDir)} {
-		if err := g.allowed(written); err != nil {
+		if err := g.allowed(look, written); err != nil {
 			return nil, err
 		}
 	}
@@ -115,28 +117,33 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 		return nil, err
 	}
 	defer dir.Close()
-	return r, g.unprotected(dir, name, in.Path)
+	_, err = g.unprotected(look, dir, name, in.Path)
+	return r, err
 }
 
-// unprotected refuses a directory with something in it that can never be written
-// through the gate.
-func (g *Gate) unprotected(at *os.File, name, path string) (err error) {
-	if err := g.allowed(path); err != nil {
-		return err
+// unprotected refuses a directory that has something protected in it. It returns the files
+// of the directory, as they are called once it is in its place.
+func (g *Gate) unprotected(look *protect.Look, at *os.File, name, path string) (files []string, err error) {
+	if err := g.allowed(look, path); err != nil {
+		return nil, err
 	}
 	dir, err := g.disk.OpenDir(at, name)
 	if isElsewhere(err) { // no directory
-		return nil
+		return []string{path}, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.disk.Close(dir)) }()
 	names, err := g.disk.List(dir)
-	for _, name := range names {
-		err = errors.Join(err, g.unprotected(dir, name, path+"/"+name))
+	if len(names) == 0 {
+		files = []string{path}
 	}
-	return err
+	for _, name := range names {
+		some, found := g.unprotected(look, dir, name, path+"/"+name)
+		files, err = append(files, some...), errors.Join(err, found)
+	}
+	return files, err
 }
 
 // refuseDir explains why a directory is not replaced, and records it. There is
@@ -199,8 +206,13 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
 		return err
 	}
-	if err := g.unprotected(s.draft.in, s.draft.name, r.landing.Changes[0].Path); err != nil {
+	look := g.opt.Protected.Look()
+	files, err := g.unprotected(look, s.draft.in, s.draft.name, r.landing.Changes[0].Path)
+	if err != nil {
 		return err
+	}
+	if made := look.CompletesGit(files); len(made) > 0 {
+		return protected(made[0], protect.Git)
 	}
 	if err := g.syncTree(s.draft.in, s.draft.name); err != nil {
 		return err
@@ -208,7 +220,6 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 	if err := g.disk.Sync(s.draft.in); err != nil {
 		return err
 	}
-	var err error
 	if r.landing.Changes[0].New, err = g.observe(s.draft.in, s.draft.name); err != nil {
 		return err
 	}

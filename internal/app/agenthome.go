@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 )
 
 // agentPlaces are where agents with these names may write besides their copies: where it is
@@ -58,6 +58,6 @@ func (a *App) moved(variable, below string, usual ...string) []string {
 
 // meets reports whether one of two places is in the other, by their true names.
 func meets(a, b string) bool {
-	a, b = enrol.Real(a)+"/", enrol.Real(b)+"/"
+	a, b = protect.Real(a)+"/", protect.Real(b)+"/"
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -19,6 +18,7 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
 	"lockkeeper/internal/process"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/repo"
 	"lockkeeper/internal/research"
 	"lockkeeper/internal/sandbox"
@@ -131,8 +131,8 @@ func (a *App) Pipeline(ctx context.Context, o FlowOptions) (*pipeline.Pipeline, 
 func (a *App) checkFolders() error {
 	for key, dir := range map[string]string{"run.sidecar_dir": a.Config.Run.SidecarDir, "run.analysis_dir": a.Config.Run.AnalysisDir} {
 		clean := filepath.Clean(filepath.FromSlash(dir))
-		if !filepath.IsLocal(clean) || clean == "." || strings.HasPrefix(clean, ".git"+string(filepath.Separator)) || clean == ".git" || clean == dirName {
-			return &lockkeeper.InputError{Field: key, Value: dir, Reason: "not a folder of its own below the root", Next: "use something like .pipeline"}
+		if _, reserved := protect.HasReserved(clean); reserved || !filepath.IsLocal(clean) || clean == "." {
+			return &lockkeeper.InputError{Field: key, Value: dir, Reason: "not a directory of its own below the root", Next: "use a name such as .pipeline"}
 		}
 	}
 	return nil

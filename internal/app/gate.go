@@ -2,14 +2,13 @@ package app
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/config"
-	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/process"
+	"lockkeeper/internal/protect"
 )
 
 // Recovery is what Open did about writes that a crash had left.
@@ -46,21 +45,17 @@ func (w *gateway) open() (*gate.Gate, error) {
 	return w.gate, err
 }
 
-// gateRules is what the gate lets through, as it is configured. The files that decide
-// whether agents are checked are not among it, whatever the allowlist says: a person
-// changes them with an editor.
+// gateRules returns what the gate lets through, as it is configured. Protected files are
+// not among it, whatever the allowlist says.
 func (a *App) gateRules() gate.Options {
 	c := a.Config.Gate
-	return gate.Options{Allowed: c.AllowedWritePaths, Protected: []string{config.FileName}, Guards: a.Guards, GrantOptional: c.Grant == config.GrantOptional || a.Config.Run.Locking == "off", Keep: c.Keep}
+	return gate.Options{Allowed: c.AllowedWritePaths, Protected: a.protected, GrantOptional: c.Grant == config.GrantOptional || a.Config.Run.Locking == "off", Keep: c.Keep}
 }
 
-// Guards reports whether a path, from the root, is a file by which the hooks of agents or
-// Lockkeeper itself are configured.
-func (a *App) Guards(path string) bool {
-	return enrol.Guards(a.Root.Dir(), filepath.Join(a.Root.Dir(), filepath.FromSlash(path)), a.env)
-}
+// Protects reports whether agents never write a path, given from the root, and why.
+func (a *App) Protects(path string) (protect.Class, bool) { return a.protected.Look().Below(path) }
 
-// Permits refuses a path that the gate would let nobody write to.
+// Permits refuses a path that the gate never writes.
 func (a *App) Permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }
 
 // Settle implements lock.Settler.

@@ -13,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/process"
+	"lockkeeper/internal/protect"
 	"lockkeeper/lock"
 	"lockkeeper/store/sqlstore"
 	"lockkeeper/tree"
@@ -53,6 +54,8 @@ type App struct {
 	store   lockkeeper.Store
 	gateway *gateway
 	alive   *os.File
+
+	protected *protect.List
 }
 
 // Open finds the root and opens everything that belongs to it.
@@ -98,6 +101,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 	if a.Root, err = tree.Open(root); err != nil {
 		return nil, err
 	}
+	a.protected = protection(a.Root.Dir(), a.Config, s.Env)
 	if a.Host, err = process.NewHost(); err != nil {
 		return nil, err
 	}

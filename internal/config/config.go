@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/protect"
 )
 
 // FileName is the name of the configuration file at the root of a codebase.
-const FileName = "lockkeeper.yaml"
+const FileName = protect.ConfigFile
 
 // MultiNode is the Config.Deployment of a codebase that several machines work on;
 // the other one is single-node, and empty means not declared.
@@ -66,8 +67,9 @@ type Config struct {
 	Resources  Table[Resource]  `key:"resources" doc:"What is locked by a name of its own, and what that covers. lockkeeper init book and lockkeeper init fole write such tables."`
 	Operations Table[Operation] `key:"operations" doc:"Which resources an operation needs. One that is not in the table is refused."`
 
-	sources map[string]string // key to where its value came from; none: default
-	places  map[string]string // keys, entries of lists and headings of tables to their places in the file
+	documents []string          // directories of flow documents by default and in the file
+	sources   map[string]string // key to where its value came from; none: default
+	places    map[string]string // keys, entries of lists and headings of tables to their places in the file
 }
 
 // Events says how long events are kept.
@@ -126,6 +128,15 @@ type Research struct {
 	Model  string `key:"model" doc:"The model of the Messages API."`
 }
 
+// DocumentDirs lists the directories in which documents of flows are, or may be: as
+// configured, as the file says, and by default. A process can set its own environment, so
+// the environment adds to the list and takes nothing away.
+func (c *Config) DocumentDirs() []string {
+	dirs := append([]string{c.Run.SidecarDir, c.Run.AnalysisDir}, c.documents...)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
 // Lease holds the times of one policy.
 type Lease struct {
 	TTL       time.Duration `key:"ttl" min:"1s" max:"1d" doc:"How long a grant lives without a sign of life."`
@@ -178,6 +189,7 @@ func Default() *Config {
 			c.Leases[name] = &Lease{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat}
 		}
 	}
+	c.documents = []string{c.Run.SidecarDir, c.Run.AnalysisDir}
 	return c
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"lockkeeper/internal/protect"
 )
 
 // field is one value of a Config: where it is kept and what it may be.
@@ -178,12 +180,8 @@ func checkLocksFile(name string) error {
 	if err := checkBelowRoot(name); err != nil {
 		return err
 	}
-	for part := range strings.SplitSeq(name, "/") {
-		for _, kept := range []string{".git", ".lockkeeper", FileName} {
-			if strings.EqualFold(part, kept) {
-				return fmt.Errorf("%s is not for locks, nor is what lies below it; use a name such as .locks/locks.json", kept)
-			}
-		}
+	if kept, is := protect.HasReserved(name); is {
+		return fmt.Errorf("%s is not for locks, nor is anything below it; use a name such as .locks/locks.json", kept)
 	}
 	if !strings.HasSuffix(name, ".json") {
 		return errors.New("does not end in .json, as a list of locks does; use a name such as .locks/locks.json")

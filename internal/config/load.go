@@ -27,6 +27,7 @@ func Load(path string, env func(string) (string, bool), flags map[string]string)
 	if err != nil {
 		return nil, err
 	}
+	l.config.documents = append(l.config.documents, l.config.Run.SidecarDir, l.config.Run.AnalysisDir)
 	l.environment(env)
 	l.flags(flags)
 	if len(l.problems) == 0 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"lockkeeper/internal/protect"
 )
 
 // installed is where Claude Code keeps which plugins it has, and in which directories.
@@ -100,7 +102,7 @@ func (s Site) pluginDir(name string) (string, error) {
 			dirs = append(dirs, dir)
 		}
 		project, _ := entry["projectPath"].(string)
-		here = here || entry["scope"] == "user" || entry["scope"] == "managed" || project != "" && Real(project) == Real(s.Root)
+		here = here || entry["scope"] == "user" || entry["scope"] == "managed" || project != "" && protect.Real(project) == protect.Real(s.Root)
 	}
 	switch {
 	case len(dirs) > 1:

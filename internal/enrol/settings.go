@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"lockkeeper/internal/protect"
 )
 
 // place is where a file lies that a host reads: in the codebase, in the user's home (~), or
@@ -21,7 +23,7 @@ func (s Site) place(name string) string {
 		return filepath.Join(s.Root, filepath.FromSlash(name))
 	}
 	home, _ := s.Env("HOME")
-	for variable, usual := range homes() {
+	for variable, usual := range protect.HomeVariables() {
 		at, _ := s.Env(variable)
 		if !filepath.IsAbs(at) {
 			continue

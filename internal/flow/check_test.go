@@ -99,7 +99,7 @@ func TestCheckRefuses(t *testing.T) {
 		"root":             {BatchesFile, plan("."), "over-lock"},
 		"absolute":         {BatchesFile, plan("/etc/passwd"), `write_targets/0: path "/etc/passwd": not relative to the root`},
 		"outside":          {BatchesFile, plan("app/../../x"), "a path with .."},
-		"git":              {BatchesFile, plan("./.git/config"), ".git is nobody's to change"},
+		"git":              {BatchesFile, plan("./.git/config"), ".git is protected"},
 		"line break":       {BatchesFile, plan(`a\nb`), "a control character in it"},
 		"no targets":       {BatchesFile, `{"batches":[{"id":"b1","title":"","items":[],"write_targets":[]}]}`, "batches/0/write_targets: minItems"},
 		"batch id":         {BatchesFile, `{"batches":[{"id":"../b","title":"","items":[],"write_targets":["a"]}]}`, "batches/0/id: "},

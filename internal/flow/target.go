@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"lockkeeper"
+	"lockkeeper/internal/protect"
 )
 
 // readable gives a path its shortest spelling: relative to the root and below it, or the
@@ -36,18 +37,18 @@ func readable(spelling string) (string, error) {
 	return clean, nil
 }
 
-// writable is readable for what is to be changed: it has to be a file, and not one of
-// the reserved names at the top of the root.
+// writable is readable for a file to change, which has no reserved name in its path.
 func writable(spelling string) (string, error) {
 	clean, err := readable(spelling)
 	if err != nil {
 		return "", err
 	}
-	switch top, _, _ := strings.Cut(clean, "/"); {
+	name, reserved := protect.HasReserved(clean)
+	switch {
 	case clean == "." || strings.HasSuffix(clean, "/") || strings.HasSuffix(spelling, "/."):
 		return "", &lockkeeper.OverLockError{Path: spelling, Policy: "agent"}
-	case top == ".git" || top == ".lockkeeper":
-		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: top + " is nobody's to change", Next: "leave it out"}
+	case reserved:
+		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: name + " is protected", Next: "leave it out"}
 	}
 	return clean, nil
 }

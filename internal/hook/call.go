@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"lockkeeper"
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/session"
 )
 
@@ -99,11 +99,11 @@ func absolute(dir, file string) string {
 		file = dir + "/" + file
 	}
 	if strings.HasSuffix(file, "/..") {
-		return enrol.Real(file)
+		return protect.Real(file)
 	}
 	if strings.Contains(file, "/../") {
 		i := strings.LastIndexByte(file, '/')
-		file = enrol.Real(file[:i]) + file[i:]
+		file = protect.Real(file[:i]) + file[i:]
 	}
 	return filepath.Clean(file)
 }

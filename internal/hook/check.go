@@ -9,7 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
@@ -36,7 +36,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 	for _, p := range places {
 		model, person := len(k.out.Model), len(k.out.Person)
 		err := k.visit(ctx, p)
-		if dir := enrol.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // paths are told from the root
+		if dir := protect.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // paths are told from the root
 			for _, list := range [][]string{k.out.Model[model:], k.out.Person[person:]} {
 				for i := range list {
 					list[i] = "In " + p.root + ": " + list[i]
@@ -102,8 +102,8 @@ func (v *visit) before(ctx context.Context) error {
 	if err := v.disturbed(ctx, session.Call{}); err != nil {
 		return err
 	}
-	for _, file := range v.place.guarded {
-		v.refuse(guarded(v.name(file)))
+	for _, g := range v.place.guarded {
+		v.refuse(g.refusal(v.name(g.file)))
 	}
 	var list []session.Write
 	for _, t := range v.place.writes {
@@ -152,7 +152,7 @@ func (v *visit) before(ctx context.Context) error {
 		}
 		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths}
 		if c.Command != "" {
-			c.Guarded = enrol.Configured(v.place.root)
+			c.Guarded = app.Configured(v.place.root)
 		}
 		return v.seat.Begin(v.call.ID, c)
 	}
@@ -163,7 +163,7 @@ func (v *visit) refuse(list ...refusal.Refusal) { v.out.refused = append(v.out.r
 
 // name is a file for people: from the root, where it is in it.
 func (v *visit) name(file string) string {
-	if rel, err := filepath.Rel(v.place.root, enrol.Real(file)); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(v.place.root, protect.Real(file)); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	return file
@@ -175,9 +175,6 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 	no := func(why string) (session.Write, *refusal.Refusal, error) {
 		r := refusal.Reserved(name, why)
 		return w, &r, nil
-	}
-	if name == lockkeeper.GitTarget || isBelow(name, lockkeeper.GitTarget) {
-		return no("it is git's own; use git")
 	}
 	path, err := v.book.Path(t.File)
 	if isRefusal(err) {
@@ -195,14 +192,6 @@ func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(fi
 // looked refuses what a command would do to files that others hold, where the command only
 // names them, or a directory above them.
 func (v *visit) looked(ctx context.Context) error {
-	for _, tree := range v.place.trees {
-		if name := v.name(tree); name == lockkeeper.GitTarget || isBelow(name, lockkeeper.GitTarget) {
-			v.refuse(refusal.Reserved(name, "git stands on it; only a person removes it"))
-		}
-	}
-	if len(v.out.refused) > 0 {
-		return nil
-	}
 	refused, err := v.seat.Taken(ctx, v.place.trees, v.place.names)
 	v.refuse(refused...)
 	return err

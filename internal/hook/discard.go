@@ -10,7 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/refusal"
 )
 
@@ -122,10 +122,16 @@ func (v *visit) discarded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if f := v.firstGuarded(slices.Concat(files, ignored)); f != "" { // what is ignored as a whole can be made again, but for our own
-			r := guarded(v.name(f))
+		// Ignored files can be made again, but protected ones cannot.
+		found, err := v.firstGuarded(slices.Concat(files, ignored))
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			name := v.name(found.file)
+			r := found.refusal(name)
 			if d.Act == "git clean" {
-				r.Next = append([]string{"git clean … -e .lockkeeper -e .claude -e .codex -e .gemini"}, r.Next...)
+				r.Next = append([]string{"git clean … -e .lockkeeper -e .claude -e .codex -e .gemini" + sparing(name)}, r.Next...)
 			}
 			v.refuse(r)
 			return nil
@@ -150,7 +156,7 @@ func gathered(list []Discard) (questions []Discard) {
 	type in struct{ act, top string }
 	asked := map[in]int{}
 	for _, d := range list {
-		dir := enrol.Real(d.Dir)
+		dir := protect.Real(d.Dir)
 		top := topOf(dir)
 		if !d.Literal || top == "" || !isDir(dir) {
 			questions = append(questions, d)
@@ -180,22 +186,30 @@ func topOf(dir string) string {
 	return dir
 }
 
-// firstGuarded is the first of some files that only a person changes. There may be very many
-// files, so each directory is looked at first.
-func (v *visit) firstGuarded(files []string) string {
-	near := map[string]bool{} // directories that are, hold or lie in what is guarded
+// sparing is the option that makes git clean keep a file's topmost directory, unless the
+// usual options name it.
+func sparing(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	if slices.Contains([]string{".lockkeeper", ".claude", ".codex", ".gemini"}, top) {
+		return ""
+	}
+	return " -e " + top
+}
+
+// firstGuarded returns the first of some files that is protected, or is a directory above
+// something protected; nil: none is.
+func (v *visit) firstGuarded(files []string) (*guarded, error) {
+	list, err := app.Protection(v.place.root, v.world.Env)
+	if err != nil {
+		return nil, err
+	}
+	look := list.Look()
 	for _, f := range files {
-		dir := filepath.Dir(f)
-		is, known := near[dir]
-		if !known {
-			is = enrol.GuardsBelow(v.place.root, dir, v.world.Env)
-			near[dir] = is
-		}
-		if is && enrol.GuardsBelow(v.place.root, f, v.world.Env) {
-			return f
+		if class, is := look.Tree(f); is {
+			return &guarded{f, class}, nil
 		}
 	}
-	return ""
+	return nil, nil
 }
 
 // namesOf is the names of files, absolute and as they are on disk, from the root. A directory

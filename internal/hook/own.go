@@ -8,7 +8,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 )
 
 const (
@@ -120,12 +120,12 @@ func isOwnName(file string) bool {
 // itself where none is found.
 func (r *reader) starts(word string) string {
 	if strings.Contains(word, "/") {
-		return enrol.Real(absolute(r.dir, word))
+		return protect.Real(absolute(r.dir, word))
 	}
 	path, _ := r.env("PATH")
 	for _, dir := range filepath.SplitList(path) {
 		if file := filepath.Join(dir, word); word != "" && word[0] != '-' && isThere(file) {
-			return enrol.Real(file)
+			return protect.Real(file)
 		}
 	}
 	return word

@@ -10,7 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/session"
 )
@@ -22,7 +22,7 @@ type place struct {
 	reads    []Touch
 	trees    []string
 	names    []string
-	guarded  []string // of what it writes, what only a person changes
+	guarded  []guarded // of what it writes, what agents never write
 	git      []GitAct
 	discards []Discard
 	shell    bool // a command runs there, or may write there
@@ -34,7 +34,32 @@ type sorter struct {
 	env  func(string) (string, bool)
 	list []*place
 
-	guarded []string // where the agent works in no codebase
+	guarded []guarded // where the agent works in no codebase
+	looks   map[string]*protect.Look
+}
+
+// guarded is a file that agents never write.
+type guarded struct {
+	file  string
+	class protect.Class
+}
+
+// refusal refuses to write it, under the name that people use.
+func (g guarded) refusal(name string) refusal.Refusal {
+	return refusal.Reserved(name, g.class.Reason(), g.class.Next())
+}
+
+// look returns what is protected in a codebase; empty root: outside of any.
+func (s *sorter) look(root string) (*protect.Look, error) {
+	if look := s.looks[root]; look != nil {
+		return look, nil
+	}
+	list, err := app.Protection(root, s.env)
+	if err != nil {
+		return nil, err
+	}
+	s.looks[root] = list.Look()
+	return s.looks[root], nil
 }
 
 // places sorts what a call touches. A session's turns concern the codebase that the agent
@@ -45,7 +70,7 @@ func (k *check) places() ([]*place, error) {
 		return nil, err
 	}
 	c := k.call
-	s := &sorter{dir: c.Dir, env: k.world.Env}
+	s := &sorter{dir: c.Dir, env: k.world.Env, looks: map[string]*protect.Look{}}
 	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	for _, t := range plan.Writes {
 		if t.Goes {
@@ -64,8 +89,8 @@ func (k *check) places() ([]*place, error) {
 		if plan.Reserved != "" {
 			k.out.refused = append(k.out.refused, refusal.Reserved(plan.Reserved, "only a person may do it, at a terminal"))
 		}
-		for _, file := range s.guarded {
-			k.out.refused = append(k.out.refused, guarded(file))
+		for _, g := range s.guarded {
+			k.out.refused = append(k.out.refused, g.refusal(g.file))
 		}
 	}
 	if c.Command != "" {
@@ -119,7 +144,7 @@ func spellings(dir string, files []Touch) (list []Touch) {
 
 // at is the codebase of a file; nil: it belongs to none.
 func (s *sorter) at(file string) (*place, error) {
-	root, err := app.RootOf(enrol.Real(file), s.env)
+	root, err := app.RootOf(protect.Real(file), s.env)
 	if err != nil || root == "" {
 		return nil, err
 	}
@@ -142,8 +167,11 @@ func (s *sorter) sort(plan Plan) error {
 	for _, t := range plan.Writes {
 		p, err := s.at(t.File)
 		if err == nil {
-			err = s.guard(p, t.File, func(root string) bool {
-				return enrol.Guards(root, t.File, s.env) || !isDir(t.File) && enrol.GuardsBelow(root, t.File, s.env)
+			err = s.guard(p, t.File, func(_ string, look *protect.Look) (protect.Class, bool) {
+				if isDir(t.File) {
+					return look.File(t.File)
+				}
+				return look.Tree(t.File) // a file in the place of a directory hides what is in it
 			})
 		}
 		if err != nil {
@@ -156,8 +184,9 @@ func (s *sorter) sort(plan Plan) error {
 	for _, t := range plan.Trees {
 		p, err := s.in(t.Dir)
 		if err == nil {
-			err = s.guard(p, t.Dir, func(root string) bool {
-				return enrol.GuardsBelow(root, t.Dir, s.env) && (t.Goes || !s.isRootOrHome(root, t.Dir))
+			err = s.guard(p, t.Dir, func(root string, look *protect.Look) (protect.Class, bool) {
+				class, is := look.Tree(t.Dir)
+				return class, is && (t.Goes || !s.isRootOrHome(root, t.Dir))
 			})
 		}
 		if err != nil {
@@ -170,7 +199,10 @@ func (s *sorter) sort(plan Plan) error {
 	for _, f := range plan.Names {
 		p, err := s.at(f)
 		if err == nil {
-			err = s.guard(p, f, func(root string) bool { return enrol.Guards(root, f, s.env) })
+			err = s.guard(p, f, func(_ string, look *protect.Look) (protect.Class, bool) {
+				class, is := look.File(f)
+				return class, is && !(class == protect.Git && isDir(f)) // programs often name .git to skip it
+			})
 		}
 		if err != nil {
 			return err
@@ -200,17 +232,22 @@ func (s *sorter) sort(plan Plan) error {
 	return failed
 }
 
-// guard notes a file that only a person changes. One that belongs to no codebase, such as
-// in the user's home, is noted in the one where the agent works: who switches the checks
-// off there means it, too.
-func (s *sorter) guard(p *place, file string, is func(root string) bool) (err error) {
+// guard notes a protected file. A file that belongs to no codebase, such as one in the
+// user's home, is noted in the codebase where the agent works: switching the checks off
+// there covers it, too.
+func (s *sorter) guard(p *place, file string, find func(root string, look *protect.Look) (protect.Class, bool)) (err error) {
 	root := ""
 	if p != nil {
 		root = p.root
 	} else if root, err = app.RootOf(filepath.Join(s.dir, lockkeeper.GitTarget), s.env); err != nil {
 		return err
 	}
-	if !is(root) {
+	look, err := s.look(root)
+	if err != nil {
+		return err
+	}
+	class, is := find(root, look)
+	if !is {
 		return nil
 	}
 	if p == nil && root != "" {
@@ -219,9 +256,9 @@ func (s *sorter) guard(p *place, file string, is func(root string) bool) (err er
 		}
 	}
 	if p == nil {
-		s.guarded = append(s.guarded, file)
+		s.guarded = append(s.guarded, guarded{file, class})
 	} else {
-		p.guarded = append(p.guarded, file)
+		p.guarded = append(p.guarded, guarded{file, class})
 	}
 	return nil
 }
@@ -230,8 +267,8 @@ func (s *sorter) guard(p *place, file string, is func(root string) bool) (err er
 // part: what is put into it, or brought back, is seldom about them.
 func (s *sorter) isRootOrHome(root, dir string) bool {
 	home, _ := s.env("HOME")
-	dir = enrol.Real(dir)
-	return dir == root || home != "" && dir == enrol.Real(home)
+	dir = protect.Real(dir)
+	return dir == root || home != "" && dir == protect.Real(home)
 }
 
 // visited adds the codebases in which a command may write without saying so: where it goes
@@ -273,9 +310,4 @@ func (s *sorter) visited(dirs []string, command string) error {
 		}
 	}
 	return nil
-}
-
-// guarded refuses what only a person changes.
-func guarded(file string) refusal.Refusal {
-	return refusal.Reserved(file, "it is Lockkeeper's own, or has the hooks that check you; only a person changes it")
 }

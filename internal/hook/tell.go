@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"lockkeeper/internal/app"
 	"lockkeeper/internal/config"
 	"lockkeeper/internal/deferred"
-	"lockkeeper/internal/enrol"
 	"lockkeeper/internal/session"
 )
 
@@ -88,7 +88,7 @@ func (v *visit) news(ctx context.Context) error {
 // unguarded tells of files that say whether agents are checked and that went with a command:
 // git clean and git stash remove what is not committed, a checkout what was committed later.
 func (v *visit) unguarded(began session.Call) {
-	now := enrol.Configured(v.place.root)
+	now := app.Configured(v.place.root)
 	for _, name := range began.Guarded {
 		if !slices.Contains(now, name) {
 			v.out.tellBoth(fmt.Sprintf("GONE %s was removed while your command ran; it says whether agents are checked here. Write nothing until a person has put it back: with git, or lockkeeper init and lockkeeper doctor.", name))

@@ -34,7 +34,13 @@ type scene struct {
 // newScene opens the application and serves it, with options as they are changed.
 func newScene(t testing.TB, change ...func(*Options)) *scene {
 	t.Helper()
-	s := &scene{Codebase: apptest.Sample(t, apptest.Options{}).Codebase(t), t: t, tokens: map[access.Role]string{}}
+	return newSceneOf(t, apptest.Sample(t, apptest.Options{}), change...)
+}
+
+// newSceneOf serves a codebase.
+func newSceneOf(t testing.TB, place *apptest.Place, change ...func(*Options)) *scene {
+	t.Helper()
+	s := &scene{Codebase: place.Codebase(t), t: t, tokens: map[access.Role]string{}}
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {
 		s.tokens[role] = s.Token(t, "the-"+string(role), role)
 	}

@@ -125,13 +125,11 @@ func (s *Server) file(path string) (string, error) {
 		return "", &lockkeeper.InputError{Field: "path", Reason: "empty", Next: "name a file, from the root of the codebase"}
 	}
 	name, err := s.book.Path(s.at(path))
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case name == lockkeeper.GitTarget:
-		return "", refusal.Reserved(name, "it is git's own; use git")
-	case s.app.Guards(name):
-		return "", refusal.Reserved(name, "it says what may be written, or whether that is checked; only a person changes it")
+	}
+	if class, is := s.app.Protects(name); is {
+		return "", refusal.Reserved(name, class.Reason(), class.Next())
 	}
 	return name, nil
 }

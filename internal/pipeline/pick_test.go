@@ -75,11 +75,11 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 		return p.Survey(t.Context(), only)
 	}
 	for words, err := range map[string]error{
-		"no such part":                      survey(three, "four"),
-		"comes after +tasks/one":            survey(three, "+tasks/three"),
-		"tasks.yaml:1:43: one: write ref":   survey(strings.Replace("tasks: [{name: one, prompt: Do., writes: [app]}]", "[app]", "[lib/x.rb]", 1)),
-		"a directory, and the gate writes":  survey("tasks: [{name: one, prompt: Do., writes: [app/models]}]"),
-		"can never be written through the ": survey("tasks: [{name: one, prompt: Do., writes: [app/.git/hooks]}]"),
+		"no such part":                     survey(three, "four"),
+		"comes after +tasks/one":           survey(three, "+tasks/three"),
+		"tasks.yaml:1:43: one: write ref":  survey(strings.Replace("tasks: [{name: one, prompt: Do., writes: [app]}]", "[app]", "[lib/x.rb]", 1)),
+		"a directory, and the gate writes": survey("tasks: [{name: one, prompt: Do., writes: [app/models]}]"),
+		"protected: it belongs to git":     survey("tasks: [{name: one, prompt: Do., writes: [app/.git/hooks]}]"),
 	} {
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: %v", words, err)

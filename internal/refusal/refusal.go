@@ -99,11 +99,11 @@ func Busy(path string, by Holder) Refusal {
 		Next: []string{"lockkeeper why .git"}}
 }
 
-// Reserved refuses what only a person may do.
-func Reserved(subject, why string) Refusal {
+// Reserved refuses what an agent never does, and says what to do instead where that helps.
+func Reserved(subject, why string, instead ...string) Refusal {
 	return Refusal{Subject: subject, Why: why,
-		Do:   "Do not try another way. If it must be, say to the person whom you work for what and why.",
-		Next: []string{"lockkeeper status"}}
+		Do:   "Do not try another way. If you need it, tell your user what and why.",
+		Next: append(instead, "lockkeeper status")}
 }
 
 // Unchecked refuses because the locks could not be asked.

@@ -1,11 +1,11 @@
-package enrol_test
+package protect_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 )
 
 // What tells hosts whether hooks run is guarded under every name, there or not.
@@ -28,6 +28,7 @@ func TestGuards(t *testing.T) {
 		value, known := map[string]string{"HOME": at("home"), "CODEX_HOME": at("codex"), "XDG_STATE_HOME": at("state")}[name]
 		return value, known
 	}
+	look := protect.New(protect.Options{Root: at("repo"), Env: env}).Look()
 	for name, want := range map[string]struct{ is, below bool }{
 		"repo/.claude/settings.json":            {true, true},
 		"repo/.claude/settings.local.json":      {true, true},
@@ -61,7 +62,9 @@ func TestGuards(t *testing.T) {
 		"home/notes":                            {false, false},
 	} {
 		file := base + "/" + name
-		if is, below := enrol.Guards(at("repo"), file, env), enrol.GuardsBelow(at("repo"), file, env); is != want.is || below != want.below {
+		_, is := look.File(file)
+		_, below := look.Tree(file)
+		if is != want.is || below != want.below {
 			t.Errorf("%s: %v %v, want %v", name, is, below, want)
 		}
 	}

@@ -1,0 +1,231 @@
+package protect
+
+import (
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// gitFacts is what matters here of one configuration file of git.
+type gitFacts struct {
+	hooks    []string // values of core.hooksPath
+	includes []string // values of include.path and includeIf.*.path
+}
+
+// gitSettings lists what configuration files protect.
+type gitSettings struct {
+	files []string // the files themselves
+	hooks []string // values of core.hooksPath
+}
+
+// settings lists what a configuration file, and the files it includes, protect. Conditions
+// of includes are ignored, so that more may be protected and never less. Relative hook
+// paths start at the work tree.
+func (g *gitLook) settings(file, work string) []name {
+	var s gitSettings
+	g.follow(&s, file, 0)
+	return g.protected(s, work)
+}
+
+// inherited lists what the configuration of the user, the system and the environment
+// protects in a work tree.
+func (g *gitLook) inherited(work string) []name {
+	if !g.read {
+		g.read = true
+		for _, file := range g.userFiles() {
+			g.follow(&g.inherent, file, 0)
+		}
+		count, _ := g.env("GIT_CONFIG_COUNT")
+		n, _ := strconv.Atoi(count) // not a number: none
+		for i := range min(n, 1000) {
+			key, _ := g.env("GIT_CONFIG_KEY_" + strconv.Itoa(i))
+			value, _ := g.env("GIT_CONFIG_VALUE_" + strconv.Itoa(i))
+			if strings.EqualFold(key, "core.hookspath") {
+				g.inherent.hooks = append(g.inherent.hooks, value)
+			}
+		}
+	}
+	return g.protected(g.inherent, work)
+}
+
+// userFiles lists the files in which git looks for the settings of a user and the system.
+func (g *gitLook) userFiles() (list []string) {
+	set := func(variable string) string {
+		value, _ := g.env(variable)
+		return value
+	}
+	system := []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
+	if at := set("GIT_CONFIG_SYSTEM"); at != "" {
+		system = []string{at}
+	}
+	list = append(list, system...)
+	if at := set("GIT_CONFIG_GLOBAL"); at != "" {
+		return append(list, at)
+	}
+	home := set("HOME")
+	if at := set("XDG_CONFIG_HOME"); at != "" {
+		list = append(list, filepath.Join(at, "git/config"))
+	} else if home != "" {
+		list = append(list, filepath.Join(home, ".config/git/config"))
+	}
+	if home != "" {
+		list = append(list, filepath.Join(home, ".gitconfig"))
+	}
+	return list
+}
+
+// follow adds a file and what it includes.
+func (g *gitLook) follow(s *gitSettings, file string, depth int) {
+	const deepest = 10 // as git
+	if depth > deepest {
+		return
+	}
+	facts, known := g.files[file]
+	if !known {
+		text, _ := readSmall(file) // git reads no more of it
+		facts = parseGitConfig(string(text))
+		g.files[file] = facts
+	}
+	s.files = append(s.files, file)
+	s.hooks = append(s.hooks, facts.hooks...)
+	for _, include := range facts.includes {
+		if at := absoluteFrom(filepath.Dir(file), g.expand(include)); at != "" {
+			g.follow(s, at, depth+1)
+		}
+	}
+}
+
+// protected lists what settings protect in a work tree; empty: a repository without one.
+func (g *gitLook) protected(s gitSettings, work string) (list []name) {
+	for _, file := range s.files {
+		if isAtOrBelow(Real(file), g.root) { // elsewhere they are the user's
+			list = append(list, name{file, Git})
+		}
+	}
+	for _, value := range s.hooks {
+		dir := g.expand(value)
+		if !filepath.IsAbs(dir) {
+			if work == "" || value == "" {
+				continue
+			}
+			dir = filepath.Join(work, dir)
+		}
+		list = append(list, g.hookDir(dir)...)
+	}
+	return list
+}
+
+// hookDir lists what protects the hooks in a directory. Hook managers keep scripts that
+// only call those of the directory above in one called "_".
+func (g *gitLook) hookDir(dir string) (list []name) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil // such as /dev/null: hooks are switched off
+	}
+	if filepath.Base(dir) == "_" {
+		list = g.hookDir(filepath.Dir(dir))
+	}
+	if !isAtOrBelow(g.root, Real(dir)) {
+		return append(list, name{dir, Hooks})
+	}
+	for _, hook := range hookNames() { // the directory holds the whole codebase
+		list = append(list, name{filepath.Join(dir, hook), Hooks})
+	}
+	return list
+}
+
+// hookNames lists the hooks of git.
+func hookNames() []string {
+	return []string{"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout",
+		"post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite",
+		"sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change"}
+}
+
+// expand resolves a home directory at the start of a path; empty: it is unknown.
+func (g *gitLook) expand(path string) string {
+	rest, home := strings.CutPrefix(path, "~")
+	if !home {
+		return path
+	}
+	name, below, _ := strings.Cut(rest, "/")
+	at, _ := g.env("HOME")
+	if name != "" {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return ""
+		}
+		at = u.HomeDir
+	}
+	if at == "" {
+		return ""
+	}
+	return filepath.Join(at, below)
+}
+
+// readSmall reads a regular file up to a size that no configuration reaches.
+func readSmall(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, os.ErrInvalid
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 4<<20))
+}
+
+// parseGitConfig reads what matters here of a configuration file. It passes over lines that
+// git would refuse.
+func parseGitConfig(text string) (facts gitFacts) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\\\n", "")
+	section := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			head, rest, _ := strings.Cut(line[1:], "]")
+			if quoted := strings.Index(head, `"`); quoted >= 0 { // a subsection may have a bracket in it
+				if end := strings.LastIndex(line, `"]`); end >= 0 {
+					head, rest = line[1:end+1], line[end+2:]
+				}
+			}
+			section, _, _ = strings.Cut(head, " ")
+			section, line = strings.ToLower(strings.TrimSpace(section)), strings.TrimSpace(rest)
+		}
+		key, value, _ := strings.Cut(line, "=")
+		switch section + "." + strings.ToLower(strings.TrimSpace(key)) {
+		case "core.hookspath":
+			facts.hooks = append(facts.hooks, unquote(value))
+		case "include.path", "includeif.path":
+			facts.includes = append(facts.includes, unquote(value))
+		}
+	}
+	return facts
+}
+
+// unquote returns the value that git reads: without comments, quotes and escapes.
+func unquote(value string) string {
+	var b strings.Builder
+	quoted := false
+	value = strings.TrimSpace(value)
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && i+1 < len(value):
+			i++
+			b.WriteByte(value[i])
+		case (c == '#' || c == ';') && !quoted:
+			return strings.TrimSpace(b.String())
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,168 @@
+package protect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// gitLook finds what belongs to git, and remembers what it found in each directory.
+type gitLook struct {
+	root     string
+	env      func(string) (string, bool)
+	inherent gitSettings         // of the user and the system
+	read     bool                // inherent was read
+	found    map[string][]name   // by directory: what a repository or git directory there protects
+	files    map[string]gitFacts // parsed configuration files
+}
+
+func newGitLook(root string, env func(string) (string, bool)) *gitLook {
+	return &gitLook{root: root, env: env, found: map[string][]name{}, files: map[string]gitFacts{}}
+}
+
+// around lists what the repository of a root protects: the one whose work tree the root is
+// in, and the one that the environment names.
+func (g *gitLook) around(root string) (list []name) {
+	for dir := root; ; dir = filepath.Dir(dir) {
+		list = append(list, g.at(dir)...)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if dir, known := g.env("GIT_DIR"); known && dir != "" {
+		work, _ := g.env("GIT_WORK_TREE")
+		list = append(list, g.repository(absolute(root, dir), absolute(root, work))...)
+	}
+	return list
+}
+
+// above lists what repositories and git directories protect that lie between the root and a
+// path in it.
+func (g *gitLook) above(path string) (list []name) {
+	if dir := filepath.Dir(path); isGitDir(dir, path) { // as soon as this file exists
+		list = append(list, name{dir, Git})
+	}
+	for dir := path; dir != g.root && isAtOrBelow(dir, g.root); dir = filepath.Dir(dir) {
+		list = append(list, g.at(dir)...)
+	}
+	return list
+}
+
+// at lists what is protected because of what one directory is or has in it.
+func (g *gitLook) at(dir string) []name {
+	list, known := g.found[dir]
+	if known {
+		return list
+	}
+	if isGitDir(dir) {
+		list = append(list, g.repository(dir, "")...)
+	}
+	if at := gitDirOf(dir); at != "" {
+		list = append(list, name{filepath.Join(dir, gitDir), Git})
+		list = append(list, g.repository(at, dir)...)
+	}
+	g.found[dir] = list
+	return list
+}
+
+// repository lists what a repository protects, given its git directory and its work tree;
+// an empty work tree means that none is known.
+func (g *gitLook) repository(dir, work string) []name {
+	common := commonDirOf(dir)
+	list := []name{{dir, Git}, {common, Git}}
+	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(dir, "config.worktree")} {
+		list = append(list, g.settings(file, work)...)
+	}
+	return append(list, g.inherited(work)...)
+}
+
+// isGitDir reports whether git takes a directory for one of its own, once some files exist.
+func isGitDir(dir string, also ...string) bool {
+	has := func(name string) bool {
+		at := filepath.Join(dir, name)
+		for _, file := range also {
+			if isAtOrBelow(file, at) {
+				return true
+			}
+		}
+		_, err := os.Lstat(at)
+		return err == nil
+	}
+	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
+// gitDirOf returns the git directory of the repository whose work tree a directory is;
+// empty: it is none.
+func gitDirOf(dir string) string {
+	at := filepath.Join(dir, gitDir)
+	info, err := os.Stat(at)
+	switch {
+	case err != nil:
+		return ""
+	case info.IsDir():
+		return at
+	}
+	return absoluteFrom(dir, firstLine(at, "gitdir: "))
+}
+
+// commonDirOf returns the directory that all work trees of a repository share.
+func commonDirOf(dir string) string {
+	if shared := firstLine(filepath.Join(dir, "commondir"), ""); shared != "" {
+		return absoluteFrom(dir, shared)
+	}
+	return dir
+}
+
+// firstLine returns the text after a prefix of a small file; empty: there is none.
+func firstLine(file, prefix string) string {
+	text, err := readSmall(file)
+	if err != nil {
+		return ""
+	}
+	line, ok := strings.CutPrefix(strings.TrimSpace(string(text)), prefix)
+	if !ok {
+		return ""
+	}
+	return line
+}
+
+func absoluteFrom(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// absolute is absoluteFrom where an empty path means the directory.
+func absolute(dir, path string) string {
+	if path == "" {
+		return dir
+	}
+	return absoluteFrom(dir, path)
+}
+
+// completed returns those of some paths, from the root, that together turn a directory into
+// a git directory.
+func (g *gitLook) completed(paths []string) (list []string) {
+	made := map[string][]string{} // by directory: the paths that put one of git's names into it
+	for _, path := range paths {
+		parts := strings.Split(path, "/")
+		for i, part := range parts {
+			switch part {
+			case "HEAD", "objects", "refs", "commondir":
+				dir := strings.Join(parts[:i], "/")
+				made[dir] = append(made[dir], path)
+			}
+		}
+	}
+	for dir, files := range made {
+		also := make([]string, len(files))
+		for i, f := range files {
+			also[i] = filepath.Join(g.root, filepath.FromSlash(f))
+		}
+		if isGitDir(filepath.Join(g.root, filepath.FromSlash(dir)), also...) {
+			list = append(list, files...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,156 @@
+package protect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Options configure a List.
+type Options struct {
+	Root      string                      // of the codebase, absolute; empty: none
+	Env       func(string) (string, bool) // as os.LookupEnv; nil: an empty environment
+	Own       []string                    // more files of Lockkeeper, from the root
+	Documents []string                    // directories of flow documents, from the root
+}
+
+// A List says which files agents never write, for one codebase and one user.
+type List struct{ opt Options }
+
+// New returns the list of a codebase.
+func New(o Options) *List {
+	if o.Env == nil {
+		o.Env = func(string) (string, bool) { return "", false }
+	}
+	if o.Root != "" {
+		o.Root = Real(o.Root)
+	}
+	return &List{o}
+}
+
+// A Look answers questions about one moment. It remembers what it found on the disk, so
+// that many files cost little more than one; drop it after one operation.
+type Look struct {
+	list  *List
+	names []name            // protected names, folded
+	dirs  map[string]string // directory to where it really is
+	git   *gitLook
+}
+
+// A name is a protected file or directory.
+type name struct {
+	path  string // absolute and folded
+	class Class
+}
+
+// Look begins to look.
+func (l *List) Look() *Look {
+	k := &Look{list: l, dirs: map[string]string{}, git: newGitLook(l.opt.Root, l.opt.Env)}
+	for path, class := range namesAtHome(l.opt.Env) {
+		k.add(path, class)
+	}
+	if root := l.opt.Root; root != "" {
+		k.addBelow(root, Own, ownDir, ConfigFile)
+		k.addBelow(root, Own, l.opt.Own...)
+		k.addBelow(root, Documents, l.opt.Documents...)
+		k.addBelow(root, Hooks, HostFiles()...)
+		for _, n := range k.git.around(root) {
+			k.add(n.path, n.class)
+		}
+	}
+	return k
+}
+
+func (k *Look) addBelow(root string, class Class, paths ...string) {
+	for _, p := range paths {
+		k.add(filepath.Join(root, filepath.FromSlash(p)), class)
+	}
+}
+
+// add protects a file or directory, as it is spelled and where it leads.
+func (k *Look) add(path string, class Class) {
+	k.names = append(k.names, name{fold(path), class})
+	if real := Real(path); real != path {
+		k.names = append(k.names, name{fold(real), class})
+	}
+}
+
+// File reports whether a file, given as an absolute path, is protected or lies in a
+// protected directory.
+func (k *Look) File(file string) (Class, bool) {
+	return k.find(file, isAtOrBelow)
+}
+
+// Tree reports whether a directory, given as an absolute path, is protected, lies in a
+// protected directory, or is above something protected: moving, removing or replacing the
+// directory changes that, too. Repositories inside the codebase do not protect the
+// directories above them.
+func (k *Look) Tree(dir string) (Class, bool) {
+	return k.find(dir, func(path, name string) bool { return isAtOrBelow(path, name) || isAtOrBelow(name, path) })
+}
+
+func (k *Look) find(file string, meets func(path, name string) bool) (Class, bool) {
+	// The name itself counts, and so does the file it leads to.
+	spelled := []string{filepath.Join(k.realDir(filepath.Dir(file)), filepath.Base(file))}
+	if info, err := os.Lstat(spelled[0]); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		spelled = append(spelled, Real(file))
+	}
+	for _, path := range spelled {
+		folded := fold(path)
+		for _, n := range k.names {
+			if meets(folded, n.path) {
+				return n.class, true
+			}
+		}
+		if class, is := k.findInside(path, folded, meets); is {
+			return class, true
+		}
+	}
+	return 0, false
+}
+
+// findInside finds what is protected at any depth of the codebase.
+func (k *Look) findInside(path, folded string, meets func(path, name string) bool) (Class, bool) {
+	root := k.list.opt.Root
+	if root == "" || !isAtOrBelow(path, root) {
+		return 0, false
+	}
+	below := strings.TrimPrefix(folded, fold(root))
+	switch {
+	case strings.Contains(below+"/", "/"+ownDir+"/"):
+		return Own, true
+	case strings.Contains(below+"/", "/"+gitDir+"/"):
+		return Git, true
+	}
+	for _, n := range HostFiles() {
+		at := strings.LastIndex(below+"/", "/"+filepath.Dir(n)+"/")
+		if at >= 0 && meets(below, below[:at+1]+fold(n)) {
+			return Hooks, true
+		}
+	}
+	for _, n := range k.git.above(path) {
+		if isAtOrBelow(folded, fold(n.path)) || isAtOrBelow(folded, fold(Real(n.path))) {
+			return n.class, true
+		}
+	}
+	return 0, false
+}
+
+// realDir is Real for directories, which many files share.
+func (k *Look) realDir(dir string) string {
+	real, known := k.dirs[dir]
+	if !known {
+		real = Real(dir)
+		k.dirs[dir] = real
+	}
+	return real
+}
+
+// Below reports the same as File, for a path from the root.
+func (k *Look) Below(path string) (Class, bool) {
+	return k.File(filepath.Join(k.list.opt.Root, filepath.FromSlash(path)))
+}
+
+// CompletesGit returns those of some paths, from the root, that together would turn a
+// directory into a git directory.
+func (k *Look) CompletesGit(paths []string) []string { return k.git.completed(paths) }
