@@ -27,13 +27,18 @@ func stateDir(env func(string) (string, bool)) (string, error) {
 	return filepath.Join(base, "lockkeeper"), nil
 }
 
-// makeDir makes a directory for this user alone, with all above it.
+// makeDir makes a directory for this user alone, with all above it. One that others may
+// enter is closed to them.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = os.MkdirAll(dir, 0o700)
-	} else if err == nil && !info.IsDir() {
+	case err != nil:
+	case !info.IsDir():
 		err = &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is not a directory")}
+	case info.Mode().Perm()&0o077 != 0:
+		err = os.Chmod(dir, 0o700)
 	}
 	if err != nil {
 		return &lockkeeper.StoreError{Store: dir, Reason: "your state directory cannot be made", Err: err,

@@ -88,8 +88,11 @@ func (w world) claim() (*os.File, error) {
 }
 
 func (w world) open() (*os.File, error) {
-	if err := makeDir(filepath.Dir(w.path)); err != nil {
-		return nil, err
+	worlds := filepath.Dir(w.path)
+	for _, dir := range []string{filepath.Dir(worlds), worlds} {
+		if err := makeDir(dir); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.OpenFile(w.alivePath(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

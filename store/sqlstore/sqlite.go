@@ -138,6 +138,9 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to another space than " + s.space,
 			Next: "put the database back that was here, or stop all holders and run `lockkeeper init --new-world`"}
 	}
+	if err := s.guardCompanions(); err != nil { // the last user may have removed them while this one came
+		return err
+	}
 	now, err := incarnation(s.file)
 	if err != nil || s.restoring {
 		return err
@@ -152,9 +155,16 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// connect opens one more connection. It never makes a file, and does nothing to
-// one that may not be ours.
+// connect opens one more connection. It makes no file but those beside a database
+// of ours, and does nothing to one that may not be ours.
 func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
+	if ours, err := s.isOurs(); err != nil {
+		return nil, err
+	} else if ours {
+		if err := s.guardCompanions(); err != nil {
+			return nil, err
+		}
+	}
 	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw"}).String()
 	conn, err := sqlite3.OpenContext(ctx, name)
 	if err != nil {

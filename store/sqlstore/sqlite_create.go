@@ -83,6 +83,9 @@ func makeSQLite(ctx context.Context, path, space string) (err error) {
 			space, id, time.Now().UnixNano())
 	}
 	if err == nil {
+		err = s.guardCompanions()
+	}
+	if err == nil {
 		err = sess.conn.Exec(`PRAGMA journal_mode = WAL`) // stays with the file
 	}
 	if err = errors.Join(s.explain(err), sess.close()); err != nil {

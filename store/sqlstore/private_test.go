@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lockkeeper"
+)
+
+// What a store keeps is for its owner alone, whatever the umask, also what an earlier
+// version left open to others.
+func TestFilesArePrivate(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	s := sqliteSite(t)
+	look := func(when string) {
+		t.Helper()
+		seen := ""
+		noError(t, filepath.WalkDir(filepath.Dir(s.where), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(s.where) {
+				return nil
+			}
+			info, err := d.Info()
+			if err == nil && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %s is %s", when, filepath.Base(path), info.Mode())
+			}
+			seen += d.Name() + " "
+			return err
+		}))
+		if !strings.Contains(seen, "state.db-turn") {
+			t.Errorf("%s: %s", when, seen)
+		}
+	}
+	look("made")
+	use := func(when string) {
+		t.Helper()
+		store, err := s.open(t.Context(), Options{})
+		noError(t, err)
+		noError(t, store.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), store.View(t.Context(), func(lockkeeper.Reader) error { return nil }))
+		look(when)
+		noError(t, store.Close())
+		look(when + ", closed")
+	}
+	use("in use")
+	for _, end := range companions {
+		f, err := os.OpenFile(s.where+end, os.O_CREATE, 0o644)
+		noError(t, err)
+		noError(t, f.Chmod(0o644), f.Close())
+	}
+	use("left open")
+}
+
+func noError(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
