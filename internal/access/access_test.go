@@ -188,75 +188,140 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// A session holds over restarts, ends in time, with its name, and with any change to it.
+// A session holds over restarts, and ends in time, with its name, and with a logout.
 func TestSessions(t *testing.T) {
 	b, dir := book(t)
-	var wg sync.WaitGroup
-	for range 8 { // several processes may begin at once
-		wg.Go(func() {
-			if _, err := access.Open(dir).Sessions(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	s, err := b.Sessions(t.Context())
-	must(t, err)
-	_, err = b.Add(t.Context(), "alice", access.Operator)
+	_, err := b.Add(t.Context(), "alice", access.Operator)
 	must(t, err)
 	alice, err := b.Member(t.Context(), "alice", access.Viewer)
 	must(t, err)
-	cookie := s.Make(alice, noon.Add(time.Hour))
-	restarted, err := access.Open(dir).Sessions(t.Context())
-	must(t, err)
-	who, known, err := restarted.Read(cookie, noon)
-	must(t, err)
-	if !known || who != alice || who.Role != access.Operator {
-		t.Errorf("%+v %v", who, known)
+	start := func() string {
+		t.Helper()
+		cookie, err := b.StartSession(t.Context(), alice, noon, noon.Add(time.Hour))
+		must(t, err)
+		return cookie
+	}
+	known := func(cookie string, now time.Time) bool {
+		t.Helper()
+		who, known, err := access.Open(dir).BySession(cookie, now) // as another process, or after a restart
+		must(t, err)
+		if known && (who != alice || who.Role != access.Operator) {
+			t.Errorf("%+v", who)
+		}
+		return known
+	}
+	cookie, other := start(), start()
+	if cookie == other || !known(cookie, noon) || !known(other, noon) {
+		t.Fatal("two sessions do not hold")
 	}
 	for i := range len(cookie) {
 		changed := []byte(cookie)
 		changed[i] ^= 1
-		if _, known, err := s.Read(string(changed), noon); known || err != nil {
-			t.Fatalf("changed at %d: %v %v", i, known, err)
+		if known(string(changed), noon) {
+			t.Fatalf("changed at %d it is still one", i)
 		}
 	}
-	for _, wrong := range []string{"", ".", "..", "x.y.z", strings.Repeat("x", 10_000), cookie[:len(cookie)-1]} {
-		if _, known, err := s.Read(wrong, noon); known || err != nil {
-			t.Errorf("%.20q: %v %v", wrong, known, err)
+	for _, wrong := range []string{"", ".", "..", "../people/x", strings.Repeat("x", 10_000), cookie[:len(cookie)-1]} {
+		if known(wrong, noon) {
+			t.Errorf("%.20q is a session", wrong)
 		}
 	}
-	if _, known, _ := s.Read(cookie, noon.Add(time.Hour)); known {
-		t.Error("it did not end")
+	if known(cookie, noon.Add(time.Hour)) {
+		t.Error("it did not end in time")
+	}
+	must(t, b.EndSession(cookie), b.EndSession(cookie))
+	if known(cookie, noon) || !known(other, noon) {
+		t.Error("a logout ended none, or another one")
+	}
+	if _, ok, _ := b.Redeem(other, noon); ok {
+		t.Error("a session is a ticket, too")
 	}
 	must(t, b.Dismiss("alice"))
-	if _, known, err := s.Read(cookie, noon); known || err != nil {
-		t.Errorf("removed: %v %v", known, err)
+	if known(other, noon) {
+		t.Error("it did not end with its name")
 	}
 	_, err = b.Add(t.Context(), "alice", access.Admin)
 	must(t, err)
-	if _, known, _ := s.Read(cookie, noon); known {
+	if known(other, noon) {
 		t.Error("the session of the old name is good for the new one")
+	}
+	again, err := b.Member(t.Context(), "alice", access.Viewer)
+	must(t, err)
+	if again.ID() == alice.ID() {
+		t.Error("the new one is the old one")
 	}
 }
 
-// A key that others could have read, or that is not whole, is not used.
-func TestKeysAreKept(t *testing.T) {
+// However often somebody logs in, few sessions are kept, and a damaged one is in nobody's way.
+func TestSessionsAreBounded(t *testing.T) {
 	b, dir := book(t)
-	_, err := b.Sessions(t.Context())
+	ann, err := b.Member(t.Context(), "ann", access.Admin)
 	must(t, err)
-	key := filepath.Join(dir, "key")
-	must(t, os.Chmod(key, 0o644))
-	if _, err := b.Sessions(t.Context()); lockkeeper.CodeOf(err) != lockkeeper.CodeStore {
-		t.Errorf("readable by others: %v", err)
+	bob, err := b.Member(t.Context(), "bob", access.Viewer)
+	must(t, err)
+	kept := func() int {
+		t.Helper()
+		files, err := os.ReadDir(filepath.Join(dir, "sessions"))
+		must(t, err)
+		return len(files)
 	}
-	must(t, os.Chmod(key, 0o600), os.WriteFile(key, []byte("short"), 0o600))
-	if _, err := b.Sessions(t.Context()); lockkeeper.CodeOf(err) != lockkeeper.CodeStore {
-		t.Errorf("not whole: %v", err)
+	own, err := b.StartSession(t.Context(), bob, noon, noon.Add(time.Minute))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "sessions", "x.json"), []byte("{"), 0o600))
+	last := ""
+	for i := range 120 {
+		last, err = b.StartSession(t.Context(), ann, noon, noon.Add(time.Hour+time.Duration(i)*time.Second))
+		must(t, err)
 	}
-	must(t, os.Remove(key), os.Symlink("/dev/zero", key))
-	if _, err := b.Sessions(t.Context()); lockkeeper.CodeOf(err) != lockkeeper.CodeStore {
-		t.Errorf("a link: %v", err)
+	if n := kept(); n != 101 {
+		t.Errorf("%d sessions are kept", n)
+	}
+	for _, session := range []string{own, last} {
+		if _, known, err := b.BySession(session, noon); !known || err != nil {
+			t.Errorf("it ended because of another's: %v", err)
+		}
+	}
+	must(t, b.Dismiss("ann"))
+	_, err = b.StartSession(t.Context(), bob, noon.Add(2*time.Minute), noon.Add(time.Hour))
+	must(t, err)
+	if n := kept(); n != 1 {
+		t.Errorf("%d sessions are kept", n)
+	}
+}
+
+// Nothing that can be read in the directory lets anybody in.
+func TestNothingToSteal(t *testing.T) {
+	b, dir := book(t)
+	must(t, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "key"), make([]byte, 32), 0o600)) // of an earlier version
+	must(t, b.RemoveKey(), b.RemoveKey())
+	ann, err := b.Member(t.Context(), "ann", access.Admin)
+	must(t, err)
+	_, err = b.Add(t.Context(), "bob", access.Admin)
+	must(t, err)
+	_, err = b.Ticket(t.Context(), ann, noon)
+	must(t, err)
+	_, err = b.StartSession(t.Context(), ann, noon, noon.Add(time.Hour))
+	must(t, err)
+	var seen []string
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name := strings.TrimSuffix(d.Name(), ".json")
+		seen = append(append(seen, name, "lk_"+name, string(text)), strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune("\" {},:\n", r) })...)
+		return err
+	}))
+	if len(seen) < 16 {
+		t.Fatalf("%q", seen)
+	}
+	for _, text := range seen {
+		_, byToken, err1 := b.ByToken(text)
+		_, bySession, err2 := b.BySession(text, noon)
+		_, byTicket, err3 := b.Redeem(text, noon)
+		if must(t, err1, err2, err3); byToken || bySession || byTicket {
+			t.Errorf("%q lets somebody in", text)
+		}
 	}
 }
 

@@ -61,6 +61,9 @@ type Person struct {
 	id string
 }
 
+// ID identifies the person. Another person who is given the same name later has another.
+func (p Person) ID() string { return p.id }
+
 // Actor is the person as the record of events names them.
 func (p Person) Actor() lockkeeper.Actor {
 	kind := lockkeeper.ActorPerson

@@ -116,7 +116,7 @@ func (p *program) serving(a *app.App, runs *acts.Runs, o serveOptions, log *slog
 	return httpapi.Options{
 		App: a, Look: view.New(a), Runs: runs,
 		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
-		Webhook: c.Webhook, Session: c.Session, Owner: p.ownName(), Version: version(), Log: log,
+		Webhook: c.Webhook, Session: c.Session, Clients: c.LocalClients, Owner: p.ownName(), Version: version(), Log: log,
 	}
 }
 

@@ -113,6 +113,7 @@ func TestDefaults(t *testing.T) {
 		"links.urls_per_host":                 "2",
 		"serve.listen":                        "127.0.0.1:0",
 		"serve.allow_hosts":                   "",
+		"serve.local_clients":                 "outside",
 		"serve.session":                       "7d",
 		"serve.webhook":                       "",
 		"sessions.uncovered":                  "keep",

@@ -15,12 +15,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"lockkeeper"
+	"lockkeeper/internal/strictjson"
 )
 
-// decodeBody reads a body of JSON: one value, whose fields are all known. No body is an
-// empty object.
+// decodeBody reads a body of JSON: one value, whose fields are all known and spelled as
+// they are. No body is an empty object.
 func decodeBody[T any](r *http.Request) (in T, err error) {
 	body, err := io.ReadAll(r.Body) // which is in memory already
 	if err != nil {
@@ -32,15 +34,39 @@ func decodeBody[T any](r *http.Request) (in T, err error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return in, &refusal{code: codeMedia, reason: fmt.Sprintf("the body is said to be %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
+	if err := strictjson.Unmarshal(body, &in, true); err != nil {
 		return in, wrongJSON(err, reflect.TypeFor[T]())
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return in, wrongBody("", "there is more behind the value")
-	}
 	return in, nil
+}
+
+// checkText refuses a body that can be read in more than one way, whoever reads it.
+func checkText(c *call, body []byte) error {
+	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || media != mediaForm {
+		if err := strictjson.Check(body); err != nil {
+			return wrongJSON(err, nil)
+		}
+		return nil
+	}
+	return checkQueryText(string(body))
+}
+
+// checkQueryText refuses a form or a query that is not UTF-8. Whether it is one at all is
+// for its reader to say.
+func checkQueryText(raw string) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil
+	}
+	for name, texts := range values {
+		for _, text := range append(texts, name) {
+			if !utf8.ValidString(text) {
+				return &lockkeeper.InputError{Field: strings.ToValidUTF8(name, "?"), Value: strings.ToValidUTF8(text, "?"), Reason: "not UTF-8", Next: "send text as UTF-8"}
+			}
+		}
+	}
+	return nil
 }
 
 func wrongBody(field, reason string) error {
@@ -55,7 +81,12 @@ func wrongJSON(err error, t reflect.Type) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	var input *lockkeeper.InputError
+	var ambiguous *strictjson.AmbiguousError
 	switch {
+	case errors.As(err, &ambiguous):
+		return wrongBody(ambiguous.Field, ambiguous.Reason)
+	case errors.Is(err, strictjson.ErrMore):
+		return wrongBody("", err.Error())
 	case errors.As(err, &input):
 		return input
 	case errors.As(err, &syntax):

@@ -11,7 +11,9 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"lockkeeper"
 	"lockkeeper/internal/access"
 )
 
@@ -52,7 +54,7 @@ func (c *call) label() string {
 
 // answer takes a request through the layers, in this order.
 func (s *Server) answer(c *call) error {
-	for _, layer := range []func(*call) error{s.checkHost, checkPath, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
+	for _, layer := range []func(*call) error{s.checkPeer, s.checkHost, checkPath, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
 		if err := layer(c); err != nil {
 			return err
 		}
@@ -121,7 +123,10 @@ func checkPath(c *call) error {
 	if wrong {
 		return &refusal{code: codeNotFound, reason: "the address leads nowhere: it has an empty part, a dot or a backslash in it"}
 	}
-	return nil
+	if !utf8.ValidString(path) {
+		return &lockkeeper.InputError{Field: "path", Value: strings.ToValidUTF8(path, "?"), Reason: "not UTF-8", Next: "send text as UTF-8"}
+	}
+	return checkQueryText(c.r.URL.RawQuery)
 }
 
 // locate finds the route.
@@ -174,7 +179,7 @@ func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool
 	if err != nil {
 		return who, proofNone, false, nil // there is none
 	}
-	who, known, err = s.sessions.Read(cookie.Value, s.opt.Now())
+	who, known, err = s.book.BySession(cookie.Value, s.opt.Now())
 	return who, proofSession, known, err
 }
 
@@ -245,6 +250,9 @@ func (s *Server) readBody(c *call, limit int64) error {
 		return &refusal{code: codeTooLarge, reason: "the body did not come whole within " + s.opt.Limits.Read.String()}
 	case err != nil:
 		return wrongBody("", "it did not come whole: "+err.Error())
+	}
+	if err := checkText(c, body); err != nil {
+		return err
 	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	return c.control.SetReadDeadline(time.Time{}) // it would end the request while it is worked on

@@ -19,23 +19,28 @@ import (
 func TestBadBodies(t *testing.T) {
 	s := newScene(t)
 	for body, says := range map[string]string{
-		`{`:                                      "not JSON",
-		`{"write":["a"]`:                         "ends too early",
-		`{"write":["a"]} x`:                      "more behind",
-		`{"write":["a"]}{}`:                      "more behind",
-		`[]`:                                     "an object",
-		`"x"`:                                    "an object",
-		`{"write":"a"}`:                          "a list",
-		`{"write":[1]}`:                          "a string",
-		`{"wait_seconds":"5"}`:                   "a number",
-		`{"wirte":["a"]}`:                        "there is no such field",
-		`{"write":["app/x"],"ttl":1}`:            "there is no such field",
-		`{"write":[]}`:                           "no path is named",
-		"\x00":                                   "not JSON",
-		`{"write":["app/x"]` + "\xff}":           "not JSON",
-		`{"write":["app/x"],"wait_seconds":-1}`:  "from 0 to",
-		`{"write":["app/x"],"wait_seconds":1e9}`: "from 0 to",
-		`{"write":["app/x"],"wait_seconds":1e300}`:       "from 0 to",
+		`{`:                                        "not JSON",
+		`{"write":["a"]`:                           "ends too early",
+		`{"write":["a"]} x`:                        "more after",
+		`{"write":["a"]}{}`:                        "more after",
+		`[]`:                                       "an object",
+		`"x"`:                                      "an object",
+		`{"write":"a"}`:                            "a list",
+		`{"write":[1]}`:                            "a string",
+		`{"wait_seconds":"5"}`:                     "a number",
+		`{"wirte":["a"]}`:                          "there is no such field",
+		`{"write":["app/x"],"ttl":1}`:              "there is no such field",
+		`{"write":[]}`:                             "no path is named",
+		`{"WRITE":["app/x"]}`:                      `it is spelled \"write\"`,
+		`{"write":["a"],"Write":["app/x"]}`:        `it is spelled \"write\"`,
+		`{"write":["app/x"],"write":["app/y"]}`:    "given more than once",
+		"{\"write\":[\"app/\xe9\"]}":               "not UTF-8",
+		`{"write":["app/\ud800"]}`:                 "half of a character",
+		"\x00":                                     "not JSON",
+		`{"write":["app/x"]` + "\xff}":             "not JSON",
+		`{"write":["app/x"],"wait_seconds":-1}`:    "from 0 to",
+		`{"write":["app/x"],"wait_seconds":1e9}`:   "from 0 to",
+		`{"write":["app/x"],"wait_seconds":1e300}`: "from 0 to",
 		`{"write":["app/x"],"wait_seconds":18446744083}`: "from 0 to", // more than a duration can be
 		`{"write":["app/x"],"ttl_seconds":1e300}`:        "from 1 to",
 		`{"write":["app/x"],"ttl_seconds":0.5}`:          "from 1 to",
@@ -78,6 +83,48 @@ func TestBadBodies(t *testing.T) {
 		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("nothing is named")
 		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input")
 	}
+}
+
+// What can be read in two ways is refused on every route, and not only where its handler
+// thinks of it.
+func TestAmbiguousRequests(t *testing.T) {
+	s := newScene(t)
+	session := s.login(s.member("ann", access.Admin))
+	form := header("Content-Type", mediaForm)
+	for i, at := range s.addresses() {
+		rt := &s.server.table[i]
+		if rt.pattern == "/events" || rt.pattern == "/logout" {
+			continue
+		}
+		ask := func(path string, body any, change ...func(*http.Request)) answer {
+			if rt.need.AtLeast == "" || rt.open || rt.failure == failureLFS || rt.failure == failureProtocol {
+				return s.as(access.Admin, at[0], path, body, change...)
+			}
+			return s.send(at[0], path, body, append(change, session, s.sameOrigin)...)
+		}
+		if a := ask(at[1]+"?x=%ff", nil); a.status != http.StatusBadRequest {
+			t.Errorf("%s: a query that is not UTF-8: %d %.200s", a.asked, a.status, a.body)
+		}
+		if at[0] != "POST" {
+			continue
+		}
+		for name, body := range map[string]string{"UTF-8": "{\"write\":[\"a\xff\"]}", "twice": `{"a":1,"a":2}`, "deep": `{"params":{"arguments":{"paths":[],"paths":[]}}}`, "half": `{"a":"\udead"}`} {
+			if a := ask(at[1], body); a.status != http.StatusBadRequest {
+				t.Errorf("%s: %s: %d %.200s", a.asked, name, a.status, a.body)
+			}
+		}
+		if a := ask(at[1], "word=%ff", form); a.status != http.StatusBadRequest {
+			t.Errorf("%s: a form: %d %.200s", a.asked, a.status, a.body)
+		}
+	}
+	for _, at := range []string{"/api/v1/items/%ff", "/api/v1/waiting/item/blog/%c3%28", "/nowhere/%80"} {
+		s.as(access.Admin, "GET", at, nil).want(http.StatusBadRequest, "input").has("not UTF-8")
+	}
+	lfs := func(body string) answer {
+		return s.as(access.Operator, "POST", "/lfs/locks", body, header("Content-Type", "application/vnd.git-lfs+json"))
+	}
+	lfs(`{"path":"app/models/post.rb","PATH":"app/models/user.rb"}`).want(http.StatusUnprocessableEntity).has("spelled")
+	lfs(`{"Path":"app/models/post.rb"}`).want(http.StatusUnprocessableEntity).has("spelled")
 }
 
 // What is not there is 404, what is asked in the wrong way 405.
@@ -156,6 +203,19 @@ func TestDoubleSubmits(t *testing.T) {
 	press("word=defer").want(http.StatusConflict)
 	for _, wrong := range []string{"a b", strings.Repeat("x", 201), "<x>"} {
 		s.as(access.Agent, "POST", "/api/v1/grants", body, header(onceHeader, wrong)).want(http.StatusBadRequest, "input").has(onceHeader)
+	}
+}
+
+// Somebody who is given a name that was another's before gets no answer that the other got.
+func TestAnswersOfAFormerHolder(t *testing.T) {
+	s := newScene(t)
+	body, key := map[string]any{"write": []string{"app/models/post.rb"}}, header(onceHeader, "8c5f2a60-2")
+	var g given
+	s.as(access.Agent, "POST", "/api/v1/grants", body, key).want(ok).into(&g)
+	must(t, s.People.Dismiss("the-agent"))
+	s.tokens[access.Agent] = s.Token(t, "the-agent", access.Agent)
+	if a := s.as(access.Agent, "POST", "/api/v1/grants", body, key).want(http.StatusLocked, "blocked"); strings.Contains(string(a.body), g.Token) {
+		t.Errorf("the new one was given the token of the old one: %s", a.body)
 	}
 }
 

@@ -23,6 +23,7 @@ func (gone) SetWriteDeadline(time.Time) error { return nil }
 // connection ends.
 func (s *scene) ask(ctx context.Context, path, key string) *httptest.ResponseRecorder {
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, s.server.listener.Addr())
+	ctx = context.WithValue(ctx, peerKey{}, func() error { return nil }) // it comes over no connection
 	r := httptest.NewRequestWithContext(ctx, "POST", s.server.Address()+path, io.NopCloser(strings.NewReader("{}")))
 	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
 	r.Header.Set("Content-Type", "application/json")

@@ -27,6 +27,7 @@ func listen(ctx context.Context, o *Options) (net.Listener, error) {
 			Next: "give --tls-cert and --tls-key, or listen at 127.0.0.1 and forward the port with ssh; --insecure-beyond-loopback if you know the network"}
 	}
 	var config net.ListenConfig
+	config.SetMultipathTCP(false) // a client on this machine gains nothing from several paths
 	l, err := config.Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return nil, &lockkeeper.InputError{Field: "listen", Value: o.Listen, Reason: err.Error(), Next: "use another port, or 0 for any free one"}

@@ -71,15 +71,24 @@ func logIn(s *Server, c *call) error {
 		return writeLogin(c, http.StatusUnauthorized, "That logs nobody in: it was used already, is older than "+minutes(access.TicketLife)+", or never was right.")
 	}
 	until := s.opt.Now().Add(s.opt.Session)
-	http.SetCookie(c.w, s.cookie(s.sessions.Make(who, until), until))
+	session, err := s.book.StartSession(c.r.Context(), who, s.opt.Now(), until)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(c.w, s.cookie(session, until))
 	http.Redirect(c.w, c.r, "/", http.StatusSeeOther)
 	return nil
 }
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }
 
-// logOut has the browser forget the session.
+// logOut ends the session, and has the browser forget it.
 func logOut(s *Server, c *call) error {
+	if cookie, err := c.r.Cookie(s.cookieName()); err == nil { // else it came with a token
+		if err := s.book.EndSession(cookie.Value); err != nil {
+			return err
+		}
+	}
 	http.SetCookie(c.w, s.cookie("", time.Unix(1, 0)))
 	http.Redirect(c.w, c.r, "/login", http.StatusSeeOther)
 	return nil

@@ -55,6 +55,14 @@ func TestLoginByLink(t *testing.T) {
 	if gone := (&http.Response{Header: out.header}).Cookies()[0]; gone.Value != "" || gone.Expires.After(time.Now()) {
 		t.Errorf("%+v", gone)
 	}
+	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized) // whoever has a copy of the cookie
+	s.restart()
+	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized)
+	link, err = s.server.LoginLink(t.Context())
+	must(t, err)
+	_, ticket, _ = strings.Cut(link, "#")
+	cookie = (&http.Response{Header: s.send("POST", "/login", "secret="+ticket, s.sameOrigin, form).want(http.StatusSeeOther).header}).Cookies()[0]
+	s.send("GET", "/api/v1/me", nil, session).want(ok)
 	must(t, s.People.Dismiss("ann"))
 	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized)
 	if a := s.send("GET", "/board", nil, session); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login" {
@@ -71,8 +79,10 @@ func TestLoginByLink(t *testing.T) {
 	}
 	// Sessions end by themselves, too.
 	who := s.member("bob", access.Operator)
+	over, err := s.People.StartSession(t.Context(), who, time.Now(), time.Now().Add(-time.Second))
+	must(t, err)
 	s.send("GET", "/api/v1/me", nil, func(r *http.Request) {
-		r.AddCookie(&http.Cookie{Name: cookie.Name, Value: s.server.sessions.Make(who, time.Now().Add(-time.Second))})
+		r.AddCookie(&http.Cookie{Name: cookie.Name, Value: over})
 	}).want(http.StatusUnauthorized)
 }
 

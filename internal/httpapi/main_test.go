@@ -16,7 +16,9 @@ import (
 	"lockkeeper/lock"
 )
 
-func TestMain(m *testing.M) { apptest.Main(m) }
+func TestMain(m *testing.M) {
+	apptest.Main(m, apptest.Program{Name: confinedClient, Main: askConfined})
+}
 
 var must = apptest.Must
 

@@ -41,7 +41,7 @@ type once struct {
 	bytes int
 }
 
-// onceName is whose request it is, for what, and its key.
+// onceName is the id of the person whose request it is, for what, and its key.
 type onceName struct{ who, address, key string }
 
 // answered is a request, and what was answered to it.
@@ -75,7 +75,7 @@ func (o *once) do(s *Server, c *call) error {
 	if !onceKey.MatchString(key) {
 		return &lockkeeper.InputError{Field: onceHeader, Value: key, Reason: "not " + onceKeyRules, Next: "use a new UUID for every act"}
 	}
-	name, sum := onceName{c.who.Name, c.r.URL.RequestURI(), key}, sha256.Sum256(body)
+	name, sum := onceName{c.who.ID(), c.r.URL.RequestURI(), key}, sha256.Sum256(body)
 	for {
 		a, mine := o.begin(name, sum)
 		if a.body != sum {
@@ -101,7 +101,7 @@ func keyOf(r *http.Request, body []byte) string {
 	if key := r.Header.Get(onceHeader); key != "" {
 		return key
 	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != mediaForm {
 		return ""
 	}
 	form, err := url.ParseQuery(string(body))

@@ -32,6 +32,8 @@ const (
 	codeBusy         lockkeeper.Code = "busy"       // as much as can be is under way
 	codeStale        lockkeeper.Code = "stale"      // it is not what the person saw
 	codeWrongStatus  lockkeeper.Code = "wrong_status"
+	codeConfined     lockkeeper.Code = "confined"      // the client runs in a sandbox
+	codeUnseen       lockkeeper.Code = "unseen_client" // the client may run in a sandbox
 )
 
 // statuses says what those are in HTTP; package httpstatus has all other codes.
@@ -49,6 +51,8 @@ var statuses = map[lockkeeper.Code]int{
 	codeBusy:         http.StatusServiceUnavailable,
 	codeStale:        http.StatusConflict,
 	codeWrongStatus:  http.StatusConflict,
+	codeConfined:     http.StatusForbidden,
+	codeUnseen:       http.StatusForbidden,
 }
 
 // refusal is what the server itself has against a request.

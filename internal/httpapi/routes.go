@@ -33,7 +33,7 @@ func systemRoutes() []route {
 		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "What that page is made with.", loginAsset).opened(),
 		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened().
 			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "It logs nobody in."}, reply{http.StatusTooManyRequests, mediaPage, "It was wrong too often."}),
-		raw(http.MethodPost, "/logout", lookers, mediaPage, "Have the browser forget the session.", logOut).answers(reply{http.StatusSeeOther, "", "Forgotten."}),
+		raw(http.MethodPost, "/logout", lookers, mediaPage, "End the session.", logOut).answers(reply{http.StatusSeeOther, "", "It has ended."}),
 		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
 		raw(http.MethodGet, api+"/openapi.json", lookers, "application/json", "This document.", showOpenAPI),
 		ask(api+"/me", lookers, "Who the token or session belongs to.", me),
@@ -44,7 +44,8 @@ func systemRoutes() []route {
 // What answers are, besides JSON.
 const (
 	mediaPage = "text/html" // which a browser shows
-	mediaAny  = "*/*"       // which a file tells of itself
+	mediaForm = "application/x-www-form-urlencoded"
+	mediaAny  = "*/*" // which a file tells of itself
 )
 
 func health(_ *Server, c *call) error { return plain(c, "ok\n") }

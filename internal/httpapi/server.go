@@ -19,6 +19,7 @@ import (
 	"lockkeeper/internal/feed"
 	"lockkeeper/internal/lfs"
 	"lockkeeper/internal/mcpserver"
+	"lockkeeper/internal/peer"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/view"
 )
@@ -37,6 +38,7 @@ type Options struct {
 	Webhook        string        // an address that is told when somebody is needed; empty: none
 	Session        time.Duration // how long a login lasts; default 7 days
 	Owner          string        // whom LoginLink logs in; empty: nobody
+	Clients        string        // on this machine: ClientsOutside, ClientsUnseen or ClientsAny; default ClientsOutside
 	Name           string        // of the codebase; default: the name of its folder
 	Version        string        // of the program
 
@@ -93,11 +95,11 @@ func fill[T comparable](value *T, usual T) { *value = cmp.Or(*value, usual) }
 
 // Server is the running server of a codebase.
 type Server struct {
-	opt      Options
-	queue    *app.Queue
-	feed     *feed.Feed
-	book     *access.Book
-	sessions *access.Sessions
+	opt   Options
+	queue *app.Queue
+	feed  *feed.Feed
+	book  *access.Book
+	peers peer.Finder
 
 	pages  *dashboard.Dashboard
 	agents *mcpserver.Server
@@ -143,7 +145,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.queue, err = o.App.Queue(); err != nil {
 		return nil, err
 	}
-	if s.sessions, err = s.book.Sessions(ctx); err != nil {
+	if err = s.book.RemoveKey(); err != nil {
 		return nil, err
 	}
 	if s.listener, err = listen(ctx, &o); err != nil {
@@ -163,6 +165,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 func (o *Options) fill() {
 	o.Limits.fill()
 	fill(&o.Listen, "127.0.0.1:0")
+	fill(&o.Clients, ClientsOutside)
 	fill(&o.Session, 7*24*time.Hour)
 	fill(&o.Log, slog.New(slog.DiscardHandler))
 	fill(&o.Name, filepath.Base(o.App.Root.Dir()))
@@ -204,7 +207,7 @@ func (s *Server) start(ctx context.Context) {
 	s.leaving, s.leave = context.WithCancel(base)
 	l := s.opt.Limits
 	s.http = &http.Server{
-		Handler: s, BaseContext: func(net.Listener) context.Context { return base },
+		Handler: s, BaseContext: func(net.Listener) context.Context { return base }, ConnContext: s.withPeer,
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: l.Idle, MaxHeaderBytes: l.Header,
 		ErrorLog:                     slog.NewLogLogger(s.opt.Log.Handler(), slog.LevelDebug),
 		DisableGeneralOptionsHandler: true,

@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/access"
 	"lockkeeper/internal/app"
 	"lockkeeper/internal/httpstatus"
+	"lockkeeper/internal/strictjson"
 )
 
 // Prefix is where the API is mounted, and Media what it speaks.
@@ -130,7 +131,7 @@ func (r *request) into(value any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(body, value); err != nil {
+	if err := strictjson.Unmarshal(body, value, false); err != nil {
 		return &refused{http.StatusUnprocessableEntity, "the body cannot be read: " + err.Error()}
 	}
 	return nil

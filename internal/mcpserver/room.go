@@ -19,7 +19,7 @@ const sessionHeader = "Mcp-Session-Id"
 
 // place is that of a session over HTTP.
 type place struct {
-	owner string // the name of its token
+	owner string // the id of its person
 	spoke time.Time
 }
 

@@ -18,8 +18,14 @@ func TestLeftBehind(t *testing.T) {
 	now := time.Now()
 	server := mcpserver.New(mcpserver.Options{App: s.App, Now: func() time.Time { return now }})
 	defer func() { must(t, server.Close()) }()
+	people := map[string]access.Person{}
+	for _, name := range []string{"one", "two"} {
+		who, err := access.Open(t.TempDir()).Member(t.Context(), name, access.Agent)
+		must(t, err)
+		people[name] = who
+	}
 	ask := func(who, id, method, params string) (int, string) {
-		r := httptest.NewRequestWithContext(access.With(t.Context(), access.Person{Name: who, Role: access.Agent}), http.MethodPost, "/mcp",
+		r := httptest.NewRequestWithContext(access.With(t.Context(), people[who]), http.MethodPost, "/mcp",
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
 		for key, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + who, "Mcp-Session-Id": id} {
 			if value != "" {

@@ -89,7 +89,7 @@ func tokenOf(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, e
 	if !known {
 		return nil, auth.ErrInvalidToken
 	}
-	return &auth.TokenInfo{UserID: who.Name}, nil
+	return &auth.TokenInfo{UserID: who.ID()}, nil
 }
 
 // ServeHTTP answers one request over HTTP. Who asks is in its context (package access).
@@ -100,14 +100,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	who, _ := access.Who(r.Context()) // a stranger gets no further than the token
 	id := r.Header.Get(sessionHeader)
-	if id == "" && !s.makeRoom(who.Name) {
+	if id == "" && !s.makeRoom(who.ID()) {
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, "as many sessions as can be are open; end one, or try again later", http.StatusServiceUnavailable)
 		return
 	}
 	s.http.ServeHTTP(w, r)
 	began := w.Header().Get(sessionHeader)
-	s.heard(cmp.Or(began, id), who.Name, began != "")
+	s.heard(cmp.Or(began, id), who.ID(), began != "")
 }
 
 // Serve answers the program that started this one over its streams. It is for a Server that

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/peer"
 )
 
 // Main does what a wrapped command asks of this program, and says whether the
@@ -80,6 +82,9 @@ func enter(o order, argv []string) (int, error) {
 	// Restrictions belong to a thread, and the kernel sends the death signal when
 	// the thread that started the child ends.
 	runtime.LockOSThread()
+	if err := peer.Mark(); err != nil {
+		return 0, err
+	}
 	if o.Level.Namespaces {
 		return enterNamespaces(o, argv)
 	}

@@ -1,0 +1,46 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// sessionsOfOne is how many sessions a person has at once. One more ends the oldest.
+const sessionsOfOne = 100
+
+// StartSession logs a person in, and returns the secret of the session.
+func (b *Book) StartSession(ctx context.Context, p Person, now, until time.Time) (string, error) {
+	if err := b.sweep(sessions, now, sessionsOfOne-1); err != nil {
+		return "", err
+	}
+	return b.issue(ctx, sessions, p, until)
+}
+
+// BySession returns whose session it is. It returns false if the session is unknown, has
+// ended, or belongs to a name that was removed.
+func (b *Book) BySession(text string, now time.Time) (Person, bool, error) {
+	s, err := b.read(sessions, text)
+	if err != nil || s == nil || !now.Before(s.Expires) {
+		return Person{}, false, err
+	}
+	return b.Still(Person{id: s.Person})
+}
+
+// EndSession ends a session for good, in every process that uses the book.
+func (b *Book) EndSession(text string) error {
+	_, err := b.revoke(sessions, idOf(text)+".json")
+	return err
+}
+
+// RemoveKey removes the key with which earlier versions signed sessions. Those sessions
+// could not be ended, and whoever had read the key could make more.
+func (b *Book) RemoveKey() error {
+	if err := os.Remove(filepath.Join(b.dir, "key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b.trouble(err)
+	}
+	return nil
+}

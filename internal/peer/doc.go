@@ -1,0 +1,34 @@
+// Package peer tells whether the other end of a TCP connection is a process in one of
+// this program's sandboxes.
+//
+// The sandbox marks a process before the command begins (Mark), and the server looks for
+// the mark on whatever holds the other end of a connection (Finder).
+//
+// The mark is a lowered hard limit on file locks (RLIMIT_LOCKS). Linux has not enforced
+// that limit since 2.4.25, so lowering it changes nothing else. It has what a mark needs:
+//
+//   - Children and executed programs inherit it. A double fork, a new session, an empty
+//     environment, a rewritten title and the death of the supervisor do not remove it.
+//   - Raising it needs CAP_SYS_RESOURCE in the initial user namespace, which no sandbox
+//     leaves to a command. A user namespace of its own does not give it.
+//   - It works without namespaces, where Landlock alone leaves no trace in /proc.
+//   - Containers, browsers in a snap or a flatpak, and other sandboxes do not set it.
+//
+// Invariants:
+//
+//  1. A process is marked if its limit is lower than that of the process that asks. So a
+//     server that itself runs in a sandbox admits its neighbors and refuses what it
+//     confines further: each Mark lowers the limit below the one it finds.
+//  2. A connection is refused if any of the processes that hold it is marked.
+//  3. A connection whose holder cannot be seen is refused, unless the holder belongs to
+//     another user whom this process cannot look into. A closed socket, one that is held
+//     by io_uring alone or sent over a unix socket, and one of a process that hides its
+//     descriptors all count as not seen.
+//  4. A connection from another machine is admitted: no sandbox of this machine has it.
+//
+// A look at /proc takes some milliseconds. Connections that arrive during one share the
+// next, so many connections cost no more than looks one after the other.
+//
+// Limits: a marked process can use a proxy that runs outside of every sandbox. Outside
+// Linux there is no sandbox, nothing is marked, and everything is admitted.
+package peer
