@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/pipeline"
@@ -178,5 +179,43 @@ func TestPlanChangedAfterFailure(t *testing.T) {
 	s.holds("app/models/two.rb", "two\n")
 	if gaps := s.news(pipeline.NewsGap); len(gaps) != 0 {
 		t.Errorf("%+v", gaps)
+	}
+}
+
+// A batch failed its tests, and another landing changed its file before the retry. The
+// agent that makes it again is called with an agent slot, and the test slot is free.
+func TestRetryHoldsNoTestSlot(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.opt.Limits.Fixes = 0
+	write(t, s.root, "app/models/one.rb", "before\n")
+	write(t, s.root, "app/models/word.rb", "never\n")
+	s.tasks(checkedOne)
+	s.play(oneScript)
+	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+		t.Fatalf("%+v", b)
+	}
+	write(t, s.root, "app/models/one.rb", "by another\n")
+	write(t, s.root, "app/models/word.rb", "one\n")
+	taken := map[string]int{}
+	tell := s.opt.Tell
+	s.opt.Tell = func(n pipeline.News) {
+		tell(n)
+		if n.Kind == pipeline.NewsStarted && n.Phase == "apply" {
+			must(t, s.opt.Store.View(t.Context(), func(r lockkeeper.Reader) error {
+				for _, pool := range []string{sched.PoolAgent, sched.PoolTest} {
+					n, err := r.SlotsTaken(pool)
+					must(t, err)
+					taken[pool] = n
+				}
+				return nil
+			}))
+		}
+	}
+	if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Complete {
+		t.Fatalf("%+v", b)
+	}
+	s.holds("app/models/one.rb", "one\n")
+	if taken[sched.PoolAgent] != 1 || taken[sched.PoolTest] != 0 {
+		t.Errorf("slots taken during the agent call: %v", taken)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/workspace"
+	"lockkeeper/sched"
 )
 
 // question is what an agent is asked.
@@ -39,6 +40,9 @@ type asked struct {
 // ask asks an agent in a workspace. A result that is complete and was not used yet,
 // because somebody died in between, is taken as it is.
 func (p *Pipeline) ask(ctx context.Context, t turn, q question, w *workspace.Workspace) (*asked, error) {
+	if t.Holds(sched.PoolTest) {
+		return nil, fmt.Errorf("%s calls an agent while it holds a test slot", q.phase)
+	}
 	adapter, err := p.opt.Agents.Named(q.agent)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/sidecar"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/rescue"
+	"lockkeeper/sched"
 )
 
 // life is the lifecycle of one batch, from apply to its landing, under one grant.
@@ -188,6 +189,9 @@ func (l *life) apply(ctx context.Context) error {
 	q := l.ask(l.first(), "summary")
 	a, err := l.done, error(nil)
 	if a == nil {
+		if err := l.takeAgentSlot(ctx, q.phase); err != nil {
+			return err
+		}
 		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{}); err != nil {
 			return err
 		}
@@ -219,6 +223,15 @@ func (l *life) apply(ctx context.Context) error {
 		return l.landNow(ctx)
 	}
 	return nil
+}
+
+// takeAgentSlot waits for an agent slot, unless the batch was dispatched with one. A batch
+// that starts again has the slots of the phase in which it failed.
+func (l *life) takeAgentSlot(ctx context.Context, phase string) error {
+	if l.t.Holds(sched.PoolAgent) && !l.t.Holds(sched.PoolTest) {
+		return nil
+	}
+	return l.t.Phase(ctx, phase, sched.PoolAgent)
 }
 
 // takeUp takes out what the grant does not cover and stores the rest.

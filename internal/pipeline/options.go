@@ -138,6 +138,8 @@ const (
 type turn interface {
 	// Phase gives back the slots of one phase and waits for those of the next.
 	Phase(ctx context.Context, phase string, pools ...string) error
+	// Holds reports whether it has a slot of a pool.
+	Holds(pool string) bool
 	Note(ctx context.Context, text string) error
 	ID() string
 	Mark() string             // what processes that work for it carry

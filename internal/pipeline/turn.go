@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -18,6 +19,12 @@ type jobTurn struct {
 func (j jobTurn) Phase(ctx context.Context, phase string, pools ...string) error {
 	return j.job.Phase(ctx, phase, pools...)
 }
+
+func (j jobTurn) Holds(pool string) bool {
+	it := &j.job.Item
+	return it.Stage == lockkeeper.StageRunning && slices.Contains(it.Pools, pool)
+}
+
 func (j jobTurn) Note(ctx context.Context, text string) error { return j.job.Note(ctx, text) }
 func (j jobTurn) ID() string                                  { return j.job.Item.ID }
 func (j jobTurn) Mark() string                                { return j.job.Grant.ID }
@@ -57,6 +64,8 @@ func (l *looseTurn) giveBack() {
 		delete(l.held, pool)
 	}
 }
+
+func (l *looseTurn) Holds(pool string) bool { return l.held[pool] != 0 }
 
 func (l *looseTurn) Note(context.Context, string) error                { return nil }
 func (l *looseTurn) ID() string                                        { return l.id }
