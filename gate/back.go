@@ -11,21 +11,43 @@ import (
 	"lockkeeper"
 )
 
-// takeBack undoes what is done of a landing that cannot be finished.
+// takeBack rolls back a landing that cannot be finished. Its new content is kept
+// before the landing ends, so that a crash in between leaves it to recovery.
 func (p *passage) takeBack(ctx context.Context, cause error) error {
-	nothing := func(error) error { return nil } // its caller keeps what it was to write
-	if err := p.takenBack(ctx, cause, nothing); err != nil {
+	told := p.refusalOf(cause)
+	keep := func(error) error {
+		if p.keepWith == nil {
+			return nil
+		}
+		kept := p.keepWith(ctx, told)
+		if !errors.As(kept, new(*NotKeptError)) { // else the caller tries again, once the stage has made room
+			told = kept
+		}
+		return nil
+	}
+	if err := p.takenBack(ctx, cause, keep); err != nil {
 		if errors.Is(err, errFenced) {
 			return p.outcome(ctx)
 		}
-		return errors.Join(cause, fmt.Errorf("landing %d could not be taken back: %w; next: lockkeeper gate recover", p.l.Seq, err))
+		p.pending = true
+		return errors.Join(cause, fmt.Errorf("landing %d could not be rolled back: %w; next: lockkeeper gate recover", p.l.Seq, err))
 	}
+	return told
+}
+
+// refusalOf is why a landing was rolled back, as its caller is told.
+func (p *passage) refusalOf(cause error) error {
+	var not *denied
 	var met *obstacle
-	if errors.As(cause, &met) {
+	switch {
+	case errors.As(cause, &not):
+		return &lockkeeper.InputError{Field: "path", Value: not.path, Reason: not.reason,
+			Next: "check whether it is immutable or append-only (lsattr), or in a sticky directory of another user (ls -ld)"}
+	case errors.As(cause, &met):
 		return &lockkeeper.LockViolationError{Check: checkBase, Path: met.path, GrantID: p.l.GrantID, Reason: met.reason,
 			Next: "look at the change, and write again on top of it"}
 	}
-	return fmt.Errorf("landing %d was taken back: %w", p.l.Seq, cause)
+	return fmt.Errorf("landing %d was rolled back: %w", p.l.Seq, cause)
 }
 
 // takenBack takes back what is done, and says so; only then is the stage of no use
@@ -85,7 +107,10 @@ func (p *passage) undo(n int, c lockkeeper.Alteration) error {
 	defer dir.Close()
 	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
 	err = p.swap(n, dir, name, back)
+	var not *denied
 	switch {
+	case errors.As(err, &not):
+		return err // what is there is ours, and cannot be moved now
 	case errors.As(err, &met) && c.Old.Exists():
 		return p.keep(n, c.Path, since)
 	case errors.As(err, &met):

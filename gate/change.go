@@ -22,6 +22,10 @@ type Change struct {
 	// begins.
 	Base *lockkeeper.Version
 
+	// Stored says that the caller keeps the content whether the change lands or not.
+	// Otherwise the gate puts content that does not land on the rescue shelf.
+	Stored bool
+
 	from string // of a renamed file: whose content and mode it gets
 }
 

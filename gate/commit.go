@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/protect"
+	"lockkeeper/rescue"
 )
 
 // item is one change on its way.
@@ -24,6 +25,8 @@ type item struct {
 
 	refused bool // by the first check
 	first   bool // the grant has landed nothing here
+
+	entry rescue.Entry // on the shelf; without an ID: it is not there
 }
 
 // Write is Commit for one file.
@@ -33,15 +36,23 @@ func (g *Gate) Write(ctx context.Context, grant *lockkeeper.Grant, path string, 
 
 // Commit lands changes as one unit: all of them or none. It returns nil when the
 // tree is already as wanted. A refusal is a *lockkeeper.LockViolationError, or
-// several joined, and leaves the tree, and the grant, as they were; what was to be
-// written is kept. Ending ctx stops it up to the moment in which the landing is
-// decided.
+// several joined, and leaves the tree, and the grant, as they were. Ending ctx stops
+// it up to the moment in which the landing is decided.
+//
+// With an error, new content is on the rescue shelf, or in a landing that recovery
+// will bring to its end. If the shelf fails too, the error is a *NotKeptError.
 func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (*lockkeeper.Landing, error) {
-	return g.CommitSeen(ctx, grant, changes, Seen{})
+	c := g.newCommit(grant)
+	c.keepWith = c.failed
+	l, err := c.run(ctx, changes)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	return l, nil
 }
 
-// Apply lands as one unit what of the changes may land. The others are refused, each
-// with its error, and kept.
+// Apply lands as one unit those changes that may land. The others are refused, each
+// with its error. It keeps what does not land as Commit does.
 func (g *Gate) Apply(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (l *lockkeeper.Landing, refused []error, err error) {
 	for len(changes) > 0 {
 		c := g.newCommit(grant)
@@ -51,7 +62,7 @@ func (g *Gate) Apply(ctx context.Context, grant *lockkeeper.Grant, changes []Cha
 		}
 		why := c.reasons(err)
 		if len(why) == 0 {
-			return nil, refused, err
+			return nil, refused, c.failed(ctx, err)
 		}
 		var left []Change
 		for n, it := range c.items {
@@ -60,7 +71,7 @@ func (g *Gate) Apply(ctx context.Context, grant *lockkeeper.Grant, changes []Cha
 				left = append(left, changes[n])
 				continue
 			}
-			refused = append(refused, c.keepOne(ctx, it, reason))
+			refused = append(refused, errors.Join(reason, c.keepRefused(ctx, it, reason)))
 		}
 		changes = left
 	}
@@ -84,6 +95,10 @@ type commit struct {
 	items   []*item
 	landing *lockkeeper.Landing
 	seen    Seen
+
+	keepWith func(context.Context, error) error // keeps new content before a landing that is rolled back ends; nil: the caller does
+	kept     bool                               // all new content is safe
+	pending  bool                               // recovery brings the landing to its end
 }
 
 func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing, error) {
@@ -112,13 +127,15 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	if err := c.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
 			// It may have been decided all the same. The stage stays for recovery, which
-			// knows.
+			// finds out. If it was not decided, recovery drops the stage.
 			return nil, err
 		}
 		return nil, errors.Join(err, s.discard())
 	}
 	p := c.g.pass(c.landing, s)
+	p.keepWith = c.keepWith
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
+		c.pending = p.pending
 		return nil, err
 	}
 	c.g.putDone(c.grant.ID, p.ending())
@@ -149,25 +166,25 @@ func (c *commit) check(ctx context.Context, changes []Change) error {
 	return c.refusal(ctx, err, refused...)
 }
 
-// resolve makes the first check on each change, and an item of it.
+// resolve makes an item of each change, also of those after one that fails, and the
+// first check on it.
 func (c *commit) resolve(changes []Change) (refused []error, err error) {
-	if len(changes) == 0 || len(changes) > lockkeeper.MaxTargets {
-		return nil, &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
-	}
 	seen := map[string]bool{}
 	var targets []string
 	for _, change := range changes {
 		it := &item{Change: change}
-		if it.target, err = c.g.resolve(c.look, change.Path); err != nil {
-			if !isRefusal(err) {
-				return nil, err
-			}
+		var wrong error
+		if it.target, wrong = c.g.resolve(c.look, change.Path); wrong != nil {
 			it.refused = true
 			it.target = cmp.Or(it.target, change.Path)
-			refused = append(refused, err)
+			if isRefusal(wrong) {
+				refused = append(refused, wrong)
+			} else {
+				err = cmp.Or(err, wrong)
+			}
 		}
 		if seen[it.target] {
-			return nil, &lockkeeper.InputError{Field: "path", Value: change.Path, Reason: "changed twice in one commit", Next: "name each file once"}
+			err = cmp.Or(err, error(&lockkeeper.InputError{Field: "changes", Value: change.Path, Reason: "the path is changed twice in one commit", Next: "name each file once"}))
 		}
 		seen[it.target] = true
 		it.alter.Path = it.target
@@ -184,7 +201,10 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 			refused = append(refused, protected(it.target, protect.Git))
 		}
 	}
-	return refused, nil
+	if len(changes) == 0 || len(changes) > lockkeeper.MaxTargets {
+		err = &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
+	}
+	return refused, err
 }
 
 // isRefusal reports whether an error is about one path, and not about the disk or

@@ -58,11 +58,12 @@ func (p *passage) keepWhole(n int, e rescue.Entry) error {
 	return p.g.shelve(e, strings.NewReader("kept as it was in "+stateDir+"/kept/"+keptDay(p.l)+"/"+name+"\n"))
 }
 
-// shelveWanted keeps the new content of a landing that a recovery has taken back: its
-// writer is not there to have it. All of it is in the stage again.
+// shelveWanted keeps the new content of a landing that was rolled back and whose
+// caller does not have it: a recovery has none, and a replaced directory was written
+// in the tree. All of it is in the stage again.
 func (p *passage) shelveWanted(cause error) error {
 	for n, c := range p.l.Changes {
-		if c.Old == c.New || c.New.Kind != lockkeeper.File {
+		if c.Old == c.New || !c.New.Exists() {
 			continue
 		}
 		own, staged := p.s.at(n)
@@ -72,12 +73,18 @@ func (p *passage) shelveWanted(cause error) error {
 			}
 			continue // somebody has written on top of it, and that is kept
 		}
+		e := rescue.Entry{Kind: rescue.Gap, Path: c.Path, GrantID: p.l.GrantID, Holder: p.l.Holder, Base: c.Old, Mode: c.New.Mode,
+			Reason: "landing " + itoa(p.l.Seq) + " was rolled back: " + cause.Error()}
+		if c.New.Kind == lockkeeper.Dir {
+			if err := p.keepWhole(n, e); err != nil {
+				return err
+			}
+			continue
+		}
 		f, err := p.g.disk.OpenFile(own, staged)
 		if err != nil {
 			return p.orFenced(err)
 		}
-		e := rescue.Entry{Kind: rescue.Gap, Path: c.Path, GrantID: p.l.GrantID, Holder: p.l.Holder, Base: c.Old, Mode: c.New.Mode,
-			Reason: "landing " + itoa(p.l.Seq) + " was taken back: " + cause.Error()}
 		if err := errors.Join(p.g.shelve(e, f), f.Close()); err != nil {
 			return err
 		}

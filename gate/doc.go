@@ -34,8 +34,9 @@
 //     has it can end it: so the last taker has fenced all others when it ends it.
 //  7. Files are synced before the landing is decided; the directories before it is
 //     called committed. A failed sync is never tried again on the same descriptor.
-//  8. A refused write is recorded as a gap, and what was to be written is kept, with
-//     all that was to land beside it.
+//  8. New content lands, or is on the rescue shelf, or is in the stage of a landing
+//     that recovery will end. If the shelf fails, a *NotKeptError says so. A refused
+//     write is also recorded as a gap.
 //
 // A Gate may be used by many goroutines. It starts none that outlives a call.
 package gate

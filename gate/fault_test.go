@@ -105,6 +105,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 			t.Errorf("recovery: %v", err)
 		}
 		w.noStages()
+		w.nothingLost(s.changes)
 		return true
 	})
 }
@@ -133,6 +134,7 @@ func TestDiskThatStaysBroken(t *testing.T) {
 			t.Errorf("recovery: %v", err)
 		}
 		w.noStages()
+		w.nothingLost(s.changes)
 		agreed(w, g.ID, s)
 		if released, err := w.locks.Release(t.Context(), g.ID, g.Token); !released || err != nil {
 			t.Errorf("release: %t, %v", released, err)

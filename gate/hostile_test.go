@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -326,11 +327,19 @@ func TestFullDisk(t *testing.T) {
 	w.open(gate.Options{})
 	g := w.hold("otter", "test/a", "test/b", "test/new/c")
 	big := []byte(strings.Repeat("x", 1<<20))
-	w.harmless("one file", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "test/a", big); return err }, "no space left", "nothing in the tree was changed")
+	w.harmless("one file", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "test/a", big); return err }, "no space left", "nothing in the tree was changed",
+		"nothing was kept of test/a")
 	w.harmless("several", func() error {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("2")), gate.Delete("test/b"), gate.Put("test/new/c", big)})
+		var lost *gate.NotKeptError
+		if !errors.As(err, &lost) || !slices.Equal(lost.Paths, []string{"test/new/c"}) {
+			t.Errorf("what was not kept is not told: %v", err)
+		}
 		return err
-	}, "no space left")
+	}, "no space left", "rescue show")
+	if kept := w.onShelf(); len(kept) != 1 || !slices.Equal(kept["test/a"], []string{"2"}) {
+		t.Errorf("on the shelf: %q", kept)
+	}
 	w.commit(g, gate.Put("test/a", []byte("small")))
 	want := maps.Clone(files)
 	want["test/a"] = "small"

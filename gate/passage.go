@@ -21,6 +21,9 @@ type passage struct {
 	s    *stage
 	done []bool // which changes are in the tree
 	bare []bool // which are besides in the tree, with nothing in the stage to put back
+
+	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends
+	pending  bool                               // recovery has to bring the landing to its end
 }
 
 func (g *Gate) pass(l *lockkeeper.Landing, s *stage) *passage {
@@ -41,6 +44,16 @@ var errFenced = errors.New("the landing was taken over")
 type obstacle struct {
 	path   string
 	reason string
+}
+
+// denied is an obstacle that the operating system puts in the way.
+type denied struct{ obstacle }
+
+// Unwrap makes denied an obstacle for errors.As.
+func (d *denied) Unwrap() error { return &d.obstacle }
+
+func deny(path string, err error) error {
+	return &denied{obstacle{path, "the operating system does not permit to rename it: " + err.Error()}}
 }
 
 // movedAway is the reason of an obstacle that standsAt found.
@@ -74,6 +87,7 @@ func (p *passage) land(ctx context.Context) error {
 // indeterminate says that the changes are in place but may not survive a crash, or
 // are not accounted for yet. Recovery looks again, through new descriptors.
 func (p *passage) indeterminate(err error) error {
+	p.pending = true
 	return fmt.Errorf("landing %d is in place, but it is not certain that it survives a crash: %w; next: lockkeeper gate recover", p.l.Seq, err)
 }
 
@@ -82,6 +96,7 @@ func (p *passage) outcome(ctx context.Context) error {
 	l, err := p.g.Landing(ctx, p.l.Seq)
 	switch {
 	case err != nil:
+		p.pending = true
 		return err
 	case l.State == lockkeeper.Committed:
 		p.l.State = l.State
@@ -91,6 +106,7 @@ func (p *passage) outcome(ctx context.Context) error {
 			Reason: fmt.Sprintf("the grant was taken away meanwhile, and landing %d was taken back because of somebody else's edit", l.Seq),
 			Next:   "acquire again, and look at the change first"}
 	}
+	p.pending = true
 	return &lockkeeper.RefusedError{Act: "landing " + itoa(l.Seq), Reason: "the grant was taken away meanwhile, and somebody else is bringing the landing to its end",
 		Next: "lockkeeper gate recover, to see what became of it"}
 }
@@ -245,6 +261,9 @@ func (p *passage) swap(n int, dir *os.File, name string, c lockkeeper.Alteration
 		err = disk.Move(dir, name, own, staged)
 	default:
 		err = disk.Exchange(own, staged, dir, name)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return deny(c.Path, err)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

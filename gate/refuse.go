@@ -23,5 +23,6 @@ func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Chang
 	if errors.As(why, &v) {
 		check, reason = v.Check, v.Reason
 	}
-	return c.keep(ctx, it, check, reason)
+	err = c.keep(ctx, it, check, reason)
+	return it.entry, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/protect"
@@ -47,13 +48,15 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	}
 	end := g.takeOff(grant.ID)
 	defer end()
+	p := g.pass(r.landing, s)
 	if err := r.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
 			return nil, err
 		}
-		return nil, errors.Join(err, s.discard())
+		r.landing.At = time.Now()
+		return nil, errors.Join(err, p.shelveWanted(err), s.discard())
 	}
-	p := g.pass(r.landing, s)
+	p.keepWith = func(_ context.Context, told error) error { return errors.Join(told, p.shelveWanted(told)) }
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
@@ -146,8 +149,8 @@ func (g *Gate) unprotected(look *protect.Look, at *os.File, name, path string) (
 	return files, err
 }
 
-// refuseDir explains why a directory is not replaced, and records it. There is
-// nothing to keep: nothing has been written yet, or it is removed again.
+// refuseDir explains why a directory is not replaced, and records it. The caller
+// keeps what was written for it.
 func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *lockkeeper.Grant) error {
 	err = g.grantRefused(err, path, grant)
 	refused := violations(err)

@@ -16,12 +16,14 @@ type Seen struct {
 // CommitSeen is Commit for a change that was tested against what its author saw. When
 // somebody else has landed a change there since, it is a *lockkeeper.MovedError: the
 // question is asked in the transaction that decides, so nothing slips in between.
+// The author of tested work has it stored: unlike Commit, it keeps only what is
+// refused because of a path.
 func (g *Gate) CommitSeen(ctx context.Context, grant *lockkeeper.Grant, changes []Change, seen Seen) (*lockkeeper.Landing, error) {
 	c := g.newCommit(grant)
-	c.seen = seen
+	c.seen, c.keepWith = seen, c.refused
 	l, err := c.run(ctx, changes)
 	if err != nil {
-		return nil, c.keepAll(ctx, err)
+		return nil, c.refused(ctx, err)
 	}
 	return l, nil
 }

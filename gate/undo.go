@@ -107,7 +107,7 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 			continue
 		}
 		base := a.New
-		change := Change{Path: a.Path, Base: &base, Delete: true}
+		change := Change{Path: a.Path, Base: &base, Delete: true, Stored: true}
 		if a.Old.Exists() {
 			mode := a.Old.Mode
 			change.Mode, change.Delete = &mode, false

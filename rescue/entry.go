@@ -14,7 +14,7 @@ import (
 const (
 	Gap       = "gap"       // a write that was refused, or made without a lock
 	Displaced = "displaced" // somebody's edit that gave way to another
-	Unlanded  = "unlanded"  // the work of a batch that failed
+	Unlanded  = "unlanded"  // a write, or the work of a batch, that failed to land
 	Whole     = "whole"     // a directory, or something odd, moved aside as it is; the content says where
 	Damaged   = "damaged"   // not as it was put; Reason says how
 )

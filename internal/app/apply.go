@@ -41,7 +41,7 @@ func (a *App) Apply(ctx context.Context, grantID string, changes []gate.Change, 
 func (a *App) ApplyUnder(ctx context.Context, grant *lockkeeper.Grant, changes []gate.Change, whole bool) (*Applied, error) {
 	g, err := a.Gate()
 	if err != nil {
-		return nil, err
+		return nil, notKept(changes, err)
 	}
 	done := &Applied{}
 	var refused []error
@@ -53,10 +53,24 @@ func (a *App) ApplyUnder(ctx context.Context, grant *lockkeeper.Grant, changes [
 		done.Landing, refused, err = g.Apply(ctx, grant, changes)
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(append(refused, err)...)
 	}
 	done.add(changes, refused)
 	return done, nil
+}
+
+// notKept says that a gate which cannot be opened has kept nothing of the changes.
+func notKept(changes []gate.Change, err error) error {
+	lost := &gate.NotKeptError{Err: err}
+	for _, c := range changes {
+		if c.Body != nil && !c.Stored {
+			lost.Paths = append(lost.Paths, c.Path)
+		}
+	}
+	if lost.Paths == nil {
+		return err
+	}
+	return lost
 }
 
 // add tells what became of each change, by path.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -49,7 +48,7 @@ func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue
 		return nil, err
 	}
 	shelf := a.Shelf()
-	change := gate.Change{Path: e.Path, Delete: e.Delete}
+	change := gate.Change{Path: e.Path, Delete: e.Delete, Stored: true}
 	if e.Mode != 0 && !e.Delete {
 		change.Mode = &e.Mode
 	}
@@ -62,22 +61,11 @@ func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue
 		}
 		change.Body = func() (io.ReadCloser, error) { return shelf.Content(e.ID) }
 	}
-	began := time.Now()
 	l, err := g.Commit(ctx, grant, []gate.Change{change})
 	if err != nil {
-		return nil, errors.Join(err, a.dropCopies(ctx, began, grant.ID, map[string]lockkeeper.Version{e.Path: versionOf(e)}))
+		return nil, err
 	}
 	return l, shelf.Drop(e.ID)
-}
-
-// versionOf is what an entry wants to be at its path.
-func versionOf(e rescue.Entry) (v lockkeeper.Version) {
-	if e.Delete {
-		return v
-	}
-	v.Kind, v.Mode = lockkeeper.File, e.Mode
-	hex.Decode(v.Sum[:], []byte(e.Sum)) // without content: none
-	return v
 }
 
 // checkRescued holds content against its hash.
@@ -95,23 +83,4 @@ func checkRescued(shelf *rescue.Shelf, e rescue.Entry) error {
 		return &lockkeeper.InputError{Field: "rescue id", Value: e.ID, Reason: "its content was changed since it was kept", Next: "lockkeeper rescue show " + e.ID}
 	}
 	return nil
-}
-
-// dropCopies drops what was kept since then, under a grant, of content that is not
-// lost: by path, the version that has landed, or that the shelf has anyway.
-func (a *App) dropCopies(ctx context.Context, since time.Time, grantID string, safe map[string]lockkeeper.Version) error {
-	shelf := a.Shelf()
-	list, err := shelf.List(context.WithoutCancel(ctx))
-	for _, e := range list {
-		v, known := safe[e.Path]
-		sum := ""
-		if v.Sum != (lockkeeper.Version{}).Sum {
-			sum = hex.EncodeToString(v.Sum[:])
-		}
-		same := e.Delete == !v.Exists() && e.Sum == sum
-		if known && same && e.Kind == rescue.Gap && e.GrantID == grantID && !e.At.Before(since) {
-			err = errors.Join(err, shelf.Drop(e.ID))
-		}
-	}
-	return err
 }

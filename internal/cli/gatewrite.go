@@ -55,8 +55,8 @@ file: since the last write under this grant, or since what --base says, which is
 	return cmd
 }
 
-// write reads standard input only once all that was typed is known to be right, so
-// that nothing is consumed which would be neither written nor kept.
+// write reads standard input only after it has checked the arguments and opened the
+// gate, so that it consumes nothing that could be neither written nor kept.
 func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path string, mode *fs.FileMode) error {
 	target, err := a.File(path)
 	if err != nil {
@@ -68,6 +68,9 @@ func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path str
 			return err
 		}
 	}
+	if _, err := a.Gate(); err != nil {
+		return err
+	}
 	content, err := p.spool()
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func (p *program) write(cmd *cobra.Command, a *app.App, o writeOptions, path str
 	change.Body = content.body
 	done, err := p.apply(cmd, a, o.grant, []gate.Change{change}, true)
 	if err != nil {
-		return err
+		return content.orSaved(err)
 	}
 	return p.showWritten(done, o.grant)
 }
@@ -108,7 +111,7 @@ func (p *program) spool() (*spooled, error) {
 	}
 	f, err := os.CreateTemp("", "lockkeeper-")
 	if err != nil {
-		return nil, fmt.Errorf("keep the content from standard input: %w", err)
+		return nil, fmt.Errorf("no temporary file for the content of standard input: %w; nothing was read or kept; next: check TMPDIR", err)
 	}
 	s := &spooled{File: f}
 	err = os.Remove(f.Name())
@@ -116,11 +119,29 @@ func (p *program) spool() (*spooled, error) {
 		s.size, err = io.Copy(f, p.In)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the content from standard input: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("read the content from standard input: %w; nothing was kept", err), f.Close())
 	}
 	return s, nil
 }
 
 func (s *spooled) body() (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(s.File, 0, s.size)), nil
+}
+
+// orSaved saves the content in a temporary file if the gate could not keep it, and
+// adds to the error where it is.
+func (s *spooled) orSaved(err error) error {
+	var lost *gate.NotKeptError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	f, failed := os.CreateTemp("", "lockkeeper-")
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	_, failed = io.Copy(f, io.NewSectionReader(s.File, 0, s.size))
+	if failed = errors.Join(failed, f.Close()); failed != nil {
+		return errors.Join(err, failed, os.Remove(f.Name()))
+	}
+	return errors.Join(err, fmt.Errorf("what came from standard input is in %s; next: write it again from there, and then remove it", f.Name()))
 }

@@ -110,7 +110,7 @@ type status struct {
 
 	Gaps      []entry `json:"gaps"`      // writes that were refused, or made without a lock
 	Displaced []entry `json:"displaced"` // edits that gave way to others
-	Unlanded  []entry `json:"unlanded"`  // work of batches that failed
+	Unlanded  []entry `json:"unlanded"`  // work that failed to land
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
 	people
@@ -258,7 +258,7 @@ func (p *program) showRescued(s *status) (next string) {
 	}{
 		{"gaps: " + counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
 		{"displaced: " + counted(len(s.Displaced), "edit") + " that gave way to " + plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
-		{"unlanded: " + counted(len(s.Unlanded), "file") + " of batches that failed, kept", s.Unlanded},
+		{"unlanded: " + counted(len(s.Unlanded), "file") + " that failed to land, kept", s.Unlanded},
 		{"damaged: " + counted(len(s.Damaged), "kept piece") + ", not as " + plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
 	} {
 		n := len(group.list)

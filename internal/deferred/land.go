@@ -98,7 +98,7 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 		s.State = Landed // before a crash, or by somebody else
 		return true, q.save(ctx, *s)
 	}
-	change := gate.Change{Path: s.Path, Delete: s.Drops, Base: &base}
+	change := gate.Change{Path: s.Path, Delete: s.Drops, Base: &base, Stored: true}
 	if !s.Drops {
 		change.Body = gate.Bytes(want)
 	}
@@ -111,9 +111,12 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	}
 	landing, err := door.Commit(ctx, &g.Grant, []gate.Change{change})
 	var violation *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
 	switch {
 	case errors.As(err, &violation):
 		return true, q.rescue(ctx, s, violation.Reason)
+	case errors.As(err, &input):
+		return true, q.rescue(ctx, s, input.Reason)
 	case err != nil:
 		return false, err
 	}
