@@ -44,7 +44,7 @@ type Stat struct {
 	Inode uint64
 	Links uint64
 
-	Modified time.Time
+	Changed time.Time // when content, attributes or name changed last; only the kernel sets it
 }
 
 // SameFile reports whether two names lead to one file.

@@ -92,7 +92,7 @@ func (OSDisk) Lstat(at *os.File, name string) (s Stat, err error) {
 			return err
 		}
 		s = Stat{Mode: fileMode(st.Mode), Size: st.Size, Dev: st.Dev, Inode: st.Ino, Links: uint64(st.Nlink),
-			Modified: time.Unix(st.Mtim.Unix())}
+			Changed: time.Unix(st.Ctim.Unix())}
 		return nil
 	})
 	return s, err

@@ -105,7 +105,7 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	if err := c.check(ctx, changes); err != nil {
 		return nil, err
 	}
-	if err := c.plan(); err != nil {
+	if err := c.plan(ctx); err != nil {
 		return nil, err
 	}
 	s, err := c.g.makeStage(c.g.stages, func() string {
@@ -271,11 +271,11 @@ func (c *commit) refusal(ctx context.Context, err error, refused ...error) error
 
 // plan looks at the disk: what each path holds now, whether that is what was
 // expected, and which directories are missing.
-func (c *commit) plan() error {
+func (c *commit) plan(ctx context.Context) error {
 	var refused []error
 	versions := map[string]lockkeeper.Version{}
 	for _, it := range c.items {
-		old, modified, err := c.g.lookAt(it.target)
+		old, changed, err := c.g.lookAt(it.target)
 		if isRefusal(err) {
 			refused = append(refused, err)
 			continue
@@ -288,8 +288,14 @@ func (c *commit) plan() error {
 		switch {
 		case it.Base != nil && *it.Base != old:
 			refused = append(refused, changedSince(it.target, c.grant.ID, *it.Base, old))
-		case it.Base == nil && it.first && old.Exists() && modified.After(c.since):
-			refused = append(refused, changedUnder(it.target, c.grant.ID, modified, c.since, old))
+		case it.Base == nil && it.first && old.Exists() && changed.After(c.since):
+			known, err := c.isKnown(ctx, it.target, old)
+			if err != nil {
+				return err
+			}
+			if !known {
+				refused = append(refused, changedUnder(it.target, c.grant.ID, changed, c.since, old))
+			}
 		}
 		if it.Body == nil && it.from == "" && !it.Delete && !old.Exists() {
 			return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: "there is no file whose mode could be changed", Next: "write it first"}
@@ -306,6 +312,28 @@ func (c *commit) plan() error {
 	made, err := c.g.missingDirs(c.items)
 	c.landing.Made = made
 	return err
+}
+
+// isKnown reports whether a path holds what the gate itself left there: the last
+// landing of any grant, or a landing of this grant that was rolled back. The gate's own
+// renames, a link that was made and removed, or a touch change a file's times and not
+// its content.
+func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Version) (known bool, err error) {
+	err = c.g.store.View(ctx, func(r lockkeeper.Reader) error {
+		left, err := r.Landed("", path)
+		if l, ok := left[path]; err != nil || ok && l.Version == now {
+			known = err == nil
+			return err
+		}
+		mine, err := r.Landings(lockkeeper.LandingQuery{GrantID: c.grant.ID, Path: path})
+		for _, l := range mine {
+			for _, a := range l.Changes {
+				known = known || a.Path == path && a.Old == now && l.State == lockkeeper.Undone
+			}
+		}
+		return err
+	})
+	return known, err
 }
 
 // source decides where an item's new content comes from and which mode it gets.

@@ -10,44 +10,44 @@ import (
 	"lockkeeper"
 )
 
-// lookAt is what a path of the tree holds, refused where a file there cannot be
-// replaced.
-func (g *Gate) lookAt(path string) (now lockkeeper.Version, modified time.Time, err error) {
+// lookAt returns what a path of the tree holds and when the file there was last
+// changed. It refuses a file that cannot be replaced.
+func (g *Gate) lookAt(path string) (now lockkeeper.Version, changed time.Time, err error) {
 	bad := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
 	}
 	dir, name, err := g.openParent(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return now, modified, nil
+		return now, changed, nil
 	case errors.Is(err, fs.ErrPermission):
-		return now, modified, bad("its directory is closed to you", "ask for permission to write there")
+		return now, changed, bad("its directory is closed to you", "ask for permission to write there")
 	case isElsewhere(err):
-		return now, modified, justReplaced(path)
+		return now, changed, justReplaced(path)
 	case err != nil:
-		return now, modified, err
+		return now, changed, err
 	}
 	defer dir.Close()
 	if err := writable(dir, path); err != nil {
-		return now, modified, err
+		return now, changed, err
 	}
 	st, err := g.disk.Lstat(dir, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return now, modified, nil
+		return now, changed, nil
 	case err != nil:
-		return now, modified, err
+		return now, changed, err
 	case st.Mode.IsDir():
-		return now, modified, bad("a directory, and the gate writes files", "name the files in it")
+		return now, changed, bad("a directory, and the gate writes files", "name the files in it")
 	case !st.Mode.IsRegular():
-		return now, modified, bad("neither a file nor a directory", "write regular files only")
+		return now, changed, bad("neither a file nor a directory", "write regular files only")
 	case st.Links > 1:
-		return now, modified, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
+		return now, changed, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
 	case st.Mode.Perm()&0o222 == 0:
-		return now, modified, bad("the file is read-only", "make it writable first, if it is meant to be changed")
+		return now, changed, bad("the file is read-only", "make it writable first, if it is meant to be changed")
 	}
 	now, err = g.observe(dir, name)
-	return now, st.Modified, err
+	return now, st.Changed, err
 }
 
 // justReplaced refuses a path whose directory was one when the path was resolved.
@@ -73,11 +73,11 @@ func changedSince(path, grantID string, want, found lockkeeper.Version) error {
 		Next:   "look at the change, and write again on top of it"}
 }
 
-// changedUnder refuses the first write of a grant to a file that somebody else wrote
-// to while the grant was held.
-func changedUnder(path, grantID string, modified, since time.Time, found lockkeeper.Version) error {
+// changedUnder refuses the first write of a grant to a file that changed while the
+// grant was held, unless the gate knows its content.
+func changedUnder(path, grantID string, changed, since time.Time, found lockkeeper.Version) error {
 	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
-		Reason: fmt.Sprintf("it was modified at %s, after the grant was given at %s, and not through this grant", stamp(modified), stamp(since)),
+		Reason: fmt.Sprintf("it was changed, moved there or given other attributes at %s, after the grant was given at %s, and not through this grant", stamp(changed), stamp(since)),
 		Next:   fmt.Sprintf("look at it; to write over it, say so with --base %x", found.Sum)}
 }
 
