@@ -42,7 +42,7 @@
 //
 // What can still leave: work that a daemon outside does when asked (docker,
 // systemd, at, cron); and, where there is no control group and supervisor and keeper
-// are both killed, a process of root that resets its limit for file locks.
+// are both killed, a process of root that resets its limit for resident memory.
 //
 // Goroutines: Exited owns one per watched process, which ends with the process
 // or the context; Run waits for its own before it returns. The one package

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -197,5 +199,37 @@ func TestSignalsArePassedOn(t *testing.T) {
 	c.cmd.Wait()
 	if code := c.cmd.ProcessState.ExitCode(); code != 42 {
 		t.Errorf("code %d", code)
+	}
+}
+
+// The keeper's brand does not touch the limit by which a sandbox marks what it runs: a
+// server would refuse a person's command under lock exec as an agent.
+func TestBrandIsNoMarkOfASandbox(t *testing.T) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &own); err != nil {
+		t.Fatal(err)
+	}
+	want := "unlimited"
+	if own.Max != unix.RLIM_INFINITY {
+		want = fmt.Sprint(own.Max)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := Run(t.Context(), Command{Argv: []string{"grep", "-E", "^Max (file locks|resident set)", "/proc/self/limits"}, Grant: "g-limits", Stdout: out}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) != 3 || strings.Fields(lines[1])[4] != want {
+		t.Errorf("limits under a keeper:\n%s", text)
+	}
+	if strings.Contains(lines[0], "unlimited") {
+		t.Errorf("the command carries no brand: %s", lines[0])
 	}
 }
