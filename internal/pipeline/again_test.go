@@ -87,7 +87,7 @@ tasks:
 	tests, err := os.OpenFile(tested, os.O_RDWR, 0)
 	must(t, err)
 	defer tests.Close()
-	must(t, tests.SetReadDeadline(time.Now().Add(time.Minute)))
+	must(t, tests.SetReadDeadline(time.Now().Add(hung)))
 	p, err := pipeline.New(s.opt)
 	must(t, err)
 	mayLand := p.KeepStill()

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,18 +22,20 @@ import (
 // shows: GP-5 SW-71 PL-80 SW-75
 func TestHostileAgents(t *testing.T) {
 	const good = `echo '{"summary":"done"}'`
+	daemon := fmt.Sprint(1_000_000_000 + os.Getpid()) // seconds, which no other process has as an argument
 	for name, c := range map[string]struct {
 		script string
 		failed string // what the error says; empty: it is complete
 		lands  string // what the declared file holds then
 		gap    string
+		limit  time.Duration // of a call; 0: none that an agent could reach
 	}{
 		"prints garbage":               {script: `echo one > app/models/one.rb; head -c 20000 /dev/urandom`, failed: "command"},
 		"prints nothing":               {script: `echo one > app/models/one.rb`, failed: "command"},
 		"answers in another form":      {script: `echo '{"other": 1}'`, failed: "summary"},
 		"exits 1":                      {script: `echo no; exit 1`, failed: "exit status 1"},
 		"is killed":                    {script: `kill -9 $$`, failed: "kill"},
-		"hangs":                        {script: `sleep 1000`, failed: "the longest that a call may take"},
+		"hangs":                        {script: `sleep 100000`, failed: "the longest that a call may take", limit: 2 * time.Second},
 		"writes into the shared tree":  {script: `echo evil > "$SHARED/app/models/one.rb" 2>/dev/null; echo one > app/models/one.rb; ` + good, lands: "one\n"},
 		"goes up":                      {script: `for d in .. ../.. ../../..; do echo evil > $d/evil 2>/dev/null; done; echo one > app/models/one.rb; ` + good, lands: "one\n"},
 		"reads the store":              {script: `cat "$SHARED/.lockkeeper/calls"/*/*/output* > app/models/one.rb 2>/dev/null; echo one > app/models/one.rb; ` + good, lands: "one\n"},
@@ -43,7 +45,7 @@ func TestHostileAgents(t *testing.T) {
 		"deletes its workspace":        {script: `d=$PWD; cd /; rm -rf "$d"/* "$d"/.[!.]*; ` + good, gap: "app/models/user.rb"},
 		"resets its repository":        {script: `echo one > app/models/one.rb; git reset -q --hard; git clean -qfdx; git checkout -q -b x 2>/dev/null; ` + good},
 		"resets the shared repository": {script: `git -C "$SHARED" reset -q --hard >/dev/null 2>&1; git -C "$SHARED" stash -q >/dev/null 2>&1; echo one > app/models/one.rb; ` + good, lands: "one\n"},
-		"leaves a daemon":              {script: `(env -i setsid sh -c 'exec sleep 987' >/dev/null 2>&1 &) ; (nohup sleep 987 >/dev/null 2>&1 &); echo one > app/models/one.rb; ` + good, lands: "one\n"},
+		"leaves a daemon":              {script: `(env -i setsid sh -c 'exec sleep ` + daemon + `' >/dev/null 2>&1 &) ; (nohup sleep ` + daemon + ` >/dev/null 2>&1 &); echo one > app/models/one.rb; ` + good, lands: "one\n"},
 		"writes a strange name":        {script: `printf x > "$(printf 'app/models/a\nb\033[31m.rb')"; echo one > app/models/one.rb; ` + good, lands: "one\n", gap: "app/models/a"},
 		"writes very much":             {script: `i=0; while [ $i -lt 300 ]; do echo $i > app/models/f$i.rb; i=$((i+1)); done; echo one > app/models/one.rb; ` + good, lands: "one\n", gap: "app/models/f0.rb"},
 		"signals its supervisor":       {script: `kill -9 $PPID 2>/dev/null; echo one > app/models/one.rb; ` + good, lands: "one\n"},
@@ -56,7 +58,9 @@ func TestHostileAgents(t *testing.T) {
 			s.withRepo()
 			write(t, s.root, "app/models/uncommitted.rb", "a person's work\n") // which a reset would take away
 			s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb]}]\n")
-			s.opt.Agents.Timeout = 5 * time.Second
+			if c.limit != 0 {
+				s.opt.Agents.Timeout = c.limit
+			}
 			s.opt.Agents.Named = func(string) (agent.Adapter, error) {
 				return agent.ByName("command", "sh", "-c", fmt.Sprintf("prompt=$(cat)\nSHARED=%s\ncase $prompt in '# verify'*) echo '{\"verdict\":\"pass\",\"report\":\"fine\",\"issues\":[]}';; *) %s;; esac", s.root, c.script))
 			}
@@ -94,8 +98,8 @@ func TestHostileAgents(t *testing.T) {
 					t.Errorf("no gap %s: %+v", c.gap, s.news(pipeline.NewsGap))
 				}
 			}
-			if left, _ := exec.Command("pgrep", "-f", "sleep 987").Output(); len(left) != 0 {
-				t.Errorf("left running: %s", left)
+			if left := processesWith(t, daemon); len(left) != 0 {
+				t.Errorf("left running: %v", left)
 			}
 			if evil, _ := filepath.Glob(filepath.Join(s.side, "*", "evil")); len(evil) != 0 {
 				t.Errorf("written outside: %v", evil)
@@ -105,4 +109,18 @@ func TestHostileAgents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// processesWith lists the processes that were started with an argument.
+func processesWith(t testing.TB, argument string) (pids []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(t, err)
+	for _, file := range files {
+		args, _ := os.ReadFile(file) // it may have ended
+		if slices.Contains(strings.Split(string(args), "\x00"), argument) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
 }

@@ -57,7 +57,7 @@ func (c child) start(t testing.TB) *conductor {
 	t.Helper()
 	text, err := json.Marshal(c)
 	must(t, err)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=170s")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout="+hung.String())
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	log, err := os.OpenFile(c.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	must(t, err)

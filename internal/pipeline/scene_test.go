@@ -100,6 +100,10 @@ type scene struct {
 
 const space = "7f0c7a39-0000-4000-8000-000000000005"
 
+// hung is how long a test waits for a run or a process. It only ends hangs: forty
+// controllers take minutes on a busy machine.
+const hung = 15 * time.Minute
+
 // stores are the stores that a run is tried with.
 var stores = map[string]func(testing.TB, string) lockkeeper.Store{
 	"memory": func(testing.TB, string) lockkeeper.Store {
@@ -199,14 +203,14 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 		Prompts:   prompts,
 		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis", Own: []string{".pipeline", ".analysis"},
 		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script, "GORACE=atexit_sleep_ms=0"),
-		Limits:  pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: time.Minute, LimitPause: time.Second},
+		Limits:  pipeline.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, CIFixes: 2, Rechecks: 2, CheckTimeout: hung, LimitPause: time.Second},
 		Checks:  pipeline.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", CI: []string{"sh bin/ci"}},
 		Land:    "after_verify",
 		Review:  "off",
 		Sandbox: level,
 		Caches:  []string{filepath.Dir(s.script)},
 		Actor:   lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson},
-		Agents: pipeline.Agents{Timeout: time.Minute, StallAfter: time.Minute, Retry: agent.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Second, Random: func() float64 { return 0 }},
+		Agents: pipeline.Agents{Timeout: hung, StallAfter: hung, Retry: agent.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Second, Random: func() float64 { return 0 }},
 			Named: func(string) (agent.Adapter, error) { return agent.ByName("claude", exe, agentArgument) }},
 		Tell: func(n pipeline.News) {
 			s.mu.Lock()
@@ -261,7 +265,7 @@ func (s *scene) conduct(o pipeline.RunOptions) *pipeline.Outcome {
 	s.t.Helper()
 	p, err := pipeline.New(s.opt)
 	must(s.t, err)
-	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
 	defer cancel()
 	out, err := p.Run(ctx, o)
 	must(s.t, err)

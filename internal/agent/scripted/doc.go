@@ -26,6 +26,7 @@
 //	      - tool: {name: WebFetch, input: {url: x}, answer: none, denied: true}
 //	      - retry: {status: 529, word: overloaded, wait: 500ms}
 //	      - sleep: 2s
+//	      - await: go                        # until a line comes through this named pipe, beside the script
 //	      - print: "no JSON\n"               # as it is, on the standard output
 //	      - log: a warning                   # on the standard error
 //	      - flood: 1000000                   # so many bytes without a line end

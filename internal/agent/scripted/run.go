@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -168,6 +169,8 @@ func (a *agent) act(ctx context.Context, s *Step) error {
 		return errors.Join(err, wait(ctx, s.Retry.Wait))
 	case s.Sleep != nil:
 		return wait(ctx, *s.Sleep)
+	case s.Await != nil:
+		return await(ctx, filepath.Join(filepath.Dir(a.Script), *s.Await))
 	case s.Print != nil:
 		_, err := io.WriteString(a.Stdout, *s.Print)
 		return err
@@ -240,6 +243,22 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// await reads a line from a named pipe.
+func await(ctx context.Context, pipe string) error {
+	f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) // without waiting for a writer
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	stop := context.AfterFunc(ctx, func() { f.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err = bufio.NewReader(f).ReadString('\n')
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func flood(out io.Writer, size int64) error {

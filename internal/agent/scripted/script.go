@@ -42,6 +42,7 @@ type Step struct {
 	Tool   *Tool          `yaml:"tool"`
 	Retry  *Retry         `yaml:"retry"`
 	Sleep  *time.Duration `yaml:"sleep"`
+	Await  *string        `yaml:"await"`
 	Print  *string        `yaml:"print"`
 	Log    *string        `yaml:"log"`
 	Flood  *int64         `yaml:"flood"`
@@ -148,7 +149,7 @@ func (c *Call) check() (err error) {
 }
 
 func (s *Step) acts() (n int) {
-	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Edit != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Print != nil,
+	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Edit != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Await != nil, s.Print != nil,
 		s.Log != nil, s.Flood != nil, s.Spawn != nil, s.Hang != nil, s.Exit != nil, s.Die != nil} {
 		if given {
 			n++

@@ -2,10 +2,14 @@ package scripted
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -179,4 +183,27 @@ func TestEdit(t *testing.T) {
 			t.Errorf("exit %d, said %s, %s", code, out, log)
 		}
 	})
+}
+
+// An agent that awaits a pipe goes on with the line that comes through it, and ends when
+// it is asked to.
+func TestAwait(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "script.yaml"), filepath.Join(dir, "go")
+	if err := errors.Join(os.WriteFile(file, []byte("calls: [{steps: [{await: go}], result: {text: done}}]"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte("\n"), 0) }() // returns when the agent reads
+	if code, out, log := play(t, file, dir, "Do it.", "-p"); code != 0 || out != "done\n" {
+		t.Errorf("exit %d, said %q and %q", code, out, log)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code := Run(ctx, Process{Args: []string{"-p"}, Script: file, Dir: dir, Stdin: strings.NewReader("Do it."), Stdout: io.Discard, Stderr: io.Discard}); code != exitTerminated {
+		t.Errorf("asked to end: exit %d", code)
+	}
 }
