@@ -274,7 +274,7 @@ func (c *peer) ask(e errand) {
 }
 
 // patience bounds every wait for a child.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // answer waits for what came of an errand; not ok: the child died on it.
 func (c *peer) answer() (a answer, ok bool) {

@@ -140,8 +140,9 @@ func TestEachBreaksStale(t *testing.T) {
 // shows: GP-35
 func TestSlowToWrite(t *testing.T) {
 	s := newScene(t)
-	s.python("slow.py").is("yes", "create")
+	slow := s.python("slow.py")
 	began := time.Now()
+	slow.is("yes", "create")
 	l := s.lease("next")
 	must(t, l.Acquire(t.Context(), time.Minute))
 	if took := time.Since(began); took < 1900*time.Millisecond {

@@ -233,7 +233,7 @@ func (c *crowd) bustle(orders int, trouble func(error)) {
 // settle works the rest off and holds that nothing is left.
 func (c *crowd) settle() {
 	t, y := c.t, c.yards[0]
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
 	for {
 		for _, it := range y.all() {

@@ -93,12 +93,7 @@ func TestOutageAtTheEnd(t *testing.T) {
 		_ = st.View(t.Context(), func(r lockkeeper.Reader) (err error) { c, err = r.Census(); return err })
 		return c.Queued()+c.Running == 0
 	}
-	for range 600 { // a minute at most
-		if done() {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	waitFor(t, done)
 	for _, id := range []string{it.ID, next.ID} {
 		if now := y.item(id); now.Status != lockkeeper.ItemCompleted || now.Attempts != 1 {
 			t.Errorf("%s is %s after %d attempts", now.Workflow, now.Status, now.Attempts)

@@ -79,7 +79,7 @@ func (p *Place) Serve(t testing.TB, listen string) (address string, end func()) 
 	}()
 	select {
 	case address = <-line:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 	}
 	if !strings.HasPrefix(address, "http://") {
 		end()

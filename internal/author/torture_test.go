@@ -254,7 +254,7 @@ func (o *outsider) change(how func([]bookfile.Entry) []bookfile.Entry) bool {
 // noticed is what the record says of a foreign claim. When all others have ended, a
 // look of our own notices it.
 func (o *outsider) noticed(mine bookfile.Entry) lockkeeper.EventKind {
-	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if o.isDone() {
 			if _, _, err := o.s.Claims(context.Background()); err != nil {
 				o.s.t.Error(err)

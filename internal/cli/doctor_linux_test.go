@@ -273,12 +273,7 @@ func TestDoctorStore(t *testing.T) {
 		if err := conn.Exec("BEGIN IMMEDIATE"); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
-		r := d.examine(1)
-		found(t, r, "store", false, "busy")
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("it took %s to say so", took)
-		}
+		found(t, d.examine(1), "store", false, "busy") // and does not wait for the other
 	})
 	t.Run("damaged", func(t *testing.T) {
 		d := newHouse(t, "claude")
@@ -410,7 +405,7 @@ func TestStatusForPeople(t *testing.T) {
 	if out := d.must(0, "status", "--short"); out != "1 at work · 1 held" {
 		t.Errorf("in a line: %q", out)
 	}
-	for late := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for late := time.Now().Add(hung); ; time.Sleep(10 * time.Millisecond) {
 		text, err := os.ReadFile(shown.Name())
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func (d *desk) fifo(name string) func() string {
 	lines := bufio.NewReader(f)
 	return func() string {
 		d.t.Helper()
-		if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := f.SetReadDeadline(time.Now().Add(hung)); err != nil {
 			d.t.Fatal(err)
 		}
 		line, err := lines.ReadString('\n')

@@ -89,10 +89,13 @@ func (d *desk) read() {
 	}
 }
 
+// hung is how long a test waits for a state before it fails. It only ends hangs.
+const hung = 5 * time.Minute
+
 // sees waits until the terminal shows a text.
 func (d *desk) sees(text string) string {
 	d.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(hung)
 	for {
 		d.mu.Lock()
 		all := d.shown.String()

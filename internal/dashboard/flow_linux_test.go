@@ -168,7 +168,7 @@ func oneItem(page *element) *element {
 // but what the pages offer.
 // shows: PL-19 PL-25 PL-94 GP-25
 func TestFlowByPages(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	r := newReal(t)
 	for _, p := range pages() {
@@ -219,7 +219,7 @@ func TestFlowByPages(t *testing.T) {
 
 // What somebody answers is an answer to what they saw; what changed meanwhile is told.
 func TestStalePage(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	r := newReal(t)
 	_, err := r.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", Only: []string{"blog/posts"}, Auto: "topics=reject", Wait: true, By: lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}})

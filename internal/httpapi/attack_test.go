@@ -231,7 +231,7 @@ func TestScriptsAreText(t *testing.T) {
 
 // Bodies and headers have a size, and whoever is slow with them is cut off.
 func TestOversizedAndSlowRequests(t *testing.T) {
-	s := newScene(t, func(o *Options) { o.Limits = Limits{Read: 300 * time.Millisecond} })
+	s := newScene(t)
 	large := func(n int) string { return `{"reason":"` + strings.Repeat("x", n) + `"}` }
 	s.as(access.Operator, "POST", "/api/v1/items/x/cancel", large(1<<20)).want(http.StatusRequestEntityTooLarge, codeTooLarge)
 	s.as(access.Agent, "POST", "/api/v1/write", large(9<<20)).want(http.StatusRequestEntityTooLarge, codeTooLarge)
@@ -241,11 +241,12 @@ func TestOversizedAndSlowRequests(t *testing.T) {
 	}
 	s.as(access.Viewer, "GET", "/api/v1/audit?text="+strings.Repeat("x", 8<<10), nil).want(ok)
 
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
+	hurried := newScene(t, func(o *Options) { o.Limits = Limits{Read: 300 * time.Millisecond} })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(hurried.server.Address(), "http://"))
 	must(t, err)
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", conn.RemoteAddr(), s.tokens[access.Operator])
-	must(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	fmt.Fprintf(conn, "POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", conn.RemoteAddr(), hurried.tokens[access.Operator])
+	must(t, conn.SetReadDeadline(time.Now().Add(hung)))
 	said, err := io.ReadAll(conn)
 	if err != nil || !bytes.Contains(said, []byte(" 413 ")) {
 		t.Errorf("a body that never comes: %v %.200s", err, said)
@@ -267,7 +268,7 @@ func (s *scene) raw(text string) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
 	must(s.t, err)
 	defer conn.Close()
-	must(s.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	must(s.t, conn.SetDeadline(time.Now().Add(hung)))
 	_, err = io.WriteString(conn, strings.Replace(text, "%s", conn.RemoteAddr().String(), 1))
 	must(s.t, err)
 	said, err := io.ReadAll(conn)
@@ -284,7 +285,7 @@ func TestSlowStrangers(t *testing.T) {
 		defer conn.Close()
 		// That it is asked to go on says that the server has begun to read.
 		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", ask, conn.RemoteAddr(), s.server.Address())
-		must(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		must(t, conn.SetReadDeadline(time.Now().Add(hung)))
 		said := make([]byte, len("HTTP/1.1 100 Continue"))
 		if _, err := io.ReadFull(conn, said); err != nil || string(said) != "HTTP/1.1 100 Continue" {
 			t.Fatalf("%s: %v %s", ask, err, said)

@@ -249,7 +249,7 @@ func (u *tour) tourQueue() {
 // idle waits until no run is under way.
 func (u *tour) idle() (now acts.Running) {
 	u.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(hung); ; time.Sleep(20 * time.Millisecond) {
 		u.ask("GET", "/api/v1/run/state", nil).into(&now)
 		if !now.Active {
 			return now

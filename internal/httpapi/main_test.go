@@ -114,7 +114,7 @@ func (s *scene) try(method, path string, body any, change ...func(*http.Request)
 		}
 		sent = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, s.server.Address()+path, sent)
 	if err != nil {

@@ -41,7 +41,7 @@ func newScene(t *testing.T) *scene {
 // run runs a command in a directory, and returns what it said, and how it ended.
 func (s *scene) run(dir string, argv ...string) (string, error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, s.Env

@@ -119,6 +119,7 @@ func TestCommitWaitsForALock(t *testing.T) {
 	lock := filepath.Join(root, ".git/index.lock")
 	plant(t, root, map[string]string{"a": "2", "new": "2"})
 	must(t, os.WriteFile(lock, nil, 0o644))
+	r.patience = hung
 	freed := make(chan error, 1)
 	go func() {
 		time.Sleep(100 * time.Millisecond) // somebody's git takes its time

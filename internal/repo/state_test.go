@@ -97,6 +97,9 @@ func TestStateNamesWhatIsInProgress(t *testing.T) {
 	}
 }
 
+// hung is how long a test waits for a state before it fails. It only ends hangs.
+const hung = 5 * time.Minute
+
 // waiting is a Settled under way.
 type waiting struct {
 	told chan *PausedError
@@ -116,7 +119,7 @@ func (w waiting) reason(t *testing.T) *PausedError {
 		return e
 	case err := <-w.done:
 		t.Fatalf("settled: %v", err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(hung):
 		t.Fatal("nothing was told")
 	}
 	return nil
@@ -127,7 +130,7 @@ func (w waiting) end(t *testing.T) {
 	select {
 	case err := <-w.done:
 		must(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(hung):
 		t.Fatal("never settled")
 	}
 	if len(w.told) > 0 {
@@ -209,7 +212,7 @@ func TestSettledWaitsForALock(t *testing.T) {
 	}
 	must(t, os.Remove(lock))
 	w.end(t)
-	r.patience = lockPatience
+	r.patience = hung
 	must(t, os.WriteFile(lock, nil, 0o644))
 	w = settle(t.Context(), r, "")
 	must(t, os.Remove(lock))

@@ -135,13 +135,13 @@ func TestFailures(t *testing.T) {
 		"sent away":     {scriptedapi.Step{Fail: &scriptedapi.Fail{Status: 307, Header: map[string]string{"Location": "http://127.0.0.1:1/"}}}, &agent.RefusedError{}, "status 307"},
 
 		"cut off": {scriptedapi.Step{Text: strings.Repeat("x", 10_000), Cut: true}, &agent.TransientError{}, "in the middle of the answer"},
-		"hanging": {scriptedapi.Step{Hang: true}, &agent.TimedOutError{}, "ended after 2s"},
+		"hanging": {scriptedapi.Step{Hang: true}, &agent.TimedOutError{}, "ended after 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := scriptedapi.Start(t, scriptedapi.Play{Steps: []scriptedapi.Step{test.step}})
-			timeout := time.Minute
+			timeout := 10 * time.Minute
 			if test.step.Hang {
-				timeout = 2 * time.Second
+				timeout = 5 * time.Second
 			}
 			res, err := newClient(t, api.URL, timeout).Ask(t.Context(), "hello")
 			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
@@ -190,7 +190,13 @@ func TestCancelled(t *testing.T) {
 	c := newClient(t, api.URL, 0)
 	why := errors.New("the operator pasted the text")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+	go func() {
+		for len(api.Requests()) == 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(why)
+	}()
+	defer cancel(nil)
 	if _, err := c.Ask(ctx, "hello"); !errors.Is(err, why) {
 		t.Errorf("%T %v", err, err)
 	}

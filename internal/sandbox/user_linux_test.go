@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // nobody is a user without any rights.
@@ -70,7 +69,7 @@ func TestOrdinaryUser(t *testing.T) {
 		if strings.HasPrefix(caps, "secret") == l.Hides() || !strings.HasSuffix(caps, "CapPrm:\t0000000000000000") {
 			t.Error(caps)
 		}
-		h.wantSilence(time.Second)
+		h.wantSilence()
 		if after := s.shared(); after != before && l.HoldsAttributes() {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
@@ -95,6 +94,6 @@ func TestOrdinaryUserLeavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		cmd.Wait()
-		h.wantSilence(5 * time.Second)
+		h.wantSilence()
 	})
 }

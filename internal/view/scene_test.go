@@ -53,11 +53,14 @@ func sceneAt(t testing.TB, p *apptest.Place) *scene {
 	return &scene{t: t, root: p.Root, env: p.Env, app: a, look: view.New(a)}
 }
 
+// hung is how long a test waits for a run. It only ends hangs.
+const hung = 15 * time.Minute
+
 // run conducts a flow until it stands still, with a policy in the place of people; none:
 // nobody decides.
 func (s *scene) run(flowName, policy string) *pipeline.Outcome {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
 	defer cancel()
 	plan := ""
 	if flowName == "tasks" {
@@ -102,7 +105,7 @@ func (s *scene) work(started, blocked int, orders ...sched.Order) []*lockkeeper.
 	s.t.Helper()
 	q, err := s.app.Queue()
 	must(s.t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
 	events, err := q.Feed(ctx)
 	must(s.t, err)
 	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 8, Node: "here", Roots: []string{"flow/controllers"}, Run: func(ctx context.Context, job *sched.Job) error {

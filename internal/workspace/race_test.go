@@ -84,6 +84,11 @@ func TestLandingsWhileCopying(t *testing.T) {
 		l.land("landed", sets[n%len(sets)]...)
 		return nil
 	})
+	for landed := uint64(0); landed == 0; time.Sleep(time.Millisecond) { // so that each copy meets one
+		_, last, err := l.after(t.Context(), 0)
+		must(t, err)
+		landed = last
+	}
 	for range 3 * torture() {
 		w := open(t, Options{Root: root, Landed: l.after})
 		check := func() {

@@ -15,7 +15,7 @@ func rings(b lockkeeper.Bell) bool {
 	select {
 	case <-b.Ring():
 		return true
-	case <-time.After(10 * time.Second):
+	case <-time.After(hung):
 		return false
 	}
 }
@@ -156,7 +156,7 @@ func TestBellOfHostileName(t *testing.T) {
 
 // A listener whose connection broke may have missed rings, so all are rung.
 func TestBellAfterReconnect(t *testing.T) {
-	s, p, _, px := outage(t, 5*time.Second)
+	s, p, _, px := outage(t, hung)
 	var bells []lockkeeper.Bell
 	for _, id := range []string{"a", "a", "b"} {
 		b, err := p.Bell(t.Context(), id)
@@ -192,11 +192,11 @@ func TestBellWithoutServer(t *testing.T) {
 	_, err := p.Bell(t.Context(), "id")
 	wantStore(t, err, "not to be reached")
 	px.refuse(false)
-	b, err := p.Bell(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wake(t, p, "id")
+	var b lockkeeper.Bell
+	eventually(t, func() (err error) { b, err = p.Bell(t.Context(), "id"); return err })
+	eventually(t, func() error {
+		return p.Update(t.Context(), func(tx lockkeeper.Tx) error { tx.Wake("id"); return nil })
+	})
 	if !rings(b) {
 		t.Error("no ring")
 	}

@@ -146,13 +146,10 @@ func TestKilledAtAnyInstant(t *testing.T) {
 					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the others go on with its remains
 				}
 			}
-			began := time.Now()
-			g, err := m.Acquire(t.Context(), lockkeeper.Request{Holder: "next", Process: &self, Locks: write("a", "b", "c")}, 10*time.Second)
+			// The limit is far from the leases of the dead, which last for half an hour.
+			g, err := m.Acquire(t.Context(), lockkeeper.Request{Holder: "next", Process: &self, Locks: write("a", "b", "c")}, hung)
 			if err != nil {
 				t.Fatalf("round %d: nobody lives, and the next acquirer gets %v", round, err)
-			}
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("round %d: dead holders were recovered after %v", round, took)
 			}
 			j.sections = append(j.sections, section{Grant: g.ID, Fence: g.Fence, Locks: g.Locks, At: mono(), End: mono()})
 			j.nothingRuns()

@@ -19,19 +19,23 @@ func TestMeetingLargeGrants(t *testing.T) {
 		for i := range 8_000 {
 			paths = append(paths, fmt.Sprintf("some/directory/%d/a-file-with-a-name-%d.rb", i%100, i))
 		}
+		began := time.Now()
 		g, err := m.TryAcquire(t.Context(), request("h", paths...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
+		acquired := time.Since(began)
+		began = time.Now()
 		all := lockkeeper.Lock{Target: lockkeeper.Target{Path: lockkeeper.Root, Kind: lockkeeper.Dir}, Mode: lockkeeper.Read}
 		_, err = m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "k", Locks: []lockkeeper.Lock{all}})
 		var blocked *lockkeeper.BlockedError
 		if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
 			t.Errorf("got %.200v", err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("took %v", took)
+		// To acquire them all took longer than to find one of them in the way: the answer is
+		// cut off, and does not go through each.
+		if took := time.Since(began); took > acquired {
+			t.Errorf("took %v, and to acquire them %v", took, acquired)
 		} else {
 			t.Logf("took %v", took)
 		}

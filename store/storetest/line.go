@@ -223,10 +223,12 @@ func testPlaceRings(t *testing.T, f Fixture) {
 
 // shows: GP-14 SW-45
 func testAcquireWakes(t *testing.T, f Fixture) {
-	b := newBench(t, f, lock.Options{})
+	// A waiter that is not woken polls after a third of this, which is too late here.
+	opt := lock.Options{WaitLease: 10 * ringWithin}
+	b := newBench(t, f, opt)
 	waiter := b.m
 	if f.Second != nil {
-		waiter = b.manager(second(t, f, b.store, b.clock), lock.Options{})
+		waiter = b.manager(second(t, f, b.store, b.clock), opt)
 	}
 	g := b.takes(asks("h", "", write("a")))
 	var wg sync.WaitGroup
@@ -240,7 +242,7 @@ func testAcquireWakes(t *testing.T, f Fixture) {
 	})
 	b.until("the waiter is in the line", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
 	b.release(g)
-	wg.Wait() // the slow poll is 20 s away: a missing ring is a timeout
+	wg.Wait()
 	b.sound()
 }
 

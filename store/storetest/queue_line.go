@@ -144,7 +144,7 @@ func testRouse(t *testing.T, f Fixture) {
 		})
 		select {
 		case <-bell.Ring():
-		case <-time.After(10 * time.Second):
+		case <-time.After(ringWithin):
 			t.Fatal("the bell of the queue did not ring")
 		}
 	}

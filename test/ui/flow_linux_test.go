@@ -64,7 +64,7 @@ func quoted(s string) string {
 // landed and takes it back.
 // shows: PL-19 PL-25 PL-78 PL-94 GP-25
 func TestFlowByKeyboard(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
@@ -129,7 +129,7 @@ func (b *tab) takeBack(s *stage, press func(selector string)) {
 // The same with a mouse, for one controller.
 // shows: PL-19 PL-25
 func TestFlowByClicking(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
@@ -165,7 +165,7 @@ func TestFlowByClicking(t *testing.T) {
 // the last answer back, with single keys.
 // shows: PL-25 PL-94
 func TestKeysOfDecide(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)

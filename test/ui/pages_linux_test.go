@@ -47,7 +47,7 @@ const anItem = `#page a[href^="/item/"]`
 // and on a phone, and has no serious fault for those who cannot see it.
 // shows: PL-94 SW-84
 func TestPages(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	axe, err := os.ReadFile(os.Getenv("LOCKKEEPER_TEST_AXE"))
 	must(t, err)

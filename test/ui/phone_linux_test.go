@@ -28,7 +28,7 @@ const inTheWay = `((el) => {
 // leaves half of the window.
 // shows: PL-94
 func TestTopicOnAPhone(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)

@@ -20,7 +20,7 @@ import (
 
 // patience is how long anything may take that a person waits for, on a machine that does
 // much else.
-const patience = 45 * time.Second
+const patience = 5 * time.Minute
 
 // tab is a page of a browser.
 type tab struct {
