@@ -4,7 +4,7 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents test-ui lint torture bench build clean
+.PHONY: help test test-agents test-ui lint torture soak bench build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,15 +15,15 @@ test: ## all checks and tests, with a throwaway PostgreSQL
 # Without the race detector, under which every process takes a second to end: the sandbox
 # starts several for each call.
 test-agents: ## the tests that run the real Claude Code, Codex and Gemini CLI, which are installed for them
-	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -parallel 4 ./test/agents
-	scripts/agents run -- go test -tags agents -count=1 -timeout 10m -run TestRealPrograms ./internal/agent
+	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -parallel 4 ./test/agents
+	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -run TestRealPrograms ./internal/agent
 
 # Pictures of the pages are left in UI_PICTURES.
 UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures
 
 test-ui: ## the dashboard in a real browser, which is installed for it
 	mkdir -p $(UI_PICTURES)
-	scripts/browser run -- go test -tags ui -count=1 -timeout 10m -artifacts -outputdir $(UI_PICTURES) ./test/ui
+	scripts/browser run -- go test -tags ui -count=1 -timeout 60m -artifacts -outputdir $(UI_PICTURES) ./test/ui
 
 lint: ## go vet and staticcheck alone
 	go vet ./...
@@ -34,7 +34,12 @@ lint: ## go vet and staticcheck alone
 torture: ## the randomised tests, TORTURE times longer
 	LOCKKEEPER_TORTURE=$(TORTURE) scripts/postgres run -- go test -race -count=1 -timeout 60m ./...
 
+# It stops at the first failure and prints the seed of the order.
+soak: ## the tests ROUNDS=20 times in random order, beside BUSY=4 busy loops; PKGS are the packages
+	@ROUNDS=$(ROUNDS) BUSY=$(BUSY) PKGS="$(PKGS)" scripts/soak
+
 bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
+	cd bench && go vet ./...
 	cd bench && ../scripts/postgres run -- go run . $(BENCH)
 
 build: ## bin/lockkeeper
