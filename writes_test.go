@@ -31,6 +31,7 @@ var mayChange = map[string]string{
 	"internal/enrol/apply.go":            "settings of agents, which a person has seen as a diff and asks for",
 	"internal/session":                   "what sessions remember, in the user's own state directory",
 	"internal/deferred":                  "patches that wait for a lock, in .lockkeeper",
+	"internal/snapshot":                  "copies of uncommitted files, in .lockkeeper",
 	"internal/app/init.go":               ".lockkeeper itself, and a first configuration for a person to edit",
 	"internal/app/flowrun.go":            "which run is under way, in .lockkeeper",
 	"internal/app/joboutput.go":          "what commands of queued items said, in .lockkeeper",

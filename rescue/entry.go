@@ -17,6 +17,9 @@ const (
 	Unlanded  = "unlanded"  // a write, or the work of a batch, that failed to land
 	Whole     = "whole"     // a directory, or something odd, moved aside as it is; the content says where
 	Damaged   = "damaged"   // not as it was put; Reason says how
+
+	// Uncommitted is a file that was lost while a command of a session ran, as it was before.
+	Uncommitted = "uncommitted"
 )
 
 // Entry is what is known of something that was kept.

@@ -34,15 +34,28 @@ func (w *gateway) open() (*gate.Gate, error) {
 	if w.gate != nil {
 		return w.gate, nil
 	}
+	g, err := w.openWith(w.app.gateRules())
+	if err == nil {
+		w.gate = g
+	}
+	return g, err
+}
+
+// openFor opens a gate of its own that lets one path through. The caller closes it.
+func (w *gateway) openFor(path string) (*gate.Gate, error) {
+	opt := w.app.gateRules()
+	opt.Allowed = []string{path}
+	return w.openWith(opt)
+}
+
+func (w *gateway) openWith(opt gate.Options) (*gate.Gate, error) {
 	name, err := process.Holder()
 	if err != nil {
 		return nil, err
 	}
 	a := w.app
-	opt := a.gateRules()
 	opt.Site, opt.Actor = w.host+":"+a.Root.Dir(), lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorHolder}
-	w.gate, err = gate.Open(a.Root, a.store, a.Locks, opt)
-	return w.gate, err
+	return gate.Open(a.Root, a.store, a.Locks, opt)
 }
 
 // gateRules returns what the gate lets through, as it is configured. Protected files are

@@ -18,8 +18,13 @@ func (a *App) Shelf() *rescue.Shelf {
 	return rescue.Open(filepath.Join(a.Root.Dir(), dirName, "rescue"))
 }
 
-// Rescued is what is kept on the rescue shelf, oldest first.
-func (a *App) Rescued(ctx context.Context) ([]rescue.Entry, error) { return a.Shelf().List(ctx) }
+// Rescued lists what is on the rescue shelf, oldest first. What was lost during commands
+// whose end nobody compared is put there first. Beside an error it lists what could be read.
+func (a *App) Rescued(ctx context.Context) ([]rescue.Entry, error) {
+	recovering := a.RecoverSnapshots(ctx)
+	list, err := a.Shelf().List(ctx)
+	return list, errors.Join(recovering, err)
+}
 
 // Barred says why a path can never be written as things are, whoever holds it; nil
 // when it can.
@@ -42,8 +47,13 @@ func (a *App) Barred(ctx context.Context, path string) (*lockkeeper.LockViolatio
 // LandRescued lands what an entry of the rescue shelf wanted, under a grant that
 // holds its path, and drops the entry. It must meet what was there when it was
 // kept, unless ontoCurrent says that anything may be there.
-func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (*lockkeeper.Landing, error) {
+func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (_ *lockkeeper.Landing, err error) {
 	g, err := a.Gate()
+	if e.Kind == rescue.Uncommitted { // it was there before, whether agents may write there or not
+		if g, err = a.gateway.openFor(e.Path); err == nil {
+			defer func() { err = errors.Join(err, g.Close(context.WithoutCancel(ctx))) }()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

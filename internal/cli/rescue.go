@@ -16,9 +16,9 @@ func (p *program) rescueCommand() *cobra.Command {
 		Use:   "rescue",
 		Short: "What could not land, and is kept",
 		Long: `Look at what could not land, land it after all, or drop it: gaps, which are writes
-that were refused or made without a lock, and edits that gave way to others. All
-of it is kept for as long as gate.keep says, 14 days where lockkeeper.yaml says
-nothing.`,
+that were refused or made without a lock, edits that gave way to others, and
+uncommitted files that commands of sessions removed or overwrote. All of it is
+kept for as long as gate.keep says, 14 days where lockkeeper.yaml says nothing.`,
 		Example: `  lockkeeper rescue list
   lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue land 20260131T090000.123-1b4e28ba`,

@@ -91,3 +91,46 @@ func TestRescueDropAsks(t *testing.T) {
 		t.Error("still there")
 	}
 }
+
+// An uncommitted file that a command removed is restored outside of the allowlist, too. What
+// came in its place meanwhile is not overwritten, unless that is asked for.
+func TestRescueRestoresUncommitted(t *testing.T) {
+	d := newDesk(t)
+	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"))
+	file := filepath.Join(d.dir, "notes.txt")
+	put := func(content string) string {
+		e, err := shelf.Put(t.Context(), rescue.Entry{Kind: rescue.Uncommitted, Path: "notes.txt", Holder: "otter", Mode: 0o600}, strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.ID
+	}
+	holds := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("it holds %q, %v; want %q", got, err, want)
+		}
+	}
+	id := put("first\n")
+	if text := d.must(0, "rescue", "list"); !strings.Contains(text, "uncommitted") {
+		t.Errorf("listed %q", text)
+	}
+	d.must(0, "rescue", "restore", id)
+	holds("first\n")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	id = put("second\n")
+	if text := d.must(0, "rescue", "show", id); !strings.Contains(text, "+second") || !strings.Contains(text, "-first") {
+		t.Errorf("showed %q", text)
+	}
+	if text := d.must(5, "rescue", "restore", id, "--json"); !strings.Contains(text, "--onto-current") {
+		t.Errorf("it said %q", text)
+	}
+	holds("first\n")
+	d.must(0, "rescue", "restore", "--onto-current", id)
+	holds("second\n")
+	if text := d.must(0, "status"); strings.Contains(text, "uncommitted") {
+		t.Errorf("status says %q", text)
+	}
+}

@@ -17,15 +17,21 @@ type rescueLandOptions struct {
 func (p *program) rescueLandCommand() *cobra.Command {
 	var o rescueLandOptions
 	cmd := &cobra.Command{
-		Use:   "land ID",
-		Short: "Write it to its place after all",
+		Use:     "land ID",
+		Aliases: []string{"restore"},
+		Short:   "Write it to its place after all",
 		Long: `Write something that is kept to where it was to go, through the gate: it takes the
 lock on the path, and is blocked, with exit code 3, while somebody else holds
 it. With --grant it works under a grant of yours that holds it. It is refused when
 the file is not what it was when the content was kept; with --onto-current it
-replaces whatever is there. What has landed is dropped. A directory that was moved
-aside is not landed, but moved back by hand.`,
+replaces whatever is there, and "lockkeeper undo" brings that back. What has landed is
+dropped. A directory that was moved aside is not landed, but moved back by hand.
+
+"rescue restore" is the same command. An uncommitted file that a command of a
+session removed or overwrote is restored wherever it was, also outside of
+gate.allowed_write_paths.`,
 		Example: `  lockkeeper rescue land 20260131T090000.123-1b4e28ba
+  lockkeeper rescue restore 20260131T090000.123-1b4e28ba
   lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
 		Args: exactly(1, "the id of something that is kept"),
 		RunE: func(cmd *cobra.Command, args []string) error {

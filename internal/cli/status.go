@@ -113,6 +113,8 @@ type status struct {
 	Unlanded  []entry `json:"unlanded"`  // work that failed to land
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
+	Uncommitted []entry `json:"uncommitted"` // files that were lost while a command of a session ran
+
 	people
 	queueStatus
 }
@@ -132,7 +134,7 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 		return nil, err
 	}
 	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Gone: []standing{}, Waiting: []standing{},
-		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}}
+		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}, Uncommitted: []entry{}}
 	for _, e := range entries {
 		list := &s.Held
 		one := stand(a, e)
@@ -160,6 +162,8 @@ func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
 			s.Unlanded = append(s.Unlanded, entryOf(e))
 		case rescue.Displaced, rescue.Whole:
 			s.Displaced = append(s.Displaced, entryOf(e))
+		case rescue.Uncommitted:
+			s.Uncommitted = append(s.Uncommitted, entryOf(e))
 		default:
 			s.Damaged = append(s.Damaged, entryOf(e))
 		}
@@ -258,6 +262,7 @@ func (p *program) showRescued(s *status) (next string) {
 	}{
 		{"gaps: " + counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
 		{"displaced: " + counted(len(s.Displaced), "edit") + " that gave way to " + plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
+		{"uncommitted: " + counted(len(s.Uncommitted), "file") + " removed or overwritten by commands of sessions, kept", s.Uncommitted},
 		{"unlanded: " + counted(len(s.Unlanded), "file") + " that failed to land, kept", s.Unlanded},
 		{"damaged: " + counted(len(s.Damaged), "kept piece") + ", not as " + plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
 	} {

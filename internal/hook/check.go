@@ -24,6 +24,8 @@ type check struct {
 	out    *outcome
 
 	programs []string // that the command spells out, in other languages
+	opaque   bool     // as in Plan
+	sweeps   []Sweep
 }
 
 // run visits the codebases that a call concerns. What fails before a call refuses it;
@@ -145,12 +147,16 @@ func (v *visit) before(ctx context.Context) error {
 	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
 		return errors.Join(err, v.seat.EndRewrite(ctx))
 	}
+	kept, err := v.keep(ctx)
+	if err != nil || len(v.out.refused) > 0 {
+		return errors.Join(err, v.seat.EndRewrite(ctx))
+	}
 	if v.call.Command != "" || len(list) > 0 {
 		var paths []string
 		for _, w := range list {
 			paths = append(paths, w.Path)
 		}
-		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths}
+		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths, Snapshot: kept}
 		if c.Command != "" {
 			c.Guarded = app.Configured(v.place.root)
 		}
@@ -230,7 +236,7 @@ func (v *visit) after(ctx context.Context) error {
 		}
 	}
 	if v.place.shell {
-		if err := v.compare(ctx, began); err != nil {
+		if err := errors.Join(v.compare(ctx, began), v.lost(ctx)); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,11 @@ func strip(args []string) []string {
 		if args = args[1:]; name == "env" {
 			args = splitString(args)
 		}
-		args = p.after(args)
+		rest := p.after(args)
+		if name == "xargs" {
+			return strip(fedWords(args[:len(args)-len(rest)], rest))
+		}
+		args = rest
 	}
 	return args
 }
@@ -71,17 +75,21 @@ func (p prefix) after(args []string) []string {
 func (r *reader) command(args []string, s *syntax.Stmt) {
 	r.own(args, s)
 	given := args
+	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // which runs nothing
+		return
+	}
 	args = strip(args)
 	r.left = r.left || leaves(given) || leaves(args)
 	if len(args) == 0 {
 		return
 	}
-	if len(args) < len(given) { // what runs another program may not run it, or print elsewhere
+	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed { // what runs another program may not run it, or print elsewhere
 		r.branch(func() { r.command(args, s) })
 		return
 	}
 	name, rest := filepath.Base(args[0]), args[1:]
 	options, operands := split(rest)
+	r.effect(args[0], rest, s)
 	switch name {
 	case "cd", "pushd":
 		r.cd(operands)
@@ -142,7 +150,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 			}
 		}
 	case "find":
-		r.find(rest)
+		r.find(rest, s)
 	}
 }
 
@@ -312,9 +320,18 @@ func (r *reader) removes(name string, operands []string) {
 	}
 }
 
-// find removes or changes what is below its first operands. Where it picks some of that,
-// what it picked is seen afterwards.
-func (r *reader) find(args []string) {
+// find removes or changes what is below its first operands. Where it picks some of that, a
+// snapshot is taken before.
+func (r *reader) find(args []string, s *syntax.Stmt) {
+	first := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" })
+	if first < 0 {
+		return // it only prints
+	}
+	dirs := args[:first]
+	if len(dirs) == 0 {
+		dirs = []string{r.dir}
+	}
+	r.findEffect(dirs, args[first:], s)
 	deletes := slices.Contains(args, "-delete")
 	goes, changes := deletes, deletes
 	for i, a := range args {
@@ -330,10 +347,6 @@ func (r *reader) find(args []string) {
 	}
 	if !changes {
 		return
-	}
-	dirs := args[:max(0, slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" }))]
-	if len(dirs) == 0 {
-		dirs = []string{r.dir}
 	}
 	if deletes {
 		r.discards("find", dirs...)

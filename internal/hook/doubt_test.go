@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/rescue"
 )
 
 // What a person saves while the holder's own command runs is not taken for its work: it is
@@ -67,7 +68,7 @@ func TestEndAfterAnInterruptedCommand(t *testing.T) {
 	s.write(user, "by B\n")
 	s.says(s.passes(s.claude("B", "SessionEnd", "prompt_input_exit", nil)), "UNCOVERED "+user)
 	kept, err := a.Rescued(t.Context())
-	if err != nil || len(kept) != 1 || kept[0].Path != user {
+	if err != nil || len(kept) != 2 || kept[0].Kind != rescue.Gap || kept[1].Kind != rescue.Uncommitted || kept[1].Path != user { // what came, and what was there
 		t.Errorf("%+v %v", kept, err)
 	}
 	grants, err := a.Locks.ActiveGrants(t.Context())

@@ -15,8 +15,9 @@ func isDir(file string) bool {
 
 // git takes in an act of git: which files it writes, or that it rewrites what all share.
 func (r *reader) git(args []string, s *syntax.Stmt) {
-	dir := r.dir
+	dir, configured := r.dir, false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		configured = configured || args[0] == "-c" || strings.HasPrefix(args[0], "--config-env") || strings.HasPrefix(args[0], "--exec-path")
 		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
 		switch {
 		case joined:
@@ -43,6 +44,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
+	r.gitEffect(act, rest, configured)
 	in := *r
 	in.dir = dir
 	if act == "apply" && !has(rest, "--check", "--stat", "--numstat", "--summary", "--cached") {

@@ -12,6 +12,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// redirect notes the file that a redirection writes.
+func (r *reader) redirect(d *syntax.Redirect) {
+	whole := false
+	switch d.Op {
+	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
+		whole = true
+	case syntax.AppOut, syntax.AppAll, syntax.RdrInOut:
+	case syntax.DplOut: // also of a file, unless what follows is a number
+		if text, _, _ := r.literal(d.Word); strings.Trim(text, "0123456789-") == "" {
+			return
+		}
+		whole = true
+	default:
+		return
+	}
+	for _, file := range r.expand(d.Word) {
+		if r.writes(whole, file); file == "" && whole {
+			r.sweeps(d.Op.String())
+		}
+	}
+}
+
+func (r *reader) writes(whole bool, files ...string) {
+	for _, f := range files {
+		if f != "" && f != "-" {
+			r.plan.Writes = append(r.plan.Writes, Touch{File: absolute(r.dir, f), Whole: whole})
+		}
+	}
+}
+
 // valuesOf lists what an option is given, that may stand among other letters: in the same
 // word, or in the next. Behind the letters in valued stands what these are given. An option
 // may have no short name.

@@ -82,7 +82,7 @@ func (k *check) places() ([]*place, error) {
 		plan = planOf(c.Command, dir, s.env)
 		plan.Dirs = slices.Concat(open, plan.Dirs, []string{c.Dir, dir})
 		k.call.Background = c.Background || plan.Background
-		k.programs = plan.Programs
+		k.programs, k.opaque, k.sweeps = plan.Programs, plan.Opaque, plan.Sweeps
 	}
 	err = s.sort(plan)
 	if c.Event == Before {

@@ -20,6 +20,8 @@ type Plan struct {
 	Programs []string // in other languages, which are spelled out and certainly run
 	Git      []GitAct // acts that rewrite shared state
 	Discards []Discard
+	Opaque   bool     // a part of it may remove or overwrite files that nothing here names
+	Sweeps   []Sweep  // parts that certainly do
 	Dirs     []string // to which it goes, absolute
 	Reserved string   // a command that only a person may run
 
@@ -51,6 +53,8 @@ type reader struct {
 
 	maybe bool // what is read runs only if something else turns out so
 	left  bool // from here on nobody knows what runs, or what a name means
+
+	within []string // directories, absolute, in which words that are not known name files; nil: anywhere
 }
 
 // maxDepth bounds shells within shells.
@@ -69,10 +73,14 @@ func planOf(command, dir string, env func(string) (string, bool)) Plan {
 
 func (r *reader) script(text string) {
 	if r.depth >= maxDepth {
+		r.opaque()
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil && file == nil {
+	if err != nil { // another shell may understand it
+		r.opaque()
+	}
+	if file == nil {
 		return
 	}
 	r.statements(file.Stmts)
@@ -171,6 +179,9 @@ func (r *reader) statement(s *syntax.Stmt) {
 		for _, a := range c.Args {
 			r.assign(a)
 		}
+	case nil: // redirections alone
+	default:
+		r.opaque()
 	}
 }
 
@@ -209,9 +220,11 @@ func (r *reader) call(c *syntax.CallExpr) (args []string) {
 	for _, w := range c.Args {
 		args = append(args, r.expand(w)...)
 	}
-	if len(c.Args) == 0 {
-		for _, a := range c.Assigns {
+	for _, a := range c.Assigns {
+		if len(c.Args) == 0 {
 			r.assign(a)
+		} else {
+			r.steer(a)
 		}
 	}
 	return args
@@ -236,38 +249,11 @@ func (r *reader) assign(a *syntax.Assign) {
 	if a.Name == nil {
 		return
 	}
+	r.steer(a)
 	delete(r.vars, a.Name.Value)
 	if a.Value != nil {
 		if text, ok, _ := r.literal(a.Value); ok {
 			r.vars[a.Name.Value] = text
-		}
-	}
-}
-
-// redirect takes in where output goes.
-func (r *reader) redirect(d *syntax.Redirect) {
-	whole := false
-	switch d.Op {
-	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
-		whole = true
-	case syntax.AppOut, syntax.AppAll, syntax.RdrInOut:
-	case syntax.DplOut: // also of a file, unless what follows is a number
-		if text, _, _ := r.literal(d.Word); strings.Trim(text, "0123456789-") == "" {
-			return
-		}
-		whole = true
-	default:
-		return
-	}
-	for _, file := range r.expand(d.Word) {
-		r.writes(whole, file)
-	}
-}
-
-func (r *reader) writes(whole bool, files ...string) {
-	for _, f := range files {
-		if f != "" && f != "-" {
-			r.plan.Writes = append(r.plan.Writes, Touch{File: absolute(r.dir, f), Whole: whole})
 		}
 	}
 }
@@ -303,6 +289,9 @@ func (r *reader) pattern(w *syntax.Word) []string {
 	}
 	base := absolute(r.dir, text)
 	found, err := filepath.Glob(base)
+	if strings.Contains(text, "**") { // which some shells look for in all directories below
+		return append(found, "")
+	}
 	if err != nil || len(found) == 0 {
 		return []string{text}
 	}

@@ -116,7 +116,7 @@ func (v *visit) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began))
+	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
 }
 
 // settleInTime settles in half of the time that there is: the other half is for giving back.

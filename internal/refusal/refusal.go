@@ -92,6 +92,18 @@ func Discards(act string, some []string, all int) Refusal {
 		Next: []string{"read " + word(some[0]), "git status --short"}}
 }
 
+// Unkept refuses an act that removes files nobody can tell beforehand, where some that are
+// not committed could not be copied first: some of them, how many there are in all, and why.
+func Unkept(act string, some []string, all int, why string) Refusal {
+	names := strings.Join(some, ", ")
+	if more := all - len(some); more > 0 {
+		names += fmt.Sprintf(", and %d more", more)
+	}
+	return Refusal{Subject: act, Why: "it is not known which files it removes, and some that are not committed cannot be copied first: " + names + " (" + why + ")",
+		Do:   "Name the files that you want to remove, without patterns that a program resolves.",
+		Next: []string{"git status --short", "git add " + word(some[0])}}
+}
+
 // Busy refuses a write while somebody rewrites files with git.
 func Busy(path string, by Holder) Refusal {
 	return Refusal{Subject: path, Why: "git is rewriting files here, .git is " + by.String(), Holder: &by,

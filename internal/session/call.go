@@ -28,7 +28,7 @@ func (s *Seat) Begin(id string, c Call) error {
 	}
 	c.At = now
 	if same, open := s.rec.Calls[id]; open && now-same.At < int64(longestCall) {
-		c.At, c.More = same.At, same.More+1
+		c.At, c.More, c.Snapshot = same.At, same.More+1, same.Snapshot
 	}
 	s.rec.Calls[id] = c
 	return nil

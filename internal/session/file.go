@@ -130,7 +130,7 @@ func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
 		was := s.rec.Files[path]
 		knew := was.Inode == 0 || was.Size == 0 || was.Seen && !was.Part
 		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p), Part: own && !knew}
-		if own && was.Inode != 0 && !was.there().changed(p) {
+		if own && (was.Inode != 0 || was.Own) && !was.there().changed(p) {
 			f = was.still(p)
 		}
 		if err := s.note(ctx, path, f); err != nil {

@@ -33,6 +33,10 @@ type record struct {
 	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
 	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
 	Inner   map[string]Inner  `json:"inner,omitempty"`  // agents that the one in the window has started, by the host's id
+
+	Snapshots []string        `json:"snapshots,omitempty"` // open ones, of uncommitted files
+	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
+	Unkept    string          `json:"unkept,omitempty"`    // what the session was last told that no snapshot has
 }
 
 // Call is a call of a tool that is under way.
@@ -44,6 +48,7 @@ type Call struct {
 	Writes   []string `json:"writes,omitempty"`   // without a command: all that it may write
 	More     int      `json:"more,omitempty"`     // equal ones that are under way beside it
 	Guarded  []string `json:"guarded,omitempty"`  // files that say whether agents are checked, as they were there
+	Snapshot string   `json:"snapshot,omitempty"` // of uncommitted files, from before the command
 }
 
 // Seat is a session while one of its calls is answered. Nobody else has it meanwhile.

@@ -29,10 +29,10 @@ func (s *Seat) ran(c Call, to int64) {
 	s.rec.Ran = s.rec.Ran[max(0, len(s.rec.Ran)-maxSpans):]
 }
 
-// Unknown lists which of some files have content that the session neither saw nor made.
-// What came into being, or was last written, while one of its commands ran passes for made
-// by it: a build leaves files that nobody names. But what another session has left as it is
-// there is that one's.
+// Unknown lists which of some files have content that the session neither saw nor made. A
+// file that came into being, or was last written, while one of its commands ran passes for
+// made by it: a build leaves files that nobody names. A file that was uncommitted before the
+// command, and a file that another session left as it is, do not.
 func (s *Seat) Unknown(paths []string) (list []string, err error) {
 	var others map[string]record
 	for _, p := range paths {
@@ -89,10 +89,15 @@ func (s *Seat) origin(p string) (holds, made bool, err error) {
 	}
 	kind := x.Mode & unix.S_IFMT
 	born, wrote := nanos(x.Btime), nanos(x.Mtime) // of a disk that keeps no births, it is 0
-	in := func(r span) bool {
+	return kind == unix.S_IFREG || kind == unix.S_IFDIR, !s.rec.Theirs[p] && s.duringOwn(born, wrote), nil
+}
+
+// duringOwn reports whether a command of the session ran when a file came into being, or was
+// last written.
+func (s *Seat) duringOwn(born, wrote int64) bool {
+	return slices.ContainsFunc(s.rec.Ran, func(r span) bool {
 		return r.From <= wrote && wrote < r.To || r.From <= born && born < r.To && wrote < r.To
-	}
-	return kind == unix.S_IFREG || kind == unix.S_IFDIR, slices.ContainsFunc(s.rec.Ran, in), nil
+	})
 }
 
 func nanos(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }

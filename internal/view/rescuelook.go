@@ -124,6 +124,8 @@ func WayOut(ctx context.Context, a *app.App, e rescue.Entry) (string, error) {
 		return "move it back by hand, under a lock on " + e.Path, nil
 	case e.Kind == rescue.Damaged:
 		return "copy what you need from " + where, nil
+	case e.Kind == rescue.Uncommitted:
+		return "lockkeeper rescue restore " + e.ID, nil
 	case !strings.HasPrefix(e.Reason, "allowlist: "):
 		return land, nil
 	}

@@ -20,7 +20,9 @@ type shelf struct {
 
 // kept lists what is on the rescue shelf, oldest first, and reads it only if that may have
 // changed. Beside an error it lists what could be read.
-func (l *Look) kept(ctx context.Context) ([]rescue.Entry, error) {
+func (l *Look) kept(ctx context.Context) (_ []rescue.Entry, err error) {
+	recovering := l.app.RecoverSnapshots(ctx)
+	defer func() { err = errors.Join(recovering, err) }()
 	info, err := os.Stat(l.app.Shelf().Dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -34,7 +36,7 @@ func (l *Look) kept(ctx context.Context) ([]rescue.Entry, error) {
 	if known.settled && known.changed.Equal(info.ModTime()) {
 		return known.entries, nil
 	}
-	list, err := l.app.Rescued(ctx)
+	list, err := l.app.Shelf().List(ctx)
 	if err != nil {
 		return list, err
 	}

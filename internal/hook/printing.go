@@ -1,0 +1,82 @@
+package hook
+
+import "strings"
+
+// isPrinting reports whether sed only prints: it changes no file in place, and its script has
+// no command that writes a file or runs a program. When in doubt it does not.
+func isPrinting(args []string) bool {
+	var scripts []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "":
+			return false
+		case a == "-e" || a == "--expression":
+			if i++; i == len(args) {
+				return false
+			}
+			scripts = append(scripts, args[i])
+		case a == "-n" || a == "-E" || a == "-r" || a == "-nE" || a == "-nr" || a == "-En" || a == "-u" || a == "-z" || a == "-s":
+		case len(a) > 1 && a[0] == '-':
+			return false
+		case len(scripts) == 0:
+			scripts = append(scripts, a)
+		}
+	}
+	for _, s := range scripts {
+		for s = strings.TrimLeft(s, " ;\n"); s != ""; s = strings.TrimLeft(s, " ;\n") {
+			rest, ok := afterCommand(s)
+			if !ok {
+				return false
+			}
+			s = rest
+		}
+	}
+	return true
+}
+
+// afterCommand is what follows one command of a sed script that prints, deletes lines from
+// what is printed, ends, or replaces text in it.
+func afterCommand(s string) (rest string, ok bool) {
+	s = strings.TrimLeft(afterAddress(s), " !")
+	switch {
+	case s == "":
+		return "", false
+	case strings.ContainsRune("pdqQ=}", rune(s[0])):
+		s = s[1:]
+	case s[0] == '{':
+		return s[1:], true
+	case s[0] == 's' && len(s) > 1:
+		end := s[1]
+		s = strings.TrimLeft(afterDelimited(afterDelimited(s[2:], end), end), "gpiI0123456789")
+	default:
+		return "", false
+	}
+	return s, s == "" || strings.ContainsRune(" ;\n}", rune(s[0]))
+}
+
+// afterAddress is what follows the lines that a command is for.
+func afterAddress(s string) string {
+	for {
+		switch {
+		case s != "" && s[0] == '/':
+			s = strings.TrimLeft(afterDelimited(s[1:], '/'), "I")
+		case s != "" && strings.ContainsRune("0123456789$,+~ ", rune(s[0])):
+			s = s[1:]
+		default:
+			return s
+		}
+	}
+}
+
+// afterDelimited is what follows the next delimiter that is not escaped.
+func afterDelimited(s string, end byte) string {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case end:
+			return s[i+1:]
+		}
+	}
+	return ""
+}

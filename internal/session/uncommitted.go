@@ -1,0 +1,218 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/snapshot"
+)
+
+// Keep takes a snapshot of what a command could make disappear for good, and returns its id
+// for Begin, together with what it could not keep. What this session made itself needs no
+// copy.
+func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, missed []snapshot.Miss, err error) {
+	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is under way
+		return open.Snapshot, nil, nil
+	}
+	candidates, err := s.book.app.AtRisk(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	others, err := s.book.records()
+	if err != nil {
+		return "", nil, err
+	}
+	made := func(path string, is snapshot.State, born int64) bool {
+		now := printOfState(is)
+		if f := s.rec.Files[path]; f.Own && !f.Part && f.Found == nil && !f.touched(now) {
+			return true
+		}
+		return !s.rec.Theirs[path] && s.duringOwn(born, is.Mtime) && !s.leftByOther(others, path, now)
+	}
+	snap := snapshot.Snapshot{Holder: s.rec.Callsign, Process: s.rec.Process, Command: shortened(command)}
+	taken, missed, err := s.book.app.Snapshots().Take(ctx, snap, candidates, snapshot.DefaultLimits(), made)
+	if err != nil || taken.ID == "" {
+		return "", missed, err
+	}
+	s.rec.Snapshots = append(s.rec.Snapshots, taken.ID)
+	return taken.ID, missed, nil
+}
+
+func printOfState(s snapshot.State) Print {
+	return Print{Inode: s.Inode, Size: s.Size, Mtime: s.Mtime, Ctime: s.Ctime}
+}
+
+// shortened is a command on one line, for people.
+func shortened(command string) string {
+	text := strings.Join(strings.Fields(command), " ")
+	if runes := []rune(text); len(runes) > 200 {
+		text = string(runes[:200]) + " …"
+	}
+	return text
+}
+
+// A Loss is an uncommitted file that is not any more what it was before a command of this
+// session, and that the session did not make.
+type Loss struct {
+	Path   string
+	Gone   bool
+	Rescue string // where it is kept; empty: it is on the shelf when that is listed next
+}
+
+// Lost compares the tree with the open snapshots of this session and puts what is lost on the
+// rescue shelf. Snapshots whose commands have ended are closed.
+func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
+	now, err := fileClock()
+	if err != nil {
+		return nil, err
+	}
+	store := s.book.app.Snapshots()
+	var open []string
+	for _, id := range s.rec.Snapshots {
+		snap, failed := store.Get(id)
+		if failed != nil || snap == nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		lost, failed := s.lostOf(ctx, store, snap)
+		list = append(list, lost...)
+		switch {
+		case failed != nil:
+			err, open = errors.Join(err, failed), append(open, id)
+		case s.mayStillRun(id, now):
+			open = append(open, id)
+		default:
+			err = errors.Join(err, store.Close(snap))
+		}
+	}
+	s.rec.Snapshots = open
+	return list, err
+}
+
+// mayStillRun reports whether the command of a snapshot has not ended, as far as is known.
+func (s *Seat) mayStillRun(id string, now int64) bool {
+	is := func(c Call) bool { return c.Snapshot == id && now-c.At <= int64(longestCall) }
+	for _, calls := range []map[string]Call{s.rec.Calls, s.rec.Late} {
+		for _, c := range calls {
+			if is(c) {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(s.rec.Behind, is)
+}
+
+// lostOf puts on the shelf what is lost of one snapshot, as far as there is time. The rest is
+// set aside in a snapshot of its own, for whoever lists the shelf next.
+func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot) (list []Loss, err error) {
+	changes, err := store.Changed(ctx, snap)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	lost, done, err := s.sortOut(ctx, store, changes)
+	if err != nil {
+		return nil, err
+	}
+	until, limited := ctx.Deadline()
+	half := time.Now().Add(time.Until(until) / 2)
+	for i, c := range lost {
+		if i >= mostKept || limited && time.Now().After(half) {
+			rest := make([]snapshot.File, 0, len(lost)-i)
+			for _, c := range lost[i:] {
+				list, rest = append(list, Loss{Path: c.Path, Gone: c.Gone}), append(rest, c.File)
+			}
+			return list, errors.Join(store.SetAside(snap, rest), store.Without(snap, append(done, rest...)))
+		}
+		e, err := s.book.app.KeepUncommitted(ctx, snap, c)
+		if err != nil {
+			return list, errors.Join(err, store.Without(snap, done))
+		}
+		list, done = append(list, Loss{Path: c.Path, Gone: c.Gone, Rescue: e.ID}), append(done, c.File)
+	}
+	return list, store.Without(snap, done)
+}
+
+// sortOut parts changes into what is lost and what is not: work of this session or of
+// another one, and files that were only moved. From now on it is remembered of the latter,
+// and of what was overwritten, that the session did not make them.
+func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []snapshot.Change) (lost []snapshot.Change, done []snapshot.File, err error) {
+	others, err := s.book.records()
+	if err != nil {
+		return nil, nil, err
+	}
+	clock, err := fileClock()
+	if err != nil {
+		return nil, nil, err
+	}
+	var gone []snapshot.Change
+	for _, c := range changes {
+		now := printOfState(c.Now)
+		own := s.rec.Files[c.Path]
+		switch {
+		case own.left(now), s.workOfOther(others, c.Path, now, clock):
+			done = append(done, c.File)
+		case c.Gone:
+			gone = append(gone, c)
+		default:
+			s.notMade(c.Path)
+			lost = append(lost, c)
+		}
+	}
+	if len(gone) == 0 {
+		return lost, done, nil
+	}
+	candidates, err := s.book.app.AtRisk(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var paths []string
+	for _, c := range candidates {
+		paths = append(paths, c.Path)
+	}
+	moved := store.Moved(gone, paths)
+	for _, c := range gone {
+		if to := moved[c.Path]; to != "" {
+			s.notMade(to)
+			done = append(done, c.File)
+		} else {
+			lost = append(lost, c)
+		}
+	}
+	return lost, done, nil
+}
+
+// left reports whether the session left a file as it is and knew all of it, or was told that
+// it changed, and has its own version on the shelf.
+func (f File) left(now Print) bool {
+	return f.Own && !f.there().touched(now) && (!f.Part || f.Found != nil && f.Sum != "")
+}
+
+// workOfOther reports whether a file is as another session left it, or one that knows it is
+// at work on it.
+func (s *Seat) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
+	for file, r := range known {
+		left, knows := r.Files[path]
+		if file != s.file && knows && left.Own && (!left.there().touched(now) || r.mayWrite(path, clock)) {
+			return true
+		}
+	}
+	return false
+}
+
+// notMade remembers that somebody else made a file, whenever it was written.
+func (s *Seat) notMade(path string) {
+	if s.rec.Theirs == nil || len(s.rec.Theirs) > maxFiles {
+		s.rec.Theirs = map[string]bool{}
+	}
+	s.rec.Theirs[path] = true
+}
+
+// Unkept reports whether the session was not told this already, and notes that it is.
+func (s *Seat) Unkept(text string) bool {
+	told := s.rec.Unkept == text
+	s.rec.Unkept = text
+	return !told
+}

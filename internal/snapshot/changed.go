@@ -1,0 +1,98 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+)
+
+// A Change is a file that is not as it was when a snapshot was taken.
+type Change struct {
+	File
+	Gone bool  // nothing is there, or no regular file
+	Now  State // unless it is gone
+}
+
+// Changed lists the files of a snapshot whose content is not in its place any more. A file
+// that only became longer is not among them.
+func (s *Store) Changed(ctx context.Context, snap *Snapshot) (list []Change, err error) {
+	for _, f := range snap.Files {
+		if err := ctx.Err(); err != nil {
+			return list, err
+		}
+		is, there, err := look(s.at(f.Path))
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrPermission):
+			return list, err
+		case there && is.State == f.State && f.shared():
+			continue
+		case there && is.Size >= f.State.Size:
+			same, err := grew(s.at(f.Path), s.copyAt(f.Copy))
+			if err != nil {
+				return list, err
+			}
+			if same {
+				continue
+			}
+		}
+		c := Change{File: f, Gone: !there}
+		if there {
+			c.Now = is.State
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// Present returns what is now at the path of a change.
+func (s *Store) Present(c Change) (v lockkeeper.Version, err error) {
+	if c.Gone {
+		return v, nil
+	}
+	f, err := os.OpenFile(s.at(c.Path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return v, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		v = lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: [32]byte(sum.Sum(nil))}
+	}
+	return v, err
+}
+
+// Moved finds where files that are gone were moved to, among paths of the tree, by the inode
+// that only a move leaves as it was.
+func (s *Store) Moved(gone []Change, paths []string) map[string]string {
+	type file struct {
+		dev, inode  uint64
+		size, mtime int64
+	}
+	was := map[file]string{}
+	for _, c := range gone {
+		was[file{c.State.Dev, c.State.Inode, c.State.Size, c.State.Mtime}] = c.Path
+	}
+	to := map[string]string{}
+	for _, p := range paths {
+		if is, there, err := look(s.at(p)); err == nil && there {
+			if from, moved := was[file{is.Dev, is.Inode, is.Size, is.Mtime}]; moved && from != p {
+				to[from] = p
+			}
+		}
+	}
+	return to
+}
