@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/enrol"
+	"lockkeeper/internal/protect"
 	"lockkeeper/internal/refusal"
 	"lockkeeper/internal/snapshot"
 )
@@ -62,7 +62,7 @@ func (v *visit) keep(ctx context.Context) (id string, err error) {
 // kept, and those.
 func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) {
 	for _, s := range v.sweeps {
-		dir := enrol.Real(s.Dir)
+		dir := protect.Real(s.Dir)
 		hit = slices.DeleteFunc(slices.Clone(missed), func(m snapshot.Miss) bool {
 			file := filepath.Join(v.place.root, filepath.FromSlash(m.Path))
 			return s.Dir != anywhere && m.Path != "." && file != dir && !isBelow(file, dir)
