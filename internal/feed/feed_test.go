@@ -2,6 +2,7 @@ package feed_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"sync"
@@ -50,9 +51,10 @@ func stores(t *testing.T, test func(t *testing.T, watched, written lockkeeper.St
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url, err := database.URL()
-		must(t, err, sqlstore.CreateSpace(t.Context(), url, space))
+		own := rand.Text() // the database is that of all tests
+		must(t, err, sqlstore.CreateSpace(t.Context(), url, own))
 		open := func() lockkeeper.Store {
-			s, err := sqlstore.OpenPostgres(t.Context(), url, space, sqlstore.Options{})
+			s, err := sqlstore.OpenPostgres(t.Context(), url, own, sqlstore.Options{})
 			must(t, err)
 			t.Cleanup(func() { must(t, s.Close()) })
 			return s
