@@ -187,7 +187,8 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 
 // shows: LM-16 GP-41
 func TestLockThatTurnsStaleWhileWaitedFor(t *testing.T) {
-	d := newBook(t, "policies:\n  author:\n    ttl: 3s\n    heartbeat: 1s\n")
+	// Long enough for a busy machine to come to the question before the lock is stale.
+	d := newBook(t, "policies:\n  author:\n    ttl: 10s\n    heartbeat: 1s\n")
 	d.foreign("Chapter_05", "CLI-12345", 0)
 	var typing sync.WaitGroup
 	typing.Go(func() {

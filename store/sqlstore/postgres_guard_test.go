@@ -48,7 +48,7 @@ func freshDatabase(t *testing.T) string {
 
 func openRefused(t *testing.T, url, space, part string) {
 	t.Helper()
-	p, err := OpenPostgres(t.Context(), url, space, Options{Busy: time.Second})
+	p, err := OpenPostgres(t.Context(), url, space, Options{Busy: hung})
 	if err == nil {
 		p.Close()
 	}
@@ -140,8 +140,8 @@ func TestPostgresBusy(t *testing.T) {
 // while others still wait.
 func TestPostgresStoppedWriter(t *testing.T) {
 	s := postgresSite(t)
-	st := s.store(t, Options{Busy: 5 * time.Second})
-	t.Setenv(busyVariable, "600ms")
+	st := s.store(t, Options{Busy: hung})
+	t.Setenv(busyVariable, "5s")
 	other := start(t, "write", s)
 	other.expect("writing")
 	if err := other.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
