@@ -111,14 +111,14 @@ func (q *Queue) takeAll(tx lockkeeper.Tx, it *lockkeeper.Item, pools []string) e
 // examine dispatches a queued item, or parks it on the first thing in its way.
 func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
 	if slices.Contains(strings.Fields(it.Shuns), w.Node) {
-		it.StopLeading(a.Now().Lease)
+		stopSlotWait(it, a.Now().Lease)
 		park(it, onCopy)
 		it.Due = a.Now().Lease.Add(copyCheck)
 		return nil, nil
 	}
 	open, err := unfinished(a.Tx(), it)
 	if err != nil || open != "" {
-		it.StopLeading(a.Now().Lease)
+		stopSlotWait(it, a.Now().Lease)
 		park(it, lockkeeper.OnItem(open))
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 	if err != nil {
 		return err
 	}
-	it.StopLeading(now) // it may have led the wait for a slot
+	stopSlotWait(it, now)
 	park(it, key)
 	it.Since = now
 	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {

@@ -97,6 +97,14 @@ func (q *Queue) raiseAll(a *lock.Act, overdue []*lockkeeper.Item) error {
 	return nil
 }
 
+// stopSlotWait ends the wait of an item for a slot, because it waits for something else.
+// Whole seconds count: every item that is about to start waits for a moment.
+func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
+	before := it.Blocked
+	it.StopLeading(now)
+	it.Blocked = before + (it.Blocked - before).Truncate(time.Second)
+}
+
 func lineOf(it *lockkeeper.Item) slotLine {
 	rank, _ := RankOf(it.Phase)
 	if it.Stage == lockkeeper.StageReady {

@@ -255,7 +255,7 @@ func (r *FlowReport) addUnit(u *dossier.Unit, cost Cost) {
 			}
 		}
 		if b.Landed != nil {
-			done.Files = nil
+			done.Files = []string{}
 			for _, f := range b.Landed.Files {
 				done.Files = append(done.Files, f.Path)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/flow"
 )
 
 // reportWriter spells a report as Markdown. What it writes to never fails.
@@ -55,7 +56,7 @@ func (w *reportWriter) changes() {
 	landed := 0
 	for _, u := range w.r.Units {
 		for _, b := range u.Batches {
-			if b.Landed != nil && b.Landed.Undone == nil {
+			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
 				landed++
 				for _, f := range b.Files {
 					files[f] = true
@@ -73,7 +74,7 @@ func (w *reportWriter) changes() {
 		w.row("Batch", "Status", "Landing", "Commit", "Fixes", "Files", "Summary")
 		w.rule(7)
 		for _, b := range u.Batches {
-			status, landing, commit := b.Status, "-", "-"
+			status, landing, commit := strings.ReplaceAll(b.Status, "_", " "), "-", "-"
 			if b.Landed != nil {
 				landing = cmp.Or(strings.Trim(fmt.Sprint(b.Landed.Landings), "[]"), "-")
 				if b.Landed.Commit != "" {

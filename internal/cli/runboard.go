@@ -128,7 +128,7 @@ func (b *runBoard) note(n pipeline.News) {
 		if delete(b.agents, who); b.paused {
 			b.finished = append(b.finished, who)
 		}
-	case n.Kind == pipeline.NewsFailed, n.Kind == pipeline.NewsLanded:
+	case n.Kind == pipeline.NewsFailed, n.Kind == pipeline.NewsLanded, n.Kind == pipeline.NewsNoChange:
 		maps.DeleteFunc(b.agents, func(name string, _ bool) bool {
 			return strings.HasPrefix(name, workName(n.Unit, n.Batch)+" ")
 		})
@@ -171,11 +171,11 @@ func newsLine(n pipeline.News) string {
 	if name := workName(n.Unit, n.Batch); name != "" {
 		words = append(words, clean(name))
 	}
-	if n.Phase != "" && n.Kind != pipeline.NewsLanded && n.Kind != pipeline.NewsUndone {
+	if n.Phase != "" && n.Kind != pipeline.NewsLanded && n.Kind != pipeline.NewsNoChange && n.Kind != pipeline.NewsUndone {
 		words = append(words, clean(n.Phase))
 	}
 	what := map[pipeline.NewsKind]string{pipeline.NewsRun: "", pipeline.NewsAgain: "", pipeline.NewsPerson: "needs a person",
-		pipeline.NewsRed: "did not pass", pipeline.NewsUndone: "taken back"}
+		pipeline.NewsRed: "did not pass", pipeline.NewsUndone: "taken back", pipeline.NewsNoChange: "no change"}
 	word, ok := what[n.Kind]
 	if !ok {
 		word = string(n.Kind)

@@ -154,7 +154,7 @@ func (r *flowRun) sumUp(ctx context.Context, out *pipeline.Outcome, next string)
 func (o *runOutcome) count(report *app.FlowReport) {
 	for _, u := range report.Units {
 		for _, b := range u.Batches {
-			if b.Landed != nil && b.Landed.Undone == nil {
+			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
 				o.Landed += len(b.Files)
 				o.Batches++
 			}
@@ -211,7 +211,7 @@ func progress(out *pipeline.Outcome, of flow.Flow) (complete, failed, all int, w
 		all += len(u.Batches)
 		for _, b := range u.Batches {
 			switch b.Status {
-			case flow.Complete:
+			case flow.Complete, flow.NoChange:
 				complete++
 			case flow.Failed:
 				failed++

@@ -169,6 +169,8 @@ func (r *flowRun) changes(before map[string]string, st *pipeline.State) (news []
 			n.Kind, n.Text = pipeline.NewsFailed, reason
 		case flow.Complete:
 			n.Kind, n.Text = pipeline.NewsDone, "complete"
+		case flow.NoChange:
+			n.Kind, n.Text = pipeline.NewsNoChange, ""
 		}
 		news = append(news, n)
 	}

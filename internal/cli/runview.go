@@ -162,6 +162,8 @@ func (v *runView) words(status, pending string, since time.Time, note string) st
 	switch status {
 	case flow.Complete:
 		return "complete"
+	case flow.NoChange:
+		return "no change"
 	case flow.Failed:
 		return "failed"
 	case flow.Queued:

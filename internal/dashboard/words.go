@@ -95,7 +95,7 @@ func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // somebody, what is under way. Statuses that are none of these have none.
 func tone(status string) string {
 	switch status {
-	case "complete", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
+	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
 		return "ok"
 	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
 		return "wait"

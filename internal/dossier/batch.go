@@ -23,7 +23,7 @@ type Batch struct {
 	Review       *flow.Review       `json:"review,omitempty"`
 	Landed       *flow.Landed       `json:"landed,omitempty"`
 	Blocked      []string           `json:"blocked,omitempty"` // ids of batches that come first and are not complete
-	Next         string             `json:"next,omitempty"`    // the phase; empty: it is complete
+	Next         string             `json:"next,omitempty"`    // the phase; empty: none is left
 	Status       string             `json:"status"`
 
 	// AwaitsReview: it is verified, and a person has to look at it before it lands.
@@ -98,6 +98,8 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 		b.Next, b.Status, b.Landed = mends.Name, mends.Fixing, nil
 	case b.Landed == nil:
 		b.Next, b.Status = LandPhase, last.Status
+	case len(b.Landed.Files) == 0 && len(b.Landed.Landings) == 0:
+		b.Status = flow.NoChange
 	default:
 		b.Status = flow.Complete
 	}
@@ -159,7 +161,7 @@ func (b *Batch) Summary() string {
 // blocked lists the batches that a batch comes after and that are not complete.
 func (u *Unit) blocked(of Batch) (ids []string) {
 	for _, id := range of.After {
-		if before, ok := u.Batch(id); !ok || before.Status != flow.Complete {
+		if before, ok := u.Batch(id); !ok || !flow.IsDone(before.Status) {
 			ids = append(ids, id)
 		}
 	}

@@ -156,7 +156,7 @@ func (u *Unit) batchGates(b *Batch) (list []Gate) {
 func (u *Unit) behind(id string) (n int) {
 	first := map[string]bool{id: true}
 	for _, b := range u.Batches { // each stands behind those it is after
-		if b.Status != flow.Complete && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
+		if !flow.IsDone(b.Status) && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
 			first[b.ID] = true
 			n++
 		}

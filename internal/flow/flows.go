@@ -104,13 +104,13 @@ func (f Flow) Statuses() []string {
 			list = append(list, Discovered, Queued)
 		}
 	}
-	return append(list, Complete, Failed)
+	return append(list, Complete, NoChange, Failed)
 }
 
 // ActiveStatuses are those in which something is under way, and from which it can go to
 // the error state.
 func (f Flow) ActiveStatuses() []string {
 	return slices.DeleteFunc(f.Statuses(), func(s string) bool {
-		return s == Idle || s == Discovered || s == Complete || s == Failed
+		return s == Idle || s == Discovered || IsDone(s) || s == Failed
 	})
 }

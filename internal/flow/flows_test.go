@@ -67,7 +67,7 @@ func TestControllersAreTheTable(t *testing.T) {
 
 // shows: PL-10 PL-32 PL-75 PL-76 CF-28 SW-63
 func TestStatuses(t *testing.T) {
-	const lifecycle = " applying testing fixing_tests ci_checking fixing_ci verifying complete error"
+	const lifecycle = " applying testing fixing_tests ci_checking fixing_ci verifying complete no_change error"
 	for flow, want := range map[string]string{
 		"controllers": "idle discovering ready queued analyzing researching extracting synthesizing auditing awaiting_decisions planning_batches" + lifecycle,
 		"screens":     "idle discovering ready queued analyzing awaiting_decisions" + lifecycle,
@@ -81,7 +81,7 @@ func TestStatuses(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", flow, got, want)
 		}
 		for _, s := range f.Statuses() {
-			resting := slices.Contains([]string{Idle, Discovered, Complete, Failed}, s)
+			resting := slices.Contains([]string{Idle, Discovered, Complete, NoChange, Failed}, s)
 			if slices.Contains(f.ActiveStatuses(), s) == resting {
 				t.Errorf("%s: %s is active: %v", flow, s, !resting)
 			}

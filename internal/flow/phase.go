@@ -43,5 +43,9 @@ const (
 	Discovered = "ready"
 	Queued     = "queued"
 	Complete   = "complete"
+	NoChange   = "no_change" // of a batch: it passed every phase and changed nothing
 	Failed     = "error"
 )
+
+// IsDone reports whether a unit or a batch with a status has nothing left to do.
+func IsDone(status string) bool { return status == Complete || status == NoChange }

@@ -219,3 +219,29 @@ func TestRetryHoldsNoTestSlot(t *testing.T) {
 		t.Errorf("slots taken during the agent call: %v", taken)
 	}
 }
+
+// A batch that changed nothing is done as no change, and not as a landing of 0 files.
+func TestNoChange(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.tasks(`
+tasks:
+  - {name: one, prompt: Do it., writes: [app/models/one.rb]}
+  - {name: two, prompt: Do it., writes: [app/models/two.rb], after: [one]}
+`)
+	s.play(`
+- {match: '^# task .*one', result: {structured: {summary: nothing to do}}}
+- {match: '^# task .*two', steps: [{write: {path: app/models/two.rb, content: "new\n"}}], result: {structured: {summary: done}}}
+- match: '^# verify '
+  result: {structured: {verdict: pass, report: fine, issues: []}}
+`)
+	out := s.goOn(false)
+	if one, two := s.batch(out, tasks, "one"), s.batch(out, tasks, "two"); one.Status != flow.NoChange || two.Status != flow.Complete || out.Complete != 1 || out.Failed != 0 {
+		t.Errorf("%+v", out.State.Units)
+	}
+	if landed, none := s.news(pipeline.NewsLanded), s.news(pipeline.NewsNoChange); len(landed) != 1 || landed[0].Batch != "two" || len(none) != 1 || none[0].Batch != "one" {
+		t.Errorf("landed %+v, no change %+v", landed, none)
+	}
+	if again := s.goOn(true); s.batch(again, tasks, "one").Status != flow.NoChange || s.callsFor("apply") != 2 {
+		t.Errorf("%+v after %d calls", again.State.Units, s.callsFor("apply"))
+	}
+}

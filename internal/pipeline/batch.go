@@ -215,9 +215,11 @@ func (l *life) apply(ctx context.Context) error {
 	if err := l.p.used(a); err != nil {
 		return err
 	}
-	l.p.news(NewsDone, q, counted(len(l.files), "file"))
 	if len(l.files) == 0 {
+		l.p.news(NewsDone, q, "no change")
 		l.p.news(NewsWarning, q, "the agent changed nothing that it may change")
+	} else {
+		l.p.news(NewsDone, q, counted(len(l.files), "file"))
 	}
 	if l.p.opt.Land == "after_apply" {
 		return l.landNow(ctx)

@@ -358,6 +358,10 @@ func (l *life) landed(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(l.files) == 0 && len(done.Landings) == 0 {
+		l.p.news(NewsNoChange, l.ask("land", ""), "")
+		return nil
+	}
 	what := counted(len(l.files), "file")
 	if len(done.Landings) > 0 {
 		what += ", " + landings(done.Landings)

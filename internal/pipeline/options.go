@@ -117,20 +117,21 @@ type NewsKind string
 
 // The kinds of news.
 const (
-	NewsRun     NewsKind = "run"     // of the run as a whole
-	NewsStarted NewsKind = "started" // a phase began
-	NewsDone    NewsKind = "done"    // a phase left its document
-	NewsRed     NewsKind = "red"     // a test or CI command failed, and what it found may be mended
-	NewsFailed  NewsKind = "failed"
-	NewsGap     NewsKind = "gap"
-	NewsLanded  NewsKind = "landed"
-	NewsUndone  NewsKind = "undone" // what landed before its tests is taken out again
-	NewsAgain   NewsKind = "again"  // it is tested again, because something moved
-	NewsStalled NewsKind = "stalled"
-	NewsWarning NewsKind = "warning"
-	NewsPaused  NewsKind = "paused"
-	NewsResumed NewsKind = "resumed"
-	NewsPerson  NewsKind = "person" // somebody is needed
+	NewsRun      NewsKind = "run"     // of the run as a whole
+	NewsStarted  NewsKind = "started" // a phase began
+	NewsDone     NewsKind = "done"    // a phase left its document
+	NewsRed      NewsKind = "red"     // a test or CI command failed, and what it found may be mended
+	NewsFailed   NewsKind = "failed"
+	NewsGap      NewsKind = "gap"
+	NewsLanded   NewsKind = "landed"
+	NewsNoChange NewsKind = "no_change" // a batch is done and changed nothing
+	NewsUndone   NewsKind = "undone"    // what landed before its tests is taken out again
+	NewsAgain    NewsKind = "again"     // it is tested again, because something moved
+	NewsStalled  NewsKind = "stalled"
+	NewsWarning  NewsKind = "warning"
+	NewsPaused   NewsKind = "paused"
+	NewsResumed  NewsKind = "resumed"
+	NewsPerson   NewsKind = "person" // somebody is needed
 )
 
 // turn is one piece of work in the hands of whoever does it: an item of the queue, or,

@@ -148,7 +148,7 @@ func (p *Pipeline) narrow(ctx context.Context, u *dossier.Unit, s *UnitState) er
 	}
 	if _, limited := p.parts[u.Name]; limited {
 		s.Batches = slices.DeleteFunc(s.Batches, func(b BatchState) bool { return !p.wants(due{unit: u.Name, batch: b.ID}) })
-		if !slices.ContainsFunc(s.Batches, func(b BatchState) bool { return b.Status != flow.Complete }) {
+		if !slices.ContainsFunc(s.Batches, func(b BatchState) bool { return !flow.IsDone(b.Status) }) {
 			s.Status, s.Pending = flow.Complete, ""
 		}
 	}

@@ -103,7 +103,7 @@ func (s Sight) Unit(u *dossier.Unit, items []*lockkeeper.Item) UnitState {
 func (u *UnitState) fail() {
 	failed := slices.IndexFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed })
 	busy := slices.ContainsFunc(u.Batches, func(b BatchState) bool {
-		return b.Status != flow.Failed && b.Status != flow.Complete && len(b.Blocked) == 0
+		return b.Status != flow.Failed && !flow.IsDone(b.Status) && len(b.Blocked) == 0
 	})
 	if failed >= 0 && u.Status != flow.Failed && !busy {
 		u.Status, u.Error = flow.Failed, u.Batches[failed].ID+": "+u.Batches[failed].Error
@@ -174,7 +174,7 @@ func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 		planned := false
 		for _, b := range u.Batches {
 			planned = planned || b.kind == flow.BatchUnit
-			if b.Status != flow.Complete {
+			if !flow.IsDone(b.Status) {
 				add(b.next, b.kind)
 			}
 		}

@@ -90,7 +90,7 @@ func phaseOn(f flow.Flow, u *dossier.Unit, at pipeline.UnitState) string {
 	}
 	// A unit whose batches are under way is where the first of them is that is not done.
 	for _, b := range at.Batches {
-		if b.Status != flow.Complete && b.Item != "" {
+		if !flow.IsDone(b.Status) && b.Item != "" {
 			return phaseOf(f, b, u.Phase())
 		}
 	}
@@ -129,12 +129,12 @@ func batchOn(f flow.Flow, u *dossier.Unit, at pipeline.BatchState) BoardBatch {
 	next := ""
 	if ok {
 		b.Title, next = known.Title, known.Next
-		if known.Landed != nil {
+		if known.Landed != nil && known.Status != flow.NoChange {
 			b.Landed, b.Undone = known.Landed.At, known.Landed.Undone != nil
 		}
 	}
 	switch {
-	case at.Status == flow.Complete:
+	case flow.IsDone(at.Status):
 		b.Mark = MarkDone
 		return b
 	case at.Status == flow.Failed:
