@@ -26,7 +26,7 @@ var ranks = [][]string{
 	{"."},
 	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/sandbox", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/snapshot", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
+	{"gate", "lease", "internal/process", "internal/sandbox", "internal/toolchain", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/snapshot", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
 	{"sched", "internal/enrol", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
 	{"internal/simulate", "internal/pipeline"},
 	{"internal/app", "internal/links"},

@@ -166,7 +166,9 @@ func (a *App) withAgents(ctx context.Context, p *pipeline.Options) error {
 			agents = append(agents, t.Agent)
 		}
 	}
-	p.Caches = a.agentPlaces(agents)
+	if p.Reach, err = a.reach(ctx, agents, p.Env); err != nil {
+		return err
+	}
 	override, err := os.OpenRoot(a.below(dirName + "/prompts"))
 	if errors.Is(err, fs.ErrNotExist) {
 		p.Prompts, err = flow.NewPrompts(nil)

@@ -94,8 +94,10 @@ type Agent struct {
 	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" doc:"The longest that one call may take."`
 	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent may be silent before it is shown as stalled."`
 	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"How often a call that failed in passing is made, all in all."`
-	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests are kept from writing anywhere else: prefer takes what this machine can do, require refuses to run without."`
-	Caches     []string      `key:"caches" example:"~/.cache" doc:"Directories besides its copy of the codebase that an agent may write to."`
+	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests see only what is named to them: prefer takes what this machine can do, require refuses to run where files outside cannot be kept from being read and written."`
+	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Directories and files besides their workspace that agents and tests may read and write."`
+	Read       []string      `key:"read" example:"/run/postgresql" doc:"Directories, files and sockets that agents and tests may use besides the system's own, the toolchains in PATH and the caches of package managers."`
+	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Variables that agents get although they hold a credential; a name may end in *. An agent always gets those of its own API."`
 	Linked     []string      `key:"linked" example:"node_modules" doc:"Folders of dependencies that copies of the codebase share, where a sandbox keeps agents from writing there; otherwise they are copied."`
 }
 
@@ -112,6 +114,7 @@ type Run struct {
 	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller; {controller} and {module} stand for its name. Empty: none."`
 	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch; {path} stands for the test files, {controller} for the controller. Run by a shell in the copy. Empty: none."`
 	CI                []string      `key:"ci" example:"bin/rubocop" doc:"The commands that a batch has to pass besides, each run by a shell in the copy."`
+	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Variables that test and CI commands get although they hold a credential; a name may end in *."`
 	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" doc:"The longest that one test or CI command may take."`
 	Land              string        `key:"land" enum:"after_verify after_apply" doc:"When changes reach the codebase: after they were tested and verified, or, literally as documented, right after they were made, to be taken back if they do not pass."`
 	Review            string        `key:"review" enum:"off risky all" doc:"Which diffs a person looks at before they land."`

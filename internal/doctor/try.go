@@ -46,11 +46,19 @@ func (x *examination) try(ctx context.Context) {
 			wrong = "the trial failed: " + err.Error()
 		}
 		if wrong == "" {
-			w.Fact += "; a forbidden write was tried, and refused"
+			w.Fact += tried(w.Writer)
 			continue
 		}
 		w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, wrong, cmp.Or(next, w.Next)
 	}
+}
+
+// tried says what was tried of a writer, and refused.
+func tried(writer string) string {
+	if writer == "runs" {
+		return "; a forbidden write and a forbidden read were tried, and refused"
+	}
+	return "; a forbidden write was tried, and refused"
 }
 
 // gone removes what a trial wrote that should have been refused.
@@ -87,7 +95,8 @@ func (x *examination) tryGate(ctx context.Context, name string) (wrong string, e
 	return wrong, err
 }
 
-// trySandbox has a confined command write into the codebase.
+// trySandbox has a confined command write into the codebase, and read a secret that lies
+// beside what it may read.
 func (x *examination) trySandbox(ctx context.Context, name string) (wrong string, err error) {
 	_, level, err := x.app.Confined(ctx)
 	if err != nil {
@@ -102,22 +111,29 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 	if err != nil {
 		return "", err
 	}
-	script := `cd "$1" && echo inside >inside; echo tried >"$2"`
-	argv, err := sandbox.Wrap(level, sandbox.Confinement{Write: []string{real}}, []string{"/bin/sh", "-c", script, "sh", real, filepath.Join(x.site.Root, name)})
+	work, secret := filepath.Join(real, "work"), filepath.Join(real, "secret")
+	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(secret, []byte("a secret of the doctor"), 0o600)); err != nil {
+		return "", err
+	}
+	script := `echo inside >inside; echo tried >"$1"; cat "$2"`
+	argv, err := sandbox.Wrap(level, sandbox.Confinement{Write: []string{work}}, []string{"/bin/sh", "-c", script, "sh", filepath.Join(x.site.Root, name), secret})
 	if err != nil {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.WaitDelay = work, time.Second
 	said, err := cmd.CombinedOutput()
 	if ended := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ended) {
 		return "", err
 	}
-	if _, err := os.Stat(filepath.Join(real, "inside")); err != nil {
+	if _, err := os.Stat(filepath.Join(work, "inside")); err != nil {
 		return "a confined command could not write where it may: " + strings.TrimSpace(string(said)), nil
 	}
 	if _, err := os.Lstat(filepath.Join(x.site.Root, name)); err == nil {
 		return "a confined command wrote into the codebase", nil
+	}
+	if strings.Contains(string(said), "a secret of the doctor") {
+		return "a confined command read a file that was not named to it", nil
 	}
 	return "", nil
 }

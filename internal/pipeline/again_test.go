@@ -67,7 +67,7 @@ func TestWaitingToLandHoldsNoSlot(t *testing.T) {
 	var err error
 	s.opt.Queue, err = sched.New(s.opt.Store, s.opt.Locks, sched.Options{Limits: limits, MaxAttempts: 1000})
 	must(t, err)
-	tested := filepath.Join(s.opt.Caches[0], "tested") // confined tests can write there
+	tested := filepath.Join(filepath.Dir(s.script), "tested") // confined tests can write there
 	s.tasks(fmt.Sprintf(`
 tasks:
   - {name: one, prompt: Write it., writes: [app/models/one.rb], tests: ["echo one > %[1]s"]}

@@ -75,7 +75,9 @@ func (p *Pipeline) askOnce(ctx context.Context, t turn, q question, w *workspace
 		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
 	}
 	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
-		Run:     func(ctx context.Context, c agent.Command) (agent.Exit, error) { return p.runAgent(ctx, t, w, c) },
+		Run: func(ctx context.Context, c agent.Command) (agent.Exit, error) {
+			return p.runAgent(ctx, t, w, adapter.Name(), c)
+		},
 		Timeout: p.opt.Agents.Timeout, StallAfter: p.opt.Agents.StallAfter,
 		Tell: func(e agent.Event) {
 			log.tell(e)
@@ -233,11 +235,11 @@ func (p *Pipeline) agentEnv(t turn, w *workspace.Workspace) []string {
 }
 
 // runAgent runs the command of an agent in the sandbox.
-func (p *Pipeline) runAgent(ctx context.Context, t turn, w *workspace.Workspace, c agent.Command) (agent.Exit, error) {
+func (p *Pipeline) runAgent(ctx context.Context, t turn, w *workspace.Workspace, name string, c agent.Command) (agent.Exit, error) {
 	var exit agent.Exit
 	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Killed: func(s syscall.Signal) { exit.Signal = s }}
-	code, err := p.confined(ctx, t, w, cmd)
+	code, err := p.confined(ctx, t, w, name, cmd)
 	exit.Code = code
 	return exit, err
 }

@@ -350,7 +350,7 @@ func (l *life) runOne(ctx context.Context, c checks, attempt int, command string
 	limited, cancel := context.WithTimeoutCause(ctx, l.p.opt.Limits.CheckTimeout, errTooLong)
 	defer cancel()
 	began := time.Now()
-	run.Exit, err = l.p.confined(limited, l.t, l.w, process.Command{
+	run.Exit, err = l.p.confined(limited, l.t, l.w, "", process.Command{
 		Argv: []string{"sh", "-c", command}, Dir: l.w.Dir(), Env: l.p.checkEnv(l.t, l.w), Stdout: out, Stderr: out,
 	})
 	run.Took = time.Since(began)

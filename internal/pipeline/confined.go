@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,31 +18,33 @@ import (
 	"lockkeeper/internal/workspace"
 )
 
-// confined runs a command for a turn: in a copy of the tree, kept from writing anywhere
-// else as far as this machine can, and with a desk of its own to turn to. It returns when
-// nothing of the command is left.
-func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace, c process.Command) (code int, err error) {
+// confined runs a command for a turn in a workspace. As far as this machine can, the command
+// sees only its workspace, the system, and the reach of the named agent; no name is that of
+// a test or CI command. It has a desk of its own to turn to. confined returns when nothing
+// of the command is left.
+func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace, agent string, c process.Command) (code int, err error) {
 	temp, err := makeTemp(w)
 	if err != nil {
 		return -1, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	defer func() { err = errors.Join(err, removePrivate(temp)) }()
+	private, err := os.MkdirTemp(w.Home(), "private")
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, removePrivate(private)) }()
 	served, err := p.serveDesk(ctx, t, temp)
 	if err != nil {
 		return -1, err
 	}
 	defer func() { err = errors.Join(err, served.end()) }()
-	c.Env = append(sandbox.Environ(c.Env, temp), served.env...)
-	own := slices.Clone(p.opt.Own)
-	for i := range own {
-		own[i] = filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(own[i]))
-	}
-	hidden, err := existing(append(own, p.hidden...))
+	reach := p.reachOf(agent)
+	c.Env = append(sandbox.Environ(c.Env, temp, reach.Keep...), served.env...)
+	named, err := p.confinement(ctx, w, reach, temp, private)
 	if err != nil {
 		return -1, err
 	}
-	c.Argv, err = sandbox.Wrap(p.opt.Sandbox, sandbox.Confinement{Write: append([]string{w.Dir(), temp}, p.caches...), Hidden: hidden}, c.Argv)
-	if err != nil {
+	if c.Argv, err = sandbox.Wrap(p.opt.Sandbox, named, c.Argv); err != nil {
 		return -1, err
 	}
 	c.Grant = t.Mark()
@@ -67,8 +68,8 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 // made: the kernel takes 107 bytes for the whole, and their own names take 29.
 const longestTemp = 107 - 29
 
-// makeTemp makes a directory for a command's temporary files and its desk. It goes with
-// the copy, also when somebody dies, unless its name would be too long.
+// makeTemp makes a directory for a command's temporary files and its desk. It is removed
+// with the workspace at the latest, unless its name would be too long to be in there.
 func makeTemp(w *workspace.Workspace) (string, error) {
 	return os.MkdirTemp(tempPlace(w.Home(), os.TempDir()), "lk")
 }

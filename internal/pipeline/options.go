@@ -59,10 +59,12 @@ type Options struct {
 	Review    string // off, risky or all
 	LockReads bool
 	Linked    []string
-	Caches    []string
-	Branch    string
-	Commit    bool // each batch that lands becomes a commit
-	API       bool // topics go to the Messages API without asking
+	// Reach says what the agent with a name, and tests and CI commands by the name "", may
+	// use besides their workspace. Nil: nothing.
+	Reach  func(agent string) Reach
+	Branch string
+	Commit bool // each batch that lands becomes a commit
+	API    bool // topics go to the Messages API without asking
 
 	Actor lockkeeper.Actor
 	Tell  func(News) // hears what happens, and must not take long

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/process"
-	"lockkeeper/internal/sandbox"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/sched"
 )
@@ -24,9 +22,7 @@ type Pipeline struct {
 	opt    Options
 	ledger *ledger
 	sums   *workspace.Sums
-	caches []string // where agents may write besides their copy
-	hidden []string // what they cannot see
-	branch string   // that the run works on; empty: there is no git
+	branch string // that the run works on; empty: there is no git
 	self   *lockkeeper.Process
 
 	landing sync.Mutex    // held while something of this process lands
@@ -64,12 +60,6 @@ func New(o Options) (*Pipeline, error) {
 		loose: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, wishes: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
 	p.lander <- struct{}{}
 	var err error
-	if p.caches, err = existing(o.Caches); err != nil {
-		return nil, err
-	}
-	if p.hidden, err = existing(append([]string{path.Join(o.Root.Dir(), ".lockkeeper")}, sandbox.Doors()...)); err != nil {
-		return nil, err
-	}
 	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 		Land:    "after_verify",
 		Review:  "off",
 		Sandbox: level,
-		Caches:  []string{filepath.Dir(s.script)},
+		Reach:   func(string) pipeline.Reach { return pipeline.Reach{Write: []string{filepath.Dir(s.script)}} },
 		Actor:   lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson},
 		Agents: pipeline.Agents{Timeout: hung, StallAfter: hung, Retry: agent.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Second, Random: func() float64 { return 0 }},
 			Named: func(string) (agent.Adapter, error) { return agent.ByName("claude", exe, agentArgument) }},

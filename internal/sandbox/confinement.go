@@ -16,23 +16,36 @@ import (
 // did not run then, and standard error says why.
 const ExitFailed = 125
 
-// Confinement says what a command may do. It may read everything else.
+// A Confinement names what a command sees besides the system's own directories.
+// The command sees nothing else. Every path exists and is given by its true name.
 type Confinement struct {
-	// Write lists directories and files that may be written: the workspace,
-	// caches, a private directory for temporary files.
+	// Write lists directories and files that the command may change.
 	Write []string
 
-	// Hidden lists directories and files that a command does not see, where
-	// Level.Hides.
-	Hidden []string
+	// Read lists directories, files and sockets that the command may use but not
+	// change. One that lies in a directory of Write is read-only where
+	// Level.Namespaces, and writable with Landlock alone.
+	Read []string
+
+	// Scratch lists directories, such as caches, that the command may read, and
+	// write for itself: its changes are discarded. Where the system has no
+	// overlays they are read-only.
+	Scratch []string
+
+	// Private is a directory that the caller makes for this command and removes
+	// afterwards. It holds the command's home directory and its /tmp. If it is
+	// empty, both are in memory with namespaces, and missing without.
+	Private string
 }
 
-// order is what the supervisor hands to its own program, which enters the
-// sandbox. It names paths, which are no secrets.
+// An order is a Confinement on its way to the program that carries it out. It
+// holds paths, which are no secrets.
 type order struct {
-	Level  Level
-	Write  []string
-	Hidden []string
+	Level   Level
+	Write   []string
+	Read    []string
+	Scratch []string
+	Private string
 }
 
 // The first arguments by which the program knows what it was started for.
@@ -45,11 +58,11 @@ const (
 // self is the program that runs now, even if its file was replaced since.
 const self = "/proc/self/exe"
 
-// Wrap turns a command into one that runs it under a Level that Probe found. It
-// is this program again, which must call Main first.
+// Wrap turns a command into one that runs it under a Level that Probe found. The
+// result starts this program again, so this program must call Main first.
 //
-// What may be written or is hidden must exist, by its true name: no part of it
-// may be a link, since who can swap a link would choose what is written.
+// A path that leads through a link is refused: whoever can swap the link would
+// choose what the command sees.
 func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, &lockkeeper.InputError{Field: "command", Reason: "empty"}
@@ -58,32 +71,46 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		return slices.Clone(argv), nil
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], enterArg) {
-		// It was started as a stage of a sandbox, and went on as if it were not: it would start
-		// itself again and again.
+		// It was started as a stage of a sandbox, and would start itself again and again.
 		return nil, errors.New("sandbox: this program does not call sandbox.Main before anything else")
 	}
-	l.Missing = "" // for people
-	o := order{Level: l}
-	for _, path := range c.Hidden {
-		if err := check("hidden", path); err != nil {
-			return nil, err
-		}
-		o.Hidden = append(o.Hidden, path)
-	}
-	for _, path := range c.Write {
-		if err := check("write", path); err != nil {
-			return nil, err
-		}
-		for _, hidden := range c.Hidden {
-			if within(path, hidden) {
-				return nil, &lockkeeper.InputError{Field: "write", Value: path, Reason: "lies in " + hidden + ", which is hidden"}
+	for field, paths := range map[string][]string{"write": c.Write, "read": c.Read, "scratch": c.Scratch} {
+		for _, path := range paths {
+			if err := check(field, path); err != nil {
+				return nil, err
 			}
 		}
-		o.Write = append(o.Write, path)
 	}
-	o.Write, o.Hidden = outermost(o.Write), outermost(o.Hidden)
+	l.Missing = "" // for people
+	o := order{Level: l, Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}
+	if err := o.prepare(); err != nil {
+		return nil, err
+	}
 	return o.argv(enterArg, argv)
 }
+
+// prepare makes the directories that Private holds.
+func (o order) prepare() error {
+	if o.Private == "" {
+		return nil
+	}
+	if err := check("private", o.Private); err != nil {
+		return err
+	}
+	for dir, mode := range map[string]os.FileMode{o.privateHome(): 0o700, o.privateTemp(): 0o777 | os.ModeSticky, o.privateLayers(): 0o700} {
+		if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+		if err := os.Chmod(dir, mode); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o order) privateHome() string   { return filepath.Join(o.Private, "home") }
+func (o order) privateTemp() string   { return filepath.Join(o.Private, "tmp") }
+func (o order) privateLayers() string { return filepath.Join(o.Private, "layers") }
 
 // argv starts this program again to carry out the order.
 func (o order) argv(arg string, command []string) ([]string, error) {
@@ -116,8 +143,11 @@ func check(field, path string) error {
 	if err != nil {
 		return wrong(err.Error(), "make it first")
 	}
-	if field == "write" && !info.IsDir() && !info.Mode().IsRegular() {
+	switch {
+	case field == "write" && !info.IsDir() && !info.Mode().IsRegular():
 		return wrong("neither a directory nor a file", "")
+	case (field == "scratch" || field == "private") && !info.IsDir():
+		return wrong("not a directory", "")
 	}
 	return nil
 }
@@ -127,11 +157,10 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// outermost drops what lies in another of the paths.
+// outermost returns the paths without those that lie in another of them.
 func outermost(paths []string) []string {
-	slices.Sort(paths)
 	var kept []string
-	for _, path := range paths {
+	for _, path := range slices.Sorted(slices.Values(paths)) {
 		if !slices.ContainsFunc(kept, func(dir string) bool { return within(path, dir) }) {
 			kept = append(kept, path)
 		}

@@ -29,10 +29,12 @@ func TestHostilePathsAreRefused(t *testing.T) {
 		"empty":           {Write: []string{""}},
 		"NUL":             {Write: []string{s.workspace + "\x00"}},
 		"a device":        {Write: []string{"/dev/null"}},
-		"a hidden link":   {Write: []string{s.workspace}, Hidden: []string{s.dir + "/link"}},
-		"hidden, missing": {Hidden: []string{s.dir + "/missing"}},
-		"hidden":          {Write: []string{s.store}, Hidden: []string{s.store}},
-		"within hidden":   {Write: []string{s.root + "/sub"}, Hidden: []string{s.root}},
+		"a link to read":  {Write: []string{s.workspace}, Read: []string{s.dir + "/link"}},
+		"nothing to read": {Read: []string{s.dir + "/missing"}},
+		"all to read":     {Read: []string{"/"}},
+		"a file as cache": {Scratch: []string{s.root + "/file"}},
+		"a file as home":  {Private: s.root + "/file"},
+		"a link as home":  {Private: s.dir + "/linked"},
 		"one of many":     {Write: []string{s.workspace, s.dir + "/missing"}},
 	} {
 		argv, err := Wrap(Level{Landlock: 1}, c, []string{"true"})
@@ -78,20 +80,21 @@ func TestSwappedLinkIsNotFollowed(t *testing.T) {
 func TestOddPlacesAreWritten(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
-		c := Confinement{Write: []string{s.workspace, s.root + "/file", s.workspace + "/d", s.root + "/sub"}, Hidden: []string{s.store, s.store + "/state.db", s.root + "/sub/hidden"}}
-		for _, dir := range []string{s.workspace + "/d", s.root + "/sub/hidden"} {
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+		c := Confinement{Write: []string{s.workspace, s.root + "/file", s.workspace + "/d", s.root + "/sub"}, Read: []string{s.root + "/sub/settings"}}
+		if err := os.Mkdir(s.workspace+"/d", 0o755); err != nil {
+			t.Fatal(err)
 		}
-		s.put(s.root+"/sub/hidden/file", "secret")
-		argv, err := Wrap(l, c, []string{"sh", "-ec", `echo x > d/new; mv d/new new; echo changed > "$0/file"; echo x > "$0/sub/new"; ! rm "$0/file"; cat "$0/sub/hidden/file" || true`, s.root})
+		s.put(s.root+"/sub/settings", "kept")
+		argv, err := Wrap(l, c, []string{"sh", "-ec", `echo x > d/new; mv d/new new; echo changed > "$0/file"; echo x > "$0/sub/new"; ! rm "$0/file"; cat "$0/sub/settings"; echo changed > "$0/sub/settings" || true`, s.root})
 		if err != nil {
 			t.Fatal(err)
 		}
 		said, code := s.start(argv)
-		if code != 0 || strings.Contains(said, "secret") == l.Hides() {
+		if code != 0 || !strings.Contains(said, "kept") {
 			t.Errorf("code %d: %s", code, said)
+		}
+		if text, err := os.ReadFile(s.root + "/sub/settings"); err != nil || l.Namespaces && string(text) != "kept" {
+			t.Errorf("%q, %v", text, err)
 		}
 		if text, err := os.ReadFile(s.root + "/file"); err != nil || string(text) != "changed\n" {
 			t.Errorf("%q, %v", text, err)
@@ -108,17 +111,5 @@ func TestBrokenOrderRunsNothing(t *testing.T) {
 		if code != ExitFailed || strings.Contains(said, "ran\n") {
 			t.Errorf("%q: code %d: %s", args, code, said)
 		}
-	}
-}
-
-// The doors of this machine can be hidden.
-func TestDoorsCanBeHidden(t *testing.T) {
-	s := newScene(t)
-	argv, err := Wrap(best(t), Confinement{Write: []string{s.workspace}, Hidden: Doors()}, []string{"true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said, code := s.start(argv); code != 0 {
-		t.Errorf("doors %q: code %d: %s", Doors(), code, said)
 	}
 }

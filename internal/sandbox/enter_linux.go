@@ -85,6 +85,12 @@ func enter(o order, argv []string) (int, error) {
 	if err := peer.Mark(); err != nil {
 		return 0, err
 	}
+	if err := checkFiles(); err != nil {
+		return 0, err
+	}
+	if err := leaveTerminal(); err != nil {
+		return 0, err
+	}
 	if o.Level.Namespaces {
 		return enterNamespaces(o, argv)
 	}
@@ -92,7 +98,11 @@ func enter(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, notStarted(argv[0], err)
 	}
-	if err := restrict(o); err != nil {
+	to, err := named(o)
+	if err != nil {
+		return 0, err
+	}
+	if err := restrict(o.Level, to); err != nil {
 		return 0, err
 	}
 	return 0, notStarted(argv[0], syscall.Exec(program, argv, os.Environ()))
@@ -133,12 +143,12 @@ func enterNamespaces(o order, argv []string) (int, error) {
 // namespaces are those that a command gets for itself. The first process in
 // them is killed when this one dies, and the kernel then ends all the others.
 func namespaces(l Level) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC, Pdeathsig: syscall.SIGKILL}
 	if l.User {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount; the command does not get it
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // to mount; the command does not get them
 	}
 	return attr
 }

@@ -1,30 +1,85 @@
 package sandbox
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// secrets are the variables by which stores and the supervisor's own interfaces
-// are entered. What agents need themselves, such as the keys of their API, is
-// not among them.
-var secrets = []string{"LOCKKEEPER_STORE", "LOCKKEEPER_TOKEN", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"}
+// secretParts are in the names of variables that hold a credential.
+var secretParts = []string{"PASSWORD", "PASSWD", "PASSPHRASE", "PASSFILE", "SECRET", "CREDENTIAL", "TOKEN", "APIKEY"}
 
-// claudeTemp is Claude Code's own word for where temporary files go. Where it cannot write
-// there it waits for ever.
+// secretWords are words, between underscores, in the names of variables that hold
+// a credential or the address of a program that has some.
+var secretWords = []string{"KEY", "KEYS", "AUTH", "PASS", "PWD", "PAT", "DSN", "COOKIE", "SOCK", "SOCKET", "IPC"}
+
+// secretNames hold a credential, or lead to a program or a file that has some:
+// stores, agents of keys, desktops, daemons.
+var secretNames = []string{
+	"LOCKKEEPER_STORE*", "LOCKKEEPER_WEBHOOK*", "PGSERVICEFILE", "SSH_*", "GPG_*", "GNUPGHOME", "KRB5CCNAME", "NETRC",
+	"KUBECONFIG", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "DBUS_*", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY",
+	"XAUTHORITY", "TMUX", "STY", "KITTY_LISTEN_ON", "VSCODE_*", "LISTEN_*",
+}
+
+// secretValues match credentials in values: passwords in addresses, private keys,
+// and tokens of services that mark theirs.
+var secretValues = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@|-----BEGIN |` +
+	`\b(gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|sk-|sk_live_|AKIA|AIza|npm_|pypi-|hf_|dop_v1_)[A-Za-z0-9_-]{16}`)
+
+// claudeTemp is Claude Code's own word for where temporary files go. Where it
+// cannot write there it waits for ever.
 const claudeTemp = "CLAUDE_CODE_TMPDIR"
 
-// Environ is what a confined command gets of an environment: without the
-// passwords of stores, other than those named in keep, and with a directory of
-// its own for temporary files, which the caller lets it write.
+// Environ is what a confined command gets of an environment: no variable whose
+// name or value shows a credential, except the kept ones, and a directory for
+// temporary files, which the caller lets the command write. A name in keep may
+// end in * for all that begin so. The addresses of proxies stay as they are.
 func Environ(env []string, temp string, keep ...string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		if slices.Contains(keep, name) {
-			return false
+	var kept []string
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		switch {
+		case isOneOf(name, []string{"TMPDIR", "TMP", "TEMP", claudeTemp}):
+		case isOneOf(name, keep), !isSecret(name, value) && !leadsAway(name, value):
+			kept = append(kept, v)
 		}
-		return name == "TMPDIR" || name == "TMP" || name == "TEMP" || name == claudeTemp ||
-			slices.ContainsFunc(secrets, func(s string) bool { return name == s || strings.HasPrefix(name, s+"_") })
+	}
+	return append(kept, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp, claudeTemp+"="+temp)
+}
+
+// isSecret says whether a variable shows a credential.
+func isSecret(name, value string) bool {
+	upper := strings.ToUpper(name)
+	if strings.HasSuffix(upper, "_PROXY") {
+		return false // without it there is no network, which a command may use
+	}
+	if isOneOf(upper, secretNames) || secretValues.MatchString(value) {
+		return true
+	}
+	upper = strings.ReplaceAll(upper, "TOKENIZER", "")
+	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(upper, part) }) {
+		return true
+	}
+	words := strings.FieldsFunc(upper, func(r rune) bool { return r == '_' })
+	return len(words) > 1 && slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
+}
+
+// leadsAway says whether a variable names a directory for a user's own files that
+// is not in the home directory, so that the command would not find it.
+func leadsAway(name, value string) bool {
+	if !isOneOf(name, []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"}) {
+		return false
+	}
+	home := os.Getenv("HOME")
+	return !filepath.IsAbs(home) || !within(filepath.Clean(value), filepath.Clean(home))
+}
+
+// isOneOf says whether a name is in a list, in which * stands for any end.
+func isOneOf(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		begin, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, begin)
 	})
-	return append(env, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp, claudeTemp+"="+temp)
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,8 +15,8 @@ import (
 // verdictFD is where the parent outside waits to hear how the command ended.
 const verdictFD = 3
 
-// inner is the first process of the namespaces: it mounts, starts the command
-// and reaps. When it ends the kernel kills whatever is left in the namespace and
+// inner is the first process of the namespaces: it makes the root that the
+// command sees, starts the command, and reaps. When it ends the kernel kills whatever is left in the namespace and
 // waits until all of that is gone.
 func inner(o order, argv []string) (int, error) {
 	if os.Getpid() != 1 {
@@ -32,10 +33,15 @@ func inner(o order, argv []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("shut its memory: %w", err)
 	}
-	if err := mountAll(o); err != nil {
+	_, missing := exec.LookPath(argv[0])
+	writable, err := enterRoot(o)
+	if err != nil {
 		return 0, err
 	}
-	pid, err := start(o, argv)
+	if _, err := exec.LookPath(argv[0]); err != nil && missing == nil {
+		return 0, notStarted(argv[0], fmt.Errorf("%w: it is outside of what the sandbox shows; next: name its directory in agent.read", fs.ErrNotExist))
+	}
+	pid, err := start(o.Level, reach{write: writable}, argv)
 	if err != nil {
 		return 0, err
 	}
@@ -51,13 +57,13 @@ func inner(o order, argv []string) (int, error) {
 
 // start starts the command from a thread that is restricted first, since a
 // child inherits from the thread that makes it.
-func start(o order, argv []string) (pid int, err error) {
+func start(l Level, to reach, argv []string) (pid int, err error) {
 	runtime.LockOSThread()
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
 		return 0, notStarted(argv[0], err)
 	}
-	if err := restrict(o); err != nil {
+	if err := restrict(l, to); err != nil {
 		return 0, err
 	}
 	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})

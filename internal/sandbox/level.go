@@ -13,7 +13,7 @@ type Mode string
 // The modes.
 const (
 	Prefer  Mode = "prefer"  // what this machine can do
-	Require Mode = "require" // all writes held, or nothing runs
+	Require Mode = "require" // all reads and writes of files held, or nothing runs
 	Off     Mode = "off"
 )
 
@@ -26,7 +26,7 @@ const scopes = 6
 // Level is what confines a command. The zero Level confines nothing.
 type Level struct {
 	Landlock   int  // the version of its interface, 0: none
-	Namespaces bool // processes, mounts and /proc of its own
+	Namespaces bool // processes, and a root with nothing in it but what is named
 	User       bool // the namespaces are made by an ordinary user, in a user namespace
 
 	Missing string // why there is not more, for people
@@ -43,7 +43,12 @@ func (l Level) HoldsWrites() bool { return l.Landlock >= truncates || l.Namespac
 // other files are held as well, which Landlock cannot do.
 func (l Level) HoldsAttributes() bool { return l.Namespaces }
 
-// Hides says that Confinement.Hidden is out of sight.
+// HoldsReads says that a command reads no file and lists no directory that is not
+// named, nor is the system's own.
+func (l Level) HoldsReads() bool { return l.Landlock > 0 || l.Namespaces }
+
+// Hides says that what is not named is not there at all. Landlock alone shows
+// names, sizes and times of all files, and lets a command connect to sockets.
 func (l Level) Hides() bool { return l.Namespaces }
 
 // EndsWhole says that whatever a command leaves behind ends with it, and all of
@@ -57,7 +62,9 @@ func (l Level) String() string {
 		parts = append(parts, fmt.Sprintf("landlock v%d", l.Landlock))
 	}
 	if l.Namespaces {
-		parts = append(parts, "own processes", "other files read-only", "store hidden")
+		parts = append(parts, "own processes", "only what is named can be seen")
+	} else if l.On() {
+		parts = append(parts, "only what is named can be read", "sockets can be reached")
 	}
 	if !l.On() {
 		parts = append(parts, "none")
@@ -69,8 +76,8 @@ func (l Level) String() string {
 }
 
 // Choose takes what the mode asks of what the machine can do, as Probe found
-// it. Under Require a machine that cannot hold writes is refused; under Prefer
-// the caller says what the Level lacks.
+// it. Under Require a machine that cannot hold reads and writes of files is
+// refused; under Prefer the caller says what the Level lacks.
 func Choose(mode Mode, machine Level) (Level, error) {
 	switch mode {
 	case Off:
@@ -78,7 +85,7 @@ func Choose(mode Mode, machine Level) (Level, error) {
 	case Prefer:
 		return machine, nil
 	case Require:
-		if machine.HoldsWrites() {
+		if machine.HoldsWrites() && machine.HoldsReads() {
 			return machine, nil
 		}
 		return Level{}, &lockkeeper.RefusedError{Act: "running without a sandbox",

@@ -87,10 +87,12 @@ func best(t *testing.T) Level {
 	return l
 }
 
-// scene is a shared tree with a store, and a workspace elsewhere.
+// scene is a shared tree that commands may read, a store that is not named to
+// them, and a workspace elsewhere.
 type scene struct {
 	t                                 *testing.T
 	dir, root, store, workspace, temp string
+	env                               []string // more variables of its commands
 }
 
 func newScene(t *testing.T) *scene {
@@ -99,7 +101,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t, dir, dir + "/root", dir + "/root/.lockkeeper", dir + "/work/tree", dir + "/work/tmp"}
+	s := &scene{t: t, dir: dir, root: dir + "/root", store: dir + "/store", workspace: dir + "/work/tree", temp: dir + "/work/tmp"}
 	for _, d := range []string{s.store, s.root + "/sub", s.root + "/empty", s.workspace, s.temp} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -120,7 +122,7 @@ func (s *scene) put(path, text string) {
 }
 
 func (s *scene) confinement() Confinement {
-	return Confinement{Write: []string{s.workspace, s.temp}, Hidden: []string{s.store}}
+	return Confinement{Write: []string{s.workspace, s.temp}, Read: []string{s.root}}
 }
 
 // wrap confines a command to the workspace.
@@ -142,7 +144,13 @@ func (s *scene) run(l Level, argv ...string) (said string, code int) {
 func (s *scene) start(argv []string) (said string, code int) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = s.workspace, Environ(os.Environ(), s.temp)
+	cmd.Dir, cmd.Env = s.workspace, append(Environ(os.Environ(), s.temp), s.env...)
+	return s.finish(cmd)
+}
+
+// finish runs a command to its end.
+func (s *scene) finish(cmd *exec.Cmd) (said string, code int) {
+	s.t.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -156,9 +164,9 @@ func (s *scene) start(argv []string) (said string, code int) {
 }
 
 // shell runs a confined script that must succeed.
-func (s *scene) shell(l Level, script string) string {
+func (s *scene) shell(l Level, script string, args ...string) string {
 	s.t.Helper()
-	said, code := s.run(l, "sh", "-ec", script)
+	said, code := s.run(l, append([]string{"sh", "-ec", script}, args...)...)
 	if code != 0 {
 		s.t.Errorf("%s: code %d: %s", script, code, said)
 	}
@@ -186,6 +194,10 @@ func helper(mode string, args []string) int {
 		return attack(args[0], args[1], args[2:])
 	case "escape":
 		return escape(args[0])
+	case "grope":
+		return grope()
+	case "pty":
+		return ownTerminal()
 	case "supervise":
 		return supervise(args)
 	}

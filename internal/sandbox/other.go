@@ -14,6 +14,3 @@ func Probe(context.Context) (Level, error) {
 
 // Main has nothing to do: no command was wrapped.
 func Main([]string) (handled bool, code int) { return false, 0 }
-
-// Doors lists nothing.
-func Doors() []string { return nil }

@@ -8,14 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds what this machine can do by doing it: a command is confined and
-// tries what must fail. What a kernel says about itself is believed only as far
-// as that. The answer holds as long as this program runs.
+// Probe finds what this machine can do by doing it: it confines a command that
+// tries what must fail. The answer holds as long as this program runs.
 //
 // The error says that no trial could be made, as for want of a temporary
 // directory, and not that the machine has no sandbox.
@@ -48,14 +48,15 @@ func candidates(landlock int) []Level {
 	return list
 }
 
-// makeTrial makes a directory with what a confined command is to try.
+// makeTrial makes a directory with what a confined command is to try: a directory
+// that it may write, one that it may read, and one that is not named to it.
 func makeTrial() (string, error) {
 	dir, err := os.MkdirTemp("", "lockkeeper-sandbox-")
 	if err != nil {
 		return "", err
 	}
 	real, err := filepath.EvalSymlinks(dir)
-	for _, name := range []string{"inside", "outside", "hidden"} {
+	for _, name := range []string{"inside", "shown", "outside", "private"} {
 		if err == nil {
 			err = os.Mkdir(filepath.Join(real, name), 0o700)
 		}
@@ -80,12 +81,14 @@ func runTrial(ctx context.Context, l Level) (why string, err error) {
 	if err != nil {
 		return "", err
 	}
-	argv, err := Wrap(l, Confinement{Write: []string{filepath.Join(dir, "inside")}, Hidden: []string{filepath.Join(dir, "hidden")}},
-		[]string{self, tryArg, string(claim), dir})
+	c := Confinement{Write: []string{filepath.Join(dir, "inside")}, Read: []string{filepath.Join(dir, "shown")}, Private: filepath.Join(dir, "private")}
+	argv, err := Wrap(l, c, []string{self, tryArg, string(claim), dir})
 	if err != nil {
 		return "", err
 	}
-	said, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = filepath.Join(dir, "inside")
+	said, err := cmd.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -106,33 +109,31 @@ func try(args []string) int {
 	if len(args) != 2 || json.Unmarshal([]byte(args[0]), &l) != nil {
 		return report(errors.New("try what?"))
 	}
-	inside, outside := filepath.Join(args[1], "inside"), filepath.Join(args[1], "outside")
-	file := filepath.Join(outside, "file")
+	inside, file, secret := filepath.Join(args[1], "inside"), filepath.Join(args[1], "shown", "file"), filepath.Join(args[1], "outside", "file")
 
 	if err := os.WriteFile(filepath.Join(inside, "new"), nil, 0o600); err != nil {
 		return report(fmt.Errorf("what may be written cannot be: %w", err))
 	}
-	open := func(flag int) error {
-		f, err := os.OpenFile(file, flag, 0)
-		if err == nil {
-			f.Close()
-		}
-		return err
+	if err := readable(file); err != nil {
+		return report(fmt.Errorf("what may be read cannot be: %w", err))
 	}
 	for _, forbidden := range []struct {
 		what    string
 		claimed bool
 		err     error
 	}{
-		{"write to a file", true, open(unix.O_WRONLY)},
+		{"read a file that is not named", l.HoldsReads(), readable(secret)},
+		{"see a file that is not named", l.Hides(), seen(secret)},
+		{"write to a file", true, opened(file, unix.O_WRONLY)},
 		{"make a file", true, os.WriteFile(file+".new", nil, 0o600)},
 		{"rename a file", true, os.Rename(file, filepath.Join(inside, "taken"))},
 		{"link a file", true, os.Link(file, filepath.Join(inside, "linked"))},
 		{"remove a file", true, os.Remove(file)},
 		{"truncate a file", l.HoldsWrites(), os.Truncate(file, 0)},
 		{"change a mode", l.HoldsAttributes(), os.Chmod(file, 0o644)},
-		{"read what is hidden", l.Hides(), readable(filepath.Join(args[1], "hidden", "file"))},
 		{"see other processes", l.EndsWhole(), seesOthers()},
+		{"open the terminal", true, opened("/dev/tty", unix.O_RDWR)},
+		{"type into a terminal", true, types()},
 	} {
 		if forbidden.claimed && forbidden.err == nil {
 			return report(fmt.Errorf("it could still %s outside", forbidden.what))
@@ -144,6 +145,32 @@ func try(args []string) int {
 func readable(path string) error {
 	_, err := os.ReadFile(path)
 	return err
+}
+
+func seen(path string) error {
+	_, err := os.Lstat(path)
+	return err
+}
+
+func opened(path string, flag int) error {
+	f, err := os.OpenFile(path, flag, 0)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// types fails if the kernel is not even asked to type into a terminal.
+func types() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil
+	}
+	defer null.Close()
+	if err := unix.IoctlSetInt(int(null.Fd()), unix.TIOCSTI, 0); errors.Is(err, unix.EPERM) || len(abis[runtime.GOARCH]) == 0 {
+		return errors.New("filtered")
+	}
+	return nil
 }
 
 // seesOthers fails in a PID namespace of its own, with its own /proc: there the

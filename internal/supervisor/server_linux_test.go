@@ -282,7 +282,7 @@ func TestFromInsideASandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv, err := sandbox.Wrap(level, sandbox.Confinement{Write: []string{workspace}}, []string{"/proc/self/exe", toolArg})
+	argv, err := sandbox.Wrap(level, sandbox.Confinement{Write: []string{workspace}, Read: []string{s.listener.Addr().String()}}, []string{"/proc/self/exe", toolArg})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,15 @@ func (l *Look) probe(ctx context.Context) Enforcement {
 func agentWay(level sandbox.Level, unmet error) Way {
 	w := Way{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies, and nothing keeps them there: " + level.Missing,
 		Next: "set agent.sandbox: prefer in " + config.FileName + ", on Linux 6.2 or later with Landlock, or where user namespaces are permitted"}
+	missing := ""
+	if !level.Hides() && level.Missing != "" {
+		missing = "; sockets of other programs can be reached, because there are no namespaces: " + level.Missing
+	}
 	switch {
 	case unmet != nil:
 		w.Broken, w.Fact = true, "they do not start: "+unmet.Error()
 	case level.HoldsWrites():
-		w.Level, w.Fact, w.Next = Enforced, "they work in copies, and "+level.String()+" keeps them there", ""
+		w.Level, w.Fact, w.Next = Enforced, "they work in copies, and "+level.String()+" keeps them there"+missing, ""
 	}
 	return w
 }

@@ -37,7 +37,8 @@ type Workspace struct {
 	without      area   // what is not copied
 	repositories map[string]bool
 	oddities     []Oddity
-	fault        error // why an adopted workspace can only be closed
+	outside      []string // what it reads outside of itself; nil: nobody has asked
+	fault        error    // why an adopted workspace can only be closed
 }
 
 const treeName = "tree"

@@ -20,6 +20,7 @@ import (
 	"lockkeeper/internal/machinetest"
 	"lockkeeper/internal/process"
 	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/toolchain"
 )
 
 // The variables that name the programs to run; scripts/agents sets them.
@@ -119,9 +120,10 @@ func (s *stage) request(prompt string) agent.Request {
 	return agent.Request{Prompt: prompt, Dir: s.dir, Env: s.environment(), Permission: agent.PermitAll}
 }
 
-// confinement is what a sandboxed call may write.
+// confinement is what a sandboxed call sees.
 func (s *stage) confinement() sandbox.Confinement {
-	return sandbox.Confinement{Write: []string{s.dir, s.home, s.temp}}
+	found := toolchain.Find(os.LookupEnv, s.program)
+	return sandbox.Confinement{Write: []string{s.dir, s.home, s.temp}, Read: found.Read}
 }
 
 // options are those of a call under a level of the sandbox.

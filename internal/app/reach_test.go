@@ -15,7 +15,7 @@ import (
 // what Lockkeeper keeps.
 //
 // shows: GP-5
-func TestAgentPlaces(t *testing.T) {
+func TestAgentHomes(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"home/.claude", "code/.config", "state", "elsewhere"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
@@ -59,8 +59,15 @@ func TestAgentPlaces(t *testing.T) {
 			for _, place := range test.want {
 				want = append(want, filepath.Join(base, place))
 			}
-			if got := a.agentPlaces([]string{test.agent, ""}); !slices.Equal(got, want) {
+			reach, err := a.reach(t.Context(), []string{test.agent, ""}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := reach(test.agent).Write; !slices.Equal(got, want) {
 				t.Errorf("%q; want %q", got, want)
+			}
+			if got := reach("").Write; !slices.Equal(got, want[:1]) {
+				t.Errorf("a test may write %q", got)
 			}
 		})
 	}

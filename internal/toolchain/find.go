@@ -1,0 +1,195 @@
+package toolchain
+
+import (
+	"bufio"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Found is what programs need besides the system's own directories. All paths are
+// true names of what exists.
+type Found struct {
+	Read   []string // programs, with what they use
+	Caches []string // packages and build results
+}
+
+// Find looks for the tools of an environment. The programs are looked up in PATH, and
+// what they need is found whether or not PATH leads there.
+func Find(env func(name string) (string, bool), programs ...string) Found {
+	f := &finder{env: env, read: map[string]bool{}, caches: map[string]bool{}, followed: map[string]bool{}}
+	if home, _ := env("HOME"); filepath.IsAbs(home) {
+		if real, err := filepath.EvalSymlinks(home); err == nil {
+			f.home = real
+		}
+	}
+	f.known()
+	path, _ := env("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		f.directory(dir)
+	}
+	for _, name := range programs {
+		f.program(lookUp(name, path))
+	}
+	return Found{Read: slices.Sorted(maps.Keys(f.read)), Caches: slices.Sorted(maps.Keys(f.caches))}
+}
+
+// system begins the paths that every command sees anyway.
+var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/etc/", "/opt/", "/nix/", "/gnu/", "/snap/"}
+
+type finder struct {
+	env          func(string) (string, bool)
+	home         string // empty: there is none
+	read, caches map[string]bool
+	followed     map[string]bool // interpreters
+}
+
+// known adds the known places of tools.
+func (f *finder) known() {
+	for _, p := range programs {
+		f.place(f.read, p)
+	}
+	for _, p := range caches {
+		f.place(f.caches, p)
+	}
+	for _, name := range certificates {
+		if path, _ := f.env(name); path != "" {
+			f.add(f.read, path)
+		}
+	}
+}
+
+func (f *finder) place(to map[string]bool, p place) {
+	dirs := filepath.SplitList(f.value(p.variable))
+	if len(dirs) == 0 && p.usual != "" && f.home != "" {
+		dirs = []string{filepath.Join(f.home, p.usual)}
+	}
+	for _, dir := range dirs {
+		if p.parts == nil {
+			f.add(to, dir)
+		}
+		for _, part := range p.parts {
+			f.add(to, filepath.Join(dir, part))
+		}
+	}
+}
+
+func (f *finder) value(variable string) string {
+	if variable == "" {
+		return ""
+	}
+	value, _ := f.env(variable)
+	return value
+}
+
+// add adds a path by its true name, unless it is the system's, or so much that
+// the home directory is in it. It says whether the path is shown now.
+func (f *finder) add(to map[string]bool, path string) bool {
+	if !filepath.IsAbs(path) {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real == "/" || f.home == real || strings.HasPrefix(f.home, real+"/") {
+		return false
+	}
+	if !slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(real+"/", dir) }) {
+		to[real] = true
+	}
+	return true
+}
+
+// most bounds how many entries of one directory are followed.
+const most = 4000
+
+// directory adds a directory of programs, with what they use.
+func (f *finder) directory(dir string) {
+	if !filepath.IsAbs(dir) {
+		return
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || slices.ContainsFunc(system, func(s string) bool { return strings.HasPrefix(real+"/", s) }) || !f.add(f.read, real) {
+		return
+	}
+	f.around(real)
+	entries, _ := os.ReadDir(real) // what cannot be listed has nothing to follow
+	for _, e := range entries[:min(len(entries), most)] {
+		path := filepath.Join(real, e.Name())
+		if e.Type()&fs.ModeSymlink != 0 {
+			f.program(path)
+		} else if e.Type().IsRegular() {
+			f.interpreter(path)
+		}
+	}
+}
+
+// around adds what lies beside a directory of programs: the whole tree of an
+// installed program, or the usual directories.
+func (f *finder) around(dir string) {
+	top := filepath.Dir(dir)
+	if name := filepath.Base(dir); name != "bin" && name != "sbin" || top == f.home || top == filepath.Join(f.home, ".local") {
+		return
+	}
+	for _, mark := range marks {
+		if _, err := os.Lstat(filepath.Join(top, mark)); err == nil {
+			f.add(f.read, top)
+			return
+		}
+	}
+	for _, name := range beside {
+		f.add(f.read, filepath.Join(top, name))
+	}
+}
+
+// program adds a program, and what it uses.
+func (f *finder) program(path string) {
+	real, err := filepath.EvalSymlinks(path)
+	if path == "" || err != nil {
+		return
+	}
+	if before, _, inPackage := strings.Cut(real, "/node_modules/"); inPackage {
+		f.add(f.read, before+"/node_modules")
+	} else {
+		f.add(f.read, real)
+		f.around(filepath.Dir(real))
+	}
+	f.interpreter(real)
+}
+
+// interpreter adds the program that runs a script.
+func (f *finder) interpreter(path string) {
+	file, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	line, err := bufio.NewReader(io.LimitReader(file, 256)).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "#!/") {
+		return
+	}
+	name := strings.Fields(line[2:])[0]
+	if !f.followed[name] && !slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+		f.followed[name] = true
+		f.program(name)
+	}
+}
+
+// lookUp finds a program as a shell would; empty: there is none.
+func lookUp(name, path string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	if strings.ContainsRune(name, filepath.Separator) {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(path) {
+		at := filepath.Join(dir, name)
+		if info, err := os.Stat(at); err == nil && filepath.IsAbs(at) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at
+		}
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package toolchain
+
+// A place is a directory that a tool keeps in a user's home, or elsewhere if a
+// variable says so. With parts, only these directories and files in it are meant,
+// because credentials lie beside them.
+type place struct {
+	variable string
+	usual    string // below the home directory
+	parts    []string
+}
+
+// programs are the places of interpreters, compilers and installed programs.
+var programs = []place{
+	// Python
+	{"PYENV_ROOT", ".pyenv", nil},
+	{"VIRTUAL_ENV", "", nil},
+	{"CONDA_PREFIX", "", nil},
+	{"PIPX_HOME", ".local/share/pipx", nil},
+	{"", ".local/pipx", nil},
+	{"", ".local/lib", nil},
+	{"", ".local/share/uv", []string{"python", "tools"}},
+	{"POETRY_HOME", ".local/share/pypoetry", nil},
+	// JavaScript
+	{"NVM_DIR", ".nvm", nil},
+	{"FNM_DIR", ".local/share/fnm", nil},
+	{"VOLTA_HOME", ".volta", nil},
+	{"NODENV_ROOT", ".nodenv", nil},
+	{"PNPM_HOME", ".local/share/pnpm", nil},
+	{"BUN_INSTALL", ".bun", []string{"bin", "install"}},
+	{"DENO_INSTALL", ".deno", []string{"bin"}},
+	{"PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright", nil},
+	{"PUPPETEER_CACHE_DIR", ".cache/puppeteer", nil},
+	{"CYPRESS_CACHE_FOLDER", ".cache/Cypress", nil},
+	// Rust, Go
+	{"RUSTUP_HOME", ".rustup", nil},
+	{"CARGO_HOME", ".cargo", []string{"bin", "env"}},
+	{"GOROOT", "", nil},
+	{"GOPATH", "go", []string{"bin"}},
+	{"GOENV_ROOT", ".goenv", nil},
+	{"", "sdk", nil},
+	// Ruby
+	{"RBENV_ROOT", ".rbenv", nil},
+	{"rvm_path", ".rvm", nil},
+	{"GEM_HOME", "", nil},
+	{"", ".gem/ruby", nil},
+	{"", ".local/share/gem/ruby", nil},
+	// Java and others on its machine
+	{"JAVA_HOME", "", nil},
+	{"SDKMAN_DIR", ".sdkman", []string{"candidates", "bin", "src", "etc", "var"}},
+	{"JENV_ROOT", ".jenv", nil},
+	{"ANDROID_HOME", "Android/Sdk", nil},
+	// Others
+	{"ASDF_DATA_DIR", ".asdf", nil},
+	{"MISE_DATA_DIR", ".local/share/mise", nil},
+	{"DOTNET_ROOT", ".dotnet", nil},
+	{"", ".ghcup", nil},
+	{"OPAMROOT", ".opam", nil},
+	{"ELAN_HOME", ".elan", nil},
+	{"", ".juliaup", nil},
+	{"JULIA_DEPOT_PATH", ".julia", []string{"artifacts", "compiled", "juliaup", "packages", "registries"}},
+	{"HOMEBREW_PREFIX", ".linuxbrew", nil},
+}
+
+// caches are the places of packages and build results that tools add to.
+var caches = []place{
+	{"GOCACHE", ".cache/go-build", nil},
+	{"GOMODCACHE", "go/pkg/mod", nil},
+	{"GOLANGCI_LINT_CACHE", ".cache/golangci-lint", nil},
+	{"CARGO_HOME", ".cargo", []string{"registry", "git"}},
+	{"PIP_CACHE_DIR", ".cache/pip", nil},
+	{"UV_CACHE_DIR", ".cache/uv", nil},
+	{"POETRY_CACHE_DIR", ".cache/pypoetry", nil},
+	{"PRE_COMMIT_HOME", ".cache/pre-commit", nil},
+	{"npm_config_cache", ".npm", []string{"_cacache", "_npx"}},
+	{"YARN_CACHE_FOLDER", ".cache/yarn", nil},
+	{"", ".yarn/berry/cache", nil},
+	{"", ".cache/node-gyp", nil},
+	{"COREPACK_HOME", ".cache/node/corepack", nil},
+	{"DENO_DIR", ".cache/deno", nil},
+	{"", ".m2/repository", nil},
+	{"GRADLE_USER_HOME", ".gradle", []string{"caches", "wrapper"}},
+	{"", ".ivy2/cache", nil},
+	{"COURSIER_CACHE", ".cache/coursier", nil},
+	{"NUGET_PACKAGES", ".nuget/packages", nil},
+	{"COMPOSER_CACHE_DIR", ".cache/composer", nil},
+	{"CCACHE_DIR", ".cache/ccache", nil},
+	{"", ".bundle/cache", nil},
+}
+
+// certificates name files of certificates that programs trust, which are public.
+var certificates = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE",
+	"NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"}
+
+// marks are files that only the top of an installed program's tree has.
+var marks = []string{"pyvenv.cfg", "conda-meta", "go.env", "lib/modules", "jre"}
+
+// beside are the directories next to a bin that its programs use.
+var beside = []string{"lib", "lib32", "lib64", "libexec", "include", "share"}
