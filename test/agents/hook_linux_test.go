@@ -305,3 +305,35 @@ func TestHookTwoSessions(t *testing.T) {
 		t.Errorf("%v %s", err, status)
 	}
 }
+
+// A command of the real Claude Code that removes an uncommitted file of a person, which
+// nobody could tell beforehand, leaves a copy, and the model is told how to restore it.
+//
+// shows: GP-5
+func TestHookKeepsUncommitted(t *testing.T) {
+	t.Parallel()
+	h := newHooked(t, play(use(scriptedapi.Bash("find . -name 'notes*' -delete")), scriptedapi.Step{Text: "Done."}))
+	write(t, filepath.Join(h.dir, "notes.txt"), "a person's\n")
+	res, err := h.claude(t.Context(), "Clean up", filepath.Join(h.traces, "b"))
+	if err != nil || res.Text != "Done." {
+		t.Fatalf("%v %q\n%s", err, res.Text, read(t, filepath.Join(h.traces, "b.jsonl")))
+	}
+	asked := h.api.Requests()
+	if last := string(asked[len(asked)-1].Body); !strings.Contains(last, "REMOVED notes.txt while your command ran") || !strings.Contains(last, "lockkeeper rescue restore ") {
+		t.Errorf("the model is not told:\n%s", last[max(0, len(last)-3000):])
+	}
+	var kept []struct{ ID, Path string }
+	out, err := h.lockkeeper(nil, "rescue", "list", "--json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &kept)
+	}
+	if err != nil || len(kept) != 1 || kept[0].Path != "notes.txt" {
+		t.Fatalf("%v %s", err, out)
+	}
+	if out, err := h.lockkeeper(nil, "rescue", "restore", kept[0].ID); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if got := read(t, filepath.Join(h.dir, "notes.txt")); got != "a person's\n" {
+		t.Errorf("it holds %q", got)
+	}
+}
