@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,11 +21,11 @@ const (
 	firstParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY standing, rank, tag, seq LIMIT 1`
 
-	// The first item after a line, standing and rank. These come one row at a time, however
-	// many items wait in each.
-	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) > ($2, $3, $4)
+	// The first item from a line, standing and rank on. With > instead of >=, SQLite would
+	// read through all items of the rank that comes before.
+	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
  ORDER BY root, standing, rank, tag, seq LIMIT 1`
-	nextParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) > ($2, $3, $4)
+	nextParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
  ORDER BY parked_on, standing, rank, tag, seq LIMIT 1`
 
 	// From key to key, however many items are parked on each.
@@ -99,14 +100,14 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 
 // leaders lists the first item of each line, standing and rank, in lines with a prefix.
 func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (list []*lockkeeper.Item, err error) {
-	line, standing, rank := prefix, -1, 0 // before all
+	line, standing, rank := prefix, 0, int64(math.MinInt64) // before all
 	for {
-		it, err := t.item(sql, t.key, line, int64(standing), int64(rank))
+		it, err := t.item(sql, t.key, line, int64(standing), rank)
 		if err != nil || it == nil || !strings.HasPrefix(lineOf(it), prefix) {
 			return list, err
 		}
 		list = append(list, it)
-		line, standing, rank = lineOf(it), it.Standing(), it.Rank
+		line, standing, rank = lineOf(it), it.Standing(), int64(it.Rank)+1
 	}
 }
 

@@ -33,8 +33,8 @@ func itemPlans(key int64) map[string]plan {
 		"key":         {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
 		"ready":       {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
 		"parked":      {firstParkedSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
-		"next ready":  {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) > ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
-		"next parked": {nextParkedSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) > ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
+		"next ready":  {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) >= ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
+		"next parked": {nextParkedSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) >= ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
 		"parked keys": {parkedKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
 		"next due":    {nextDueSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
 		"due":         {dueItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
@@ -197,5 +197,56 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a tick reads of those who wait for slots does not grow with their number.
+func TestSlotLeadersReadFewRows(t *testing.T) {
+	s := sqliteSite(t)
+	st := s.store(t, Options{})
+	took := func() time.Duration {
+		t.Helper()
+		best := time.Hour
+		err := st.View(t.Context(), func(r lockkeeper.Reader) error {
+			for range 50 {
+				began := time.Now()
+				leaders, err := r.SlotLeaders()
+				if err != nil || len(leaders) != 6 {
+					t.Fatalf("%d leaders, %v", len(leaders), err)
+				}
+				best = min(best, time.Since(began))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return best
+	}
+	fill := func(n int) {
+		t.Helper()
+		err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			for i := range n {
+				it := lockkeeper.Item{Rank: i % 3, Tag: uint64(i), Stage: lockkeeper.StageReady}
+				if i%2 == 0 {
+					it.Stage, it.ParkedOn = lockkeeper.StageParked, lockkeeper.OnPool("claude")
+				}
+				if _, err := enqueue(tx, it); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(12)
+	few := took()
+	fill(9_988)
+	if many := took(); many > 5*few {
+		t.Errorf("%s with 12 items, %s with 10,000", few, many)
+	} else {
+		t.Logf("%s with 12 items, %s with 10,000", few, many)
 	}
 }
