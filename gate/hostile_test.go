@@ -152,6 +152,7 @@ func TestHostilePaths(t *testing.T) {
 		os.Symlink("../.lockkeeper/rescue/x", w.in("test/own")),
 		os.Link(w.in("test/twin"), w.in("test/twin2")), unix.Mkfifo(w.in("test/fifo"), 0o644),
 		os.Chmod(w.in("test/ro"), 0o444), os.Chmod(w.in("test/closed"), 0o555))
+	t.Cleanup(func() { must(t, os.Chmod(w.in("test/closed"), 0o755)) }) // so that an ordinary user can remove it
 	device := os.Geteuid() == 0 && unix.Mknod(w.in("test/null"), unix.S_IFCHR|0o666, 1<<8|3) == nil
 	beyond := scan(t, outside)
 	cases := []struct{ path, word string }{
