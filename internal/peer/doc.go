@@ -4,8 +4,9 @@
 // The sandbox marks a process before the command begins (Mark), and the server looks for
 // the mark on whatever holds the other end of a connection (Finder).
 //
-// The mark is a lowered hard limit on file locks (RLIMIT_LOCKS). Linux has not enforced
-// that limit since 2.4.25, so lowering it changes nothing else. It has what a mark needs:
+// The mark is a hard limit on file locks (RLIMIT_LOCKS) below Unmarked. Linux has not
+// enforced that limit since 2.4.25, so lowering it changes nothing else. It has what a mark
+// needs:
 //
 //   - Children and executed programs inherit it. A double fork, a new session, an empty
 //     environment, a rewritten title and the death of the supervisor do not remove it.
@@ -16,7 +17,7 @@
 //
 // Invariants:
 //
-//  1. A process is marked if its limit is lower than that of the process that asks. So a
+//  1. A process is marked if its limit is below Unmarked and that of the process that asks. So a
 //     server that itself runs in a sandbox admits its neighbors and refuses what it
 //     confines further: each Mark lowers the limit below the one it finds.
 //  2. A connection is refused if any of the processes that hold it is marked.

@@ -90,7 +90,7 @@ func lookInto(pid int, own uint64, inodes map[uint64]pair, found func(uint64, ho
 		return err
 	}
 	for inode := range held {
-		found(inode, holder{pid: pid, marked: limit < own})
+		found(inode, holder{pid: pid, marked: limit < Unmarked && limit < own})
 	}
 	return nil
 }
