@@ -8,10 +8,11 @@ import (
 )
 
 // keptCapabilities are those that root keeps: what an ordinary container has,
-// without the making of devices. Others could undo the sandbox, or the system.
+// without the making of devices and raw sockets, which show all packets of this
+// machine. Others could undo the sandbox, or the system.
 const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE |
-	1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_SETFCAP
+	1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_SETFCAP
 
 // restrict takes from the calling thread, and from what it executes, everything
 // that a command does not need, for good.
