@@ -60,7 +60,7 @@ func kernelAttempts() []attempt {
 		}},
 		{name: "gain capabilities in a user namespace", apart: true, user: true, try: func(w *world) error {
 			return inUserNamespace("umount -a 2>/dev/null; mount --rbind / /mnt && : >> " + filepath.Join(w.Root, "app/other.txt"))
-		}, open: nil},
+		}},
 		{name: "gain privileges by a set-user-ID program", try: func(*world) error {
 			status, err := os.ReadFile("/proc/self/status")
 			if err != nil {
@@ -79,13 +79,8 @@ func kernelAttempts() []attempt {
 			text := make([]byte, 1024)
 			n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, key, text, 0)
 			return w.find(text[:max(0, min(n, len(text)))], err)
-		}, open: func(l level) string {
-			if l.alone() || l.root {
-				return "keys of the kernel belong to the user, unless a user namespace has its own"
-			}
-			return ""
 		}},
-		{name: "open ~ through io_uring", try: func(w *world) error { return ringOpen(filepath.Join(w.Home, homeSecrets[0]), unix.O_RDONLY) }, open: readable},
+		{name: "open ~ through io_uring", try: func(w *world) error { return ringOpen(filepath.Join(w.Home, homeSecrets[0]), unix.O_RDONLY) }},
 		{name: "open the shared tree for writing through io_uring", try: func(w *world) error {
 			return ringOpen(filepath.Join(w.Root, "app/other.txt"), unix.O_WRONLY)
 		}},

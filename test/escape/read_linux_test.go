@@ -22,56 +22,53 @@ func readAttempts() (list []attempt) {
 	read := func(path func(w *world) string) func(w *world) error {
 		return func(w *world) error { return w.find(os.ReadFile(path(w))) }
 	}
-	add := func(name string, try func(w *world) error, open func(level) string) *attempt {
-		list = append(list, attempt{name: name, try: try, open: open})
-		return &list[len(list)-1]
+	add := func(name string, try func(w *world) error) {
+		list = append(list, attempt{name: name, try: try})
 	}
 	for _, path := range homeSecrets {
-		add("read ~/"+path, read(func(w *world) string { return filepath.Join(w.Home, path) }), readable)
+		add("read ~/"+path, read(func(w *world) string { return filepath.Join(w.Home, path) }))
 	}
 	for _, path := range []string{"tokens/other-space/grant", "access/other-space/server.json"} {
-		add("read the state of another codebase: "+path, read(func(w *world) string { return filepath.Join(w.State, path) }), readable)
+		add("read the state of another codebase: "+path, read(func(w *world) string { return filepath.Join(w.State, path) }))
 	}
 	for _, dir := range []string{"people", "sessions"} {
 		add("list "+dir+" of the server", func(w *world) error {
 			_, err := os.ReadDir(filepath.Join(w.Access, dir))
 			return err
-		}, readable)
+		})
 	}
 	add("read where the server listens", func(w *world) error {
 		_, err := os.ReadFile(filepath.Join(w.Access, "server.json"))
 		return err
-	}, readable)
+	})
 	for _, end := range []string{"", "-wal"} {
 		add("read the lock database"+end, func(w *world) error {
 			_, err := os.ReadFile(filepath.Join(w.Root, ".lockkeeper", "state.db"+end))
 			return err
-		}, unlessHidden)
+		})
 	}
 	for _, name := range secretVariables {
-		a := add("read $"+name, func(w *world) error { return w.find([]byte(os.Getenv(name)), nil) }, nil)
-		if strings.HasPrefix(name, "PG") || strings.HasPrefix(name, "LOCKKEEPER") {
-			a.moot = always("no command of a run is given it")
-		} else {
-			a.open = always("variables that are not known to be secrets of stores are passed on")
-		}
+		list = append(list, attempt{name: "read $" + name, try: func(w *world) error { return w.find([]byte(os.Getenv(name)), nil) }, moot: always("no command of a run is given it")})
 	}
-	add("read ~ through /proc/self/root", read(func(w *world) string { return "/proc/self/root/.." + filepath.Join(w.Home, homeSecrets[0]) }), readable)
+	add("read ~ through /proc/self/root", read(func(w *world) string { return "/proc/self/root/.." + filepath.Join(w.Home, homeSecrets[0]) }))
 	add("read ~ through a symbolic link", func(w *world) error {
 		defer os.Remove("link")
 		return errors.Join(os.Symlink(filepath.Join(w.Home, homeSecrets[0]), "link"), w.find(os.ReadFile("link")))
-	}, readable)
+	})
 	add("read ~ through a hard link", func(w *world) error {
 		defer os.Remove("hard")
 		if err := os.Link(filepath.Join(w.Home, homeSecrets[0]), "hard"); err != nil {
 			return err
 		}
 		return w.find(os.ReadFile("hard"))
-	}, nil)
+	})
 	list = append(list,
-		attempt{name: "read the home of another user", root: true, open: readable, try: func(w *world) error { return w.find(os.ReadFile(filepath.Join(w.Other, ".netrc"))) }},
-		attempt{name: "read /etc/shadow", root: true, open: readable, try: func(*world) error {
-			_, err := os.ReadFile("/etc/shadow")
+		attempt{name: "read the home of another user", root: true, try: func(w *world) error { return w.find(os.ReadFile(filepath.Join(w.Other, ".netrc"))) }},
+		attempt{name: "read /etc/shadow", root: true, try: func(*world) error {
+			text, err := os.ReadFile("/etc/shadow")
+			if err == nil && !strings.Contains(string(text), "root:") {
+				err = errors.New("it is empty")
+			}
 			return err
 		}},
 		attempt{name: "open a file of ~ by its handle", root: true, try: func(w *world) error {
@@ -91,15 +88,4 @@ func readAttempts() (list []attempt) {
 			return w.find(text[:n], err)
 		}})
 	return list
-}
-
-// readable is what holds nothing of what can be read, and is not hidden.
-func readable(level) string { return "what the user can read, and is not hidden, can be read" }
-
-// unlessHidden is what namespaces hide.
-func unlessHidden(l level) string {
-	if l.alone() {
-		return "Landlock holds writes alone"
-	}
-	return ""
 }

@@ -44,15 +44,18 @@ func socketAttempts() (list []attempt) {
 	}
 	for name, variable := range map[string]string{homeSocket: "", abstractSocket: "", agentSocket: "SSH_AUTH_SOCK", busSocket: "DBUS_SESSION_BUS_ADDRESS"} {
 		list = append(list, attempt{name: "connect to " + name, try: func(w *world) error { return w.enter(w.Sockets[name]) }, open: func(l level) string {
-			if name == abstractSocket && l.lacks != landlock {
-				return ""
+			switch {
+			case name == abstractSocket && l.lacks == landlock:
+				return "names of abstract sockets belong to the network, which is shared"
+			case name != abstractSocket && l.alone():
+				return "Landlock has no rule for connecting to a socket"
 			}
-			return "sockets that are not known to be doors can be entered"
+			return ""
 		}})
 		if variable != "" {
 			list = append(list, attempt{name: "find " + name + " in $" + variable, try: func(w *world) error {
 				return w.enter(strings.TrimPrefix(os.Getenv(variable), "unix:path="))
-			}, open: always("the variable is passed on")})
+			}, moot: always("no command of a run is given it")})
 		}
 	}
 	return append(list, attempt{name: "see all packets of this machine", root: true, try: func(*world) error {

@@ -51,7 +51,12 @@ func writeAttempts() (list []attempt) {
 	within("set an extended attribute", "app/other.txt", func(path string) error { return unix.Setxattr(path, "user.escape", []byte("x"), 0) }, attributes)
 	list = append(list,
 		attempt{name: "add a name to the server's people", try: func(w *world) error { return create(filepath.Join(w.Access, "people", "escape.json")) }},
-		attempt{name: "write into ~", try: func(w *world) error { return create(filepath.Join(w.Home, "created")) }},
+		attempt{name: "write into ~", try: func(w *world) error {
+			if _, err := os.Lstat(filepath.Join(w.Home, homeSecrets[0])); err != nil {
+				return err // it is another directory, which nobody uses
+			}
+			return create(filepath.Join(w.Home, "created"))
+		}},
 		attempt{name: "change a start file of the shell", try: func(w *world) error { return openForWriting(filepath.Join(w.Home, ".bash_history")) }},
 	)
 	return list
