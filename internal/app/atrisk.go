@@ -70,6 +70,8 @@ func (r *risk) ask(ctx context.Context, dir string, depth int) error {
 		state, file := entry[:2], top+"/"+entry[3:]
 		inner := strings.HasSuffix(file, "/")
 		switch {
+		case state == "!!" && strings.HasPrefix(dir+"/", file): // a repository around this directory ignores all of it
+			return g.refuse("git ignores "+dir, "run it in a root that is a git work tree")
 		case state == "!!" && inner: // programs fill it
 		case inner || state != "??" && state != "!!" && isDirectory(file): // a repository of its own
 			if depth < mostNested {

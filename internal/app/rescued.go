@@ -6,7 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -65,6 +69,11 @@ func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue
 	if !ontoCurrent {
 		change.Base = &e.Base
 	}
+	if ontoCurrent && e.Kind == rescue.Uncommitted { // nobody may be able to undo it there
+		if err := a.keepReplaced(ctx, e); err != nil {
+			return nil, err
+		}
+	}
 	if e.Sum != "" && !e.Delete {
 		if err := checkRescued(shelf, e); err != nil {
 			return nil, err
@@ -76,6 +85,33 @@ func (a *App) LandRescued(ctx context.Context, grant *lockkeeper.Grant, e rescue
 		return nil, err
 	}
 	return l, shelf.Drop(e.ID)
+}
+
+// keepReplaced puts what is at the path of an entry on the shelf, unless it is the same.
+func (a *App) keepReplaced(ctx context.Context, e rescue.Entry) (err error) {
+	f, err := os.OpenFile(a.below(e.Path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err // the gate says why it does not replace that
+	}
+	restored := lockkeeper.Version{Kind: lockkeeper.File, Mode: e.Mode}
+	if _, err := hex.Decode(restored.Sum[:], []byte(e.Sum)); err != nil {
+		return err
+	}
+	shelf := a.Shelf()
+	kept, err := shelf.Put(ctx, rescue.Entry{Kind: rescue.Uncommitted, Path: e.Path, Holder: e.Holder, Mode: info.Mode().Perm(), Base: restored,
+		Reason: "`lockkeeper rescue restore " + e.ID + "` replaced it"}, f)
+	if err == nil && kept.Sum == e.Sum {
+		err = shelf.Drop(kept.ID)
+	}
+	return err
 }
 
 // checkRescued holds content against its hash.

@@ -130,7 +130,13 @@ func TestRescueRestoresUncommitted(t *testing.T) {
 	holds("first\n")
 	d.must(0, "rescue", "restore", "--onto-current", id)
 	holds("second\n")
-	if text := d.must(0, "status"); strings.Contains(text, "uncommitted") {
+	kept, err := shelf.List(t.Context())
+	if err != nil || len(kept) != 1 { // what it replaced
+		t.Fatalf("%v %v", kept, err)
+	}
+	if text := d.must(0, "status"); !strings.Contains(text, "uncommitted: 1 file") {
 		t.Errorf("status says %q", text)
 	}
+	d.must(0, "rescue", "restore", kept[0].ID)
+	holds("first\n")
 }

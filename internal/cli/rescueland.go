@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper/internal/acts"
 	"lockkeeper/internal/app"
+	"lockkeeper/rescue"
 )
 
 type rescueLandOptions struct {
@@ -24,12 +25,12 @@ func (p *program) rescueLandCommand() *cobra.Command {
 lock on the path, and is blocked, with exit code 3, while somebody else holds
 it. With --grant it works under a grant of yours that holds it. It is refused when
 the file is not what it was when the content was kept; with --onto-current it
-replaces whatever is there, and "lockkeeper undo" brings that back. What has landed is
-dropped. A directory that was moved aside is not landed, but moved back by hand.
+replaces whatever is there. What has landed is dropped. A directory that was moved
+aside is not landed, but moved back by hand.
 
 "rescue restore" is the same command. An uncommitted file that a command of a
 session removed or overwrote is restored wherever it was, also outside of
-gate.allowed_write_paths.`,
+gate.allowed_write_paths. What --onto-current replaces there is kept in its turn.`,
 		Example: `  lockkeeper rescue land 20260131T090000.123-1b4e28ba
   lockkeeper rescue restore 20260131T090000.123-1b4e28ba
   lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
@@ -59,6 +60,12 @@ func (p *program) rescueLand(cmd *cobra.Command, a *app.App, id string, o rescue
 		_, err = fmt.Fprintf(p.Out, "%s is so already; dropped %s\n", clean(e.Path), id)
 	default:
 		_, err = fmt.Fprintf(p.Out, "landing %d: %s; dropped %s\n", seq, clean(e.Path), id)
+		if e.Kind == rescue.Uncommitted {
+			if o.ontoCurrent {
+				p.advise("lockkeeper rescue list shows what it replaced")
+			}
+			return err
+		}
 		p.advise(undoStep(seq, o.grant))
 	}
 	return err

@@ -276,3 +276,16 @@ func TestVeryManyLost(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 }
+
+// A codebase in a directory that a repository around it ignores is not taken for foreign.
+func TestSnapshotInIgnoredDirectory(t *testing.T) {
+	s := newStage(t)
+	around := filepath.Dir(s.dir)
+	s.git("init", "-q", around)
+	if err := os.WriteFile(filepath.Join(around, ".gitignore"), []byte("repo\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, after := s.tries("A", "find . -name 'user.rb' -delete")
+	s.says(after, "REMOVED "+user)
+	s.keeps(user, "class User\nend\n")
+}
