@@ -13,9 +13,15 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/app"
+	"lockkeeper/internal/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func settings(t *testing.T) app.Settings {
 	t.Helper()

@@ -38,6 +38,7 @@ func (a *App) reach(ctx context.Context, agents, env []string) (func(agent strin
 	for _, name := range slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return name == "" }) {
 		r := checks
 		r.Write = append(slices.Clone(write), a.homesOf(name)...)
+		r.Read = append(slices.Clone(checks.Read), a.settingsOf(name)...)
 		r.Keep = append(slices.Clone(c.Agent.Env), a.variablesOf(name)...)
 		byName[name] = r
 	}
@@ -113,6 +114,24 @@ func (a *App) homesOf(name string) []string {
 		return a.moved("CLAUDE_CONFIG_DIR", "", filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json"))
 	}
 	return nil
+}
+
+// settings are what an agent keeps beside its login that its program runs or obeys when a
+// person starts it later, outside of any sandbox.
+var settings = map[string][]string{
+	"claude": {"settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks", "plugins", "skills"},
+	"codex":  {"config.toml", "hooks.json", "AGENTS.md", "prompts", "rules", "skills"},
+	"gemini": {"settings.json", "GEMINI.md", "commands", "extensions", "hooks"},
+}
+
+// settingsOf are the settings of an agent that exist, which it may only read.
+func (a *App) settingsOf(name string) (list []string) {
+	for _, home := range a.homesOf(name) {
+		for _, file := range settings[name] {
+			list = append(list, filepath.Join(home, file))
+		}
+	}
+	return list
 }
 
 // variablesOf are the variables with the keys of an agent's own API.

@@ -72,3 +72,35 @@ func TestAgentHomes(t *testing.T) {
 		})
 	}
 }
+
+// A path of the configuration with Lockkeeper's own state in it is refused: whoever reads
+// the keys there is an administrator.
+func TestReachKeepsTheStateOut(t *testing.T) {
+	base := t.TempDir()
+	for _, dir := range []string{"home/.local/state/lockkeeper", "code/.lockkeeper", "code/tmp", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := tree.Open(filepath.Join(base, "code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for place, good := range map[string]bool{base + "/elsewhere": true, "tmp": true, "~/.cache": true, base: false, ".": false, ".lockkeeper": false, "~/.local": false, "~/": false,
+		base + "/home/.local/state/lockkeeper/access": false} {
+		for _, key := range []string{"agent.read", "agent.caches"} {
+			a := &App{Root: root, Config: &config.Config{}, state: filepath.Join(base, "home/.local/state/lockkeeper"), env: func(name string) (string, bool) {
+				return filepath.Join(base, "home"), name == "HOME"
+			}}
+			if key == "agent.read" {
+				a.Config.Agent.Read = []string{place}
+			} else {
+				a.Config.Agent.Caches = []string{place}
+			}
+			if _, err := a.reach(t.Context(), []string{"claude"}, nil); (err == nil) != good {
+				t.Errorf("%s: %s: %v", key, place, err)
+			}
+		}
+	}
+}

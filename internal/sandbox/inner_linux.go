@@ -34,7 +34,7 @@ func inner(o order, argv []string) (int, error) {
 		return 0, fmt.Errorf("shut its memory: %w", err)
 	}
 	_, missing := exec.LookPath(argv[0])
-	writable, err := enterRoot(o)
+	writable, err := enterRoot(o, argv)
 	if err != nil {
 		return 0, err
 	}

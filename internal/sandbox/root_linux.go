@@ -34,8 +34,9 @@ type place struct {
 }
 
 // enterRoot makes the root that an order names and goes there, for good. It
-// returns what may be written in it.
-func enterRoot(o order) (writable []string, err error) {
+// returns what may be written in it. Files that the command line names are found
+// by the same links as outside.
+func enterRoot(o order, argv []string) (writable []string, err error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
@@ -48,6 +49,7 @@ func enterRoot(o order) (writable []string, err error) {
 		return nil, err
 	}
 	r.addLinks(append(filepath.SplitList(os.Getenv("PATH")), os.Getenv("HOME"), os.Getenv("PWD"))...)
+	r.addLinks(argv...)
 	if err := r.assemble(); err != nil {
 		return nil, err
 	}
@@ -225,7 +227,7 @@ func (r *root) addLinks(paths ...string) {
 			continue
 		}
 		for at, text := range linksTo(filepath.Clean(path)) {
-			if r.places[at] == nil {
+			if r.places[at] == nil && !within(at, "/proc") && !within(at, "/dev") { // which are the command's own
 				r.places[at] = &place{link: text}
 			}
 		}

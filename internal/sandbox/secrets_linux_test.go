@@ -32,7 +32,7 @@ func (s *scene) home() (string, Confinement) {
 	if err := os.MkdirAll(home+"/.tool/bin", 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := os.WriteFile(home+"/.tool/bin/tool", []byte("#!/bin/sh\nexec cat \"$(dirname \"$0\")/../lib/data\"\n"), 0o755); err != nil {
+	if err := os.WriteFile(home+"/.tool/bin/tool", []byte("#!/bin/sh\nexec cat \"$(dirname \"$(realpath \"$0\")\")/../lib/data\"\n"), 0o755); err != nil {
 		s.t.Fatal(err)
 	}
 	private := s.dir + "/work/private"
@@ -178,6 +178,20 @@ func TestProgramsRun(t *testing.T) {
 			if said, code := s.run(l, program, test.argument, test.script); code != 0 {
 				t.Errorf("%s: code %d: %s", test.program, code, said)
 			}
+		}
+	})
+}
+
+// A program that is named by a link works by that name.
+func TestLinkedProgramRuns(t *testing.T) {
+	eachLevel(t, func(t *testing.T, l Level) {
+		s := newScene(t)
+		home, c := s.home()
+		if err := os.Symlink(home+"/.tool/bin/tool", s.dir+"/agent"); err != nil {
+			t.Fatal(err)
+		}
+		if said, code := s.startNamed(l, c, s.dir+"/agent"); code != 0 || said != "secret .tool/lib/data" {
+			t.Errorf("code %d: %s", code, said)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/scriptedapi"
 	"lockkeeper/internal/machinetest"
 )
@@ -114,7 +115,12 @@ func TestEscapes(t *testing.T) {
 		sharedTree(t, tree(s.root, i))
 		before[i] = readTree(t, tree(s.root, i))
 	}
-	res, err := s.call(t.Context(), t, s.request("Try everything"), s.options(level))
+	// The trees are shown, so that every attempt meets one and not just an empty place.
+	seen := s.confinement()
+	for i := range list {
+		seen.Read = append(seen.Read, tree(s.root, i))
+	}
+	res, err := s.call(t.Context(), t, s.request("Try everything"), agent.Options{Run: confined(level, seen), Timeout: longest})
 	if err != nil || res.Text != "done" {
 		t.Fatalf("%q, %v\n%s", res.Text, err, s.said(t))
 	}
