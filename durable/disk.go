@@ -44,6 +44,7 @@ type Stat struct {
 	Inode uint64
 	Links uint64
 
+	Born    time.Time // zero where the file system does not tell
 	Changed time.Time // when content, attributes or name changed last; only the kernel sets it
 }
 

@@ -87,12 +87,15 @@ func (OSDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
 // Lstat implements Disk.
 func (OSDisk) Lstat(at *os.File, name string) (s Stat, err error) {
 	err = within(at, "lstat", name, func(fd int) error {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		var st unix.Statx_t
+		if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 			return err
 		}
-		s = Stat{Mode: fileMode(st.Mode), Size: st.Size, Dev: st.Dev, Inode: st.Ino, Links: uint64(st.Nlink),
-			Changed: time.Unix(st.Ctim.Unix())}
+		s = Stat{Mode: fileMode(uint32(st.Mode)), Size: int64(st.Size), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Inode: st.Ino, Links: uint64(st.Nlink),
+			Changed: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec))}
+		if st.Mask&unix.STATX_BTIME != 0 {
+			s.Born = time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+		}
 		return nil
 	})
 	return s, err

@@ -90,21 +90,23 @@ func (p *passage) back() error {
 	return p.sync()
 }
 
-// undo takes one change back, unless somebody has changed the path since: then
-// theirs stays, and what was there before is kept on the rescue shelf.
+// undo rolls one change back, in the directory in which it was made, wherever that
+// is now. If another program has changed the file since, its version stays, and what
+// was there before is kept on the rescue shelf.
 func (p *passage) undo(n int, c lockkeeper.Alteration) error {
 	const since = "it was there before a landing that was taken back, and somebody else has changed the path since"
-	dir, name, err := p.open(c.Path)
 	var met *obstacle
+	dir, release, err := p.dirOf(c.Path)
 	switch {
-	case errors.As(err, &met) && c.Old.Exists():
-		return p.keep(n, c.Path, since)
-	case errors.As(err, &met):
+	case errors.As(err, new(*awayError)) && p.giveUp && c.Old.Exists():
+		return p.keep(n, c.Path, "it was there before a landing that was rolled back, and its directory was given up")
+	case errors.As(err, new(*awayError)) && p.giveUp:
 		return nil
 	case err != nil:
 		return err
 	}
-	defer dir.Close()
+	defer release()
+	_, name := split(c.Path)
 	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
 	err = p.swap(n, dir, name, back)
 	var not *denied

@@ -23,8 +23,9 @@ type item struct {
 	alter  lockkeeper.Alteration
 	open   Body // the content to stage
 
-	refused bool // by the first check
-	first   bool // the grant has landed nothing here
+	dir     *dirID // the directory it is in; nil: it is missing
+	refused bool   // by the first check
+	first   bool   // the grant has landed nothing here
 
 	entry rescue.Entry // on the shelf; without an ID: it is not there
 }
@@ -133,6 +134,7 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 		return nil, errors.Join(err, s.discard())
 	}
 	p := c.g.pass(c.landing, s)
+	defer p.close()
 	p.keepWith = c.keepWith
 	if err := p.land(context.WithoutCancel(ctx)); err != nil {
 		c.pending = p.pending
@@ -275,7 +277,7 @@ func (c *commit) plan(ctx context.Context) error {
 	var refused []error
 	versions := map[string]lockkeeper.Version{}
 	for _, it := range c.items {
-		old, changed, err := c.g.lookAt(it.target)
+		found, err := c.g.lookAt(it.target)
 		if isRefusal(err) {
 			refused = append(refused, err)
 			continue
@@ -283,18 +285,19 @@ func (c *commit) plan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		old := found.version
 		versions[it.target] = old
-		it.alter.Old = old
+		it.alter.Old, it.dir = old, found.dir
 		switch {
 		case it.Base != nil && *it.Base != old:
 			refused = append(refused, changedSince(it.target, c.grant.ID, *it.Base, old))
-		case it.Base == nil && it.first && old.Exists() && changed.After(c.since):
+		case it.Base == nil && it.first && old.Exists() && found.changed.After(c.since):
 			known, err := c.isKnown(ctx, it.target, old)
 			if err != nil {
 				return err
 			}
 			if !known {
-				refused = append(refused, changedUnder(it.target, c.grant.ID, changed, c.since, old))
+				refused = append(refused, changedUnder(it.target, c.grant.ID, found.changed, c.since, old))
 			}
 		}
 		if it.Body == nil && it.from == "" && !it.Delete && !old.Exists() {
@@ -391,6 +394,9 @@ func (c *commit) prepare(s *stage) error {
 	}
 	if len(c.items) == 1 {
 		return nil
+	}
+	if err := s.noteDirs(c.items); err != nil {
+		return failed("stage", err)
 	}
 	if err := s.settle(); err != nil {
 		return failed("sync stage", err)

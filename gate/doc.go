@@ -32,6 +32,9 @@
 //     its own, which fences the writer and every earlier recovery alike. That
 //     directory is there before the store says who has the landing, and only who
 //     has it can end it: so the last taker has fenced all others when it ends it.
+//     Rolling back follows a directory that was moved: its writer holds it open, and a
+//     recovery finds it in the tree by its inode. While it is not in the tree the
+//     landing stays decided.
 //  7. Files are synced before the landing is decided; the directories before it is
 //     called committed. A failed sync is never tried again on the same descriptor.
 //  8. New content lands, or is on the rescue shelf, or is in the stage of a landing

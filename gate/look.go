@@ -10,44 +10,54 @@ import (
 	"lockkeeper"
 )
 
-// lookAt returns what a path of the tree holds and when the file there was last
-// changed. It refuses a file that cannot be replaced.
-func (g *Gate) lookAt(path string) (now lockkeeper.Version, changed time.Time, err error) {
+// sight is what a commit finds at a path of the tree.
+type sight struct {
+	version lockkeeper.Version
+	changed time.Time // of the file
+	dir     *dirID    // its directory; nil: there is none
+}
+
+// lookAt looks at a path of the tree. It refuses a file that cannot be replaced.
+func (g *Gate) lookAt(path string) (found sight, err error) {
 	bad := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
 	}
 	dir, name, err := g.openParent(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return now, changed, nil
+		return found, nil
 	case errors.Is(err, fs.ErrPermission):
-		return now, changed, bad("its directory is closed to you", "ask for permission to write there")
+		return found, bad("its directory is closed to you", "ask for permission to write there")
 	case isElsewhere(err):
-		return now, changed, justReplaced(path)
+		return found, justReplaced(path)
 	case err != nil:
-		return now, changed, err
+		return found, err
 	}
 	defer dir.Close()
 	if err := writable(dir, path); err != nil {
-		return now, changed, err
+		return found, err
+	}
+	if found.dir, err = g.identify(dir); err != nil {
+		return found, err
 	}
 	st, err := g.disk.Lstat(dir, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return now, changed, nil
+		return found, nil
 	case err != nil:
-		return now, changed, err
+		return found, err
 	case st.Mode.IsDir():
-		return now, changed, bad("a directory, and the gate writes files", "name the files in it")
+		return found, bad("a directory, and the gate writes files", "name the files in it")
 	case !st.Mode.IsRegular():
-		return now, changed, bad("neither a file nor a directory", "write regular files only")
+		return found, bad("neither a file nor a directory", "write regular files only")
 	case st.Links > 1:
-		return now, changed, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
+		return found, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
 	case st.Mode.Perm()&0o222 == 0:
-		return now, changed, bad("the file is read-only", "make it writable first, if it is meant to be changed")
+		return found, bad("the file is read-only", "make it writable first, if it is meant to be changed")
 	}
-	now, err = g.observe(dir, name)
-	return now, st.Changed, err
+	found.changed = st.Changed
+	found.version, err = g.observe(dir, name)
+	return found, err
 }
 
 // justReplaced refuses a path whose directory was one when the path was resolved.

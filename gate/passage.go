@@ -22,13 +22,17 @@ type passage struct {
 	done []bool // which changes are in the tree
 	bare []bool // which are besides in the tree, with nothing in the stage to put back
 
+	held   map[string]*os.File // directories in which changes were made, by path
+	used   map[string]dirID    // all of them
+	giveUp bool                // a person gave up directories that are away
+
 	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends
 	pending  bool                               // recovery has to bring the landing to its end
 }
 
 func (g *Gate) pass(l *lockkeeper.Landing, s *stage) *passage {
 	n := len(l.Changes)
-	return &passage{g: g, l: l, s: s, done: make([]bool, n), bare: make([]bool, n)}
+	return &passage{g: g, l: l, s: s, done: make([]bool, n), bare: make([]bool, n), held: map[string]*os.File{}, used: map[string]dirID{}}
 }
 
 // ending is how whoever carries the landing out ends it.
@@ -151,7 +155,11 @@ func (p *passage) makeDir(n int, path string) error {
 	if err != nil {
 		return err
 	}
-	defer at.Close()
+	at, release, err := p.hold(path, at)
+	if err != nil {
+		return err
+	}
+	defer release()
 	made := p.s.entry(dirPrefix + strconv.Itoa(n))
 	if st, err := disk.Lstat(at, name); err == nil && st.Mode.IsDir() {
 		return nil
@@ -212,7 +220,11 @@ func (p *passage) do(n int) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	dir, release, err := p.hold(c.Path, dir)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := p.swap(n, dir, name, c); err != nil {
 		return err
 	}
@@ -279,17 +291,23 @@ func (p *passage) swap(n int, dir *os.File, name string, c lockkeeper.Alteration
 	return &obstacle{c.Path, "somebody else removed it, or its directory"}
 }
 
-// clearDir removes a directory if it is empty.
+// clearDir removes a directory if it is empty, also if the one above it was moved
+// since the landing made it there.
 func (p *passage) clearDir(path string) error {
-	dir, name, err := p.g.openParent(path)
-	if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
-		return nil
+	parent, name := split(path)
+	dir := p.held[parent]
+	if dir == nil {
+		var err error
+		dir, err = p.g.disk.OpenDir(p.g.root, parent)
+		if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
 	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	err = p.g.disk.RemoveDir(dir, name)
+	err := p.g.disk.RemoveDir(dir, name)
 	if isElsewhere(err) || isInUse(err) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -311,6 +329,17 @@ func (p *passage) sync() error {
 	}
 	dirs = unique(dirs)
 	return together(len(dirs), func(i int) error {
+		if dir := p.held[dirs[i]]; dir != nil {
+			// A new descriptor: a failed sync is never tried again on the same one.
+			again, err := p.g.disk.OpenDir(dir, ".")
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // removed
+			}
+			if err != nil {
+				return err
+			}
+			return errors.Join(p.g.disk.Sync(again), p.g.disk.Close(again))
+		}
 		dir, err := p.g.disk.OpenDir(p.g.root, dirs[i])
 		if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
 			return nil // cleared, or moved by somebody else

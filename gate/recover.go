@@ -19,6 +19,7 @@ type Report struct {
 	Cleared  int      `json:"cleared"`   // stages of writes that were never decided
 	Working  int      `json:"working"`   // stages on which somebody alive works
 	Away     []string `json:"elsewhere"` // decided landings that only another host or root can finish
+	Waiting  []uint64 `json:"waiting"`   // decided landings that wait for a directory that is away
 	Forgot   int      `json:"forgot"`    // days of originals and rescued pieces dropped for their age
 }
 
@@ -26,7 +27,7 @@ type Report struct {
 // taken back, stages of others cleared away. What somebody alive works on is left
 // alone. It may run at any time, beside anything.
 func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
-	r = Report{Finished: []uint64{}, Undone: []uint64{}, Away: []string{}}
+	r = Report{Finished: []uint64{}, Undone: []uint64{}, Away: []string{}, Waiting: []uint64{}}
 	open, err := g.landings(ctx, lockkeeper.LandingQuery{Open: true})
 	if err != nil {
 		return r, err
@@ -51,8 +52,11 @@ func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Rep
 	if busy, err := g.isBusy(l); err != nil || busy {
 		return err
 	}
-	state, err := g.resume(ctx, l)
+	state, err := g.resume(ctx, l, "")
 	switch {
+	case errors.As(err, new(*awayError)):
+		r.Waiting = append(r.Waiting, l.Seq)
+		return err
 	case err != nil:
 		return err
 	case state == lockkeeper.Committed:
@@ -65,20 +69,28 @@ func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Rep
 
 // isBusy reports whether the writer of an open landing lives.
 func (g *Gate) isBusy(l *lockkeeper.Landing) (bool, error) {
+	_, busy, err := g.isLeft(l)
+	return busy, err
+}
+
+// isLeft reports whether a landing has a stage, and whether a living process works on
+// it. A landing that is done and not marked yet has none.
+func (g *Gate) isLeft(l *lockkeeper.Landing) (left, busy bool, err error) {
 	from, err := g.sources(l)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, f := range from {
 		s, busy, err := g.claim(f.in, f.name)
 		if err != nil || busy {
-			return busy, err
+			return busy, busy, err
 		}
 		if s != nil {
+			left = true
 			s.close()
 		}
 	}
-	return false, nil
+	return left, false, nil
 }
 
 // clearStages removes the stages of landings that have ended, or were never
@@ -178,9 +190,31 @@ func (g *Gate) Settle(ctx context.Context, grantID string) error {
 		return err
 	}
 	for _, l := range open {
-		if _, err := g.resume(ctx, l); err != nil {
+		if _, err := g.resume(ctx, l, ""); err != nil {
 			return err
 		}
 	}
 	return g.locks.Committed(ctx, grantID) // none more, and the grant is held as before
+}
+
+// Unfinished returns the decided landings of this tree that are neither done nor
+// rolled back, and on which no living process works.
+func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err error) {
+	open, err := g.landings(ctx, lockkeeper.LandingQuery{Open: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range open {
+		if !g.isHere(l) || g.isFlying(l.GrantID) || g.isDone(l) {
+			continue
+		}
+		left, busy, err := g.isLeft(l)
+		if err != nil {
+			return nil, err
+		}
+		if left && !busy {
+			list = append(list, l)
+		}
+	}
+	return list, nil
 }

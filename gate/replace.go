@@ -49,6 +49,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	end := g.takeOff(grant.ID)
 	defer end()
 	p := g.pass(r.landing, s)
+	defer p.close()
 	if err := r.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
 			return nil, err

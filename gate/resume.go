@@ -17,8 +17,10 @@ import (
 const takeOverTries = 5
 
 // resume brings a decided landing to its end from what is on the disk, and returns
-// how it ended. Of one that its writer had done, and not marked, it says nothing.
-func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
+// how it ended. Of one that its writer had done, and not marked, it says nothing. If a
+// person gave it up, which givenUp then says, it is rolled back without the directories
+// that are away.
+func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing, givenUp string) (lockkeeper.LandingState, error) {
 	if !g.isHere(l) {
 		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
 			Next: "run `lockkeeper gate recover` there"}
@@ -32,11 +34,11 @@ func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.La
 		if err != nil {
 			return l.State, err
 		}
-		state, err := fresh.resume(ctx, l)
+		state, err := fresh.resume(ctx, l, givenUp)
 		return state, errors.Join(err, fresh.closeDirs())
 	}
 	for try := range takeOverTries {
-		state, err := g.resumeOnce(ctx, l)
+		state, err := g.resumeOnce(ctx, l, givenUp)
 		if !errors.Is(err, errFenced) {
 			return state, err
 		}
@@ -84,7 +86,7 @@ var errNotInTime = errors.New("another recovery is still at work")
 // before the store says who has the landing. So the last who takes it finds the
 // stages of all who had it before, empties and removes them, and only then goes on:
 // whoever is late finds nothing, and cannot end it either.
-func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeeper.LandingState, error) {
+func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing, givenUp string) (lockkeeper.LandingState, error) {
 	s, err := g.makeStage(g.recovs, func() string { return l.Commit + "." + newID() })
 	if err != nil {
 		return l.State, err
@@ -94,19 +96,20 @@ func (g *Gate) resumeOnce(ctx context.Context, l *lockkeeper.Landing) (lockkeepe
 	if err != nil || taken == nil {
 		return lockkeeper.Decided, errors.Join(err, s.drop())
 	}
-	state, err := g.finish(ctx, taken, s)
+	state, err := g.finish(ctx, taken, s, givenUp)
 	if errors.Is(err, errFenced) {
 		return state, errors.Join(err, s.drop())
 	}
 	return state, err
 }
 
-func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage) (lockkeeper.LandingState, error) {
+func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, givenUp string) (lockkeeper.LandingState, error) {
 	survived, err := g.takeOver(taken, s)
 	if err != nil {
 		return taken.State, err
 	}
 	p := g.pass(taken, s)
+	defer p.close()
 	kept, err := g.isKept(taken)
 	if err != nil {
 		return taken.State, err
@@ -126,6 +129,9 @@ func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage) 
 	case errors.Is(cause, errFenced):
 		return taken.State, cause
 	case cause != nil:
+		if p.giveUp = givenUp != ""; p.giveUp {
+			cause = fmt.Errorf("%w; %s", cause, givenUp)
+		}
 		return lockkeeper.Undone, p.takenBack(ctx, cause, p.shelveWanted)
 	}
 	return lockkeeper.Committed, p.end(ctx, s.retire, "its writer left it")

@@ -95,6 +95,20 @@ func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
 	return &Recovery{Report: r, Err: err}
 }
 
+// Unfinished returns the landings of this root that are neither done nor rolled back,
+// and on which no process works. It opens no gate if nothing is left.
+func (a *App) Unfinished(ctx context.Context) ([]*lockkeeper.Landing, error) {
+	left, err := gate.HasLeft(a.Root.Dir(), a.Config.Gate.Keep)
+	if err != nil || !left {
+		return nil, err
+	}
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	return g.Unfinished(ctx)
+}
+
 func (w *gateway) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

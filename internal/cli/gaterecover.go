@@ -24,9 +24,10 @@ Originals and rescued content that are older than gate.keep are dropped. Every
 command does the first by itself when it finds something left. It may run at any
 time; what somebody alive works on is left alone.
 
-What was decided on another machine can only be finished there. When that will not
-come back, --abandon gives up one landing, so that its paths can be locked again:
-how far it got nobody can know. It asks a person, on a terminal.`,
+What was decided on another machine can only be finished there, and a landing that
+changed files in a directory that was moved out of the tree waits until it is back.
+If the machine or the directory will not come back, --abandon gives up one landing,
+so that its paths can be locked again. It asks a person, on a terminal.`,
 		Example: `  lockkeeper gate recover
   lockkeeper gate recover --abandon 17 --reason "the build machine was scrapped"`,
 		Args: exactly(0, "no arguments"),
@@ -67,7 +68,7 @@ func (p *program) abandon(ctx context.Context, g *gate.Gate, seq uint64, reason 
 	if err != nil {
 		return err
 	}
-	facts := fmt.Sprintf("Landing %d of %s changes %s. What of it is done on its machine stays there as it is.", l.Seq, clean(l.Holder), counted(len(l.Changes), "file"))
+	facts := fmt.Sprintf("Landing %d of %s changes %s. What it changed on a lost machine, or in a directory that is away, stays as it is.", l.Seq, clean(l.Holder), counted(len(l.Changes), "file"))
 	if err := p.confirm("abandon", facts, fmt.Sprint(seq)); err != nil {
 		return err
 	}

@@ -80,6 +80,11 @@ func (p *program) gatherAll(ctx context.Context, a *app.App) (*status, error) {
 	if err != nil {
 		return nil, err
 	}
+	unfinished, err := a.Unfinished(ctx)
+	if err != nil {
+		fmt.Fprintf(p.Err, "note: unfinished landings cannot be shown: %s\n", clean(err.Error()))
+	}
+	s.Unfinished = append(s.Unfinished, unfinished...)
 	if err := s.gatherRescued(ctx, a); err != nil {
 		fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", clean(err.Error()))
 	}
@@ -113,7 +118,8 @@ type status struct {
 	Unlanded  []entry `json:"unlanded"`  // work that failed to land
 	Damaged   []entry `json:"damaged"`   // what is kept, and not as it was put
 
-	Uncommitted []entry `json:"uncommitted"` // files that were lost while a command of a session ran
+	Uncommitted []entry               `json:"uncommitted"` // files that were lost while a command of a session ran
+	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither done nor rolled back
 
 	people
 	queueStatus
@@ -134,7 +140,7 @@ func gather(ctx context.Context, a *app.App) (*status, error) {
 		return nil, err
 	}
 	s := &status{Root: a.Root.Dir(), Space: a.Space, Held: []standing{}, Stale: []standing{}, Gone: []standing{}, Waiting: []standing{},
-		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}, Uncommitted: []entry{}}
+		Gaps: []entry{}, Displaced: []entry{}, Unlanded: []entry{}, Damaged: []entry{}, Uncommitted: []entry{}, Unfinished: []*lockkeeper.Landing{}}
 	for _, e := range entries {
 		list := &s.Held
 		one := stand(a, e)
@@ -242,6 +248,13 @@ func (p *program) showStatus(s *status) error {
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("waiting: %s, first come first", counted(len(s.Waiting), "request"))))
 		waits(s.Waiting, now, few(p.Out, pathsShown), few(p.Out, holdersShown)).print(p.Out, paint)
+	}
+	if len(s.Unfinished) > 0 {
+		fmt.Fprintln(p.Out, paint(yellow, "unfinished: "+counted(len(s.Unfinished), "landing")+", neither done nor rolled back"))
+		for _, l := range s.Unfinished {
+			fmt.Fprintf(p.Out, "  landing %d of %s, %s\n", l.Seq, clean(l.Holder), counted(len(l.Changes), "file"))
+		}
+		next = cmp.Or(next, "lockkeeper gate recover")
 	}
 	rescued := p.showRescued(s)
 	queue := p.showQueue(&s.queueStatus)

@@ -99,7 +99,7 @@ func tone(status string) string {
 		return "ok"
 	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
 		return "wait"
-	case "error", "failed", "stale", "lost", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
+	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
 		return "bad"
 	case "awaiting_decisions", "person", "wanted", "high":
 		return "you"

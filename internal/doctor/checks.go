@@ -85,6 +85,13 @@ func (x *examination) leftovers(ctx context.Context) {
 	if stages {
 		x.note(name, false, "writes are on their way in .lockkeeper/stage, or a crash left them there, or what is kept is over its time", "lockkeeper gate recover")
 	}
+	unfinished, err := x.app.Unfinished(ctx)
+	if err != nil {
+		x.trouble(name, err)
+	}
+	for _, l := range unfinished {
+		x.note(name, false, fmt.Sprintf("landing %d of %s, decided at %s, is neither done nor rolled back", l.Seq, l.Holder, l.At.Format(time.DateTime)), "lockkeeper gate recover, which says what it waits for")
+	}
 	if n := len(copies); n > 0 {
 		x.note(name, false, fmt.Sprintf("%d copies of the codebase are in use by nobody, the oldest since %s: %s", n, copies[0].Made.Format(time.DateTime), x.app.WorkspacesDir()), "lockkeeper run, which takes up or removes them")
 	}

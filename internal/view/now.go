@@ -82,11 +82,12 @@ type StuckKind string
 
 // What can be wrong.
 const (
-	StuckBlocked StuckKind = "blocked" // by locks, for long
-	StuckSilent  StuckKind = "silent"  // an agent that says nothing
-	StuckLost    StuckKind = "lost"    // its worker is gone
-	StuckStale   StuckKind = "stale"   // a grant whose time is past, and which a person has to free
-	StuckNobody  StuckKind = "nobody"  // it is queued, and no worker takes such
+	StuckBlocked StuckKind = "blocked"    // by locks, for long
+	StuckSilent  StuckKind = "silent"     // an agent that says nothing
+	StuckLost    StuckKind = "lost"       // its worker is gone
+	StuckStale   StuckKind = "stale"      // a grant whose time is past, and which a person has to free
+	StuckLanding StuckKind = "unfinished" // a landing that is neither done nor rolled back, and on which no process works
+	StuckNobody  StuckKind = "nobody"     // it is queued, and no worker takes such
 )
 
 // Blocker is who is in somebody's way.

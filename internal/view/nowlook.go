@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"lockkeeper"
 	"lockkeeper/internal/pipeline"
@@ -50,7 +51,11 @@ func (l *Look) Now(ctx context.Context, since uint64) (*Now, error) {
 	if err != nil {
 		n.Problems = append(n.Problems, "what agents said: "+err.Error())
 	}
-	n.Stuck = listOf(slices.Concat(l.longBlocked(s, lease), silent, s.lost(), unwanted(orphan), staleGrants(stale)))
+	landings, err := l.unfinished(ctx)
+	if err != nil {
+		n.Problems = append(n.Problems, "unfinished landings: "+err.Error())
+	}
+	n.Stuck = listOf(slices.Concat(l.longBlocked(s, lease), silent, s.lost(), unwanted(orphan), staleGrants(stale), landings))
 	slices.SortStableFunc(n.Stuck, func(a, b Stuck) int { return a.Since.Compare(b.Since) })
 	return n, nil
 }
@@ -122,4 +127,16 @@ func staleGrants(entries []lock.Entry) (list []Stuck) {
 			Acts: []Act{{Name: "force-release", Target: e.ID, Command: "lockkeeper lock force-release " + e.ID}}})
 	}
 	return list
+}
+
+// unfinished lists landings that need attention: a recovery has to end them, or waits
+// for a directory that is away.
+func (l *Look) unfinished(ctx context.Context) (list []Stuck, err error) {
+	open, err := l.app.Unfinished(ctx)
+	for _, u := range open {
+		seq := strconv.FormatUint(u.Seq, 10)
+		list = append(list, Stuck{Kind: StuckLanding, Name: "landing " + seq + " of " + u.Holder, GrantID: u.GrantID, Since: u.At,
+			Behind: []Blocker{}, Acts: []Act{{Name: "recover", Target: seq, Command: "lockkeeper gate recover"}}})
+	}
+	return list, err
 }

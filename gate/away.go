@@ -1,0 +1,208 @@
+package gate
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"lockkeeper"
+)
+
+// A dirID tells a directory from every other one on the same disk, also from one that
+// got its inode later.
+type dirID struct {
+	Inode uint64    `json:"inode"`
+	Born  time.Time `json:"born,omitzero"`
+}
+
+func (d dirID) is(other dirID) bool { return d.Inode == other.Inode && d.Born.Equal(other.Born) }
+
+func (g *Gate) identify(dir *os.File) (*dirID, error) {
+	st, err := g.disk.Lstat(dir, ".")
+	return &dirID{Inode: st.Inode, Born: st.Born}, err
+}
+
+// dirsNote is the entry of a stage that says which directories its changes are in.
+const dirsNote = "in"
+
+// maxDirsNote bounds what is read of a note: a commit of as many paths as can be.
+const maxDirsNote = lockkeeper.MaxTargets * (lockkeeper.MaxPathSize + 100)
+
+// noteDirs notes the directories of a commit, so that a recovery can follow one that
+// was moved. The note need not survive a power failure: programs that move
+// directories do not either.
+func (s *stage) noteDirs(items []*item) error {
+	dirs := map[string]dirID{}
+	for _, it := range items {
+		if it.dir != nil {
+			parent, _ := split(it.target)
+			dirs[parent] = *it.dir
+		}
+	}
+	text, err := json.Marshal(dirs)
+	if err != nil {
+		return err
+	}
+	f, err := s.g.disk.Create(s.dir, s.entry(dirsNote))
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.g.disk.Write(f, text), s.g.disk.Close(f))
+}
+
+// notedDirs reads the note; without one it knows of none.
+func (s *stage) notedDirs() (map[string]dirID, error) {
+	dirs := map[string]dirID{}
+	f, err := s.g.disk.OpenFile(s.dir, s.entry(dirsNote))
+	if errors.Is(err, fs.ErrNotExist) {
+		return dirs, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxDirsNote {
+		return dirs, err
+	}
+	if err := json.NewDecoder(f).Decode(&dirs); err != nil {
+		return map[string]dirID{}, nil // cut short by a crash: then paths are all there is
+	}
+	return dirs, nil
+}
+
+// An awayError says that a landing cannot be rolled back yet: a directory in which it
+// changed a file is not in the tree.
+type awayError struct{ landing, path string }
+
+func (e *awayError) Error() string {
+	dir, name := path.Split(e.path)
+	return fmt.Sprintf("landing %s waits for the directory %s, in which it changed %s and which was moved away or removed; next: move it back, then lockkeeper gate recover; if it will not come back, lockkeeper gate recover --abandon %s",
+		e.landing, path.Clean(dir), name, e.landing)
+}
+
+// maxHeld bounds how many directories one landing holds open. Others are found again
+// by what the commit noted of them.
+const maxHeld = 500
+
+// hold keeps the open directory of a path until the landing ends, so that a change in
+// it can be rolled back wherever the directory is by then. It returns the directory to
+// use, and a function to call when the caller is done with it. If another directory
+// was at the path when the landing changed something there before, it is an obstacle.
+func (p *passage) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
+	parent, _ := split(path)
+	closing := func() { dir.Close() } // nothing was written through it
+	id, err := p.g.identify(dir)
+	if err == nil {
+		if before, ok := p.used[parent]; ok && !id.is(before) {
+			err = &obstacle{path, movedAway}
+		}
+	}
+	if err != nil {
+		closing()
+		return nil, nil, err
+	}
+	p.used[parent] = *id
+	if before := p.held[parent]; before != nil {
+		closing()
+		return before, func() {}, nil
+	}
+	if len(p.held) == maxHeld {
+		return dir, closing, nil
+	}
+	p.held[parent] = dir
+	return dir, func() {}, nil
+}
+
+// close closes the directories that were held.
+func (p *passage) close() {
+	for _, dir := range p.held {
+		dir.Close() // nothing was written through it
+	}
+	clear(p.held)
+}
+
+// dirOf returns the directory in which a path was changed: the one that is held, or
+// the one at the path, or the one that was there when the commit began, wherever it
+// is in the tree now. If there is none it fails with an *awayError.
+func (p *passage) dirOf(path string) (dir *os.File, release func(), err error) {
+	parent, _ := split(path)
+	if dir := p.held[parent]; dir != nil {
+		return dir, func() {}, nil
+	}
+	want, known := p.used[parent]
+	if !known {
+		noted, err := p.s.notedDirs()
+		if err != nil {
+			return nil, nil, err
+		}
+		want, known = noted[parent]
+	}
+	dir, _, err = p.g.openParent(path)
+	switch {
+	case err == nil:
+		id, err := p.g.identify(dir)
+		if err == nil && (!known || id.is(want)) {
+			return dir, func() { dir.Close() }, nil
+		}
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return nil, nil, err
+		}
+	case !errors.Is(err, fs.ErrNotExist) && !isElsewhere(err):
+		return nil, nil, err
+	}
+	if known {
+		if dir, err = p.g.findDir(p.g.root, want, true); err != nil {
+			return nil, nil, err
+		}
+		if dir != nil {
+			p.held[parent] = dir
+			return dir, func() {}, nil
+		}
+	}
+	if fenced, err := p.s.isGone(); err != nil || fenced { // another recovery may have ended the landing
+		return nil, nil, cmp.Or(err, errFenced)
+	}
+	return nil, nil, &awayError{itoa(p.l.Seq), path}
+}
+
+// findDir looks for a directory below another one; nil when it is not there. What
+// cannot be opened is passed over, and so is what belongs to git and to Lockkeeper.
+func (g *Gate) findDir(at *os.File, want dirID, top bool) (found *os.File, err error) {
+	names, err := g.disk.List(at)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if top && (name == stateDir || name == lockkeeper.GitTarget) {
+			continue
+		}
+		st, err := g.disk.Lstat(at, name)
+		if err != nil || !st.Mode.IsDir() {
+			continue
+		}
+		dir, err := g.disk.OpenDir(at, name)
+		if err != nil {
+			continue
+		}
+		id, err := g.identify(dir)
+		if err == nil && id.is(want) {
+			return dir, nil
+		}
+		if err == nil {
+			found, err = g.findDir(dir, want, false)
+		}
+		if err := errors.Join(err, dir.Close()); err != nil || found != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
