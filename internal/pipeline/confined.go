@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"lockkeeper"
@@ -88,7 +89,7 @@ func tempPlace(places ...string) string {
 func existing(places []string) (list []string, err error) {
 	for _, place := range places {
 		real, err := filepath.EvalSymlinks(place)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
 		if err != nil {

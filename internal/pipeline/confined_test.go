@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,5 +18,25 @@ func TestTempPlace(t *testing.T) {
 	}
 	if name := short + "/lk4294967295/supervisor.sock"; len(name) > 107 {
 		t.Errorf("%d bytes", len(name))
+	}
+}
+
+// Places that do not exist are left out, also those below a file, and others are given by
+// their true names.
+func TestExisting(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	got, err := existing([]string{dir, file + "/settings.json", dir + "/missing", link})
+	if err != nil || !slices.Equal(got, []string{dir, file}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -90,7 +90,7 @@ func (e escape) placed(shared, daemon string) scriptedapi.Tool {
 }
 
 // denied is how the system says no.
-var denied = regexp.MustCompile(`(?i)read-only file system|permission denied|operation not permitted|EROFS|EACCES|EPERM|invalid cross-device link|must be superuser`)
+var denied = regexp.MustCompile(`(?i)read-only file system|permission denied|operation not permitted|EROFS|EACCES|EPERM|invalid cross-device link|must be superuser|device or resource busy`)
 
 // Whatever an agent that may do everything tries, the shared tree stays as it is, byte
 // for byte, while it works in its own directory.
