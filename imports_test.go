@@ -24,7 +24,7 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect"},
+	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect", "internal/boot"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/sandbox", "internal/toolchain", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/snapshot", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
 	{"sched", "internal/enrol", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},

@@ -13,6 +13,10 @@ type Process struct {
 	Group  int    `json:"group,omitempty"`  // process group of the keeper; before keepers, of the command
 	Keeper uint64 `json:"keeper,omitempty"` // start time of process Group, which is the parent of all that the command leaves; 0: no keeper
 	Cgroup string `json:"cgroup,omitempty"` // control group of the command, from the root of the hierarchy; empty: none
+
+	// Presence names a file that is locked as long as the process or the keeper
+	// lives, for those who cannot see either; empty: none.
+	Presence string `json:"presence,omitempty"`
 }
 
 // Life is what is known about a process from here.

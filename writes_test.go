@@ -56,6 +56,8 @@ var mayChange = map[string]string{
 	"internal/pipeline/pipeline.go":      "the directory in which copies of the tree are made",
 	"internal/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",
 	"internal/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
+	"internal/process/presence_linux.go": ".lockkeeper/running, a locked file for each command",
+	"internal/process/restart_linux.go":  ".lockkeeper/boots, a file for each boot of the machine",
 	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 

@@ -2,10 +2,11 @@ package lease
 
 import (
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/boot"
 )
 
 // Reading is one look at the clocks.
@@ -27,11 +28,11 @@ func (r Reading) since(seen Reading) (wall time.Time, ok bool) {
 // systemClock reads the clocks of this host. The origin is the boot and the time
 // namespace: in another one the same clock shows something else.
 func systemClock() func() Reading {
-	boot, bootErr := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id, bootErr := boot.ID()
 	space, spaceErr := os.Readlink("/proc/self/ns/time")
 	origin := ""
 	if bootErr == nil && (spaceErr == nil || os.IsNotExist(spaceErr)) { // a kernel without namespaces of time has no link
-		origin = strings.TrimSpace(string(boot)) + " " + space
+		origin = id + " " + space
 	}
 	return func() Reading {
 		r := Reading{Wall: time.Now().Round(0), Origin: origin}

@@ -77,7 +77,7 @@ func (s shop) queue(ctx context.Context) (q *sched.Queue, self lockkeeper.Proces
 	if self, err = process.Self(); err != nil {
 		return nil, self, nil, err
 	}
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	if err != nil {
 		return nil, self, nil, err
 	}

@@ -132,7 +132,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted(t, d, rec, after)
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	}
 	failed := &CommandError{Output: rec.path()}
 	var group lockkeeper.Process
-	failed.Code, err = process.Run(ctx, process.Command{
+	failed.Code, err = r.app.Host.Run(ctx, process.Command{
 		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
 		Env:    r.environment(it),
 		Stdout: rec.in, Stderr: rec.in,

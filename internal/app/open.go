@@ -102,7 +102,7 @@ func Open(ctx context.Context, s Settings) (_ *App, err error) {
 		return nil, err
 	}
 	a.protected = protection(a.Root.Dir(), a.Config, s.Env)
-	if a.Host, err = process.NewHost(); err != nil {
+	if a.Host, err = process.NewHost(filepath.Join(root, dirName)); err != nil {
 		return nil, err
 	}
 	if a.store, err = openStore(ctx, a.Config.Store, root, a.Space, a.alive); err != nil {

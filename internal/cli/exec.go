@@ -88,7 +88,7 @@ func (p *program) runUnder(ctx, waiting context.Context, a *app.App, g *lock.Gra
 	g.Keep()
 	p.reap(a)
 	var end ending
-	end.code, end.err = process.Run(g.Context(), process.Command{
+	end.code, end.err = a.Host.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.file, Stderr: p.Err,
 		Grant: g.ID, Foreground: true, KillAfter: app.KillAfter(g),
 		Killed: func(by syscall.Signal) { end.by = by },

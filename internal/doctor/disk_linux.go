@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// remote are file systems that other machines write, too, by their numbers in statfs(2).
-var remote = map[int64]string{unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS",
-	unix.AFS_SUPER_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda", unix.CEPH_SUPER_MAGIC: "Ceph", unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "FUSE"}
+	"lockkeeper/internal/filelock"
+)
 
 // leastFree is how much room there should be for stages and originals.
 const leastFree = 256 << 20
@@ -29,7 +27,7 @@ func (x *examination) fileSystem(dir string, storeIsThere bool) {
 		ok = false
 		x.note(name, false, fact, next)
 	}
-	if kind := remote[int64(s.Type)]; kind != "" && storeIsThere {
+	if kind := filelock.NetworkDisks()[int64(s.Type)]; kind != "" && storeIsThere {
 		wrong(dir+" is on "+kind+", where SQLite cannot rely on locks", "keep the locks in PostgreSQL (lockkeeper init --store postgres://…), or the codebase on a disk of this machine")
 	}
 	if free := s.Bavail * uint64(s.Bsize); free < leastFree {

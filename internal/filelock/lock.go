@@ -25,6 +25,18 @@ func Try(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// Held reports whether somebody has the lock alone. It takes nothing from anybody.
+func Held(f *os.File) (bool, error) {
+	err := flock(f, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, Unlock(f)
+}
+
 // Await is Wait as long as the context lasts. False without an error: it ended first, and
 // leave, which is to close the file, is called once the wait is over.
 func Await(ctx context.Context, f *os.File, leave func()) (bool, error) {

@@ -54,7 +54,7 @@ func (p *Pipeline) confined(ctx context.Context, t turn, w *workspace.Workspace,
 		group = self
 		return t.Started(ctx, self)
 	}
-	code, err = process.Run(ctx, c)
+	code, err = p.opt.Host.Run(ctx, c)
 	var left *process.LeftoversError
 	if errors.As(err, &left) { // while they run nothing may be handed on
 		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})

@@ -174,7 +174,7 @@ func (s *scene) assemble(store lockkeeper.Store, flowName string) {
 	must(t, err)
 	root, err := tree.Open(s.root)
 	must(t, err)
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	must(t, err)
 	self, err := process.Self()
 	must(t, err)

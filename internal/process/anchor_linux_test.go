@@ -49,7 +49,7 @@ func TestAnchorLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	if err != nil {
 		t.Fatal(err)
 	}

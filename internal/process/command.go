@@ -57,6 +57,8 @@ type Command struct {
 	// and Run returns its error.
 	Started func(lockkeeper.Process) error
 
+	presence string // directory of the host that runs it; empty: none
+
 	// Killed is called before Run returns when a signal ended the command, which
 	// the exit code alone cannot tell. Nil: nobody wants to know.
 	Killed func(syscall.Signal)

@@ -5,9 +5,9 @@
 //
 //  1. A process is a host, a boot, a PID namespace, a number and a start time;
 //     a later process with the same number is never taken for it.
-//  2. Life is judged only inside the same boot and PID namespace. A host that
-//     was started again has killed everything; anything else that cannot be
-//     seen is unknown, never dead.
+//  2. Life is judged inside the same boot and PID namespace. Elsewhere only a proof
+//     counts: a locked file (presence), or that this machine was started again
+//     (restart). Anything else that cannot be seen is unknown, never dead.
 //  3. A process is killed only through a handle (pidfd) whose identity was
 //     checked after it was opened, or through a process group whose number is
 //     pinned by its unreaped leader. A reused number is never hit.

@@ -10,29 +10,50 @@ import (
 )
 
 // Host judges and ends processes from where this process stands.
-type Host struct{ self lockkeeper.Process }
+type Host struct {
+	self lockkeeper.Process
+	dir  string // where it keeps what proves life and death; empty: nowhere
+}
 
-// NewHost fails where processes cannot be told apart, as without /proc.
-func NewHost() (*Host, error) {
+// NewHost fails where processes cannot be told apart, as without /proc. In dir it
+// keeps what proves that a process which it cannot see lives or died; all who share
+// a store on one machine give the same. Without dir, only processes of the same boot
+// and PID namespace are judged.
+func NewHost(dir string) (*Host, error) {
 	self, err := Self()
 	if err != nil {
 		return nil, err
 	}
-	return &Host{self: self}, nil
+	h := &Host{self: self, dir: dir}
+	if dir != "" {
+		h.noteBoot()
+	}
+	return h, nil
+}
+
+// sees reports whether the number of p means the same process here.
+func (h *Host) sees(p lockkeeper.Process) bool {
+	return p.Boot == h.self.Boot && p.PIDNS == h.self.PIDNS
+}
+
+// Run is the function Run, for a command whose supervisor is also judged by those
+// who share the directory of this host and cannot see its processes.
+func (h *Host) Run(ctx context.Context, c Command) (int, error) {
+	c.presence = h.dir
+	return Run(ctx, c)
 }
 
 // Life says whether p lives.
 func (h *Host) Life(p lockkeeper.Process) lockkeeper.Life {
-	switch {
-	case p.PID <= 0 || p.Start == 0 || p.Boot == "":
+	if p.PID <= 0 || p.Start == 0 || p.Boot == "" {
 		return lockkeeper.LifeUnknown
-	case p.Boot != h.self.Boot:
-		if p.Host == h.self.Host {
-			return lockkeeper.LifeDead // the machine was started again
+	}
+	if !h.sees(p) {
+		life := h.shown(p)
+		if life == lockkeeper.LifeUnknown && h.restarted(p) {
+			life = lockkeeper.LifeDead
 		}
-		return lockkeeper.LifeUnknown
-	case p.PIDNS != h.self.PIDNS:
-		return lockkeeper.LifeUnknown
+		return life
 	}
 	s, err := readStat(p.PID)
 	switch {
@@ -60,6 +81,9 @@ func (h *Host) Exited(ctx context.Context, p lockkeeper.Process) <-chan struct{}
 		close(gone)
 		return gone
 	case lockkeeper.LifeUnknown:
+		return gone
+	}
+	if !h.sees(p) {
 		return gone
 	}
 	handle, err := openHandle(p.PID, p.Start)

@@ -54,7 +54,7 @@ func TestLifeIsJudgedOnlyWhereItCanBeSeen(t *testing.T) {
 	}{
 		"itself":                           {live, lockkeeper.LifeAlive},
 		"same number, later start":         {change(func(p *lockkeeper.Process) { p.Start++ }), lockkeeper.LifeDead},
-		"machine started again":            {change(func(p *lockkeeper.Process) { p.Boot = "other" }), lockkeeper.LifeDead},
+		"other boot, nothing known of it":  {change(func(p *lockkeeper.Process) { p.Boot = "other" }), lockkeeper.LifeUnknown},
 		"other machine":                    {change(func(p *lockkeeper.Process) { p.Boot, p.Host = "other", "other" }), lockkeeper.LifeUnknown},
 		"other namespace, number unused":   {change(func(p *lockkeeper.Process) { p.PIDNS, p.PID = "pid:[1]", 1<<30 }), lockkeeper.LifeUnknown},
 		"same boot, host renamed meantime": {change(func(p *lockkeeper.Process) { p.Host = "other" }), lockkeeper.LifeAlive},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"lockkeeper"
+	"lockkeeper/internal/boot"
 )
 
 // Self identifies this process.
@@ -47,32 +48,35 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	if err != nil {
 		return lockkeeper.Process{}, err
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id, err := boot.ID()
 	if err != nil {
-		return lockkeeper.Process{}, fmt.Errorf("identify this boot: %w", err)
+		return lockkeeper.Process{}, err
 	}
 	// The caller's own namespace: it is the one in which pid was looked up.
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return lockkeeper.Process{}, fmt.Errorf("identify this PID namespace: %w", err)
 	}
-	return lockkeeper.Process{Host: host, Boot: string(bytes.TrimSpace(boot)), PIDNS: ns, PID: pid, Start: s.start}, nil
+	return lockkeeper.Process{Host: host, Boot: id, PIDNS: ns, PID: pid, Start: s.start}, nil
 }
 
-// hostName is the machine's name and a digest of its machine id. The name alone is not enough: "same host, other boot" means that all its
-// processes died, and two machines may both be called localhost.
+// hostName is the machine's name and a digest of its machine id: two machines may
+// both be called localhost.
 func hostName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("identify this host: %w", err)
 	}
-	id, err := os.ReadFile("/etc/machine-id")
-	if err != nil || len(bytes.TrimSpace(id)) == 0 {
-		// Nothing tells it from its namesakes but the boot: then another boot is
-		// another host, and nobody there is called dead.
-		if id, err = os.ReadFile("/proc/sys/kernel/random/boot_id"); err != nil {
+	text, err := os.ReadFile("/etc/machine-id")
+	id := bytes.TrimSpace(text)
+	if err != nil || len(id) == 0 {
+		// Only the boot tells it from its namesakes. Then another boot is another
+		// host, and nothing there is called dead.
+		booted, err := boot.ID()
+		if err != nil {
 			return "", fmt.Errorf("identify this host: %w", err)
 		}
+		id = []byte(booted)
 	}
-	return name + fmt.Sprintf("/%.4x", sha256.Sum256(append([]byte("lockkeeper host "), bytes.TrimSpace(id)...))), nil
+	return name + fmt.Sprintf("/%.4x", sha256.Sum256(append([]byte("lockkeeper host "), id...))), nil
 }

@@ -20,6 +20,9 @@ const keeperArg = "@keeper"
 // supervisorFD is the keeper's end of the socket between it and its supervisor.
 const supervisorFD = 3
 
+// presenceFD is the locked file of the command, if order.Present.
+const presenceFD = 4
+
 // A program that uses this package is its own keeper. It becomes one here, before
 // main, so that no program can forget to and start itself again and again.
 func init() {
@@ -36,6 +39,7 @@ type order struct {
 	Argv, Env []string
 	Session   bool   // the command gets a session of its own, and not only a process group
 	Lend      bool   // the command takes the terminal at its start
+	Present   bool   // the keeper has the command's presence open
 	Cgroup    string // directory of the control group that the command starts in; empty: none
 }
 
@@ -72,6 +76,7 @@ func keep() {
 	// The kernel sends the death signal to the command when this thread ends.
 	runtime.LockOSThread()
 	unix.CloseOnExec(supervisorFD)
+	unix.CloseOnExec(presenceFD) // if it is there
 	if unix.SetNonblock(supervisorFD, true) != nil {
 		return
 	}
@@ -231,6 +236,9 @@ func (k *keeper) sweep() {
 	if k.order.Cgroup != "" {
 		// Whoever forks from outside into it could be there; the next holder looks again.
 		(&cgroup{dir: k.order.Cgroup, path: filepath.Base(k.order.Cgroup)}).remove()
+	}
+	if k.order.Present {
+		unix.Pwrite(presenceFD, []byte(presenceEnded), 0) // without it, the lease decides
 	}
 	if !said {
 		k.reports.Encode(report{Ended: true, Status: int(k.status)})

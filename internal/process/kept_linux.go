@@ -15,7 +15,8 @@ import (
 type kept struct {
 	stat
 	cmd     *exec.Cmd
-	cgroup  *cgroup // nil: none
+	cgroup  *cgroup   // nil: none
+	present *presence // nil: none
 	socket  *os.File
 	wishes  *json.Encoder
 	reports chan report // closed when the keeper is gone
@@ -29,13 +30,13 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("start a keeper: %w", err)
 	}
-	k := &kept{socket: os.NewFile(uintptr(pair[0]), "keeper"), reports: make(chan report, 1), cgroup: newCgroup()}
+	k := &kept{socket: os.NewFile(uintptr(pair[0]), "keeper"), reports: make(chan report, 1), cgroup: newCgroup(), present: newPresence(c.presence)}
 	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
 	defer theirs.Close()
 	defer func() {
 		if err != nil {
 			k.socket.Close()
-			k.dropCgroup()
+			k.clear()
 		}
 	}()
 	k.cmd = exec.Command("/proc/self/exe", keeperArg)
@@ -43,6 +44,9 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) 
 	k.cmd.Dir, k.cmd.Env = command.Dir, os.Environ()
 	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = command.Stdin, command.Stdout, command.Stderr
 	k.cmd.ExtraFiles = []*os.File{theirs}
+	if k.present != nil {
+		k.cmd.ExtraFiles = append(k.cmd.ExtraFiles, k.present.file)
+	}
 	// A group of its own, so that what is sent to the group of the supervisor or of
 	// the command does not end the keeper. The command needs the session of its
 	// terminal, if it stands in front of one.
@@ -51,7 +55,7 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) 
 		return nil, err
 	}
 	k.wishes = json.NewEncoder(k.socket)
-	o := order{Program: command.Path, Argv: command.Args, Env: command.Environ(), Session: !c.Foreground, Lend: lend}
+	o := order{Program: command.Path, Argv: command.Args, Env: command.Environ(), Session: !c.Foreground, Lend: lend, Present: k.present != nil}
 	if k.cgroup != nil {
 		o.Cgroup = k.cgroup.dir
 	}
@@ -86,7 +90,7 @@ func (k *kept) dismiss() {
 	k.reading.Wait()
 	k.cmd.Wait()
 	home.forget(k.pid)
-	k.dropCgroup()
+	k.clear()
 }
 
 // leave lets a keeper go on without this process, until what it keeps is gone.
@@ -96,12 +100,14 @@ func (k *kept) leave() {
 	}
 	k.reading.Wait()
 	home.forget(k.pid)
+	k.present.close()
 }
 
-// dropCgroup removes the control group, unless something is left in it: then
-// whoever ends that removes it.
-func (k *kept) dropCgroup() {
+// clear removes the control group and the presence. If something is left in the
+// group it stays, and whoever ends that removes it.
+func (k *kept) clear() {
 	if k.cgroup != nil {
 		k.cgroup.remove()
 	}
+	k.present.remove()
 }

@@ -30,8 +30,8 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 			Reason: fmt.Sprintf("its holder, pid %d on %s (%s), cannot be seen from here", p.PID, p.Host, p.PIDNS),
 			Next:   "run this on that machine, in that PID namespace"}
 	}
-	if p.Boot != h.self.Boot {
-		return nil // nothing survives a restart of the machine
+	if !h.sees(p) {
+		return h.forget(p) // it is dead by a proof that nothing is left
 	}
 	w := workOf(p, grantID)
 	if err := end(ctx, grantID, w.cgroup, w.find); err != nil {
@@ -42,12 +42,12 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if err := end(ctx, grantID, w.cgroup, w.find); err != nil {
 		return err
 	}
-	return w.clear()
+	return errors.Join(w.clear(), h.forget(p))
 }
 
 // EndWork kills what a living holder runs under a grant, and not the holder
-// itself, and returns when it is gone. It refuses where the holder cannot be
-// seen.
+// itself, and returns when it is gone. What cannot be seen from here it ends by its
+// control group, and refuses where there is none.
 func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error {
 	if grantID == "" {
 		return &lockkeeper.InputError{Field: "grant", Reason: "empty"}
@@ -56,7 +56,15 @@ func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string
 		return h.EndLeftovers(ctx, p, grantID)
 	}
 	w := workOf(p, grantID)
-	return end(ctx, grantID, w.cgroup, w.find)
+	if h.sees(p) {
+		return end(ctx, grantID, w.cgroup, w.find)
+	}
+	if w.cgroup != nil && w.cgroup.has("cgroup.kill") {
+		return w.cgroup.empty(ctx)
+	}
+	return &lockkeeper.RefusedError{Act: "ending the processes of grant " + grantID,
+		Reason: fmt.Sprintf("its holder, pid %d on %s (%s), is alive and cannot be seen from here", p.PID, p.Host, p.PIDNS),
+		Next:   "end it in its container, or run this there"}
 }
 
 // work is what a holder runs, or has left, under a grant.

@@ -94,13 +94,6 @@ func TestEndLeftoversRefusesWhatItCannotSee(t *testing.T) {
 	if err := h.EndLeftovers(t.Context(), p, ""); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("no grant: %v", err)
 	}
-	restarted := p
-	restarted.Boot = "other"
-	marked := launch(t, []string{GrantVariable + "=g"}, helperArgv("sleep")...)
-	marked.next("ready")
-	if err := h.EndLeftovers(t.Context(), restarted, "g"); err != nil {
-		t.Errorf("machine started again: %v", err)
-	}
 }
 
 // What runs under a grant inside another is found by either.

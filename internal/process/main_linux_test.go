@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -145,8 +146,24 @@ func helper(mode string, args []string) int {
 	case "holder": // holder ARGV...
 		return holder(args)
 
+	case "claimant": // claimant DIR ARGV...
+		if err := claimant(args[0], args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+
+	case "judge": // judge DIR PROCESS
+		h, err := NewHost(args[0])
+		var p lockkeeper.Process
+		if err := errors.Join(err, json.Unmarshal([]byte(args[1]), &p)); err != nil {
+			panic(err)
+		}
+		say("%s", h.Life(p))
+		return 0
+
 	case "recover": // recover PID START GROUP GRANT
-		h, err := NewHost()
+		h, err := NewHost("")
 		if err != nil {
 			panic(err)
 		}
@@ -231,7 +248,7 @@ func (c *child) expect(want string) {
 
 func newHost(t *testing.T) *Host {
 	t.Helper()
-	h, err := NewHost()
+	h, err := NewHost("")
 	if err != nil {
 		t.Fatal(err)
 	}

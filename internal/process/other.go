@@ -37,7 +37,7 @@ func Identify(pid int) (lockkeeper.Process, error) {
 type Host struct{}
 
 // NewHost never fails here.
-func NewHost() (*Host, error) { return &Host{}, nil }
+func NewHost(string) (*Host, error) { return &Host{}, nil }
 
 // Life is always unknown here.
 func (*Host) Life(lockkeeper.Process) lockkeeper.Life { return lockkeeper.LifeUnknown }
@@ -93,6 +93,9 @@ func Run(ctx context.Context, c Command) (int, error) {
 	}
 	return cmd.ProcessState.ExitCode(), context.Cause(ctx)
 }
+
+// Run is the function Run.
+func (*Host) Run(ctx context.Context, c Command) (int, error) { return Run(ctx, c) }
 
 // Tracking is always none here.
 func Tracking() Track { return TrackNone }

@@ -75,7 +75,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	if r.keeper, err = startKeeper(&c, command, lend); err != nil {
 		return startFailure(c, err)
 	}
-	self.Group, self.Keeper = r.keeper.pid, r.keeper.start
+	self.Group, self.Keeper, self.Presence = r.keeper.pid, r.keeper.start, r.keeper.present.name()
 	if r.keeper.cgroup != nil {
 		self.Cgroup = r.keeper.cgroup.path
 	}

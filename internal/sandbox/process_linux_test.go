@@ -204,7 +204,7 @@ func TestCommandIsAskedToEnd(t *testing.T) {
 // has a PID namespace of its own.
 func TestMarkIsSeenFromOutside(t *testing.T) {
 	l, s, h := best(t), newScene(t), listen(t)
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	if err != nil {
 		t.Fatal(err)
 	}

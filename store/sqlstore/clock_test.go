@@ -128,3 +128,26 @@ func TestReboot(t *testing.T) {
 		})
 	}
 }
+
+// A container that is shown another boot id than its host, and opens the same
+// database, does not restart the leases: they would never end.
+func TestOtherBootIDOfTheSameBoot(t *testing.T) {
+	s, clock := sqliteSite(t), storetest.NewClock()
+	for i, boot := range []string{"host@1800000000", "container@1800000001", "host@1800000000"} {
+		store, err := s.open(t.Context(), Options{Clock: clock.Now, Boot: boot})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := lock.New(store, lock.Options{})
+		if i == 0 {
+			if _, err := m.TryAcquire(t.Context(), request("h", "a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		holds(t, m, "a", i < 2, boot)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(16 * time.Minute) // of thirty
+	}
+}

@@ -37,7 +37,7 @@ func mono() int64 { return int64(monotonic().Lease) }
 
 // engine is an engine that judges processes, as the program's own.
 func engine(st lockkeeper.Store) (*lock.Manager, lockkeeper.Process, error) {
-	host, err := process.NewHost()
+	host, err := process.NewHost("")
 	if err != nil {
 		return nil, lockkeeper.Process{}, err
 	}

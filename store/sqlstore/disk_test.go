@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper/internal/filelock"
 	"lockkeeper/internal/machinetest"
 	"lockkeeper/lock"
 )
@@ -63,11 +64,12 @@ func tinyDisk(t *testing.T, size string) string {
 }
 
 func TestSQLiteOnNetworkDisk(t *testing.T) {
-	for magic, name := range networkDisks() {
-		wantStore(t, refuseDisk("/mnt/team", magic), "network file system ("+name+")")
+	disks := filelock.NetworkDisks()
+	for _, name := range disks {
+		wantStore(t, refuseDisk("/mnt/team", name), "network file system ("+name+")")
 	}
 	for _, local := range []int64{unix.EXT4_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} {
-		if err := refuseDisk("/home", local); err != nil {
+		if err := refuseDisk("/home", disks[local]); err != nil {
 			t.Error(err)
 		}
 	}

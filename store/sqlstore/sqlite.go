@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/internal/boot"
 )
 
 //go:embed schema
@@ -24,7 +25,7 @@ var schemas embed.FS
 type Options struct {
 	// Clock replaces the store's own clock, in tests.
 	Clock func() lockkeeper.Moment
-	// Boot replaces the host's boot id, in tests. Only SQLite uses it.
+	// Boot replaces the stamp of the host's boot, in tests. Only SQLite uses it.
 	Boot string
 	// Mark is a file elsewhere, the caller's, in which an SQLite store remembers
 	// the last number given, besides beside the database: what puts back all of
@@ -75,7 +76,7 @@ func openSQLite(ctx context.Context, s *SQLite) (_ *SQLite, err error) {
 		s.opt.Busy = 10 * time.Second
 	}
 	if s.opt.Boot == "" {
-		if s.opt.Boot, err = bootID(); err != nil {
+		if s.opt.Boot, err = boot.Stamp(); err != nil {
 			return nil, err
 		}
 	}
@@ -128,9 +129,9 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 	if err := s.unreplaced(); err != nil {
 		return err
 	}
-	var was, boot string
+	var was, stamp string
 	err = s.writer.query(`SELECT key, incarnation, boot FROM spaces WHERE id = $1`, []any{s.space},
-		func(scan func(...any) error) error { return scan(&s.key, &was, &boot) })
+		func(scan func(...any) error) error { return scan(&s.key, &was, &stamp) })
 	if err != nil {
 		return s.explain(err)
 	}
@@ -149,7 +150,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
 			Next: restoredNext}
 	}
-	if boot != s.opt.Boot { // so that who only looks sees leases of this boot, too
+	if !boot.Same(stamp, s.opt.Boot) { // so that who only looks sees leases of this boot, too
 		return s.Update(ctx, func(lockkeeper.Tx) error { return nil })
 	}
 	return nil
@@ -300,9 +301,9 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, roster: &s.roster, now: s.opt.Clock()}
-	seq, parked, boot := int64(-1), int64(0), ""
+	seq, parked, stamp := int64(-1), int64(0), ""
 	err := t.query(`SELECT seq, parked, boot FROM spaces WHERE key = $1`, []any{s.key},
-		func(scan func(...any) error) error { return scan(&seq, &parked, &boot) })
+		func(scan func(...any) error) error { return scan(&seq, &parked, &stamp) })
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +311,7 @@ func (s *SQLite) begin() (*tx, error) {
 		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "its space " + s.space + " is gone", Next: restoredNext}
 	}
 	t.begins(seq, parked)
-	if err := s.keptAll(t.seq); err != nil || boot == s.opt.Boot {
+	if err := s.keptAll(t.seq); err != nil || boot.Same(stamp, s.opt.Boot) {
 		return t, err
 	}
 	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $1 + ttl ELSE $1 END,
