@@ -133,6 +133,9 @@ func (a *App) enter(ctx context.Context, state, root string) error {
 	}
 	a.alive = alive
 	seen, err := w.recall()
+	if err == nil && seen == nil {
+		seen, err = recallElsewhere(state, root, a.Space)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -99,7 +99,9 @@ func refuseInner(root string, env func(string) (string, bool)) error {
 	return nil
 }
 
-// realDir is the one name of an existing directory.
+// realDir returns the one name of an existing directory: without links and, where a
+// directory is mounted in several places, the same name from each of them. So a root
+// has one lock world, whichever way leads to it.
 func realDir(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {
@@ -114,6 +116,9 @@ func realDir(dir string) (string, error) {
 	}
 	if err != nil {
 		return "", &lockkeeper.InputError{Field: "directory", Value: dir, Reason: reasonOf(err), Next: "give a directory that exists and that you may read"}
+	}
+	if names := mountedNames(path); len(names) > 0 {
+		path = names[0]
 	}
 	return path, nil
 }

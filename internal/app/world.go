@@ -49,6 +49,18 @@ func (w world) recall() (*witness, error) {
 	return &seen, nil
 }
 
+// recallElsewhere reads what this user's state says of a root under another name that
+// it has by a mount; nil when it says nothing, or speaks of another space.
+func recallElsewhere(state, root, space string) (*witness, error) {
+	for _, name := range mountedNames(root) {
+		seen, err := worldOf(state, name).recall()
+		if err != nil || seen != nil && seen.Space == space {
+			return seen, err
+		}
+	}
+	return nil, nil
+}
+
 func (w world) remember(ctx context.Context, space, store string) error {
 	return durable.WriteJSON(ctx, w.path, witness{Root: w.root, Space: space, Store: store}, 0o600)
 }
