@@ -1,9 +1,12 @@
 package escape
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,6 +64,20 @@ func processAttempts() []attempt {
 			}
 			return w.find(text[:n], err)
 		}},
+		{name: "read the environment of the supervisor", try: func(w *world) error {
+			pid, err := supervisor()
+			if err != nil {
+				return err
+			}
+			return w.find(os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)))
+		}},
+		{name: "signal the supervisor", try: func(w *world) error {
+			pid, err := supervisor()
+			if err != nil {
+				return err
+			}
+			return unix.Kill(pid, unix.SIGCONT)
+		}},
 		{name: "signal another process", try: func(w *world) error { return unix.Kill(w.Victim.PID, unix.SIGCONT) }},
 		{name: "trace another process", apart: true, try: func(w *world) error { return unix.PtraceSeize(w.Victim.PID) }},
 		{name: "change the limits of another process", try: func(w *world) error {
@@ -97,4 +114,19 @@ func processAttempts() []attempt {
 			return unix.Setrlimit(unix.RLIMIT_LOCKS, &now)
 		}, moot: lacks(unix.CAP_SYS_RESOURCE)},
 	}
+}
+
+// supervisor finds the process that conducts the run.
+func supervisor() (int, error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		if err == nil && strings.HasSuffix(string(text), "\x00run\x00--plan\x00plan.yaml\x00") {
+			return strconv.Atoi(strings.Split(line, "/")[2])
+		}
+	}
+	return 0, errors.New("no process is the supervisor")
 }
