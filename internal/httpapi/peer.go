@@ -22,20 +22,20 @@ const (
 type peerKey struct{}
 
 // withPeer lets the requests of a connection ask whether its client may be served. The
-// first one looks, and the others share its answer.
+// first request runs the check, and the others share its result.
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, sync.OnceValue(func() error { return s.peers.Check(ctx, c) }))
 }
 
-// checkPeer refuses clients that run in a sandbox. An agent that came by somebody's token,
-// or by the key of sessions, is refused like one that has neither.
+// checkPeer refuses clients that run in a sandbox, even if they have a valid token or
+// session.
 func (s *Server) checkPeer(c *call) error {
 	if s.opt.Clients == ClientsAny {
 		return nil
 	}
 	verdict, ok := c.r.Context().Value(peerKey{}).(func() error)
 	if !ok {
-		return errors.New("a connection without a verdict")
+		return errors.New("connection context has no peer check")
 	}
 	err := verdict()
 	var confined *peer.ConfinedError
@@ -44,7 +44,7 @@ func (s *Server) checkPeer(c *call) error {
 	case errors.As(err, &confined):
 		s.opt.Log.Warn("refused a client in a sandbox", "pid", confined.PID)
 		return &refusal{code: codeConfined, reason: "agents in a sandbox may not use the server",
-			next: "finish your task without it; put what you need from a person into your answer"}
+			next: "finish your task without the server, and write what you need from a person into your answer"}
 	case errors.As(err, &unseen):
 		if s.opt.Clients == ClientsUnseen {
 			return nil

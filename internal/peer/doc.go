@@ -1,8 +1,8 @@
 // Package peer tells whether the other end of a TCP connection is a process in one of
 // this program's sandboxes.
 //
-// The sandbox marks a process before the command begins (Mark), and the server looks for
-// the mark on whatever holds the other end of a connection (Finder).
+// The sandbox marks its process before the command starts (Mark). The server looks for the
+// mark on every process that holds the other end of a connection (Finder).
 //
 // The mark is a hard limit on file locks (RLIMIT_LOCKS) below Unmarked. Linux has not
 // enforced that limit since 2.4.25, so lowering it changes nothing else. It has what a mark
@@ -21,14 +21,14 @@
 //     server that itself runs in a sandbox admits its neighbors and refuses what it
 //     confines further: each Mark lowers the limit below the one it finds.
 //  2. A connection is refused if any of the processes that hold it is marked.
-//  3. A connection whose holder cannot be seen is refused, unless the holder belongs to
-//     another user whom this process cannot look into. A closed socket, one that is held
-//     by io_uring alone or sent over a unix socket, and one of a process that hides its
-//     descriptors all count as not seen.
+//  3. A connection whose holder cannot be found is refused, unless the holder belongs to
+//     another user whose processes this process may not inspect. The holder cannot be
+//     found if it closed the socket, hides its descriptors, keeps the socket in io_uring
+//     alone, or has sent it over a unix socket.
 //  4. A connection from another machine is admitted: no sandbox of this machine has it.
 //
-// A look at /proc takes some milliseconds. Connections that arrive during one share the
-// next, so many connections cost no more than looks one after the other.
+// A scan of /proc takes some milliseconds. Connections that arrive during a scan share the
+// next one, so only one scan runs at a time however many connections arrive.
 //
 // Limits: a marked process can use a proxy that runs outside of every sandbox. Outside
 // Linux there is no sandbox, nothing is marked, and everything is admitted.

@@ -26,21 +26,22 @@ func (e *UnseenError) Error() string {
 	return "cannot see which process made this connection: " + e.Reason
 }
 
-// A Finder finds the processes at the other ends of connections. Its zero value is ready.
+// A Finder finds the processes at the other ends of connections. Its zero value is ready
+// to use.
 type Finder struct {
-	looking sync.Mutex // held during a look
+	scanning sync.Mutex // held during a scan
 
 	mu   sync.Mutex
-	next *look // has not begun yet; nil: nobody waits for one
+	next *scan // the scan that new connections join; nil: none is waiting to start
 }
 
 // A pair is a connection as its client sees it.
 type pair struct{ local, remote netip.AddrPort }
 
-// A look answers for all connections that arrived before it began.
-type look struct {
+// A scan is one pass over /proc for all connections that arrived before it started.
+type scan struct {
 	wanted map[pair]bool
-	done   chan struct{} // closed once the rest is set
+	done   chan struct{} // closed when found and err are set
 	found  map[pair]socket
 	err    error
 }
@@ -58,8 +59,8 @@ type holder struct {
 	marked bool
 }
 
-// Check returns nil if the other end of an accepted connection is not in a sandbox, else a
-// *ConfinedError or an *UnseenError.
+// Check returns nil if the client of an accepted connection is admitted. It returns a
+// *ConfinedError if the client runs in a sandbox, and an *UnseenError if it may.
 func (f *Finder) Check(ctx context.Context, accepted net.Conn) error {
 	client, err := addressOf(accepted.RemoteAddr())
 	if err != nil {
@@ -90,19 +91,19 @@ func addressOf(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), nil
 }
 
-// find looks for a connection, in a look that begins after the call.
+// find looks for a connection in a scan that starts after the call.
 func (f *Finder) find(ctx context.Context, p pair) (map[pair]socket, error) {
 	f.mu.Lock()
 	l := f.next
 	first := l == nil
 	if first {
-		l = &look{wanted: map[pair]bool{}, done: make(chan struct{})}
+		l = &scan{wanted: map[pair]bool{}, done: make(chan struct{})}
 		f.next = l
 	}
 	l.wanted[p] = true
 	f.mu.Unlock()
 	if first {
-		f.begin(l)
+		f.run(l)
 	}
 	select {
 	case <-l.done:
@@ -112,12 +113,12 @@ func (f *Finder) find(ctx context.Context, p pair) (map[pair]socket, error) {
 	}
 }
 
-// begin carries out a look once the one before it has ended.
-func (f *Finder) begin(l *look) {
-	f.looking.Lock()
-	defer f.looking.Unlock()
+// run runs a scan when the previous one has ended.
+func (f *Finder) run(l *scan) {
+	f.scanning.Lock()
+	defer f.scanning.Unlock()
 	f.mu.Lock()
-	f.next = nil // whoever arrives from now on shares another
+	f.next = nil // later connections join the next scan
 	f.mu.Unlock()
 	l.found, l.err = findSockets(l.wanted)
 	close(l.done)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findHolders calls found for each process that has one of the sockets open, as far as
-// this process may see.
+// findHolders calls found for each process that has one of the sockets open. It passes
+// over processes that this process may not inspect.
 func findHolders(inodes map[uint64]pair, found func(uint64, holder)) error {
 	if len(inodes) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func findHolders(inodes map[uint64]pair, found func(uint64, holder)) error {
 		if err != nil {
 			continue
 		}
-		if err := lookInto(pid, own, inodes, found); err != nil && !isGone(err) {
+		if err := inspect(pid, own, inodes, found); err != nil && !isGone(err) {
 			return fmt.Errorf("process %d: %w", pid, err)
 		}
 	}
@@ -45,14 +45,15 @@ func ownLimit() (uint64, error) {
 	return limitIn(text)
 }
 
-// isGone reports whether an error says that a process has ended, or may not be seen.
+// isGone reports whether an error says that a process has ended or may not be inspected.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission)
 }
 
-// lookInto reads what one process has open. Its directory stays open all the while: a
-// later process with the same number is not taken for it.
-func lookInto(pid int, own uint64, inodes map[uint64]pair, found func(uint64, holder)) error {
+// inspect calls found for each of the sockets that one process has open. The directory of
+// the process stays open meanwhile, so a later process with the same number is not mistaken
+// for it.
+func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, holder)) error {
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

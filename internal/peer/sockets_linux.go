@@ -18,7 +18,8 @@ import (
 // connected to an IPv4 address is in the second one.
 var clientTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 
-// findSockets finds the client's ends of connections, and which processes hold them.
+// findSockets returns the client's ends of the wanted connections, with the processes that
+// hold them.
 func findSockets(wanted map[pair]bool) (map[pair]socket, error) {
 	found := map[pair]socket{}
 	for _, table := range clientTables {
@@ -44,8 +45,8 @@ func findSockets(wanted map[pair]bool) (map[pair]socket, error) {
 
 // check judges a socket by its holders.
 func (s socket) check() error {
-	if s.inode == 0 { // the kernel then reports user 0, whoever it was
-		return &UnseenError{Reason: "the client has closed it"}
+	if s.inode == 0 { // the kernel then reports user 0 for every client
+		return &UnseenError{Reason: "the client has closed the connection"}
 	}
 	for _, h := range s.holders {
 		if h.marked {
@@ -58,8 +59,8 @@ func (s socket) check() error {
 	return nil
 }
 
-// checkAbsent judges a client without a socket here: it is on another machine, unless it
-// has an address of this one.
+// checkAbsent judges a client whose socket is not in the tables of this machine: it is on
+// another machine, unless it has an address of this one.
 func checkAbsent(client, server netip.Addr) error {
 	here := client.IsLoopback() || client == server
 	if !here {
@@ -80,7 +81,7 @@ func checkAbsent(client, server netip.Addr) error {
 	return nil
 }
 
-// readSockets reads one table, and keeps what is wanted of it.
+// readSockets adds the wanted connections that one table lists.
 func readSockets(table string, wanted map[pair]bool, found map[pair]socket) error {
 	f, err := os.Open(table)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +97,7 @@ func readSockets(table string, wanted map[pair]bool, found map[pair]socket) erro
 		// sl local remote state queues timer retransmits uid timeout inode
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 {
-			return fmt.Errorf("%s: %q is not understood", table, lines.Text())
+			return fmt.Errorf("%s: cannot parse %q", table, lines.Text())
 		}
 		local, err := parseAddress(fields[1])
 		if err != nil {
