@@ -13,14 +13,14 @@ import (
 	"lockkeeper/durable"
 )
 
-// A pass is a secret that stands for a person until it expires: a ticket or a session. Its
-// file has the hash of the secret as its name, so that reading the directory gives nobody a
-// pass.
+// A pass is the stored part of a ticket or a session: whom it stands for, and until when.
+// Its file is named after the hash of the secret, so a reader of the directory cannot use
+// it.
 type pass struct {
-	Person  string    `json:"person"` // the id
+	Person  string    `json:"person"` // id of the person
 	Expires time.Time `json:"expires"`
 
-	file string // its name
+	file string // name of its file
 }
 
 // The directories of passes.
@@ -29,13 +29,13 @@ const (
 	sessions = "sessions"
 )
 
-// issue makes a pass.
+// issue stores a pass and returns its secret.
 func (b *Book) issue(ctx context.Context, kind string, p Person, until time.Time) (string, error) {
 	text, id := secret("")
 	return text, b.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
 }
 
-// read finds the pass of a secret; nil: there is none.
+// read returns the pass of a secret; nil: unknown.
 func (b *Book) read(kind, text string) (*pass, error) { return b.readFile(kind, idOf(text)+".json") }
 
 func (b *Book) readFile(kind, name string) (*pass, error) {
@@ -50,7 +50,7 @@ func (b *Book) readFile(kind, name string) (*pass, error) {
 	return &p, nil
 }
 
-// revoke removes a pass. Of several callers at once one is told true.
+// revoke removes a pass. If several callers revoke the same pass, it returns true to one.
 func (b *Book) revoke(kind, file string) (bool, error) {
 	switch err := os.Remove(filepath.Join(b.dir, kind, file)); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,8 +61,8 @@ func (b *Book) revoke(kind, file string) (bool, error) {
 	return true, nil
 }
 
-// sweep removes the passes of a kind that have expired or whose person is gone, and the
-// ones of a person that expire first until that person has at most so many.
+// sweep removes the passes of a kind that have expired or whose person was removed. If a
+// person has more than most, it also removes those that expire first.
 func (b *Book) sweep(kind string, now time.Time, most int) error {
 	files, err := os.ReadDir(filepath.Join(b.dir, kind))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,10 +74,10 @@ func (b *Book) sweep(kind string, now time.Time, most int) error {
 	kept := map[string][]pass{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".json") {
-			continue // on its way to become one
+			continue // a draft that another process is writing
 		}
 		switch p, err := b.readFile(kind, f.Name()); {
-		case err != nil: // a damaged one admits nobody
+		case err != nil: // a damaged pass admits nobody
 			if _, err := b.revoke(kind, f.Name()); err != nil {
 				return err
 			}

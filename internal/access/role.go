@@ -6,16 +6,16 @@ import (
 	"lockkeeper"
 )
 
-// Role is what somebody may do.
+// A Role says what a person or an agent may do.
 type Role string
 
-// The roles. Viewer, operator and admin each may what those before them may; an agent
-// is apart.
+// The roles. Operators may do all that viewers may, and admins all that operators may.
+// Agent is not part of that order.
 const (
-	Viewer   Role = "viewer"   // looks
-	Operator Role = "operator" // decides and steers as well
-	Admin    Role = "admin"    // takes locks away from others as well
-	Agent    Role = "agent"    // takes locks and writes under them, and decides nothing
+	Viewer   Role = "viewer"   // reads
+	Operator Role = "operator" // also decides and controls runs
+	Admin    Role = "admin"    // also revokes locks of others
+	Agent    Role = "agent"    // acquires locks and writes under them, and decides nothing
 )
 
 var rank = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
@@ -25,16 +25,16 @@ func ParseRole(text string) (Role, error) {
 	if r := Role(text); rank[r] > 0 || r == Agent {
 		return r, nil
 	}
-	return "", &lockkeeper.InputError{Field: "role", Value: text, Reason: "there is no such role", Next: "use viewer, operator, admin or agent"}
+	return "", &lockkeeper.InputError{Field: "role", Value: text, Reason: "unknown role", Next: "use viewer, operator, admin or agent"}
 }
 
-// Need is what a role has to be for an act.
+// A Need is the set of roles that may do something.
 type Need struct {
 	AtLeast Role // of viewer, operator and admin
 	Agents  bool // agents may do it as well
 }
 
-// Meets reports whether a role is enough.
+// Meets reports whether a role is in the set.
 func (r Role) Meets(n Need) bool {
 	if r == Agent {
 		return n.Agents
@@ -53,7 +53,7 @@ func (n Need) String() string {
 	return s
 }
 
-// Person is somebody who has proved who they are.
+// A Person is a logged-in user: a person, or an agent with a token.
 type Person struct {
 	Name string
 	Role Role
@@ -61,10 +61,10 @@ type Person struct {
 	id string
 }
 
-// ID identifies the person. Another person who is given the same name later has another.
+// ID identifies the person. If the name is removed and added again, the ID is another one.
 func (p Person) ID() string { return p.id }
 
-// Actor is the person as the record of events names them.
+// Actor returns the person as events name them.
 func (p Person) Actor() lockkeeper.Actor {
 	kind := lockkeeper.ActorPerson
 	switch p.Role {
@@ -78,12 +78,12 @@ func (p Person) Actor() lockkeeper.Actor {
 
 type personKey struct{}
 
-// With is a context of something that a person asked for.
+// With returns a context for a request of a person.
 func With(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, personKey{}, p)
 }
 
-// Who is the person that asked.
+// Who returns the person whose request a context belongs to.
 func Who(ctx context.Context) (Person, bool) {
 	p, ok := ctx.Value(personKey{}).(Person)
 	return p, ok

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// sessionsOfOne is how many sessions a person has at once. One more ends the oldest.
+// sessionsOfOne is how many sessions a person has at once. One more ends the session that
+// expires first.
 const sessionsOfOne = 100
 
-// StartSession logs a person in, and returns the secret of the session.
+// StartSession logs a person in and returns the secret of the session.
 func (b *Book) StartSession(ctx context.Context, p Person, now, until time.Time) (string, error) {
 	if err := b.sweep(sessions, now, sessionsOfOne-1); err != nil {
 		return "", err
@@ -20,7 +21,7 @@ func (b *Book) StartSession(ctx context.Context, p Person, now, until time.Time)
 	return b.issue(ctx, sessions, p, until)
 }
 
-// BySession returns whose session it is. It returns false if the session is unknown, has
+// BySession returns the person of a session. It returns false if the session is unknown, has
 // ended, or belongs to a name that was removed.
 func (b *Book) BySession(text string, now time.Time) (Person, bool, error) {
 	s, err := b.read(sessions, text)
@@ -37,7 +38,7 @@ func (b *Book) EndSession(text string) error {
 }
 
 // RemoveKey removes the key with which earlier versions signed sessions. Those sessions
-// could not be ended, and whoever had read the key could make more.
+// could not be ended, and anyone who had read the key could make more.
 func (b *Book) RemoveKey() error {
 	if err := os.Remove(filepath.Join(b.dir, "key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return b.trouble(err)

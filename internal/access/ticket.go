@@ -11,7 +11,7 @@ const TicketLife = 10 * time.Minute
 // ticketsOfOne is how many tickets a person has at once.
 const ticketsOfOne = 100
 
-// Ticket makes a secret that logs a person in, once and soon.
+// Ticket returns a secret that logs a person in once, within TicketLife.
 func (b *Book) Ticket(ctx context.Context, p Person, now time.Time) (string, error) {
 	if err := b.sweep(tickets, now, ticketsOfOne-1); err != nil {
 		return "", err
@@ -19,8 +19,8 @@ func (b *Book) Ticket(ctx context.Context, p Person, now time.Time) (string, err
 	return b.issue(ctx, tickets, p, now.Add(TicketLife))
 }
 
-// Redeem uses a ticket up, and returns whom it logs in. A ticket that is unknown, used or
-// too old logs nobody in.
+// Redeem uses up a ticket and returns the person it logs in. It returns false if the ticket
+// is unknown, used or expired, or if the person was removed.
 func (b *Book) Redeem(text string, now time.Time) (Person, bool, error) {
 	t, err := b.read(tickets, text)
 	if err != nil || t == nil {

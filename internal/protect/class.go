@@ -1,14 +1,14 @@
 package protect
 
-// A Class says what a protected file is for, and so who may change it.
+// A Class says why a file is protected, and so who may change it.
 type Class uint8
 
 // The classes. Agents write none of them.
 const (
-	Git Class = iota + 1
-	Hooks
-	Own
-	Documents
+	Git       Class = iota + 1 // belongs to git
+	Hooks                      // is a hook, or decides which hooks run
+	Own                        // belongs to Lockkeeper
+	Documents                  // is a document of a flow
 )
 
 // Reason says why agents do not write a file of this class.

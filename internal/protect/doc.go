@@ -10,14 +10,14 @@
 //
 // Invariants:
 //
-//  1. A file is protected by every name that leads to it: through links, whether the link is
-//     in the path that is asked for or in the one that is protected, and in every case.
+//  1. A file is protected under every name that leads to it: through links in the path that
+//     is asked for or in the protected path, and in upper or lower case.
 //  2. A file is protected whether it exists or not. A file that would turn its directory
 //     into a git directory is protected, too.
 //  3. Where several settings could apply, all of them do. Settings from the environment add
 //     to the list and never shorten it, because any process can set its own environment.
 //
 // Lockkeeper itself writes its files and documents without asking the list. The package
-// looks at the disk, changes nothing and starts no goroutines. A List may be used
-// concurrently; a Look may not.
+// reads the disk, changes nothing and starts no goroutines. A List may be used
+// concurrently; a Look, which caches what it reads for one operation, may not.
 package protect

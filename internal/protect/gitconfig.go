@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// gitFacts is what matters here of one configuration file of git.
+// gitFacts holds the settings of one git configuration file that decide what is protected.
 type gitFacts struct {
 	hooks    []string // values of core.hooksPath
 	includes []string // values of include.path and includeIf.*.path
 }
 
-// gitSettings lists what configuration files protect.
+// gitSettings collects the gitFacts of a configuration file and the files it includes.
 type gitSettings struct {
 	files []string // the files themselves
 	hooks []string // values of core.hooksPath
 }
 
-// settings lists what a configuration file, and the files it includes, protect. Conditions
-// of includes are ignored, so that more may be protected and never less. Relative hook
-// paths start at the work tree.
+// settings lists what a configuration file and the files it includes protect. It follows
+// includes whatever their conditions are, because protecting too much is safe. Relative
+// hook paths start at the work tree.
 func (g *gitLook) settings(file, work string) []name {
 	var s gitSettings
 	g.follow(&s, file, 0)
@@ -85,7 +85,7 @@ func (g *gitLook) follow(s *gitSettings, file string, depth int) {
 	}
 	facts, known := g.files[file]
 	if !known {
-		text, _ := readSmall(file) // git reads no more of it
+		text, _ := readSmall(file) // an unreadable file has no settings for git either
 		facts = parseGitConfig(string(text))
 		g.files[file] = facts
 	}
@@ -101,7 +101,7 @@ func (g *gitLook) follow(s *gitSettings, file string, depth int) {
 // protected lists what settings protect in a work tree; empty: a repository without one.
 func (g *gitLook) protected(s gitSettings, work string) (list []name) {
 	for _, file := range s.files {
-		if isAtOrBelow(Real(file), g.root) { // elsewhere they are the user's
+		if isAtOrBelow(Real(file), g.root) { // outside of the codebase they are the user's own
 			list = append(list, name{file, Git})
 		}
 	}
@@ -118,8 +118,9 @@ func (g *gitLook) protected(s gitSettings, work string) (list []name) {
 	return list
 }
 
-// hookDir lists what protects the hooks in a directory. Hook managers keep scripts that
-// only call those of the directory above in one called "_".
+// hookDir lists the names to protect for a directory of hooks. Hook managers use a directory
+// called "_" for scripts that only call those in the directory above it, so that one is
+// protected, too.
 func (g *gitLook) hookDir(dir string) (list []name) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil // such as /dev/null: hooks are switched off
@@ -181,8 +182,8 @@ func readSmall(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 4<<20))
 }
 
-// parseGitConfig reads what matters here of a configuration file. It passes over lines that
-// git would refuse.
+// parseGitConfig returns the facts of a configuration file. It skips lines that git would
+// refuse.
 func parseGitConfig(text string) (facts gitFacts) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\\\n", "")
 	section := ""

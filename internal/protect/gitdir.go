@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// gitLook finds what belongs to git, and remembers what it found in each directory.
+// gitLook is the part of a Look that finds what belongs to git. It caches what it found in
+// each directory.
 type gitLook struct {
 	root     string
 	env      func(string) (string, bool)
-	inherent gitSettings         // of the user and the system
+	inherent gitSettings         // of the user, the system and the environment
 	read     bool                // inherent was read
 	found    map[string][]name   // by directory: what a repository or git directory there protects
 	files    map[string]gitFacts // parsed configuration files
@@ -36,10 +37,10 @@ func (g *gitLook) around(root string) (list []name) {
 	return list
 }
 
-// above lists what repositories and git directories protect that lie between the root and a
-// path in it.
+// above lists what the repositories and git directories between the root and a path
+// protect.
 func (g *gitLook) above(path string) (list []name) {
-	if dir := filepath.Dir(path); isGitDir(dir, path) { // as soon as this file exists
+	if dir := filepath.Dir(path); isGitDir(dir, path) { // it would be one once this file exists
 		list = append(list, name{dir, Git})
 	}
 	for dir := path; dir != g.root && isAtOrBelow(dir, g.root); dir = filepath.Dir(dir) {
@@ -48,7 +49,7 @@ func (g *gitLook) above(path string) (list []name) {
 	return list
 }
 
-// at lists what is protected because of what one directory is or has in it.
+// at lists what one directory protects, as a git directory or as a work tree.
 func (g *gitLook) at(dir string) []name {
 	list, known := g.found[dir]
 	if known {
@@ -76,7 +77,8 @@ func (g *gitLook) repository(dir, work string) []name {
 	return append(list, g.inherited(work)...)
 }
 
-// isGitDir reports whether git takes a directory for one of its own, once some files exist.
+// isGitDir reports whether git would accept a directory as a git directory if the files in
+// also existed.
 func isGitDir(dir string, also ...string) bool {
 	has := func(name string) bool {
 		at := filepath.Join(dir, name)
@@ -91,8 +93,7 @@ func isGitDir(dir string, also ...string) bool {
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// gitDirOf returns the git directory of the repository whose work tree a directory is;
-// empty: it is none.
+// gitDirOf returns the git directory of a work tree; empty: dir is not a work tree.
 func gitDirOf(dir string) string {
 	at := filepath.Join(dir, gitDir)
 	info, err := os.Stat(at)
@@ -113,7 +114,7 @@ func commonDirOf(dir string) string {
 	return dir
 }
 
-// firstLine returns the text after a prefix of a small file; empty: there is none.
+// firstLine returns the trimmed text of a small file after a prefix; empty: it has none.
 func firstLine(file, prefix string) string {
 	text, err := readSmall(file)
 	if err != nil {
@@ -133,7 +134,7 @@ func absoluteFrom(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// absolute is absoluteFrom where an empty path means the directory.
+// absolute is absoluteFrom, except that an empty path means the directory itself.
 func absolute(dir, path string) string {
 	if path == "" {
 		return dir
@@ -141,8 +142,7 @@ func absolute(dir, path string) string {
 	return absoluteFrom(dir, path)
 }
 
-// completed returns those of some paths, from the root, that together turn a directory into
-// a git directory.
+// completed is CompletesGit.
 func (g *gitLook) completed(paths []string) (list []string) {
 	made := map[string][]string{} // by directory: the paths that put one of git's names into it
 	for _, path := range paths {

@@ -28,8 +28,8 @@ func New(o Options) *List {
 	return &List{o}
 }
 
-// A Look answers questions about one moment. It remembers what it found on the disk, so
-// that many files cost little more than one; drop it after one operation.
+// A Look checks paths against a List. It caches what it finds on the disk, so that many
+// files cost little more than one. Use a new Look for each operation.
 type Look struct {
 	list  *List
 	names []name            // protected names, folded
@@ -43,7 +43,7 @@ type name struct {
 	class Class
 }
 
-// Look begins to look.
+// Look returns a Look with an empty cache.
 func (l *List) Look() *Look {
 	k := &Look{list: l, dirs: map[string]string{}, git: newGitLook(l.opt.Root, l.opt.Env)}
 	for path, class := range namesAtHome(l.opt.Env) {
@@ -67,7 +67,7 @@ func (k *Look) addBelow(root string, class Class, paths ...string) {
 	}
 }
 
-// add protects a file or directory, as it is spelled and where it leads.
+// add protects a file or directory under the given path and under its real one.
 func (k *Look) add(path string, class Class) {
 	k.names = append(k.names, name{fold(path), class})
 	if real := Real(path); real != path {
@@ -82,9 +82,9 @@ func (k *Look) File(file string) (Class, bool) {
 }
 
 // Tree reports whether a directory, given as an absolute path, is protected, lies in a
-// protected directory, or is above something protected: moving, removing or replacing the
-// directory changes that, too. Repositories inside the codebase do not protect the
-// directories above them.
+// protected directory, or is above something protected. Moving, removing or replacing such a
+// directory would change protected files. Repositories inside the codebase do not protect
+// the directories above them.
 func (k *Look) Tree(dir string) (Class, bool) {
 	return k.find(dir, func(path, name string) bool { return isAtOrBelow(path, name) || isAtOrBelow(name, path) })
 }
@@ -151,6 +151,6 @@ func (k *Look) Below(path string) (Class, bool) {
 	return k.File(filepath.Join(k.list.opt.Root, filepath.FromSlash(path)))
 }
 
-// CompletesGit returns those of some paths, from the root, that together would turn a
-// directory into a git directory.
+// CompletesGit returns the paths, given from the root, that together would turn a directory
+// into a git directory.
 func (k *Look) CompletesGit(paths []string) []string { return k.git.completed(paths) }

@@ -25,7 +25,7 @@ func IsReserved(name string) bool {
 	return name == gitDir || name == ownDir
 }
 
-// HasReserved reports whether a path has such a name in it, and which.
+// HasReserved returns the first name in a path that IsReserved reports.
 func HasReserved(path string) (name string, is bool) {
 	for part := range strings.SplitSeq(filepath.ToSlash(path), "/") {
 		if IsReserved(part) {
@@ -53,13 +53,13 @@ func homeFiles() map[string]Class {
 	return files
 }
 
-// HomeVariables maps variables to the directory of the user's home that each one moves; empty: all
-// of it.
+// HomeVariables maps environment variables to the directory in the user's home that each
+// one replaces; an empty directory means the whole home.
 func HomeVariables() map[string]string {
 	return map[string]string{"XDG_STATE_HOME": ".local/state", "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "GEMINI_CLI_HOME": ""}
 }
 
-// namesAtHome lists what is protected for the user and on the system, absolute.
+// namesAtHome lists the protected paths in the user's home and in the system, absolute.
 func namesAtHome(env func(string) (string, bool)) map[string]Class {
 	names := map[string]Class{"/etc/claude-code": Hooks, "/etc/codex": Hooks, "/etc/gemini-cli": Hooks}
 	files := homeFiles()
@@ -84,9 +84,9 @@ func namesAtHome(env func(string) (string, bool)) map[string]Class {
 	return names
 }
 
-// fold returns the spelling of a path that all its spellings share on a disk that ignores
-// case, Unicode forms or invisible characters. Protected names are compared by it on every
-// disk: a checkout elsewhere may be on such a disk.
+// fold maps all spellings of a path that are equal on some disk to one: it ignores case,
+// Unicode forms and invisible characters. Protected names are compared folded on every
+// disk, because another checkout may be on a disk that ignores these differences.
 func fold(path string) string {
 	for i := range len(path) {
 		if path[i] >= utf8.RuneSelf {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Real returns where the kernel finds an absolute path: it follows every link, and ".."
-// leads up from where a link leads. A part that does not exist, or cannot be read, stays as
-// it is spelled.
+// Real resolves an absolute path as the kernel does: it follows every link, and ".." means
+// the parent of the link's target. Parts that do not exist or cannot be read stay as they
+// are.
 func Real(file string) string {
 	const most = 255 // links, as many as any kernel follows
 	rest := strings.Split(file, "/")

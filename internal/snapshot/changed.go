@@ -13,15 +13,15 @@ import (
 	"lockkeeper"
 )
 
-// A Change is a file that is not as it was when a snapshot was taken.
+// A Change is a file that lost content since its snapshot was taken.
 type Change struct {
 	File
-	Gone bool  // nothing is there, or no regular file
-	Now  State // unless it is gone
+	Gone bool  // its path has no regular file now
+	Now  State // zero if it is gone
 }
 
-// Changed lists the files of a snapshot whose content is not in its place any more. A file
-// that only became longer is not among them.
+// Changed lists the files of a snapshot that were removed or overwritten. It leaves out
+// files to which content was only appended.
 func (s *Store) Changed(ctx context.Context, snap *Snapshot) (list []Change, err error) {
 	for _, f := range snap.Files {
 		if err := ctx.Err(); err != nil {
@@ -75,8 +75,8 @@ func (s *Store) Present(c Change) (v lockkeeper.Version, err error) {
 	return v, err
 }
 
-// Moved finds where files that are gone were moved to, among paths of the tree, by the inode
-// that only a move leaves as it was.
+// Moved finds the files that are gone among other paths of the tree, and returns the new
+// path of each by its old one. A file that was moved keeps its inode, size and mtime.
 func (s *Store) Moved(gone []Change, paths []string) map[string]string {
 	type file struct {
 		dev, inode  uint64

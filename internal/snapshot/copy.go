@@ -14,7 +14,8 @@ import (
 // errMoves says that a file was written while it was copied.
 var errMoves = errors.New("it is being written")
 
-// keep copies a file, unless a copy of this state is there; fresh says that it made one.
+// keep copies a file, unless the store has a copy of this state. fresh is true if it made a
+// copy.
 func (s *Store) keep(ctx context.Context, id string, w wanted) (f File, fresh bool, err error) {
 	now, err := clock()
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *Store) keep(ctx context.Context, id string, w wanted) (f File, fresh bo
 		return File{}, false, errors.Join(err, removed(draft))
 	}
 	f.Copy = f.State.name()
-	if err != nil || f.State.Ctime >= now { // another content may have the same state, or get it
+	if err != nil || f.State.Ctime >= now { // the state may also stand for other content
 		f.Copy += "-" + id
 	}
 	return f, true, os.Rename(draft, s.copyAt(f.Copy))
@@ -48,7 +49,7 @@ func removed(file string) error {
 	return nil
 }
 
-// copy copies a file to a draft, and returns the state that it began with.
+// copy copies a file to a draft and returns the state that the file had at the start.
 func (s *Store) copy(ctx context.Context, path, draft string) (_ State, err error) {
 	from, err := os.OpenFile(s.at(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Store) copy(ctx context.Context, path, draft string) (_ State, err erro
 	return before, err
 }
 
-// transfer copies at most so many bytes, while the context lasts.
+// transfer copies at most size bytes, and stops when ctx ends.
 func transfer(ctx context.Context, to io.Writer, from io.Reader, size int64) error {
 	const piece = 4 << 20
 	for from := io.LimitReader(from, size); ; {
@@ -94,8 +95,8 @@ func transfer(ctx context.Context, to io.Writer, from io.Reader, size int64) err
 	}
 }
 
-// grew reports whether a file still begins with the content of a copy: something was only
-// appended to it, and nothing is lost.
+// grew reports whether a file still begins with the content of its copy, so that nothing is
+// lost.
 func grew(file, copied string) (bool, error) {
 	was, err := os.ReadFile(copied)
 	if err != nil {
@@ -103,7 +104,7 @@ func grew(file, copied string) (bool, error) {
 	}
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return false, nil // what cannot be read may be anything
+		return false, nil // a file that cannot be read counts as changed
 	}
 	defer f.Close()
 	begin := make([]byte, len(was))

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A State is what the file system says about a regular file. Two equal states that are older
-// than the clock mean the same content.
+// A State identifies a version of a regular file by what the file system says about it. Two
+// equal states with a ctime before the current clock tick mean the same content.
 type State struct {
 	Dev   uint64 `json:"dev"`
 	Inode uint64 `json:"inode"`
@@ -31,8 +31,8 @@ type found struct {
 	mode fs.FileMode
 }
 
-// look returns what is at a path. regular is false for anything but a regular file, and for
-// a path that leads nowhere.
+// look returns what is at a path. regular is false if that is not a regular file, or if
+// nothing is there.
 func look(file string) (f found, regular bool, err error) {
 	f, regular, err = statx(unix.AT_FDCWD, file, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -45,7 +45,7 @@ func look(file string) (f found, regular bool, err error) {
 func stateOf(f *os.File) (State, error) {
 	is, regular, err := statx(int(f.Fd()), "", unix.AT_EMPTY_PATH)
 	if err == nil && !regular {
-		err = fmt.Errorf("%s is no regular file any more", f.Name())
+		err = fmt.Errorf("%s is no longer a regular file", f.Name())
 	}
 	return is.State, err
 }
@@ -62,12 +62,12 @@ func statx(dir int, name string, flags int) (found, bool, error) {
 
 func nanos(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
 
-// clock is the time by the clock that stamps files. A file with an older stamp gets another
-// one when it is written again.
+// clock returns the time of the coarse clock from which the kernel takes ctimes. A write
+// to a file with an earlier ctime gives it a new one.
 func clock() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t); err != nil {
-		return 0, fmt.Errorf("clock of the file system: %w", err)
+		return 0, fmt.Errorf("read the clock of the file system: %w", err)
 	}
 	return t.Nano(), nil
 }

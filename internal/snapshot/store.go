@@ -19,18 +19,18 @@ type Store struct {
 	root, dir string
 }
 
-// Open names the store of a tree. The directory is made with the first snapshot; the one
-// above it must exist.
+// Open returns the store of the tree at root. The first snapshot creates dir, whose parent
+// must exist.
 func Open(root, dir string) *Store { return &Store{root: root, dir: dir} }
 
-// A Snapshot is what was kept before one command.
+// A Snapshot lists the files that were copied before one command.
 type Snapshot struct {
 	ID      string              `json:"id"`
 	At      time.Time           `json:"at"`
 	Holder  string              `json:"holder"`            // callsign of the session
-	Process *lockkeeper.Process `json:"process,omitempty"` // that the session lives in
+	Process *lockkeeper.Process `json:"process,omitempty"` // of the session
 	Command string              `json:"command"`
-	Ended   bool                `json:"ended,omitempty"` // Files are lost, and wait for the rescue shelf
+	Ended   bool                `json:"ended,omitempty"` // the command has ended; Recover moves Files to the rescue shelf
 	Grown   bool                `json:"grown,omitempty"` // it added copies to the store
 	Files   []File              `json:"files"`
 }
@@ -56,7 +56,7 @@ func (s *Store) Content(f File) ([]byte, error) { return os.ReadFile(s.copyAt(f.
 
 const manifestEnd = ".json"
 
-// lock opens the file whose lock keeps sweeps away from snapshots that are being taken.
+// lock opens the lock file of the store: Take holds its shared lock, sweep the exclusive one.
 func (s *Store) lock() (*os.File, error) {
 	if err := os.MkdirAll(s.copies(), 0o700); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Store) lock() (*os.File, error) {
 	return os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 }
 
-// save writes the manifest of a snapshot as a whole.
+// save writes the manifest of a snapshot atomically.
 func (s *Store) save(snap *Snapshot) error {
 	text, err := json.Marshal(snap)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Store) save(snap *Snapshot) error {
 	return os.Rename(draft, s.manifest(snap.ID))
 }
 
-// Get reads an open snapshot; nil: there is none of this id.
+// Get reads an open snapshot; nil: no open snapshot has this id.
 func (s *Store) Get(id string) (*Snapshot, error) {
 	text, err := os.ReadFile(s.manifest(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,15 +112,15 @@ func (s *Store) List() (list []*Snapshot, err error) {
 	return list, err
 }
 
-// SetAside makes a snapshot of the files of another one that are lost. It has ended, so that
-// Recover finds it.
+// SetAside stores the lost files of a snapshot as an ended snapshot of their own, for
+// Recover.
 func (s *Store) SetAside(snap *Snapshot, lost []File) error {
 	aside := *snap
 	aside.ID, aside.Ended, aside.Files = snap.ID+"-lost", true, lost
 	return s.save(&aside)
 }
 
-// Without takes files out of an open snapshot that have been dealt with.
+// Without removes files from an open snapshot after the caller has handled them.
 func (s *Store) Without(snap *Snapshot, done []File) error {
 	if len(done) == 0 {
 		return nil
@@ -133,8 +133,8 @@ func (s *Store) Without(snap *Snapshot, done []File) error {
 	return s.save(snap)
 }
 
-// Close ends a snapshot. Its copies stay for the next one. If it added some, those that
-// nothing needs any more are removed.
+// Close ends a snapshot. Its copies stay for the next snapshot. If this one added copies,
+// Close removes the copies that no snapshot needs any more.
 func (s *Store) Close(snap *Snapshot) error {
 	if err := removed(s.manifest(snap.ID)); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (s *Store) Close(snap *Snapshot) error {
 	return s.sweep(snap.Files)
 }
 
-// Recover calls do for every snapshot that has ended, or whose command does not run any
-// more. If another process recovers at this moment, it leaves that to it.
+// Recover calls do for every snapshot that has ended or whose command no longer runs. If
+// another process is recovering already, Recover does nothing.
 func (s *Store) Recover(runs func(*Snapshot) bool, do func(*Snapshot) error) (err error) {
 	list, err := s.List()
 	list = slices.DeleteFunc(list, func(snap *Snapshot) bool { return !snap.Ended && runs(snap) })
@@ -171,9 +171,9 @@ func (s *Store) Recover(runs func(*Snapshot) bool, do func(*Snapshot) error) (er
 	return err
 }
 
-// sweep removes the copies that no open snapshot needs, and that are not among the latest
-// ones: those the next snapshot is likely to need. While a snapshot is being taken it leaves
-// all as it is; the next one that adds copies sweeps.
+// sweep removes the copies that no open snapshot needs. It keeps the latest ones, because
+// the next snapshot is likely to need them. If a snapshot is being taken, sweep does
+// nothing, and the next snapshot that adds copies sweeps again.
 func (s *Store) sweep(latest []File) (err error) {
 	lock, err := s.lock()
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) sweep(latest []File) (err error) {
 	}
 	open, err := s.List()
 	if err != nil {
-		return err // one that cannot be read may need any of them
+		return err // a snapshot that cannot be read may need any of the copies
 	}
 	for _, snap := range open {
 		for _, f := range snap.Files {
@@ -205,7 +205,8 @@ func (s *Store) sweep(latest []File) (err error) {
 	return err
 }
 
-// Prune removes all copies if no snapshot is open and none was taken since a moment.
+// Prune removes the copies that no open snapshot needs, unless a copy was added or removed
+// since before.
 func (s *Store) Prune(before time.Time) error {
 	info, err := os.Stat(s.copies())
 	switch {

@@ -13,12 +13,13 @@ import (
 	"lockkeeper/internal/filelock"
 )
 
-// Limits bound what one snapshot keeps. What exceeds them is missed, and reported.
+// Limits bound one snapshot. Files that exceed them are not copied, and are reported as
+// misses.
 type Limits struct {
-	Files     int   // in all
-	FileBytes int64 // of one file
-	Bytes     int64 // in all
-	Time      time.Duration
+	Files     int           // number of files
+	FileBytes int64         // size of one file
+	Bytes     int64         // size of all files
+	Time      time.Duration // for reading states and copying
 }
 
 // DefaultLimits are generous for what people write by hand, and small for a disk.
@@ -26,31 +27,31 @@ func DefaultLimits() Limits {
 	return Limits{Files: 10_000, FileBytes: 32 << 20, Bytes: 256 << 20, Time: 3 * time.Second}
 }
 
-// A Candidate is a file that a command could make disappear for good.
+// A Candidate is a file whose content would be lost for good if a command removed it.
 type Candidate struct {
 	Path    string // from the root, with slashes
-	Ignored bool   // by git: it is kept after all others, and only if it is small
+	Ignored bool   // by git: copied after all others, and only if it is small
 }
 
-// ignoredBytes is the size up to which a file that git ignores is kept: settings and keys
+// ignoredBytes is the size up to which a file that git ignores is copied: settings and keys
 // are small, and larger files are mostly made by programs.
 const ignoredBytes = 1 << 20
 
-// A Miss is a file that a snapshot does not have.
+// A Miss is a candidate that could not be copied.
 type Miss struct {
 	Path string
 	Why  string
 }
 
-// wanted is a candidate that has content.
+// wanted is a candidate that needs a copy.
 type wanted struct {
 	Candidate
 	found
 }
 
-// Take keeps the candidates, small ones first, as far as the limits allow. skip says which
-// files need no copy, from their path, their state and the time of their birth. A snapshot
-// without files is not stored, and has no ID.
+// Take copies the candidates, small ones first, as far as the limits allow. skip says which
+// files need no copy, by their path, state and time of birth. A snapshot without files is
+// not stored and has no ID.
 func (s *Store) Take(ctx context.Context, snap Snapshot, candidates []Candidate, l Limits, skip func(path string, is State, born int64) bool) (_ *Snapshot, missed []Miss, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Time)
 	defer cancel()
@@ -81,7 +82,7 @@ func (s *Store) Take(ctx context.Context, snap Snapshot, candidates []Candidate,
 			case errors.Is(err, fs.ErrNotExist):
 				continue // removed meanwhile
 			case ctx.Err() != nil:
-				why = fmt.Sprintf("no time was left after %s", l.Time)
+				why = fmt.Sprintf("copying took longer than %s", l.Time)
 			default:
 				why = "it cannot be copied: " + reason(err)
 			}
@@ -96,13 +97,13 @@ func (s *Store) Take(ctx context.Context, snap Snapshot, candidates []Candidate,
 	return &snap, missed, s.save(&snap)
 }
 
-// wanted looks at the candidates and sorts them by what is kept first.
+// wanted returns the candidates that need a copy, in the order in which to copy them.
 func (s *Store) wanted(ctx context.Context, candidates []Candidate, skip func(path string, is State, born int64) bool) (list []wanted, missed []Miss) {
 	for _, c := range candidates {
 		f, regular, err := look(s.at(c.Path))
 		switch {
 		case ctx.Err() != nil:
-			missed = append(missed, Miss{Path: c.Path, Why: "no time was left to look at it"})
+			missed = append(missed, Miss{Path: c.Path, Why: "there are too many uncommitted files to examine in time"})
 		case err != nil:
 			missed = append(missed, Miss{Path: c.Path, Why: reason(err)})
 		case regular && f.Size > 0 && !skip(c.Path, f.State, f.born):
@@ -125,7 +126,8 @@ func rank(w wanted) int {
 	return 0
 }
 
-// exceeded says which limit a file would exceed beside those that are kept; empty: none.
+// exceeded says which limit one more file would exceed; empty: none. files and size count
+// the files that were copied before.
 func (l Limits) exceeded(w wanted, files int, size int64) string {
 	switch {
 	case files >= l.Files:
@@ -138,7 +140,7 @@ func (l Limits) exceeded(w wanted, files int, size int64) string {
 	return ""
 }
 
-// reason is an error without the path, which stands beside it.
+// reason returns the text of an error without the path, which the caller prints itself.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

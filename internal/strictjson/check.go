@@ -24,10 +24,11 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Check returns an *AmbiguousError if a text is not UTF-8, has half of a surrogate pair, or
-// has an object with two members of one name. Whether it is JSON at all is not looked at.
+// has an object with two members of the same name. It does not report other invalid JSON.
 func Check(text []byte) error { return check(text, nil) }
 
-// check also holds the names of members against the fields of a type, if there is one.
+// check is Check that also compares the names of members with the fields of a type, unless
+// it is nil.
 func check(text []byte, t reflect.Type) error {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
@@ -40,7 +41,7 @@ func check(text []byte, t reflect.Type) error {
 		return &AmbiguousError{Reason: fmt.Sprintf("the escape at byte %d is half of a character", at)}
 	}
 	if !json.Valid(text) {
-		return nil // which whoever reads it says better, and it bounds how deep the walk goes
+		return nil // the decoder reports it better; valid JSON also bounds the depth of the walk
 	}
 	return (&walk{json.NewDecoder(bytes.NewReader(text))}).value(t, nil)
 }
@@ -75,7 +76,7 @@ const (
 	low
 )
 
-// kind is which half of a surrogate pair a text begins with.
+// kind returns which half of a surrogate pair a text begins with.
 func kind(text []byte) half {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return neither
@@ -90,10 +91,10 @@ func kind(text []byte) half {
 	return neither
 }
 
-// A walk goes once over a text that is JSON.
+// A walk is one pass over valid JSON.
 type walk struct{ *json.Decoder }
 
-// value checks the next value, which is to become a t; nil: anything.
+// value checks the next value, which will be decoded into a t; nil: into any type.
 func (w *walk) value(t reflect.Type, path []string) error {
 	open, err := w.Token()
 	if err != nil {
@@ -108,7 +109,7 @@ func (w *walk) value(t reflect.Type, path []string) error {
 		return nil
 	}
 	if err == nil {
-		_, err = w.Token() // which closes it
+		_, err = w.Token() // the closing delimiter
 	}
 	return err
 }

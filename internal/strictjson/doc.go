@@ -1,9 +1,9 @@
-// Package strictjson reads JSON that says one thing only.
+// Package strictjson decodes JSON and refuses ambiguous input.
 //
-// Package encoding/json reads more than was written: it replaces bytes that are not UTF-8,
-// takes the last of two members with one name, and takes "WRITE" for "write". Two programs
-// that read such a text may understand different things, and a path with a replaced byte is
-// another path. This package refuses all three.
+// Package encoding/json is lenient. It replaces bytes that are not UTF-8 and lone halves of
+// surrogate pairs, uses the last of two members with the same name, and accepts "WRITE" for
+// "write". Two programs can read such a text differently, and a path with a replaced byte is
+// another path. This package refuses all of these.
 //
 // The package owns no goroutines.
 package strictjson

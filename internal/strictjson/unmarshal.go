@@ -14,9 +14,9 @@ import (
 // ErrMore says that something follows the value.
 var ErrMore = errors.New("there is more after the value")
 
-// Unmarshal is json.Unmarshal for a text that can be read in one way only: it refuses what
-// Check refuses, and members whose names differ from a field's in case alone. With closed
-// it refuses all members that are no field.
+// Unmarshal is json.Unmarshal without its leniency: it refuses what Check refuses, and
+// members whose names differ from a field's only in case. If closed is set, it also refuses
+// members that match no field.
 func Unmarshal(text []byte, value any, closed bool) error {
 	if err := check(text, reflect.TypeOf(value)); err != nil {
 		return err
@@ -34,9 +34,9 @@ func Unmarshal(text []byte, value any, closed bool) error {
 	return nil
 }
 
-// A shape is what is known of an object or a list from the type that it becomes.
+// A shape describes the members that a Go type expects of an object or a list.
 type shape struct {
-	fields map[string]reflect.Type // of a structure, by their names in JSON; nil: it is none
+	fields map[string]reflect.Type // of a struct, by their names in JSON; nil: not a struct
 	elem   reflect.Type            // of a list or a map
 }
 
@@ -45,7 +45,7 @@ var (
 	textReader = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// shapeOf is the shape of a type. A type that reads itself has none.
+// shapeOf returns the shape of a type. A type with its own decoder has an empty shape.
 func shapeOf(t reflect.Type) (s shape) {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -61,7 +61,7 @@ func shapeOf(t reflect.Type) (s shape) {
 		for _, f := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
-			case f.Tag.Get("json") == "-", !f.IsExported(), f.Anonymous && name == "": // whose own fields follow
+			case f.Tag.Get("json") == "-", !f.IsExported(), f.Anonymous && name == "": // VisibleFields lists the fields of an embedded struct, too
 			case name == "":
 				s.fields[f.Name] = f.Type
 			default:
@@ -72,8 +72,8 @@ func shapeOf(t reflect.Type) (s shape) {
 	return s
 }
 
-// member is the type of a member; nil: anything. It refuses a name that is nearly that of a
-// field, which encoding/json would take for it.
+// member returns the type of a member; nil: any type. It refuses a name that differs from a
+// field's only in case, which encoding/json would accept.
 func (s shape) member(name string, path []string) (reflect.Type, error) {
 	if s.fields == nil {
 		return s.elem, nil

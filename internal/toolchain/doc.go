@@ -2,11 +2,11 @@
 // programs need to run: interpreters and compilers that a user installed in the
 // home directory, and the caches of package managers.
 //
-// It names directories that hold programs and packages, never a directory that
+// It returns directories that hold programs and packages, never a directory that
 // also holds a tool's credentials. A tool that is not in its tables does not work
-// in a sandbox until a person names its directory; its secrets are never shown.
+// in a sandbox until a person adds its directory to agent.read.
 //
-// What it finds: the known places of tools (places.go), every directory in PATH
-// with the lib, libexec, include and share beside it, and what links and #! lines
-// in these directories lead to.
+// It finds the known places of tools (places.go), every directory in PATH with its
+// neighbors lib, libexec, include and share, and the targets of links and #! lines
+// in these directories.
 package toolchain

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Found is what programs need besides the system's own directories. All paths are
-// true names of what exists.
+// Found lists what programs need besides the system's own directories. All paths
+// exist and have no links in them.
 type Found struct {
-	Read   []string // programs, with what they use
+	Read   []string // programs and their libraries
 	Caches []string // packages and build results
 }
 
-// Find looks for the tools of an environment. The programs are looked up in PATH, and
-// what they need is found whether or not PATH leads there.
+// Find finds the tools of an environment. It looks the programs up in PATH and adds
+// what they need, even if no directory of PATH has it.
 func Find(env func(name string) (string, bool), programs ...string) Found {
 	f := &finder{env: env, read: map[string]bool{}, caches: map[string]bool{}, followed: map[string]bool{}}
 	if home, _ := env("HOME"); filepath.IsAbs(home) {
@@ -38,14 +38,14 @@ func Find(env func(name string) (string, bool), programs ...string) Found {
 	return Found{Read: slices.Sorted(maps.Keys(f.read)), Caches: slices.Sorted(maps.Keys(f.caches))}
 }
 
-// system begins the paths that every command sees anyway.
+// system lists the prefixes of the paths that every command sees anyway.
 var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/etc/", "/opt/", "/nix/", "/gnu/", "/snap/"}
 
 type finder struct {
 	env          func(string) (string, bool)
-	home         string // empty: there is none
+	home         string // empty: unknown
 	read, caches map[string]bool
-	followed     map[string]bool // interpreters
+	followed     map[string]bool // interpreters that were added
 }
 
 // known adds the known places of tools.
@@ -86,8 +86,9 @@ func (f *finder) value(variable string) string {
 	return value
 }
 
-// add adds a path by its true name, unless it is the system's, or so much that
-// the home directory is in it. It says whether the path is shown now.
+// add adds a path with its links resolved. It adds neither the home directory nor a
+// directory above it, and no path of the system, which commands see anyway. It
+// reports whether commands see the path.
 func (f *finder) add(to map[string]bool, path string) bool {
 	if !filepath.IsAbs(path) {
 		return false
@@ -105,7 +106,7 @@ func (f *finder) add(to map[string]bool, path string) bool {
 // most bounds how many entries of one directory are followed.
 const most = 4000
 
-// directory adds a directory of programs, with what they use.
+// directory adds a directory of programs and what they use.
 func (f *finder) directory(dir string) {
 	if !filepath.IsAbs(dir) {
 		return
@@ -115,7 +116,7 @@ func (f *finder) directory(dir string) {
 		return
 	}
 	f.around(real)
-	entries, _ := os.ReadDir(real) // what cannot be listed has nothing to follow
+	entries, _ := os.ReadDir(real) // a directory that cannot be listed has nothing to follow
 	for _, e := range entries[:min(len(entries), most)] {
 		path := filepath.Join(real, e.Name())
 		if e.Type()&fs.ModeSymlink != 0 {
@@ -126,15 +127,15 @@ func (f *finder) directory(dir string) {
 	}
 }
 
-// around adds what lies beside a directory of programs: the whole tree of an
-// installed program, or the usual directories.
+// around adds what lies beside a directory of programs: the whole installation if
+// the directory is part of one, else the usual directories.
 func (f *finder) around(dir string) {
 	top := filepath.Dir(dir)
 	if name := filepath.Base(dir); name != "bin" && name != "sbin" || top == f.home || top == filepath.Join(f.home, ".local") {
 		return
 	}
-	for _, mark := range marks {
-		if _, err := os.Lstat(filepath.Join(top, mark)); err == nil {
+	for _, name := range inTops {
+		if _, err := os.Lstat(filepath.Join(top, name)); err == nil {
 			f.add(f.read, top)
 			return
 		}
@@ -144,7 +145,7 @@ func (f *finder) around(dir string) {
 	}
 }
 
-// program adds a program, and what it uses.
+// program adds a program and what it uses.
 func (f *finder) program(path string) {
 	real, err := filepath.EvalSymlinks(path)
 	if path == "" || err != nil {
@@ -159,7 +160,7 @@ func (f *finder) program(path string) {
 	f.interpreter(real)
 }
 
-// interpreter adds the program that runs a script.
+// interpreter adds the program that the #! line of a script names.
 func (f *finder) interpreter(path string) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -177,7 +178,7 @@ func (f *finder) interpreter(path string) {
 	}
 }
 
-// lookUp finds a program as a shell would; empty: there is none.
+// lookUp finds a program as a shell would; empty: not found.
 func lookUp(name, path string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -1,8 +1,8 @@
 package toolchain
 
-// A place is a directory that a tool keeps in a user's home, or elsewhere if a
-// variable says so. With parts, only these directories and files in it are meant,
-// because credentials lie beside them.
+// A place is a directory that a tool uses in the user's home, or where an environment
+// variable says. If it has parts, only these are added, because the tool's
+// credentials lie beside them.
 type place struct {
 	variable string
 	usual    string // below the home directory
@@ -44,7 +44,7 @@ var programs = []place{
 	{"GEM_HOME", "", nil},
 	{"", ".gem/ruby", nil},
 	{"", ".local/share/gem/ruby", nil},
-	// Java and others on its machine
+	// Java virtual machine
 	{"JAVA_HOME", "", nil},
 	{"SDKMAN_DIR", ".sdkman", []string{"candidates", "bin", "src", "etc", "var"}},
 	{"JENV_ROOT", ".jenv", nil},
@@ -87,12 +87,12 @@ var caches = []place{
 	{"", ".bundle/cache", nil},
 }
 
-// certificates name files of certificates that programs trust, which are public.
+// certificates are variables that name files of trusted certificates, which are public.
 var certificates = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE",
 	"NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"}
 
-// marks are files that only the top of an installed program's tree has.
-var marks = []string{"pyvenv.cfg", "conda-meta", "go.env", "lib/modules", "jre"}
+// inTops are files by which the top directory of an installation is recognized.
+var inTops = []string{"pyvenv.cfg", "conda-meta", "go.env", "lib/modules", "jre"}
 
-// beside are the directories next to a bin that its programs use.
+// beside are the directories next to bin that its programs use.
 var beside = []string{"lib", "lib32", "lib64", "libexec", "include", "share"}
