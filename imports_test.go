@@ -24,7 +24,7 @@ const module = "lockkeeper"
 // the stores meet in the root's interfaces alone.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect", "internal/boot"},
+	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect", "internal/boot", "internal/peer", "internal/strictjson"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore"},
 	{"gate", "lease", "internal/process", "internal/sandbox", "internal/toolchain", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/snapshot", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
 	{"sched", "internal/enrol", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
@@ -40,7 +40,7 @@ var ranks = [][]string{
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "internal/machinetest", "test/agents", "test/ui"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "internal/machinetest", "test/agents", "test/escape", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.

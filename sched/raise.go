@@ -102,7 +102,7 @@ func (q *Queue) raiseAll(a *lock.Act, overdue []*lockkeeper.Item) error {
 func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
 	before := it.Blocked
 	it.StopLeading(now)
-	it.Blocked = before + (it.Blocked - before).Truncate(time.Second)
+	it.Blocked -= (it.Blocked - before) % time.Second
 }
 
 func lineOf(it *lockkeeper.Item) slotLine {

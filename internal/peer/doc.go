@@ -4,7 +4,7 @@
 // The sandbox marks its process before the command starts (Mark). The server looks for the
 // mark on every process that holds the other end of a connection (Finder).
 //
-// The mark is a hard limit on file locks (RLIMIT_LOCKS) below Unmarked. Linux has not
+// The mark is a hard limit on file locks (RLIMIT_LOCKS) of 2^20 or less. Linux has not
 // enforced that limit since 2.4.25, so lowering it changes nothing else. It has what a mark
 // needs:
 //
@@ -17,9 +17,9 @@
 //
 // Invariants:
 //
-//  1. A process is marked if its limit is below Unmarked and that of the process that asks. So a
-//     server that itself runs in a sandbox admits its neighbors and refuses what it
-//     confines further: each Mark lowers the limit below the one it finds.
+//  1. A process is marked if its limit is at most 2^20 and below that of the process that
+//     asks. So a server that itself runs in a sandbox admits its neighbors and refuses what
+//     it confines further: each Mark lowers the limit below the one it finds.
 //  2. A connection is refused if any of the processes that hold it is marked.
 //  3. A connection whose holder cannot be found is refused, unless the holder belongs to
 //     another user whose processes this process may not inspect. The holder cannot be

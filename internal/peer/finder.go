@@ -8,10 +8,6 @@ import (
 	"sync"
 )
 
-// Unmarked is the lowest limit on file locks of a process without a mark. Package process
-// keeps numbers of its own in the limit, from Unmarked on; a mark clears that bit of them.
-const Unmarked = 1 << 62
-
 // A ConfinedError says that a connection comes out of a sandbox.
 type ConfinedError struct{ PID int }
 

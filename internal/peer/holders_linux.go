@@ -91,7 +91,7 @@ func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, hol
 		return err
 	}
 	for inode := range held {
-		found(inode, holder{pid: pid, marked: limit < Unmarked && limit < own})
+		found(inode, holder{pid: pid, marked: limit <= firstMark && limit < own})
 	}
 	return nil
 }

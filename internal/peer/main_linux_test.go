@@ -45,8 +45,6 @@ func client(steps []string, address string) error {
 		switch step {
 		case "mark":
 			err = Mark()
-		case "brand": // as package process does to what it runs
-			err = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: Unmarked | 77, Max: Unmarked | 78})
 		case "fork", "detach": // the rest is a grandchild's, with nothing of ours but the mark
 			cmd := exec.Command("/proc/self/exe", clientArg, strings.Join(steps[i+1:], ","), address)
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -11,29 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// firstMark is the limit of a process in a sandbox. One in a sandbox inside of that has
+// one less.
+const firstMark = 1 << 20
+
 // Mark marks this process and everything that it starts, for good.
 func Mark() error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &now); err != nil {
 		return fmt.Errorf("read the mark of sandboxes: %w", err)
 	}
-	to := unix.Rlimit{Max: marked(now.Max)}
-	if now.Max < Unmarked { // a sandbox in a sandbox
-		if now.Max == 0 {
-			return errors.New("mark a sandbox: too many sandboxes inside of each other; next: raise the hard limit on file locks (ulimit -x)")
-		}
-		to.Max = now.Max - 1
+	if now.Max == 0 {
+		return errors.New("mark a sandbox: too many sandboxes inside of each other; next: raise the hard limit on file locks (ulimit -x)")
 	}
-	to.Cur = min(marked(now.Cur), to.Max)
-	if err := unix.Setrlimit(unix.RLIMIT_LOCKS, &to); err != nil {
+	to := min(now.Max-1, firstMark)
+	if err := unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: to, Max: to}); err != nil {
 		return fmt.Errorf("mark a sandbox: %w", err)
 	}
 	return nil
 }
-
-// marked is a limit below Unmarked, with the number that another part of the program keeps
-// in its lower bits.
-func marked(limit uint64) uint64 { return min(limit, 2*Unmarked-1) &^ Unmarked }
 
 // limitName begins the line of /proc/<pid>/limits that has the limit on file locks.
 const limitName = "Max file locks"

@@ -100,8 +100,6 @@ func TestVerdicts(t *testing.T) {
 		{"a child of an agent", "127.0.0.1:0", "mark,fork,connect", confined, ""},
 		{"a daemon of an agent, after its parents", "127.0.0.1:0", "mark,fork,detach,connect", confined, ""},
 		{"a sandbox in a sandbox", "127.0.0.1:0", "mark,fork,mark,connect", confined, ""},
-		{"a person's command under a lock", "127.0.0.1:0", "brand,fork,connect", admitted, ""},
-		{"an agent under a lock", "127.0.0.1:0", "brand,fork,mark,connect", confined, ""},
 		{"a closed socket", "127.0.0.1:0", "connect,close", unseen, ""},
 		{"a closed socket of an agent", "127.0.0.1:0", "mark,connect,close", unseen, ""},
 		{"a socket in flight", "127.0.0.1:0", "mark,connect,flight", unseen, ""},
@@ -228,15 +226,6 @@ func TestManyAtOnce(t *testing.T) {
 		t.Error("a look was left over")
 	}
 	_ = f.Check(ended, agent) // ends, whatever it says
-}
-
-// A mark keeps the number that the limits had in their lower bits, and their order.
-func TestMarkKeepsNumbers(t *testing.T) {
-	for limit, want := range map[uint64]uint64{^uint64(0): Unmarked - 1, Unmarked | 5: 5, Unmarked | 1<<61 | 7: 1<<61 | 7, 9: 9} {
-		if got := marked(limit); got != want || got >= Unmarked {
-			t.Errorf("%x becomes %x, want %x", limit, got, want)
-		}
-	}
 }
 
 func TestLimitsAreRead(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"lockkeeper/internal/peer"
 )
 
 // A brand is a number that all descendants of a keeper carry as their limit for
@@ -26,7 +24,7 @@ type brand uint64
 // that one which runs below another can put its brand beside the other's.
 func brandOf(pid int, start uint64) brand {
 	const ticks = 1<<40 - 1
-	return peer.Unmarked | brand(ticks-start&ticks)<<22 | brand(pid&(1<<22-1))
+	return 1<<62 | brand(ticks-start&ticks)<<22 | brand(pid&(1<<22-1))
 }
 
 // put brands this process. Below another keeper the hard limit stays as it is,
@@ -53,8 +51,7 @@ func (b brand) on(pid int) bool {
 	for line := range strings.Lines(string(text)) {
 		if limits, ok := strings.CutPrefix(line, "Max resident set"); ok {
 			for _, limit := range strings.Fields(limits) {
-				// A sandbox has cleared the highest bit.
-				if n, err := strconv.ParseUint(limit, 10, 64); err == nil && brand(n|peer.Unmarked) == b {
+				if limit == strconv.FormatUint(uint64(b), 10) {
 					return true
 				}
 			}
