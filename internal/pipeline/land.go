@@ -2,19 +2,16 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/sidecar"
 	"lockkeeper/internal/workspace"
 	"lockkeeper/sched"
 )
@@ -290,27 +287,6 @@ func (l *life) landNow(ctx context.Context) error {
 	return l.noteLandings(ctx)
 }
 
-// landingsFile has, of a batch that landed before it was tested, the numbers of its
-// landings: whoever comes after a crash takes them back, and begins where it was.
-const landingsFile = "landings.json"
-
-func (l *life) noteLandings(ctx context.Context) error {
-	_, err := l.folder.Write(context.WithoutCancel(ctx), landingsFile, struct {
-		Landings []uint64 `json:"landings"`
-	}{l.lands}, sidecar.About{By: l.p.opt.Actor.Name})
-	return err
-}
-
-// notedLandings are those that somebody who died had made; none: there are none.
-func (l *life) notedLandings(ctx context.Context) ([]uint64, error) {
-	doc, err := l.folder.Read(ctx, landingsFile, func(body []byte) error { return json.Unmarshal(body, new(struct{ Landings []uint64 })) })
-	if err != nil || doc == nil {
-		return nil, err
-	}
-	var noted struct{ Landings []uint64 }
-	return noted.Landings, json.Unmarshal(doc.Body, &noted)
-}
-
 // takeBack takes what landed before it was tested out of the tree again.
 func (l *life) takeBack(ctx context.Context, why string) (err error) {
 	if len(l.lands) == 0 {
@@ -371,32 +347,4 @@ func (l *life) landed(ctx context.Context) error {
 	}
 	l.p.news(NewsLanded, l.ask("land", ""), what)
 	return nil
-}
-
-// landings names landings as lockkeeper undo takes them.
-func landings(list []uint64) string {
-	if len(list) == 1 {
-		return fmt.Sprintf("landing %d", list[0])
-	}
-	return "landings " + strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")
-}
-
-// landingsOf finds the landings that brought files to what they hold.
-func (p *Pipeline) landingsOf(ctx context.Context, files []flow.File) (list []uint64, err error) {
-	err = p.opt.Store.View(ctx, func(r lockkeeper.Reader) error {
-		list = nil
-		var paths []string
-		for _, f := range files {
-			paths = append(paths, f.Path)
-		}
-		left, err := r.Landed("", paths...)
-		for _, f := range files {
-			if at, ok := left[f.Path]; ok && at.Version == f.New && !slices.Contains(list, at.Seq) {
-				list = append(list, at.Seq)
-			}
-		}
-		return err
-	})
-	slices.Sort(list)
-	return list, err
 }
