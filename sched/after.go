@@ -9,14 +9,14 @@ import (
 	"lockkeeper/lock"
 )
 
-// Keys of what an event about an item records beside the item.
+// Keys in the data of events about items.
 const (
 	statusKey   = "status"   // of a released grant: how its item ended
 	attemptsKey = "attempts" // of an item that left its worker
 )
 
-// leaving returns an event about an item that has left its worker or the queue. With it
-// After returns the item as it is now.
+// leaving returns an event about an item that has left its worker or the queue. It records
+// enough for After to restore the item as it is now.
 func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 	ev := about(kind, it)
 	ev.GrantID = it.GrantID
@@ -24,10 +24,9 @@ func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 	return ev
 }
 
-// After returns an item as the transaction that appended ev left it, and whether ev is
-// the end of an attempt: the item was completed, failed or requeued. It takes what the
-// event records and leaves the other fields alone, so the result does not depend on what
-// became of the item later.
+// After returns an item as the transaction that appended ev left it, and whether ev ended
+// an attempt: the item was completed, failed or requeued. It sets only the fields that the
+// event records, so later changes of the item do not affect the result.
 func After(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
 	completed := ev.Kind == lockkeeper.EventReleased && ev.Data[statusKey] == string(lockkeeper.ItemCompleted)
 	failed, requeued := ev.Kind == lockkeeper.EventFailed, ev.Kind == lockkeeper.EventRequeued
@@ -70,12 +69,12 @@ func setRequeued(it *lockkeeper.Item) {
 	it.Status, it.CompletedAt, it.Failure = lockkeeper.ItemQueued, time.Time{}, nil
 }
 
-// eventPage is how many events one look at the log reads.
+// eventPage is how many events departed reads at a time.
 const eventPage = 1_000
 
-// departed returns an item as the transaction left it that took it from the worker to
-// which it was dispatched by the event with the number fence. found is false if the log
-// no longer has that transaction.
+// departed returns an item as it was when it left its worker. fence is the number of the
+// event that dispatched the item to that worker. found is false if the log no longer has
+// the event that ended the attempt.
 func departed(r lockkeeper.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
 	for {
 		page, err := r.Events(lockkeeper.EventQuery{After: fence, Limit: eventPage})

@@ -28,7 +28,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 		next = it.Clone()
 		next.Status, next.Stage, next.Failure, next.CompletedAt = lockkeeper.ItemQueued, lockkeeper.StageReady, nil, time.Time{}
 		next.Attempts, next.Retries, next.Blocked, next.Escalated, next.Shuns, next.Worker, next.GrantID = 0, 0, 0, false, "", "", ""
-		next.Rank, _ = RankOf(next.Phase) // it may have been raised
+		next.Rank, _ = RankOf(next.Phase) // an escalated item has another rank
 		open, err := unfinished(a.Tx(), next)
 		if err != nil {
 			return err

@@ -22,13 +22,13 @@
 //     the thing after all, the next is roused: so as long as something is parked on a
 //     thing, the thing is taken, or the first of them is ready.
 //
-//  5. An item counts the time for which it is the first to wait for a lock, or the first
-//     of its rank to wait for a slot; those behind it wait for their turn. After
-//     EscalateAfter of both together it is raised: it comes before all queued items that
-//     were not, and behind those that were raised before it. If locks are in its way, it
-//     also reserves them in the engine's line, which nobody overtakes. Each LockTimeout
-//     with the same blockers is a retry; after MaxLockRetries of them, one after the
-//     other, the item is in the error state, and says who blocked it.
+//  5. An item counts the time during which it is the first to wait for a lock, or the
+//     first of its rank to wait for a slot. When both times add up to EscalateAfter, the
+//     item is escalated: it comes before all queued items that were not escalated, and
+//     behind those that were escalated before it. If locks block it, it also reserves
+//     them in the engine's wait list, so that no later request overtakes it. Each
+//     LockTimeout with the same blockers is a retry. After MaxLockRetries consecutive
+//     retries the item fails, and its failure names the blockers.
 //
 //  6. An item runs under a live grant. When its worker vanishes the engine ends what is
 //     left of it and frees the grant; whoever ticks next puts the item back, which
@@ -39,8 +39,8 @@
 //  7. Caps come from the configuration of whoever claims. Nothing that is submitted
 //     can lift them.
 //
-//  8. A worker reports the end of each of its attempts once, and those of one item in order,
-//     with the state that the transaction recorded which ended the attempt: see After.
+//  8. A worker reports the end of each of its attempts once, and the attempts of one item in
+//     order. It reports the state in which the attempt left the item (see After).
 //
 // Goroutines: a Worker owns its loop and one goroutine for each running item; Stop and
 // Close wait for them. A Queue starts none.

@@ -68,7 +68,7 @@ type Options struct {
 	Limits         Limits        // default: DefaultLimits
 	LockTimeout    time.Duration // default 300 s
 	MaxLockRetries int           // default 11; negative: none
-	EscalateAfter  time.Duration // how long an item waits for locks or a slot before it is raised; default 10 min
+	EscalateAfter  time.Duration // how long an item waits for locks or a slot before it is escalated; default 10 min
 	MaxAttempts    int           // default 3
 }
 

@@ -96,8 +96,8 @@ func agents(n int) sched.Limits {
 	return l
 }
 
-// Those behind the first of a rank wait for their turn: one of each rank is raised, and
-// raised items start in the order in which they were.
+// Only the first item of each rank is escalated; those behind it wait for their turn.
+// Escalated items start in the order in which they were escalated.
 func TestSlotStarvationOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
@@ -153,7 +153,7 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Items that wait in order for a slot are not raised: none of them leads for long.
+// Items that take turns in waiting for a slot are not escalated: none of them leads for long.
 func TestNoEscalationInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
@@ -167,7 +167,7 @@ func TestNoEscalationInOrder(t *testing.T) {
 		_, err := w.Stop(context.WithoutCancel(t.Context()))
 		must(t, err)
 		if n := len(y.events(lockkeeper.EventEscalated)); n > 0 {
-			t.Errorf("%d were raised", n)
+			t.Errorf("%d were escalated", n)
 		}
 	})
 }

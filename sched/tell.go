@@ -22,14 +22,14 @@ type attempt struct {
 // tellAgain is the longest pause before a worker tries again to store the end of a job.
 const tellAgain = 5 * time.Second
 
-// tell stores how an attempt ended and reports it. If the store fails, tell tries again
-// until the store is back. If the worker is closed meanwhile, the item is left to the
-// lease of its grant, which nothing renews then.
+// tell stores how an attempt ended and reports it. If the store fails, tell retries until
+// the store is back. If the worker is closed meanwhile, the lease of the grant expires and
+// the item returns to the queue.
 func (w *Worker) tell(at *attempt, end func(context.Context) error) {
 	w.persist(at, func(ctx context.Context) error {
 		err := end(ctx)
 		switch {
-		case err == nil || at.job.Ended(): // an error is of the claim of the next item
+		case err == nil || at.job.Ended(): // the end is stored; an error is about claiming the next item
 			w.report(at, at.job.Item)
 			if err != nil {
 				w.trouble(err)
@@ -56,20 +56,20 @@ func (w *Worker) persist(at *attempt, step func(context.Context) error) {
 		case err == nil:
 			return
 		case w.work.Err() != nil:
-			err = fmt.Errorf("item %s is left to its lease: %w", at.item.ID, err)
+			err = fmt.Errorf("cannot store the end of item %s before the worker closes; it returns to the queue when its lease expires: %w", at.item.ID, err)
 			at.job.Grant.Abandon(err)
 			w.trouble(err)
 			return
 		}
-		w.trouble(fmt.Errorf("cannot store the end of item %s, trying again: %w", at.item.ID, err))
+		w.trouble(fmt.Errorf("cannot store the end of item %s, will retry: %w", at.item.ID, err))
 		select {
-		case <-time.After(wait): // a store that fails rings no bell
+		case <-time.After(wait): // a failing store does not signal when it is back
 		case <-w.work.Done():
 		}
 	}
 }
 
-// report passes what became of an attempt to the callback, once. The caller holds at.mu.
+// report calls the Ended callback for an attempt, once. The caller holds at.mu.
 func (w *Worker) report(at *attempt, it lockkeeper.Item) {
 	if at.reported {
 		return
@@ -81,8 +81,8 @@ func (w *Worker) report(at *attempt, it lockkeeper.Item) {
 }
 
 // reportLost reports an attempt that another process or a tick ended: the grant was lost
-// or the item was canceled. It reports the state that the transaction recorded which did
-// so. By now the item may be in another one. The caller holds at.mu.
+// or the item was canceled. It reports the state in which the item was left then, even if
+// the item has changed since. The caller holds at.mu.
 func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
 	if at.reported {
 		return nil
@@ -103,9 +103,9 @@ func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
 	return nil
 }
 
-// enter registers an attempt. If this worker still has an earlier attempt of the same
-// item, the item was taken from it: enter reports that before the new attempt begins, so
-// that the reports of an item come in order.
+// enter registers an attempt. If this worker still has an earlier attempt of the same item,
+// that attempt lost the item. enter reports it before the new attempt begins, so that the
+// reports of an item come in order.
 func (w *Worker) enter(job *Job) *attempt {
 	at := &attempt{job: job, item: job.Item}
 	var earlier []*attempt
@@ -130,11 +130,11 @@ func (w *Worker) exit(at *attempt) {
 	delete(w.running, at.job.Grant.ID)
 }
 
-// strayAfter is how long an item may be this worker's in the store without running
-// here: it was claimed in a transaction whose answer got lost.
+// strayAfter is how long the store may assign an item to this worker that does not run
+// here. Such an item is a stray: the response to the transaction that claimed it was lost.
 const strayAfter = time.Minute
 
-// returnStrays puts such items back.
+// returnStrays returns strays to the queue.
 func (w *Worker) returnStrays() error {
 	active, err := w.q.Active(w.work)
 	if err != nil {

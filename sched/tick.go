@@ -153,7 +153,8 @@ func (q *Queue) repark(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Over
 	return lockkeeper.Lead(tx, left)
 }
 
-// escalate reserves the locks of an item in the engine's line.
+// escalate moves up an item that locks block, and reserves these locks in the engine's wait
+// list.
 func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
 	id, err := a.Reserve(q.request(it, nil), reservation)
 	if err != nil {
@@ -165,7 +166,7 @@ func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Ov
 	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(id)); err != nil {
 		return err
 	}
-	if err := q.raise(a, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
+	if err := q.moveUp(a, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
 		return err
 	}
 	if err := a.Tx().SaveItem(it); err != nil {

@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/protect"
 )
 
-// Protection returns what agents never write in the codebase with a root, as its
-// configuration says. An empty root means that they work in none.
+// Protection returns the list of files that agents never write in the codebase at root. If
+// root is empty, it returns the list for agents outside of any codebase.
 func Protection(root string, env func(string) (string, bool)) (*protect.List, error) {
 	if root == "" {
 		return protect.New(protect.Options{Env: env}), nil
@@ -36,7 +36,7 @@ func protection(root string, c *config.Config, env func(string) (string, bool)) 
 	return protect.New(protect.Options{Root: root, Env: env, Own: own, Documents: c.DocumentDirs()})
 }
 
-// Configured lists which files of a codebase decide whether agents are checked there.
+// Configured lists the files of a codebase that decide whether agents are checked there.
 func Configured(root string) (list []string) {
 	for _, name := range append([]string{config.FileName}, protect.HostFiles()...) {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {

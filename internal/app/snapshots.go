@@ -12,8 +12,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Snapshots is where copies of uncommitted files are kept while commands of sessions run. It
-// is on the disk of the tree, so that a reflink can be made.
+// Snapshots returns the store for copies of uncommitted files that commands of sessions may
+// remove. It is on the disk of the tree, so that copies can be reflinks.
 func (a *App) Snapshots() *snapshot.Store {
 	return snapshot.Open(a.Root.Dir(), filepath.Join(a.Root.Dir(), dirName, "snapshots"))
 }
@@ -21,8 +21,8 @@ func (a *App) Snapshots() *snapshot.Store {
 // orphaned is how long a snapshot of an unknown process stays open.
 const orphaned = 24 * time.Hour
 
-// RecoverSnapshots puts on the rescue shelf what was lost during commands whose end nobody
-// compared: the session or its hook died, or there was no time left.
+// RecoverSnapshots puts files on the rescue shelf that were lost during commands after which
+// no hook compared them: the session or its hook died, or its time ran out.
 func (a *App) RecoverSnapshots(ctx context.Context) error {
 	store := a.Snapshots()
 	err := store.Recover(a.mayRun, func(snap *snapshot.Snapshot) error {
@@ -43,7 +43,7 @@ func (a *App) RecoverSnapshots(ctx context.Context) error {
 	return errors.Join(err, store.Prune(time.Now().Add(-a.Config.Gate.Keep)))
 }
 
-// mayRun reports whether the command of a snapshot may still be under way.
+// mayRun reports whether the command of a snapshot may still be running.
 func (a *App) mayRun(snap *snapshot.Snapshot) bool {
 	if snap.Process != nil {
 		switch a.Host.Life(*snap.Process) {
@@ -56,8 +56,8 @@ func (a *App) mayRun(snap *snapshot.Snapshot) bool {
 	return time.Since(snap.At) < orphaned
 }
 
-// KeepUncommitted puts a file that was lost during the command of a snapshot on the rescue
-// shelf, as it was before.
+// KeepUncommitted puts the content that a lost file had before the command of a snapshot on
+// the rescue shelf.
 func (a *App) KeepUncommitted(ctx context.Context, snap *snapshot.Snapshot, c snapshot.Change) (rescue.Entry, error) {
 	store, shelf := a.Snapshots(), a.Shelf()
 	content, err := store.Content(c.File)

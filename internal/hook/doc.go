@@ -18,8 +18,9 @@
 //  5. A refusal has the words of internal/refusal.
 //  6. A file counts as seen where all of it stands in what the host says it showed.
 //  7. What git could not bring back is taken away only by a session that saw or made it.
-//  8. Before a command of which not every part is known to be harmless, uncommitted files are
-//     copied. What the command took of them goes to the rescue shelf.
+//  8. Uncommitted files are copied before each opaque command: one with a part that is not
+//     known to be harmless (effect.go). Files that it removes or overwrites go to the rescue
+//     shelf.
 //
 // A hook is one process for one call. The goroutines that read the call and do the work are
 // left behind only when the deadline is over, and the process ends then.

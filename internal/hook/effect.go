@@ -8,18 +8,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A command needs a snapshot unless every part of it is known not to take away content: it
-// only reads, makes something new, or removes and replaces exactly the files that it names,
-// which are judged before it runs. All that is not known to be so is taken for opaque.
+// A command is harmless if every part of it only reads, only creates files, or removes and
+// replaces exactly the files that it names, which are checked before it runs. Any other
+// command is opaque, and needs a snapshot of uncommitted files. An opaque command sweeps if
+// it certainly removes or replaces files and does not name them.
 
-// anywhere stands for a command that may find its files in any directory.
+// anywhere is the directory of a sweep that may reach any file.
 const anywhere = "/"
 
-// opaque notes that nobody knows what a part of the command does to files.
+// opaque notes that the effect of a part of the command on files is unknown.
 func (r *reader) opaque() { r.plan.Opaque = true }
 
-// sweeps notes that a part of the command removes or replaces files, and that nobody knows
-// which ones.
+// sweeps notes that a part of the command removes or replaces files that it does not name.
 func (r *reader) sweeps(act string) {
 	r.plan.Opaque = true
 	dirs := r.within
@@ -31,13 +31,13 @@ func (r *reader) sweeps(act string) {
 	}
 }
 
-// Sweep is an act that removes or replaces files below a directory, absolute.
+// A Sweep is a part of a command that removes or replaces unknown files below a directory.
 type Sweep struct {
-	Act string
-	Dir string
+	Act string // as a refusal names it, such as "find -delete"
+	Dir string // absolute
 }
 
-// steer notes a variable that decides which programs run.
+// steer makes the command opaque if it sets a variable that decides which programs run.
 func (r *reader) steer(a *syntax.Assign) {
 	for _, prefix := range []string{"PATH", "LD_", "GIT_", "BASH_", "ENV", "PAGER", "EDITOR", "VISUAL", "LESSOPEN", "IFS"} {
 		if a.Name != nil && strings.HasPrefix(a.Name.Value, prefix) {
@@ -46,8 +46,9 @@ func (r *reader) steer(a *syntax.Assign) {
 	}
 }
 
-// readers are programs that only read, whatever their words are.
-func readers() []string {
+// harmless lists programs that remove and overwrite no content, whatever their arguments
+// are.
+func harmless() []string {
 	return []string{"ls", "cat", "nl", "bat", "batcat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "zgrep", "wc", "cut", "tr", "diff", "cmp", "comm",
 		"file", "stat", "du", "df", "echo", "printf", "true", "false", "test", "[", ":", "pwd", "which", "type", "whereis", "basename", "dirname", "realpath",
 		"readlink", "printenv", "id", "whoami", "uname", "ps", "free", "sleep", "wait", "jobs", "seq", "expr", "bc", "jq", "od", "hexdump", "strings", "md5sum",
@@ -56,8 +57,9 @@ func readers() []string {
 		"mkdir", "touch", "chmod", "chown", "chgrp", "rmdir", "mktemp", "trash", "hostname", "dig", "nslookup", "ping", "apply_patch", "applypatch"}
 }
 
-// looks are acts of other programs that only read.
-func looks(program string) []string {
+// harmlessActs lists the subcommands of a program that remove and overwrite no content. An
+// empty one stands for all of them.
+func harmlessActs(program string) []string {
 	switch program {
 	case "go":
 		return []string{"version", "list", "vet", "doc", "help"}
@@ -75,14 +77,14 @@ func looks(program string) []string {
 	return nil
 }
 
-// gitLooks are acts of git that change no file of the work tree.
-func gitLooks() []string {
+// harmlessGitActs lists the subcommands of git that change no file of the work tree.
+func harmlessGitActs() []string {
 	return []string{"status", "log", "diff", "show", "blame", "grep", "ls-files", "ls-tree", "ls-remote", "rev-parse", "rev-list", "describe", "shortlog", "reflog", "cat-file",
 		"for-each-ref", "show-ref", "remote", "branch", "tag", "config", "fetch", "add", "version", "help", "check-ignore", "check-attr", "merge-base", "name-rev", "var",
 		"count-objects", "fsck", "diff-tree", "diff-files", "diff-index", "whatchanged", "range-diff", "cherry", "init"}
 }
 
-// effect notes what a command does to files that it does not name.
+// effect notes what a simple command does to files that it does not name.
 func (r *reader) effect(given string, args []string, s *syntax.Stmt) {
 	name := filepath.Base(given)
 	options, operands := split(args)
@@ -90,7 +92,7 @@ func (r *reader) effect(given string, args []string, s *syntax.Stmt) {
 	switch {
 	case given == "" || strings.Contains(given, "/") && !slices.Contains([]string{"/bin", "/usr/bin", "/usr/local/bin"}, filepath.Dir(given)):
 		r.opaque()
-	case slices.Contains(readers(), name), len(args) == 1 && (args[0] == "--version" || args[0] == "--help"):
+	case slices.Contains(harmless(), name), len(args) == 1 && (args[0] == "--version" || args[0] == "--help"):
 	case isOwnName(given):
 		if i := slices.Index(args, "--"); i >= 0 {
 			r.branch(func() { r.command(args[i+1:], s) })
@@ -104,7 +106,7 @@ func (r *reader) effectOf(name string, args, options, operands []string, unknown
 	switch name {
 	case "cd", "pushd":
 		if len(operands) != 1 || unknown || operands[0] == "-" {
-			r.opaque() // from here on it is not known where it is
+			r.opaque() // the directory of the commands after it is unknown
 		}
 	case "rm", "unlink", "shred", "tee", "truncate":
 		if unknown {
@@ -155,36 +157,36 @@ func (r *reader) effectOf(name string, args, options, operands []string, unknown
 		if unknown {
 			r.opaque()
 		}
-	case "find", "git": // which say so themselves
+	case "find", "git": // findEffect and gitEffect judge these
 	default:
 		act := ""
 		if len(operands) > 0 {
 			act = operands[0]
 		}
-		acts := looks(name)
+		acts := harmlessActs(name)
 		if !slices.Contains(acts, act) && !slices.Contains(acts, "") || has(options, "-o", "--pre", "--pager") {
 			r.opaque()
 		}
 	}
 }
 
-// gitEffect notes what an act of git does. What it discards is judged before it runs; what
-// aliases, hooks and filters do is not known.
+// gitEffect notes what a subcommand of git does. What it discards is checked before it runs.
+// Aliases, hooks and filters make it opaque.
 func (r *reader) gitEffect(act string, args []string, configured bool) {
 	options, operands := split(args)
 	first := ""
 	if len(operands) > 0 {
 		first = operands[0]
 	}
-	looks := slices.Contains(gitLooks(), act) ||
+	known := slices.Contains(harmlessGitActs(), act) ||
 		act == "stash" && (first == "list" || first == "show") || act == "worktree" && first == "list" ||
 		act == "rm" && has(options, "--cached") || act == "reset" && len(options) == 0
-	if !looks || configured || has(options, "--output", "--ext-diff", "--open-files-in-pager", "-O") {
+	if !known || configured || has(options, "--output", "--ext-diff", "--open-files-in-pager", "-O") {
 		r.opaque()
 	}
 }
 
-// findEffect notes what find does with what it finds, which is below its first words.
+// findEffect notes what find does with the files that it finds below dirs.
 func (r *reader) findEffect(dirs, args []string, s *syntax.Stmt) {
 	in := *r
 	in.within = nil
@@ -213,7 +215,8 @@ func (r *reader) findEffect(dirs, args []string, s *syntax.Stmt) {
 	}
 }
 
-// blanked is words without what stands in the place of a name that is not known.
+// blanked returns words with those that contain a placeholder replaced by "", which means an
+// unknown word.
 func blanked(words []string, place string) []string {
 	list := slices.Clone(words)
 	for i, w := range list {
@@ -224,8 +227,8 @@ func blanked(words []string, place string) []string {
 	return list
 }
 
-// fedWords is the words of the command that xargs runs: it adds names that it reads, or puts
-// them in the place of a word.
+// fedWords returns the words of the command that xargs runs. The names that xargs adds, or
+// puts in place of a word, are unknown.
 func fedWords(own, words []string) []string {
 	place := "{}"
 	for _, given := range valuesOf(own, "-I", "--replace", "nPLdEas") {

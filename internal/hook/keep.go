@@ -13,13 +13,13 @@ import (
 	"lockkeeper/internal/snapshot"
 )
 
-// keepTime is how long listing and copying uncommitted files may take. A command is not
-// stopped because there are too many of them.
+// keepTime is how long listing and copying uncommitted files may take. A build is not
+// refused because it takes longer.
 const keepTime = 5 * time.Second
 
-// keep takes a snapshot of uncommitted files before a command of which nobody knows what it
-// removes, and returns its id. If some could not be kept, a command that certainly removes
-// files is refused, and any other one is let through with a notice.
+// keep takes a snapshot of uncommitted files before an opaque command, and returns its id.
+// If some files could not be copied, it refuses a command that sweeps where they are, and
+// lets any other command through with a notice.
 func (v *visit) keep(ctx context.Context) (id string, err error) {
 	if !v.opaque || !v.place.shell {
 		return "", nil
@@ -53,13 +53,13 @@ func (v *visit) keep(ctx context.Context) (id string, err error) {
 		text = fmt.Sprintf("NOT KEPT %d uncommitted files, such as %s: %s.", len(missed), missed[0].Path, missed[0].Why)
 	}
 	if v.seat.Unkept(text) {
-		v.out.tellBoth(text + " What a command removes of it cannot be restored.")
+		v.out.tellBoth(text + " If a command removes or overwrites it, it cannot be restored. Commit it, or copy it elsewhere, before you run such a command.")
 	}
 	return id, nil
 }
 
-// swept is the first act that removes files nobody knows beforehand where some could not be
-// kept, and those.
+// swept returns the first part of the command that sweeps a directory with files that could
+// not be copied, and these files.
 func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) {
 	for _, s := range v.sweeps {
 		dir := protect.Real(s.Dir)
@@ -74,15 +74,16 @@ func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) 
 	return "", nil
 }
 
-// mostLost is how many lost files are told one by one.
+// mostLost is how many lost files are reported one by one.
 const mostLost = 5
 
-// lost tells what commands of the session made of uncommitted files that it did not make.
+// lost reports the uncommitted files that commands of the session removed or overwrote and
+// that the session did not make.
 func (v *visit) lost(ctx context.Context) error {
 	list, err := v.seat.Lost(ctx)
 	for i, l := range list {
 		if i == mostLost || l.Rescue == "" {
-			v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten as well: %s. next: lockkeeper rescue list, then lockkeeper rescue restore ID", more(len(list)-i, l.Path)))
+			v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten as well: %s. Copies are kept. next: lockkeeper rescue list", more(len(list)-i, l.Path)))
 			break
 		}
 		did := "OVERWRITTEN"
@@ -101,5 +102,5 @@ func more(n int, first string) string {
 	return fmt.Sprintf("%d files, such as %s", n, oneLine(first))
 }
 
-// oneLine is a name that cannot add lines to a message.
+// oneLine returns a name without line breaks, so that it cannot add lines to a message.
 func oneLine(name string) string { return strings.Join(strings.Fields(name), " ") }

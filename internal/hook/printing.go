@@ -3,7 +3,8 @@ package hook
 import "strings"
 
 // isPrinting reports whether sed only prints: it changes no file in place, and its script has
-// no command that writes a file or runs a program. When in doubt it does not.
+// no command that writes a file or runs a program. It returns false for a script that it
+// cannot parse.
 func isPrinting(args []string) bool {
 	var scripts []string
 	for i := 0; i < len(args); i++ {
@@ -34,8 +35,8 @@ func isPrinting(args []string) bool {
 	return true
 }
 
-// afterCommand is what follows one command of a sed script that prints, deletes lines from
-// what is printed, ends, or replaces text in it.
+// afterCommand returns the script after its first command. ok is false unless that command
+// only prints, ends sed, or deletes or replaces text in the output.
 func afterCommand(s string) (rest string, ok bool) {
 	s = strings.TrimLeft(afterAddress(s), " !")
 	switch {
@@ -54,7 +55,7 @@ func afterCommand(s string) (rest string, ok bool) {
 	return s, s == "" || strings.ContainsRune(" ;\n}", rune(s[0]))
 }
 
-// afterAddress is what follows the lines that a command is for.
+// afterAddress returns the script after the line numbers or patterns of its first command.
 func afterAddress(s string) string {
 	for {
 		switch {
@@ -68,7 +69,7 @@ func afterAddress(s string) string {
 	}
 }
 
-// afterDelimited is what follows the next delimiter that is not escaped.
+// afterDelimited returns the text after the next delimiter that is not escaped.
 func afterDelimited(s string, end byte) string {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -92,14 +92,15 @@ func Discards(act string, some []string, all int) Refusal {
 		Next: []string{"read " + word(some[0]), "git status --short"}}
 }
 
-// Unkept refuses an act that removes files nobody can tell beforehand, where some that are
-// not committed could not be copied first: some of them, how many there are in all, and why.
+// Unkept refuses a command that removes files it does not name, because uncommitted files
+// could not be copied first. some are such files, all is their number, and why is the reason
+// for the first of them.
 func Unkept(act string, some []string, all int, why string) Refusal {
 	names := strings.Join(some, ", ")
 	if more := all - len(some); more > 0 {
 		names += fmt.Sprintf(", and %d more", more)
 	}
-	return Refusal{Subject: act, Why: "it is not known which files it removes, and some that are not committed cannot be copied first: " + names + " (" + why + ")",
+	return Refusal{Subject: act, Why: "it does not name the files that it removes, and uncommitted files cannot be copied first: " + names + " (" + why + ")",
 		Do:   "Name the files that you want to remove, without patterns that a program resolves.",
 		Next: []string{"git status --short", "git add " + word(some[0])}}
 }

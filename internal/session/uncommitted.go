@@ -10,9 +10,9 @@ import (
 	"lockkeeper/internal/snapshot"
 )
 
-// Keep takes a snapshot of what a command could make disappear for good, and returns its id
-// for Begin, together with what it could not keep. What this session made itself needs no
-// copy.
+// Keep takes a snapshot of the files that would be lost for good if a command removed them.
+// It returns the id of the snapshot for Begin, and the files that it could not copy. Files
+// that this session made need no copy.
 func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, missed []snapshot.Miss, err error) {
 	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is under way
 		return open.Snapshot, nil, nil
@@ -45,7 +45,7 @@ func printOfState(s snapshot.State) Print {
 	return Print{Inode: s.Inode, Size: s.Size, Mtime: s.Mtime, Ctime: s.Ctime}
 }
 
-// shortened is a command on one line, for people.
+// shortened returns a command on one line of limited length.
 func shortened(command string) string {
 	text := strings.Join(strings.Fields(command), " ")
 	if runes := []rune(text); len(runes) > 200 {
@@ -54,16 +54,16 @@ func shortened(command string) string {
 	return text
 }
 
-// A Loss is an uncommitted file that is not any more what it was before a command of this
-// session, and that the session did not make.
+// A Loss is an uncommitted file that a command of this session removed or overwrote, and
+// that the session did not make.
 type Loss struct {
 	Path   string
-	Gone   bool
-	Rescue string // where it is kept; empty: it is on the shelf when that is listed next
+	Gone   bool   // it was removed
+	Rescue string // id on the rescue shelf; empty: it gets one when the shelf is listed next
 }
 
-// Lost compares the tree with the open snapshots of this session and puts what is lost on the
-// rescue shelf. Snapshots whose commands have ended are closed.
+// Lost compares the tree with the open snapshots of this session and puts lost files on the
+// rescue shelf. It closes the snapshots whose commands have ended.
 func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
 	now, err := fileClock()
 	if err != nil {
@@ -92,7 +92,8 @@ func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
 	return list, err
 }
 
-// mayStillRun reports whether the command of a snapshot has not ended, as far as is known.
+// mayStillRun reports whether the command of a snapshot has not ended yet, as far as the
+// session knows.
 func (s *Seat) mayStillRun(id string, now int64) bool {
 	is := func(c Call) bool { return c.Snapshot == id && now-c.At <= int64(longestCall) }
 	for _, calls := range []map[string]Call{s.rec.Calls, s.rec.Late} {
@@ -105,8 +106,8 @@ func (s *Seat) mayStillRun(id string, now int64) bool {
 	return slices.ContainsFunc(s.rec.Behind, is)
 }
 
-// lostOf puts on the shelf what is lost of one snapshot, as far as there is time. The rest is
-// set aside in a snapshot of its own, for whoever lists the shelf next.
+// lostOf puts the lost files of one snapshot on the shelf. If time runs out, it stores the
+// rest in a snapshot of its own, which the next listing of the shelf recovers.
 func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot) (list []Loss, err error) {
 	changes, err := store.Changed(ctx, snap)
 	if err != nil || len(changes) == 0 {
@@ -135,9 +136,9 @@ func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot
 	return list, store.Without(snap, done)
 }
 
-// sortOut parts changes into what is lost and what is not: work of this session or of
-// another one, and files that were only moved. From now on it is remembered of the latter,
-// and of what was overwritten, that the session did not make them.
+// sortOut divides changes into lost files and files that need no rescue (done): those that
+// this or another session changed with its tools, and those that were only moved. It records
+// that the session made neither the moved nor the overwritten files.
 func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []snapshot.Change) (lost []snapshot.Change, done []snapshot.File, err error) {
 	others, err := s.book.records()
 	if err != nil {
@@ -184,14 +185,14 @@ func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []sna
 	return lost, done, nil
 }
 
-// left reports whether the session left a file as it is and knew all of it, or was told that
-// it changed, and has its own version on the shelf.
+// left reports whether a file is as this session left it. The session must know all of it,
+// or have been told that it changed and have its own version on the shelf.
 func (f File) left(now Print) bool {
 	return f.Own && !f.there().touched(now) && (!f.Part || f.Found != nil && f.Sum != "")
 }
 
-// workOfOther reports whether a file is as another session left it, or one that knows it is
-// at work on it.
+// workOfOther reports whether a file is as another session left it, or may be being written
+// by a session that knows it.
 func (s *Seat) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
 	for file, r := range known {
 		left, knows := r.Files[path]
@@ -202,7 +203,7 @@ func (s *Seat) workOfOther(known map[string]record, path string, now Print, cloc
 	return false
 }
 
-// notMade remembers that somebody else made a file, whenever it was written.
+// notMade records that this session did not make a file, whatever its times say.
 func (s *Seat) notMade(path string) {
 	if s.rec.Theirs == nil || len(s.rec.Theirs) > maxFiles {
 		s.rec.Theirs = map[string]bool{}
@@ -210,7 +211,8 @@ func (s *Seat) notMade(path string) {
 	s.rec.Theirs[path] = true
 }
 
-// Unkept reports whether the session was not told this already, and notes that it is.
+// Unkept records a warning about files that could not be copied, and reports whether the
+// session has not been told it yet.
 func (s *Seat) Unkept(text string) bool {
 	told := s.rec.Unkept == text
 	s.rec.Unkept = text

@@ -9,26 +9,29 @@ import (
 	"lockkeeper/lock"
 )
 
-// raisedRank is the rank of items that have waited too long: it comes before those of all
-// phases.
-const raisedRank = -1
+// Escalation moves an item that has waited too long for locks or for a slot before all
+// other queued items.
 
-// raise puts an item before all others that do not hold locks, and behind those that were
-// raised before it: the number of the event is its turn.
-func (q *Queue) raise(a *lock.Act, it *lockkeeper.Item, reason string, found []lockkeeper.Overlap) error {
+// escalatedRank is the rank of escalated items. It comes before the ranks of all phases.
+const escalatedRank = -1
+
+// moveUp puts an item before all others that do not hold locks and were not escalated
+// earlier. Escalated items are ordered by the numbers of their events.
+func (q *Queue) moveUp(a *lock.Act, it *lockkeeper.Item, reason string, found []lockkeeper.Overlap) error {
 	ev := about(lockkeeper.EventEscalated, it)
 	ev.Reason, ev.Conflicts = reason, lock.Conflicts(found)
 	seq, err := a.Note(ev)
-	it.Escalated, it.Rank, it.Tag = true, raisedRank, seq
+	it.Escalated, it.Rank, it.Tag = true, escalatedRank, seq
 	return err
 }
 
-// countSlotWait is how often the time of an item that waits for a slot is added to what is
-// stored: so much is lost if the host restarts, and its lease clock with it.
+// countSlotWait is how often the waiting time of an item for a slot is stored. A restart of
+// the host, which restarts the lease clock, loses at most that.
 const countSlotWait = time.Minute
 
-// A slotLine is a set of items of which the first counts its wait for a slot: those that a
-// worker may take, or those parked on one pool, of one rank of phases.
+// A slotLine is a group of items that wait for the same slots: the ready items of a root, or
+// the items parked on a pool, with phases of one rank. Only its first item, the leader,
+// counts its waiting time.
 type slotLine struct {
 	ready   bool
 	line    string // root or pool
@@ -36,10 +39,9 @@ type slotLine struct {
 	rank    int
 }
 
-// escalateSlotWaits lets the first of each rank that waits for a slot count its time, and
-// raises it after EscalateAfter. Those behind it wait for their turn: each of them is the
-// first once those before it have started. It returns how long until the next one is due;
-// 0: none is.
+// escalateSlotWaits counts the waiting time of each leader of a slotLine and escalates it
+// after EscalateAfter. The items behind it do not count: each becomes the leader when those
+// before it have started. It returns the time until the next leader is due; 0: none.
 func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
 	tx, now := a.Tx(), a.Now().Lease
 	leaders, err := tx.SlotLeaders()
@@ -50,7 +52,7 @@ func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
 	var overdue []*lockkeeper.Item
 	for _, it := range leaders {
 		of := lineOf(it)
-		if led[of] { // by one that was raised
+		if led[of] { // an escalated item leads it
 			continue
 		}
 		if led[of] = true; it.Escalated {
@@ -77,17 +79,17 @@ func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
 		}
 		next = earlier(next, max(left, time.Millisecond))
 	}
-	return next, q.raiseAll(a, overdue)
+	return next, q.escalateAll(a, overdue)
 }
 
-// raiseAll raises items that have waited too long for a slot: first the one that has waited
-// longest, then the one with the worst rank, which would wait longest without.
-func (q *Queue) raiseAll(a *lock.Act, overdue []*lockkeeper.Item) error {
+// escalateAll escalates items that have waited too long for a slot. The longest wait comes
+// first, and among equal waits the worst rank, which would wait longest otherwise.
+func (q *Queue) escalateAll(a *lock.Act, overdue []*lockkeeper.Item) error {
 	slices.SortFunc(overdue, func(x, y *lockkeeper.Item) int {
 		return cmp.Or(cmp.Compare(y.Blocked, x.Blocked), cmp.Compare(y.Rank, x.Rank), cmp.Compare(x.Seq, y.Seq))
 	})
 	for _, it := range overdue {
-		if err := q.raise(a, it, "waited for a slot for "+it.Blocked.Round(time.Second).String(), nil); err != nil {
+		if err := q.moveUp(a, it, "waited for a slot for "+it.Blocked.Round(time.Second).String(), nil); err != nil {
 			return err
 		}
 		if err := a.Tx().SaveItem(it); err != nil {
@@ -97,8 +99,8 @@ func (q *Queue) raiseAll(a *lock.Act, overdue []*lockkeeper.Item) error {
 	return nil
 }
 
-// stopSlotWait ends the wait of an item for a slot, because it waits for something else.
-// Whole seconds count: every item that is about to start waits for a moment.
+// stopSlotWait ends the wait of an item for a slot, because it waits for something else. It
+// counts whole seconds only, because every item waits a moment before it starts.
 func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
 	before := it.Blocked
 	it.StopLeading(now)
@@ -113,7 +115,7 @@ func lineOf(it *lockkeeper.Item) slotLine {
 	return slotLine{line: it.ParkedOn, holding: it.IsHolding(), rank: rank}
 }
 
-// earlier is the shorter of two waits, of which 0 means none.
+// earlier returns the shorter of two waits; 0 means no wait.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
