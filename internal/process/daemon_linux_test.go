@@ -185,12 +185,12 @@ func holder(argv []string) int {
 	beside, stop := context.WithCancel(context.Background())
 	done, up := make(chan error, 1), make(chan bool)
 	go func() {
-		_, err := Run(beside, Command{Argv: []string{"sleep", "1000"}, Grant: "g-beside",
+		_, err := Run(beside, Command{Argv: []string{"sleep", "1000"}, Grant: ownGrant("g-beside"),
 			Started: func(lockkeeper.Process) error { close(up); return nil }})
 		done <- err
 	}()
 	<-up
-	code, err := Run(context.Background(), Command{Argv: argv, Grant: "g-daemon", Stdout: os.Stdout, Stderr: os.Stderr,
+	code, err := Run(context.Background(), Command{Argv: argv, Grant: ownGrant("g-daemon"), Stdout: os.Stdout, Stderr: os.Stderr,
 		Started: func(p lockkeeper.Process) error {
 			text, err := json.Marshal(p)
 			say("%s", text)
@@ -286,7 +286,7 @@ func (s *scene) killChain(t *testing.T, kind, victims string) {
 	wantGone(t, h, p)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := h.EndLeftovers(ctx, p, "g-daemon"); err != nil {
+	if err := h.EndLeftovers(ctx, p, ownGrant("g-daemon")); err != nil {
 		t.Errorf("%s, killed %s: %v", kind, victims, err)
 	}
 	s.wantFree(t)
@@ -312,7 +312,7 @@ func childOf(t *testing.T, parent int) int {
 		t.Fatal(err)
 	}
 	for pid, s := range all {
-		if s.parent == parent && s.group == pid && markOf(pid, "g-daemon") == marked {
+		if s.parent == parent && s.group == pid && markOf(pid, ownGrant("g-daemon")) == marked {
 			return pid
 		}
 	}

@@ -45,7 +45,7 @@ func grope() int {
 // supervisor by no name and by no descriptor, and its output is still seen there.
 func TestBackgroundHasNoTerminal(t *testing.T) {
 	master, slave := openPTY(t)
-	argv := helperArgv("background", append([]string{"g-background"}, helperArgv("grope")...)...)
+	argv := helperArgv("background", append([]string{ownGrant("g-background")}, helperArgv("grope")...)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.ExtraFiles = []*os.File{slave, slave} // as a shell may have left them open

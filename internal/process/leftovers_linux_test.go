@@ -11,19 +11,19 @@ import (
 // shows: SW-71
 func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	h := newHost(t)
-	c := launch(t, nil, helperArgv("supervise", append([]string{"g-killed"}, helperArgv("tree")...)...)...)
+	c := launch(t, nil, helperArgv("supervise", append([]string{ownGrant("g-killed")}, helperArgv("tree")...)...)...)
 	supervisor := identify(t, c.cmd.Process.Pid)
 	var tree []lockkeeper.Process
 	for _, label := range []string{"near", "barenear", "far", "barefar", "ready"} {
 		tree = append(tree, identify(t, c.next(label)))
 	}
-	if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+	if err := h.EndLeftovers(t.Context(), supervisor, ownGrant("g-killed")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("ended the tree of a living holder: %v", err)
 	}
 	c.cmd.Process.Kill()
 	wantGone(t, h, append(tree, supervisor)...) // by their keeper
 	for range 2 {
-		if err := h.EndLeftovers(t.Context(), supervisor, "g-killed"); err != nil {
+		if err := h.EndLeftovers(t.Context(), supervisor, ownGrant("g-killed")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -33,14 +33,14 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 // group of what is marked, is found by it as before.
 func TestRecordWithoutKeeper(t *testing.T) {
 	h := newHost(t)
-	c := launch(t, []string{GrantVariable + "=g-old"}, helperArgv("tree")...)
+	c := launch(t, []string{GrantVariable + "=" + ownGrant("g-old")}, helperArgv("tree")...)
 	var tree []lockkeeper.Process
 	for _, label := range []string{"near", "barenear", "far", "barefar", "ready"} {
 		tree = append(tree, identify(t, c.next(label)))
 	}
 	p := dead(t, h)
 	p.Group = c.cmd.Process.Pid
-	if err := h.EndLeftovers(t.Context(), p, "g-old"); err != nil {
+	if err := h.EndLeftovers(t.Context(), p, ownGrant("g-old")); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range tree {
@@ -61,10 +61,10 @@ func TestReusedGroupIsSpared(t *testing.T) {
 	h := newHost(t)
 	p := dead(t, h)
 	stranger := launch(t, nil, helperArgv("sleep")...)
-	other := launch(t, []string{GrantVariable + "=g-10"}, helperArgv("sleep")...)
+	other := launch(t, []string{GrantVariable + "=" + ownGrant("g-10")}, helperArgv("sleep")...)
 	p.Group = stranger.next("ready")
 	otherID := identify(t, other.next("ready"))
-	if err := h.EndLeftovers(t.Context(), p, "g-1"); err != nil {
+	if err := h.EndLeftovers(t.Context(), p, ownGrant("g-1")); err != nil {
 		t.Fatal(err)
 	}
 	wantLife(t, h, identify(t, p.Group), lockkeeper.LifeAlive)
@@ -74,8 +74,8 @@ func TestReusedGroupIsSpared(t *testing.T) {
 func TestCallerIsSpared(t *testing.T) {
 	h := newHost(t)
 	p := dead(t, h)
-	c := launch(t, []string{GrantVariable + "=g-self"},
-		helperArgv("recover", strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10), "g-self")...)
+	c := launch(t, []string{GrantVariable + "=" + ownGrant("g-self")},
+		helperArgv("recover", strconv.Itoa(p.PID), strconv.FormatUint(p.Start, 10), ownGrant("g-self"))...)
 	c.expect("spared itself")
 	if err := c.cmd.Wait(); err != nil {
 		t.Error(err)
@@ -98,9 +98,9 @@ func TestEndLeftoversRefusesWhatItCannotSee(t *testing.T) {
 
 // What runs under a grant inside another is found by either.
 func TestNestedGrantsAreBothFound(t *testing.T) {
-	outer := Command{Grant: "g-outer"}
-	inner := Command{Grant: "g-inner", Env: outer.environment()}
-	for _, grant := range []string{"g-outer", "g-inner"} {
+	outer := Command{Grant: ownGrant("g-outer")}
+	inner := Command{Grant: ownGrant("g-inner"), Env: outer.environment()}
+	for _, grant := range []string{ownGrant("g-outer"), ownGrant("g-inner")} {
 		h := newHost(t)
 		c := launch(t, inner.environment(), helperArgv("sleep")...)
 		work := identify(t, c.next("ready"))
@@ -116,11 +116,11 @@ func TestNestedGrantsAreBothFound(t *testing.T) {
 // shows: GP-15
 func TestEndWorkOfALivingHolder(t *testing.T) {
 	h := newHost(t)
-	c := launch(t, nil, helperArgv("supervise", append([]string{"g-late"}, helperArgv("sleep")...)...)...)
+	c := launch(t, nil, helperArgv("supervise", append([]string{ownGrant("g-late")}, helperArgv("sleep")...)...)...)
 	supervisor := identify(t, c.cmd.Process.Pid)
 	work := identify(t, c.next("ready"))
 	supervisor.Group = work.PID
-	if err := h.EndWork(t.Context(), supervisor, "g-late"); err != nil {
+	if err := h.EndWork(t.Context(), supervisor, ownGrant("g-late")); err != nil {
 		t.Fatal(err)
 	}
 	wantLife(t, h, work, lockkeeper.LifeDead)

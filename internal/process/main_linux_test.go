@@ -32,7 +32,17 @@ func init() {
 	}
 }
 
+// ownVariable tells helpers which run of the tests they belong to.
+const ownVariable = "LOCKKEEPER_TEST_RUN"
+
+// ownGrant returns the id of a grant of this run of the tests. What is left of a grant is found
+// on the whole machine and killed, so no other run may have the same one.
+func ownGrant(grant string) string { return os.Getenv(ownVariable) + grant }
+
 func TestMain(m *testing.M) {
+	if os.Getenv(ownVariable) == "" {
+		os.Setenv(ownVariable, fmt.Sprint(os.Getpid(), "-"))
+	}
 	if len(os.Args) > 2 && os.Args[1] == helperArg {
 		os.Exit(helper(os.Args[2], os.Args[3:]))
 	}

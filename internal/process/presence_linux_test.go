@@ -240,7 +240,7 @@ func TestPresenceIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p lockkeeper.Process
-	code, err := h.Run(t.Context(), Command{Argv: []string{"sh", "-c", "! ls -l /proc/self/fd | grep " + presenceDir}, Grant: "g-present",
+	code, err := h.Run(t.Context(), Command{Argv: []string{"sh", "-c", "! ls -l /proc/self/fd | grep " + presenceDir}, Grant: ownGrant("g-present"),
 		Started: func(self lockkeeper.Process) error { p = self; return nil }})
 	if code != 0 || err != nil {
 		t.Fatalf("code %d, %v", code, err)

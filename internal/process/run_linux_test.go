@@ -23,7 +23,9 @@ func TestExitCodes(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	sh := func(script string) Command { return Command{Argv: []string{"sh", "-c", script}, Grant: "g-codes"} }
+	sh := func(script string) Command {
+		return Command{Argv: []string{"sh", "-c", script}, Grant: ownGrant("g-codes")}
+	}
 	for name, test := range map[string]struct {
 		c    Command
 		code int
@@ -32,7 +34,7 @@ func TestExitCodes(t *testing.T) {
 		"own code":       {sh("exit 7"), 7, false},
 		"success":        {sh("exit 0"), 0, false},
 		"signal":         {sh("kill -KILL $$"), 137, false},
-		"marked":         {sh(`test "$LOCKKEEPER_GRANT" = g-codes`), 0, false},
+		"marked":         {sh(`test "$LOCKKEEPER_GRANT" = ` + ownGrant("g-codes")), 0, false},
 		"not found":      {Command{Argv: []string{"no-such-program-here"}, Grant: "g"}, 127, true},
 		"no such file":   {Command{Argv: []string{plain + ".no"}, Grant: "g"}, 127, true},
 		"not executable": {Command{Argv: []string{plain}, Grant: "g"}, 126, true},
@@ -64,7 +66,7 @@ func pipe(t *testing.T) (*os.File, *bufio.Scanner) {
 func TestNothingOutlivesRun(t *testing.T) {
 	h := newHost(t)
 	out, lines := pipe(t)
-	code, err := Run(t.Context(), Command{Argv: helperArgv("tree", "3"), Grant: "g-tree", Stdout: out, Stderr: os.Stderr})
+	code, err := Run(t.Context(), Command{Argv: helperArgv("tree", "3"), Grant: ownGrant("g-tree"), Stdout: out, Stderr: os.Stderr})
 	if code != 3 || err != nil {
 		t.Fatalf("code %d, %v", code, err)
 	}
@@ -90,7 +92,7 @@ func TestRunsDoNotMeet(t *testing.T) {
 	defer cancel()
 	done := make(chan int, 1)
 	go func() {
-		code, _ := Run(ctx, Command{Argv: helperArgv("leaver"), Grant: "g-long", Stdout: out})
+		code, _ := Run(ctx, Command{Argv: helperArgv("leaver"), Grant: ownGrant("g-long"), Stdout: out})
 		done <- code
 	}()
 	lost, command := identify(t, nextNumber(t, lines, "lost")), identify(t, nextNumber(t, lines, "ready"))
@@ -98,7 +100,7 @@ func TestRunsDoNotMeet(t *testing.T) {
 		t.Fatalf("the orphan was not adopted: %+v, %v", s, err)
 	}
 	ps := []lockkeeper.Process{lost, command}
-	if code, err := Run(t.Context(), Command{Argv: []string{"true"}, Grant: "g-short"}); code != 0 || err != nil {
+	if code, err := Run(t.Context(), Command{Argv: []string{"true"}, Grant: ownGrant("g-short")}); code != 0 || err != nil {
 		t.Fatalf("code %d, %v", code, err)
 	}
 	for _, p := range ps {
@@ -124,11 +126,11 @@ func TestLostContextEndsTheStubborn(t *testing.T) {
 			cancel(lost)
 		}
 	}()
-	code, err := Run(ctx, Command{Argv: helperArgv("stubborn"), Grant: "g-lost", Stdout: out, KillAfter: 20 * time.Millisecond})
+	code, err := Run(ctx, Command{Argv: helperArgv("stubborn"), Grant: ownGrant("g-lost"), Stdout: out, KillAfter: 20 * time.Millisecond})
 	if code != 137 || !errors.Is(err, lost) {
 		t.Errorf("code %d, %v", code, err)
 	}
-	if code, err := Run(ctx, Command{Argv: []string{"true"}, Grant: "g-lost"}); code != -1 || !errors.Is(err, lost) {
+	if code, err := Run(ctx, Command{Argv: []string{"true"}, Grant: ownGrant("g-lost")}); code != -1 || !errors.Is(err, lost) {
 		t.Errorf("started after the loss: code %d, %v", code, err)
 	}
 }
@@ -143,7 +145,7 @@ func TestLostContextLetsTheObedientFinish(t *testing.T) {
 			cancel()
 		}
 	}()
-	code, err := Run(ctx, Command{Argv: helperArgv("report"), Grant: "g-lost", Stdout: out})
+	code, err := Run(ctx, Command{Argv: helperArgv("report"), Grant: ownGrant("g-lost"), Stdout: out})
 	if code != 42 || !errors.Is(err, context.Canceled) {
 		t.Errorf("code %d, %v", code, err)
 	}
@@ -155,7 +157,7 @@ func TestStartedLearnsTheKeeper(t *testing.T) {
 	var got lockkeeper.Process
 	out, lines := pipe(t)
 	mark := filepath.Join(t.TempDir(), "recorded")
-	code, err := Run(t.Context(), Command{Argv: []string{"sh", "-c", `test -e "$0" && echo keeper $PPID`, mark}, Grant: "g-started", Stdout: out,
+	code, err := Run(t.Context(), Command{Argv: []string{"sh", "-c", `test -e "$0" && echo keeper $PPID`, mark}, Grant: ownGrant("g-started"), Stdout: out,
 		Started: func(p lockkeeper.Process) error { got = p; return os.WriteFile(mark, nil, 0o600) }})
 	if code != 0 || err != nil {
 		t.Fatalf("code %d, %v", code, err)
@@ -172,7 +174,7 @@ func TestUnrecordedCommandDoesNotStart(t *testing.T) {
 	unrecorded := errors.New("the store is gone")
 	var keeper lockkeeper.Process
 	mark := filepath.Join(t.TempDir(), "started")
-	code, err := Run(t.Context(), Command{Argv: []string{"touch", mark}, Grant: "g-unrecorded",
+	code, err := Run(t.Context(), Command{Argv: []string{"touch", mark}, Grant: ownGrant("g-unrecorded"),
 		Started: func(self lockkeeper.Process) (err error) {
 			keeper = identify(t, self.Group)
 			return unrecorded
@@ -187,7 +189,7 @@ func TestUnrecordedCommandDoesNotStart(t *testing.T) {
 }
 
 func TestSignalsArePassedOn(t *testing.T) {
-	c := launch(t, nil, helperArgv("supervise", append([]string{"g-signals"}, helperArgv("report")...)...)...)
+	c := launch(t, nil, helperArgv("supervise", append([]string{ownGrant("g-signals")}, helperArgv("report")...)...)...)
 	c.next("ready")
 	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGTERM} {
 		if signal.Ignored(s) { // as under nohup: then it stays ignored
@@ -218,7 +220,7 @@ func TestBrandIsNoMarkOfASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if _, err := Run(t.Context(), Command{Argv: []string{"grep", "-E", "^Max (file locks|resident set)", "/proc/self/limits"}, Grant: "g-limits", Stdout: out}); err != nil {
+	if _, err := Run(t.Context(), Command{Argv: []string{"grep", "-E", "^Max (file locks|resident set)", "/proc/self/limits"}, Grant: ownGrant("g-limits"), Stdout: out}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out.Name())

@@ -91,7 +91,7 @@ func screen() int {
 // supervisor as well, and afterwards the terminal is the supervisor's again.
 func TestTerminalIsLentAndTakenBack(t *testing.T) {
 	master, slave := openPTY(t)
-	argv := helperArgv("supervise", append([]string{"g-tty"}, helperArgv("screen")...)...)
+	argv := helperArgv("supervise", append([]string{ownGrant("g-tty")}, helperArgv("screen")...)...)
 	shell := exec.Command(os.Args[0], append(helperArgv("shell")[1:], argv...)...)
 	shell.Stdin, shell.Stdout, shell.Stderr = slave, slave, slave
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}

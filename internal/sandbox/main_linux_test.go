@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,17 @@ import (
 // helperArg makes the test program play a command that a shell cannot.
 const helperArg = "@test-helper"
 
+// ownVariable tells helpers which run of the tests they belong to.
+const ownVariable = "LOCKKEEPER_TEST_RUN"
+
+// ownGrant returns the id of a grant of this run of the tests. What is left of a grant is found
+// on the whole machine and killed, so no other run may have the same one.
+func ownGrant(grant string) string { return os.Getenv(ownVariable) + grant }
+
 func TestMain(m *testing.M) {
+	if os.Getenv(ownVariable) == "" {
+		os.Setenv(ownVariable, fmt.Sprint(os.Getpid(), "-"))
+	}
 	if handled, code := Main(os.Args); handled {
 		os.Exit(code)
 	}

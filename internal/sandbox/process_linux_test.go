@@ -70,7 +70,7 @@ func TestDaemonsEndWithTheRun(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s, h := newScene(t), listen(t)
 		code, err := process.Run(t.Context(), process.Command{Argv: s.wrap(l, "sh", "-c", daemon+"; exit 7"), Dir: s.workspace,
-			Grant: "g-daemon", Stdout: h.out, Stderr: os.Stderr})
+			Grant: ownGrant("g-daemon"), Stdout: h.out, Stderr: os.Stderr})
 		if code != 7 || err != nil {
 			t.Errorf("code %d, %v", code, err)
 		}
@@ -104,7 +104,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 
 // supervise is a supervisor to be killed.
 func supervise(argv []string) int {
-	code, err := process.Run(context.Background(), process.Command{Argv: argv, Grant: "g-killed", Stdout: os.Stdout, Stderr: os.Stderr})
+	code, err := process.Run(context.Background(), process.Command{Argv: argv, Grant: ownGrant("g-killed"), Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
 		return report(err)
 	}
@@ -120,7 +120,7 @@ func TestNothingOutlivesTheProcessOutside(t *testing.T) {
 		killed := make(chan error, 1)
 		var by syscall.Signal
 		code, err := process.Run(ctx, process.Command{Argv: s.wrap(l, "sh", "-c", daemon+"; echo ready; sleep 1000"), Dir: s.workspace,
-			Grant: "g-outside", Stdout: h.out, Stderr: os.Stderr,
+			Grant: ownGrant("g-outside"), Stdout: h.out, Stderr: os.Stderr,
 			Started: func(p lockkeeper.Process) error {
 				go func() {
 					_, err := h.lines.ReadString('\n') // it is ready
@@ -156,7 +156,7 @@ func TestEndIsSeenAsItWas(t *testing.T) {
 			"kill -QUIT $$": {131, syscall.SIGQUIT},
 		} {
 			var by syscall.Signal
-			code, err := process.Run(t.Context(), process.Command{Argv: s.wrap(l, "sh", "-c", "ulimit -c 0; "+script), Dir: s.workspace, Grant: "g-end",
+			code, err := process.Run(t.Context(), process.Command{Argv: s.wrap(l, "sh", "-c", "ulimit -c 0; "+script), Dir: s.workspace, Grant: ownGrant("g-end"),
 				Stderr: os.Stderr, Killed: func(s syscall.Signal) { by = s }})
 			if code != want.code || by != want.by || err != nil {
 				t.Errorf("%s: code %d, signal %v, %v", script, code, by, err)
@@ -184,7 +184,7 @@ func TestCommandIsAskedToEnd(t *testing.T) {
 		}
 		done := make(chan outcome, 1)
 		go func() {
-			code, err := process.Run(ctx, process.Command{Dir: s.workspace, Grant: "g-asked", Stdout: h.out, Stderr: os.Stderr,
+			code, err := process.Run(ctx, process.Command{Dir: s.workspace, Grant: ownGrant("g-asked"), Stdout: h.out, Stderr: os.Stderr,
 				Argv: s.wrap(l, "sh", "-c", `n=0; trap 'n=$((n+1)); echo asked $n' TERM; echo ready; while [ $n = 0 ]; do sleep 0.05; done; sleep 0.1; exit $((40+n))`)})
 			done <- outcome{code, err}
 		}()
@@ -213,13 +213,13 @@ func TestMarkIsSeenFromOutside(t *testing.T) {
 	who := make(chan lockkeeper.Process, 1)
 	done := make(chan int, 1)
 	go func() {
-		code, _ := process.Run(ctx, process.Command{Argv: s.wrap(l, "sh", "-c", "echo ready; sleep 1000"), Dir: s.workspace, Grant: "g-mark",
+		code, _ := process.Run(ctx, process.Command{Argv: s.wrap(l, "sh", "-c", "echo ready; sleep 1000"), Dir: s.workspace, Grant: ownGrant("g-mark"),
 			Stdout: h.out, Stderr: os.Stderr, Started: func(p lockkeeper.Process) error { who <- p; return nil }})
 		done <- code
 	}()
 	p := <-who
 	h.line()
-	if err := host.EndWork(t.Context(), p, "g-mark"); err != nil {
+	if err := host.EndWork(t.Context(), p, ownGrant("g-mark")); err != nil {
 		t.Error(err)
 	}
 	if code := <-done; code != 137 {

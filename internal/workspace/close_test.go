@@ -34,7 +34,7 @@ func TestCloseRemovesAll(t *testing.T) {
 			write(t, w.Dir(), long+"/"+long+"/"+long, "x")
 		},
 		"read-only directories": func(t *testing.T, w *Workspace) {
-			sh(t, w, "mkdir -p ro/ro/ro; touch ro/ro/ro/x; chmod -R 0 ro; chmod 555 . ..")
+			sh(t, w, "mkdir -p ro/ro/ro; touch ro/ro/ro/x; find ro -depth -exec chmod 0 {} +; chmod 555 . ..")
 		},
 		"a wide tree": func(t *testing.T, w *Workspace) {
 			sh(t, w, "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p w/$i/a/b w/$i/c/d; touch w/$i/a/b/x w/$i/y; done")
