@@ -16,30 +16,30 @@ import (
 // did not run then, and standard error says why.
 const ExitFailed = 125
 
-// A Confinement names what a command sees besides the system's own directories.
-// The command sees nothing else. Every path exists and is given by its true name.
+// A Confinement lists what a command sees besides the system's own directories. The
+// command sees nothing else. Every path must exist and have no links in it.
 type Confinement struct {
 	// Write lists directories and files that the command may change.
 	Write []string
 
 	// Read lists directories, files and sockets that the command may use but not
-	// change. One that lies in a directory of Write is read-only where
-	// Level.Namespaces, and writable with Landlock alone.
+	// change. A path of Read in a directory of Write is read-only with namespaces,
+	// and writable with Landlock alone.
 	Read []string
 
-	// Scratch lists directories, such as caches, that the command may read, and
-	// write for itself: its changes are discarded. Where the system has no
-	// overlays they are read-only.
+	// Scratch lists directories, such as caches, that the command may read and
+	// write. Its changes are discarded. If the system has no overlays, they are
+	// read-only.
 	Scratch []string
 
 	// Private is a directory that the caller makes for this command and removes
 	// afterwards. It holds the command's home directory and its /tmp. If it is
-	// empty, both are in memory with namespaces, and missing without.
+	// empty, both are in memory with namespaces, and missing with Landlock alone.
 	Private string
 }
 
-// An order is a Confinement on its way to the program that carries it out. It
-// holds paths, which are no secrets.
+// An order is a checked Confinement with its Level, as Wrap passes it to the stages
+// of the sandbox on their command lines. It has no secrets in it.
 type order struct {
 	Level   Level
 	Write   []string
@@ -55,14 +55,14 @@ const (
 	tryArg   = "@sandbox-try"   // the command that Probe runs
 )
 
-// self is the program that runs now, even if its file was replaced since.
+// self is the program that runs now, even if its file has been replaced.
 const self = "/proc/self/exe"
 
 // Wrap turns a command into one that runs it under a Level that Probe found. The
 // result starts this program again, so this program must call Main first.
 //
-// A path that leads through a link is refused: whoever can swap the link would
-// choose what the command sees.
+// Wrap refuses a path that leads through a link: a process that can replace the link
+// would choose what the command sees.
 func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, &lockkeeper.InputError{Field: "command", Reason: "empty"}
@@ -71,8 +71,8 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		return slices.Clone(argv), nil
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], enterArg) {
-		// It was started as a stage of a sandbox, and would start itself again and again.
-		return nil, errors.New("sandbox: this program does not call sandbox.Main before anything else")
+		// This process is a stage of a sandbox. It would start itself again and again.
+		return nil, errors.New("sandbox: this program must call sandbox.Main before anything else")
 	}
 	for field, paths := range map[string][]string{"write": c.Write, "read": c.Read, "scratch": c.Scratch} {
 		for _, path := range paths {
@@ -81,7 +81,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 			}
 		}
 	}
-	l.Missing = "" // for people
+	l.Missing = "" // only people read it
 	o := order{Level: l, Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}
 	if err := o.prepare(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (o order) privateHome() string   { return filepath.Join(o.Private, "home") 
 func (o order) privateTemp() string   { return filepath.Join(o.Private, "tmp") }
 func (o order) privateLayers() string { return filepath.Join(o.Private, "layers") }
 
-// argv starts this program again to carry out the order.
+// argv returns the command line that starts this program again to carry out the order.
 func (o order) argv(arg string, command []string) ([]string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -121,7 +121,8 @@ func (o order) argv(arg string, command []string) ([]string, error) {
 	return append([]string{self, arg, string(text)}, command...), nil
 }
 
-// check refuses a path that is not what its name says.
+// check refuses a path that is not clean and absolute, leads through a link, or names
+// something that the field does not take.
 func check(field, path string) error {
 	wrong := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: path, Reason: reason, Next: next}
@@ -130,18 +131,18 @@ func check(field, path string) error {
 		return wrong("not a clean absolute path", "")
 	}
 	if path == "/" {
-		return wrong("that is everything", "name the directories themselves")
+		return wrong("the root directory holds everything", "list the directories that the command needs")
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return wrong(err.Error(), "make it first")
+		return wrong(err.Error(), "create it first")
 	}
 	if real != path {
-		return wrong("reached through a link", "name "+real+" if you trust that")
+		return wrong("reached through a link", "if you trust the link, use "+real)
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return wrong(err.Error(), "make it first")
+		return wrong(err.Error(), "create it first")
 	}
 	switch {
 	case field == "write" && !info.IsDir() && !info.Mode().IsRegular():
@@ -152,7 +153,7 @@ func check(field, path string) error {
 	return nil
 }
 
-// within says whether path is dir or lies in it.
+// within reports whether path is dir or lies in it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

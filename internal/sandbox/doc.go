@@ -1,19 +1,19 @@
-// Package sandbox runs a command that sees what is named to it, and nothing else.
+// Package sandbox runs a command that sees only the files it is given.
 //
-// A Confinement names directories and files to write and to read. Besides, every
-// command sees the directories of the system, read-only: programs, libraries and
-// their configuration. It has a home directory and a /tmp of its own. The rest of
-// the machine, above all the user's home directory, is out of its reach.
+// A Confinement lists the directories and files that the command may write and read.
+// Every command also sees the directories of the system, read-only: programs,
+// libraries and their configuration. It has its own home directory and /tmp. It
+// cannot reach the rest of the machine, above all the user's home directory.
 //
-// Two mechanisms of the kernel hold that, each alone where the other is missing.
-// Both need no privilege where the system permits user namespaces:
+// Two mechanisms of the kernel enforce that. Either works alone where the other is
+// missing, and neither needs privileges if the system permits user namespaces:
 //
-//   - Namespaces: the command gets a new root, in which nothing is mounted but
-//     what is named, and its own processes.
-//   - Landlock: what is not named cannot be opened.
+//   - Namespaces: the command gets its own processes and a new root, in which only
+//     the listed paths are mounted.
+//   - Landlock: the command cannot open a path that is not listed.
 //
-// A command is wrapped (Wrap) into one that starts this same program again, which
-// calls Main first:
+// Wrap turns a command into one that starts this same program again, which calls
+// Main first:
 //
 //	supervisor ─▶ this program, stays outside and ends as the command ends
 //	                └▶ this program, first process of its namespaces: mounts, reaps
@@ -23,8 +23,8 @@
 //
 // Invariants:
 //
-//  1. A Level is what was seen to hold on this machine (Probe), and a command
-//     runs under all of its Level or not at all (ExitFailed).
+//  1. A Level is what Probe saw enforced on this machine. A command runs under all
+//     of its Level or not at all (ExitFailed).
 //  2. No file can be read, and no directory listed, outside of the Confinement
 //     and the system (HoldsReads). Of the system, what not every user of the
 //     machine may read is left out, also for root: password hashes, host keys.
@@ -39,35 +39,34 @@
 //     it made itself, and not even there with TIOCSTI.
 //  7. With namespaces, the end of the command, or the death of the supervisor or
 //     of anything between them, ends all that the command started, whatever
-//     group, session, parent or environment it gave itself, before the end can be
-//     seen from outside (EndsWhole). process.Run, which finds processes by these,
-//     finds the same ones from outside, so both go together.
-//  8. Signals to the command's process group reach the command once, and by which
-//     signal it ended is seen outside.
+//     group, session, parent or environment it gave itself. All of it has ended
+//     before the end can be seen from outside (EndsWhole).
+//  8. Signals to the command's process group reach the command once. The signal that
+//     ended the command is seen outside.
 //
-// What is not held:
+// What is not enforced:
 //
-//   - By Landlock alone: names, sizes, times and link texts of all files can be
-//     seen; modes, times, owners and extended attributes can be changed; a command
-//     can connect to every socket whose path it knows; shared memory (/dev/shm) is
-//     shared with all processes; pseudo-terminals cannot be made; what a command
-//     leaves behind is process.Run's to find. Before version 3 other files can be
-//     truncated, before version 6 other processes of the user can be signalled.
+//   - By Landlock alone: a command sees names, sizes, times and link texts of all
+//     files; it can change modes, times, owners and extended attributes; it can
+//     connect to every socket whose path it knows; it shares /dev/shm with all
+//     processes, and cannot make pseudo-terminals. What it leaves running is left to
+//     process.Run. Before version 3 it can truncate other files, and before version
+//     6 it can send signals to other processes of the user.
 //   - Without version 6 of Landlock: sockets with an abstract name.
 //   - The network, which agents need for their API, and so every service that
 //     listens on TCP here. Services must not trust a caller for being local.
-//   - What is named: an agent reads and writes its own login.
+//   - What is listed: an agent reads and writes its own login.
 //   - How much a command uses of the machine: memory, time, disk, processes.
 //
-// What a command may meet that it would not outside: a read-only root with few
-// directories in it; for root, a read-only /proc; a rename or a hard link from one
-// place that may be written into another fails with EXDEV, as between disks; a file
-// in Write can be written in place, but not replaced by a rename; its process group
-// has the number 0, since its leader is outside.
+// A command may notice these differences: the root is read-only and has few
+// directories; for root, /proc is read-only; a rename or a hard link from one path of
+// Write into another fails with EXDEV, as between disks; a file in Write can be
+// written in place, but not replaced by a rename; its process group has the number 0,
+// since its leader is outside.
 //
-// Go concerns: restrictions belong to a thread and are inherited by what it
-// starts, so they are put on one thread that stays locked, and not on all as
-// libraries do, which needs C code or a newer kernel.
+// Restrictions belong to a thread and are inherited by the processes that it starts.
+// So they are applied to one locked thread. Applying them to all threads, as
+// libraries do, needs C code or a newer kernel.
 //
 // Outside Linux the package compiles and finds no Level.
 package sandbox

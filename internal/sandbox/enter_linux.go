@@ -16,9 +16,8 @@ import (
 	"lockkeeper/internal/peer"
 )
 
-// Main does what a wrapped command asks of this program, and says whether the
-// program was started for that. It must run before anything else, and what it
-// handled ends with the code.
+// Main runs a stage of a sandbox if this program was started as one. It must be called
+// before anything else. If handled is true, the program must exit with code.
 func Main(args []string) (handled bool, code int) {
 	if len(args) < 2 {
 		return false, 0
@@ -48,7 +47,7 @@ func Main(args []string) (handled bool, code int) {
 	return true, code
 }
 
-// report says why the command did not run.
+// report prints why the command did not run, and returns the exit code.
 func report(err error) int {
 	fmt.Fprintln(os.Stderr, "sandbox:", err)
 	var failed *startError
@@ -58,8 +57,8 @@ func report(err error) int {
 	return ExitFailed
 }
 
-// startError says that the command itself could not be started, with the code
-// that shells give then.
+// A startError says that the command itself could not be started. code is the exit
+// code that shells use for that.
 type startError struct {
 	code int
 	err  error
@@ -75,9 +74,9 @@ func notStarted(program string, err error) error {
 	return &startError{code, fmt.Errorf("run %q: %w", program, err)}
 }
 
-// enter is the process that the supervisor starts. Without namespaces it
-// becomes the command. With them it stays, as the parent of the first process
-// in them, and ends as the command ended.
+// enter is the first stage, which the supervisor starts. Without namespaces it becomes
+// the command. With namespaces it starts their first process, waits, and ends as the
+// command ended.
 func enter(o order, argv []string) (int, error) {
 	// Restrictions belong to a thread, and the kernel sends the death signal when
 	// the thread that started the child ends.
@@ -98,7 +97,7 @@ func enter(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, notStarted(argv[0], err)
 	}
-	to, err := named(o)
+	to, err := reachOf(o)
 	if err != nil {
 		return 0, err
 	}
@@ -131,8 +130,7 @@ func enterNamespaces(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make namespaces: %w", err)
 	}
-	// An error says that it did not end well, which its status says as well.
-	cmd.Wait()
+	cmd.Wait() // its status says more than the error
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if said, err := readVerdict(verdict); err == nil {
 		status = said
@@ -140,8 +138,8 @@ func enterNamespaces(o order, argv []string) (int, error) {
 	return endAs(status), nil
 }
 
-// namespaces are those that a command gets for itself. The first process in
-// them is killed when this one dies, and the kernel then ends all the others.
+// namespaces returns the attributes that start a process in new namespaces. The kernel
+// kills that process when this one dies, and then all others in the namespaces.
 func namespaces(l Level) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC, Pdeathsig: syscall.SIGKILL}
 	if l.User {
@@ -153,9 +151,8 @@ func namespaces(l Level) *syscall.SysProcAttr {
 	return attr
 }
 
-// outlive keeps the signals that are meant for the command from ending this
-// process before it. They are caught rather than ignored: what is ignored would
-// stay so in the command.
+// outlive keeps signals that are meant for the command from ending this process first.
+// It catches them, because the command would inherit ignored signals.
 func outlive() {
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {

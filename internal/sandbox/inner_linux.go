@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verdictFD is where the parent outside waits to hear how the command ended.
+// verdictFD is the pipe through which the parent outside learns how the command ended.
 const verdictFD = 3
 
-// inner is the first process of the namespaces: it makes the root that the
-// command sees, starts the command, and reaps. When it ends the kernel kills whatever is left in the namespace and
-// waits until all of that is gone.
+// inner is the second stage, the first process of the namespaces. It makes the root that
+// the command sees, starts the command and reaps. When it ends, the kernel kills all other
+// processes of the namespace and waits until they are gone.
 func inner(o order, argv []string) (int, error) {
 	if os.Getpid() != 1 {
 		return 0, errors.New("not the first process of a namespace") // its mounts would be everybody's
@@ -28,10 +28,10 @@ func inner(o order, argv []string) (int, error) {
 		return 0, err
 	}
 	outlive()
-	// The threads of this process that are not restricted below share its memory
-	// with the one that is. Nobody inside may reach into it.
+	// The unrestricted threads of this process share their memory with the restricted
+	// one. No process inside may access it.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("shut its memory: %w", err)
+		return 0, fmt.Errorf("protect the memory of the sandbox: %w", err)
 	}
 	_, missing := exec.LookPath(argv[0])
 	writable, err := enterRoot(o, argv)
@@ -39,7 +39,7 @@ func inner(o order, argv []string) (int, error) {
 		return 0, err
 	}
 	if _, err := exec.LookPath(argv[0]); err != nil && missing == nil {
-		return 0, notStarted(argv[0], fmt.Errorf("%w: it is outside of what the sandbox shows; next: name its directory in agent.read", fs.ErrNotExist))
+		return 0, notStarted(argv[0], fmt.Errorf("%w: the sandbox does not show it; next: add its directory to agent.read in lockkeeper.yaml", fs.ErrNotExist))
 	}
 	pid, err := start(o.Level, reach{write: writable}, argv)
 	if err != nil {
@@ -50,13 +50,13 @@ func inner(o order, argv []string) (int, error) {
 		return 0, err
 	}
 	if err := writeVerdict(verdict, status); err != nil {
-		return 0, fmt.Errorf("tell how the command ended: %w", err)
+		return 0, fmt.Errorf("report how the command ended: %w", err)
 	}
 	return 0, nil
 }
 
-// start starts the command from a thread that is restricted first, since a
-// child inherits from the thread that makes it.
+// start restricts a thread and starts the command from it, because a child inherits the
+// restrictions of the thread that makes it.
 func start(l Level, to reach, argv []string) (pid int, err error) {
 	runtime.LockOSThread()
 	program, err := exec.LookPath(argv[0])
@@ -73,7 +73,7 @@ func start(l Level, to reach, argv []string) (pid int, err error) {
 	return pid, nil
 }
 
-// reapUntil reaps whatever ends in the namespace, up to the command.
+// reapUntil reaps the processes that end in the namespace until the command ends.
 func reapUntil(command int) (syscall.WaitStatus, error) {
 	for {
 		var status syscall.WaitStatus

@@ -11,7 +11,8 @@ import (
 // sharedMemory is where programs share memory by name.
 const sharedMemory = "/dev/shm"
 
-// pseudoTerminals are those of a command's own, where it has a root of its own.
+// pseudoTerminals is the directory of pseudo-terminals. With namespaces, a command
+// has its own.
 const pseudoTerminals = "/dev/pts"
 
 // devices may be used by every command: they keep nothing. A command has no
@@ -27,7 +28,7 @@ var deviceLinks = map[string]string{"/dev/ptmx": "pts/ptmx", "/dev/fd": "/proc/s
 func (r *root) addKernel() error {
 	attr := unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	if os.Geteuid() == 0 {
-		attr |= unix.MOUNT_ATTR_RDONLY // through it root would set the whole kernel
+		attr |= unix.MOUNT_ATTR_RDONLY // root could change settings of the kernel through it
 	}
 	err := r.add("/proc", func() (*os.File, error) { return newMount("proc", nil, attr) })
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Landlock is asked to deny unless a rule permits it. Devices cannot be made
-// even where writing is permitted: root would reach its disk through one.
+// The rights that Landlock denies unless a rule permits them. No rule permits making
+// devices, through which root could reach its disks.
 const (
 	readFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir   = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -22,14 +22,8 @@ const (
 	makeDevice = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
-// A reach is what Landlock permits: all that may be read or written by its path.
-type reach struct {
-	read  []string // nil: everything that can be seen
-	write []string
-}
-
-// rules are a ruleset under construction, with the rights that this version of
-// Landlock knows, for files and for directories.
+// rules is a ruleset under construction, with the rights that this version of Landlock
+// supports for files and directories.
 type rules struct {
 	*os.File
 	readFile, readDir   uint64
@@ -37,7 +31,7 @@ type rules struct {
 	ioctl               uint64 // on devices
 }
 
-// landlockVersion asks the kernel, 0: it has none.
+// landlockVersion returns the version of Landlock in the kernel; 0: none.
 func landlockVersion() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -123,11 +117,11 @@ func (r *rules) permitPath(path string, file, dir uint64) error {
 	return r.permit(f, file)
 }
 
-// permitGiven lets the command open again, as /dev/stdout, what it was given.
+// permitGiven lets the command open one of its standard files again, as /dev/stdout.
 func (r *rules) permitGiven(given *os.File) error {
 	info, err := given.Stat()
 	if errors.Is(err, unix.EBADF) {
-		return nil // it was given none
+		return nil // it is closed
 	}
 	if err != nil {
 		return err

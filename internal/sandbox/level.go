@@ -7,13 +7,13 @@ import (
 	"lockkeeper"
 )
 
-// Mode is what a person asks for.
+// A Mode is what a person asks for in the configuration.
 type Mode string
 
 // The modes.
 const (
-	Prefer  Mode = "prefer"  // what this machine can do
-	Require Mode = "require" // all reads and writes of files held, or nothing runs
+	Prefer  Mode = "prefer"  // use what this machine supports
+	Require Mode = "require" // run nothing unless reads and writes of other files are denied
 	Off     Mode = "off"
 )
 
@@ -23,48 +23,49 @@ const truncates = 3
 // scopes is the first version of Landlock that denies signals to the outside.
 const scopes = 6
 
-// Level is what confines a command. The zero Level confines nothing.
+// A Level says by which mechanisms a command is confined. The zero Level confines
+// nothing.
 type Level struct {
 	Landlock   int  // the version of its interface, 0: none
-	Namespaces bool // processes, and a root with nothing in it but what is named
-	User       bool // the namespaces are made by an ordinary user, in a user namespace
+	Namespaces bool // own processes, and a root with only the listed paths
+	User       bool // the namespaces are in a user namespace, as an ordinary user makes them
 
-	Missing string // why there is not more, for people
+	Missing string // why no higher level works, for people
 }
 
-// On says whether a command is confined at all.
+// On reports whether a command is confined at all.
 func (l Level) On() bool { return l.Landlock > 0 || l.Namespaces }
 
-// HoldsWrites says that a command changes the content of no file, and the
-// entries of no directory, but of those it may write.
+// HoldsWrites reports whether a command can change the content of files, and the
+// entries of directories, only where it may write.
 func (l Level) HoldsWrites() bool { return l.Landlock >= truncates || l.Namespaces }
 
-// HoldsAttributes says that modes, times, owners and extended attributes of
-// other files are held as well, which Landlock cannot do.
+// HoldsAttributes reports whether modes, times, owners and extended attributes of
+// other files cannot be changed either. Landlock cannot enforce that.
 func (l Level) HoldsAttributes() bool { return l.Namespaces }
 
-// HoldsReads says that a command reads no file and lists no directory that is not
-// named, nor is the system's own.
+// HoldsReads reports whether a command can read files and list directories only if
+// they are listed or belong to the system.
 func (l Level) HoldsReads() bool { return l.Landlock > 0 || l.Namespaces }
 
-// Hides says that what is not named is not there at all. Landlock alone shows
-// names, sizes and times of all files, and lets a command connect to sockets.
+// Hides reports whether paths that are not listed do not exist for the command. Landlock
+// alone shows names, sizes and times of all files, and does not block sockets.
 func (l Level) Hides() bool { return l.Namespaces }
 
-// EndsWhole says that whatever a command leaves behind ends with it, and all of
-// it with the supervisor.
+// EndsWhole reports whether everything that a command starts ends with the command, and
+// the command with its supervisor.
 func (l Level) EndsWhole() bool { return l.Namespaces }
 
-// String says for people what holds.
+// String describes the level for people.
 func (l Level) String() string {
 	var parts []string
 	if l.Landlock > 0 {
 		parts = append(parts, fmt.Sprintf("landlock v%d", l.Landlock))
 	}
 	if l.Namespaces {
-		parts = append(parts, "own processes", "only what is named can be seen")
+		parts = append(parts, "own processes", "only listed files can be seen")
 	} else if l.On() {
-		parts = append(parts, "only what is named can be read", "sockets can be reached")
+		parts = append(parts, "only listed files can be read", "sockets can be reached")
 	}
 	if !l.On() {
 		parts = append(parts, "none")
@@ -75,9 +76,9 @@ func (l Level) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Choose takes what the mode asks of what the machine can do, as Probe found
-// it. Under Require a machine that cannot hold reads and writes of files is
-// refused; under Prefer the caller says what the Level lacks.
+// Choose returns the Level to use, given the mode and the Level that Probe found. Under
+// Require it refuses a machine that cannot deny reads and writes of other files. Under
+// Prefer the caller reports what the Level lacks.
 func Choose(mode Mode, machine Level) (Level, error) {
 	switch mode {
 	case Off:
@@ -89,8 +90,8 @@ func Choose(mode Mode, machine Level) (Level, error) {
 			return machine, nil
 		}
 		return Level{}, &lockkeeper.RefusedError{Act: "running without a sandbox",
-			Reason: fmt.Sprintf("one is required, and this machine offers: %s (%s)", machine, machine.Missing),
-			Next:   "use Linux 6.2 or later with Landlock (lsm=…,landlock), or permit user namespaces, or set sandbox to prefer and trust the commands"}
+			Reason: fmt.Sprintf("agent.sandbox is require, and this machine supports: %s (%s)", machine, machine.Missing),
+			Next:   "use Linux 6.2 or later with Landlock (lsm=…,landlock), or permit user namespaces, or set agent.sandbox: prefer in lockkeeper.yaml if you trust the commands"}
 	}
 	return Level{}, &lockkeeper.InputError{Field: "sandbox", Value: string(mode), Reason: "unknown", Next: "use prefer, require or off"}
 }

@@ -88,9 +88,9 @@ func TestChoose(t *testing.T) {
 func TestLevelsForPeople(t *testing.T) {
 	for want, l := range map[string]Level{
 		"none": {},
-		"landlock v7, only what is named can be read, sockets can be reached":                               {Landlock: 7},
-		"landlock v2, only what is named can be read, sockets can be reached, other files can be truncated": {Landlock: 2},
-		"landlock v7, own processes, only what is named can be seen":                                        {Landlock: 7, Namespaces: true},
+		"landlock v7, only listed files can be read, sockets can be reached":                               {Landlock: 7},
+		"landlock v2, only listed files can be read, sockets can be reached, other files can be truncated": {Landlock: 2},
+		"landlock v7, own processes, only listed files can be seen":                                        {Landlock: 7, Namespaces: true},
 	} {
 		if got := l.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -57,24 +57,23 @@ func newOverlay(lower, changes string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // which becomes that of the whole
+	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows this mode
 		return nil, err
 	}
 	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 	return newMount("overlay", map[string]string{"lowerdir": escape.Replace(lower), "upperdir": upper, "workdir": work, "userxattr": ""}, unix.MOUNT_ATTR_NODEV)
 }
 
-// moveMount puts a mount over a place.
-func moveMount(mount, place *os.File) error {
-	err := unix.MoveMount(int(mount.Fd()), "", int(place.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+// moveMount attaches a mount at a target.
+func moveMount(mount, target *os.File) error {
+	err := unix.MoveMount(int(mount.Fd()), "", int(target.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
-		return fmt.Errorf("mount %s over %s: %w", mount.Name(), place.Name(), err)
+		return fmt.Errorf("mount %s at %s: %w", mount.Name(), target.Name(), err)
 	}
 	return nil
 }
 
-// openPath opens what a path names, to be pointed at only, and follows no link
-// on the way.
+// openPath opens a path with O_PATH and follows no link on the way.
 func openPath(path string) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, how)
@@ -84,7 +83,7 @@ func openPath(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openAt opens a name in a directory, to be pointed at only. A link is refused.
+// openAt opens a name in a directory with O_PATH. It refuses links.
 func openAt(dir *os.File, name string) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(int(dir.Fd()), name, how)

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds what this machine can do by doing it: it confines a command that
-// tries what must fail. The answer holds as long as this program runs.
+// Probe finds out what this machine supports by trial: it confines a command that
+// tries what must fail. The result is valid as long as this program runs.
 //
-// The error says that no trial could be made, as for want of a temporary
-// directory, and not that the machine has no sandbox.
+// An error means that the trial could not be made, for example because there is no
+// temporary directory. A machine without a sandbox is not an error.
 func Probe(ctx context.Context) (Level, error) {
 	var failed []string
 	for _, l := range candidates(landlockVersion()) {
@@ -32,10 +32,10 @@ func Probe(ctx context.Context) (Level, error) {
 		}
 		failed = append(failed, fmt.Sprintf("%s: %s", l, why))
 	}
-	return Level{Missing: strings.Join(append(failed, "no version of Landlock holds"), "; ")}, nil
+	return Level{Missing: strings.Join(append(failed, "Landlock is missing or does not work"), "; ")}, nil
 }
 
-// candidates lists what may work, best first.
+// candidates lists the levels that may work, best first.
 func candidates(landlock int) []Level {
 	var list []Level
 	if os.Geteuid() == 0 {
@@ -48,8 +48,8 @@ func candidates(landlock int) []Level {
 	return list
 }
 
-// makeTrial makes a directory with what a confined command is to try: a directory
-// that it may write, one that it may read, and one that is not named to it.
+// makeTrial makes the directories of a trial: one that the confined command may write,
+// one that it may read, and one that is not listed.
 func makeTrial() (string, error) {
 	dir, err := os.MkdirTemp("", "lockkeeper-sandbox-")
 	if err != nil {
@@ -70,7 +70,7 @@ func makeTrial() (string, error) {
 	return real, nil
 }
 
-// runTrial says why a level does not hold, "" if it does.
+// runTrial returns why a level does not work, "" if it works.
 func runTrial(ctx context.Context, l Level) (why string, err error) {
 	dir, err := makeTrial()
 	if err != nil {
@@ -102,28 +102,28 @@ func runTrial(ctx context.Context, l Level) (why string, err error) {
 	return line, nil
 }
 
-// try is the confined command: it says what it could do and should not, or
-// could not and should.
+// try is the confined command of a trial. It reports what it could do but must not, and
+// what it must be able to do but could not.
 func try(args []string) int {
 	var l Level
 	if len(args) != 2 || json.Unmarshal([]byte(args[0]), &l) != nil {
-		return report(errors.New("try what?"))
+		return report(errors.New("invalid arguments of a trial"))
 	}
 	inside, file, secret := filepath.Join(args[1], "inside"), filepath.Join(args[1], "shown", "file"), filepath.Join(args[1], "outside", "file")
 
 	if err := os.WriteFile(filepath.Join(inside, "new"), nil, 0o600); err != nil {
-		return report(fmt.Errorf("what may be written cannot be: %w", err))
+		return report(fmt.Errorf("cannot write where it may write: %w", err))
 	}
 	if err := readable(file); err != nil {
-		return report(fmt.Errorf("what may be read cannot be: %w", err))
+		return report(fmt.Errorf("cannot read what it may read: %w", err))
 	}
 	for _, forbidden := range []struct {
 		what    string
 		claimed bool
 		err     error
 	}{
-		{"read a file that is not named", l.HoldsReads(), readable(secret)},
-		{"see a file that is not named", l.Hides(), seen(secret)},
+		{"read a file that is not listed", l.HoldsReads(), readable(secret)},
+		{"see a file that is not listed", l.Hides(), seen(secret)},
 		{"write to a file", true, opened(file, unix.O_WRONLY)},
 		{"make a file", true, os.WriteFile(file+".new", nil, 0o600)},
 		{"rename a file", true, os.Rename(file, filepath.Join(inside, "taken"))},
@@ -136,7 +136,7 @@ func try(args []string) int {
 		{"type into a terminal", true, types()},
 	} {
 		if forbidden.claimed && forbidden.err == nil {
-			return report(fmt.Errorf("it could still %s outside", forbidden.what))
+			return report(fmt.Errorf("it could still %s outside of the sandbox", forbidden.what))
 		}
 	}
 	return 0
@@ -160,7 +160,8 @@ func opened(path string, flag int) error {
 	return err
 }
 
-// types fails if the kernel is not even asked to type into a terminal.
+// types returns an error if the filter blocks the system call that types into a
+// terminal, or if this architecture has no filter.
 func types() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -173,8 +174,8 @@ func types() error {
 	return nil
 }
 
-// seesOthers fails in a PID namespace of its own, with its own /proc: there the
-// first process is the parent of this one.
+// seesOthers returns an error in a PID namespace of its own with its own /proc. There,
+// the first process is the parent of this one.
 func seesOthers() error {
 	first, err := os.Readlink("/proc/self")
 	if err == nil && os.Getppid() == 1 && first == fmt.Sprint(os.Getpid()) {

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a mount of an existing directory is permitted.
+// Attributes of mounts of existing directories.
 const (
 	readOnly  = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
-	writeable = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	readWrite = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 )
 
-// A root is a new file system under construction: nothing but a skeleton of
-// directories in memory, with mounts and links in their places.
+// A root is a new file system under construction: a skeleton of directories in memory,
+// in which mounts and links are placed.
 type root struct {
 	places   map[string]*place
 	writable []string // paths that the command may write to
@@ -28,13 +28,13 @@ type root struct {
 // A place is what will be at a path of a root: a mount, or a link.
 type place struct {
 	mount  *os.File
-	dir    bool   // the mount is one of a directory
-	sealed bool   // the mount becomes read-only when all is in place
+	dir    bool   // the mount is a directory
+	sealed bool   // the mount becomes read-only when the root is complete
 	link   string // the text of a link, if mount is nil
 }
 
-// enterRoot makes the root that an order names and goes there, for good. It
-// returns what may be written in it. Files that the command line names are found
+// enterRoot makes the root of an order and makes it this process's root. It returns the
+// paths in it that may be written. Files that the command line names are found
 // by the same links as outside.
 func enterRoot(o order, argv []string) (writable []string, err error) {
 	here, err := os.Getwd()
@@ -54,13 +54,13 @@ func enterRoot(o order, argv []string) (writable []string, err error) {
 		return nil, err
 	}
 	if err := os.Chdir(here); err != nil {
-		return nil, fmt.Errorf("the working directory is not among what the command may see: %w", err)
+		return nil, fmt.Errorf("the sandbox does not show the working directory: %w", err)
 	}
 	return r.writable, nil
 }
 
-// fill puts everything into the root that a command sees. What comes later
-// replaces what is at the same path, and lies over what is above it.
+// fill adds everything that a command sees to the root. A later place replaces an
+// earlier one at the same path, and covers the part of a mount above it.
 func (r *root) fill(o order) error {
 	for _, path := range systemPaths() {
 		if err := r.bind(path, path, readOnly); err != nil {
@@ -73,7 +73,7 @@ func (r *root) fill(o order) error {
 		}
 	}
 	for _, path := range systemSecrets() {
-		if err := r.cover(path); err != nil {
+		if err := r.hide(path); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (r *root) fill(o order) error {
 		}
 	}
 	for _, path := range o.Write {
-		if err := r.bind(path, path, writeable); err != nil {
+		if err := r.bind(path, path, readWrite); err != nil {
 			return err
 		}
 		r.writable = append(r.writable, path)
@@ -124,9 +124,9 @@ func (r *root) addOwn(o order) error {
 				return newMount("tmpfs", map[string]string{"mode": mode}, unix.MOUNT_ATTR_NODEV)
 			})
 		case path == home:
-			err = r.bind(path, o.privateHome(), writeable)
+			err = r.bind(path, o.privateHome(), readWrite)
 		default:
-			err = r.bind(path, o.privateTemp(), writeable)
+			err = r.bind(path, o.privateTemp(), readWrite)
 		}
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (r *root) addOwn(o order) error {
 	return nil
 }
 
-// realHome is the user's home directory by its true name; empty: there is none.
+// realHome returns the user's home directory without links; empty: unknown.
 func realHome() string {
 	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))
 	if err != nil || !filepath.IsAbs(home) || slices.ContainsFunc(system, func(path string) bool { return within(path, home) }) {
@@ -144,7 +144,7 @@ func realHome() string {
 	return home
 }
 
-// bind shows what is at a path of the machine.
+// bind places a mount of a path of the machine at a path of the root.
 func (r *root) bind(at, path string, attr uint64) error {
 	source, err := openPath(path)
 	if err != nil {
@@ -161,14 +161,14 @@ func (r *root) bind(at, path string, attr uint64) error {
 	}
 	if err := unix.MountSetattr(int(mount.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
 		mount.Close()
-		return fmt.Errorf("set what may be done in %s: %w", path, err)
+		return fmt.Errorf("set the mount attributes of %s: %w", path, err)
 	}
 	r.put(at, &place{mount: mount, dir: info.IsDir()})
 	return nil
 }
 
-// cover puts something empty over a path that the mount above it would show.
-func (r *root) cover(path string) error {
+// hide places an empty file or directory over a path that the mount above it would show.
+func (r *root) hide(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (r *root) cover(path string) error {
 	return r.seal(path, "555")
 }
 
-// seal puts an empty directory at a path. Only mounts can be added to it.
+// seal places an empty directory at a path, to which only mounts can be added.
 func (r *root) seal(path, mode string) error {
 	mount, err := newMount("tmpfs", map[string]string{"mode": mode}, 0)
 	if err != nil {
@@ -189,7 +189,8 @@ func (r *root) seal(path, mode string) error {
 	return nil
 }
 
-// overlay shows a directory that the command may change for itself.
+// overlay places a directory that the command may change for itself, or a read-only one
+// if overlays do not work here.
 func (r *root) overlay(path string, o order, number int) error {
 	if o.Private != "" {
 		mount, err := newOverlay(path, filepath.Join(o.privateLayers(), fmt.Sprint(number)))
@@ -219,8 +220,8 @@ func (r *root) put(path string, p *place) {
 	r.places[path] = p
 }
 
-// addLinks adds the links by which programs reach some paths. What they lead to
-// is there only if it is named.
+// addLinks adds the links on the way to some paths. Their targets exist only if they are
+// listed.
 func (r *root) addLinks(paths ...string) {
 	for _, path := range paths {
 		if !filepath.IsAbs(path) {
@@ -234,19 +235,19 @@ func (r *root) addLinks(paths ...string) {
 	}
 }
 
-// assemble builds the root and makes it this process's own. The old one goes.
+// assemble builds the root, makes it this process's root, and unmounts the old one.
 func (r *root) assemble() error {
 	skeleton, err := newMount("tmpfs", map[string]string{"mode": "755"}, 0)
 	if err != nil {
 		return err
 	}
-	top, err := cover(skeleton)
+	top, err := mountSkeleton(skeleton)
 	if err != nil {
 		return err
 	}
 	defer top.Close()
 	sealed := []*os.File{skeleton}
-	for _, path := range r.order() {
+	for _, path := range r.sorted() {
 		p := r.places[path]
 		if err := p.attach(top, path); err != nil {
 			return err
@@ -272,23 +273,23 @@ func (r *root) assemble() error {
 	return os.Chdir("/")
 }
 
-// cover mounts the skeleton over a directory of the old root, since only what is
-// mounted somewhere can become the root. It returns the skeleton's directory.
-func cover(skeleton *os.File) (*os.File, error) {
+// mountSkeleton mounts the skeleton over a directory of the old root, since only a mount
+// that is attached somewhere can become the root. It returns the skeleton's directory.
+func mountSkeleton(skeleton *os.File) (*os.File, error) {
 	const over = "/proc"
-	place, err := openPath(over)
+	target, err := openPath(over)
 	if err != nil {
 		return nil, err
 	}
-	defer place.Close()
-	if err := moveMount(skeleton, place); err != nil {
+	defer target.Close()
+	if err := moveMount(skeleton, target); err != nil {
 		return nil, err
 	}
 	return openPath(over)
 }
 
-// order lists the places, those above before those below.
-func (r *root) order() []string {
+// sorted lists the paths of the places, parents before children.
+func (r *root) sorted() []string {
 	paths := make([]string, 0, len(r.places))
 	for path := range r.places {
 		paths = append(paths, path)

@@ -32,9 +32,9 @@ const (
 	offsetArg1 = 24 // the lower half, on little-endian machines
 )
 
-// filterCalls is the second wall around terminals and the only one around the
-// kernel's key rings: typing into a terminal (TIOCSTI, TIOCLINUX) and the calls for
-// keys fail with EPERM.
+// filterCalls makes system calls fail with EPERM that type into a terminal (TIOCSTI,
+// TIOCLINUX) or use the kernel's key rings. For terminals it is a second protection, for
+// key rings the only one.
 func filterCalls() error {
 	list := abis[runtime.GOARCH]
 	if len(list) == 0 {

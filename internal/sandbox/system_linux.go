@@ -20,15 +20,15 @@ var system = []string{
 	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
-// leadOut lists files of the system that are often links to a place outside of it.
+// leadOut lists files of the system that are often links to files outside of it.
 var leadOut = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/localtime"}
 
-// guarded lists directories of the system that may hold secrets, and how deep a
-// search for them goes; 0 is all the way.
+// guarded lists directories of the system that may hold secrets, and how many levels
+// deep to search them; 0: all levels.
 var guarded = map[string]int{"/etc": 0, "/usr/local/etc": 0, "/opt": 2}
 
-// systemPaths are the directories and files of the system that this machine has,
-// by their true names. Links among them are left out.
+// systemPaths returns the directories and files of the system that this machine has,
+// without links.
 func systemPaths() []string {
 	var list []string
 	for _, path := range system {
@@ -44,9 +44,9 @@ func systemPaths() []string {
 	return list
 }
 
-// systemSecrets are the files and directories of the system that this user can
-// read and that not everybody can: password hashes, host keys, private
-// certificates. To an ordinary user the kernel denies most of them already.
+// systemSecrets returns the files and directories of the system that this user can read
+// but not every user: password hashes, host keys, private certificates. The kernel
+// already denies most of them to an ordinary user.
 func systemSecrets() []string {
 	var list []string
 	for dir, depth := range guarded {
@@ -55,8 +55,8 @@ func systemSecrets() []string {
 	return list
 }
 
-// secretsIn adds the secrets below a directory. What cannot be looked at cannot
-// be read by the command either.
+// secretsIn adds the secrets below a directory. It skips paths that cannot be read,
+// because the command cannot read them either.
 func secretsIn(list []string, dir string, depth int) []string {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -84,8 +84,8 @@ func secretsIn(list []string, dir string, depth int) []string {
 	return list
 }
 
-// without lists what is in a directory, as few paths as possible, without the
-// hidden ones. It is how a directory is named to Landlock, which only permits.
+// without returns paths that cover a directory except the hidden ones, as few as
+// possible. Landlock needs this because its rules can only permit, not deny.
 func without(dir string, hidden []string) []string {
 	inside := func(h string) bool { return within(h, dir) }
 	if slices.Contains(hidden, dir) {
@@ -95,7 +95,7 @@ func without(dir string, hidden []string) []string {
 		return []string{dir}
 	}
 	var list []string
-	entries, _ := os.ReadDir(dir) // what cannot be listed is not permitted
+	entries, _ := os.ReadDir(dir) // nothing is permitted in a directory that cannot be listed
 	for _, e := range entries {
 		if e.Type()&fs.ModeSymlink == 0 {
 			list = append(list, without(filepath.Join(dir, e.Name()), hidden)...)
@@ -122,7 +122,7 @@ func linksTo(path string) map[string]string {
 	return found
 }
 
-// firstLink is the first part of a path that is a link.
+// firstLink returns the first part of a path that is a link, and the text of the link.
 func firstLink(path string) (at, text string) {
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {

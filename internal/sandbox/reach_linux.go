@@ -9,10 +9,15 @@ import (
 	"slices"
 )
 
-// named is the reach of a command that has no root of its own: what is named can
-// be opened, and nothing else can. Names, sizes and times of other files can be
-// seen, which Landlock does not hold.
-func named(o order) (reach, error) {
+// A reach lists the paths that Landlock permits a command to open.
+type reach struct {
+	read  []string // nil: every path that exists for the command
+	write []string // to read and write
+}
+
+// reachOf returns the reach of a command without namespaces. It also sets up the
+// command's home directory.
+func reachOf(o order) (reach, error) {
 	hidden := systemSecrets()
 	to := reach{read: append([]string{"/proc"}, ownProgram()...), write: slices.Clone(o.Write)}
 	for _, dir := range systemPaths() {
@@ -31,8 +36,8 @@ func named(o order) (reach, error) {
 	return to, o.furnishHome()
 }
 
-// furnishHome makes the private directory the home of this process. What is named
-// in the true home is reached through links, by the names that programs expect.
+// furnishHome makes the private home directory the home of this process. Links in it
+// lead to the listed paths of the real home, where programs expect them.
 func (o order) furnishHome() error {
 	home := realHome()
 	if home == "" {
@@ -41,7 +46,7 @@ func (o order) furnishHome() error {
 	named := slices.Concat(o.Read, o.Scratch, o.Write)
 	for _, path := range outermost(named) {
 		if path == home {
-			return nil // the home itself is named
+			return nil // the home itself is listed
 		}
 		if !within(path, home) {
 			continue
