@@ -32,6 +32,7 @@ func newCgroup() *cgroup {
 	if err != nil || !own.usable() {
 		return nil
 	}
+	own.tidy()
 	c := own.child(cgroupPrefix + rand.Text())
 	if os.Mkdir(c.dir, 0o755) != nil {
 		return nil
@@ -42,6 +43,27 @@ func newCgroup() *cgroup {
 		return nil
 	}
 	return c
+}
+
+// keepCgroup is how long an empty control group is kept: its command may be about
+// to start.
+const keepCgroup = time.Hour
+
+// tidy removes what commands left below the group when supervisor and keeper were
+// killed and no holder came after them. The kernel refuses to remove what is in use.
+func (c *cgroup) tidy() {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), cgroupPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepCgroup {
+			c.child(e.Name()).remove()
+		}
+	}
 }
 
 // Tracking says by what this machine ties a process to the command that started it.

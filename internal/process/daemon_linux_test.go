@@ -248,10 +248,13 @@ func TestDaemonEndsWithItsCommand(t *testing.T) {
 // shows: SW-71
 func TestKilledChainLeavesNothing(t *testing.T) {
 	eachScene(t, func(t *testing.T, s *scene) {
+		for _, victims := range []string{"command", "keeper", "supervisor", "stopped keeper supervisor"} {
+			s.killChain(t, "plain", victims)
+		}
 		for _, kind := range kinds {
-			for _, victims := range []string{"command", "keeper", "supervisor", "supervisor keeper", "keeper supervisor", "stopped keeper supervisor"} {
-				s.killChain(t, kind, victims)
-			}
+			s.killChain(t, kind, "keeper")
+			s.killChain(t, kind, "supervisor keeper")
+			s.killChain(t, kind, "keeper supervisor")
 		}
 	})
 }
