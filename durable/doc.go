@@ -18,6 +18,8 @@
 //  6. A target that is a symlink, a directory or a device is refused. Writing
 //     through a link would change a file under another name than the one that
 //     was given, and replacing the link would detach that file.
+//  7. WriteJSON makes missing directories. The name of each is fsynced in the directory
+//     above before the next one is made.
 //
 // A replaced file keeps its permission bits; its owner becomes the writer, and
 // its other hard links keep the old content.

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
-// WriteJSON is WriteFile for a value as JSON, always in one form: two spaces of
-// indentation, a newline at the end, and <, > and & as themselves.
+// WriteJSON writes a value as JSON as WriteFile does, and makes the directories that are
+// missing above it. The form is always the same: two spaces of indentation, a newline at the
+// end, and <, > and & as themselves.
 func WriteJSON(ctx context.Context, path string, value any, perm fs.FileMode) error {
 	return Writer{}.WriteJSON(ctx, path, value, perm)
 }
@@ -24,7 +27,39 @@ func (w Writer) WriteJSON(ctx context.Context, path string, value any, perm fs.F
 	if err := enc.Encode(value); err != nil {
 		return &Error{Op: "encode", Path: path, Err: err}
 	}
+	if err := makeDirs(w.ops(), filepath.Dir(path), dirPerm(perm)); err != nil {
+		return &Error{Op: "make directory", Path: path, Err: err}
+	}
 	return w.WriteFile(ctx, path, b.Bytes(), perm)
+}
+
+// dirPerm lets everyone who may read a file enter its directory.
+func dirPerm(perm fs.FileMode) fs.FileMode { return 0o700 | perm&0o044 | perm&0o044>>2 }
+
+// makeDirs makes a directory and those above it where they are missing. Each new name is
+// durable before anything is made below it; if it cannot be, the directory is removed, so
+// that a later call does not take it for durable.
+func makeDirs(ops Ops, dir string, perm fs.FileMode) error {
+	if _, err := ops.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent == dir {
+		return fs.ErrNotExist
+	}
+	if err := makeDirs(ops, parent, perm); err != nil {
+		return err
+	}
+	if err := ops.Mkdir(dir, perm); err != nil {
+		if errors.Is(err, fs.ErrExist) { // made by another process, which syncs it
+			return nil
+		}
+		return err
+	}
+	if err := ops.SyncDir(parent); err != nil {
+		return errors.Join(err, ops.Remove(dir))
+	}
+	return nil
 }
 
 // ReadJSON reads a file that holds exactly one JSON value.

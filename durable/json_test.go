@@ -3,14 +3,17 @@
 package durable_test
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"syscall"
 	"testing"
 
 	"lockkeeper/durable"
+	"lockkeeper/durable/durabletest"
 )
 
 type lease struct {
@@ -71,5 +74,43 @@ func TestReadJSONOr(t *testing.T) {
 	}
 	if got := durable.ReadJSONOr(path, fallback); got.Owner != "x" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Missing directories are made, and each is durable in the one above before anything is in
+// it.
+func TestWriteJSONMakesParents(t *testing.T) {
+	path, faults := filepath.Join(t.TempDir(), "a/b/c.json"), new(durabletest.Faults)
+	if err := (durable.Writer{Ops: faults}).WriteJSON(t.Context(), path, 1, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := durable.ReadJSON[int](path); got != 1 || err != nil {
+		t.Error(got, err)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("the directory is %v, %v", info.Mode(), err)
+	}
+	made := []durabletest.Op{durabletest.Mkdir, durabletest.SyncDir, durabletest.Mkdir, durabletest.SyncDir, durabletest.CreateTemp}
+	var seen []durabletest.Op
+	for _, op := range faults.Trace() {
+		if slices.Contains(made, op) {
+			seen = append(seen, op)
+		}
+	}
+	if len(seen) < len(made) || !slices.Equal(seen[:len(made)], made) {
+		t.Errorf("operations %v", faults.Trace())
+	}
+}
+
+// A directory whose name may not survive a crash is not left for the next call to trust.
+func TestWriteJSONParentNotDurable(t *testing.T) {
+	dir, faults := t.TempDir(), new(durabletest.Faults)
+	faults.FailNext(durabletest.SyncDir, 1, syscall.EIO)
+	var failed *durable.Error
+	if err := (durable.Writer{Ops: faults}).WriteJSON(t.Context(), filepath.Join(dir, "a/b.json"), 1, 0o600); !errors.As(err, &failed) || failed.Replaced {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -19,6 +19,7 @@ type Ops interface {
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error
+	Mkdir(path string, perm fs.FileMode) error
 }
 
 // OS is the operating system's Ops.
@@ -50,6 +51,9 @@ func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 
 // Remove implements Ops.
 func (OS) Remove(path string) error { return os.Remove(path) }
+
+// Mkdir implements Ops.
+func (OS) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
 
 // SyncDir makes the names in a directory durable. A file system on which
 // directories cannot be fsynced at all has its own way, or none.

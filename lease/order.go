@@ -13,8 +13,9 @@ import (
 	"lockkeeper"
 )
 
-// order is the canonical order of leases by name. Others come after these, by path.
-var order = []string{"tidy", "queue", "archive"}
+// order is the canonical order of leases by name, as the tools that share the files have
+// it. Other leases come after these, by path.
+var order = []string{"tidy", "queue", "runs", "archive", "docs"}
 
 // rank is a lease's place in the order.
 func rank(path string) int {

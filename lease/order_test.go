@@ -31,9 +31,9 @@ func TestOrder(t *testing.T) {
 			t.Errorf("there is %q instead of %q", got, want)
 		}
 	}
-	paths := []string{"b/x.lock", "b/archive.lock", "a/x.lock", "b/queue.lock", "a/tidy.lock", "a/archive.lock"}
+	paths := []string{"b/x.lock", "b/archive.lock", "a/x.lock", "b/queue.lock", "a/docs.lock", "a/tidy.lock", "a/archive.lock", "c/runs.lock"}
 	lease.Sort(paths)
-	if want := []string{"a/tidy.lock", "b/queue.lock", "a/archive.lock", "b/archive.lock", "a/x.lock", "b/x.lock"}; !slices.Equal(paths, want) {
+	if want := []string{"a/tidy.lock", "b/queue.lock", "c/runs.lock", "a/archive.lock", "b/archive.lock", "a/docs.lock", "a/x.lock", "b/x.lock"}; !slices.Equal(paths, want) {
 		t.Errorf("sorted to %q", paths)
 	}
 	var s lease.Stack
@@ -55,11 +55,29 @@ func TestOrder(t *testing.T) {
 	must(t, s.Close(t.Context()))
 
 	under := lease.Stack{Under: []string{filepath.Join(dir, "queue.lock")}}
-	if err := under.Acquire(t.Context(), at("tidy"), 0); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "tidy, queue, archive") {
+	if err := under.Acquire(t.Context(), at("tidy"), 0); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "tidy, queue, runs, archive, docs") {
 		t.Errorf("under another one: %v", err)
 	}
 	must(t, under.Acquire(t.Context(), at("archive"), 0))
 	must(t, under.Close(t.Context()))
+}
+
+// A file without a token is no lease, and whoever it names is shown all the same.
+func TestOwnerWithoutToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tidy.lock")
+	for text, owner := range map[string]string{
+		`{"owner": "nightly", "pid": 42, "created_at": "2026-01-03T12:00:00Z", "expires_at": "2026-01-03T12:30:00Z"}`: "nightly",
+		`{"owner": "nightly", "pid": "42", "token": ""}`:                                                              "nightly",
+		`{"owner": "nightly", "token": "x"}`:                                                                          "nightly",
+		`{"owner": 7}`:                                                                                                "", `["nightly"]`: "", `nightly`: "",
+	} {
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		info, err := lease.Look(path, lease.Defaults())
+		must(t, err)
+		if info.Owner != owner || info.State == lease.Held || info.Fact == "" {
+			t.Errorf("%s: %+v", text, info)
+		}
+	}
 }
 
 // A directory that does not exist has no leases, and what is no lease is shown.

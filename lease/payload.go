@@ -43,8 +43,9 @@ func (p payload) lasts() time.Duration {
 	return min(p.ExpiresAt.Sub(begin.Time), farthest)
 }
 
-// decode reads a payload. Whose it is and when it ends must be there; a tool that
-// spells the rest in its own way holds its lease all the same.
+// decode reads a payload. Token and expiry must be there; a tool that spells the rest in its
+// own way holds its lease all the same. With an error it returns what the text says besides,
+// to be shown.
 func decode(text []byte) (p payload, err error) {
 	if json.Unmarshal(text, &p) == nil && p.Token != "" && !p.ExpiresAt.IsZero() {
 		return p, nil
@@ -54,16 +55,16 @@ func decode(text []byte) (p payload, err error) {
 		return payload{}, err
 	}
 	p = payload{}
-	if err := json.Unmarshal(fields["token"], &p.Token); err != nil || p.Token == "" {
-		return payload{}, errors.New("it has no token")
-	}
-	if err := json.Unmarshal(fields["expires_at"], &p.ExpiresAt); err != nil {
-		return payload{}, errors.New("it does not say when it expires")
-	}
 	for name, into := range map[string]any{"owner": &p.Owner, "pid": &p.PID, "created_at": &p.CreatedAt, "last_renewed_at": &p.RenewedAt} {
 		_ = json.Unmarshal(fields[name], into) // only shown
 	}
-	return p, nil
+	if json.Unmarshal(fields["token"], &p.Token) != nil || p.Token == "" {
+		err = errors.New("it has no token")
+	}
+	if json.Unmarshal(fields["expires_at"], &p.ExpiresAt) != nil && err == nil {
+		err = errors.New("it does not say when it expires")
+	}
+	return p, err
 }
 
 // stamp is a time as lease files spell it: ISO 8601, UTC with Z, whole seconds.

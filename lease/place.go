@@ -70,6 +70,7 @@ type found struct {
 	text    []byte
 	payload *payload // nil: it cannot be read as a lease
 	odd     string   // why it cannot
+	says    payload  // what it says, lease or not
 	shut    bool     // it may not be read at all
 }
 
@@ -102,6 +103,7 @@ func (p *place) look(name string) (*found, error) {
 		return at, err
 	}
 	said, err := decode(at.text)
+	at.says = said
 	switch {
 	case len(at.text) == 0:
 		at.odd = "it is empty"

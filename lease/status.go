@@ -104,10 +104,8 @@ func List(dir string, opt Options) ([]*Info, error) {
 func describe(path string, f *found, rec *record, now Reading, grace time.Duration) *Info {
 	v, odd := judge(path, f, rec.sightingOf(f), now, grace, func() (time.Time, error) { return now.Wall, nil })
 	info := &Info{Path: path, State: Held, Fact: f.odd}
-	if p := f.payload; p != nil {
-		info.Owner, info.PID = p.Owner, p.PID
-		info.CreatedAt, info.RenewedAt, info.ExpiresAt = known(p.CreatedAt.Time), known(p.RenewedAt.Time), known(p.ExpiresAt.Time)
-	}
+	info.Owner, info.PID = f.says.Owner, f.says.PID // also of a file that is no lease
+	info.CreatedAt, info.RenewedAt, info.ExpiresAt = known(f.says.CreatedAt.Time), known(f.says.RenewedAt.Time), known(f.says.ExpiresAt.Time)
 	info.StaleAt = known(v.at)
 	held := rec.Held
 	switch {

@@ -10,8 +10,9 @@ import (
 // with what stands in its way.
 type Entry struct {
 	lockkeeper.GrantSnapshot
-	State     string                    `json:"state"` // held, waiting, unconfirmed
-	Stale     bool                      `json:"stale"` // its lease is past, and its policy does not free it by time alone
+	State     string                    `json:"state"`          // held, waiting, unconfirmed
+	Stale     bool                      `json:"stale"`          // its lease is past, and it still blocks other requests
+	Free      bool                      `json:"free,omitempty"` // the next request for its paths frees it
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts,omitempty"`
 
 	Targets []lockkeeper.Lock `json:"-"` // with their kinds; shared, not to be changed
@@ -79,8 +80,8 @@ func (m *Manager) EntriesIn(r lockkeeper.Reader) (out []Entry, err error) {
 	return out, err
 }
 
-// StaleIn lists the grants whose lease is past and which their policy does not free by time
-// alone, in a state that the caller reads.
+// StaleIn lists the grants whose lease is past and which still block other requests, in a
+// state that the caller reads.
 func (m *Manager) StaleIn(r lockkeeper.Reader) (out []Entry, err error) {
 	for after, more := uint64(0), true; more && err == nil; {
 		after, more, err = m.eachIn(r, after, func(rec *lockkeeper.Record) error {
@@ -88,7 +89,9 @@ func (m *Manager) StaleIn(r lockkeeper.Reader) (out []Entry, err error) {
 				return nil
 			}
 			e, err := m.entry(r, rec)
-			out = append(out, e)
+			if e.Stale {
+				out = append(out, e)
+			}
 			return err
 		})
 	}
@@ -113,21 +116,22 @@ func (m *Manager) Entry(ctx context.Context, id string) (*Entry, error) {
 	return out, err
 }
 
-// Gone reports whether the process that a grant is for is gone, and its policy frees it for
-// that: it is listed until somebody asks for what it holds, and is in nobody's way.
-func (m *Manager) Gone(policy string, p *lockkeeper.Process) bool {
-	return m.policyOf(policy).Dead == lockkeeper.DeadFrees && m.life(p) == lockkeeper.LifeDead
+// IsFree reports whether the next request for what a grant holds frees it: until then it is
+// listed, and it blocks nobody. The judgement is the one that such a request makes.
+func (m *Manager) IsFree(r lockkeeper.Reader, rec *lockkeeper.Record) (bool, error) {
+	if !rec.State.Confirmed() || rec.State == lockkeeper.StateRevoking {
+		return false, nil
+	}
+	f, err := m.judgeIn(rec, r.Now().Lease, func(see func(lockkeeper.Reader) error) error { return see(r) })
+	return f != nil, err
 }
 
 func (m *Manager) entry(r lockkeeper.Reader, rec *lockkeeper.Record) (Entry, error) {
-	e := Entry{
-		GrantSnapshot: rec.Snapshot(r.Now().Wall),
-		State:         stateWord(rec.State),
-		Stale:         rec.Expires != 0 && rec.Expires <= r.Now().Lease,
-		Targets:       rec.Locks,
-	}
+	e := Entry{GrantSnapshot: rec.Snapshot(r.Now().Wall), State: stateWord(rec.State), Targets: rec.Locks}
 	if rec.State != lockkeeper.StateWaiting {
-		return e, nil
+		free, err := m.IsFree(r, rec)
+		e.Free, e.Stale = free, !free && rec.Expires != 0 && rec.Expires <= r.Now().Lease
+		return e, err
 	}
 	found, _, err := r.Overlapping(lockkeeper.Query{Locks: rec.Locks, Before: rec.Ticket, Except: rec.Ticket, Limit: maxConflicts})
 	e.Conflicts = conflicts(found)

@@ -70,6 +70,11 @@ func (e *leftError) Unwrap() error { return e.err }
 // it may not. Of a record that was within its lease when it was read, only the
 // process is asked: most are, and a look at the store for each would be slow.
 func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (*finding, error) {
+	return m.judgeIn(rec, seen, func(see func(lockkeeper.Reader) error) error { return m.store.View(ctx, see) })
+}
+
+// judgeIn is judge with a way to look at the store.
+func (m *Manager) judgeIn(rec *lockkeeper.Record, seen lockkeeper.Instant, view func(func(lockkeeper.Reader) error) error) (*finding, error) {
 	policy := m.policyOf(rec.Policy)
 	life := m.life(rec.Process)
 	dead := life == lockkeeper.LifeDead
@@ -91,7 +96,7 @@ func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockke
 		return nil, nil
 	}
 	var now lockkeeper.Moment
-	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+	err := view(func(r lockkeeper.Reader) (err error) {
 		now = r.Now()
 		f.claims, err = r.Claims(rec.Holder)
 		return err

@@ -12,7 +12,6 @@ const (
 	OpenDir   Op = "open_dir"
 	OpenFile  Op = "open_file"
 	Create    Op = "create"
-	Mkdir     Op = "mkdir"
 	LstatAt   Op = "lstat_at"
 	List      Op = "list"
 	Move      Op = "move"

@@ -60,3 +60,11 @@ func (f *Faults) SyncDir(dir string) error {
 	}
 	return f.real.SyncDir(dir)
 }
+
+// Mkdir implements durable.Ops.
+func (f *Faults) Mkdir(path string, perm fs.FileMode) error {
+	if _, err := f.begin(Mkdir); err != nil {
+		return err
+	}
+	return f.real.Mkdir(path, perm)
+}

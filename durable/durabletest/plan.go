@@ -22,6 +22,7 @@ const (
 	Chmod Op = "chmod"
 	Sync  Op = "sync"
 	Close Op = "close"
+	Mkdir Op = "mkdir"
 )
 
 // Plan counts operations and says which of them fail. Its zero value fails

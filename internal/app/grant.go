@@ -48,6 +48,9 @@ func (a *App) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Dur
 // Release gives a grant of this user back. An id that is unknown, or was
 // released before, is harmless and answers false.
 func (a *App) Release(ctx context.Context, id string) (bool, error) {
+	if CheckGrantID(id) != nil {
+		return false, nil
+	}
 	token, err := a.Tokens.Get(id)
 	if err != nil {
 		return false, err

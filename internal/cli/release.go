@@ -11,9 +11,9 @@ import (
 func (p *program) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release GRANT",
-		Short: "Give locks back",
-		Long: `Give a grant back. Whoever waits for it is served at once. Releasing an id that
-is unknown, or was released before, is harmless: exit code 0 and a note.`,
+		Short: "Release locks",
+		Long: `Release a grant. The next request in the queue gets it at once. Releasing an id
+that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 		Example: `  lockkeeper lock release 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
 		Args:    exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -24,7 +24,7 @@ is unknown, or was released before, is harmless: exit code 0 and a note.`,
 				}
 				p.landDue(cmd.Context(), a)
 				if !released {
-					fmt.Fprintf(p.Err, "note: grant %s is not held here: it was released, it expired, or it never was\n", args[0])
+					fmt.Fprintf(p.Err, "note: nothing to release: no grant has the id %q; it may have been released or have expired\n", args[0])
 				}
 				if p.json {
 					return p.printJSON(map[string]any{"id": args[0], "released": released})

@@ -101,7 +101,7 @@ func (p *program) gatherAll(ctx context.Context, a *app.App) (*status, error) {
 type standing struct {
 	lock.Entry
 	Life string `json:"process_state,omitempty"`
-	Gone bool   `json:"gone,omitempty"` // its process is, and it is free for whoever asks
+	Gone bool   `json:"gone,omitempty"` // the next request for its paths frees it
 }
 
 // status is everything in a space, in ticket order.
@@ -110,7 +110,7 @@ type status struct {
 	Space   string     `json:"space"`
 	Held    []standing `json:"held"`
 	Stale   []standing `json:"stale"`
-	Gone    []standing `json:"gone"` // held for processes that are gone
+	Gone    []standing `json:"gone"` // the next request for their paths frees them
 	Waiting []standing `json:"waiting"`
 
 	Gaps      []entry `json:"gaps"`      // writes that were refused, or made without a lock
@@ -181,10 +181,9 @@ func (s *status) gatherRescued(ctx context.Context, a *app.App) error {
 const waiting = "waiting"
 
 func stand(a *app.App, e lock.Entry) standing {
-	s := standing{Entry: e}
+	s := standing{Entry: e, Gone: e.Free}
 	if e.Process != nil {
 		s.Life = a.Host.Life(*e.Process).String()
-		s.Gone = e.State != waiting && a.Locks.Gone(e.Policy, e.Process)
 	}
 	return s
 }
@@ -192,7 +191,7 @@ func stand(a *app.App, e lock.Entry) standing {
 // note is what a person should notice about an entry.
 func (s *standing) note() string {
 	var notes []string
-	if s.Stale && !s.Gone {
+	if s.Stale {
 		notes = append(notes, "STALE")
 	}
 	if s.State != "held" && s.State != waiting {
@@ -237,12 +236,12 @@ func (p *program) showStatus(s *status) error {
 		holdings(s.Held, now, few(p.Out, pathsShown)).print(p.Out, paint)
 	}
 	if len(s.Stale) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), still held until somebody decides", counted(len(s.Stale), "grant"))))
+		fmt.Fprintf(p.Out, "%s\n", paint(yellow, fmt.Sprintf("stale: %s (STALE), past the lease and still held", counted(len(s.Stale), "grant"))))
 		holdings(s.Stale, now, few(p.Out, pathsShown)).print(p.Out, paint)
 		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
 	}
 	if len(s.Gone) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("gone: %s of processes that are gone, free for whoever asks", counted(len(s.Gone), "grant"))))
+		fmt.Fprintf(p.Out, "%s\n", paint(bold, fmt.Sprintf("gone: %s of holders that are gone, freed by the next request", counted(len(s.Gone), "grant"))))
 		holdings(s.Gone, now, few(p.Out, pathsShown)).print(p.Out, paint)
 	}
 	if len(s.Waiting) > 0 {

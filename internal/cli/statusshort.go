@@ -62,11 +62,15 @@ func count(ctx context.Context, a *app.App) (t headcount, err error) {
 		}
 		t.More = more
 		for _, rec := range list {
+			free, err := a.Locks.IsFree(r, rec)
+			if err != nil {
+				return err
+			}
 			switch {
 			case rec.State == lockkeeper.StateWaiting:
 				t.Waiting++
 			case t.Off && rec.ID == pause.GrantID:
-			case a.Locks.Gone(rec.Policy, rec.Process):
+			case free:
 			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
 				t.Stale++
 			default:

@@ -192,6 +192,7 @@ func (u *tour) tourLocks() {
 	u.as(access.Operator, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": "wrong"}).want(http.StatusConflict, "not_held")
 	u.ask("POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).has(`"released":true`)
 	u.ask("POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).has(`"released":false`)
+	u.ask("POST", "/api/v1/grants/nonsense/release", map[string]any{"token": "x"}).has(`"released":false`)
 	u.ask("POST", "/api/v1/grants", map[string]any{"upgradeable": []string{"app/u.rb"}, "policy": "dal"}).into(&up)
 	u.ask("POST", "/api/v1/grants/"+up.ID+"/upgrade", map[string]any{"token": up.Token, "paths": []string{"app/u.rb"}}).has(`"write_paths":["app/u.rb"]`)
 	u.ask("POST", "/api/v1/grants/"+up.ID+"/extend", map[string]any{"token": up.Token, "write": []string{"app/v.rb"}}).has("app/v.rb")

@@ -196,10 +196,14 @@ func (h held) own(c *call) (id string, err error) {
 	if err := app.CheckGrantID(id); err != nil {
 		return "", err
 	}
+	return id, h.checkToken()
+}
+
+func (h held) checkToken() error {
 	if h.Token == "" {
-		return "", &lockkeeper.InputError{Field: "token", Reason: "it is missing", Next: "send the token that came with the grant"}
+		return &lockkeeper.InputError{Field: "token", Reason: "missing", Next: "send the token that came with the grant"}
 	}
-	return id, nil
+	return nil
 }
 
 func renew(s *Server, c *call, in held) (lockkeeper.GrantSnapshot, error) {
@@ -254,11 +258,11 @@ type released struct {
 }
 
 func release(s *Server, c *call, in held) (released, error) {
-	id, err := in.own(c)
-	if err != nil {
+	id := c.r.PathValue("id")
+	if err := in.checkToken(); err != nil {
 		return released{}, err
 	}
-	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token)
+	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an id that no grant has
 	return released{id, done}, err
 }
 

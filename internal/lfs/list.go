@@ -26,15 +26,15 @@ const (
 	largestPage = 1_000
 )
 
-// all lists the files that are held for writing, by whomever, the oldest first. What is
-// free for whoever asks, for its holder's process is gone, is in nobody's way.
+// all lists the files that are held for writing, the oldest first. It leaves out grants that
+// the next request frees.
 func (api *API) all(ctx context.Context) (list []heldLock, err error) {
 	entries, err := api.app.Locks.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range entries {
-		if e := &entries[i]; !api.app.Locks.Gone(e.Policy, e.Process) {
+		if e := &entries[i]; !e.Free {
 			list = append(list, locksOf(e)...)
 		}
 	}

@@ -113,7 +113,7 @@ func (s *standings) addHeld(ctx context.Context, v *visit) error {
 		if e.State == string(lockkeeper.Waiting) {
 			list = &s.Waiting
 		} else {
-			h.Gone = v.app.Locks.Gone(e.Policy, e.Process)
+			h.Gone = e.Free
 		}
 		if len(*list) == mostShown && !h.You {
 			s.LeftOut++

@@ -11,7 +11,7 @@ import (
 type Locks struct {
 	Moment
 	Held      []Standing   `json:"held"`
-	Stale     []Standing   `json:"stale"`     // held until somebody decides
+	Stale     []Standing   `json:"stale"`     // past their lease, and still held
 	Waiting   []Standing   `json:"waiting"`   // first come first
 	Queued    []QueuedWait `json:"queued"`    // items of the queue that locks keep waiting
 	Tree      []WaitNode   `json:"tree"`      // who waits for whom, whoever waits for nobody first

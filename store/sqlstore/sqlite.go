@@ -180,6 +180,7 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	conn.WALHook(s.shortenLog)
 	if err := conn.Exec(`PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF`); err != nil {
 		return nil, errors.Join(s.explain(err), conn.Close())
 	}
@@ -209,22 +210,6 @@ func (s *SQLite) Close() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// logKept is how large the log of writes may be that the last process leaves behind. The
-// next one reads all of it again, and once it is past SQLite's own limit each commit of a
-// process that is alone would copy all of it into the database.
-const logKept = 256 << 10
-
-// tidyLog lets the writer's connection, the last to be closed, copy a large log into the
-// database and remove it, if nobody else has the database open.
-func (s *SQLite) tidyLog() error {
-	log, err := os.Stat(s.path + "-wal")
-	if err != nil || log.Size() < logKept || s.writer == nil {
-		return nil // without a log there is nothing to tidy, and what is wrong with it the next use will say
-	}
-	_, err = s.writer.conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
-	return err
 }
 
 func (s *sqliteSession) close() error {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -62,10 +63,16 @@ func refuseNetworkDisk(dir string) error {
 
 // diskFull tells a full disk from a broken one: the driver calls both an
 // input/output error.
-func diskFull(path string) bool {
+func diskFull(path string) bool { return freeSpace(path) < 1<<17 }
+
+// freeSpace returns how many bytes can still be written to the disk of a file; as many as
+// there can be where the disk does not say.
+func freeSpace(path string) uint64 {
 	var st unix.Statfs_t
-	err := unix.Statfs(filepath.Dir(path), &st)
-	return err == nil && st.Bavail*uint64(st.Bsize) < 1<<17
+	if unix.Statfs(filepath.Dir(path), &st) != nil {
+		return math.MaxUint64
+	}
+	return st.Bavail * uint64(st.Bsize)
 }
 
 // refuseDisk refuses a network file system; an empty name is none.

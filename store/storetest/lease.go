@@ -195,6 +195,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 			b.clock.Advance(c.silent)
 			admin := lockkeeper.Actor{Name: "root", Kind: lockkeeper.ActorAdmin}
 			if c.want == (want{true, true, true}) {
+				b.shown(g.ID, false, true)
 				b.takes(asks("next", "dal", write("a")))
 				ev := b.events(lockkeeper.EventRecovered)
 				if len(ev) != 1 || ev[0].GrantID != g.ID || ev[0].Actor.Name == "" || ev[0].Reason == "" || len(ev[0].Conditions) != 4 {
@@ -206,6 +207,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 				return
 			}
 			b.recover(0)
+			b.shown(g.ID, c.want.lease, false)
 			b.blocked(asks("next", "dal", write("a")))
 			told, wouldRefuse, err := b.m.Conditions(b.ctx, g.ID)
 			if err != nil || !wouldRefuse {
@@ -275,6 +277,7 @@ func testAsk(t *testing.T, f Fixture) {
 		ps.set(i+1, lockkeeper.LifeDead)
 		b.clock.Advance(100 * time.Hour)
 		b.recover(0)
+		b.shown(g.ID, policy == "author", false)
 		b.blocked(asks("k", "", write(policy)))
 		if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "she left"); err != nil {
 			t.Errorf("a person may: %v", err)

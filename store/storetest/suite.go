@@ -201,6 +201,19 @@ func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
 	return g
 }
 
+// shown compares what people are shown of a grant with what the next request will do: a
+// stale grant blocks it, a free one does not.
+func (b *bench) shown(id string, stale, free bool) {
+	b.Helper()
+	e, err := b.m.Entry(b.ctx, id)
+	if err != nil || e == nil {
+		b.Fatalf("%s: %v, %v", id, e, err)
+	}
+	if e.Stale != stale || e.Free != free {
+		b.Errorf("shown as stale %v, free %v; want %v, %v", e.Stale, e.Free, stale, free)
+	}
+}
+
 // blocked must be refused; it returns why.
 func (b *bench) blocked(r lockkeeper.Request) *lockkeeper.BlockedError {
 	b.Helper()
