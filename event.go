@@ -25,7 +25,7 @@ const (
 	EventRevoking      EventKind = "revoking"       // taken away, and handed on once what it decided is done
 	EventLanded        EventKind = "landed"         // changes were decided: from here on they are done to their end
 	EventUndone        EventKind = "undone"         // decided changes were taken back
-	EventGap           EventKind = "gap"            // a write was refused, and what was to be written is kept
+	EventGap           EventKind = "gap"            // a write was refused, and its new content is kept
 	EventFinished      EventKind = "finished"       // decided changes that their writer left were done to their end
 	EventCleared       EventKind = "cleared"        // what was staged by a writer that is gone, and never decided, was removed
 	EventQueued        EventKind = "queued"         // an item was put into the queue

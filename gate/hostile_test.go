@@ -329,7 +329,7 @@ func TestFullDisk(t *testing.T) {
 	g := w.hold("otter", "test/a", "test/b", "test/new/c")
 	big := []byte(strings.Repeat("x", 1<<20))
 	w.harmless("one file", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "test/a", big); return err }, "no space left", "nothing in the tree was changed",
-		"nothing was kept of test/a")
+		"the new content of test/a was not kept")
 	w.harmless("several", func() error {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("2")), gate.Delete("test/b"), gate.Put("test/new/c", big)})
 		var lost *gate.NotKeptError

@@ -10,8 +10,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// A NotKeptError says that content which did not land is not on the rescue shelf
-// either: only the caller has it.
+// A NotKeptError says that content did not land and is not on the rescue shelf either:
+// only the caller has it.
 type NotKeptError struct {
 	Paths []string
 	Err   error // why the shelf did not take it
@@ -22,14 +22,14 @@ func (e *NotKeptError) Error() string {
 	if len(paths) > 3 {
 		paths, more = paths[:3], fmt.Sprintf(" and %d more", len(e.Paths)-3)
 	}
-	return fmt.Sprintf("nothing was kept of %s%s: %v; next: correct this, then write again from where you have the content", strings.Join(paths, ", "), more, e.Err)
+	return fmt.Sprintf("the new content of %s%s was not kept: %v; next: fix the cause, then write again from your own copy of the content", strings.Join(paths, ", "), more, e.Err)
 }
 
 func (e *NotKeptError) Unwrap() error { return e.Err }
 
-// refused keeps what a commit was to write when it was refused because of single
-// paths: all of it, because its caller may have it nowhere else. It returns the
-// refusal, which then says where the content is. Any other error it returns as it is.
+// refused handles a commit that was refused because of single paths. It keeps all the
+// content of the commit, because the caller may have no other copy, and returns the
+// refusal, which then says where the content is. It returns any other error unchanged.
 func (c *commit) refused(ctx context.Context, err error) error {
 	why := c.reasons(err)
 	if len(why) == 0 || c.kept {
@@ -43,7 +43,7 @@ func (c *commit) refused(ctx context.Context, err error) error {
 			told = append(told, reason)
 			err = c.keepOne(ctx, it, reason)
 		} else {
-			err = c.keep(ctx, it, "whole", "what was to land with it was refused")
+			err = c.keep(ctx, it, "whole", "another change of the same commit was refused")
 		}
 		switch {
 		case err == nil:
@@ -56,9 +56,9 @@ func (c *commit) refused(ctx context.Context, err error) error {
 	return errors.Join(append(told, c.notKept(lost, failed))...)
 }
 
-// failed keeps what a commit was to write when it failed for any reason, unless a
-// recovery will bring its landing to an end. It returns the error, which then says
-// where the content is, or that nothing was kept.
+// failed handles a commit that failed for any reason. It keeps the content of the
+// commit, unless recovery will complete the landing or roll it back. It returns the
+// error, which then says where the content is, or that it was not kept.
 func (c *commit) failed(ctx context.Context, err error) error {
 	if len(c.reasons(err)) > 0 {
 		return c.refused(ctx, err)
@@ -86,9 +86,9 @@ func (c *commit) failed(ctx context.Context, err error) error {
 	}
 	switch {
 	case len(ids) == 1:
-		err = fmt.Errorf("%w; what was to be written is kept: lockkeeper rescue show %s", err, ids[0])
+		err = fmt.Errorf("%w; the new content is kept: lockkeeper rescue show %s", err, ids[0])
 	case len(ids) > 1:
-		err = fmt.Errorf("%w; what was to be written is kept, %d files: lockkeeper rescue list", err, len(ids))
+		err = fmt.Errorf("%w; the new content of %d files is kept: lockkeeper rescue list", err, len(ids))
 	}
 	if lost := c.notKept(lost, failed); lost != nil {
 		return errors.Join(err, lost)
@@ -96,7 +96,7 @@ func (c *commit) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// keepRefused is keepOne for a change that is left out of a commit.
+// keepRefused is keepOne for a change that Apply leaves out.
 func (c *commit) keepRefused(ctx context.Context, it *item, refusal error) error {
 	err := c.keepOne(ctx, it, refusal)
 	if err != nil && it.entry.ID == "" && !it.Stored {
@@ -105,8 +105,8 @@ func (c *commit) keepRefused(ctx context.Context, it *item, refusal error) error
 	return err
 }
 
-// notKept is the error about paths whose content could not be kept; nil for none.
-// Without any, the content of the commit is safe.
+// notKept returns a *NotKeptError for paths whose content could not be kept. Without
+// any, it notes that the content of the commit is safe.
 func (c *commit) notKept(paths []string, errs []error) error {
 	if len(paths) == 0 {
 		c.kept = true
@@ -115,7 +115,7 @@ func (c *commit) notKept(paths []string, errs []error) error {
 	return &NotKeptError{Paths: paths, Err: errs[0]}
 }
 
-// keepOne keeps one refused write, records it, and says in the refusal where it is.
+// keepOne keeps one refused write, records it, and adds to the refusal where it is.
 func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 	var v *lockkeeper.LockViolationError
 	var input *lockkeeper.InputError
@@ -131,14 +131,17 @@ func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 	}
 	err := c.keep(ctx, it, check, reason)
 	if it.entry.ID != "" {
-		*next += "; what was to be written is kept: lockkeeper rescue show " + it.entry.ID
+		if *next != "" {
+			*next += "; "
+		}
+		*next += "the new content is kept: lockkeeper rescue show " + it.entry.ID
 	}
 	return err
 }
 
-// keep puts one refused write on the shelf and records it. The same again is neither
-// kept nor recorded twice: an agent may try it again and again. Content that is on
-// the shelf is kept even if that cannot be recorded.
+// keep puts one refused write on the shelf and records it. It neither keeps nor records
+// an identical write twice, because agents retry. Content that is on the shelf stays
+// there even if it cannot be recorded.
 func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err error) {
 	if it.entry.ID != "" {
 		return nil
@@ -149,7 +152,7 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 		return err
 	}
 	e := c.entryOf(ctx, it, rescue.Gap, check+": "+reason)
-	if check == checkBase && it.Base == nil { // nobody knows what was there when the grant was given
+	if check == checkBase && it.Base == nil { // what was there when the grant was given is unknown
 		e.Base = lockkeeper.Version{}
 	}
 	content := it.Body
@@ -166,8 +169,8 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 	return err
 }
 
-// entryOf describes an item for the shelf. A base that cannot be read is left out:
-// it is the content that must not be lost.
+// entryOf describes an item for the shelf. It leaves out a base that cannot be read,
+// because keeping the content matters more.
 func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) rescue.Entry {
 	e := rescue.Entry{Kind: kind, Path: it.target, GrantID: c.grant.ID, Holder: c.g.opt.Actor.Name, Reason: reason, Delete: it.Delete, Mode: it.mode}
 	if holder, err := c.g.holderOf(context.WithoutCancel(ctx), c.grant); err == nil {
@@ -184,7 +187,7 @@ func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) res
 	return e
 }
 
-// keepOnce puts content on the shelf unless the same is there already.
+// keepOnce puts content on the shelf unless an equal entry is there already.
 func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
 	ctx = context.WithoutCancel(ctx)
 	e, err := g.shelveBody(ctx, e, content)

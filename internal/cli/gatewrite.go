@@ -111,7 +111,7 @@ func (p *program) spool() (*spooled, error) {
 	}
 	f, err := os.CreateTemp("", "lockkeeper-")
 	if err != nil {
-		return nil, fmt.Errorf("no temporary file for the content of standard input: %w; nothing was read or kept; next: check TMPDIR", err)
+		return nil, fmt.Errorf("cannot create a temporary file for standard input: %w; nothing was read or kept; next: check TMPDIR", err)
 	}
 	s := &spooled{File: f}
 	err = os.Remove(f.Name())
@@ -143,5 +143,5 @@ func (s *spooled) orSaved(err error) error {
 	if failed = errors.Join(failed, f.Close()); failed != nil {
 		return errors.Join(err, failed, os.Remove(f.Name()))
 	}
-	return errors.Join(err, fmt.Errorf("what came from standard input is in %s; next: write it again from there, and then remove it", f.Name()))
+	return errors.Join(err, fmt.Errorf("the content of standard input is saved in %s; next: write it again from there, then remove the file", f.Name()))
 }

@@ -40,10 +40,10 @@ func TestContentThatCannotBeKept(t *testing.T) {
 	}
 	text, err := os.ReadFile(said.Name())
 	must(err)
-	if !regexp.MustCompile(`nothing was kept of app/models/a\.rb`).Match(text) {
+	if !regexp.MustCompile(`the new content of app/models/a\.rb was not kept`).Match(text) {
 		t.Errorf("not told that nothing was kept: %s", text)
 	}
-	at := regexp.MustCompile(`standard input is in (\S+?);?(\s|$)`).FindSubmatch(text)
+	at := regexp.MustCompile(`standard input is saved in (\S+?);?(\s|$)`).FindSubmatch(text)
 	if at == nil {
 		t.Fatalf("not told where the content is: %s", text)
 	}

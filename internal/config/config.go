@@ -36,7 +36,7 @@ type Config struct {
 	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How often failing CI checks are given back to an agent."`
 	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work may be blocked by locks before that counts as one retry."`
 	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Retries after which blocked work goes to the error state."`
-	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work may wait, for locks or for a slot, before it comes first: it reserves its locks and starts before other queued work."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work may wait, for locks or for a slot, before it is escalated: it reserves its locks and starts before other queued work."`
 	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" doc:"How often queued work whose worker vanished is started before it goes to the error state."`
 	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often leases that ran out are looked for. A safety net: acquiring does not wait for it."`
 
@@ -94,10 +94,10 @@ type Agent struct {
 	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" doc:"The longest that one call may take."`
 	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent may be silent before it is shown as stalled."`
 	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"How often a call that failed in passing is made, all in all."`
-	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests see only what is named to them: prefer takes what this machine can do, require refuses to run where files outside cannot be kept from being read and written."`
+	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests run in a sandbox, where they see only their workspace, the system and the paths listed here: prefer uses what this machine supports, require refuses to run if the machine cannot deny reads and writes of other files."`
 	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Directories and files besides their workspace that agents and tests may read and write."`
 	Read       []string      `key:"read" example:"/run/postgresql" doc:"Directories, files and sockets that agents and tests may use besides the system's own, the toolchains in PATH and the caches of package managers."`
-	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Variables that agents get although they hold a credential; a name may end in *. An agent always gets those of its own API."`
+	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Environment variables that agents get even though they hold a credential; a name may end in *. An agent always gets those of its own API."`
 	Linked     []string      `key:"linked" example:"node_modules" doc:"Folders of dependencies that copies of the codebase share, where a sandbox keeps agents from writing there; otherwise they are copied."`
 }
 
@@ -114,7 +114,7 @@ type Run struct {
 	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller; {controller} and {module} stand for its name. Empty: none."`
 	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch; {path} stands for the test files, {controller} for the controller. Run by a shell in the copy. Empty: none."`
 	CI                []string      `key:"ci" example:"bin/rubocop" doc:"The commands that a batch has to pass besides, each run by a shell in the copy."`
-	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Variables that test and CI commands get although they hold a credential; a name may end in *."`
+	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get even though they hold a credential; a name may end in *."`
 	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" doc:"The longest that one test or CI command may take."`
 	Land              string        `key:"land" enum:"after_verify after_apply" doc:"When changes reach the codebase: after they were tested and verified, or, literally as documented, right after they were made, to be taken back if they do not pass."`
 	Review            string        `key:"review" enum:"off risky all" doc:"Which diffs a person looks at before they land."`

@@ -9,7 +9,7 @@ import (
 type Serve struct {
 	Listen       string        `key:"listen" env:"LOCKKEEPER_LISTEN" pattern:"^[^ ]*:[0-9]{1,5}$" doc:"Where the server listens: an address of this machine and a port, 0 for any free one. Beyond 127.0.0.1 it needs TLS, or a flag of lockkeeper serve."`
 	AllowHosts   []string      `key:"allow_hosts" env:"LOCKKEEPER_ALLOW_HOSTS" pattern:"^[A-Za-z0-9.-]+(:[0-9]{1,5})?$" example:"locks.example.org" doc:"Names that the server is known by, besides its address: what a proxy in front of it is called."`
-	LocalClients string        `key:"local_clients" enum:"outside unseen any" doc:"Which clients on this machine the server admits, besides their token or session: outside admits those that are seen to run outside of every sandbox of lockkeeper, unseen also those whose process cannot be seen, any also agents in a sandbox."`
+	LocalClients string        `key:"local_clients" enum:"outside unseen any" doc:"Which clients on this machine may log in: outside admits those that the server sees outside of every sandbox of Lockkeeper, unseen also those whose process it cannot see, any also agents in a sandbox. All of them need a token or a session."`
 	Session      time.Duration `key:"session" min:"1m" max:"90d" doc:"How long a login in a browser lasts."`
 	Webhook      string        `key:"webhook" env:"LOCKKEEPER_WEBHOOK" pattern:"^https?://[^ ]+$" example:"https://hooks.example.org/lockkeeper" doc:"An address that is told, with a POST of JSON, when more waits for a person than before. Where it is a secret it belongs into LOCKKEEPER_WEBHOOK."`
 }

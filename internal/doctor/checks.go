@@ -144,16 +144,16 @@ func (x *examination) machine(ctx context.Context) {
 	x.versions(ctx)
 }
 
-// commands says by what means everything that a command started is ended with it.
+// commands reports by what means this machine ends everything that a command started.
 func (x *examination) commands() {
 	const name, page = "commands", "see docs/safety.md, What a command leaves running"
 	switch process.Tracking() {
 	case process.TrackCgroup:
-		x.note(name, true, "each runs in a control group of its own, which ends as a whole", "")
+		x.note(name, true, "each command runs in its own control group, which the kernel kills as a whole", "")
 	case process.TrackKeeper:
-		x.note(name, true, "no control group can be made here; each has a keeper, which ends all that it leaves", "")
+		x.note(name, true, "control groups are not available; each command has a keeper process, which ends everything that the command leaves running", "")
 	default:
-		x.note(name, false, "on this system only the command itself is ended, and not the daemons that it starts", page)
+		x.note(name, false, "on this system only the command itself is ended, not the daemons that it starts", page)
 	}
 }
 

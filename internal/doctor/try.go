@@ -133,7 +133,7 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 		return "a confined command wrote into the codebase", nil
 	}
 	if strings.Contains(string(said), "a secret of the doctor") {
-		return "a confined command read a file that was not named to it", nil
+		return "a confined command read a file that was not listed for it", nil
 	}
 	return "", nil
 }
