@@ -9,27 +9,27 @@ import (
 )
 
 // A brand is a number that all descendants of a keeper carry as their limit for
-// resident memory (RLIMIT_RSS). The kernel enforces no such limit since version
-// 2.4.30, hands it on with every fork and exec, shows it in /proc/<pid>/limits, and
-// lets nobody but root raise the hard one. So it stays on a process that changed its
-// session, its parent, its environment and its title. The number is larger than any
-// memory, so programs that size their buffers by the limit see no difference.
+// resident memory (RLIMIT_RSS). The kernel has not enforced this limit since version
+// 2.4.30. Children and executed programs inherit it, /proc/<pid>/limits shows it, and
+// only root can raise the hard limit. So a process keeps its brand even if it changes its
+// session, parent, environment and title. The number is larger than any memory, so
+// programs that size their buffers by the limit see no difference.
 //
 // The mark of sandboxes (package peer) is a limit of another kind, so that a process
 // can carry both.
 type brand uint64
 
-// brandOf is the brand of one keeper: no other process of this boot and PID
-// namespace has its number and start time. A later keeper has a lower brand, so
-// that one which runs below another can put its brand beside the other's.
+// brandOf returns the brand of one keeper: no other process of this boot and PID
+// namespace has its number and start time. A later keeper has a lower brand. So a keeper
+// that runs below another one can set its own as the soft limit and leave the hard one.
 func brandOf(pid int, start uint64) brand {
 	const ticks = 1<<40 - 1
 	return 1<<62 | brand(ticks-start&ticks)<<22 | brand(pid&(1<<22-1))
 }
 
-// put brands this process. Below another keeper the hard limit stays as it is,
-// and only the soft limit becomes the brand. Where a lower limit is set already,
-// this process stays unbranded: the other ways to find its descendants remain.
+// put brands this process. Below another keeper the hard limit stays as it is, and only
+// the soft limit becomes the brand. If a lower hard limit is set already, the process
+// stays unbranded, and its descendants are found by other means.
 func (b brand) put() {
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_RSS, &now) != nil || now.Max < uint64(b) {

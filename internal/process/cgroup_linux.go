@@ -18,15 +18,15 @@ import (
 // cgroupPrefix begins the names of the control groups that Run makes.
 const cgroupPrefix = "lockkeeper-"
 
-// A cgroup is a control group (version 2) that holds all that one command
-// started. A process cannot leave it without the right to write to another one.
+// A cgroup is a control group (version 2) that holds everything that one command
+// started. A process can leave it only if it may write to another control group.
 type cgroup struct {
 	dir  string // where it is mounted
 	path string // from the root of the hierarchy
 }
 
-// newCgroup makes a control group below the one of this process. It returns nil
-// where there is none that this process may use.
+// newCgroup makes a control group below the one of this process. It returns nil if
+// this process may not make one.
 func newCgroup() *cgroup {
 	own, err := ownCgroup()
 	if err != nil || !own.usable() {
@@ -66,7 +66,7 @@ func (c *cgroup) tidy() {
 	}
 }
 
-// Tracking says by what this machine ties a process to the command that started it.
+// Tracking returns how this machine finds the processes that a command started.
 func Tracking() Track {
 	c := newCgroup()
 	if c == nil {
@@ -106,7 +106,7 @@ func cgroupAt(path string) (*cgroup, error) {
 		}
 		below, err := filepath.Rel(f[3], path)
 		if err != nil || below != "." && !filepath.IsLocal(below) {
-			continue // mounted is another part of the hierarchy
+			continue // this mount shows another part of the hierarchy
 		}
 		return &cgroup{dir: filepath.Join(f[4], below), path: path}, nil
 	}
@@ -117,8 +117,7 @@ func (c *cgroup) child(name string) *cgroup {
 	return &cgroup{dir: filepath.Join(c.dir, name), path: filepath.Join(c.path, name)}
 }
 
-// usable reports whether this process may move processes into the group and, if
-// it is above, out of it.
+// usable reports whether this process may move processes into the group.
 func (c *cgroup) usable() bool {
 	return unix.Faccessat(unix.AT_FDCWD, filepath.Join(c.dir, "cgroup.procs"), unix.W_OK, unix.AT_EACCESS) == nil
 }
@@ -144,7 +143,7 @@ func (c *cgroup) kill() error {
 	return err
 }
 
-// empty kills what is in the group and returns once nothing is left in it.
+// empty kills all processes in the group and returns when none is left.
 func (c *cgroup) empty(ctx context.Context) error {
 	events, err := os.Open(filepath.Join(c.dir, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +177,8 @@ func (c *cgroup) empty(ctx context.Context) error {
 	}
 }
 
-// remove removes the group and what commands run in it made below, once empty.
+// remove removes the group, which must be empty, and the groups that commands made
+// below it.
 func (c *cgroup) remove() error {
 	below, err := os.ReadDir(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {

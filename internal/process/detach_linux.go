@@ -10,14 +10,13 @@ import (
 )
 
 // detach keeps a background command away from the person's terminal. The command
-// gets no descriptor of a terminal, and none that this process inherited. Its
-// keeper gives it a session of its own, so it has no controlling terminal to type
-// into.
+// inherits no descriptor of a terminal and none besides its standard files. Its keeper
+// gives it its own session, so it has no controlling terminal to type into.
 func (c *Command) detach(cmd *exec.Cmd) error {
 	if isTerminal(c.Stdin) {
 		cmd.Stdin = nil
 	}
-	// A writer that is not a file is fed through a pipe.
+	// os/exec copies to a writer that is not an *os.File through a pipe.
 	if isTerminal(c.Stdout) {
 		cmd.Stdout = struct{ io.Writer }{c.Stdout}
 	}

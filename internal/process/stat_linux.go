@@ -51,8 +51,8 @@ func readStatIn(pid int, room []byte) (stat, error) {
 // numbers.
 const maxStat = 2048
 
-// readOnce reads a file of the kernel's with one read, so that it is of one moment. There
-// are hundreds of them in a walk over /proc.
+// readOnce reads a file of /proc with one system call, so that its content is consistent.
+// A walk over /proc reads hundreds of them.
 func readOnce(path string, room []byte) (n int, err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

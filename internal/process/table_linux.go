@@ -8,20 +8,19 @@ import (
 	"strconv"
 )
 
-// table is the processes seen in one walk over /proc. It is not one instant:
-// whoever acts on it checks identity again and walks again afterwards. But each
-// process that lives when the walk ends is in it, or was being forked by one that
-// is: a chain of short-lived processes does not slip through between the list of
-// numbers and the look at each.
+// A table holds the processes seen in one walk over /proc, by number. A walk takes
+// time, so a caller that acts on an entry checks its identity again, and walks again
+// afterwards. Every process that lives when the walk ends is in the table, or was being
+// forked by one that is. So a chain of short-lived processes cannot escape a walk.
 type table map[int]stat
 
 // mostRounds bounds how often a walk looks for processes that were started
-// meanwhile, on a machine that starts them faster than they can be looked at.
+// meanwhile, if the machine starts them faster than the walk reads them.
 const mostRounds = 1000
 
 func readTable() (table, error) {
 	t, room := table{}, make([]byte, maxStat)
-	last := -1 // highest number looked at; -1: none yet
+	last := -1 // highest number read; -1: none yet
 	for range mostRounds {
 		newest, err := newestPID()
 		if err != nil {
@@ -49,7 +48,7 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// readAll reads all that /proc lists.
+// readAll reads all processes that /proc lists.
 func (t table) readAll(room []byte) error {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -83,7 +82,7 @@ func (t table) read(pid int, room []byte) error {
 	return err
 }
 
-// newestPID is the number that was given last in this PID namespace.
+// newestPID returns the number of the process started last in this PID namespace.
 func newestPID() (int, error) {
 	room := make([]byte, 128)
 	n, err := readOnce("/proc/loadavg", room)
@@ -97,8 +96,8 @@ func newestPID() (int, error) {
 	return strconv.Atoi(string(f[len(f)-1]))
 }
 
-// isThread reports whether a number belongs to a thread that is not the first of
-// its process. /proc shows these to who asks for them by number.
+// isThread reports whether a number belongs to a thread that is not the first of its
+// process. /proc does not list such numbers, but opens them.
 func isThread(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -109,7 +108,7 @@ func isThread(pid int) bool {
 	return found && string(bytes.TrimSpace(line)) != strconv.Itoa(pid)
 }
 
-// ancestors is pid itself and every process above it.
+// ancestors returns pid itself and every process above it.
 func (t table) ancestors(pid int) map[int]bool {
 	set := map[int]bool{}
 	for pid > 0 && !set[pid] {
