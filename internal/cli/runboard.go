@@ -124,7 +124,7 @@ func (b *runBoard) note(n pipeline.News) {
 		b.agents[who] = true
 	case n.Kind == pipeline.NewsRed:
 		delete(b.agents, who)
-	case n.Kind == pipeline.NewsDone:
+	case n.Kind == pipeline.NewsDone, n.Kind == pipeline.NewsSkipped:
 		if delete(b.agents, who); b.paused {
 			b.finished = append(b.finished, who)
 		}
@@ -151,7 +151,7 @@ func (b *runBoard) encode(value any) {
 // matters reports whether somebody who comes back later wants to see it.
 func matters(kind pipeline.NewsKind) bool {
 	switch kind {
-	case pipeline.NewsStarted, pipeline.NewsDone, pipeline.NewsResumed:
+	case pipeline.NewsStarted, pipeline.NewsDone, pipeline.NewsSkipped, pipeline.NewsResumed:
 		return false
 	}
 	return true

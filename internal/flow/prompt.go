@@ -32,6 +32,8 @@ type Ask struct {
 	Research []ResearchText
 	Screen   *ScreenEntry
 	Diff     string
+	Untested string   // why no tests were run; empty: they passed
+	NoCI     string   // why no CI commands were run; empty: they passed
 	Failure  string   // what a command said
 	Attempt  int      // of Max
 	Max      int      // 0: no limit is known

@@ -220,6 +220,32 @@ func TestRetryHoldsNoTestSlot(t *testing.T) {
 	}
 }
 
+// A batch without tests says so: in the news, and to the agent that verifies it.
+func TestUntested(t *testing.T) {
+	s := newScene(t, "SQLite", "tasks")
+	s.opt.Checks = pipeline.Checks{}
+	s.tasks(`
+tasks:
+  - {name: one, prompt: Do it., writes: [app/models/one.rb]}
+`)
+	s.play(`
+- {match: '^# task .*one', steps: [{write: {path: app/models/one.rb, content: "new\n"}}], result: {structured: {summary: done}}}
+- match: '(?s)^# verify .*No tests were run: .*No CI commands were run: '
+  result: {structured: {verdict: pass, report: fine, issues: []}}
+`)
+	out := s.goOn(false)
+	if one := s.batch(out, tasks, "one"); one.Status != flow.Complete {
+		t.Errorf("%+v", one)
+	}
+	skipped := s.news(pipeline.NewsSkipped)
+	if len(skipped) != 2 || skipped[0].Phase != "test" || skipped[1].Phase != "ci" || !strings.Contains(skipped[0].Text, "nothing was tested") {
+		t.Errorf("skipped: %+v", skipped)
+	}
+	if landed := s.news(pipeline.NewsLanded); len(landed) != 1 || !strings.Contains(landed[0].Text, "not tested") {
+		t.Errorf("landed: %+v", landed)
+	}
+}
+
 // A batch that changed nothing is done as no change, and not as a landing of 0 files.
 func TestNoChange(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")

@@ -53,7 +53,7 @@ func (l *life) tests() checks {
 		return c
 	}
 	if l.p.opt.Checks.Test == "" {
-		c.skipped = "no test_command is configured"
+		c.skipped = "neither the plan nor run.test_command names a test command"
 		return c
 	}
 	path := l.p.testOf(l.unit.Name)
@@ -135,7 +135,14 @@ func (l *life) check(ctx context.Context, c checks) error {
 	if err := c.put(ctx, l.unit.Name, l.batch.ID, at.Done, at.Calls); err != nil {
 		return err
 	}
-	l.p.news(NewsDone, q, at.Done.Skipped)
+	switch {
+	case at.Done.Skipped == "":
+		l.p.news(NewsDone, q, "")
+	case c.phase == "test":
+		l.p.news(NewsSkipped, q, "nothing was tested: "+at.Done.Skipped)
+	default:
+		l.p.news(NewsSkipped, q, at.Done.Skipped)
+	}
 	return l.forget(ctx)
 }
 

@@ -342,8 +342,14 @@ func (l *life) landed(ctx context.Context) error {
 	if len(done.Landings) > 0 {
 		what += ", " + landings(done.Landings)
 	}
-	if l.p.opt.Land == "after_apply" {
+	untested := skippedOf(l.batch.Tested) != ""
+	switch {
+	case l.p.opt.Land == "after_apply" && untested:
+		what += ", to stay: it is verified, not tested"
+	case l.p.opt.Land == "after_apply":
 		what += ", to stay: it is tested and verified"
+	case untested:
+		what += ", not tested"
 	}
 	l.p.news(NewsLanded, l.ask("land", ""), what)
 	return nil

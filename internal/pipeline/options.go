@@ -122,6 +122,7 @@ const (
 	NewsRun      NewsKind = "run"     // of the run as a whole
 	NewsStarted  NewsKind = "started" // a phase began
 	NewsDone     NewsKind = "done"    // a phase left its document
+	NewsSkipped  NewsKind = "skipped" // a test or CI phase had no command to run
 	NewsRed      NewsKind = "red"     // a test or CI command failed, and what it found may be mended
 	NewsFailed   NewsKind = "failed"
 	NewsGap      NewsKind = "gap"

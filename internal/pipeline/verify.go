@@ -28,7 +28,7 @@ func (l *life) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if q.prompt, err = l.prompt(ctx, "verify", flow.Ask{Diff: changes}); err != nil {
+		if q.prompt, err = l.prompt(ctx, "verify", flow.Ask{Diff: changes, Untested: skippedOf(l.batch.Tested), NoCI: skippedOf(l.batch.CI)}); err != nil {
 			return err
 		}
 		l.p.news(NewsStarted, q, "")
@@ -84,4 +84,12 @@ func (l *life) putBack(ctx context.Context, q question) error {
 		l.p.news(NewsGap, q, gap.Path+": "+gap.Reason)
 	}
 	return l.reset(ctx)
+}
+
+// skippedOf returns why a check had nothing to run. It returns "" if the check passed.
+func skippedOf(c *flow.Checked) string {
+	if c == nil {
+		return "there is no record of them"
+	}
+	return c.Skipped
 }
