@@ -65,9 +65,10 @@ type report struct {
 type keeper struct {
 	order   order
 	reports *json.Encoder
-	wishes  chan wish // closed when the supervisor is gone
-	changed chan os.Signal
-	command int // 0: not running
+	wishes  chan wish      // closed when the supervisor is gone
+	changed chan os.Signal // children of the keeper
+	sent    chan os.Signal // signals that another process sent to the keeper
+	command int            // 0: not running
 	status  syscall.WaitStatus
 }
 
@@ -81,7 +82,7 @@ func keep() {
 		return
 	}
 	socket := os.NewFile(supervisorFD, "supervisor")
-	k := &keeper{reports: json.NewEncoder(socket), wishes: make(chan wish), changed: make(chan os.Signal, 1)}
+	k := &keeper{reports: json.NewEncoder(socket), wishes: make(chan wish), changed: make(chan os.Signal, 1), sent: make(chan os.Signal, 8)}
 	k.catch()
 	from := json.NewDecoder(socket)
 	self, err := readStat(os.Getpid())
@@ -102,14 +103,20 @@ func keep() {
 }
 
 // catch keeps signals from ending or stopping the keeper before its command. They
-// are caught rather than ignored: the command would inherit what is ignored.
+// are caught rather than ignored: the command would inherit what is ignored. The
+// command sees the keeper as its parent, so a signal that a process sends there is
+// meant for whoever runs the command, and the command gets it.
 func (k *keeper) catch() {
 	signal.Notify(k.changed, unix.SIGCHLD)
-	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
-		unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
-		if !signal.Ignored(s) {
-			signal.Notify(caught, s)
+	dropped := make(chan os.Signal, 1)
+	for to, signals := range map[chan os.Signal][]os.Signal{
+		k.sent:  {unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2},
+		dropped: {unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU},
+	} {
+		for _, s := range signals {
+			if !signal.Ignored(s) {
+				signal.Notify(to, s)
+			}
 		}
 	}
 }
@@ -181,13 +188,19 @@ func (k *keeper) attend() {
 				return
 			}
 			if w.Signal != 0 {
-				unix.Kill(-k.command, w.Signal) // its leader is not reaped, so the number is its own
+				k.signal(w.Signal)
 			}
+		case s := <-k.sent:
+			k.signal(s.(unix.Signal))
 		case <-k.changed:
 			k.reap()
 		}
 	}
 }
+
+// signal signals the command's process group. Its leader is not reaped, so no other
+// group has its number.
+func (k *keeper) signal(s unix.Signal) { unix.Kill(-k.command, s) }
 
 // reap takes the exit status of children that ended, and reports whether any
 // child is left.
