@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,6 +115,9 @@ func (l *life) check(ctx context.Context, c checks) error {
 			break
 		}
 		l.p.news(NewsRed, q, fmt.Sprintf("%s: exit status %d: %s", failed.Command, failed.Exit, failed.Last))
+		if err := l.warnHidden(q, failed); err != nil {
+			return err
+		}
 		if at.Done.Fixes >= c.max {
 			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.phase, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
 				l.giveUp(ctx, at))
@@ -381,12 +383,8 @@ var errTooLong = errors.New("it took too long")
 
 // lastLine is the last line of a text that says something.
 func lastLine(f *os.File) (string, error) {
-	info, err := f.Stat()
+	text, err := lastBytes(f, 4<<10)
 	if err != nil {
-		return "", err
-	}
-	text := make([]byte, min(info.Size(), 4<<10))
-	if _, err := f.ReadAt(text, info.Size()-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
