@@ -47,7 +47,7 @@ func (h *household) enter() error {
 	return nil
 }
 
-// childrenOfSelf are the children of this process, by pid, with their start times.
+// childrenOfSelf returns the children of this process, by pid, with their start times.
 func childrenOfSelf() (map[int]uint64, error) {
 	list := map[int]uint64{}
 	if look(unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED) == none {
@@ -62,7 +62,8 @@ func childrenOfSelf() (map[int]uint64, error) {
 	return list, err
 }
 
-// kin is what the kernel says of children without anybody walking over all processes.
+// A kin says whether this process has children, and whether one has changed. The kernel
+// answers that without a walk over all processes.
 type kin uint8
 
 const (
@@ -71,8 +72,8 @@ const (
 	some             // one has, at least
 )
 
-// look asks for children that have changed in some way, and takes nothing from whoever
-// waits for them.
+// look asks the kernel for children that have changed in some way, and leaves their
+// exit statuses to the code that waits for them.
 func look(changes int) kin {
 	var info unix.Siginfo
 	switch err := unix.Waitid(unix.P_ALL, 0, &info, changes|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil); {

@@ -148,7 +148,7 @@ func (e *LeftoversError) Error() string {
 	for i, l := range e.Left {
 		each[i] = fmt.Sprintf("pid %d (%q): %s", l.PID, l.Name, l.Reason)
 	}
-	return fmt.Sprintf("grant %s still has running processes: %s; next: end them by hand, then try again",
+	return fmt.Sprintf("grant %s still has running processes: %s; next: end them yourself (kill -9 PID), then retry",
 		e.GrantID, strings.Join(each, "; "))
 }
 

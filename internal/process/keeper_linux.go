@@ -32,8 +32,8 @@ func init() {
 	}
 }
 
-// An order is what a keeper runs. It comes over the socket, because a command
-// line is limited and can be read by everybody.
+// An order says what a keeper runs. The supervisor sends it over the socket, because
+// a command line is limited in length and readable by every user.
 type order struct {
 	Program   string
 	Argv, Env []string
@@ -43,25 +43,25 @@ type order struct {
 	Cgroup    string // directory of the control group that the command starts in; empty: none
 }
 
-// A wish is what the supervisor asks of the keeper after the order.
+// A wish is a request of the supervisor to the keeper after the order.
 type wish struct {
 	Start  bool        // start the command
 	Signal unix.Signal // send it to the command's process group
 }
 
-// A report is what the keeper tells the supervisor.
+// A report is a message from the keeper to the supervisor.
 type report struct {
 	Started int           `json:",omitempty"` // the command, and its process group
 	Errno   syscall.Errno `json:",omitempty"` // why it could not be started
 	Stopped unix.Signal   `json:",omitempty"` // the command was stopped by this signal
-	Ended   bool          `json:",omitempty"` // nothing of it is left, but for Left
+	Ended   bool          `json:",omitempty"` // nothing of the command is left except Left
 	Status  int           `json:",omitempty"` // wait status of the command
 	Left    []Leftover    `json:",omitempty"`
 }
 
-// A keeper is the parent of one command. Orphans among the command's descendants
-// become its children, so it has children until the last of them is gone. It ends
-// all of them when the command ends or the supervisor dies.
+// A keeper is the state of the keeper process, the parent of one command. Orphaned
+// descendants of the command become its children, so it has children until the last
+// descendant is gone. It ends all of them when the command ends or the supervisor dies.
 type keeper struct {
 	order   order
 	reports *json.Encoder
@@ -102,10 +102,9 @@ func keep() {
 	k.sweep()
 }
 
-// catch keeps signals from ending or stopping the keeper before its command. They
-// are caught rather than ignored: the command would inherit what is ignored. The
-// command sees the keeper as its parent, so a signal that a process sends there is
-// meant for whoever runs the command, and the command gets it.
+// catch keeps signals from ending or stopping the keeper before its command. It catches
+// them, because the command would inherit ignored signals. The command sees the keeper as
+// its parent, so the keeper passes signals that a process sends there on to the command.
 func (k *keeper) catch() {
 	signal.Notify(k.changed, unix.SIGCHLD)
 	dropped := make(chan os.Signal, 1)
@@ -133,8 +132,8 @@ func (k *keeper) listen(from *json.Decoder) {
 	}
 }
 
-// start starts the command in a process group of its own, and lets go of its
-// standard files: whoever reads what it says must see their end.
+// start starts the command in its own process group and closes the keeper's copies of
+// its standard files, so that readers of its output see the end of file.
 func (k *keeper) start() syscall.Errno {
 	attr := &syscall.ProcAttr{Env: k.order.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setsid: k.order.Session, Setpgid: !k.order.Session, Pdeathsig: syscall.SIGKILL}}
@@ -222,11 +221,11 @@ func (k *keeper) reap() bool {
 	}
 }
 
-// retry is how often the keeper kills again what did not go.
+// retry is how often the keeper repeats SIGKILL for processes that have not ended.
 const retry = time.Second
 
-// sweep kills what is left of the command until this process has no child. It
-// reports what is not gone after a while, and goes on without the supervisor.
+// sweep kills what is left of the command until this process has no child. After
+// sweepLimit it reports what is left, and continues even without a supervisor.
 func (k *keeper) sweep() {
 	said := false
 	late, again := time.NewTimer(sweepLimit), time.NewTicker(retry)
@@ -247,7 +246,7 @@ func (k *keeper) sweep() {
 		}
 	}
 	if k.order.Cgroup != "" {
-		// Whoever forks from outside into it could be there; the next holder looks again.
+		// An outside process may have forked into it; the next holder checks again.
 		(&cgroup{dir: k.order.Cgroup, path: filepath.Base(k.order.Cgroup)}).remove()
 	}
 	if k.order.Present {

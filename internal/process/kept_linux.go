@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is a keeper as its supervisor sees it.
+// A kept is the supervisor's handle on a keeper process.
 type kept struct {
 	stat
 	cmd     *exec.Cmd
@@ -23,8 +23,8 @@ type kept struct {
 	reading sync.WaitGroup
 }
 
-// startKeeper starts the keeper of a command. The command itself starts when it is
-// asked to (wish.Start).
+// startKeeper starts the keeper of a command. The keeper starts the command when the
+// supervisor asks it to (wish.Start).
 func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -77,15 +77,14 @@ func (k *kept) read() {
 	}
 }
 
-// ask sends a wish. One that does not arrive is for a keeper that is gone, which
-// read notices.
+// ask sends a wish. It ignores errors: if the keeper is gone, read notices.
 func (k *kept) ask(w wish) { k.wishes.Encode(w) }
 
-// dismiss ends a keeper that has nothing to keep any more, and returns when it is
-// gone. Closing the socket is its order to go.
+// dismiss ends a keeper whose command has ended, and returns when it is gone. The keeper
+// exits when its socket is closed.
 func (k *kept) dismiss() {
 	k.socket.Close()
-	for range k.reports { // what it still said concerns nobody
+	for range k.reports { // late reports do not matter
 	}
 	k.reading.Wait()
 	k.cmd.Wait()
@@ -93,7 +92,8 @@ func (k *kept) dismiss() {
 	k.clear()
 }
 
-// leave lets a keeper go on without this process, until what it keeps is gone.
+// leave lets a keeper continue without this process until its command's processes are
+// gone.
 func (k *kept) leave() {
 	k.socket.Close()
 	for range k.reports {
