@@ -53,6 +53,9 @@ func TestReviewedAndOvertaken(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "mended\n")
+	if again := s.news(pipeline.NewsAgain); len(again) != 2 || !strings.Contains(again[0].Text, "earlier workspace") {
+		t.Errorf("tested again: %+v", again)
+	}
 }
 
 // Reviewed batches are tested again before they land, in the one slot of tests. Another may

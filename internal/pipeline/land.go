@@ -43,6 +43,9 @@ func (l *life) land(ctx context.Context) error {
 		if len(moved) == 0 && !l.checked {
 			// It was tested in another copy, before a crash, a review, a pause: what it depends on may
 			// have moved in between.
+			if len(l.tests().commands)+len(l.ci().commands) > 0 {
+				l.p.news(NewsAgain, q, "it was tested in an earlier workspace: it is tested again before it lands")
+			}
 			if err := l.testAgain(ctx, nil); err != nil {
 				return err
 			}
