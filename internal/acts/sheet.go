@@ -210,14 +210,10 @@ func (s *Sheet) batch(u *dossier.Unit, b *dossier.Batch) {
 }
 
 func checkedIn(c *flow.Checked) string {
-	text := "failed"
-	switch {
-	case c.Skipped != "":
-		text = "skipped: " + c.Skipped
-	case c.Passed:
-		text = "passed"
+	if c.State == flow.CheckSkipped {
+		return "skipped: " + c.Skipped
 	}
-	return fmt.Sprintf("%s, %s, %s", text, counted(len(c.Runs), "run"), counted(c.Fixes, "fix attempt"))
+	return fmt.Sprintf("%s, %s, %s", c.State, counted(len(c.Runs), "run"), counted(c.Fixes, "fix attempt"))
 }
 
 func counted(n int, what string) string {

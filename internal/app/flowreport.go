@@ -48,6 +48,15 @@ type BatchReport struct {
 	Files   []string     `json:"files"` // that it changes, or changed
 	Fixes   int          `json:"fixes"`
 	Landed  *flow.Landed `json:"landed,omitempty"`
+
+	Tests    flow.CheckState `json:"tests,omitempty"`    // none: not run yet
+	CI       flow.CheckState `json:"ci,omitempty"`       // none: not run yet
+	Untested string          `json:"untested,omitempty"` // why nothing tested it
+}
+
+// LandedUntested reports whether the batch is in the tree and nothing tested it.
+func (b *BatchReport) LandedUntested() bool {
+	return b.Untested != "" && b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
 }
 
 // Cost is what calls of agents took.
@@ -249,9 +258,11 @@ func (r *FlowReport) addUnit(u *dossier.Unit, cost Cost) {
 		for _, f := range b.Files() {
 			done.Files = append(done.Files, f.Path)
 		}
-		for _, c := range []*flow.Checked{b.Tested, b.CI} {
+		done.Untested = b.Untested()
+		for state, c := range map[*flow.CheckState]*flow.Checked{&done.Tests: b.Tested, &done.CI: b.CI} {
 			if c != nil {
 				done.Fixes += c.Fixes
+				*state = c.State
 			}
 		}
 		if b.Landed != nil {

@@ -56,7 +56,7 @@ func Verified(t testing.TB, b *dossier.Book, unit, batch string, files []flow.Fi
 	ctx := t.Context()
 	begun, err := b.Begin(ctx, unit, batch, "runner")
 	Must(t, err)
-	passed := flow.Checked{Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
+	passed := flow.Checked{State: flow.CheckPassed, Passed: true, Runs: []flow.CheckRun{}, Files: files, Gaps: []flow.Gap{}}
 	tested := passed
 	if begun.Returned() {
 		tested.Gaps = append(tested.Gaps, gaps...)

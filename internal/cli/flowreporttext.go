@@ -53,11 +53,14 @@ func (w *reportWriter) rule(columns int) { w.line("|%s", strings.Repeat(" --- |"
 func (w *reportWriter) changes() {
 	w.line("\n## What changed\n")
 	files := map[string]bool{}
-	landed := 0
+	landed, untested, why := 0, 0, ""
 	for _, u := range w.r.Units {
 		for _, b := range u.Batches {
 			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
 				landed++
+				if b.LandedUntested() {
+					untested, why = untested+1, b.Untested
+				}
 				for _, f := range b.Files {
 					files[f] = true
 				}
@@ -65,6 +68,9 @@ func (w *reportWriter) changes() {
 		}
 	}
 	w.line("%d %s landed, which changed %s.", landed, plural(landed, "batch", "batches"), counted(len(files), "file"))
+	if untested > 0 {
+		w.line("\n**%s**", clean(untestedLine(untested, landed, why)))
+	}
 	for _, u := range w.r.Units {
 		w.line("\n### %s: %s\n", clean(u.Name), clean(u.Status))
 		if len(u.Batches) == 0 {

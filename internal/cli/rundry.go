@@ -16,9 +16,10 @@ import (
 // foreseen is what a run would do, for a program.
 type foreseen struct {
 	*pipeline.Forecast
-	Held    []heldBatch `json:"held"`
-	Refusal string      `json:"refusal,omitempty"` // why it would not begin
-	Next    string      `json:"next,omitempty"`
+	Held     []heldBatch `json:"held"`
+	Untested string      `json:"untested,omitempty"` // what nothing will test
+	Refusal  string      `json:"refusal,omitempty"`  // why it would not begin
+	Next     string      `json:"next,omitempty"`
 }
 
 // heldBatch is a batch that would have to wait now.
@@ -43,6 +44,9 @@ func (r *flowRun) foresee(ctx context.Context, seen *pipeline.Pipeline) error {
 			all.Held = append(all.Held, heldBatch{workName(b.Unit, b.ID), found})
 		}
 	}
+	if all.Untested, err = seen.Untested(); err != nil {
+		return err
+	}
 	refusal := r.a.CheckRun(ctx, r.options(), seen)
 	if all.Next = r.afterForecast(f); refusal != nil {
 		all.Refusal, all.Next = refusal.Error(), ""
@@ -61,6 +65,9 @@ func (r *flowRun) foresee(ctx context.Context, seen *pipeline.Pipeline) error {
 		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", f.State.Rest)
 	}
 	fmt.Fprintf(r.Out, "$%.2f spent so far; %s\n", f.State.Spent.USD(), rest)
+	if all.Untested != "" {
+		fmt.Fprintln(r.Out, "warning: "+clean(all.Untested))
+	}
 	fmt.Fprintln(r.Out, "nothing was changed")
 	if f.Complete == len(f.State.Units) {
 		fmt.Fprintln(r.Out, "all is complete: a run would do nothing")

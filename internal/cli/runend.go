@@ -26,6 +26,7 @@ type introduction struct {
 	SpentUSD  float64  `json:"spent_usd"`
 	Branch    string   `json:"branch,omitempty"`
 	Documents string   `json:"documents"`
+	Untested  string   `json:"untested,omitempty"`  // what nothing will test
 	Conductor string   `json:"conductor,omitempty"` // somebody else, who conducts it
 }
 
@@ -42,6 +43,9 @@ func (r *flowRun) introduce(ctx context.Context, seen *pipeline.Pipeline, conduc
 	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: r.a.AgentTitle(), Slots: r.limits()["claude"], Sandbox: at.State.Sandbox,
 		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.tokens, int64(c.Run.BudgetTokens)), SpentUSD: at.State.Spent.USD(),
 		Branch: cmp.Or(r.o.branch, c.Run.Branch), Documents: r.a.DocumentsOf(r.flow.Name), Conductor: conductor}
+	if i.Untested, err = seen.Untested(); err != nil {
+		return err
+	}
 	if r.json {
 		r.board.encode(i)
 		return nil
@@ -65,6 +69,9 @@ func (r *flowRun) introduce(ctx context.Context, seen *pipeline.Pipeline, conduc
 		budget = strings.Join(limits, ", ")
 	}
 	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, clean(cmp.Or(i.Branch, "the present one")), clean(i.Documents))
+	if i.Untested != "" {
+		fmt.Fprintln(r.Out, "warning: "+clean(i.Untested))
+	}
 	return nil
 }
 
@@ -75,8 +82,19 @@ type runOutcome struct {
 	Landed  int     `json:"landed_files"`
 	Batches int     `json:"landed_batches"`
 	Gaps    int     `json:"gaps"`
+	Bare    int     `json:"untested_batches"` // of those that landed
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
+
+	why string // the last of those that landed untested was not tested
+}
+
+// untestedLine says that batches landed without any test.
+func untestedLine(untested, landed int, why string) string {
+	if untested == landed {
+		return "nothing was tested: " + why
+	}
+	return fmt.Sprintf("%d of %d %s not tested: %s", untested, landed, plural(untested, "batch was", "batches were"), why)
 }
 
 // conclude says how far a run came, and what is next. By is the signal that ended it; 0:
@@ -136,6 +154,9 @@ func (r *flowRun) sumUp(ctx context.Context, out *pipeline.Outcome, next string)
 	fmt.Fprintf(r.Out, "%s: %d of %s complete, %d failed; %s in %s landed, %s; $%.2f, %d tokens, %s; %s\n", r.flow.Name,
 		complete, counted(all, what), failed, counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, plural(sum.Batches, "batch", "batches")),
 		counted(sum.Gaps, "gap"), st.Spent.USD(), st.Spent.Tokens, counted(st.Spent.Calls, "call"), span(r.Now().Sub(r.board.began)))
+	if sum.Bare > 0 {
+		fmt.Fprintln(r.Out, clean(untestedLine(sum.Bare, sum.Batches, sum.why)))
+	}
 	r.failures(st)
 	if out.Budget != "" {
 		r.broke(out)
@@ -157,6 +178,9 @@ func (o *runOutcome) count(report *app.FlowReport) {
 			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
 				o.Landed += len(b.Files)
 				o.Batches++
+				if b.LandedUntested() {
+					o.Bare, o.why = o.Bare+1, b.Untested
+				}
 			}
 		}
 	}

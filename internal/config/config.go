@@ -112,6 +112,7 @@ type Run struct {
 	ScreensGate       string        `key:"screens_gate" enum:"off on" doc:"Whether a person agrees to what a controller's screens want changed before its merge starts."`
 	LockReads         string        `key:"lock_reads" enum:"auto on off" doc:"Whether phases that only read take read locks: auto does so in the screens flow."`
 	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller; {controller} and {module} stand for its name. Empty: none."`
+	SuiteCommand      string        `key:"suite_command" example:"bin/rails test" doc:"The command that runs all tests, for a batch whose test file does not exist. Run by a shell in the copy. Empty: such a batch is not tested."`
 	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch; {path} stands for the test files, {controller} for the controller. Run by a shell in the copy. Empty: none."`
 	CI                []string      `key:"ci" example:"bin/rubocop" doc:"The commands that a batch has to pass besides, each run by a shell in the copy."`
 	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get even though they hold a credential; a name may end in *."`

@@ -96,6 +96,7 @@ func TestDefaults(t *testing.T) {
 		"run.screens_gate":                    "off",
 		"run.lock_reads":                      "auto",
 		"run.test_path_resolver":              "test/controllers/{controller}_controller_test.rb",
+		"run.suite_command":                   "",
 		"run.test_command":                    "",
 		"run.ci":                              "",
 		"run.check_timeout":                   "30m",

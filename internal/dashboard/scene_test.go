@@ -175,8 +175,8 @@ func (w words) diff() *view.Diff {
 func (w words) batch() view.BatchDetail {
 	b := dossier.Batch{Batch: flow.Batch{ID: "b1", Title: "Pagination", Items: []string{"i3", "i4"}, WriteTargets: []string{w.path, "app/controllers/posts_controller.rb"}, Reads: []string{"config/routes.rb"}, Effort: flow.Low}, Status: "verifying"}
 	b.Applied = &flow.Applied{Summary: w.text}
-	b.Tested = &flow.Checked{Passed: true, Fixes: 1, Runs: []flow.CheckRun{{Command: "bin/rails test test/controllers", Exit: 1, Took: 9 * time.Second, Output: "calls/x/out", Last: w.log}}}
-	b.CI = &flow.Checked{Skipped: "nothing is configured", Passed: true}
+	b.Tested = &flow.Checked{State: flow.CheckPassed, Passed: true, Fixes: 1, Runs: []flow.CheckRun{{Command: "bin/rails test test/controllers", Exit: 1, Took: 9 * time.Second, Output: "calls/x/out", Last: w.log}}}
+	b.CI = &flow.Checked{Skipped: "nothing is configured", State: flow.CheckSkipped}
 	b.Verification = &flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: w.text, Issues: []string{w.text}}}
 	items := []dossier.Item{w.decided("i3", flow.Todo), w.decided("i4", flow.Todo)}
 	return view.BatchDetail{Unit: "admin/posts", Batch: b, Does: items, Diff: w.diff(), Gaps: []dossier.Gap{{Gap: flow.Gap{Path: w.path, Reason: w.text, Phase: "apply", At: ago(time.Hour)}, Number: 1}}}

@@ -118,10 +118,10 @@ func (b *Batch) accept(output string) bool {
 		return b.Applied != nil
 	case flow.TestFile:
 		b.Tested = p.tests.value
-		return b.Tested != nil && b.Tested.Passed
+		return b.Tested.Cleared()
 	case flow.CIFile:
 		b.CI = p.ci.value
-		return b.CI != nil && b.CI.Passed
+		return b.CI.Cleared()
 	case flow.VerificationFile:
 		b.Verification = p.verification.value
 		return b.Verification != nil && b.Verification.Verdict.Verdict == "pass"
@@ -135,14 +135,23 @@ func (b *Batch) Files() []flow.File {
 	switch {
 	case b.Verification != nil:
 		return b.Verification.Files
-	case b.CI != nil && b.CI.Passed:
+	case b.CI.Cleared():
 		return b.CI.Files
-	case b.Tested != nil && b.Tested.Passed:
+	case b.Tested.Cleared():
 		return b.Tested.Files
 	case b.Applied != nil:
 		return b.Applied.Files
 	}
 	return nil
+}
+
+// Untested says why nothing tests what a batch changed; empty: something does, or it is not
+// known yet.
+func (b *Batch) Untested() string {
+	if b.Tested == nil || b.CI == nil || b.Tested.State != flow.CheckSkipped || b.CI.State != flow.CheckSkipped {
+		return ""
+	}
+	return b.Tested.Skipped + ", and " + b.CI.Skipped
 }
 
 // Summary is what the last agent that changed something says of it.

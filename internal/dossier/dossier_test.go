@@ -102,7 +102,7 @@ var (
 	}
 	calls   = []flow.Call{{Agent: "claude", Phase: "some", USD: 0.25}}
 	changed = []flow.File{{Path: "app/a.rb", New: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: [32]byte{1}}}}
-	passed  = flow.Checked{Passed: true, Files: changed}
+	passed  = flow.Checked{State: flow.CheckPassed, Passed: true, Files: changed}
 	pass    = flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine"}, Files: changed}
 	landed  = flow.Landed{Landings: []uint64{7}, Grant: "g", Fence: 3, Files: changed, At: start}
 )

@@ -194,7 +194,7 @@ func TestReviews(t *testing.T) {
 	if is.Next != "test" || is.Status != "fixing_tests" || !slices.Equal(is.Review.Comments, []string{"use keyset"}) || !slices.Equal(is.Files(), changed) {
 		t.Errorf("%s %s %+v", is.Next, is.Status, is.Review)
 	}
-	wantRefused(t, b.PutCI(ctx, unit, "b1", flow.Checked{Passed: true, Fixes: 1}, nil), "fixing_tests")
+	wantRefused(t, b.PutCI(ctx, unit, "b1", flow.Checked{State: flow.CheckPassed, Passed: true, Fixes: 1}, nil), "fixing_tests")
 	wantRefused(t, b.PutVerification(ctx, unit, "b1", flow.Verification{Verdict: pass.Verdict}, nil), "fixing_tests")
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "fixing_tests")
 	ok(t, b.PutTests(ctx, unit, "b1", passed, nil)) // even if it made the same of it

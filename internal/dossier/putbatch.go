@@ -74,14 +74,14 @@ func (b *Book) PutTests(ctx context.Context, unit, batch string, c flow.Checked,
 // PutCI stores how the CI checks of a batch went.
 func (b *Book) PutCI(ctx context.Context, unit, batch string, c flow.Checked, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.CIFile, c, calls, func(is *Batch) (sheet[flow.Checked], error) {
-		return is.pages.ci, is.needs(unit, flow.CIFile, is.Tested != nil && is.Tested.Passed && !is.Returned())
+		return is.pages.ci, is.needs(unit, flow.CIFile, is.Tested.Cleared() && !is.Returned())
 	})
 }
 
 // PutVerification stores the report on original and modified code.
 func (b *Book) PutVerification(ctx context.Context, unit, batch string, v flow.Verification, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.VerificationFile, v, calls, func(is *Batch) (sheet[flow.Verification], error) {
-		return is.pages.verification, is.needs(unit, flow.VerificationFile, is.CI != nil && is.CI.Passed && !is.Returned())
+		return is.pages.verification, is.needs(unit, flow.VerificationFile, is.CI.Cleared() && !is.Returned())
 	})
 }
 

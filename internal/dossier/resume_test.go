@@ -246,7 +246,7 @@ func TestBatchStepsNeedTheirPredecessors(t *testing.T) {
 	}
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "verifying")
 	apply(t, b, unit, "b1", "land")
-	wantRefused(t, b.PutTests(ctx, unit, "b1", flow.Checked{Passed: true}, nil), "landed")
+	wantRefused(t, b.PutTests(ctx, unit, "b1", flow.Checked{State: flow.CheckPassed, Passed: true}, nil), "landed")
 	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // the same once more
 }
 

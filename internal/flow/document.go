@@ -214,7 +214,8 @@ type Applied struct {
 
 // Checked is how the tests, or the CI checks, of a batch went.
 type Checked struct {
-	Passed  bool       `json:"passed"`
+	State   CheckState `json:"state,omitempty"`   // none: of an earlier version, or not over
+	Passed  bool       `json:"passed"`            // for earlier versions: the state is CheckPassed
 	Skipped string     `json:"skipped,omitempty"` // why there was nothing to run
 	Runs    []CheckRun `json:"runs"`
 	Fixes   int        `json:"fix_attempts"`

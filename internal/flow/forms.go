@@ -132,7 +132,8 @@ func approval(about string) form {
 
 func checked(about string) form {
 	return object(about,
-		must("passed", yesNo("Whether all went well in the end.")),
+		may("state", oneOf("How it ended.", CheckPassed, CheckFailed, CheckSkipped)),
+		must("passed", yesNo("Whether it ran and all went well in the end.")),
 		may("skipped", text("Why there was nothing to run.")),
 		must("runs", list("Every run of every command.", object("",
 			must("command", words("The command.")),

@@ -57,7 +57,11 @@ func (l *life) tests() checks {
 	}
 	path := l.p.testOf(l.unit.Name)
 	if strings.Contains(l.p.opt.Checks.Test, "{path}") && !l.inCopy(path) {
-		c.skipped = "there is no test file " + path
+		if c.commands = nil; l.p.opt.Checks.Suite != "" {
+			c.commands = []string{l.p.opt.Checks.Suite}
+			return c
+		}
+		c.skipped = "there is no test file " + path + " and no suite_command"
 		return c
 	}
 	c.commands = []string{strings.NewReplacer("{path}", quoted(path), "{controller}", quoted(l.unit.Name)).Replace(l.p.opt.Checks.Test)}
@@ -96,9 +100,7 @@ func (l *life) check(ctx context.Context, c checks) error {
 		return err
 	}
 	q := l.ask(c.phase, "")
-	if c.skipped != "" {
-		at.Done.Skipped = c.skipped
-	}
+	at.Done.Skipped = c.skipped
 	if err := l.answerReview(ctx, c, at); err != nil {
 		return err
 	}
@@ -126,7 +128,8 @@ func (l *life) check(ctx context.Context, c checks) error {
 			return err
 		}
 	}
-	at.Done.Passed, at.Done.Files = true, l.files
+	at.Done.End()
+	at.Done.Files = l.files
 	at.Done.Again = append(at.Done.Again, l.again...)
 	if at.Done.Runs == nil {
 		at.Done.Runs = []flow.CheckRun{}

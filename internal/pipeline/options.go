@@ -94,6 +94,7 @@ type Limits struct {
 type Checks struct {
 	Test     string // {path} and {controller} are filled in
 	TestPath string // the test file of a controller
+	Suite    string // all tests, for a batch whose test file is missing
 	CI       []string
 }
 
