@@ -79,7 +79,7 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 		"comes after +tasks/one":           survey(three, "+tasks/three"),
 		"tasks.yaml:1:43: one: write ref":  survey(strings.Replace("tasks: [{name: one, prompt: Do., writes: [app]}]", "[app]", "[lib/x.rb]", 1)),
 		"a directory, and the gate writes": survey("tasks: [{name: one, prompt: Do., writes: [app/models]}]"),
-		"protected: it belongs to git":     survey("tasks: [{name: one, prompt: Do., writes: [app/.git/hooks]}]"),
+		"protected: it configures hooks":   survey("tasks: [{name: one, prompt: Do., writes: [app/.claude/settings.json]}]"),
 	} {
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: %v", words, err)
