@@ -37,6 +37,8 @@ func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing, givenUp string
 		state, err := fresh.resume(ctx, l, givenUp)
 		return state, errors.Join(err, fresh.closeDirs())
 	}
+	turn := &turn{g: g}
+	defer turn.end()
 	for try := range takeOverTries {
 		state, err := g.resumeOnce(ctx, l, givenUp)
 		if !errors.Is(err, errFenced) {
@@ -49,38 +51,13 @@ func (g *Gate) resume(ctx context.Context, l *lockkeeper.Landing, givenUp string
 		if now.State != lockkeeper.Decided {
 			return lockkeeper.Decided, nil // and has told so
 		}
-		if err := g.standAside(ctx, l, 500*time.Millisecond<<try); err != nil {
+		if err := turn.wait(ctx, l, 500*time.Millisecond<<try); err != nil {
 			return l.State, err
 		}
 	}
 	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "several recoveries take it from each other",
 		Next: "run `lockkeeper gate recover` once they are done"}
 }
-
-// standAside lets whoever took a landing over bring it to its end, lest two
-// recoveries take it from each other for ever. It does not wait for long: the other
-// one may be stopped.
-func (g *Gate) standAside(ctx context.Context, l *lockkeeper.Landing, limit time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNotInTime)
-	defer cancel()
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		busy, err := g.isBusy(l)
-		if err != nil || !busy {
-			return err
-		}
-		select {
-		case <-time.After(wait): // a lock on a file rings no bell
-		case <-ctx.Done():
-			if err := context.Cause(ctx); !errors.Is(err, errNotInTime) {
-				return err
-			}
-			return nil
-		}
-	}
-}
-
-// errNotInTime says that another recovery was not done in time.
-var errNotInTime = errors.New("another recovery is still at work")
 
 // resumeOnce takes a landing over and brings it to its end. Its own stage is there
 // before the store says who has the landing. So the last who takes it finds the
