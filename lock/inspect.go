@@ -117,9 +117,11 @@ func (m *Manager) Entry(ctx context.Context, id string) (*Entry, error) {
 }
 
 // IsFree reports whether the next request for what a grant holds frees it: until then it is
-// listed, and it blocks nobody. The judgement is the one that such a request makes.
+// listed, and it blocks nobody. The judgement is the one that such a request makes. A grant
+// whose process is alive is not free: the request has to end that process first, and cannot
+// always.
 func (m *Manager) IsFree(r lockkeeper.Reader, rec *lockkeeper.Record) (bool, error) {
-	if !rec.State.Confirmed() || rec.State == lockkeeper.StateRevoking {
+	if !rec.State.Confirmed() || rec.State == lockkeeper.StateRevoking || m.life(rec.Process) == lockkeeper.LifeAlive {
 		return false, nil
 	}
 	f, err := m.judgeIn(rec, r.Now().Lease, func(see func(lockkeeper.Reader) error) error { return see(r) })
