@@ -156,6 +156,9 @@ func withoutPipes(tree map[string]string) map[string]string {
 func TestFuzz(t *testing.T) {
 	for round := range 30 * torture() {
 		seed := uint64(time.Now().UnixNano())
+		if round == 0 { // others made a file of a directory whose mode the agent had changed
+			seed = 1794971757293458367
+		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			root := t.TempDir()

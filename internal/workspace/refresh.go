@@ -300,7 +300,7 @@ func (b *bringing) clear(p string) error {
 	if err != nil || ok && seen.mode.Type() == was.Mode.Type() {
 		return err
 	}
-	b.moved.add(p, was.isFolder())
+	b.moved.add(p, was.isFolder() && !ok)
 	kind, now, err := b.w.inspect(b.h, p, was)
 	switch {
 	case err != nil:
