@@ -111,7 +111,7 @@ func (a *App) homesOf(name string) []string {
 	case "gemini":
 		return a.moved("GEMINI_CLI_HOME", ".gemini", filepath.Join(home, ".gemini"))
 	case "claude":
-		return a.moved("CLAUDE_CONFIG_DIR", "", filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json"))
+		return a.moved("CLAUDE_CONFIG_DIR", "", filepath.Join(home, ".claude"))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (a *App) homesOf(name string) []string {
 // settings are what an agent keeps beside its login that its program runs or obeys when a
 // person starts it later, outside of any sandbox.
 var settings = map[string][]string{
-	"claude": {"settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks", "plugins", "skills"},
+	"claude": {".claude.json", "settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks", "plugins", "skills"},
 	"codex":  {"config.toml", "hooks.json", "AGENTS.md", "prompts", "rules", "skills"},
 	"gemini": {"settings.json", "GEMINI.md", "commands", "extensions", "hooks"},
 }
@@ -130,6 +130,9 @@ func (a *App) settingsOf(name string) (list []string) {
 		for _, file := range settings[name] {
 			list = append(list, filepath.Join(home, file))
 		}
+	}
+	if home, known := a.env("HOME"); known && name == "claude" {
+		list = append(list, filepath.Join(home, ".claude.json")) // beside its directory, unless that was moved
 	}
 	return list
 }

@@ -34,11 +34,11 @@ func TestAgentHomes(t *testing.T) {
 		agent, variable, value string
 		want                   []string
 	}{
-		"usual":                 {"claude", "", "", []string{"cache", "home/.claude", "home/.claude.json"}},
+		"usual":                 {"claude", "", "", []string{"cache", "home/.claude"}},
 		"claude moved":          {"claude", "CLAUDE_CONFIG_DIR", "elsewhere", []string{"cache", "elsewhere"}},
 		"codex moved":           {"codex", "CODEX_HOME", "elsewhere", []string{"cache", "elsewhere"}},
 		"gemini moved":          {"gemini", "GEMINI_CLI_HOME", "elsewhere", []string{"cache", "elsewhere/.gemini"}},
-		"another agent's":       {"claude", "CODEX_HOME", "elsewhere", []string{"cache", "home/.claude", "home/.claude.json"}},
+		"another agent's":       {"claude", "CODEX_HOME", "elsewhere", []string{"cache", "home/.claude"}},
 		"into the codebase":     {"claude", "CLAUDE_CONFIG_DIR", "code/.config", []string{"cache"}},
 		"by a link":             {"claude", "CLAUDE_CONFIG_DIR", "link", []string{"cache"}},
 		"around the codebase":   {"claude", "CLAUDE_CONFIG_DIR", ".", []string{"cache"}},
