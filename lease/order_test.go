@@ -62,7 +62,7 @@ func TestOrder(t *testing.T) {
 	must(t, under.Close(t.Context()))
 }
 
-// A file without a token is no lease, and whoever it names is shown all the same.
+// A file without a token is no lease. Its owner is shown nevertheless.
 func TestOwnerWithoutToken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tidy.lock")
 	for text, owner := range map[string]string{

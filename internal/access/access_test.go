@@ -252,7 +252,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// However often somebody logs in, few sessions are kept, and a damaged one is in nobody's way.
+// A person keeps a bounded number of sessions, and a damaged session file blocks no login.
 func TestSessionsAreBounded(t *testing.T) {
 	b, dir := book(t)
 	ann, err := b.Member(t.Context(), "ann", access.Admin)
@@ -320,7 +320,7 @@ func TestNothingToSteal(t *testing.T) {
 		_, bySession, err2 := b.BySession(text, noon)
 		_, byTicket, err3 := b.Redeem(text, noon)
 		if must(t, err1, err2, err3); byToken || bySession || byTicket {
-			t.Errorf("%q lets somebody in", text)
+			t.Errorf("%q is accepted as a login", text)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"lockkeeper/internal/toolchain"
 )
 
-// reach finds what each of some agents may use besides its workspace, and what tests
-// and CI commands may. Only an agent gets its own login and the keys of its own API.
+// reach returns what each agent may use in addition to its workspace, and what tests
+// and CI commands may use. Only an agent gets its own login and the keys of its own API.
 func (a *App) reach(ctx context.Context, agents, env []string) (func(agent string) pipeline.Reach, error) {
 	c := a.Config
 	write, err := a.configured("agent.caches", c.Agent.Caches)

@@ -73,7 +73,7 @@ func TestAgentHomes(t *testing.T) {
 	}
 }
 
-// A path of the configuration with Lockkeeper's own state in it is refused: whoever reads
+// A path of the configuration with Lockkeeper's own state in it is refused: an agent that reads
 // the keys there is an administrator.
 func TestReachKeepsTheStateOut(t *testing.T) {
 	base := t.TempDir()

@@ -95,8 +95,8 @@ type Agent struct {
 	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent may be silent before it is shown as stalled."`
 	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"How often a call that failed in passing is made, all in all."`
 	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests run in a sandbox, where they see only their workspace, the system and the paths listed here: prefer uses what this machine supports, require refuses to run if the machine cannot deny reads and writes of other files."`
-	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Directories and files besides their workspace that agents and tests may read and write."`
-	Read       []string      `key:"read" example:"/run/postgresql" doc:"Directories, files and sockets that agents and tests may use besides the system's own, the toolchains in PATH and the caches of package managers."`
+	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Directories and files, in addition to the workspace, that agents and tests may read and write."`
+	Read       []string      `key:"read" example:"/run/postgresql" doc:"Directories, files and sockets that agents and tests may use, in addition to the system's own, the toolchains in PATH and the caches of package managers."`
 	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Environment variables that agents get even though they hold a credential; a name may end in *. An agent always gets those of its own API."`
 	Linked     []string      `key:"linked" example:"node_modules" doc:"Folders of dependencies that copies of the codebase share, where a sandbox keeps agents from writing there; otherwise they are copied."`
 }

@@ -25,7 +25,7 @@ func Try(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// Held reports whether somebody has the lock alone. It takes nothing from anybody.
+// Held reports whether another process holds the lock exclusively. It acquires nothing.
 func Held(f *os.File) (bool, error) {
 	err := flock(f, unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

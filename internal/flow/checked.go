@@ -22,7 +22,7 @@ func (c *Checked) End() {
 }
 
 // Cleared reports whether a batch goes on to its next phase. A batch that nothing tests
-// does: whoever configured no tests was told so.
+// does: a person who configured no tests was told so.
 func (c *Checked) Cleared() bool {
 	return c != nil && (c.State == CheckPassed || c.State == CheckSkipped)
 }

@@ -40,7 +40,7 @@ func decodeBody[T any](r *http.Request) (in T, err error) {
 	return in, nil
 }
 
-// checkText refuses a body that can be read in more than one way, whoever reads it.
+// checkText refuses a body that two readers could understand in different ways.
 func checkText(c *call, body []byte) error {
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != mediaForm {

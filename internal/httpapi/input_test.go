@@ -206,7 +206,7 @@ func TestDoubleSubmits(t *testing.T) {
 	}
 }
 
-// Somebody who is given a name that was another's before gets no answer that the other got.
+// A person whose name belonged to another person before gets none of that person's answers.
 func TestAnswersOfAFormerHolder(t *testing.T) {
 	s := newScene(t)
 	body, key := map[string]any{"write": []string{"app/models/post.rb"}}, header(onceHeader, "8c5f2a60-2")

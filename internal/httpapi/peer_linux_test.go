@@ -86,7 +86,7 @@ func TestAgentsInSandboxes(t *testing.T) {
 	s.as(access.Admin, "GET", "/api/v1/me", nil).want(ok) // who is in none does as before
 }
 
-// Whoever wants that lets agents in sandboxes use their tokens.
+// A setting lets agents in sandboxes use their tokens.
 func TestAgentsInSandboxesMayBeAdmitted(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Clients = ClientsAny })
 	if got := s.confined("GET", "/api/v1/me", "Authorization: Bearer "+s.tokens[access.Agent]); !strings.HasPrefix(got, "200 ") {

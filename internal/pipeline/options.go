@@ -124,7 +124,7 @@ const (
 	NewsStarted  NewsKind = "started" // a phase began
 	NewsDone     NewsKind = "done"    // a phase left its document
 	NewsSkipped  NewsKind = "skipped" // a test or CI phase had no command to run
-	NewsRed      NewsKind = "red"     // a test or CI command failed, and what it found may be mended
+	NewsRed      NewsKind = "red"     // a test or CI command failed, and an agent may fix it
 	NewsFailed   NewsKind = "failed"
 	NewsGap      NewsKind = "gap"
 	NewsLanded   NewsKind = "landed"

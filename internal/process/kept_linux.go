@@ -104,7 +104,7 @@ func (k *kept) leave() {
 }
 
 // clear removes the control group and the presence. If something is left in the
-// group it stays, and whoever ends that removes it.
+// group it stays, and the next holder, which ends that process, removes the group.
 func (k *kept) clear() {
 	if k.cgroup != nil {
 		k.cgroup.remove()

@@ -109,7 +109,7 @@ func (w *work) find(t table) map[int]bool {
 	return set
 }
 
-// clear removes what the work leaves besides processes.
+// clear removes what the work leaves in addition to processes.
 func (w *work) clear() error {
 	if w.cgroup == nil {
 		return nil
