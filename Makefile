@@ -4,7 +4,7 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents test-ui lint torture soak bench build clean
+.PHONY: help test test-agents test-ui lint trace torture soak bench build man clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ lint: ## go vet and staticcheck alone
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 
+trace: ## renew the tests in docs/requirements.md
+	go test -count=1 -run TestRequirementsAreTraced . -update
+
 # Every test runs; those that draw random operations read LOCKKEEPER_TORTURE as
 # a multiplier of their iterations.
 torture: ## the randomised tests, TORTURE times longer
@@ -42,8 +45,15 @@ bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
 	cd bench && go vet ./...
 	cd bench && ../scripts/postgres run -- go run . $(BENCH)
 
-build: ## bin/lockkeeper
-	CGO_ENABLED=0 go build -trimpath -o bin/lockkeeper ./cmd/lockkeeper
+# Without symbol tables and debug information, which are a third of the size.
+build: ## bin/lockkeeper and bin/lockkeeper-hook
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/lockkeeper ./cmd/lockkeeper-hook
 
-clean: ## remove what build made
+# Where the manual pages go.
+MAN ?= bin/man1
+
+man: build ## the manual pages, into MAN
+	bin/lockkeeper man $(MAN)
+
+clean: ## remove what build and man made
 	rm -rf bin

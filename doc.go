@@ -1,19 +1,22 @@
-// Package lockkeeper is the vocabulary of Lockkeeper: the words that every
-// other package uses and none redefines. It is pure: no goroutines, no input
-// or output, no clock of its own.
+// Package lockkeeper is the vocabulary of Lockkeeper: the types that every other
+// package uses. It is pure: it has no goroutines, no input or output and no clock.
 //
-// A Space is one lock namespace, usually one codebase. In it, holders ask with
-// a Request for a set of Locks (a Target and a Mode each) and are given all of
-// them at once as a Grant, or none. Each change of state is an Event, stored
-// in the same transaction as the change.
+// A space is one lock namespace, usually one codebase. A holder asks for a set of
+// Locks, each a Target and a Mode, with one Request. It is given all of them at once,
+// as a Grant, or none. A Policy sets how long a grant lasts and who may free it. A
+// Landing is one commit by the gate under a grant, and an Item is one piece of queued
+// work that runs under a grant. Every change of state is an Event in the space's log.
 //
-// Invariants, held by package lock on top of any Store:
+// How the state is kept is in package store, and who decides is in packages lock
+// (grants), gate (landings) and sched (items).
 //
-//  1. No two live grants of one space conflict: their targets do not overlap,
-//     or their modes go together.
+// Invariants that package lock holds on top of any store:
+//
+//  1. No two live grants of one space conflict: their targets do not overlap, or
+//     their modes are compatible.
 //  2. A request is granted as a whole or not at all.
 //  3. Fences rise strictly within a space and are never used twice.
 //  4. A waiting request holds nothing, and a holder waits for nothing.
-//  5. Conflicts and Target.Overlaps are symmetric, and are the only place
-//     where the two rules they state are written down.
+//  5. Conflicts and Target.Overlaps are symmetric, and each states its rule in one
+//     place.
 package lockkeeper

@@ -86,7 +86,7 @@ type BlockedError struct {
 
 func (e *BlockedError) Error() string { return "blocked: " + joinConflicts(e.Conflicts) }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *BlockedError) Code() Code { return CodeBlocked }
 
 // LockTimeoutError is the answer to a request that waited as long as it might.
@@ -101,7 +101,7 @@ func (e *LockTimeoutError) Error() string {
 	return fmt.Sprintf("timed out after %s: %s", e.Waited.Round(time.Millisecond), joinConflicts(e.Conflicts))
 }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *LockTimeoutError) Code() Code { return CodeTimeout }
 
 // OverLockError refuses to lock a directory or subtree for writing.
@@ -112,11 +112,14 @@ type OverLockError struct {
 }
 
 func (e *OverLockError) Error() string {
-	return withNext(fmt.Sprintf("over-lock: %s is a directory (it exists as one, or was written with a trailing slash), and policy %q writes single files only",
-		e.Path, e.Policy), "name the files you will change")
+	return JoinNext(fmt.Sprintf("over-lock: %s is a directory (it exists as one, or was written with a trailing slash), and policy %q writes single files only",
+		e.Path, e.Policy), e.NextStep())
 }
 
-// Code implements the classing of CodeOf.
+// NextStep implements the function NextStep.
+func (e *OverLockError) NextStep() string { return "name the files you will change" }
+
+// Code implements CodeOf.
 func (e *OverLockError) Code() Code { return CodeOverLock }
 
 // LockViolationError refuses a write that no live grant covers.
@@ -134,11 +137,14 @@ func (e *LockViolationError) Error() string {
 	if e.HeldBy != nil {
 		s += "; now " + e.HeldBy.String()
 	}
-	return withNext(s, e.Next)
+	return JoinNext(s, e.Next)
 }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *LockViolationError) Code() Code { return CodeViolation }
+
+// NextStep implements the function NextStep.
+func (e *LockViolationError) NextStep() string { return e.Next }
 
 // NotHeldError says that a grant cannot be used by this caller.
 type NotHeldError struct {
@@ -148,11 +154,14 @@ type NotHeldError struct {
 }
 
 func (e *NotHeldError) Error() string {
-	return withNext(fmt.Sprintf("grant %s is not held: %s", e.GrantID, e.Reason), e.Next)
+	return JoinNext(fmt.Sprintf("grant %s is not held: %s", e.GrantID, e.Reason), e.Next)
 }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *NotHeldError) Code() Code { return CodeNotHeld }
+
+// NextStep implements the function NextStep.
+func (e *NotHeldError) NextStep() string { return e.Next }
 
 // InputError says which input is wrong and why.
 type InputError struct {
@@ -167,11 +176,14 @@ func (e *InputError) Error() string {
 	if len(value) > 200 {
 		value = value[:200] + "…"
 	}
-	return withNext(fmt.Sprintf("%s %q: %s", e.Field, value, e.Reason), e.Next)
+	return JoinNext(fmt.Sprintf("%s %q: %s", e.Field, value, e.Reason), e.Next)
 }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *InputError) Code() Code { return CodeInput }
+
+// NextStep implements the function NextStep.
+func (e *InputError) NextStep() string { return e.Next }
 
 // RefusedError says that an act is not permitted to its actor or policy.
 type RefusedError struct {
@@ -182,11 +194,14 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return withNext(fmt.Sprintf("%s refused: %s", e.Act, e.Reason), e.Next)
+	return JoinNext(fmt.Sprintf("%s refused: %s", e.Act, e.Reason), e.Next)
 }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *RefusedError) Code() Code { return CodeRefused }
+
+// NextStep implements the function NextStep.
+func (e *RefusedError) NextStep() string { return e.Next }
 
 // StoreError says why a store cannot be used, and what a person can do.
 type StoreError struct {
@@ -201,20 +216,16 @@ func (e *StoreError) Error() string {
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	return withNext(s, e.Next)
+	return JoinNext(s, e.Next)
 }
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Code implements the classing of CodeOf.
+// Code implements CodeOf.
 func (e *StoreError) Code() Code { return CodeStore }
 
-func withNext(s, next string) string {
-	if next == "" {
-		return s
-	}
-	return s + "; next: " + next
-}
+// NextStep implements the function NextStep.
+func (e *StoreError) NextStep() string { return e.Next }
 
 // MovedError says that something a change stands on is not as its author saw it: what
 // was tested is not what would land.
@@ -226,11 +237,14 @@ type MovedError struct {
 }
 
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("%s: it was changed by landing %d of %s at %s, after this change was tested; next: bring the copy up to date, and test again",
-		e.Path, e.Landing, e.Holder, e.At.UTC().Format("2006-01-02 15:04:05Z"))
+	return JoinNext(fmt.Sprintf("%s was changed by landing %d of %s at %s, after this change was tested",
+		e.Path, e.Landing, e.Holder, e.At.UTC().Format("2006-01-02 15:04:05Z")), e.NextStep())
 }
 
-// Code implements the classing of CodeOf.
+// NextStep implements the function NextStep.
+func (e *MovedError) NextStep() string { return "update the workspace and test again" }
+
+// Code implements CodeOf.
 func (e *MovedError) Code() Code { return CodeRefused }
 
 // BehindError says that the copy of a file on this machine is not what was landed
@@ -245,9 +259,12 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("%s: this copy is behind landing %d of %s on %s, at %s: %s; next: bring the copy up to date, for example with git pull",
-		e.Path, e.Landing, e.Holder, e.Site, e.At.UTC().Format("2006-01-02 15:04:05Z"), e.Fact)
+	return JoinNext(fmt.Sprintf("%s: this copy is behind landing %d of %s on %s, at %s: %s",
+		e.Path, e.Landing, e.Holder, e.Site, e.At.UTC().Format("2006-01-02 15:04:05Z"), e.Fact), e.NextStep())
 }
 
-// Code implements the classing of CodeOf.
+// NextStep implements the function NextStep.
+func (e *BehindError) NextStep() string { return "update this copy, for example with git pull" }
+
+// Code implements CodeOf.
 func (e *BehindError) Code() Code { return CodeRefused }

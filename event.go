@@ -56,6 +56,9 @@ type Actor struct {
 	Kind ActorKind `json:"kind"`
 }
 
+// System returns the actor that stands for Lockkeeper itself.
+func System() Actor { return Actor{Name: "lockkeeper", Kind: ActorSystem} }
+
 // Condition is one thing that was checked before a grant was freed.
 type Condition struct {
 	Name string `json:"name"`

@@ -20,27 +20,34 @@ import (
 const module = "lockkeeper"
 
 // ranks orders the packages of the module. A package imports only packages of
-// lower ranks; neighbours in one rank do not know each other, so the engine and
-// the stores meet in the root's interfaces alone.
+// lower ranks; packages of one rank do not import each other, so the engine and the
+// stores meet only in the interfaces of package store. A name that ends with /... is the
+// rank of every package in that folder that has no entry of its own.
 var ranks = [][]string{
 	{"."},
-	{"tree", "durable", "internal/jsonplace", "internal/jsonform", "internal/httpstatus", "internal/filelock", "internal/protect", "internal/boot", "internal/peer", "internal/strictjson"},
-	{"lock", "rescue", "store/memstore", "store/sqlstore"},
-	{"gate", "lease", "internal/process", "internal/sandbox", "internal/toolchain", "internal/supervisor", "internal/workspace", "internal/agent", "internal/agent/scripted", "internal/config", "internal/snapshot", "internal/bookfile", "internal/refusal", "internal/flow", "internal/sidecar", "internal/repo"},
-	{"sched", "internal/enrol", "internal/resource", "internal/dossier", "internal/feed", "internal/research", "internal/sample"},
-	{"internal/simulate", "internal/pipeline"},
-	{"internal/app", "internal/links"},
-	{"internal/acts", "internal/author", "internal/tidy", "internal/access", "internal/session", "internal/deferred"},
-	{"internal/view"},
-	{"internal/dashboard", "internal/mcpserver", "internal/lfs", "internal/hook", "internal/doctor"},
-	{"internal/httpapi"},
-	{"internal/cli"},
-	{"cmd/lockkeeper", "cmd/lockkeeper-hook", "cmd/lockkeeper-scripted-agent"},
+	{"store", "tree", "durable", "internal/encoding/...", "internal/machine/...", "internal/project/protect", "internal/git/gitenv"},
+	{"lock", "rescue", "store/memstore", "store/sqlstore", "internal/machine/process", "internal/project/config", "internal/session/snapshot", "internal/session/refusal"},
+	{"gate", "internal/git", "internal/agent/...", "internal/flow", "internal/flow/sidecar", "internal/compat/lease", "internal/compat/bookfile", "internal/surface/feed"},
+	{"sched", "internal/agent/enrol", "internal/compat/resource", "internal/compat/links", "internal/flow/progress", "internal/flow/research", "internal/flow/sample", "internal/project"},
+	{"internal/flow/simulate", "internal/flow/run", "internal/git/coverage", "internal/landing", "internal/job", "internal/compat/tidy", "internal/surface/access"},
+	{"internal/flow/conduct", "internal/session", "internal/session/deferred", "internal/compat/author", "internal/surface/facts"},
+	{"internal/flow/report", "internal/session/hook", "internal/surface/acts"},
+	{"internal/surface/view"},
+	{"internal/surface/web", "internal/surface/mcp", "internal/surface/doctor", "internal/compat/lfs"},
+	{"internal/surface/api"},
+	{"internal/surface/cli/term"},
+	{"internal/surface/cli/command"},
+	{"internal/surface/cli/locks", "internal/surface/cli/agents"},
+	{"internal/surface/cli/jobs", "internal/surface/cli/compat", "internal/surface/cli/landings"},
+	{"internal/surface/cli/server", "internal/surface/cli/inspect"},
+	{"internal/surface/cli/flows", "internal/surface/cli/demo"},
+	{"internal/surface/cli"},
+	{"cmd/..."},
 }
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import whatever they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/apptest", "internal/machinetest", "test/agents", "test/escape", "test/ui"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/project/projecttest", "internal/machine/machinetest", "internal/git/gittest", "test/agents", "test/escape", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
 // alone.
@@ -72,14 +79,26 @@ func own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// sources parses the files of the module below root, whatever their build
-// tags. Modules of their own, test data and hidden directories are not part
-// of it.
-func sources(root string) ([]source, error) {
-	var list []source
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+// sources parses the files of the module below root, whatever their build tags.
+func sources(root string) (list []source, err error) {
+	err = walkModule(root, func(file, rel string) error {
+		s, err := parse(file)
+		if err != nil {
+			return err
+		}
+		s.dir = path.Dir(rel)
+		list = append(list, s)
+		return nil
+	})
+	return list, err
+}
+
+// walkModule calls visit for every Go file of the module below root, with its path relative
+// to the root. Modules of their own, test data and hidden directories are not part of it.
+func walkModule(root string, visit func(file, rel string) error) error {
+	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // somebody's temporary file
+			return nil // a temporary file that is gone by now
 		}
 		if err != nil {
 			return err
@@ -102,15 +121,8 @@ func sources(root string) ([]source, error) {
 		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 			return nil
 		}
-		s, err := parse(file)
-		if err != nil {
-			return err
-		}
-		s.dir = filepath.ToSlash(filepath.Dir(rel))
-		list = append(list, s)
-		return nil
+		return visit(file, filepath.ToSlash(rel))
 	})
-	return list, err
 }
 
 func parse(file string) (source, error) {
@@ -141,18 +153,34 @@ func docText(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// importProblems holds every file against the ranks.
-func importProblems(files []source) (problems []string) {
-	rank := map[string]int{}
-	for i, dirs := range ranks {
-		for _, dir := range dirs {
-			rank[dir] = i
+// rankOf finds the rank of a package: its own, or else that of the nearest folder.
+func rankOf(dir string) (rank int, known bool) {
+	find := func(name string) bool {
+		rank = slices.IndexFunc(ranks, func(dirs []string) bool { return slices.Contains(dirs, name) })
+		return rank >= 0
+	}
+	if find(dir) {
+		return rank, true
+	}
+	for folder := dir; folder != "."; folder = path.Dir(folder) {
+		if find(folder + "/...") {
+			return rank, true
 		}
 	}
+	return 0, false
+}
+
+// importProblems holds every file against the ranks.
+func importProblems(files []source) (problems []string) {
 	report := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	known := func(dir string) bool {
-		_, ok := rank[dir]
+		_, ok := rankOf(dir)
 		return ok || slices.Contains(testSupport, dir)
+	}
+	below := func(dir, than string) bool {
+		a, _ := rankOf(dir)
+		b, _ := rankOf(than)
+		return a < b
 	}
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -177,7 +205,7 @@ func importProblems(files []source) (problems []string) {
 			case f.isTest() || supports:
 			case slices.Contains(testSupport, dir):
 				report("%s imports %s, which is for tests", f.path(), dir)
-			case known(f.dir) && rank[dir] >= rank[f.dir]:
+			case known(f.dir) && !below(dir, f.dir):
 				report("%s imports %s, which is not below it", f.path(), dir)
 			}
 		}
@@ -269,31 +297,36 @@ func TestPackagesHaveForm(t *testing.T) {
 	}
 }
 
+func writeFile(t *testing.T, root, name, text string) {
+	t.Helper()
+	file := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The rules above find what they are made to find.
 func TestRulesCanFail(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"doc.go":                       "// Package lockkeeper is a root.\npackage lockkeeper\nimport _ \"lockkeeper/tree\"\n",
-		"tree/doc.go":                  "// Package tree is fine.\npackage tree\nimport _ \"golang.org/x/text/unicode/norm\"\n",
-		"tree/tree_test.go":            "package tree_test\nimport _ \"lockkeeper/internal/cli\"\nimport _ \"lockkeeper/nowhere\"\n",
-		"lock/lock.go":                 "// Package lock has its comment in the wrong file.\npackage lock\nimport _ \"lockkeeper/store/memstore\"\n",
-		"store/memstore/doc.go":        "// Package memstore is long.\npackage memstore\nimport _ \"lockkeeper/store/storetest\"\n" + strings.Repeat("\n", maxLines),
-		"store/storetest/doc.go":       "// Package storetest may import the engine.\npackage storetest\nimport _ \"lockkeeper/lock\"\n",
-		"internal/util/doc.go":         "// Package util is unwanted.\npackage util\n",
-		"tools/go.mod":                 "module elsewhere\n",
-		"tools/tools.go":               "package tools\nimport _ \"lockkeeper/nowhere\"\n",
-		"tree/testdata/broken.go":      "not Go\n",
-		"cmd/lockkeeper/doc.go":        "// Command lockkeeper is the program.\npackage main\nimport _ \"lockkeeper/internal/cli\"\n",
-		"internal/cli/doc.go":          "// Package cli is fine.\npackage cli\nimport _ \"lockkeeper/lock\"\n",
-		"internal/cli/only_windows.go": "package cli\nimport _ \"lockkeeper/cmd/lockkeeper\"\n",
+		"doc.go":                               "// Package lockkeeper is a root.\npackage lockkeeper\nimport _ \"lockkeeper/tree\"\n",
+		"tree/doc.go":                          "// Package tree is fine.\npackage tree\nimport _ \"golang.org/x/text/unicode/norm\"\n",
+		"tree/tree_test.go":                    "package tree_test\nimport _ \"lockkeeper/internal/surface/cli\"\nimport _ \"lockkeeper/nowhere\"\n",
+		"lock/lock.go":                         "// Package lock has its comment in the wrong file.\npackage lock\nimport _ \"lockkeeper/store/memstore\"\n",
+		"store/memstore/doc.go":                "// Package memstore is long.\npackage memstore\nimport _ \"lockkeeper/store/storetest\"\n" + strings.Repeat("\n", maxLines),
+		"store/storetest/doc.go":               "// Package storetest may import the engine.\npackage storetest\nimport _ \"lockkeeper/lock\"\n",
+		"internal/util/doc.go":                 "// Package util is unwanted.\npackage util\n",
+		"tools/go.mod":                         "module elsewhere\n",
+		"tools/tools.go":                       "package tools\nimport _ \"lockkeeper/nowhere\"\n",
+		"tree/testdata/broken.go":              "not Go\n",
+		"cmd/lockkeeper/doc.go":                "// Command lockkeeper is the program.\npackage main\nimport _ \"lockkeeper/internal/surface/cli\"\n",
+		"internal/surface/cli/doc.go":          "// Package cli is fine.\npackage cli\nimport _ \"lockkeeper/lock\"\n",
+		"internal/surface/cli/only_windows.go": "package cli\nimport _ \"lockkeeper/cmd/lockkeeper\"\n",
 	} {
-		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, root, name, text)
 	}
 	files, err := sources(root)
 	if err != nil {
@@ -314,7 +347,7 @@ func TestRulesCanFail(t *testing.T) {
 		"store/memstore/doc.go imports store/storetest, which is for tests",
 		"internal/util: not in the table of ranks",
 		`internal/util: the name "util" says nothing`,
-		"internal/cli/only_windows.go imports cmd/lockkeeper, which is not below it")
+		"internal/surface/cli/only_windows.go imports cmd/lockkeeper, which is not below it")
 	compare(thirdParty(files, "."),
 		"tree/doc.go imports golang.org/x/text/unicode/norm, and . must do without")
 	compare(formProblems(files),

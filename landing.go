@@ -87,19 +87,6 @@ func (l *Landing) Clone() *Landing {
 	return &c
 }
 
-// Ending says which landing is done, and who did it. Only its last taker can end a
-// landing: whoever took it over before has been fenced, and knows less.
-type Ending struct {
-	Seq   uint64
-	Taker string
-}
-
-// Left is what a landing left at a path.
-type Left struct {
-	Seq     uint64 // of the landing
-	Version Version
-}
-
 // LandingState is how far a landing has come.
 type LandingState uint8
 
@@ -122,24 +109,3 @@ func (s LandingState) String() string {
 
 // MarshalText spells the state by its name.
 func (s LandingState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// LandingQuery selects landings, each with all its changes. Fields left empty
-// select nothing out.
-type LandingQuery struct {
-	Seq     uint64 // this one
-	Commit  string // the one with this commit
-	GrantID string // those under this grant
-	Path    string // those that changed this path
-	Open    bool   // those that are decided and neither committed nor undone
-	After   uint64 // those with a larger number
-	Before  uint64 // those with a smaller number; 0: no bound
-	Limit   int    // at most so many
-	Latest  bool   // newest first instead of oldest first
-}
-
-// Selects reports whether a landing is one that the query asks for.
-func (q LandingQuery) Selects(l *Landing) bool {
-	return (q.Seq == 0 || q.Seq == l.Seq) && (q.Commit == "" || q.Commit == l.Commit) &&
-		(q.GrantID == "" || q.GrantID == l.GrantID) && (!q.Open || l.State == Decided) && l.Seq > q.After && (q.Before == 0 || l.Seq < q.Before) &&
-		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a Alteration) bool { return a.Path == q.Path }))
-}

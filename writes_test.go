@@ -16,49 +16,51 @@ import (
 // mayChange lists, by directory or file, who changes files other than through the
 // gate, and why that is not the shared tree.
 var mayChange = map[string]string{
-	"durable":                            "the operations themselves",
-	"rescue":                             "its shelf in .lockkeeper",
-	"lease":                              "lease files, which are nobody else's",
-	"internal/tidy/queue.go":             "the queue of planned moves, beside the lease files",
-	"internal/bookfile":                  "the lock file of a book project, which is nobody's text",
-	"store/sqlstore":                     "the database, and what lies beside it",
-	"internal/app/world.go":              "a witness in the user's own state directory",
-	"internal/access":                    "who may use the server, in the user's own state directory",
-	"internal/app/state.go":              "tokens in the user's own state directory",
-	"internal/doctor/try.go":             "a file of its own that should have been refused, which it removes, and a directory for trials",
-	"internal/doctor/checks.go":          "a trial in .lockkeeper",
-	"internal/doctor/disk_linux.go":      "the same",
-	"internal/enrol/apply.go":            "settings of agents, which a person has seen as a diff and asks for",
-	"internal/session":                   "what sessions remember, in the user's own state directory",
-	"internal/deferred":                  "patches that wait for a lock, in .lockkeeper",
-	"internal/snapshot":                  "copies of uncommitted files, in .lockkeeper",
-	"internal/app/init.go":               ".lockkeeper itself, and a first configuration for a person to edit",
-	"internal/app/flowrun.go":            "which run is under way, in .lockkeeper",
-	"internal/app/joboutput.go":          "what commands of queued items said, in .lockkeeper",
-	"internal/app/hook.go":               "a hook of git, which a person asks for",
-	"internal/cli/initpreset.go":         "the tables of a preset, in the configuration that a person asks for",
-	"internal/cli/demo.go":               "a demonstration in a directory of its own",
-	"internal/cli/flowreport.go":         "a report, in the file that a person names",
-	"internal/cli/decideedit.go":         "decisions, in a file that a person edits",
-	"internal/cli/gatewrite.go":          "standard input, put aside in a file without a name",
-	"internal/agent/files.go":            "what agents were asked and said, beside their output",
-	"internal/agent/scripted":            "a play in its own workspace, and a count beside its script",
-	"internal/workspace":                 "an agent's own copy of the tree, outside of it",
-	"internal/sidecar":                   "the documents of a flow, in folders that are nobody else's",
-	"internal/dossier":                   "the documents of a flow, through internal/sidecar",
-	"internal/pipeline/progress.go":      "the same",
-	"internal/sample":                    "an application of its own, in a directory that the caller gives",
-	"internal/sandbox":                   "the command's own home, temporary files and cache layers; mount points in a new root; a trial in a directory of its own",
-	"internal/pipeline/reach.go":         "the private directories of a command, beside its workspace",
-	"internal/pipeline/call.go":          "what agents were asked and said, in .lockkeeper",
-	"internal/pipeline/check.go":         "what tests said, in .lockkeeper",
-	"internal/pipeline/confined.go":      "a directory for temporary files, beside an agent's own copy",
-	"internal/pipeline/pipeline.go":      "the directory in which copies of the tree are made",
-	"internal/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",
-	"internal/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
-	"internal/process/presence_linux.go": ".lockkeeper/running, a locked file for each command",
-	"internal/process/restart_linux.go":  ".lockkeeper/boots, a file for each boot of the machine",
-	"internal/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
+	"durable":                                    "the operations themselves",
+	"rescue":                                     "its shelf in .lockkeeper",
+	"internal/compat/lease":                      "lease files, which are nobody else's",
+	"internal/compat/tidy/queue.go":              "the queue of planned moves, beside the lease files",
+	"internal/compat/bookfile":                   "the lock file of a book project, which is nobody's text",
+	"store/sqlstore":                             "the database, and what lies beside it",
+	"internal/project/world.go":                  "a witness in the user's own state directory",
+	"internal/surface/access":                    "who may use the server, in the user's own state directory",
+	"internal/project/state.go":                  "tokens in the user's own state directory",
+	"internal/surface/doctor/try.go":             "a file of its own that should have been refused, which it removes, and a directory for trials",
+	"internal/surface/doctor/checks.go":          "a trial in .lockkeeper",
+	"internal/surface/doctor/disk_linux.go":      "the same",
+	"internal/agent/enrol/apply.go":              "settings of agents, which a person has seen as a diff and asks for",
+	"internal/session":                           "what sessions remember, in the user's own state directory",
+	"internal/session/deferred":                  "patches that wait for a lock, in .lockkeeper",
+	"internal/session/snapshot":                  "copies of uncommitted files, in .lockkeeper",
+	"internal/project/init.go":                   ".lockkeeper itself, and a first configuration for a person to edit",
+	"internal/flow/conduct/current.go":           "which run is under way, in .lockkeeper",
+	"internal/job/output.go":                     "what commands of queued items said, in .lockkeeper",
+	"internal/git/hook.go":                       "a hook of git, which a person asks for",
+	"internal/surface/cli/agents/initpreset.go":  "the tables of a preset, in the configuration that a person asks for",
+	"internal/surface/cli/demo/demo.go":          "a demonstration in a directory of its own",
+	"internal/surface/cli/flows/report.go":       "a report, in the file that a person names",
+	"internal/surface/cli/man.go":                "manual pages, in the directory that a packager names",
+	"internal/surface/cli/flows/decideedit.go":   "decisions, in a file that a person edits",
+	"internal/surface/cli/landings/write.go":     "standard input, put aside in a file without a name",
+	"internal/agent/owndir":                      "a private directory for each call, and a renewed login in the agent's own directory",
+	"internal/agent/files.go":                    "what agents were asked and said, beside their output",
+	"internal/agent/scripted":                    "a play in its own workspace, and a count beside its script",
+	"internal/agent/workspace":                   "an agent's own copy of the tree, outside of it",
+	"internal/flow/sidecar":                      "the documents of a flow, in folders that are nobody else's",
+	"internal/flow/progress":                     "the documents of a flow, through internal/flow/sidecar",
+	"internal/flow/run/checkstate.go":            "the same",
+	"internal/flow/sample":                       "an application of its own, in a directory that the caller gives",
+	"internal/agent/sandbox":                     "the command's own home, temporary files and cache layers; mount points in a new root; a trial in a directory of its own",
+	"internal/flow/run/reach.go":                 "the private directories of a command, beside its workspace",
+	"internal/flow/run/call.go":                  "what agents were asked and said, in .lockkeeper",
+	"internal/flow/run/check.go":                 "what tests said, in .lockkeeper",
+	"internal/flow/run/confined.go":              "a directory for temporary files, beside an agent's own copy",
+	"internal/flow/run/pipeline.go":              "the directory in which copies of the tree are made",
+	"internal/machine/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",
+	"internal/machine/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
+	"internal/machine/process/presence_linux.go": ".lockkeeper/running, a locked file for each command",
+	"internal/machine/process/restart_linux.go":  ".lockkeeper/boots, a file for each boot of the machine",
+	"internal/machine/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
 }
 
 // changing are the names of functions and methods that change files, whoever has
@@ -76,7 +78,7 @@ var writeFlags = words("O_WRONLY O_RDWR O_CREATE O_CREAT O_TRUNC O_APPEND O_TMPF
 
 // ours are packages whose functions with such names are made of these, and are
 // held to account themselves; ast has a type of such a name.
-var ours = words("gate lock memstore sqlstore rescue tree lockkeeper app process config ast")
+var ours = words("gate lock memstore sqlstore rescue tree lockkeeper project process config ast")
 
 func words(s string) []string { return strings.Fields(s) }
 
@@ -174,7 +176,7 @@ var gateMay = map[string][]string{
 	"Remove":    {"empty", "retire", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
 	"RemoveDir": {"empty", "discard", "drop", "giveBack", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
 	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                       // in a stage, of the gate's own, of a draft
-	"makeStage": {"run", "draft", "resumeOnce"},                                                                   // once for each landing, once for each recovery
+	"makeStage": {"run", "draft", "tryRecover"},                                                                   // once for each landing, once for each recovery
 	"Move":      nil,
 	"Exchange":  nil,
 }
@@ -233,12 +235,12 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 			import "golang.org/x/sys/unix"
 			func (r *Root) swap(fd int) error { unix.Openat(fd, "x", unix.O_RDONLY, 0); return unix.Renameat2(fd, "a", fd, "b", 0) }
 			func (r *Root) through(root *os.Root) { root.Symlink("a", "b"); r.file.Truncate(0) }`,
-		"internal/cli/x.go": `package cli
+		"internal/surface/cli/x.go": `package cli
 			func f() { gate.Rename("a", "b"); durable.WriteFile(ctx, "a", nil, 0) }`,
 		"gate/x.go": `package gate
 			import "os"
-			func (p *passage) do(n int) { p.g.disk.Move(a, "x", b, "y"); p.g.disk.Remove(dir, name); os.Chmod("x", 0); p.g.makeStage(in, name) }
-			func (g *Gate) resumeOnce() { g.makeStage(in, name); g.makeStage(in, name) }
+			func (p *applier) do(n int) { p.g.disk.Move(a, "x", b, "y"); p.g.disk.Remove(dir, name); os.Chmod("x", 0); p.g.makeStage(in, name) }
+			func (g *Gate) tryRecover() { g.makeStage(in, name); g.makeStage(in, name) }
 			func (s *stage) put() { s.g.disk.Create(s.dir, "0"); disk.Chmod(f, 0o644); f.Chmod(0) }`,
 	}
 	var list []act
@@ -253,7 +255,7 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 	got := append(unused, gateProblems(list)...)
 	const outside, disk = ": files are changed by the gate, or by whom mayChange lists", ": the gate changes files through its Disk alone"
 	want := []string{
-		"internal/cli/x.go: f calls durable.WriteFile" + outside,
+		"internal/surface/cli/x.go: f calls durable.WriteFile" + outside,
 		"lock/x.go: tidy calls os.Remove" + outside,
 		"lock/x.go: tidy calls os.OpenFile" + outside,
 		"lock/x.go: a variable calls os.WriteFile" + outside,
@@ -262,8 +264,8 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 		"tree/x.go: through calls file.Truncate" + outside,
 		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite, learnSite may",
 		"gate/x.go: do calls os.Chmod" + disk,
-		"gate/x.go: do calls g.makeStage, which only run, draft, resumeOnce may",
-		"gate/x.go: resumeOnce makes a second stage",
+		"gate/x.go: do calls g.makeStage, which only run, draft, tryRecover may",
+		"gate/x.go: tryRecover makes a second stage",
 		"gate/x.go: put calls f.Chmod" + disk,
 	}
 	if !slices.Equal(got, want) {

@@ -53,6 +53,6 @@ func commandAcquire(ctx context.Context, b *bench) ([]row, error) {
 	}
 	return []row{row{
 		What: "A whole `lockkeeper lock acquire`", Ours: ns(median(ours)), Peer: ns(median(nothing)) + " (`true`)",
-		How: "From the start of the process to its exit, with one durable transaction on SQLite; beside it a program that does nothing.",
+		How: "From the start of the process to its exit, with one durable transaction on SQLite; for comparison, a program that does nothing.",
 	}.atMost(median(ours)/1e6, 15, "%.1f ms")}, nil
 }

@@ -71,13 +71,13 @@ func newLanded(ctx context.Context, b *bench, name string, paths []string) (_ *l
 	if err != nil {
 		return nil, err
 	}
-	locks := lock.New(store, lock.Options{})
+	var g *gate.Gate
+	locks := lock.New(store, lock.Options{RecoverLandings: func(ctx context.Context, id string) error { return g.RecoverLandings(ctx, id) }})
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	g, err := gate.Open(root, store, locks, gate.Options{})
-	if err != nil {
+	if g, err = gate.Open(root, store, locks, gate.Options{}); err != nil {
 		return nil, err
 	}
 	l := &landed{gate: g, paths: paths}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
+	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
 	"lockkeeper/lock"
 )
@@ -58,8 +58,8 @@ func (c crowded) lookup(name string) (string, bool) {
 }
 
 // open opens it as a command does.
-func (c crowded) open(ctx context.Context) (*app.App, error) {
-	return app.Open(ctx, app.Settings{Dir: c.dir, Env: c.lookup})
+func (c crowded) open(ctx context.Context) (*project.Project, error) {
+	return project.Open(ctx, project.Settings{Dir: c.dir, Env: c.lookup})
 }
 
 // newCrowded makes one.
@@ -68,7 +68,7 @@ func newCrowded(ctx context.Context, dir string) (c crowded, err error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return c, err
 	}
-	if _, err := app.Init(ctx, app.Settings{Dir: c.dir, Env: c.lookup}, app.InitOptions{}); err != nil {
+	if _, err := project.Init(ctx, project.Settings{Dir: c.dir, Env: c.lookup}, project.InitOptions{}); err != nil {
 		return c, err
 	}
 	a, err := c.open(ctx)
@@ -215,5 +215,5 @@ func hookCompare(ctx context.Context, b *bench) (_ []row, err error) {
 	}
 	ratio := median(ratios(out[0], out[1]))
 	return []row{row{What: "Hook: comparison after a command, to stat of 10,000 files that others hold", Ours: ns(median(out[0])), Peer: ns(median(out[1])),
-		How: "Which files others hold is brought up to date from the events, and each is looked at; the peer calls os.Lstat for each of them."}.atMost(ratio, 2, "%.2f×")}, nil
+		How: "The list of files that others hold is updated from the events, and each file is checked; the peer calls os.Lstat for each of them."}.atMost(ratio, 2, "%.2f×")}, nil
 }

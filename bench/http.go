@@ -19,6 +19,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 )
 
@@ -41,7 +42,7 @@ type station struct {
 	server  *exec.Cmd
 	address string
 	token   string
-	store   lockkeeper.Store // the same, opened here: whoever acts beside the server
+	store   store.Store // the same store, for clients beside the server
 	locks   *lock.Manager
 }
 
@@ -203,7 +204,7 @@ func milliseconds() float64 { return float64(monotonic()) / 1e6 }
 
 // tell stores events, one after the other, each when all have seen the one before.
 func (c *audience) tell(ctx context.Context, s *station, events int) error {
-	latest, err := s.locks.Events(ctx, lockkeeper.EventQuery{Latest: true, Limit: 1})
+	latest, err := s.locks.Events(ctx, store.EventQuery{Latest: true, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func httpStream(ctx context.Context, b *bench) (_ []row, err error) {
 	took := median(few.took)
 	return []row{
 		row{What: fmt.Sprintf("event to client, %d clients", streamClients), Ours: fmt.Sprintf("%.1f ms", took), Peer: "–",
-			How: fmt.Sprintf("From just before an event is stored, by another process than the server, to when a client has it whole: median over %d events and all clients.", streamEvents)}.atMost(took, latencyLimit, "%.1f ms"),
+			How: fmt.Sprintf("From just before an event is stored, by another process than the server, to when a client has received all of it: median over %d events and all clients.", streamEvents)}.atMost(took, latencyLimit, "%.1f ms"),
 		row{What: fmt.Sprintf("processor time for each delivered event, %d clients", costClients), Ours: fmt.Sprintf("%.1f µs", each), Peer: "–",
 			How: fmt.Sprintf("User and system time of the server over %d events, one every few milliseconds, divided by events and clients.", streamEvents)}.atMost(each, costPerEvent, "%.1f µs"),
 	}, nil

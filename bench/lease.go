@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"lockkeeper/lease"
+	"lockkeeper/internal/compat/lease"
 )
 
 // minimalLease is what somebody would write by hand: a file that appears whole under
@@ -49,6 +49,6 @@ func leaseFile(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	return []row{row{What: "Lease file: acquire and release, to create, fsync, link and unlink", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "A lease is taken and given back: under its guard, with owner, token and times, recorded, and looked at before it is removed. The peer writes and syncs a file of the same size, links it to its name, unlinks both, and checks nothing.",
+		How: "A lease is acquired and released: under its guard, with owner, token and times, recorded, and checked before it is removed. The peer writes and syncs a file of the same size, links it to its name, unlinks both, and checks nothing.",
 	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}, nil
 }

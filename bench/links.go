@@ -17,7 +17,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/text"
 
-	"lockkeeper/internal/links"
+	"lockkeeper/internal/compat/links"
 )
 
 // What is checked: a large repository of documents, one link in a hundred broken.

@@ -210,7 +210,7 @@ func memoryWaiters(ctx context.Context, b *bench) (_ []row, err error) {
 	}
 	return []row{row{
 		What: "Memory: 1,000 queued waiters to none", Ours: ns(mean(t[0])), Peer: ns(mean(t[1])) + " (ours, none)",
-		How: "Acquire and release of free paths while 1,000 requests wait for ten other paths and renew their places in the line; means instead of medians, because renewals may come in bursts; nothing visible is taken as 10 %.",
+		How: "Acquire and release of free paths while 1,000 requests wait for ten other paths in the wait list and renew their places; means instead of medians, because renewals may come in bursts; up to 10 % counts as no difference.",
 	}.atMost(100*(mean(t[0])/mean(t[1])-1), 10, "%+.1f %%")}, nil
 }
 

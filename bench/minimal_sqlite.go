@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 )
 
@@ -104,7 +105,7 @@ func (s *minimalSQLite) learn(ctx context.Context, path string, req lockkeeper.R
 	if err := errors.Join(st.Reset(), g.Release(ctx)); err != nil {
 		return err
 	}
-	events, err := m.Events(ctx, lockkeeper.EventQuery{Latest: true, Limit: 1})
+	events, err := m.Events(ctx, store.EventQuery{Latest: true, Limit: 1})
 	if err != nil {
 		return err
 	}

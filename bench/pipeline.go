@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/agent/scripted"
-	blog "lockkeeper/internal/sample"
+	blog "lockkeeper/internal/flow/sample"
 )
 
 // What is run: a large application with agents that take as long as they are told.
@@ -128,7 +128,7 @@ func pipelineLarge(ctx context.Context, b *bench) ([]row, error) {
 	return []row{row{
 		What: fmt.Sprintf("A run of %d controllers, agents of %s, %d slots, to what simulate predicts", runControllers, runPause, runSlots),
 		Ours: took.Round(100 * time.Millisecond).String(), Peer: fmt.Sprintf("%.1fs", forecast.Prediction.Finish),
-		How: "The whole command with scripted agents in copies and a sandbox, contended files, tests and landing; simulate knows the agents' time and a tenth of a second for the tests of a batch.",
+		How: "The whole command with scripted agents in workspaces and a sandbox, contended files, tests and landing; simulate knows the agents' time and a tenth of a second for the tests of a batch.",
 	}.atMost(took.Seconds()/forecast.Prediction.Finish, 1.1, "%.2f×")}, nil
 }
 
@@ -178,6 +178,6 @@ func pipelineCall(ctx context.Context, b *bench) ([]row, error) {
 	over := median(each) - median(bare)
 	return []row{row{
 		What: "What a run adds to one call of an agent", Ours: ns(median(each)), Peer: ns(median(bare)) + " (the agent alone)",
-		How: fmt.Sprintf("%d tasks one after the other, each with a call to apply and one to verify, with copies, sandbox, documents and landing.", soloTasks),
+		How: fmt.Sprintf("%d tasks one after the other, each with a call to apply and one to verify, with workspaces, sandbox, documents and landing.", soloTasks),
 	}.atMost(over/1e6, 50, "%.0f ms")}, nil
 }

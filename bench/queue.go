@@ -8,6 +8,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/sqlstore"
 )
@@ -26,10 +27,10 @@ type backlog struct {
 // hotPaths is how many paths the blocked items wait for.
 const hotPaths = 100
 
-func newBacklog(ctx context.Context, store lockkeeper.Store, items int) (*backlog, error) {
-	b := &backlog{locks: lock.New(store, lock.Options{}), worker: lockkeeper.Worker{ID: "bench", Node: "here"}}
+func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error) {
+	b := &backlog{locks: lock.New(st, lock.Options{}), worker: lockkeeper.Worker{ID: "bench", Node: "here"}}
 	var err error
-	if b.queue, err = sched.New(store, b.locks, sched.Options{}); err != nil {
+	if b.queue, err = sched.New(st, b.locks, sched.Options{}); err != nil {
 		return nil, err
 	}
 	for i := range hotPaths {
@@ -91,16 +92,16 @@ func (b *backlog) turn(ctx context.Context) error {
 
 // dispatch measures the time from the end of an item to the dispatch of the next in
 // backlogs of 200, 10,000 and 100,000 items, in turns.
-func dispatch(ctx context.Context, b *bench, name string, turns int, limit float64, open func(items int) (lockkeeper.Store, error)) ([]row, error) {
+func dispatch(ctx context.Context, b *bench, name string, turns int, limit float64, open func(items int) (store.Store, error)) ([]row, error) {
 	sizes := []int{200, 10_000, 100_000}
 	logs := make([]*backlog, len(sizes))
 	for i, items := range sizes {
-		store, err := open(items)
+		st, err := open(items)
 		if err != nil {
 			return nil, err
 		}
-		defer store.Close()
-		if logs[i], err = newBacklog(ctx, store, items); err != nil {
+		defer st.Close()
+		if logs[i], err = newBacklog(ctx, st, items); err != nil {
 			return nil, err
 		}
 		defer logs[i].locks.Close()
@@ -124,13 +125,13 @@ func dispatch(ctx context.Context, b *bench, name string, turns int, limit float
 }
 
 func queueMemory(ctx context.Context, b *bench) ([]row, error) {
-	return dispatch(ctx, b, "Queue in memory", 200, 50, func(int) (lockkeeper.Store, error) {
+	return dispatch(ctx, b, "Queue in memory", 200, 50, func(int) (store.Store, error) {
 		return memstore.New("bench", memstore.Options{}), nil
 	})
 }
 
 func queueSQLite(ctx context.Context, b *bench) ([]row, error) {
-	return dispatch(ctx, b, "Queue in SQLite FULL", 20, 600, func(items int) (lockkeeper.Store, error) {
+	return dispatch(ctx, b, "Queue in SQLite FULL", 20, 600, func(items int) (store.Store, error) {
 		path := filepath.Join(b.dir, fmt.Sprintf("queue-%d.db", items))
 		if err := sqlstore.CreateSQLite(ctx, path, "bench"); err != nil {
 			return nil, err

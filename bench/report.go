@@ -132,8 +132,9 @@ func (r report) markdown() []byte {
 
 Measured by `+"`make bench`"+` (to renew this page: `+"`make bench BENCH=-write`"+`) on %s: %s.
 
-Both sides of a line are measured in the same run, in short slices that take turns. A figure is the median over %d rounds of turns, a ratio
-the median of the ratios of neighbouring slices, unless a line says otherwise below. Both sides write to the same disk with the same durability.
+Each line compares Lockkeeper with a peer, or with a target alone; the list below describes them. Both sides are measured in the
+same run, in short slices that alternate. A figure is the median over %d rounds of turns, a ratio
+the median of the ratios of neighboring slices, unless a line says otherwise below. Both sides write to the same disk with the same durability.
 
 | what | ours | peer | ratio | target | met |
 |---|---|---|---|---|---|

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"lockkeeper/internal/simulate"
+	"lockkeeper/internal/flow/simulate"
 )
 
 // The work that is simulated: a large Rails application, all of it at once.
@@ -73,12 +73,12 @@ func bigPlan(seed uint64) *simulate.Plan {
 	return plan
 }
 
-// simulateOrder holds the order of the scheduler against the best of many orders by lot,
-// beside other ways to schedule. Nothing is timed: a plan has one prediction.
+// simulateOrder compares the order of the scheduler with the best of many random orders, and
+// with other ways to schedule. Nothing is timed: a plan has one prediction.
 func simulateOrder(ctx context.Context, _ *bench) ([]row, error) {
 	how := fmt.Sprintf("The scheduler itself, with a clock of its own, runs a plan of %d modules, %d controllers and %d screens on %d slots. "+
-		"The peer is the best of %d schedules that pass over what is blocked, each in an order by lot. Beside it: a line in which nobody "+
-		"overtakes whoever is first and blocked, and a loop that walks the line in priority order every 0.5 s.",
+		"The peer is the best of %d schedules that skip blocked items, each in a random order. For comparison: a queue in which a "+
+		"blocked first item blocks all others, and a loop that checks the queue by priority every 0.5 s.",
 		simulatedModules, simulatedControllers, simulatedScreens, simulatedSlots, simulatedOrders)
 	var rows []row
 	for seed := uint64(1); seed <= simulatedSeeds; seed++ {

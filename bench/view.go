@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
-	"lockkeeper/internal/dossier"
 	"lockkeeper/internal/flow"
-	blog "lockkeeper/internal/sample"
-	"lockkeeper/internal/view"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	blog "lockkeeper/internal/flow/sample"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/view"
 )
 
 // What is looked at, and how long that may take in milliseconds.
@@ -25,18 +26,18 @@ const (
 )
 
 // viewed opens a codebase of its own, and somebody who looks at it.
-func viewed(ctx context.Context, b *bench, name string, write func(root string) error) (*app.App, *view.Look, error) {
+func viewed(ctx context.Context, b *bench, name string, write func(root string) error) (*project.Project, *view.Look, error) {
 	root := filepath.Join(b.dir, name, "app")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(root), 0o700), write(root)); err != nil {
 		return nil, nil, err
 	}
-	s := app.Settings{Dir: root, Env: func(variable string) (string, bool) {
+	s := project.Settings{Dir: root, Env: func(variable string) (string, bool) {
 		return filepath.Join(b.dir, name, "state"), variable == "XDG_STATE_HOME"
 	}}
-	if _, err := app.Init(ctx, s, app.InitOptions{}); err != nil {
+	if _, err := project.Init(ctx, s, project.InitOptions{}); err != nil {
 		return nil, nil, err
 	}
-	a, err := app.Open(ctx, s)
+	a, err := project.Open(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,19 +116,19 @@ func viewBoard(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	return []row{row{What: fmt.Sprintf("The board of %d controllers", viewControllers), Ours: ms(took), Peer: ms(cold) + " (the first time)",
-		How: "Where every controller is with its batches, by its documents and the queue; documents that are as they were are not read again."}.atMost(took, viewBoardLimit, "%.0f ms")}, nil
+		How: "The status of every controller and its batches, from documents and the queue; unchanged documents are not read again."}.atMost(took, viewBoardLimit, "%.0f ms")}, nil
 }
 
 func ms(took float64) string { return fmt.Sprintf("%.1f ms", took) }
 
 // planAll gives every controller the documents of one whose batches are planned, so old
 // that they are relied on.
-func planAll(ctx context.Context, a *app.App) error {
-	units, _, err := a.Discovered("controllers")
+func planAll(ctx context.Context, a *project.Project) error {
+	units, _, err := conduct.Discovered(a, "controllers")
 	if err != nil {
 		return err
 	}
-	book, _, docs, err := a.Book("controllers")
+	book, _, docs, err := conduct.Book(a, "controllers")
 	if err != nil {
 		return err
 	}
@@ -152,15 +153,15 @@ func planAll(ctx context.Context, a *app.App) error {
 }
 
 // plan brings a controller to where its batches can start.
-func plan(ctx context.Context, book *dossier.Book, unit string) error {
+func plan(ctx context.Context, book *progress.Book, unit string) error {
 	extract, ready := flow.Extract{}, flow.Synthesis{Dropped: []flow.Dropped{}}
 	var batches []flow.Batch
-	var choices []dossier.Choice
+	var choices []progress.Choice
 	for i := range 3 {
 		id, what := fmt.Sprint("i", i+1), fmt.Sprint("Improve part ", i+1)
 		extract.Items = append(extract.Items, flow.Possible{ID: id, Description: what})
 		ready.Items = append(ready.Items, flow.Ready{ID: id, Description: what, Impact: flow.High, Effort: flow.High, Rationale: "it is better"})
-		choices = append(choices, dossier.Choice{Item: id, Decision: flow.Todo})
+		choices = append(choices, progress.Choice{Item: id, Decision: flow.Todo})
 		batches = append(batches, flow.Batch{ID: fmt.Sprint("b", i+1), Title: what, Items: []string{id}, WriteTargets: []string{fmt.Sprintf("app/part%d.rb", i+1)}})
 	}
 	analysis := flow.Analysis{Purpose: "pages", Behaviour: "it shows them", Screens: []flow.Served{}, Relations: []flow.Relation{}, Files: []string{}, Topics: []flow.Topic{}}

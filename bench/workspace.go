@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockkeeper/internal/workspace"
+	"lockkeeper/internal/agent/workspace"
 )
 
 // The tree that is copied, alone and many times at once.
@@ -124,10 +124,10 @@ func workspaceMake(ctx context.Context, b *bench) ([]row, error) {
 	}
 	return []row{
 		row{What: "Workspace of 10,000 files, to cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-			How: "A tree of 200 MB is copied, each file hashed, seen not to have changed meanwhile, and noted, with a private repository. The peer copies the files. A turn is one copy, and all are kept.",
+			How: "A tree of 200 MB is copied, each file hashed, checked for changes meanwhile, and recorded, with a private repository. The peer copies the files. A turn is one copy, and all are kept.",
 		}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×"),
 		row{What: "Workspace of 10,000 files, to git worktree add", Ours: ns(median(t[0])), Peer: ns(median(t[2])),
-			How: "The same. The peer checks the commit out of one pack, has nothing that is not committed, and shares refs and configuration with the repository.",
+			How: "The same. The peer checks the commit out of one pack, contains only committed files, and shares refs and configuration with the repository.",
 		}.atMost(median(ratios(t[0], t[2])), 1.5, "%.2f×"),
 	}, nil
 }
@@ -149,6 +149,6 @@ func workspaceCrowd(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The same tree copied sixteen times at once, until all copies are there; at most two turns, each begun when the disk has written all there was. As in a run, files that rest are hashed once, before.",
+		How: "The same tree copied sixteen times at once, until all copies are complete; at most two turns, each started after the disk has written everything. As in a run, files that do not change are hashed once, before.",
 	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}, nil
 }

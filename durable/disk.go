@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// Disk are the operations on names in open directories with which whole sets of
-// files are changed, one method each, so that tests can let any single one fail
-// or end the process there. A directory that is held open stays the same one
-// whatever happens to its path.
+// A Disk has the operations on names in open directories for changing sets of files,
+// one method each, so that tests can make any of them fail or crash. An open directory
+// stays the same directory whatever happens to its path.
 type Disk interface {
-	// OpenDir opens a directory below at. No part of path may be a link or lead
-	// onto another mount; "." opens at itself once more.
+	// OpenDir opens a directory below at. No part of path may be a link or on
+	// another mount; "." opens at itself again.
 	OpenDir(at *os.File, path string) (*os.File, error)
-	// OpenFile opens a file to read it; never a link, and without waiting for
-	// the writer of a FIFO.
+	// OpenFile opens a file for reading, never a link. It does not block on a FIFO.
 	OpenFile(at *os.File, name string) (*os.File, error)
-	// Create makes a file that only its owner can read, to write it.
+	// Create creates a file for writing that only its owner can read.
 	Create(at *os.File, name string) (*os.File, error)
 	Mkdir(at *os.File, name string, perm fs.FileMode) error
 	Lstat(at *os.File, name string) (Stat, error)
@@ -32,11 +30,11 @@ type Disk interface {
 	// Exchange swaps two names, both of which must exist.
 	Exchange(a *os.File, name string, b *os.File, as string) error
 	Remove(at *os.File, name string) error
-	// RemoveDir removes a directory that is empty.
+	// RemoveDir removes an empty directory.
 	RemoveDir(at *os.File, name string) error
 }
 
-// Stat is what is known of a name, links not followed.
+// A Stat describes a name without following links.
 type Stat struct {
 	Mode  fs.FileMode
 	Size  int64
@@ -44,9 +42,9 @@ type Stat struct {
 	Inode uint64
 	Links uint64
 
-	Born    time.Time // zero where the file system does not tell
-	Changed time.Time // when content, attributes or name changed last; only the kernel sets it
+	Born    time.Time // zero if the file system does not support it
+	Changed time.Time // the last change of content, attributes or name; only the kernel sets it
 }
 
-// SameFile reports whether two names lead to one file.
+// SameFile reports whether both describe the same file.
 func (s Stat) SameFile(t Stat) bool { return s.Dev == t.Dev && s.Inode == t.Inode }

@@ -15,7 +15,7 @@ var _ Disk = OSDisk{}
 // OSDisk is the operating system's Disk.
 type OSDisk struct{}
 
-// within lends the descriptor of an open directory.
+// within calls do with the descriptor of an open directory.
 func within(at *os.File, op, name string, do func(fd int) error) error {
 	conn, err := at.SyscallConn()
 	if err != nil {
@@ -23,7 +23,7 @@ func within(at *os.File, op, name string, do func(fd int) error) error {
 	}
 	var result error
 	if err := conn.Control(func(fd uintptr) { result = do(int(fd)) }); err != nil {
-		result = fs.ErrClosed // the one reason there is
+		result = fs.ErrClosed // the only possible reason
 	}
 	if result != nil {
 		return &fs.PathError{Op: op, Path: at.Name() + "/" + name, Err: result}
@@ -31,9 +31,9 @@ func within(at *os.File, op, name string, do func(fd int) error) error {
 	return nil
 }
 
-// named is within for system calls that change something, which would follow
-// links, or leave the directory, if they were given more than one name.
-func named(at *os.File, op, name string, do func(fd int) error) error {
+// withinName is within for system calls that change something. It refuses a path of
+// several names, which could follow links or leave the directory.
+func withinName(at *os.File, op, name string, do func(fd int) error) error {
 	return within(at, op, name, func(fd int) error {
 		if name == ".." || strings.Contains(name, "/") {
 			return fs.ErrInvalid
@@ -42,7 +42,7 @@ func named(at *os.File, op, name string, do func(fd int) error) error {
 	})
 }
 
-// openAt opens beneath a directory without following any link.
+// openAt opens a path below a directory without following links.
 func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, error) {
 	how := &unix.OpenHow{
 		Flags: uint64(flags | unix.O_CLOEXEC), Mode: perm,
@@ -52,7 +52,7 @@ func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, err
 	err := within(at, op, name, func(fd int) error {
 		for {
 			got, err := unix.Openat2(fd, name, how)
-			if err == unix.EINTR { // and not EAGAIN, which without .. means that somebody leased the file
+			if err == unix.EINTR { // but not EAGAIN, which without .. means that another process leased the file
 				continue
 			}
 			if err == nil {
@@ -81,7 +81,7 @@ func (OSDisk) Create(at *os.File, name string) (*os.File, error) {
 
 // Mkdir implements Disk.
 func (OSDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
-	return named(at, "mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, uint32(perm.Perm())) })
+	return withinName(at, "mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, uint32(perm.Perm())) })
 }
 
 // Lstat implements Disk.
@@ -122,7 +122,7 @@ func fileMode(mode uint32) fs.FileMode {
 
 // List implements Disk.
 func (d OSDisk) List(dir *os.File) ([]string, error) {
-	again, err := d.OpenDir(dir, ".") // with a position of its own
+	again, err := d.OpenDir(dir, ".") // with its own read position
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func (OSDisk) Exchange(a *os.File, name string, b *os.File, as string) error {
 
 func rename(op string, from *os.File, name string, to *os.File, as string, flags uint) error {
 	var result error
-	err := named(from, op, name, func(source int) error {
-		return named(to, op, as, func(target int) error {
+	err := withinName(from, op, name, func(source int) error {
+		return withinName(to, op, as, func(target int) error {
 			result = unix.Renameat2(source, name, target, as, flags)
 			return nil
 		})
@@ -168,10 +168,10 @@ func rename(op string, from *os.File, name string, to *os.File, as string, flags
 
 // Remove implements Disk.
 func (OSDisk) Remove(at *os.File, name string) error {
-	return named(at, "remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
+	return withinName(at, "remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
 // RemoveDir implements Disk.
 func (OSDisk) RemoveDir(at *os.File, name string) error {
-	return named(at, "rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
+	return withinName(at, "rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 }

@@ -16,18 +16,18 @@ import (
 
 	"lockkeeper/durable"
 	"lockkeeper/durable/durabletest"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 var disk durable.OSDisk
 
-// place is a directory of its own for a test, open.
+// place returns a new, open directory.
 func place(t *testing.T) *os.File {
 	t.Helper()
 	return held(t)(os.Open(t.TempDir()))
 }
 
-// held closes what was opened when the test ends.
+// held closes a file when the test ends.
 func held(t *testing.T) func(*os.File, error) *os.File {
 	return func(f *os.File, err error) *os.File {
 		t.Helper()
@@ -46,13 +46,13 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// put makes a file by name, past the Disk.
+// put creates a file without the Disk.
 func put(t *testing.T, at *os.File, name, content string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(at.Name(), name), []byte(content), 0o644))
 }
 
-// holds tells the content of names in a directory.
+// holds checks the names in a directory and their content.
 func holds(t *testing.T, at *os.File, want map[string]string) {
 	t.Helper()
 	for name, content := range want {
@@ -100,11 +100,11 @@ func TestDiskMakesFiles(t *testing.T) {
 	}
 	must(t, disk.Remove(dir, "f"), disk.RemoveDir(at, "d"))
 	if _, err := disk.Lstat(at, "d"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("still there: %v", err)
+		t.Errorf("not removed: %v", err)
 	}
 }
 
-// No operation goes through a link, wherever in a path it stands.
+// No operation follows a link in any part of a path.
 func TestDiskFollowsNoLink(t *testing.T) {
 	at, outside := place(t), place(t)
 	put(t, outside, "secret", "secret")
@@ -132,7 +132,7 @@ func TestDiskFollowsNoLink(t *testing.T) {
 	if s, err := disk.Lstat(at, "file"); err != nil || s.Mode.Type() != fs.ModeSymlink {
 		t.Errorf("Lstat of a link: %+v, %v", s, err)
 	}
-	// A link is moved and removed like any name, and what it leads to stays.
+	// A link is moved and removed like any name, and its target stays.
 	must(t, disk.Move(at, "file", at, "moved"), disk.Remove(at, "moved"), disk.Exchange(at, "dir", at, "inside"), disk.Remove(at, "inside"))
 	holds(t, outside, map[string]string{"secret": "secret"})
 	if got := string(read(t, filepath.Join(at.Name(), "dir"))); got != "inside" {
@@ -169,18 +169,18 @@ func TestDiskStaysInItsDirectory(t *testing.T) {
 			}
 		}
 	}
-	// It also stays the same one when its path leads elsewhere.
+	// It also stays the same directory when another one takes its path.
 	must(t, disk.Move(top, "at", top, "away"), disk.Mkdir(top, "at", 0o755))
 	must(t, held(t)(disk.Create(at, "f")).Close())
 	if _, err := os.Lstat(filepath.Join(top.Name(), "away", "f")); err != nil {
 		t.Error(err)
 	}
 	if again := held(t)(disk.OpenDir(at, ".")); again.Fd() == at.Fd() {
-		t.Error("the same descriptor, not the directory once more")
+		t.Error("got the same descriptor")
 	}
 }
 
-// Another file system and another view of the same one are not entered.
+// Other mounts are not entered, not even bind mounts of the same file system.
 func TestDiskStaysOnItsMount(t *testing.T) {
 	at := place(t)
 	for _, name := range []string{"tmpfs", "source", "bind", "file", "over"} {
@@ -210,7 +210,7 @@ func TestDiskStaysOnItsMount(t *testing.T) {
 	}
 }
 
-// What is not a regular file can be looked at, and opening it does not wait.
+// Lstat works on special files, and opening them does not block.
 func TestDiskDoesNotWait(t *testing.T) {
 	at := place(t)
 	must(t, syscall.Mkfifo(filepath.Join(at.Name(), "fifo"), 0o600))
@@ -221,12 +221,11 @@ func TestDiskDoesNotWait(t *testing.T) {
 	if s, err := disk.Lstat(at, "fifo"); err != nil || s.Mode.IsRegular() || s.Mode.IsDir() {
 		t.Errorf("Lstat: %+v, %v", s, err)
 	}
-	// A file that somebody has leased: to wait for the lease would take as long
-	// as the kernel lets its owner.
+	// Waiting for a leased file would take as long as the kernel gives its holder.
 	put(t, at, "leased", "x")
 	leased := held(t)(os.OpenFile(filepath.Join(at.Name(), "leased"), os.O_RDWR, 0))
 	if _, err := unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		t.Logf("no leases here: %v", err)
+		t.Logf("file leases are not supported: %v", err)
 		return
 	}
 	if _, err := disk.OpenFile(at, "leased"); !errors.Is(err, syscall.EAGAIN) {
@@ -329,8 +328,8 @@ func TestClosedHandles(t *testing.T) {
 	holds(t, at, map[string]string{"f": "content"})
 }
 
-// everyOperation does every operation once, in the order of all, and stops at the first
-// that fails.
+// everyOperation runs every operation once, in the order of diskOperations, and stops at the
+// first error.
 func everyOperation(d durable.Disk, at *os.File) error {
 	var dir, f, again *os.File
 	steps := []func() error{
@@ -381,8 +380,8 @@ func TestFaultyDiskCountsAndCallsBefore(t *testing.T) {
 	holds(t, at, nil)
 }
 
-// Each operation fails in turn, by number, by kind and in a crash; what comes
-// after a crash does not touch the disk.
+// Every operation can fail by number, by kind and by a crash. Operations after a
+// crash do not touch the disk.
 func TestFaultyDiskFails(t *testing.T) {
 	for k, op := range diskOperations {
 		t.Run(string(op), func(t *testing.T) {

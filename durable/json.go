@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// WriteJSON writes a value as JSON as WriteFile does, and makes the directories that are
-// missing above it. The form is always the same: two spaces of indentation, a newline at the
-// end, and <, > and & as themselves.
+// WriteJSON encodes a value and writes it like WriteFile. It creates missing parent
+// directories. The format is fixed: an indentation of two spaces, a final newline, and <, >
+// and & unescaped.
 func WriteJSON(ctx context.Context, path string, value any, perm fs.FileMode) error {
 	return Writer{}.WriteJSON(ctx, path, value, perm)
 }
@@ -33,12 +33,12 @@ func (w Writer) WriteJSON(ctx context.Context, path string, value any, perm fs.F
 	return w.WriteFile(ctx, path, b.Bytes(), perm)
 }
 
-// dirPerm lets everyone who may read a file enter its directory.
+// dirPerm lets every user who may read a file enter its directory.
 func dirPerm(perm fs.FileMode) fs.FileMode { return 0o700 | perm&0o044 | perm&0o044>>2 }
 
-// makeDirs makes a directory and those above it where they are missing. Each new name is
-// durable before anything is made below it; if it cannot be, the directory is removed, so
-// that a later call does not take it for durable.
+// makeDirs creates a directory and its missing parents. Each name is made durable before
+// anything is created below it. If that fails, the directory is removed, so that a later
+// call does not treat it as durable.
 func makeDirs(ops Ops, dir string, perm fs.FileMode) error {
 	if _, err := ops.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -51,7 +51,7 @@ func makeDirs(ops Ops, dir string, perm fs.FileMode) error {
 		return err
 	}
 	if err := ops.Mkdir(dir, perm); err != nil {
-		if errors.Is(err, fs.ErrExist) { // made by another process, which syncs it
+		if errors.Is(err, fs.ErrExist) { // created by another process, which syncs it
 			return nil
 		}
 		return err
@@ -62,9 +62,9 @@ func makeDirs(ops Ops, dir string, perm fs.FileMode) error {
 	return nil
 }
 
-// ReadJSON reads a file that holds exactly one JSON value.
+// ReadJSON reads a file that contains exactly one JSON value.
 func ReadJSON[T any](path string) (value T, err error) {
-	// Opening a FIFO would wait for a writer.
+	// Opening a FIFO would block until there is a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return value, err
@@ -83,8 +83,8 @@ func ReadJSON[T any](path string) (value T, err error) {
 	return read, nil
 }
 
-// ReadJSONOr is ReadJSON for files whose loss is no harm: whatever keeps the
-// file from being read as JSON of this type gives fallback, whole.
+// ReadJSONOr is ReadJSON for files that may be lost: if the file cannot be read as
+// JSON of this type, it returns fallback.
 func ReadJSONOr[T any](path string, fallback T) T {
 	value, err := ReadJSON[T](path)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestWriteJSON(t *testing.T) {
 // shows: LE-28
 func TestReadJSONOr(t *testing.T) {
 	dir := t.TempDir()
-	fallback := lease{Owner: "nobody"}
+	fallback := lease{Owner: "fallback"}
 	for name, content := range map[string]string{
 		"empty": "", "part": `{"owner": "x", "da`, "two": `{"owner":"x"} {}`, "type": `{"owner": 7}`, "binary": "\x00\xff",
 	} {
@@ -77,8 +77,8 @@ func TestReadJSONOr(t *testing.T) {
 	}
 }
 
-// Missing directories are made, and each is durable in the one above before anything is in
-// it.
+// Missing directories are created, and each is durable in its parent before anything is
+// created in it.
 func TestWriteJSONMakesParents(t *testing.T) {
 	path, faults := filepath.Join(t.TempDir(), "a/b/c.json"), new(durabletest.Faults)
 	if err := (durable.Writer{Ops: faults}).WriteJSON(t.Context(), path, 1, 0o640); err != nil {
@@ -102,7 +102,8 @@ func TestWriteJSONMakesParents(t *testing.T) {
 	}
 }
 
-// A directory whose name may not survive a crash is not left for the next call to trust.
+// A directory whose name may not survive a crash is removed, so that the next call does not
+// treat it as durable.
 func TestWriteJSONParentNotDurable(t *testing.T) {
 	dir, faults := t.TempDir(), new(durabletest.Faults)
 	faults.FailNext(durabletest.SyncDir, 1, syscall.EIO)

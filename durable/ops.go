@@ -8,7 +8,7 @@ import (
 )
 
 // Ops are the operations on files that this package uses, one method each, so
-// that tests can let any single one fail.
+// that tests can make any of them fail.
 type Ops interface {
 	Lstat(path string) (fs.FileInfo, error)
 	CreateTemp(dir, pattern string) (*os.File, error)
@@ -55,8 +55,8 @@ func (OS) Remove(path string) error { return os.Remove(path) }
 // Mkdir implements Ops.
 func (OS) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
 
-// SyncDir makes the names in a directory durable. A file system on which
-// directories cannot be fsynced at all has its own way, or none.
+// SyncDir makes the names in a directory durable. It ignores file systems on which
+// directories cannot be fsynced.
 func (OS) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

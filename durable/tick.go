@@ -2,6 +2,6 @@ package durable
 
 import "time"
 
-// FileTick is how late the clock that stamps files may be: a file that was written right
-// after a moment may seem this much older.
+// FileTick is how far the clock that stamps files may lag: a file may seem to be written
+// this much earlier than it was.
 const FileTick = 10 * time.Millisecond

@@ -15,17 +15,17 @@ import (
 // TempPrefix begins the name of every temporary file. A crash may leave one.
 const TempPrefix = ".lockkeeper-tmp-"
 
-// replaceWait is the wait after the first failed rename; the n-th is n times
-// as long.
+// replaceWait is the wait after the first failed rename. The n-th is n times as
+// long.
 const (
 	replaceWait    = 100 * time.Millisecond
 	replaceRetries = 3
 )
 
-// Error says which operation failed and what it left.
+// An Error says which operation failed and in what state the file is.
 type Error struct {
 	Op       string // "write", "sync", "rename", …
-	Path     string // the file that was to be replaced
+	Path     string // the file to replace
 	Replaced bool   // the new content is in place, but may not survive a crash
 	Err      error
 }
@@ -40,14 +40,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Writer replaces files. Its zero value uses the operating system.
+// A Writer replaces files. Its zero value uses the operating system.
 type Writer struct {
 	Ops Ops // default OS{}
 }
 
 // WriteFile replaces the content of path, or creates it. An existing file keeps
-// its permission bits; a new one gets exactly perm. Ending ctx stops it before
-// the replacement, never half-way.
+// its permission bits; a new one gets exactly perm. If ctx ends before
+// the replacement, nothing is changed.
 func WriteFile(ctx context.Context, path string, data []byte, perm fs.FileMode) error {
 	return Writer{}.WriteFile(ctx, path, data, perm)
 }
@@ -65,7 +65,7 @@ func (w Writer) WriteFile(ctx context.Context, path string, data []byte, perm fs
 	if err != nil {
 		return failed("create", err)
 	}
-	if op, err := fill(ops, temp, data, perm); err != nil {
+	if op, err := fillTemp(ops, temp, data, perm); err != nil {
 		return failed(op, errors.Join(err, ops.Remove(temp.Name())))
 	}
 	if err := replace(ctx, ops, temp.Name(), path); err != nil {
@@ -84,17 +84,17 @@ func (w Writer) ops() Ops {
 	return w.Ops
 }
 
-// permFor is the permission the new content gets; it refuses a path at which
-// nothing may be replaced.
+// permFor returns the permissions of the new content. It refuses a path that must
+// not be replaced.
 func permFor(ops Ops, path string, perm fs.FileMode) (fs.FileMode, error) {
 	info, err := ops.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return perm.Perm(), nil
 	case err != nil:
-		return 0, &Error{Op: "look", Path: path, Err: err}
+		return 0, &Error{Op: "stat", Path: path, Err: err}
 	case info.Mode()&fs.ModeSymlink != 0:
-		return 0, &lockkeeper.InputError{Field: "path", Value: path, Reason: "a symlink, which is not written through",
+		return 0, &lockkeeper.InputError{Field: "path", Value: path, Reason: "a symlink, and writing through links is refused",
 			Next: "give the path of the file it points to"}
 	case !info.Mode().IsRegular():
 		return 0, &lockkeeper.InputError{Field: "path", Value: path, Reason: "not a regular file", Next: "give the path of a file"}
@@ -102,8 +102,8 @@ func permFor(ops Ops, path string, perm fs.FileMode) (fs.FileMode, error) {
 	return info.Mode().Perm(), nil
 }
 
-// fill makes the temporary file complete and durable, and closes it in any case.
-func fill(ops Ops, temp *os.File, data []byte, perm fs.FileMode) (op string, err error) {
+// fillTemp makes the temporary file complete and durable. It always closes it.
+func fillTemp(ops Ops, temp *os.File, data []byte, perm fs.FileMode) (op string, err error) {
 	steps := []struct {
 		op string
 		do func() error

@@ -29,7 +29,7 @@ var (
 	newData = bytes.Repeat([]byte("the new content\n"), 900)
 )
 
-// seeded is a file with the old content in a directory of its own.
+// seeded creates a file with the old content in a new directory.
 func seeded(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state.json")
@@ -104,7 +104,7 @@ func TestOrderOfOperations(t *testing.T) {
 	}
 }
 
-// Each operation fails in turn, once with each error a disk gives, for good.
+// Every operation fails once with each permanent error of a disk.
 //
 // shows: LE-26 LE-29
 func TestEveryFault(t *testing.T) {
@@ -165,18 +165,18 @@ func TestEveryCrash(t *testing.T) {
 				got, readErr := os.ReadFile(path)
 				switch {
 				case k > 6 && !bytes.Equal(got, newData):
-					t.Error("renamed, yet the content is not the new one")
+					t.Error("renamed, but the content is not the new one")
 				case k <= 6 && exists && !bytes.Equal(got, oldData):
-					t.Error("not renamed, yet the content is not the old one")
+					t.Error("not renamed, but the content is not the old one")
 				case k <= 6 && !exists && !errors.Is(readErr, fs.ErrNotExist):
-					t.Errorf("not renamed, yet there is a file: %v", readErr)
+					t.Errorf("not renamed, but there is a file: %v", readErr)
 				}
 				for _, name := range leftovers(t, path) {
 					if !strings.HasPrefix(name, durable.TempPrefix) {
 						t.Errorf("left behind: %s", name)
 					}
 				}
-				// The next process is not disturbed by what the dead one left.
+				// Leftovers of the dead process do not affect the next one.
 				if err := durable.WriteFile(t.Context(), path, newData, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -244,7 +244,7 @@ func TestCancelled(t *testing.T) {
 		}
 	})
 	if !bytes.Equal(read(t, path), oldData) || leftovers(t, path) != nil {
-		t.Error("a cancelled write changed something")
+		t.Error("a canceled write changed something")
 	}
 }
 

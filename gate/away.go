@@ -94,7 +94,7 @@ const maxHeld = 500
 // it can be rolled back wherever the directory is by then. It returns the directory to
 // use, and a function to call when the caller is done with it. If another directory
 // was at the path when the landing changed something there before, it is an obstacle.
-func (p *passage) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
+func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
 	parent, _ := split(path)
 	closing := func() { dir.Close() } // nothing was written through it
 	id, err := p.g.identify(dir)
@@ -120,7 +120,7 @@ func (p *passage) hold(path string, dir *os.File) (use *os.File, release func(),
 }
 
 // close closes the directories that were held.
-func (p *passage) close() {
+func (p *applier) close() {
 	for _, dir := range p.held {
 		dir.Close() // nothing was written through it
 	}
@@ -130,7 +130,7 @@ func (p *passage) close() {
 // dirOf returns the directory in which a path was changed: the one that is held, or
 // the one at the path, or the one that was there when the commit began, wherever it
 // is in the tree now. If there is none it fails with an *awayError.
-func (p *passage) dirOf(path string) (dir *os.File, release func(), err error) {
+func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	parent, _ := split(path)
 	if dir := p.held[parent]; dir != nil {
 		return dir, func() {}, nil

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/protect"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/store"
 	"lockkeeper/tree"
 )
 
@@ -32,7 +38,7 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 	for i, path := range paths {
 		targets[i], answers[i] = g.resolve(look, path)
 	}
-	err := g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
+	err := g.look(ctx, grant, func(_ store.Reader, rec *store.Record) error {
 		for i, target := range targets {
 			if answers[i] == nil {
 				answers[i] = g.covered(rec, target)
@@ -45,28 +51,33 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 			answers[i] = g.grantRefused(err, targets[i], grant)
 		}
 	}
-	if err := g.addHolders(ctx, violations(errors.Join(answers...))); err != nil {
-		for i := range answers {
-			answers[i] = errors.Join(answers[i], err)
+	for some := range slices.Chunk(violations(errors.Join(answers...)), lockkeeper.MaxTargets) {
+		if err := g.addHolders(ctx, some); err != nil {
+			for i := range answers {
+				if answers[i] != nil { // what may be written needs no holder
+					answers[i] = errors.Join(answers[i], err)
+				}
+			}
+			break
 		}
 	}
 	return answers
 }
 
 // look reads the grant. Without one, where that is permitted, there is no record.
-func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(lockkeeper.Reader, *lockkeeper.Record) error) error {
+func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(store.Reader, *store.Record) error) error {
 	if grant == nil || grant.ID == "" {
 		if !g.opt.GrantOptional {
 			return &lockkeeper.NotHeldError{GrantID: "none", Reason: "no grant was given", Next: "lockkeeper lock acquire --write PATH"}
 		}
-		return g.store.View(ctx, func(r lockkeeper.Reader) error { return see(r, nil) })
+		return g.store.View(ctx, func(r store.Reader) error { return see(r, nil) })
 	}
 	return g.locks.Look(ctx, grant.ID, grant.Token, see)
 }
 
 // sameGrant holds that a grant is still the one that was looked at, whose fence is
 // in the name of the stage.
-func sameGrant(rec *lockkeeper.Record, fence uint64) error {
+func sameGrant(rec *store.Record, fence uint64) error {
 	if rec == nil || rec.Fence == fence {
 		return nil
 	}
@@ -115,7 +126,7 @@ func protected(path string, class protect.Class) error {
 
 // covered is the third check. A read lock, or a lock on a directory above, is no
 // coverage.
-func (g *Gate) covered(rec *lockkeeper.Record, path string) error {
+func (g *Gate) covered(rec *store.Record, path string) error {
 	if rec == nil || rec.Covers(path) {
 		return nil
 	}
@@ -168,4 +179,149 @@ func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolati
 		}
 	}
 	return nil
+}
+
+// sight is what a commit finds at a path of the tree.
+type sight struct {
+	version lockkeeper.Version
+	changed time.Time // of the file
+	dir     *dirID    // its directory; nil: there is none
+}
+
+// lookAt looks at a path of the tree. It refuses a file that cannot be replaced.
+func (g *Gate) lookAt(path string) (found sight, err error) {
+	bad := func(reason, next string) error {
+		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
+	}
+	dir, name, err := g.openParent(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found, nil
+	case errors.Is(err, fs.ErrPermission):
+		return found, bad("its directory is closed to you", "ask for permission to write there")
+	case isElsewhere(err):
+		return found, justReplaced(path)
+	case err != nil:
+		return found, err
+	}
+	defer dir.Close()
+	if err := writable(dir, path); err != nil {
+		return found, err
+	}
+	if found.dir, err = g.identify(dir); err != nil {
+		return found, err
+	}
+	st, err := g.disk.Lstat(dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found, nil
+	case err != nil:
+		return found, err
+	case st.Mode.IsDir():
+		return found, bad("a directory, and the gate writes files", "name the files in it")
+	case !st.Mode.IsRegular():
+		return found, bad("neither a file nor a directory", "write regular files only")
+	case st.Links > 1:
+		return found, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
+	case st.Mode.Perm()&0o222 == 0:
+		return found, bad("the file is read-only", "make it writable first, if it is meant to be changed")
+	}
+	found.changed = st.Changed
+	found.version, err = g.observe(dir, name)
+	return found, err
+}
+
+// justReplaced refuses a path whose directory was one when the path was resolved.
+func justReplaced(path string) error {
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory has just been replaced by a link, a mount or a file", Next: "look at it, and try again"}
+}
+
+// writable refuses a directory in which nothing may be renamed.
+func writable(dir *os.File, path string) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o222 != 0 && mayWrite(dir) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory is read-only", Next: "make the directory writable first"}
+}
+
+func changedSince(path, grantID string, want, found lockkeeper.Version) error {
+	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
+		Reason: differs(want, found),
+		Next:   "look at the change, and write again on top of it"}
+}
+
+// changedUnder refuses the first write of a grant to a file that changed while the
+// grant was held, unless the gate knows its content.
+func changedUnder(path, grantID string, changed, since time.Time, found lockkeeper.Version) error {
+	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
+		Reason: fmt.Sprintf("it was changed, moved there or given other attributes at %s, after the grant was given at %s, and not through this grant", stamp(changed), stamp(since)),
+		Next:   fmt.Sprintf("look at it; to write over it, say so with --base %x", found.Sum)}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("15:04:05.000Z") }
+
+// differs is the reason for refusing a change whose base is not what is there.
+func differs(want, found lockkeeper.Version) string {
+	return fmt.Sprintf("another writer changed it: expected %s, found %s", brief(want), brief(found))
+}
+
+// brief is a version short enough to be read.
+func brief(v lockkeeper.Version) string {
+	if !v.Exists() {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum[:6])
+}
+
+// missingDirs lists the directories that new files need and that are not there,
+// outermost first.
+func (g *Gate) missingDirs(items []*item) ([]string, error) {
+	var missing []string
+	known := map[string]bool{lockkeeper.Root: true}
+	for _, it := range items {
+		if it.alter.Old.Exists() || it.Delete {
+			continue
+		}
+		for dir, _ := split(it.target); !known[dir]; dir, _ = split(dir) {
+			f, err := g.disk.OpenDir(g.root, dir)
+			if err == nil {
+				known[dir] = true
+				if err := errors.Join(writable(f, it.target), g.disk.Close(f)); err != nil {
+					return nil, err
+				}
+				break
+			}
+			if isElsewhere(err) {
+				return nil, justReplaced(it.target)
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			known[dir] = true
+			missing = append(missing, dir)
+		}
+	}
+	return unique(missing), nil
+}
+
+// mayWrite reports whether this process may change the names in a directory.
+func mayWrite(dir *os.File) bool {
+	conn, err := dir.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var denied error
+	if err := conn.Control(func(fd uintptr) { denied = unix.Faccessat(int(fd), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
+		return false
+	}
+	return denied == nil
+}
+
+// isInUse reports whether a directory could not be removed because it is not empty.
+func isInUse(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
 }

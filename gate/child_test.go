@@ -24,6 +24,7 @@ import (
 	"lockkeeper/durable/durabletest"
 	"lockkeeper/gate"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 	"lockkeeper/tree"
 )
@@ -35,7 +36,7 @@ type place struct {
 }
 
 // now is the clock of a place: real time, and what its file adds.
-func (p place) now() lockkeeper.Moment {
+func (p place) now() store.Moment {
 	text, err := os.ReadFile(p.Clock)
 	if err != nil {
 		panic(err)
@@ -44,7 +45,7 @@ func (p place) now() lockkeeper.Moment {
 	if err != nil {
 		panic(err)
 	}
-	return lockkeeper.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past))}
+	return store.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past))}
 }
 
 // pass lets time go by for everybody at the place.
@@ -57,7 +58,7 @@ func (p place) pass(d time.Duration) error {
 	return os.Rename(next, p.Clock)
 }
 
-func (p place) store(ctx context.Context) (lockkeeper.Store, error) {
+func (p place) store(ctx context.Context) (store.Store, error) {
 	opt := sqlstore.Options{Clock: p.now}
 	if p.Kind == "PostgreSQL" {
 		return sqlstore.OpenPostgres(ctx, p.Where, p.Space, opt)
@@ -140,11 +141,11 @@ func (t *trap) spring() {
 
 // brink is a store at whose next transaction a trap may wait.
 type brink struct {
-	lockkeeper.Store
+	store.Store
 	trap *trap
 }
 
-func (b *brink) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (b *brink) Update(ctx context.Context, fn func(store.Tx) error) error {
 	b.trap.mu.Lock()
 	around := b.trap.e.Around
 	b.trap.e.Around = ""
@@ -188,9 +189,9 @@ func serve(where string) (err error) {
 	}
 	disk := &durabletest.FaultyDisk{}
 	disk.At = t.at
-	locks := lock.New(st, lock.Options{})
-	g, err := gate.Open(root, st, locks, gate.Options{Disk: disk})
-	if err != nil {
+	var g *gate.Gate
+	locks := lock.New(st, lock.Options{RecoverLandings: func(ctx context.Context, id string) error { return g.RecoverLandings(ctx, id) }})
+	if g, err = gate.Open(root, st, locks, gate.Options{Disk: disk}); err != nil {
 		return err
 	}
 	if err := out.Encode(answer{}); err != nil { // it is ready
@@ -229,7 +230,7 @@ func run(ctx context.Context, g *gate.Gate, e errand) (a answer) {
 	case "recover":
 		_, err = g.Recover(ctx)
 	case "settle":
-		err = g.Settle(ctx, e.Grant)
+		err = g.RecoverLandings(ctx, e.Grant)
 	}
 	if l != nil {
 		a.Landing = l.Seq

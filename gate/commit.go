@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/protect"
+	"lockkeeper/internal/project/protect"
 	"lockkeeper/rescue"
+	"lockkeeper/store"
 )
 
 // item is one change on its way.
@@ -82,7 +83,7 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	return &commit{g: g, grant: grant, look: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
+	return &commit{g: g, grant: grant, put: g.shelf.Put, look: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
 // commit is one Commit on its way.
@@ -92,6 +93,7 @@ type commit struct {
 	fence   uint64    // of the grant when it was looked at
 	since   time.Time // when it was granted
 	look    *protect.Look
+	put     put
 	items   []*item
 	landing *lockkeeper.Landing
 	seen    Seen
@@ -122,7 +124,7 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	if c.changesNothing() {
 		return nil, s.discard()
 	}
-	end := c.g.takeOff(c.grant.ID)
+	end := c.g.beginCommit(c.grant.ID)
 	defer end()
 	if err := c.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
@@ -132,10 +134,10 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 		}
 		return nil, errors.Join(err, s.discard())
 	}
-	p := c.g.pass(c.landing, s)
+	p := c.g.newApplier(c.landing, s)
 	defer p.close()
 	p.keepWith = c.keepWith
-	if err := p.land(context.WithoutCancel(ctx)); err != nil {
+	if err := p.apply(context.WithoutCancel(ctx)); err != nil {
 		c.pending = p.pending
 		return nil, err
 	}
@@ -155,7 +157,7 @@ func (c *commit) check(ctx context.Context, changes []Change) error {
 	if err != nil {
 		return err
 	}
-	err = c.g.look(ctx, c.grant, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
+	err = c.g.look(ctx, c.grant, func(r store.Reader, rec *store.Record) error {
 		refused = append(refused, c.coverage(rec)...)
 		if rec == nil {
 			return nil
@@ -216,7 +218,7 @@ func isRefusal(err error) bool {
 }
 
 // coverage is the third check for all items.
-func (c *commit) coverage(rec *lockkeeper.Record) (refused []error) {
+func (c *commit) coverage(rec *store.Record) (refused []error) {
 	for _, it := range c.items {
 		if it.refused {
 			continue
@@ -229,7 +231,7 @@ func (c *commit) coverage(rec *lockkeeper.Record) (refused []error) {
 }
 
 // bases looks up what the grant itself landed last at each path.
-func (c *commit) bases(r lockkeeper.Reader) error {
+func (c *commit) bases(r store.Reader) error {
 	paths := make([]string, len(c.items))
 	for i, it := range c.items {
 		paths[i] = it.target
@@ -303,11 +305,10 @@ func (c *commit) changesNothing() bool {
 	return true
 }
 
-// decide is the commit point.
+// decide makes the last checks again, in the transaction that decides the landing.
 func (c *commit) decide(ctx context.Context) error {
-	done := c.g.takeDone(c.grant.ID)
 	var refused []error
-	err := c.g.locks.Land(ctx, c.grant.ID, c.grant.Token, c.landing, func(r lockkeeper.Reader, rec *lockkeeper.Record) error {
+	err := c.g.decide(ctx, c.grant, c.landing, func(r store.Reader, rec *store.Record) error {
 		if err := sameGrant(rec, c.fence); err != nil {
 			return err
 		}
@@ -316,12 +317,68 @@ func (c *commit) decide(ctx context.Context) error {
 		}
 		refused = c.coverage(rec)
 		return errors.Join(refused...)
-	}, done...)
-	if err != nil {
-		c.g.putDone(c.grant.ID, done...)
-	}
+	})
 	if refused != nil {
 		return c.refusal(ctx, nil, refused...)
 	}
 	return c.refusal(ctx, err)
+}
+
+// Seen is what the author of a change saw of the tree: everything that was landed up to
+// a number, in the places that the change depends on.
+type Seen struct {
+	Seq   uint64
+	Reads []lockkeeper.Target
+}
+
+// CommitSeen is Commit for a change that was tested against what its author saw. If
+// another landing changed one of those files since, it returns a *lockkeeper.MovedError.
+// The check is part of the transaction that decides, so no landing can come between.
+// The caller has stored the tested work: unlike Commit, CommitSeen keeps only changes
+// that were refused because of a path.
+func (g *Gate) CommitSeen(ctx context.Context, grant *lockkeeper.Grant, changes []Change, seen Seen) (*lockkeeper.Landing, error) {
+	c := g.newCommit(grant)
+	c.seen, c.keepWith = seen, c.refused
+	l, err := c.run(ctx, changes)
+	if err != nil {
+		return nil, c.refused(ctx, err)
+	}
+	return l, nil
+}
+
+// seenPage is how many landings one look reads.
+const seenPage = 200
+
+// unmoved refuses when a landing of another grant has changed one of the places since.
+func (s Seen) unmoved(r store.Reader, grantID string) error {
+	if len(s.Reads) == 0 {
+		return nil
+	}
+	for after := s.Seq; ; {
+		page, err := r.Landings(store.LandingQuery{After: after, Limit: seenPage})
+		if err != nil {
+			return err
+		}
+		for _, l := range page {
+			after = l.Seq
+			if path, moved := s.movedBy(l); moved && l.State != lockkeeper.Undone && (grantID == "" || l.GrantID != grantID) {
+				return &lockkeeper.MovedError{Path: path, Landing: l.Seq, Holder: l.Holder, At: l.At}
+			}
+		}
+		if len(page) < seenPage {
+			return nil
+		}
+	}
+}
+
+func (s Seen) movedBy(l *lockkeeper.Landing) (path string, moved bool) {
+	for _, change := range l.Changes {
+		at := lockkeeper.Target{Path: change.Path, Kind: lockkeeper.File}
+		for _, read := range s.Reads {
+			if read.Overlaps(at) {
+				return change.Path, true
+			}
+		}
+	}
+	return "", false
 }

@@ -133,7 +133,7 @@ func TestEditedDuringTheExchange(t *testing.T) {
 				before := scan(t, w.dir, ".lockkeeper")
 				disk.armed = true
 				_, err := w.gate.Commit(t.Context(), &g.Grant, changes)
-				w.refused(err, "base", "test/b", "somebody else")
+				w.refused(err, "base", "test/b", "another writer")
 				after := scan(t, w.dir, ".lockkeeper")
 				if after["test/b"] != now {
 					t.Errorf("test/b is %q, want %q", after["test/b"], now)

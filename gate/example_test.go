@@ -35,10 +35,10 @@ func Example() {
 	defer root.Close()
 	store := memstore.New("7f0c7a39-7d5a-4b55-9f5e-1f3c1c3b7c11", memstore.Options{})
 	defer store.Close()
-	locks := lock.New(store, lock.Options{})
+	var door *gate.Gate
+	locks := lock.New(store, lock.Options{RecoverLandings: func(ctx context.Context, id string) error { return door.RecoverLandings(ctx, id) }})
 	defer locks.Close()
-	door, err := gate.Open(root, store, locks, gate.Options{Allowed: []string{"app/models"}})
-	if err != nil {
+	if door, err = gate.Open(root, store, locks, gate.Options{Allowed: []string{"app/models"}}); err != nil {
 		log.Fatal(err)
 	}
 	defer door.Close(ctx)

@@ -13,9 +13,10 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
-	"lockkeeper/internal/protect"
+	"lockkeeper/internal/project/protect"
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
+	"lockkeeper/store"
 	"lockkeeper/tree"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	// Keep is how long originals, for undo, and refused content are kept. Default
 	// 14 days.
 	Keep time.Duration
+	// Limits bound how much refused content is kept.
+	Limits rescue.Limits
 	// Site names, for people, the disk that landings are on: this host and this
 	// root.
 	Site string
@@ -59,7 +62,7 @@ const (
 // Gate lands changes in one tree.
 type Gate struct {
 	paths *tree.Root
-	store lockkeeper.Store
+	store store.Store
 	locks *lock.Manager
 	opt   Options
 	disk  durable.Disk
@@ -73,15 +76,15 @@ type Gate struct {
 
 	buffers sync.Pool
 
-	mu     sync.Mutex
-	done   map[string][]lockkeeper.Ending // by grant: landings that are done and not yet marked
-	flying map[string]*flight
-	spares []*stage
+	mu      sync.Mutex
+	done    map[string][]store.Ending // by grant: landings that are done and not yet marked
+	commits map[string]*inFlight
+	spares  []*stage
 }
 
 // Open opens the gate of a tree whose locks are kept by locks in store. All three
 // stay the caller's, to be closed after the gate.
-func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
+func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
 	opt = opt.complete(root)
 	if opt.Site == "" {
 		host, err := os.Hostname()
@@ -90,13 +93,12 @@ func Open(root *tree.Root, store lockkeeper.Store, locks *lock.Manager, opt Opti
 		}
 		opt.Site = host + ":" + root.Dir()
 	}
-	g := &Gate{paths: root, store: store, locks: locks, opt: opt, disk: opt.Disk,
-		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir)),
-		done:  map[string][]lockkeeper.Ending{}, flying: map[string]*flight{}}
+	g := &Gate{paths: root, store: st, locks: locks, opt: opt, disk: opt.Disk,
+		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir), opt.Limits),
+		done:  map[string][]store.Ending{}, commits: map[string]*inFlight{}}
 	if err := g.openDirs(); err != nil {
 		return nil, errors.Join(err, g.closeDirs())
 	}
-	locks.SettleWith(g)
 	return g, nil
 }
 
@@ -153,9 +155,9 @@ func (g *Gate) openDirs() (err error) {
 	return nil
 }
 
-// anew is this gate with its own directories as they are by now, made again where
+// reopen returns this gate with its own directories as they are by now, made again where
 // somebody removed them, to end what was decided.
-func (g *Gate) anew() (*Gate, error) {
+func (g *Gate) reopen() (*Gate, error) {
 	state, err := g.subdir(g.root, stateDir)
 	if err != nil {
 		return nil, err
@@ -199,11 +201,11 @@ func (g *Gate) closeDirs() error {
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	done := g.done
-	g.done = map[string][]lockkeeper.Ending{}
+	g.done = map[string][]store.Ending{}
 	g.mu.Unlock()
 	var errs []error
 	for grant, ended := range done {
-		errs = append(errs, g.locks.Committed(ctx, grant, ended...))
+		errs = append(errs, g.markCommitted(ctx, grant, ended...))
 	}
 	return errors.Join(append(errs, g.dropSpares(), g.closeDirs())...)
 }
@@ -213,7 +215,7 @@ func (g *Gate) Rescue() *rescue.Shelf { return g.shelf }
 
 // Landing finds a landing by its number.
 func (g *Gate) Landing(ctx context.Context, seq uint64) (*lockkeeper.Landing, error) {
-	found, err := g.landings(ctx, lockkeeper.LandingQuery{Seq: seq})
+	found, err := g.landings(ctx, store.LandingQuery{Seq: seq})
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +226,8 @@ func (g *Gate) Landing(ctx context.Context, seq uint64) (*lockkeeper.Landing, er
 	return found[0], nil
 }
 
-func (g *Gate) landings(ctx context.Context, q lockkeeper.LandingQuery) (found []*lockkeeper.Landing, err error) {
-	err = g.store.View(ctx, func(r lockkeeper.Reader) error {
+func (g *Gate) landings(ctx context.Context, q store.LandingQuery) (found []*lockkeeper.Landing, err error) {
+	err = g.store.View(ctx, func(r store.Reader) error {
 		found, err = r.Landings(q)
 		return err
 	})
@@ -233,7 +235,7 @@ func (g *Gate) landings(ctx context.Context, q lockkeeper.LandingQuery) (found [
 }
 
 // takeDone hands out the landings of a grant that are done and not yet marked.
-func (g *Gate) takeDone(grantID string) []lockkeeper.Ending {
+func (g *Gate) takeDone(grantID string) []store.Ending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	done := g.done[grantID]
@@ -241,7 +243,7 @@ func (g *Gate) takeDone(grantID string) []lockkeeper.Ending {
 	return done
 }
 
-func (g *Gate) putDone(grantID string, done ...lockkeeper.Ending) {
+func (g *Gate) putDone(grantID string, done ...store.Ending) {
 	if len(done) == 0 {
 		return
 	}
@@ -262,4 +264,53 @@ func split(path string) (dir, name string) {
 func unique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// inFlight counts the commits under one grant in this process that are about to be
+// decided or decided and not done.
+type inFlight struct {
+	commits int
+	landed  chan struct{} // closed when there are none
+}
+
+// beginCommit counts a commit until the returned function is called.
+func (g *Gate) beginCommit(grantID string) (end func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.commits[grantID]
+	if f == nil {
+		f = &inFlight{landed: make(chan struct{})}
+		g.commits[grantID] = f
+	}
+	f.commits++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if f.commits--; f.commits == 0 {
+			delete(g.commits, grantID)
+			close(f.landed)
+		}
+	}
+}
+
+func (g *Gate) isCommitting(grantID string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.commits[grantID] != nil
+}
+
+// waitForCommits waits for the commits of this process under a grant.
+func (g *Gate) waitForCommits(ctx context.Context, grantID string) error {
+	g.mu.Lock()
+	f := g.commits[grantID]
+	g.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.landed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/tree"
 )
@@ -22,7 +23,7 @@ type world struct {
 	t     *testing.T
 	dir   string
 	locks *lock.Manager
-	store lockkeeper.Store
+	store store.Store
 	gate  *gate.Gate
 }
 
@@ -46,11 +47,12 @@ func (w *world) open(opt gate.Options) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.locks = lock.New(w.store, lock.Options{})
-	if w.gate, err = gate.Open(root, w.store, w.locks, opt); err != nil {
+	var g *gate.Gate
+	locks := lock.New(w.store, lock.Options{RecoverLandings: func(ctx context.Context, id string) error { return g.RecoverLandings(ctx, id) }})
+	if g, err = gate.Open(root, w.store, locks, opt); err != nil {
 		w.t.Fatal(err)
 	}
-	g, locks := w.gate, w.locks
+	w.gate, w.locks = g, locks
 	w.t.Cleanup(func() {
 		if err := errors.Join(g.Close(context.WithoutCancel(w.t.Context())), locks.Close(), root.Close()); err != nil && !errors.Is(err, fs.ErrClosed) {
 			w.t.Log("close:", err)
@@ -167,7 +169,7 @@ func (w *world) refused(err error, check string, words ...string) {
 
 func (w *world) events(kind lockkeeper.EventKind) (found []lockkeeper.Event) {
 	w.t.Helper()
-	all, err := w.locks.Events(w.t.Context(), lockkeeper.EventQuery{Limit: 10_000})
+	all, err := w.locks.Events(w.t.Context(), store.EventQuery{Limit: 10_000})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,7 +275,7 @@ func TestChangedBySomebodyElse(t *testing.T) {
 	w.commit(g, gate.Put("test/a", []byte("2")))
 	w.plant(map[string]string{"test/a": "a person's edit"})
 	_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/b", []byte("2")), gate.Put("test/a", []byte("3"))})
-	w.refused(err, "base", "test/a", "somebody else")
+	w.refused(err, "base", "test/a", "another writer")
 	w.want(map[string]string{"test/a": "a person's edit", "test/b": "1"})
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)

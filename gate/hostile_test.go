@@ -17,8 +17,9 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/machinetest"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/storetest"
 )
@@ -116,8 +117,8 @@ func (w *world) releases(g *lock.Grant) {
 		w.t.Errorf("the grant is still there: %v, %v", e, err)
 	}
 	var open []*lockkeeper.Landing
-	if err := w.store.View(w.t.Context(), func(r lockkeeper.Reader) (err error) {
-		open, err = r.Landings(lockkeeper.LandingQuery{Open: true})
+	if err := w.store.View(w.t.Context(), func(r store.Reader) (err error) {
+		open, err = r.Landings(store.LandingQuery{Open: true})
 		return err
 	}); err != nil || len(open) > 0 {
 		w.t.Errorf("%d landings are open, %v", len(open), err)

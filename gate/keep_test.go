@@ -13,7 +13,8 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/machinetest"
+	"lockkeeper/store"
 )
 
 // onShelf lists all content on the shelf, of any kind, by path.
@@ -104,11 +105,11 @@ func TestImmutableFile(t *testing.T) {
 
 // brittle is a store whose updates fail once it is told so.
 type brittle struct {
-	lockkeeper.Store
+	store.Store
 	broken bool
 }
 
-func (b *brittle) Update(ctx context.Context, do func(lockkeeper.Tx) error) error {
+func (b *brittle) Update(ctx context.Context, do func(store.Tx) error) error {
 	if b.broken {
 		return &lockkeeper.StoreError{Store: "test", Reason: "it is broken"}
 	}
@@ -119,18 +120,18 @@ func (b *brittle) Update(ctx context.Context, do func(lockkeeper.Tx) error) erro
 // the content on the shelf.
 func TestStoreFailsAtTheDecision(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
-	store := &brittle{Store: w.store}
-	w.store = store
+	st := &brittle{Store: w.store}
+	w.store = st
 	w.open(gate.Options{})
 	changes := []gate.Change{gate.Put("test/a", []byte("new a")), gate.Put("test/b", []byte("new b"))}
 	g := w.hold("otter", "test/a", "test/b")
-	store.broken = true
+	st.broken = true
 	_, err := w.gate.Commit(t.Context(), &g.Grant, changes)
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeStore || !strings.Contains(err.Error(), "rescue list") {
 		t.Errorf("error %v", err)
 	}
 	w.nothingLost(changes)
-	store.broken = false
+	st.broken = false
 	_, err = w.gate.Recover(t.Context())
 	must(t, err)
 	w.noStages()

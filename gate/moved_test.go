@@ -105,7 +105,7 @@ func TestRecoveryFollowsADirectory(t *testing.T) {
 			w, l := crashed(t)
 			must(t, os.MkdirAll(w.in("lib/deep"), 0o755), os.Rename(w.in("test/a"), w.in("lib/deep/moved")))
 			instead(w)
-			must(t, w.gate.Settle(t.Context(), l.GrantID))
+			must(t, w.gate.RecoverLandings(t.Context(), l.GrantID))
 			got, err := w.gate.Landing(t.Context(), l.Seq)
 			must(t, err)
 			if content, err := os.ReadFile(w.in("lib/deep/moved/f")); got.State != lockkeeper.Undone || string(content) != "old" {
@@ -159,5 +159,5 @@ func TestAbandonedDirectory(t *testing.T) {
 	}
 	w.want(map[string]string{"test/b/f": "theirs"})
 	w.noStages()
-	must(t, w.gate.Settle(t.Context(), l.GrantID))
+	must(t, w.gate.RecoverLandings(t.Context(), l.GrantID))
 }

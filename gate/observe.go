@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // errIrregular says that a name is neither a file nor a directory, or cannot be read.
@@ -123,6 +126,39 @@ func (g *Gate) observeDir(at *os.File, name string) (v lockkeeper.Version, err e
 	return v, nil
 }
 
+// syncTree syncs every file and directory in a directory, innermost first.
+func (g *Gate) syncTree(at *os.File, name string) (err error) {
+	dir, err := g.disk.OpenDir(at, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.disk.Close(dir)) }()
+	names, err := g.disk.List(dir)
+	if err != nil {
+		return err
+	}
+	err = together(len(names), func(i int) error {
+		st, err := g.disk.Lstat(dir, names[i])
+		switch {
+		case err != nil:
+			return err
+		case st.Mode.IsDir():
+			return g.syncTree(dir, names[i])
+		case !st.Mode.IsRegular():
+			return fmt.Errorf("%s: %w", names[i], errIrregular)
+		}
+		f, err := g.disk.OpenFile(dir, names[i])
+		if err != nil {
+			return err
+		}
+		return errors.Join(g.disk.Sync(f), g.disk.Close(f))
+	})
+	if err != nil {
+		return err
+	}
+	return g.disk.Sync(dir)
+}
+
 // openParent opens the directory of a path in the tree.
 func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {
 	parent, name := split(path)
@@ -165,4 +201,125 @@ func (g *Gate) standsAt(dir *os.File, path string) (bool, error) {
 // or a mount is in it, or a file, or a directory that is closed to us.
 func isElsewhere(err error) bool {
 	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission)
+}
+
+// siteFile holds the id of the disk that landings are on. Host names change, and so
+// do paths; this file stays with the files.
+const siteFile = "site"
+
+// learnSite reads the id of this site, or makes one. The file says in which
+// directory it was made: in a copy of a tree it is another one, and so is the site.
+func (g *Gate) learnSite(state *os.File) error {
+	self, err := g.disk.Lstat(state, ".")
+	if err != nil {
+		return err
+	}
+	mine := itoa(self.Inode)
+	id, of, err := g.readSite(state)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		id, err = g.makeSite(state, mine)
+	case err == nil && of != mine:
+		if err = g.disk.Remove(state, siteFile); err == nil || errors.Is(err, fs.ErrNotExist) {
+			id, err = g.makeSite(state, mine)
+		}
+	}
+	if err == nil {
+		g.site = id + " " + g.opt.Site
+	}
+	return err
+}
+
+// readSite reads the id, and the directory it belongs to.
+func (g *Gate) readSite(state *os.File) (id, of string, err error) {
+	f, err := g.disk.OpenFile(state, siteFile)
+	if err != nil {
+		return "", "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 64))
+	id, of, _ = strings.Cut(strings.TrimSpace(string(text)), " ")
+	return id, of, errors.Join(err, f.Close())
+}
+
+// makeSite creates the complete file, unless another process was faster. A gate
+// whose directories were removed keeps its id.
+func (g *Gate) makeSite(state *os.File, of string) (string, error) {
+	id, _, _ := strings.Cut(g.site, " ")
+	if id == "" {
+		id = newID()
+	}
+	temp := siteFile + "." + newID()
+	f, err := g.disk.Create(state, temp)
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(g.disk.Write(f, []byte(id+" "+of+"\n")), g.disk.Sync(f), g.disk.Close(f))
+	if err == nil {
+		err = g.disk.Move(state, temp, state, siteFile)
+	}
+	if err == nil {
+		return id, g.disk.Sync(state)
+	}
+	removed := g.disk.Remove(state, temp)
+	if errors.Is(err, fs.ErrExist) && removed == nil {
+		id, _, err = g.readSite(state)
+		return id, err
+	}
+	return "", errors.Join(err, removed)
+}
+
+// isHere reports whether the files of a landing are on this disk.
+func (g *Gate) isHere(l *lockkeeper.Landing) bool {
+	here, _, _ := strings.Cut(g.site, " ")
+	there, _, _ := strings.Cut(l.Site, " ")
+	return here == there
+}
+
+// siteOf is where the files of a landing are, for people.
+func siteOf(l *lockkeeper.Landing) string {
+	_, name, _ := strings.Cut(l.Site, " ")
+	return name
+}
+
+// CheckCopy reports where this copy of the tree is behind what others have landed in
+// theirs: a *lockkeeper.BehindError for each path, joined. What was landed here, or
+// never through a gate, is not its matter.
+func (g *Gate) CheckCopy(ctx context.Context, paths ...string) error {
+	landed := map[string]*lockkeeper.Landing{}
+	err := g.store.View(ctx, func(r store.Reader) error {
+		left, err := r.Landed("", paths...)
+		if err != nil {
+			return err
+		}
+		for path, l := range left {
+			found, err := r.Landings(store.LandingQuery{Seq: l.Seq})
+			if err != nil {
+				return err
+			}
+			if len(found) == 1 && !g.isHere(found[0]) {
+				landed[path] = found[0]
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var behind []error
+	for _, path := range paths {
+		l := landed[path]
+		if l == nil {
+			continue
+		}
+		have, err := g.observePath(path)
+		if err != nil && !errors.Is(err, errIrregular) && !isElsewhere(err) {
+			return err
+		}
+		if want := leftBy(l, path); err != nil || have != want {
+			_, site, _ := strings.Cut(l.Site, " ")
+			behind = append(behind, &lockkeeper.BehindError{Path: path, Landing: l.Seq, Holder: l.Holder, Site: site, At: l.At,
+				Fact: fmt.Sprintf("it holds %s, landed was %s", brief(have), brief(want))})
+		}
+	}
+	return errors.Join(behind...)
 }

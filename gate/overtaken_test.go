@@ -40,7 +40,7 @@ func TestLateByAnyOperation(t *testing.T) {
 					if edited {
 						w.plant(map[string]string{l.Changes[len(l.Changes)-1].Path: "theirs"})
 					}
-					more = late(w, k, l.GrantID, content, changes, func(*lock.Grant) { _ = w.gate.Settle(t.Context(), l.GrantID) })
+					more = late(w, k, l.GrantID, content, changes, func(*lock.Grant) { _ = w.gate.RecoverLandings(t.Context(), l.GrantID) })
 				}
 			})
 		}
@@ -138,7 +138,7 @@ func TestOriginalsSurviveARelease(t *testing.T) {
 		disk.At = func(now int, _ durabletest.Op) {
 			if now == at && id != "" {
 				more = true
-				if err := other.Settle(t.Context(), id); err != nil {
+				if err := other.RecoverLandings(t.Context(), id); err != nil {
 					t.Error(err)
 				}
 			}
@@ -185,11 +185,11 @@ func TestCopiedRoot(t *testing.T) {
 	w.dir = filepath.Join(t.TempDir(), "copy")
 	must(t, os.CopyFS(w.dir, os.DirFS(original)))
 	w.open(gate.Options{})
-	if err := w.gate.Settle(t.Context(), l.GrantID); err == nil || !strings.Contains(err.Error(), "its files are on") {
+	if err := w.gate.RecoverLandings(t.Context(), l.GrantID); err == nil || !strings.Contains(err.Error(), "its files are on") {
 		t.Errorf("a copy settled it: %v", err)
 	}
 	w.dir = original
 	w.open(gate.Options{})
-	must(t, w.gate.Settle(t.Context(), l.GrantID))
+	must(t, w.gate.RecoverLandings(t.Context(), l.GrantID))
 	w.want(map[string]string{"test/a": "new", "test/b": "new"})
 }

@@ -18,6 +18,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 	"lockkeeper/store/storetest"
 )
@@ -52,10 +53,10 @@ func isWhole(content []byte) bool {
 // shareWorld opens a tree whose locks are in a database, for one process of many.
 func shareWorld(t *testing.T, root string) *world {
 	t.Helper()
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(root, ".lockkeeper", "locks.db"), space, sqlstore.Options{Busy: time.Minute})
+	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(root, ".lockkeeper", "locks.db"), space, sqlstore.Options{Busy: time.Minute})
 	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	w := &world{t: t, dir: root, store: store}
+	t.Cleanup(func() { must(t, st.Close()) })
+	w := &world{t: t, dir: root, store: st}
 	w.open(gate.Options{})
 	return w
 }
@@ -170,8 +171,8 @@ func readAll(ctx context.Context, t *testing.T, root string) (found int) {
 func accounted(t *testing.T, w *world) {
 	t.Helper()
 	files := w.files()
-	must(t, w.store.View(t.Context(), func(r lockkeeper.Reader) error {
-		landings, err := r.Landings(lockkeeper.LandingQuery{})
+	must(t, w.store.View(t.Context(), func(r store.Reader) error {
+		landings, err := r.Landings(store.LandingQuery{})
 		if err != nil {
 			return err
 		}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Report says what a recovery found and did.
@@ -28,7 +31,7 @@ type Report struct {
 // alone. It may run at any time, beside anything.
 func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
 	r = Report{Finished: []uint64{}, Undone: []uint64{}, Away: []string{}, Waiting: []uint64{}}
-	open, err := g.landings(ctx, lockkeeper.LandingQuery{Open: true})
+	open, err := g.landings(ctx, store.LandingQuery{Open: true})
 	if err != nil {
 		return r, err
 	}
@@ -46,13 +49,13 @@ func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Rep
 		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, siteOf(l)))
 		return nil
 	}
-	if g.isFlying(l.GrantID) || g.isDone(l) {
+	if g.isCommitting(l.GrantID) || g.isDone(l) {
 		return nil
 	}
 	if busy, err := g.isBusy(l); err != nil || busy {
 		return err
 	}
-	state, err := g.resume(ctx, l, "")
+	state, err := g.recoverOne(ctx, l, "")
 	switch {
 	case errors.As(err, new(*awayError)):
 		r.Waiting = append(r.Waiting, l.Seq)
@@ -154,8 +157,8 @@ func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Repo
 // landingOf finds the landing of a commit. It looks in a transaction of its own: one
 // of a writer that is gone may be on its way still.
 func (g *Gate) landingOf(ctx context.Context, commit string) (l *lockkeeper.Landing, err error) {
-	err = g.store.Update(ctx, func(tx lockkeeper.Tx) error {
-		found, err := tx.Landings(lockkeeper.LandingQuery{Commit: commit})
+	err = g.store.Update(ctx, func(tx store.Tx) error {
+		found, err := tx.Landings(store.LandingQuery{Commit: commit})
 		if len(found) > 0 {
 			l = found[0]
 		}
@@ -173,39 +176,40 @@ func commitOf(stage string) string {
 	return parts[0]
 }
 
-// Settle brings everything that was decided under a grant to its end, whoever
-// works on it: the manager asks for it before it hands the paths on.
-func (g *Gate) Settle(ctx context.Context, grantID string) error {
-	if err := g.landAll(ctx, grantID); err != nil {
+// RecoverLandings completes or rolls back every landing that is open under a grant, even
+// if another process works on it. The lock manager calls it before it gives the paths to
+// another holder (lock.Options.RecoverLandings).
+func (g *Gate) RecoverLandings(ctx context.Context, grantID string) error {
+	if err := g.waitForCommits(ctx, grantID); err != nil {
 		return err
 	}
 	if done := g.takeDone(grantID); len(done) > 0 {
-		if err := g.locks.Committed(ctx, grantID, done...); err != nil {
+		if err := g.markCommitted(ctx, grantID, done...); err != nil {
 			g.putDone(grantID, done...)
 			return err
 		}
 	}
-	open, err := g.landings(ctx, lockkeeper.LandingQuery{GrantID: grantID, Open: true})
+	open, err := g.landings(ctx, store.LandingQuery{GrantID: grantID, Open: true})
 	if err != nil {
 		return err
 	}
 	for _, l := range open {
-		if _, err := g.resume(ctx, l, ""); err != nil {
+		if _, err := g.recoverOne(ctx, l, ""); err != nil {
 			return err
 		}
 	}
-	return g.locks.Committed(ctx, grantID) // none more, and the grant is held as before
+	return g.markCommitted(ctx, grantID) // none more, and the grant is held as before
 }
 
 // Unfinished returns the decided landings of this tree that are neither done nor
 // rolled back, and on which no living process works.
 func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err error) {
-	open, err := g.landings(ctx, lockkeeper.LandingQuery{Open: true})
+	open, err := g.landings(ctx, store.LandingQuery{Open: true})
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range open {
-		if !g.isHere(l) || g.isFlying(l.GrantID) || g.isDone(l) {
+		if !g.isHere(l) || g.isCommitting(l.GrantID) || g.isDone(l) {
 			continue
 		}
 		left, busy, err := g.isLeft(l)
@@ -217,4 +221,97 @@ func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err 
 		}
 	}
 	return list, nil
+}
+
+// Abandon ends a landing whose files will not come back, so that its paths can be
+// locked again. It counts as undone. If the files are on another disk, nobody knows how
+// far it got there. If directories of this tree are away, the landing is rolled back
+// without them, and the originals of their files are kept on the rescue shelf. Only a
+// person may say that a disk or a directory is lost.
+func (g *Gate) Abandon(ctx context.Context, seq uint64, by lockkeeper.Actor, reason string) (*lockkeeper.Landing, error) {
+	l, err := g.Landing(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	refuse := func(reason, next string) error {
+		return &lockkeeper.RefusedError{Act: "giving up landing " + itoa(seq), Reason: reason, Next: next}
+	}
+	switch {
+	case by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin:
+		return nil, refuse(fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind), "ask a person")
+	case reason == "":
+		return nil, &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
+	case l.State != lockkeeper.Decided:
+		return nil, refuse("it has ended: "+l.State.String(), "nothing is left to do")
+	case g.isHere(l):
+		return l, g.abandonHere(ctx, l, "given up by "+by.Name+": "+reason)
+	}
+	mine := store.Ending{Seq: seq, Taker: newID()}
+	if _, err := g.takeLanding(ctx, mine); err != nil {
+		return nil, err
+	}
+	ended, err := g.endLanding(ctx, mine, lockkeeper.Undone, "given up by "+by.Name+", with "+siteOf(l)+": "+reason)
+	if err == nil && !ended {
+		err = refuse("another process is recovering it", "lockkeeper gate recover, there")
+	}
+	return l, err
+}
+
+// abandonHere ends a landing of this tree, whose recovery has to be waiting for a
+// directory.
+func (g *Gate) abandonHere(ctx context.Context, l *lockkeeper.Landing, givenUp string) error {
+	busy, err := g.isBusy(l)
+	if err == nil && (busy || g.isCommitting(l.GrantID)) {
+		err = &lockkeeper.RefusedError{Act: "giving up landing " + itoa(l.Seq), Reason: "its writer is still at work", Next: "try again when it is done"}
+	}
+	if err != nil {
+		return err
+	}
+	state, err := g.recoverOne(ctx, l, "")
+	if errors.As(err, new(*awayError)) {
+		_, err = g.recoverOne(ctx, l, givenUp)
+		return err
+	}
+	if err == nil {
+		err = &lockkeeper.RefusedError{Act: "giving up landing " + itoa(l.Seq), Reason: "recovery has just ended it: " + state.String(), Next: "nothing is left to do"}
+	}
+	return err
+}
+
+// HasLeft reports whether Recover may have something to do in a root: a landing is in
+// progress, a crashed process left one, or something was kept longer than keep. It reads
+// only file names.
+func HasLeft(root string, keep time.Duration) (bool, error) {
+	list := func(name string) ([]fs.DirEntry, error) {
+		entries, err := os.ReadDir(filepath.Join(root, stateDir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return entries, err
+	}
+	for _, name := range []string{stagesDir, recoversDir} {
+		entries, err := list(name)
+		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !isSpare(e.Name()) }) {
+			return true, err
+		}
+	}
+	before := time.Now().UTC().Add(-keep)
+	for _, kept := range []struct {
+		name, form string
+		since      time.Time // the oldest that stays
+	}{{keptDir, time.DateOnly, before.AddDate(0, 0, -1)}, {shelfDir, "20060102T150405", before}} {
+		entries, err := list(kept.name)
+		if err != nil {
+			return true, err
+		}
+		for _, e := range entries {
+			if at := e.Name()[:min(len(e.Name()), len(kept.form))]; at >= "0" { // the first that is no temporary one is the oldest
+				if at < kept.since.Format(kept.form) {
+					return true, nil
+				}
+				break
+			}
+		}
+	}
+	return false, nil
 }

@@ -11,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable/durabletest"
 	"lockkeeper/gate"
+	"lockkeeper/store"
 )
 
 // abandon lets a commit crash at its nth rename, and returns the landing that it
@@ -36,8 +37,8 @@ func (w *world) abandon(nth int, changes ...gate.Change) *lockkeeper.Landing {
 		w.t.Fatal("the commit did not crash")
 	}
 	var open []*lockkeeper.Landing
-	must(w.t, w.store.View(w.t.Context(), func(r lockkeeper.Reader) (err error) {
-		open, err = r.Landings(lockkeeper.LandingQuery{Open: true})
+	must(w.t, w.store.View(w.t.Context(), func(r store.Reader) (err error) {
+		open, err = r.Landings(store.LandingQuery{Open: true})
 		return err
 	}))
 	if len(open) != 1 {
@@ -96,7 +97,7 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 		defer mu.Unlock()
 		if armed && now == k {
 			met, armed = true, false
-			if err := other.Settle(t.Context(), l.GrantID); err != nil {
+			if err := other.RecoverLandings(t.Context(), l.GrantID); err != nil {
 				t.Errorf("the recovery in between: %v", err)
 			}
 		}
@@ -104,7 +105,7 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 	w.open(gate.Options{Disk: disk})
 	k += len(disk.Trace())
 	armed = true
-	if err := w.gate.Settle(t.Context(), l.GrantID); err != nil {
+	if err := w.gate.RecoverLandings(t.Context(), l.GrantID); err != nil {
 		t.Errorf("the recovery that was met: %v", err)
 	}
 	w.noStages()

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/protect"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/store"
 )
 
 // draftDir is where a directory's next version is prepared, in the directory that
@@ -46,9 +50,9 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	if r.landing.Changes[0].Old == r.landing.Changes[0].New {
 		return nil, s.discard()
 	}
-	end := g.takeOff(grant.ID)
+	end := g.beginCommit(grant.ID)
 	defer end()
-	p := g.pass(r.landing, s)
+	p := g.newApplier(r.landing, s)
 	defer p.close()
 	if err := r.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
@@ -58,11 +62,11 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 		return nil, errors.Join(err, p.shelveWanted(err), s.discard())
 	}
 	p.keepWith = func(_ context.Context, told error) error { return errors.Join(told, p.shelveWanted(told)) }
-	if err := p.land(context.WithoutCancel(ctx)); err != nil {
+	if err := p.apply(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
 	// The ninth step does not wait for a next transaction.
-	return r.landing, g.locks.Committed(context.WithoutCancel(ctx), grant.ID, p.ending())
+	return r.landing, g.markCommitted(context.WithoutCancel(ctx), grant.ID, p.ending())
 }
 
 // replacement is one ReplaceDir on its way.
@@ -96,7 +100,7 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 		}
 	}
 	r := &replacement{g: g, grant: grant, target: at.Path, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
-	err = g.look(ctx, grant, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
+	err = g.look(ctx, grant, func(_ store.Reader, rec *store.Record) error {
 		if rec != nil {
 			r.fence = rec.Fence
 		}
@@ -166,7 +170,7 @@ func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *loc
 }
 
 // coveredDir is the third check for a directory: the grant holds it as a whole.
-func (g *Gate) coveredDir(rec *lockkeeper.Record, dir string) error {
+func (g *Gate) coveredDir(rec *store.Record, dir string) error {
 	if rec == nil {
 		return nil
 	}
@@ -248,52 +252,120 @@ func (r *replacement) checkDevice(drafts *os.File) error {
 	return err
 }
 
-// decide is the commit point.
+// decide makes the last checks again, in the transaction that decides the landing.
 func (r *replacement) decide(ctx context.Context) error {
 	g := r.g
-	done := g.takeDone(r.grant.ID)
-	err := g.locks.Land(ctx, r.grant.ID, r.grant.Token, r.landing, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
+	err := g.decide(ctx, r.grant, r.landing, func(_ store.Reader, rec *store.Record) error {
 		if err := sameGrant(rec, r.fence); err != nil {
 			return err
 		}
 		return g.coveredDir(rec, r.target)
-	}, done...)
+	})
 	if err != nil {
-		g.putDone(r.grant.ID, done...)
 		err = g.refuseDir(ctx, err, r.landing.Changes[0].Path, r.grant)
 	}
 	return err
 }
 
-// syncTree syncs every file and directory in a directory, innermost first.
-func (g *Gate) syncTree(at *os.File, name string) (err error) {
-	dir, err := g.disk.OpenDir(at, name)
+// draft is a directory that is prepared in the tree, beside the one that it is to
+// replace, instead of in a stage.
+type draft struct {
+	in   *os.File
+	name string
+}
+
+// What a stage holds besides numbered entries: the note that says where its draft is,
+// and new directories on their way into the tree.
+const (
+	draftNote = "at"
+	dirPrefix = "d"
+)
+
+// noteDraft opens the place of a draft and notes it in the stage.
+func (s *stage) noteDraft(path string) error {
+	disk := s.g.disk
+	f, err := disk.Create(s.dir, s.entry(draftNote))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.disk.Close(dir)) }()
-	names, err := g.disk.List(dir)
+	if err := errors.Join(disk.Write(f, []byte(path)), disk.Sync(f), disk.Close(f)); err != nil {
+		return err
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	parent, name := split(path)
+	above, last := split(parent)
+	at, err := disk.OpenDir(s.g.root, above)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &lockkeeper.InputError{Field: "target", Value: above, Reason: "there is no such directory", Next: "make it first"}
+	}
 	if err != nil {
 		return err
 	}
-	err = together(len(names), func(i int) error {
-		st, err := g.disk.Lstat(dir, names[i])
-		switch {
-		case err != nil:
-			return err
-		case st.Mode.IsDir():
-			return g.syncTree(dir, names[i])
-		case !st.Mode.IsRegular():
-			return fmt.Errorf("%s: %w", names[i], errIrregular)
-		}
-		f, err := g.disk.OpenFile(dir, names[i])
-		if err != nil {
-			return err
-		}
-		return errors.Join(g.disk.Sync(f), g.disk.Close(f))
-	})
+	in, err := s.g.subdir(at, last)
 	if err != nil {
+		return errors.Join(err, at.Close())
+	}
+	s.draft = &draft{in: in, name: name}
+	return at.Close()
+}
+
+// collectDraft moves what is in the place of a draft into the stage, as entry 0.
+func (s *stage) collectDraft() error {
+	if s.draft == nil {
+		return nil
+	}
+	d := s.draft
+	s.draft = nil
+	return errors.Join(s.takeDraft(d.in, d.name), d.in.Close())
+}
+
+func (s *stage) takeDraft(in *os.File, name string) error {
+	disk := s.g.disk
+	if err := disk.Move(in, name, s.dir, s.entry("0")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return g.disk.Sync(dir)
+	if err := disk.Remove(s.dir, s.entry(draftNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// draftOf reads where the draft of a stage is; empty when it has none.
+func (s *stage) draftOf() (string, error) {
+	f, err := s.g.disk.OpenFile(s.dir, s.entry(draftNote))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	path, err := io.ReadAll(io.LimitReader(f, lockkeeper.MaxPathSize))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	// Whoever wrote the note may not have been a gate: only what a gate prepares is
+	// ever taken out of the tree.
+	parent, name := split(string(path))
+	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Look(), string(path)) != nil {
+		return "", nil
+	}
+	return string(path), nil
+}
+
+// reclaimDraft collects the draft at a path of the tree, and reports whether there
+// was one.
+func (s *stage) reclaimDraft(path string) (there bool, err error) {
+	in, name, err := s.g.openParent(path)
+	if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if _, err := s.g.disk.Lstat(in, name); err == nil {
+		there = true
+	}
+	return there, errors.Join(s.takeDraft(in, name), in.Close())
 }

@@ -19,6 +19,7 @@ import (
 	"lockkeeper/durable/durabletest"
 	"lockkeeper/gate"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 )
 
@@ -111,10 +112,10 @@ func TestReplaceDir(t *testing.T) {
 		must(t, os.MkdirAll(w.in("maps/m1"), 0o755), os.Mkdir(w.in(".lockkeeper"), 0o700))
 		db := w.in(".lockkeeper/locks.db")
 		must(t, sqlstore.CreateSQLite(t.Context(), db, space))
-		store, err := sqlstore.OpenSQLite(t.Context(), db, space, sqlstore.Options{})
+		st, err := sqlstore.OpenSQLite(t.Context(), db, space, sqlstore.Options{})
 		must(t, err)
-		t.Cleanup(func() { must(t, store.Close()) })
-		w.store = store
+		t.Cleanup(func() { must(t, st.Close()) })
+		w.store = st
 		w.open(atMaps)
 		checkReplaceDir(t, w)
 	})
@@ -201,8 +202,8 @@ func TestReplaceDirRefused(t *testing.T) {
 	for _, target := range []string{"maps/m1", "maps/m2"} {
 		w.noDrafts(target)
 	}
-	must(t, w.store.View(t.Context(), func(r lockkeeper.Reader) error {
-		rows, err := r.Landings(lockkeeper.LandingQuery{})
+	must(t, w.store.View(t.Context(), func(r store.Reader) error {
+		rows, err := r.Landings(store.LandingQuery{})
 		if len(rows) > 0 {
 			t.Errorf("the database was written to: %+v", rows)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/store"
 )
 
 // scene is a commit, and the tree before and after it as scan describes it.
@@ -122,8 +123,8 @@ func agreed(w *world, grantID string, s scene, except ...string) (state lockkeep
 	t := w.t
 	t.Helper()
 	var found []*lockkeeper.Landing
-	must(t, w.store.View(t.Context(), func(r lockkeeper.Reader) (err error) {
-		found, err = r.Landings(lockkeeper.LandingQuery{GrantID: grantID})
+	must(t, w.store.View(t.Context(), func(r store.Reader) (err error) {
+		found, err = r.Landings(store.LandingQuery{GrantID: grantID})
 		return err
 	}))
 	state = lockkeeper.Undone

@@ -78,7 +78,7 @@ func lateForTheOneBefore(t *testing.T, first, second int) (stopped, met bool) {
 	var err error
 	stopped, finishFirst := writer.until(first, func() { _, err = w.gate.Write(t.Context(), &otter.Grant, "test/a", []byte("new")) })
 	met, finishRecovery := recovery.until(second, func() {
-		if err := other.Settle(t.Context(), otter.ID); err != nil {
+		if err := other.RecoverLandings(t.Context(), otter.ID); err != nil {
 			t.Errorf("recovery: %v", err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // TryAcquire grants the whole request now or answers with a *BlockedError that
@@ -48,10 +49,10 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 // attempt is one transaction's try at a request, and what it found in the way:
 // nothing, when the request is held.
 type attempt struct {
-	rec    *lockkeeper.Record
+	rec    *store.Record
 	judged bool // what was in the way before
 
-	found []lockkeeper.Overlap
+	found []store.Overlap
 	more  bool // than found
 	told  bool // in the record of events, unless it is there already
 	now   lockkeeper.Instant
@@ -59,14 +60,14 @@ type attempt struct {
 
 // try attempts a grant in one transaction. After an error the request's record
 // is not to be used.
-func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record, judged bool) (attempt, error) {
+func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (attempt, error) {
 	if granted, err := m.admit(ctx, rec); err != nil || granted {
 		return attempt{}, err
 	}
-	s := m.begin()
-	defer s.end()
+	s := m.newStep()
+	defer s.recycle()
 	s.attempt = attempt{rec: rec, judged: judged}
-	err := s.commit(ctx, (*step).try)
+	err := s.run(ctx, (*step).try)
 	return s.attempt, err
 }
 
@@ -76,14 +77,14 @@ func (m *Manager) try(ctx context.Context, rec *lockkeeper.Record, judged bool) 
 func (s *step) try() (err error) {
 	a := &s.attempt
 	a.now = s.now.Lease
-	a.found, a.more, err = s.blockers(lockkeeper.Query{Locks: a.rec.Locks, Before: lockkeeper.AnyTicket})
+	a.found, a.more, err = s.blockers(store.Query{Locks: a.rec.Locks, Before: store.AnyTicket})
 	switch {
 	case err != nil:
 		return err
 	case len(a.found) == 0:
-		return s.grant(a.rec, lockkeeper.StateHeld)
+		return s.grant(a.rec, store.StateHeld)
 	}
-	a.told = a.judged || !slices.ContainsFunc(a.found, func(o lockkeeper.Overlap) bool { return o.Record.Process != nil })
+	a.told = a.judged || !slices.ContainsFunc(a.found, func(o store.Overlap) bool { return o.Record.Process != nil })
 	if a.told {
 		return s.deny(a.rec, a.found)
 	}
@@ -91,12 +92,12 @@ func (s *step) try() (err error) {
 }
 
 // admit takes the store's short way to a grant, where it has one.
-func (m *Manager) admit(ctx context.Context, rec *lockkeeper.Record) (granted bool, err error) {
+func (m *Manager) admit(ctx context.Context, rec *store.Record) (granted bool, err error) {
 	if m.express == nil {
 		return false, nil
 	}
 	fresh := *rec
-	fresh.State = lockkeeper.StateHeld
+	fresh.State = store.StateHeld
 	granted, err = m.express.Admit(ctx, &fresh, about(lockkeeper.EventAcquired, rec))
 	if granted && err == nil {
 		*rec = fresh
@@ -106,7 +107,7 @@ func (m *Manager) admit(ctx context.Context, rec *lockkeeper.Record) (granted bo
 
 // deny records a refusal, unless the same request was refused before because of
 // the same blockers.
-func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
+func (s *step) deny(rec *store.Record, found []store.Overlap) error {
 	key, sum := denialKey(rec), digest(found)
 	told, err := s.tx.Denial(key)
 	if err != nil || told == sum {
@@ -121,7 +122,7 @@ func (s *step) deny(rec *lockkeeper.Record, found []lockkeeper.Overlap) error {
 }
 
 // denialKey is the same for equal requests of one holder.
-func denialKey(rec *lockkeeper.Record) string {
+func denialKey(rec *store.Record) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00", rec.Holder)
 	for _, l := range rec.Locks {
@@ -136,18 +137,18 @@ func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) (
 	if err := lockkeeper.ValidateAll(locks); err != nil {
 		return nil, err
 	}
-	var found []lockkeeper.Overlap
+	var found []store.Overlap
 	var now lockkeeper.Instant
-	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+	err := m.store.View(ctx, func(r store.Reader) (err error) {
 		now = r.Now().Lease
-		found, _, err = r.Overlapping(lockkeeper.Query{
-			Locks: lockkeeper.Normalize(locks), Before: lockkeeper.AnyTicket, Limit: maxConflicts})
+		found, _, err = r.Overlapping(store.Query{
+			Locks: lockkeeper.Normalize(locks), Before: store.AnyTicket, Limit: maxConflicts})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var live []lockkeeper.Overlap
+	var live []store.Overlap
 	gone := map[uint64]bool{}
 	for _, o := range found {
 		free, judged := gone[o.Record.Ticket]
@@ -156,7 +157,7 @@ func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) (
 			if err != nil {
 				return nil, err
 			}
-			free = f != nil && o.Record.State != lockkeeper.StateRevoking || m.mayExpire(o.Record, now)
+			free = f != nil && o.Record.State != store.StateRevoking || m.mayExpire(o.Record, now)
 			gone[o.Record.Ticket] = free
 		}
 		if !free {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Act is one transaction of the engine that its caller composes: what is taken,
@@ -30,17 +31,17 @@ func (m *Manager) Check(req lockkeeper.Request) error {
 }
 
 // Tx is the transaction itself.
-func (a *Act) Tx() lockkeeper.Tx { return a.s.tx }
+func (a *Act) Tx() store.Tx { return a.s.tx }
 
 // Now is when the transaction began.
-func (a *Act) Now() lockkeeper.Moment { return a.s.now }
+func (a *Act) Now() store.Moment { return a.s.now }
 
 // Note appends an event and returns its number.
 func (a *Act) Note(ev lockkeeper.Event) (uint64, error) { return a.s.append(&ev) }
 
 // Held is a grant that an Act has taken. It counts once the Act has committed.
 type Held struct {
-	rec   *lockkeeper.Record
+	rec   *store.Record
 	token string
 	began time.Time
 }
@@ -53,23 +54,23 @@ func (m *Manager) Handle(h *Held) *Grant { return m.handle(h.rec, h.token, h.beg
 
 // Try grants a request, or answers what is in its way, the latest first. A refusal is
 // not recorded: its caller does that, once for each change of blockers.
-func (a *Act) Try(req lockkeeper.Request) (*Held, []lockkeeper.Overlap, error) {
+func (a *Act) Try(req lockkeeper.Request) (*Held, []store.Overlap, error) {
 	began := time.Now()
 	rec, token, err := a.s.m.prepare(req)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, _, err := a.s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
+	found, _, err := a.s.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
 	if err != nil || len(found) > 0 {
 		return nil, found, err
 	}
-	return &Held{rec, token, began}, nil, a.s.grant(rec, lockkeeper.StateHeld)
+	return &Held{rec, token, began}, nil, a.s.grant(rec, store.StateHeld)
 }
 
 // InTheWay lists what Try would answer, and takes nothing. Of a request that is in
 // the line already, which reserved names, it lists what is before it there.
-func (a *Act) InTheWay(locks []lockkeeper.Lock, reserved string) ([]lockkeeper.Overlap, error) {
-	q := lockkeeper.Query{Locks: locks, Before: lockkeeper.AnyTicket}
+func (a *Act) InTheWay(locks []lockkeeper.Lock, reserved string) ([]store.Overlap, error) {
+	q := store.Query{Locks: locks, Before: store.AnyTicket}
 	if reserved != "" {
 		rec, err := a.s.tx.Get(reserved)
 		if err != nil {
@@ -91,7 +92,7 @@ func (a *Act) Reserve(req lockkeeper.Request, lease time.Duration) (id string, e
 	if err != nil {
 		return "", err
 	}
-	if _, err := a.s.enter(rec, lockkeeper.StatePromoted); err != nil {
+	if _, err := a.s.enter(rec, store.StatePromoted); err != nil {
 		return "", err
 	}
 	rec.Process = cmp.Or(rec.Process, a.s.m.opt.Self)
@@ -126,7 +127,7 @@ func (a *Act) Claim(id string, holder *lockkeeper.Process) (held *Held, gone boo
 		return nil, false, err
 	case rec == nil || a.s.m.lapsed(rec, a.s.now.Lease):
 		return nil, true, nil
-	case rec.State != lockkeeper.StatePromoted:
+	case rec.State != store.StatePromoted:
 		return nil, false, nil
 	}
 	next := clone(rec)
@@ -143,9 +144,9 @@ type Freed uint8
 
 // What can come of it.
 const (
-	FreedNow  Freed = iota
-	FreedGone       // it was not there any more
-	Unsettled       // something is decided under it that may not be done: nothing was changed
+	FreedNow    Freed = iota
+	FreedGone         // it was not there any more
+	LandingOpen       // a landing is open under it: nothing was changed
 )
 
 // Free gives a grant back, or takes a request out of the line, with the event that
@@ -157,8 +158,8 @@ func (a *Act) Free(id string, ev lockkeeper.Event) (Freed, error) {
 		return FreedGone, err
 	case rec == nil:
 		return FreedGone, nil
-	case rec.State > lockkeeper.StateHeld:
-		return Unsettled, nil
+	case rec.State > store.StateHeld:
+		return LandingOpen, nil
 	}
 	if ev.Actor == (lockkeeper.Actor{}) {
 		ev.Actor = lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}
@@ -166,12 +167,27 @@ func (a *Act) Free(id string, ev lockkeeper.Event) (Freed, error) {
 	return FreedNow, a.s.free(rec, ev)
 }
 
-// Settle brings what was decided under a grant to its end, outside of transactions.
-func (m *Manager) Settle(ctx context.Context, id string) error { return m.settle(ctx, id) }
+// Note appends an event that is not the engine's own. With a key it does so once an
+// hour, and told reports whether it did now.
+func (m *Manager) Note(ctx context.Context, key string, ev lockkeeper.Event) (told bool, err error) {
+	err = m.update(ctx, func(s *step) error {
+		if key != "" {
+			if before, err := s.tx.Denial(key); err != nil || before != 0 {
+				return err
+			}
+			if err := s.tx.SetDenial(key, 1); err != nil {
+				return err
+			}
+		}
+		told = true
+		return s.note(&ev)
+	})
+	return told && err == nil, err
+}
 
 // Conflicts renders what is in the way as facts.
-func Conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo { return conflicts(found) }
+func Conflicts(found []store.Overlap) []lockkeeper.ConflictInfo { return conflicts(found) }
 
 // Digest identifies a set of blockers: it changes when one comes, goes or turns from
 // waiting into held.
-func Digest(found []lockkeeper.Overlap) uint64 { return digest(found) }
+func Digest(found []store.Overlap) uint64 { return digest(found) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Upgrade turns upgradeable locks of a live grant into write locks, all of the
@@ -13,7 +14,7 @@ import (
 // waits: other readers or writers there refuse it, and the hold stays.
 func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string) (lockkeeper.Grant, error) {
 	return m.grow(ctx, id, token, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied,
-		func(policy lockkeeper.Policy, rec *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error) {
+		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
 			if !policy.Upgrade {
 				return nil, nil, &lockkeeper.RefusedError{Act: "upgrade", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
 					Next: "release, and acquire with write"}
@@ -38,7 +39,7 @@ func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string
 // a grant grow. It never waits.
 func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkeeper.Lock) (lockkeeper.Grant, error) {
 	return m.grow(ctx, id, token, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
-		func(policy lockkeeper.Policy, rec *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error) {
+		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
 			if policy.Extend == lockkeeper.ExtendNever {
 				return nil, nil, &lockkeeper.RefusedError{Act: "extend", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
 					Next: "record the missing path as a gap and declare it next time"}
@@ -74,18 +75,18 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 // starve them. Later waiters do not count, as they would for a new request: the
 // holder was there first, and they may be waiting for it.
 func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockkeeper.EventKind,
-	plan func(lockkeeper.Policy, *lockkeeper.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
+	plan func(lockkeeper.Policy, *store.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
 	var blocked error
-	g, err := m.change(ctx, id, token, func(s *step, rec *lockkeeper.Record) error {
+	g, err := m.change(ctx, id, token, func(s *step, rec *store.Record) error {
 		asked, whole, err := plan(m.policyOf(rec.Policy), rec)
 		if err != nil || len(asked) == 0 {
 			return err
 		}
-		before := lockkeeper.HeldOnly
+		before := store.HeldOnly
 		if done == lockkeeper.EventExtended {
 			before = rec.Ticket
 		}
-		found, more, err := s.blockers(lockkeeper.Query{Locks: asked, Before: before, Except: rec.Ticket})
+		found, more, err := s.blockers(store.Query{Locks: asked, Before: before, Except: rec.Ticket})
 		if err != nil {
 			return err
 		}

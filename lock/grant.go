@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Grant is a held grant in the hands of its holder.
@@ -30,7 +31,7 @@ type Grant struct {
 var ErrReleased = errors.New("the grant was released")
 
 // handle makes the handle of a grant that was asked for at began.
-func (m *Manager) handle(rec *lockkeeper.Record, token string, began time.Time) *Grant {
+func (m *Manager) handle(rec *store.Record, token string, began time.Time) *Grant {
 	g := &Grant{Grant: rec.Grant, m: m, hash: rec.TokenHash, began: began}
 	g.Token = token
 	return g
@@ -78,7 +79,7 @@ func (g *Grant) ReleaseBy(free func() error) error {
 
 // Live looks whether the grant is still held; what it answers otherwise says why not.
 func (g *Grant) Live(ctx context.Context) error {
-	return g.m.store.View(ctx, func(r lockkeeper.Reader) error {
+	return g.m.store.View(ctx, func(r store.Reader) error {
 		_, err := g.m.live(r, r.Now(), g.ID, g.hash)
 		return err
 	})
@@ -136,7 +137,7 @@ func (g *Grant) start() {
 
 // mind watches over the grant until its context ends.
 func (g *Grant) mind() {
-	bell, err := g.m.store.Bell(g.ctx, g.ID)
+	bell, err := g.m.store.Listen(g.ctx, g.ID)
 	if err != nil {
 		g.lost(err)
 		return
@@ -171,7 +172,7 @@ func (g *Grant) mind() {
 			return
 		case <-asked:
 			renewing, asked, due = true, nil, true
-		case <-bell.Ring():
+		case <-bell.Woken():
 			due = false
 		case <-wake:
 			due = renewing
@@ -223,14 +224,14 @@ func (g *Grant) look(renew bool) (lease time.Duration, err error) {
 		}
 		return rec.ExpiresAt.Sub(rec.HeartbeatAt), nil
 	}
-	err = g.m.store.View(ctx, func(r lockkeeper.Reader) error {
+	err = g.m.store.View(ctx, func(r store.Reader) error {
 		rec, err := r.Get(g.ID)
 		switch now := r.Now().Lease; {
 		case err != nil:
 			return err
 		case rec == nil:
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was released, recovered or taken away"}
-		case rec.State == lockkeeper.StateRevoking:
+		case rec.State == store.StateRevoking:
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was taken away"}
 		case g.m.lapsed(rec, now):
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease ran out"}

@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 )
 
@@ -37,20 +38,20 @@ func alone(t *testing.T, policy string, test func(t *testing.T, m *lock.Manager,
 
 // unreachable is a store that can be cut off.
 type unreachable struct {
-	lockkeeper.Store
+	store.Store
 	cut atomic.Bool
 }
 
 var errCut = errors.New("no route to host")
 
-func (u *unreachable) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (u *unreachable) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if u.cut.Load() {
 		return errCut
 	}
 	return u.Store.Update(ctx, fn)
 }
 
-func (u *unreachable) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+func (u *unreachable) View(ctx context.Context, fn func(store.Reader) error) error {
 	if u.cut.Load() {
 		return errCut
 	}
@@ -83,7 +84,7 @@ func TestContextEndsWhenTakenAway(t *testing.T) {
 			if d := time.Since(began); d != 0 {
 				t.Errorf("it took %v", d)
 			}
-			events, err := m.Events(t.Context(), lockkeeper.EventQuery{Limit: 10})
+			events, err := m.Events(t.Context(), store.EventQuery{Limit: 10})
 			if err != nil || len(events) != 2 {
 				t.Errorf("events %+v, %v; want acquired and force_released", events, err)
 			}
@@ -189,7 +190,7 @@ func TestReaper(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		events, err := m.Events(t.Context(), lockkeeper.EventQuery{Limit: 1, Latest: true})
+		events, err := m.Events(t.Context(), store.EventQuery{Limit: 1, Latest: true})
 		if err != nil || len(events) != 1 || events[0].Kind != lockkeeper.EventExpired || events[0].GrantID != g.ID {
 			t.Errorf("last event %+v, %v; want the expiry", events, err)
 		}

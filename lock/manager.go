@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Processes judges and ends processes. Without one, only leases count.
@@ -40,6 +40,11 @@ type Options struct {
 	// renews it three times as often, which is also its slow poll. Default 15 s.
 	WaitLease time.Duration
 
+	// RecoverLandings completes or rolls back the landings that are open under a grant,
+	// so that its paths can be given to another holder. The manager calls it outside of
+	// transactions. Without it, a grant with an open landing is never freed.
+	RecoverLandings func(ctx context.Context, grantID string) error
+
 	// KeepFor and KeepEvents bound the event log. Defaults: 30 days, 1,000,000
 	// events; the memory store keeps fewer.
 	KeepFor    time.Duration
@@ -48,12 +53,11 @@ type Options struct {
 
 // Manager takes, keeps and gives back the locks of one space.
 type Manager struct {
-	store   lockkeeper.Store
-	express lockkeeper.Express // nil when the store has none
+	store   store.Store
+	express store.Express // nil when the store has none
 	opt     Options
 
-	steps   sync.Pool // of *step
-	settler atomic.Pointer[Settler]
+	steps sync.Pool // of *step
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
@@ -62,7 +66,7 @@ type Manager struct {
 
 // New makes a manager on a store, which stays the caller's to close, after the
 // manager.
-func New(store lockkeeper.Store, opt Options) *Manager {
+func New(st store.Store, opt Options) *Manager {
 	if opt.Policies == nil {
 		opt.Policies = lockkeeper.Policies()
 	}
@@ -75,8 +79,8 @@ func New(store lockkeeper.Store, opt Options) *Manager {
 	if opt.KeepEvents <= 0 {
 		opt.KeepEvents = 1_000_000
 	}
-	m := &Manager{store: store, opt: opt}
-	m.express, _ = store.(lockkeeper.Express)
+	m := &Manager{store: st, opt: opt}
+	m.express, _ = st.(store.Express)
 	m.ctx, m.close = context.WithCancelCause(context.Background())
 	return m
 }
@@ -90,7 +94,7 @@ func (m *Manager) Close() error {
 }
 
 // prepare checks a request and makes the record it would become.
-func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, error) {
+func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error) {
 	policy, err := m.policy(req.Policy)
 	if err != nil {
 		return nil, "", err
@@ -114,7 +118,7 @@ func (m *Manager) prepare(req lockkeeper.Request) (*lockkeeper.Record, string, e
 		return nil, "", err
 	}
 	id, token := newSecrets()
-	rec := &lockkeeper.Record{
+	rec := &store.Record{
 		Grant: lockkeeper.Grant{
 			ID: id, Space: m.store.Space(), Holder: req.Holder, Policy: policy.Name,
 			Locks: locks, Process: clone(req.Process), Metadata: maps.Clone(req.Metadata),

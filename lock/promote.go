@@ -2,6 +2,7 @@ package lock
 
 import (
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // promote examines everyone who was parked on a ticket that left, until nobody
@@ -20,8 +21,8 @@ func (s *step) promote() error {
 				continue
 			}
 			next := clone(w)
-			found, err := s.examine(next, lockkeeper.StatePromoted)
-			if err == nil && len(found) > 0 && (next.ParkedOn != w.ParkedOn || next.Blockers != w.Blockers) {
+			found, err := s.examine(next, store.StatePromoted)
+			if err == nil && len(found) > 0 && (next.WaitsOn != w.WaitsOn || next.Blockers != w.Blockers) {
 				err = s.tx.Save(next)
 			}
 			if err != nil {
@@ -35,21 +36,21 @@ func (s *step) promote() error {
 // examine grants a waiting request in the given state when nothing stands in
 // its way any more. Otherwise it changes the record, which the caller saves, to
 // be parked on its latest blocker, and returns what it found in the way.
-func (s *step) examine(w *lockkeeper.Record, state lockkeeper.State) ([]lockkeeper.Overlap, error) {
-	found, _, err := s.blockers(lockkeeper.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
+func (s *step) examine(w *store.Record, state store.State) ([]store.Overlap, error) {
+	found, _, err := s.blockers(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		s.tx.Wake(w.ID)
-		if s.tx.HasParked() {
-			if _, err := lockkeeper.Rouse(s.tx, lockkeeper.OnGrant(w.ID)); err != nil {
+		if s.tx.AnyWaitsOnLock() {
+			if _, err := store.WakeFirst(s.tx, store.OnGrant(w.ID)); err != nil {
 				return nil, err
 			}
 		}
 		return nil, s.grant(w, state)
 	}
-	w.ParkedOn = found[0].Record.Ticket
+	w.WaitsOn = found[0].Record.Ticket
 	if sum := digest(found); sum != w.Blockers {
 		w.Blockers = sum
 		ev := about(lockkeeper.EventWaiting, w)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // page is how many records one transaction lists.
@@ -17,9 +18,9 @@ const page = 1_000
 // record frees it by itself.
 func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 	for after := uint64(0); ; {
-		var recs []*lockkeeper.Record
+		var recs []*store.Record
 		var now lockkeeper.Instant
-		err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+		err := m.store.View(ctx, func(r store.Reader) (err error) {
 			now = r.Now().Lease
 			recs, err = r.List(after, page)
 			return err
@@ -45,7 +46,7 @@ func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 }
 
 // prune cuts the event log to what Options keep.
-func (m *Manager) prune(tx lockkeeper.Tx) error {
+func (m *Manager) prune(tx store.Tx) error {
 	return tx.Prune(tx.Now().Wall.Add(-m.opt.KeepFor), m.opt.KeepEvents)
 }
 
@@ -66,18 +67,4 @@ func (m *Manager) StartReaper(interval time.Duration, failed func(error)) {
 			}
 		}
 	})
-}
-
-// PutClaim registers, or renews for another ttl, that something alive stands
-// behind the grants of a holder.
-func (m *Manager) PutClaim(ctx context.Context, c lockkeeper.Claim, ttl time.Duration) error {
-	return m.store.Update(ctx, func(tx lockkeeper.Tx) error {
-		c.Expires = tx.Now().Lease.Add(ttl)
-		return tx.PutClaim(c)
-	})
-}
-
-// DropClaim takes a claim back; an unknown id is harmless.
-func (m *Manager) DropClaim(ctx context.Context, id string) error {
-	return m.store.Update(ctx, func(tx lockkeeper.Tx) error { return tx.DeleteClaim(id) })
 }

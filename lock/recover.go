@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // finding is the judgement, made outside of a transaction, that a record may be
 // freed. The freeing transaction checks that the record is still the one that
 // was judged.
 type finding struct {
-	rec        *lockkeeper.Record
-	claims     []lockkeeper.Claim
-	unclaimed  bool // it is judged by the holder's claims, which must not have changed either
+	rec        *store.Record
+	unclaimed  bool // it may be freed only if the four conditions hold
 	kind       lockkeeper.EventKind
 	reason     string
 	conditions []lockkeeper.Condition
@@ -25,7 +25,7 @@ type finding struct {
 // recoverGone frees those of the blockers that are gone: expired ones with a
 // process, dead ones where the policy frees the dead, unclaimed stale ones. They
 // were found at now.
-func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap, now lockkeeper.Instant) (freed bool, err error) {
+func (m *Manager) recoverGone(ctx context.Context, found []store.Overlap, now lockkeeper.Instant) (freed bool, err error) {
 	last := uint64(0)
 	for _, o := range found {
 		if o.Record.Ticket == last {
@@ -43,12 +43,12 @@ func (m *Manager) recoverGone(ctx context.Context, found []lockkeeper.Overlap, n
 
 // recoverOne judges a record that was read at seen, and frees it if its policy
 // says so.
-func (m *Manager) recoverOne(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (bool, error) {
+func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (bool, error) {
 	f, err := m.judge(ctx, rec, seen)
 	if err != nil || f == nil {
 		return false, err
 	}
-	freed, err := m.carryOut(ctx, f, system)
+	freed, err := m.carryOut(ctx, f, lockkeeper.System())
 	var left *leftError
 	if errors.As(err, &left) {
 		return false, m.noteFailure(ctx, f, left)
@@ -69,19 +69,19 @@ func (e *leftError) Unwrap() error { return e.err }
 // judge decides whether a record may be freed without asking anybody; nil when
 // it may not. Of a record that was within its lease when it was read, only the
 // process is asked: most are, and a look at the store for each would be slow.
-func (m *Manager) judge(ctx context.Context, rec *lockkeeper.Record, seen lockkeeper.Instant) (*finding, error) {
-	return m.judgeIn(rec, seen, func(see func(lockkeeper.Reader) error) error { return m.store.View(ctx, see) })
+func (m *Manager) judge(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (*finding, error) {
+	return m.judgeIn(rec, seen, func(see func(store.Reader) error) error { return m.store.View(ctx, see) })
 }
 
 // judgeIn is judge with a way to look at the store.
-func (m *Manager) judgeIn(rec *lockkeeper.Record, seen lockkeeper.Instant, view func(func(lockkeeper.Reader) error) error) (*finding, error) {
+func (m *Manager) judgeIn(rec *store.Record, seen lockkeeper.Instant, view func(func(store.Reader) error) error) (*finding, error) {
 	policy := m.policyOf(rec.Policy)
 	life := m.life(rec.Process)
 	dead := life == lockkeeper.LifeDead
 	f := &finding{rec: rec}
 	deadFact := lockkeeper.Condition{Name: "process gone", Held: dead, Fact: processFact(rec.Process, life)}
 	switch {
-	case rec.State == lockkeeper.StateRevoking:
+	case rec.State == store.StateRevoking:
 		f.kind, f.reason = lockkeeper.EventRecovered, "it was taken away earlier"
 		return f, nil
 	case !rec.State.Confirmed() && dead:
@@ -95,11 +95,10 @@ func (m *Manager) judgeIn(rec *lockkeeper.Record, seen lockkeeper.Instant, view 
 	case rec.Expires == 0 || rec.Expires > seen:
 		return nil, nil
 	}
-	var now lockkeeper.Moment
-	err := view(func(r lockkeeper.Reader) (err error) {
+	var now store.Moment
+	err := view(func(r store.Reader) error {
 		now = r.Now()
-		f.claims, err = r.Claims(rec.Holder)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -122,40 +121,23 @@ func (m *Manager) judgeIn(rec *lockkeeper.Record, seen lockkeeper.Instant, view 
 
 // fourConditions are what must hold before a stale grant may be recovered. The
 // fourth, the audit record, holds by being written in the freeing transaction.
-func (m *Manager) fourConditions(f *finding, policy lockkeeper.Policy, now lockkeeper.Moment) []lockkeeper.Condition {
+func (m *Manager) fourConditions(f *finding, policy lockkeeper.Policy, now store.Moment) []lockkeeper.Condition {
 	quiet := now.Lease.Until(f.rec.Heartbeat)
-	claimed, fact := m.claimed(f, now)
+	life := m.life(f.rec.Process)
 	return []lockkeeper.Condition{
 		leasePast(f.rec, now),
 		{Name: "heartbeat older than grace", Held: quiet > policy.Grace, Fact: fmt.Sprintf("%s ago, grace %s", quiet.Round(time.Millisecond), policy.Grace)},
-		{Name: "no live holder claims it", Held: !claimed, Fact: fact},
+		{Name: "no live holder claims it", Held: life != lockkeeper.LifeAlive, Fact: processFact(f.rec.Process, life)},
 		{Name: "recorded in the audit trail", Held: true},
 	}
 }
 
-func leasePast(rec *lockkeeper.Record, now lockkeeper.Moment) lockkeeper.Condition {
+func leasePast(rec *store.Record, now store.Moment) lockkeeper.Condition {
 	if rec.Expires == 0 {
 		return lockkeeper.Condition{Name: "lease past", Fact: "it never expires"}
 	}
 	over := now.Lease.Until(rec.Expires)
 	return lockkeeper.Condition{Name: "lease past", Held: over >= 0, Fact: "by " + over.Round(time.Millisecond).String()}
-}
-
-// claimed reports whether something alive stands behind a grant: its own
-// process, or a claim of its holder.
-func (m *Manager) claimed(f *finding, now lockkeeper.Moment) (bool, string) {
-	if life := m.life(f.rec.Process); life == lockkeeper.LifeAlive {
-		return true, processFact(f.rec.Process, life)
-	}
-	for _, c := range f.claims {
-		switch life := m.life(c.Process); {
-		case life == lockkeeper.LifeAlive:
-			return true, "claim " + c.ID + ", " + processFact(c.Process, life)
-		case life == lockkeeper.LifeUnknown && c.Expires > now.Lease:
-			return true, fmt.Sprintf("claim %s, alive for another %s", c.ID, c.Expires.Until(now.Lease).Round(time.Second))
-		}
-	}
-	return false, fmt.Sprintf("%d claims, none alive", len(f.claims))
 }
 
 func (m *Manager) life(p *lockkeeper.Process) lockkeeper.Life {
@@ -195,16 +177,10 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 		if err != nil || cur == nil || !unchanged(cur, f.rec) {
 			return err
 		}
-		if f.unclaimed {
-			claims, err := s.tx.Claims(cur.Holder)
-			if err != nil || !slices.EqualFunc(claims, f.claims, sameClaim) {
-				return err
-			}
-		}
 		switch revoking = true; {
-		case cur.State == lockkeeper.StateRevoking:
+		case cur.State == store.StateRevoking:
 			return nil
-		case cur.State == lockkeeper.StateLanding || overruled:
+		case cur.State == store.StateLanding || overruled:
 			return s.revoke(cur, why)
 		}
 		freed, revoking = true, false
@@ -245,14 +221,10 @@ func (m *Manager) endWork(ctx context.Context, f *finding) error {
 }
 
 // unchanged reports whether a record is still the one that was judged.
-func unchanged(cur, judged *lockkeeper.Record) bool {
+func unchanged(cur, judged *store.Record) bool {
 	return cur.Ticket == judged.Ticket && cur.State == judged.State &&
 		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires &&
 		sameProcess(cur.Process, judged.Process)
-}
-
-func sameClaim(a, b lockkeeper.Claim) bool {
-	return a.ID == b.ID && a.Holder == b.Holder && a.Expires == b.Expires && sameProcess(a.Process, b.Process)
 }
 
 // sameProcess compares what is pointed at: a store may hand out a new copy with
@@ -274,7 +246,7 @@ func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) erro
 		if err := s.tx.SetDenial(key, 1); err != nil {
 			return err
 		}
-		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: system, GrantID: f.rec.ID,
+		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: lockkeeper.System(), GrantID: f.rec.ID,
 			Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
 	})
 }
@@ -327,13 +299,10 @@ const overruleTries = 10
 // nil: there is no such grant.
 func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper.Policy, error) {
 	f := &finding{}
-	var now lockkeeper.Moment
-	err := m.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+	var now store.Moment
+	err := m.store.View(ctx, func(r store.Reader) (err error) {
 		now = r.Now()
-		if f.rec, err = r.Get(id); err != nil || f.rec == nil {
-			return err
-		}
-		f.claims, err = r.Claims(f.rec.Holder)
+		f.rec, err = r.Get(id)
 		return err
 	})
 	if err != nil || f.rec == nil {

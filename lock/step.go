@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // maxConflicts bounds how many blockers of one request are read and told;
@@ -16,52 +17,51 @@ const (
 	maxEventConflicts = 50
 )
 
-var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
-
-// step is one transaction of the engine in progress. It remembers which tickets
-// left, so that promote can examine who was parked on them.
+// A step is one transaction of the engine. It remembers which tickets left, so that
+// promote can examine the requests that waited on them. Steps are pooled and carry the
+// arguments of the two most common transactions, so that those need no closures: with a
+// store in memory, closures would be much of the garbage.
 type step struct {
 	m        *Manager
-	tx       lockkeeper.Tx
-	now      lockkeeper.Moment
+	tx       store.Tx
+	now      store.Moment
 	departed []uint64
 	body     func(*step) error
-	run      func(lockkeeper.Tx) error // transact, bound once
+	inTx     func(store.Tx) error // s.transact, bound once
 
-	// What the commonest bodies are about: with a store in memory, closures that
-	// know it would be much of the garbage.
-	attempt attempt
-	leaving leaving
+	attempt attempt // of try
+	leaving leaving // of release
 }
 
 // update runs body as one transaction and promotes whom it made way for.
 func (m *Manager) update(ctx context.Context, body func(*step) error) error {
-	s := m.begin()
-	defer s.end()
-	return s.commit(ctx, body)
+	s := m.newStep()
+	defer s.recycle()
+	return s.run(ctx, body)
 }
 
-// begin makes a step, of one that ended if there is any.
-func (m *Manager) begin() *step {
+// newStep returns a step from the pool, or a new one.
+func (m *Manager) newStep() *step {
 	s, _ := m.steps.Get().(*step)
 	if s == nil {
 		s = &step{m: m}
-		s.run = s.transact
+		s.inTx = s.transact
 	}
 	return s
 }
 
-func (s *step) end() {
-	*s = step{m: s.m, run: s.run, departed: s.departed[:0]}
+func (s *step) recycle() {
+	*s = step{m: s.m, inTx: s.inTx, departed: s.departed[:0]}
 	s.m.steps.Put(s)
 }
 
-func (s *step) commit(ctx context.Context, body func(*step) error) error {
+// run runs body in a transaction of the store, and commits.
+func (s *step) run(ctx context.Context, body func(*step) error) error {
 	s.body = body
-	return s.m.store.Update(ctx, s.run)
+	return s.m.store.Update(ctx, s.inTx)
 }
 
-func (s *step) transact(tx lockkeeper.Tx) error {
+func (s *step) transact(tx store.Tx) error {
 	s.tx, s.now, s.departed = tx, tx.Now(), s.departed[:0]
 	if err := s.body(s); err != nil {
 		return err
@@ -71,13 +71,13 @@ func (s *step) transact(tx lockkeeper.Tx) error {
 
 // lapsed reports whether a record's time is up by itself: nothing but the clock
 // has to be asked.
-func (m *Manager) lapsed(rec *lockkeeper.Record, now lockkeeper.Instant) bool {
+func (m *Manager) lapsed(rec *store.Record, now lockkeeper.Instant) bool {
 	at, ok := m.lapsesAt(rec)
 	return ok && at <= now
 }
 
 // lapsesAt is when a record's time is up by itself, if it ever is.
-func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
+func (m *Manager) lapsesAt(rec *store.Record) (lockkeeper.Instant, bool) {
 	if rec.Expires == 0 {
 		return 0, false
 	}
@@ -95,7 +95,7 @@ func (m *Manager) lapsesAt(rec *lockkeeper.Record) (lockkeeper.Instant, bool) {
 
 // blockers answers a query after freeing what has lapsed. Lapsed grants with a process stay in
 // the list: they are freed by recovery, outside of a transaction.
-func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) {
+func (s *step) blockers(q store.Query) ([]store.Overlap, bool, error) {
 	q.Limit = maxConflicts
 	for {
 		found, more, err := s.tx.Overlapping(q)
@@ -122,36 +122,36 @@ func (s *step) blockers(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) 
 // mayExpire reports whether a record can be freed by the clock alone: its time
 // is up, no process can have been started under it, and nothing is decided that
 // is not done. It blocks nobody.
-func (m *Manager) mayExpire(r *lockkeeper.Record, now lockkeeper.Instant) bool {
-	return m.lapsed(r, now) && (r.Process == nil && r.State == lockkeeper.StateHeld || !r.State.Confirmed())
+func (m *Manager) mayExpire(r *store.Record, now lockkeeper.Instant) bool {
+	return m.lapsed(r, now) && (r.Process == nil && r.State == store.StateHeld || !r.State.Confirmed())
 }
 
 // expire frees a lapsed record.
-func (s *step) expire(r *lockkeeper.Record) error {
+func (s *step) expire(r *store.Record) error {
 	over := s.now.Lease.Until(r.Expires)
 	return s.free(r, lockkeeper.Event{
-		Kind: lockkeeper.EventExpired, Actor: system,
+		Kind: lockkeeper.EventExpired, Actor: lockkeeper.System(),
 		Reason:     fmt.Sprintf("%s lease ran out", stateWord(r.State)),
 		Conditions: []lockkeeper.Condition{{Name: "lease past", Held: true, Fact: "by " + over.Round(time.Millisecond).String()}},
 	})
 }
 
-func stateWord(s lockkeeper.State) string {
+func stateWord(s store.State) string {
 	switch s {
-	case lockkeeper.StateWaiting:
+	case store.StateWaiting:
 		return "waiting"
-	case lockkeeper.StatePromoted:
+	case store.StatePromoted:
 		return "unconfirmed"
-	case lockkeeper.StateLanding:
+	case store.StateLanding:
 		return "landing"
-	case lockkeeper.StateRevoking:
+	case store.StateRevoking:
 		return "revoking"
 	}
 	return "held"
 }
 
 // free removes a record with the event that says why.
-func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
+func (s *step) free(r *store.Record, ev lockkeeper.Event) error {
 	ev.GrantID, ev.Holder, ev.Locks = r.ID, r.Holder, r.Locks
 	ev.Data = withItem(ev.Data, r)
 	if err := s.note(&ev); err != nil {
@@ -174,19 +174,19 @@ func (s *step) free(r *lockkeeper.Record, ev lockkeeper.Event) error {
 
 // rouse lets queued items that were parked on what a record had locked be looked at
 // again: the first of each line, because it may take the path.
-func (s *step) rouse(r *lockkeeper.Record) error {
-	if !s.tx.HasParked() {
+func (s *step) rouse(r *store.Record) error {
+	if !s.tx.AnyWaitsOnLock() {
 		return nil
 	}
 	for _, l := range r.Locks {
-		if err := lockkeeper.RousePath(s.tx, l); err != nil {
+		if err := store.WakeWaiters(s.tx, l); err != nil {
 			return err
 		}
 	}
 	if r.State.Confirmed() {
 		return nil
 	}
-	_, err := lockkeeper.Rouse(s.tx, lockkeeper.OnGrant(r.ID))
+	_, err := store.WakeFirst(s.tx, store.OnGrant(r.ID))
 	return err
 }
 
@@ -194,7 +194,7 @@ func (s *step) rouse(r *lockkeeper.Record) error {
 // Events about it say so, too.
 const ItemKey = "item"
 
-func withItem(data map[string]string, r *lockkeeper.Record) map[string]string {
+func withItem(data map[string]string, r *store.Record) map[string]string {
 	item := r.Metadata[ItemKey]
 	if item == "" {
 		return data
@@ -207,7 +207,7 @@ func withItem(data map[string]string, r *lockkeeper.Record) map[string]string {
 }
 
 // about is an event that the holder of a request caused.
-func about(kind lockkeeper.EventKind, rec *lockkeeper.Record) lockkeeper.Event {
+func about(kind lockkeeper.EventKind, rec *store.Record) lockkeeper.Event {
 	return lockkeeper.Event{Kind: kind, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
 		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks, Data: withItem(nil, rec)}
 }
@@ -235,15 +235,15 @@ func (s *step) note(ev *lockkeeper.Event) error {
 
 // grant makes a record held, or promoted, with a new fence. A record without a
 // ticket is new and gets its fence as ticket.
-func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
+func (s *step) grant(rec *store.Record, state store.State) error {
 	ev := about(lockkeeper.EventAcquired, rec)
 	seq, err := s.append(&ev)
 	if err != nil {
 		return err
 	}
 	rec.State, rec.Fence = state, seq
-	rec.AcquiredAt, rec.ParkedOn, rec.Blockers = s.now.Wall, 0, 0
-	if state == lockkeeper.StateHeld {
+	rec.AcquiredAt, rec.WaitsOn, rec.Blockers = s.now.Wall, 0, 0
+	if state == store.StateHeld {
 		s.lease(rec)
 	}
 	if rec.Ticket != 0 {
@@ -254,9 +254,9 @@ func (s *step) grant(rec *lockkeeper.Record, state lockkeeper.State) error {
 }
 
 // lease gives a record its whole lease from now on.
-func (s *step) lease(rec *lockkeeper.Record) { s.leaseFor(rec, rec.TTL) }
+func (s *step) lease(rec *store.Record) { s.leaseFor(rec, rec.TTL) }
 
-func (s *step) leaseFor(rec *lockkeeper.Record, ttl time.Duration) {
+func (s *step) leaseFor(rec *store.Record, ttl time.Duration) {
 	rec.Heartbeat, rec.HeartbeatAt = s.now.Lease, s.now.Wall
 	rec.Expires, rec.ExpiresAt = 0, time.Time{}
 	if ttl > 0 {
@@ -265,7 +265,7 @@ func (s *step) leaseFor(rec *lockkeeper.Record, ttl time.Duration) {
 }
 
 // conflicts renders overlaps as facts.
-func conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo {
+func conflicts(found []store.Overlap) []lockkeeper.ConflictInfo {
 	out := make([]lockkeeper.ConflictInfo, len(found))
 	for i, o := range found {
 		r := o.Record
@@ -274,7 +274,7 @@ func conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo {
 			BlockingPath: o.Lock.Path, BlockingMode: o.Lock.Mode,
 			Kind: lockkeeper.Held, Holder: r.Holder, GrantID: r.ID, AcquiredAt: r.AcquiredAt,
 		}
-		if r.State == lockkeeper.StateWaiting {
+		if r.State == store.StateWaiting {
 			out[i].Kind = lockkeeper.Waiting
 		}
 		if r.Expires != 0 {
@@ -287,7 +287,7 @@ func conflicts(found []lockkeeper.Overlap) []lockkeeper.ConflictInfo {
 
 // digest identifies a set of blockers: it changes when one comes, goes or turns
 // from waiting into held.
-func digest(found []lockkeeper.Overlap) uint64 {
+func digest(found []store.Overlap) uint64 {
 	var sum uint64
 	last := uint64(0)
 	for _, o := range found { // latest ticket first, so repeats are neighbours
@@ -296,7 +296,7 @@ func digest(found []lockkeeper.Overlap) uint64 {
 		}
 		last = o.Record.Ticket
 		h := fnv.New64a()
-		fmt.Fprint(h, o.Record.Ticket, o.Record.State == lockkeeper.StateWaiting)
+		fmt.Fprint(h, o.Record.Ticket, o.Record.State == store.StateWaiting)
 		sum ^= h.Sum64()
 	}
 	return sum | 1 // never 0, which means "none told"

@@ -15,6 +15,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/storetest"
 )
@@ -34,7 +35,7 @@ var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata")
 //	advance 5s                       let time pass
 //	recover                          one pass of the reaper
 //
-// shows: SW-39 SW-43 SW-45 SW-73 DL-19 GP-14 GP-15 PL-82
+// shows: SW-39 SW-45 SW-73 DL-19 GP-14 GP-15 PL-82
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -80,13 +81,13 @@ type client struct {
 // process is the store as the process of one client sees it. While it is
 // stopped none of its transactions begins.
 type process struct {
-	lockkeeper.Store
+	store.Store
 	mu      sync.Mutex
 	resumed chan struct{} // nil while it runs
 	over    <-chan struct{}
 }
 
-func (p *process) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (p *process) Update(ctx context.Context, fn func(store.Tx) error) error {
 	p.mu.Lock()
 	resumed := p.resumed
 	p.mu.Unlock()
@@ -113,9 +114,9 @@ func (p *process) resume() {
 }
 
 func play(t *testing.T, script string) string {
-	store := memstore.New("transcript", memstore.Options{})
+	st := memstore.New("transcript", memstore.Options{})
 	ctx, end := context.WithCancel(t.Context())
-	s := &stage{T: t, m: lock.New(store, lock.Options{}), store: store, clients: map[string]*client{}}
+	s := &stage{T: t, m: lock.New(st, lock.Options{}), store: st, clients: map[string]*client{}}
 	var out strings.Builder
 	for line := range strings.Lines(script) {
 		line = strings.TrimRight(line, "\n")
@@ -292,14 +293,14 @@ func (s *stage) describe(out *strings.Builder) {
 	}
 	s.said = nil
 	s.mu.Unlock()
-	err := s.store.View(s.Context(), func(r lockkeeper.Reader) error {
+	err := s.store.View(s.Context(), func(r store.Reader) error {
 		recs, err := r.List(0, 100)
 		if err != nil {
 			return err
 		}
 		for _, rec := range recs {
-			verb := map[lockkeeper.State]string{lockkeeper.StateHeld: "holds", lockkeeper.StatePromoted: "is offered", lockkeeper.StateWaiting: "waits for"}[rec.State]
-			if rec.State == lockkeeper.StateHeld && rec.Policy == "agent" && rec.Expires <= r.Now().Lease {
+			verb := map[store.State]string{store.StateHeld: "holds", store.StatePromoted: "is offered", store.StateWaiting: "waits for"}[rec.State]
+			if rec.State == store.StateHeld && rec.Policy == "agent" && rec.Expires <= r.Now().Lease {
 				verb = "held, and has run out:"
 			}
 			var locks []string
@@ -307,7 +308,7 @@ func (s *stage) describe(out *strings.Builder) {
 				locks = append(locks, l.String())
 			}
 			line := fmt.Sprintf("%s %s %s", rec.Holder, verb, strings.Join(locks, ", "))
-			if rec.State == lockkeeper.StateWaiting {
+			if rec.State == store.StateWaiting {
 				line += " behind " + behind(r, rec, recs)
 			}
 			fmt.Fprintln(out, "  | "+line)
@@ -320,14 +321,14 @@ func (s *stage) describe(out *strings.Builder) {
 }
 
 // behind names who stands in the way of a waiting request.
-func behind(r lockkeeper.Reader, w *lockkeeper.Record, recs []*lockkeeper.Record) string {
-	found, _, err := r.Overlapping(lockkeeper.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
+func behind(r store.Reader, w *store.Record, recs []*store.Record) string {
+	found, _, err := r.Overlapping(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {
 		return err.Error()
 	}
 	var names []string
 	for _, rec := range recs {
-		if slices.ContainsFunc(found, func(o lockkeeper.Overlap) bool { return o.Record.Ticket == rec.Ticket }) {
+		if slices.ContainsFunc(found, func(o store.Overlap) bool { return o.Record.Ticket == rec.Ticket }) {
 			names = append(names, rec.Holder)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Acquire waits up to wait for the whole request, in the order of asking. It
@@ -45,16 +46,16 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 // not for several goroutines at once.
 type Place struct {
 	m        *Manager
-	rec      *lockkeeper.Record
+	rec      *store.Record
 	holder   *lockkeeper.Process // recorded once the request is held
 	token    string
-	bell     lockkeeper.Bell // nil before the first visit
+	bell     store.Listener // nil before the first visit
 	entered  time.Time
 	visited  time.Time
 	attempts int
-	found    []lockkeeper.Overlap // what stood in the way at the last visit
-	seen     lockkeeper.Instant   // when that was
-	lapse    time.Duration        // from the last visit to the lapse of the one it is parked on; 0: none
+	found    []store.Overlap    // what stood in the way at the last visit
+	seen     lockkeeper.Instant // when that was
+	lapse    time.Duration      // from the last visit to the lapse of the one it is parked on; 0: none
 }
 
 // Place checks a request and makes a place for it, without entering the line.
@@ -70,11 +71,11 @@ func (m *Manager) Place(req lockkeeper.Request) (*Place, error) {
 func (p *Place) ID() string { return p.rec.ID }
 
 // Ring tells that Attend is worth calling now. It is nil before the first call.
-func (p *Place) Ring() <-chan struct{} {
+func (p *Place) Woken() <-chan struct{} {
 	if p.bell == nil {
 		return nil
 	}
-	return p.bell.Ring()
+	return p.bell.Woken()
 }
 
 // Conflicts is what stood in the way when the place was last attended.
@@ -88,7 +89,7 @@ func (p *Place) Attend(ctx context.Context) (*Grant, error) {
 		if err := p.visit(ctx); err != nil {
 			return nil, err
 		}
-		if p.rec.State == lockkeeper.StateHeld {
+		if p.rec.State == store.StateHeld {
 			p.close()
 			return p.m.handle(p.rec, p.token, p.visited), nil
 		}
@@ -106,7 +107,7 @@ func (p *Place) Attend(ctx context.Context) (*Grant, error) {
 // holder's.
 func (p *Place) Leave(ctx context.Context) error {
 	defer p.close()
-	if p.rec.State == lockkeeper.StateHeld {
+	if p.rec.State == store.StateHeld {
 		return nil
 	}
 	_, err := p.leave(ctx, errLeft)
@@ -139,7 +140,7 @@ func (p *Place) sleep(ctx context.Context, deadline <-chan time.Time) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	select {
-	case <-p.bell.Ring():
+	case <-p.bell.Woken():
 	case <-again.C:
 	case <-p.m.exited(watching, p.found):
 	case <-deadline:
@@ -162,12 +163,12 @@ func (p *Place) visit(ctx context.Context) error {
 		if err != nil || granted {
 			return err
 		}
-		if p.bell, err = p.m.store.Bell(ctx, p.rec.ID); err != nil {
+		if p.bell, err = p.m.store.Listen(ctx, p.rec.ID); err != nil {
 			return err
 		}
 	}
-	var next *lockkeeper.Record
-	var found []lockkeeper.Overlap
+	var next *store.Record
+	var found []store.Overlap
 	var seen lockkeeper.Instant
 	var lapse time.Duration
 	err := p.m.update(ctx, func(s *step) error {
@@ -184,7 +185,7 @@ func (p *Place) visit(ctx context.Context) error {
 		if cur == nil {
 			next = clone(p.rec)
 			next.Ticket, next.Process = 0, p.holder
-			found, err = s.enter(next, lockkeeper.StateHeld)
+			found, err = s.enter(next, store.StateHeld)
 		} else {
 			next = clone(cur)
 			next.Process = p.holder
@@ -200,16 +201,16 @@ func (p *Place) visit(ctx context.Context) error {
 }
 
 // enter grants a new request, in the given state, or puts it at the end of the line.
-func (s *step) enter(rec *lockkeeper.Record, free lockkeeper.State) ([]lockkeeper.Overlap, error) {
-	found, _, err := s.blockers(lockkeeper.Query{Locks: rec.Locks, Before: lockkeeper.AnyTicket})
+func (s *step) enter(rec *store.Record, free store.State) ([]store.Overlap, error) {
+	found, _, err := s.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		return nil, s.grant(rec, free)
 	}
-	rec.State, rec.AcquiredAt = lockkeeper.StateWaiting, s.now.Wall
-	rec.ParkedOn, rec.Blockers = found[0].Record.Ticket, digest(found)
+	rec.State, rec.AcquiredAt = store.StateWaiting, s.now.Wall
+	rec.WaitsOn, rec.Blockers = found[0].Record.Ticket, digest(found)
 	s.keepPlace(rec)
 	ev := about(lockkeeper.EventWaiting, rec)
 	ev.Conflicts = conflicts(found)
@@ -223,9 +224,9 @@ func (s *step) enter(rec *lockkeeper.Record, free lockkeeper.State) ([]lockkeepe
 
 // proceed confirms a promotion, or renews the place of a request that waits on;
 // last is what stood in its way when it was last looked at.
-func (s *step) proceed(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]lockkeeper.Overlap, error) {
-	if rec.State != lockkeeper.StateWaiting {
-		rec.State = lockkeeper.StateHeld
+func (s *step) proceed(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
+	if rec.State != store.StateWaiting {
+		rec.State = store.StateHeld
 		s.lease(rec)
 		return nil, s.tx.Save(rec)
 	}
@@ -234,7 +235,7 @@ func (s *step) proceed(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]loc
 		return nil, err
 	}
 	if found == nil {
-		if found, err = s.examine(rec, lockkeeper.StateHeld); err != nil || len(found) == 0 {
+		if found, err = s.examine(rec, store.StateHeld); err != nil || len(found) == 0 {
 			return nil, err
 		}
 	}
@@ -244,7 +245,7 @@ func (s *step) proceed(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]loc
 
 // keepPlace gives a waiting record a new waiting lease, and the process that
 // waits: a dead one must not keep others waiting.
-func (s *step) keepPlace(rec *lockkeeper.Record) {
+func (s *step) keepPlace(rec *store.Record) {
 	s.leaseFor(rec, s.m.opt.WaitLease)
 	rec.Process = cmp.Or(rec.Process, s.m.opt.Self)
 }
@@ -252,17 +253,17 @@ func (s *step) keepPlace(rec *lockkeeper.Record) {
 // stillParked answers last, brought up to date, when the blocker that a waiting
 // request is parked on is the one it was parked on then and has not left: then
 // nothing has to be looked for. Otherwise it answers nil.
-func (s *step) stillParked(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([]lockkeeper.Overlap, error) {
-	if len(last) == 0 || last[0].Record.Ticket != rec.ParkedOn {
+func (s *step) stillParked(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
+	if len(last) == 0 || last[0].Record.Ticket != rec.WaitsOn {
 		return nil, nil
 	}
 	blocker, err := s.tx.Get(last[0].Record.ID)
-	if err != nil || blocker == nil || blocker.Ticket != rec.ParkedOn || s.m.mayExpire(blocker, s.now.Lease) {
+	if err != nil || blocker == nil || blocker.Ticket != rec.WaitsOn || s.m.mayExpire(blocker, s.now.Lease) {
 		return nil, err
 	}
 	found := slices.Clone(last)
 	for i := range found {
-		if found[i].Record.Ticket == rec.ParkedOn {
+		if found[i].Record.Ticket == rec.WaitsOn {
 			found[i].Record = blocker
 		}
 	}
@@ -273,7 +274,7 @@ func (s *step) stillParked(rec *lockkeeper.Record, last []lockkeeper.Overlap) ([
 // itself, a little later, so that it has lapsed when it is looked at; 0 when it
 // will not. One that has lapsed and is still there cannot be freed at the
 // moment: looking at it again at once would be spinning.
-func (s *step) untilLapse(found []lockkeeper.Overlap) time.Duration {
+func (s *step) untilLapse(found []store.Overlap) time.Duration {
 	if len(found) == 0 {
 		return 0
 	}
@@ -291,14 +292,14 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	began := time.Now()
-	var kept *lockkeeper.Record
+	var kept *store.Record
 	err := p.m.update(ctx, func(s *step) error {
 		kept = nil
 		cur, err := s.tx.Get(p.rec.ID)
 		if err != nil || cur == nil {
 			return err
 		}
-		if timedOut && cur.State != lockkeeper.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
+		if timedOut && cur.State != store.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
 			kept = clone(cur)
 			kept.Process = p.holder
 			_, err := s.proceed(kept, nil)
@@ -325,7 +326,7 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 
 // exited is closed when the process of the blocker that a request is parked on
 // is gone.
-func (m *Manager) exited(ctx context.Context, found []lockkeeper.Overlap) <-chan struct{} {
+func (m *Manager) exited(ctx context.Context, found []store.Overlap) <-chan struct{} {
 	if m.opt.Processes == nil || len(found) == 0 || found[0].Record.Process == nil {
 		return nil
 	}

@@ -1,27 +1,27 @@
-// Package rescue keeps what could not land, for a person to look at: content of
-// refused writes and edits that a landing met in its place.
+// Package rescue keeps content that could not land, for a person to look at: the content of
+// refused writes, and edits that a landing displaced.
 //
-// An entry is a directory named by its id, with what is known of it in meta.json
-// and, unless there is none, the content beside it in the file content. The path
-// that it was to go to is text in meta.json and never part of a file name. What is
-// no file is not copied: whoever keeps it moves it aside, and the content is a note
-// that says where.
+// An entry is a directory named by its id. The file meta.json describes the entry, and the
+// file content, if there is one, has the content. The path that the content was meant for is
+// only text in meta.json, never part of a file name. Anything that is not a regular file is
+// not copied: the caller moves it aside, and the content is a note that says where.
 //
 // Invariants:
 //
-//  1. An entry is there whole or not at all: it is written and fsynced under a
-//     temporary name and moved into place, and moved back under such a name
-//     before it is removed. A crash leaves at most a directory whose name begins
-//     with durable.TempPrefix, which nobody reads and Prune clears.
-//  2. What Put returned without an error survives a crash.
-//  3. An entry is never replaced, and its content is never changed.
-//  4. No link is followed, neither the shelf itself nor anything on it, and
-//     nothing outside of the shelf is read, written or removed.
-//  5. An id is checked against its form before it becomes a file name.
-//  6. An entry that is not as Put left it is shown as Damaged and hides no
-//     other; what is left of it can still be read and dropped.
+//  1. An entry exists completely or not at all. It is written and fsynced under a temporary
+//     name and renamed into place, and renamed back before it is removed. A crash leaves at
+//     most a directory whose name begins with durable.TempPrefix, which is never read and
+//     which Prune removes.
+//  2. If Put returned no error, the entry survives a crash.
+//  3. An entry is never replaced, and its content never changes.
+//  4. No link is followed, and nothing outside the shelf is read, written or removed.
+//  5. An id is validated before it becomes a file name.
+//  6. An entry that was altered is shown as Damaged and hides no other. Its remains can be
+//     read and dropped.
+//  7. The contents together take no more than Limits say, and a large one no more than
+//     half of what is free on the disk. Exempt are notes, which are small, and PutUnlimited.
 //
-// Only the owner can read a shelf. The package has no goroutines; a Shelf keeps
-// no state and may be used by several goroutines and processes at once. It needs
-// durable.OSDisk and so builds on Linux only.
+// Only the owner can read a shelf. The package has no goroutines. A Shelf has no state and
+// may be used by several goroutines and processes at once. It needs durable.OSDisk and
+// builds on Linux only.
 package rescue

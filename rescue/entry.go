@@ -16,6 +16,8 @@ const (
 	Displaced = "displaced" // somebody's edit that gave way to another
 	Unlanded  = "unlanded"  // a write, or the work of a batch, that failed to land
 	Whole     = "whole"     // a directory, or something odd, moved aside as it is; the content says where
+	Archive   = "archive"   // many files as one tar archive, compressed with gzip; Path is the directory that they are below
+	Noted     = "noted"     // something that was too large to keep; the content says so
 	Damaged   = "damaged"   // not as it was put; Reason says how
 
 	// Uncommitted is a file that was lost while a command of a session ran, as it was before.

@@ -33,8 +33,14 @@ const chunk = 256 << 10
 // has no content, and nil is none either, for a change of permissions alone. Ending ctx
 // stops Put before the entry is in place. An error that comes with an ID says that
 // the entry is in place but may not survive a crash; with any other, nothing was
-// kept.
+// kept. Content that exceeds a limit of the shelf is a *LimitError, and content for
+// which the disk has too little room is unix.ENOSPC. Neither is written first, if the
+// content is a file.
 func (s *Shelf) Put(ctx context.Context, e Entry, content io.Reader) (Entry, error) {
+	return s.putNew(ctx, e, content, true)
+}
+
+func (s *Shelf) putNew(ctx context.Context, e Entry, content io.Reader, bounded bool) (Entry, error) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
@@ -46,7 +52,7 @@ func (s *Shelf) Put(ctx context.Context, e Entry, content io.Reader) (Entry, err
 	if e.Delete {
 		content = nil
 	}
-	placed, err := s.put(ctx, &e, content)
+	placed, err := s.put(ctx, &e, content, bounded)
 	switch {
 	case err == nil:
 		return e, nil
@@ -56,16 +62,27 @@ func (s *Shelf) Put(ctx context.Context, e Entry, content io.Reader) (Entry, err
 	return Entry{}, fmt.Errorf("rescue %s: %w; nothing was kept", e.Path, err)
 }
 
-func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader) (placed bool, err error) {
+func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader, bounded bool) (placed bool, err error) {
 	if err := s.make(); err != nil {
 		return false, err
 	}
 	found, err := s.within(func(shelf *os.File) error {
+		check := func(int64) error { return nil }
+		if bounded && content != nil {
+			room, err := s.measure(shelf)
+			if err != nil {
+				return err
+			}
+			if err := room.check(sizeAhead(content)); err != nil {
+				return err
+			}
+			check = room.check
+		}
 		temp := durable.TempPrefix + e.ID
 		if err := s.disk.Mkdir(shelf, temp, 0o700); err != nil {
 			return err
 		}
-		err := s.fill(ctx, shelf, temp, e, content)
+		err := s.fill(ctx, shelf, temp, e, content, check)
 		if err == nil {
 			err = s.disk.Move(shelf, temp, shelf, e.ID)
 		}
@@ -96,7 +113,7 @@ func (s *Shelf) make() (err error) {
 }
 
 // fill writes both files of an entry and makes them and their names durable.
-func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry, content io.Reader) (err error) {
+func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry, content io.Reader, check func(size int64) error) (err error) {
 	dir, err := s.disk.OpenDir(shelf, temp)
 	if err != nil {
 		return err
@@ -105,7 +122,7 @@ func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry,
 	if content != nil {
 		sum := sha256.New()
 		err := s.write(dir, contentName, func(f *os.File) (err error) {
-			to := &sink{ctx: ctx, disk: s.disk, file: f, sum: sum}
+			to := &sink{ctx: ctx, disk: s.disk, file: f, sum: sum, check: check}
 			e.Size, err = io.CopyBuffer(to, struct{ io.Reader }{content}, make([]byte, chunk)) // in chunks, whatever the reader can
 			return err
 		})
@@ -146,18 +163,24 @@ func (s *Shelf) write(dir *os.File, name string, fill func(*os.File) error) (err
 // closing closes a file at the end of a function and adds to its error.
 func (s *Shelf) closing(f *os.File, err *error) { *err = errors.Join(*err, s.disk.Close(f)) }
 
-// sink writes and sums up content while its context lasts.
+// sink writes and sums up content while its context lasts and there is room.
 type sink struct {
-	ctx  context.Context
-	disk durable.Disk
-	file *os.File
-	sum  hash.Hash
+	ctx   context.Context
+	disk  durable.Disk
+	file  *os.File
+	sum   hash.Hash
+	size  int64
+	check func(size int64) error
 }
 
 func (k *sink) Write(data []byte) (int, error) {
 	if err := k.ctx.Err(); err != nil {
 		return 0, err
 	}
+	if err := k.check(k.size + int64(len(data))); err != nil {
+		return 0, err
+	}
+	k.size += int64(len(data))
 	if err := k.disk.Write(k.file, data); err != nil {
 		return 0, err
 	}

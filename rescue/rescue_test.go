@@ -31,7 +31,7 @@ var noon = time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
 func shelf(t *testing.T) (*Shelf, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "rescue")
-	return Open(dir), dir
+	return Open(dir, Limits{}), dir
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -175,7 +175,7 @@ func TestOldestFirst(t *testing.T) {
 func TestHostileIDs(t *testing.T) {
 	s, dir := shelf(t)
 	kept := keep(t, s, "a", noon)
-	must[Entry](t)(Open(filepath.Join(filepath.Dir(dir), "x")).Put(t.Context(), Entry{}, nil))
+	must[Entry](t)(Open(filepath.Join(filepath.Dir(dir), "x"), Limits{}).Put(t.Context(), Entry{}, nil))
 	for _, id := range []string{"", ".", "..", "../x", "../x/" + kept.ID, "/etc", kept.ID + "/", kept.ID + "/content", "./" + kept.ID,
 		kept.ID + "\x00", kept.ID[:27], kept.ID + "0", strings.ToUpper(kept.ID), durable.TempPrefix + kept.ID, strings.Replace(kept.ID, ".", ",", 1),
 		"20261315T120000.123-00000000", "20261115T120000.123-../../x", "20261115T120000.123-0000000/", "20261115T120000.123-00000000"} {
@@ -376,7 +376,7 @@ func TestPutStops(t *testing.T) {
 	if got := names(t, dir); got != nil {
 		t.Errorf("left %v", got)
 	}
-	if _, err := Open(filepath.Join(dir, "no", "where")).Put(t.Context(), Entry{}, nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(filepath.Join(dir, "no", "where"), Limits{}).Put(t.Context(), Entry{}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a directory above: %v", err)
 	}
 }
@@ -405,7 +405,7 @@ func eachFault(t *testing.T, act func(s *Shelf, old Entry) error, check func(t *
 				if (err == nil) != through {
 					t.Fatalf("error %v after %v", err, faulty.Trace())
 				}
-				check(t, Open(dir), dir, old, err, crash)
+				check(t, Open(dir, Limits{}), dir, old, err, crash)
 			})
 		}
 	}

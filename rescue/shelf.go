@@ -21,12 +21,13 @@ type Shelf struct {
 	parent string
 	name   string
 	disk   durable.Disk
+	limits Limits
 }
 
 // Open names a shelf. The directory is made when something is first put there;
 // the one above it must exist.
-func Open(dir string) *Shelf {
-	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}}
+func Open(dir string, limits Limits) *Shelf {
+	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}, limits: limits.complete()}
 }
 
 // Dir is the directory of the shelf, which changes whenever an entry comes or goes.

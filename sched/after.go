@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Keys in the data of events about items.
@@ -75,9 +76,9 @@ const eventPage = 1_000
 // departed returns an item as it was when it left its worker. fence is the number of the
 // event that dispatched the item to that worker. found is false if the log no longer has
 // the event that ended the attempt.
-func departed(r lockkeeper.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
+func departed(r store.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
 	for {
-		page, err := r.Events(lockkeeper.EventQuery{After: fence, Limit: eventPage})
+		page, err := r.Events(store.EventQuery{After: fence, Limit: eventPage})
 		if err != nil {
 			return it, false, err
 		}

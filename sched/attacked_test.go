@@ -14,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/sqlstore"
 )
@@ -38,11 +39,11 @@ func TestEndsWhileRoused(t *testing.T) {
 	}
 	y.finish(b, nil)
 	y.finish(a, nil)
-	if it := y.item(c.ID); it.Stage == lockkeeper.StageParked && y.taken("test") == 0 {
-		t.Errorf("C is parked on %s, which is free, and nobody is roused: claim %v", it.ParkedOn, y.claim())
+	if it := y.item(c.ID); it.Stage == lockkeeper.StageWaiting && y.taken("test") == 0 {
+		t.Errorf("C is parked on %s, which is free, and nobody is roused: claim %v", it.WaitsOn, y.claim())
 	}
-	if it := y.item(a.Item.ID); it.ParkedOn != "" || it.RousedBy != "" {
-		t.Errorf("ended, and parked on %q, roused by %q", it.ParkedOn, it.RousedBy)
+	if it := y.item(a.Item.ID); it.WaitsOn != "" || it.WokenBy != "" {
+		t.Errorf("ended, and parked on %q, roused by %q", it.WaitsOn, it.WokenBy)
 	}
 }
 
@@ -99,10 +100,10 @@ func TestReservationThatLapses(t *testing.T) {
 		y.tick()
 		y.claim()
 		now := y.item(it.ID)
-		t.Logf("escalated %t grant %q parked %q", now.Escalated, now.GrantID, now.ParkedOn)
+		t.Logf("escalated %t grant %q parked %q", now.Escalated, now.GrantID, now.WaitsOn)
 		if took, job := stream(t, y, reader, 10*time.Hour); job == nil {
 			now := y.item(it.ID)
-			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.ParkedOn, now.Blocked)
+			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
 		}
 	})
 }
@@ -125,7 +126,7 @@ func TestPutBackAfterEscalation(t *testing.T) {
 		y.claim()
 		if took, job := stream(t, y, reader, 10*time.Hour); job == nil {
 			now := y.item(it.ID)
-			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.ParkedOn, now.Blocked)
+			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
 		}
 	})
 }
@@ -174,7 +175,7 @@ func TestUnreachableRoot(t *testing.T) {
 		y := newYard(t, sched.Options{})
 		far := lockkeeper.Worker{ID: "far", Node: "far", Roots: []string{"far"}}
 		put := func(expires time.Duration) {
-			must(t, y.store.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			must(t, y.store.Update(t.Context(), func(tx store.Tx) error {
 				far.Expires = tx.Now().Lease.Add(expires)
 				return tx.PutWorker(far)
 			}))
@@ -187,10 +188,10 @@ func TestUnreachableRoot(t *testing.T) {
 		}
 		near := y.enqueue(sched.Order{Workflow: "near", Locks: writes("p")})
 		y.claim()
-		must(t, y.store.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.DeleteWorker("far") }))
+		must(t, y.store.Update(t.Context(), func(tx store.Tx) error { return tx.DeleteWorker("far") }))
 		must(t, holder.Release(t.Context()))
 		for _, it := range y.all() {
-			t.Logf("%s stage %d parked %q roused %q root %q", it.Workflow, it.Stage, it.ParkedOn, it.RousedBy, it.Root)
+			t.Logf("%s stage %d parked %q roused %q root %q", it.Workflow, it.Stage, it.WaitsOn, it.WokenBy, it.Root)
 		}
 		began := time.Now()
 		w := y.worker(1, takes(time.Second))
@@ -209,13 +210,13 @@ func TestUnreachableRoot(t *testing.T) {
 // commit.
 
 type failing struct {
-	lockkeeper.Store
+	store.Store
 	before, after atomic.Int64 // how many more
 }
 
 var errFail = errors.New("the store fails")
 
-func (f *failing) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (f *failing) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if f.before.Add(-1) >= 0 {
 		return errFail
 	}
@@ -389,7 +390,7 @@ func TestNodeAndTree(t *testing.T) {
 	must(t, tree.Release(t.Context()))
 	got, _ := y.started()
 	if len(got) == 0 {
-		t.Errorf("nothing is in the way of Y, and it is parked on %q", y.item(ny.ID).ParkedOn)
+		t.Errorf("nothing is in the way of Y, and it is parked on %q", y.item(ny.ID).WaitsOn)
 	}
 	must(t, node.Release(t.Context()))
 }
@@ -427,7 +428,7 @@ func TestWaitingForASlot(t *testing.T) {
 				must(t, err)
 				behind := y.enqueue(sched.Order{Workflow: "behind", Pools: []string{"test"}})
 				time.Sleep(time.Minute)
-				if it := y.item(waits.ID); it.ParkedOn != "pool:test" || y.taken("claude") != 0 || y.taken("jobs") != 1 {
+				if it := y.item(waits.ID); it.WaitsOn != "pool:test" || y.taken("claude") != 0 || y.taken("jobs") != 1 {
 					t.Fatalf("%+v", it)
 				}
 				switch how {
@@ -494,7 +495,7 @@ func TestTwoEscalated(t *testing.T) {
 		}
 		for _, it := range []*lockkeeper.Item{a, b, c} {
 			now := y.item(it.ID)
-			t.Logf("%s escalated %t parked %s", now.Workflow, now.Escalated, now.ParkedOn)
+			t.Logf("%s escalated %t parked %s", now.Workflow, now.Escalated, now.WaitsOn)
 		}
 		_, err := y.queue.Cancel(t.Context(), a.ID, ada, "x")
 		must(t, err)

@@ -30,7 +30,7 @@ func TestWorkersAreTold(t *testing.T) {
 			t.Helper()
 			synctest.Wait() // and no time passes
 			if now := y.item(it.ID); now.Status != want {
-				t.Errorf("%s: %s is %s, parked on %q", what, it.Workflow, now.Status, now.ParkedOn)
+				t.Errorf("%s: %s is %s, parked on %q", what, it.Workflow, now.Status, now.WaitsOn)
 			}
 		}
 		synctest.Wait()

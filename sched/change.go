@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Retry returns an item from the error state to the queue, at the phase in which it
@@ -27,14 +28,14 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 		}
 		next = it.Clone()
 		next.Status, next.Stage, next.Failure, next.CompletedAt = lockkeeper.ItemQueued, lockkeeper.StageReady, nil, time.Time{}
-		next.Attempts, next.Retries, next.Blocked, next.Escalated, next.Shuns, next.Worker, next.GrantID = 0, 0, 0, false, "", "", ""
+		next.Attempts, next.Retries, next.Blocked, next.Escalated, next.AvoidNode, next.Worker, next.GrantID = 0, 0, 0, false, "", "", ""
 		next.Rank, _ = RankOf(next.Phase) // an escalated item has another rank
 		open, err := unfinished(a.Tx(), next)
 		if err != nil {
 			return err
 		}
 		if open != "" {
-			park(next, lockkeeper.OnItem(open))
+			park(next, store.OnItem(open))
 		}
 		if err := q.giveTurn(a.Tx(), next); err != nil {
 			return err
@@ -42,7 +43,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 		if err := a.Tx().SaveItem(next); err != nil {
 			return err
 		}
-		a.Tx().Wake(lockkeeper.QueueBell)
+		a.Tx().Wake(store.QueueWakeID)
 		ev := leaving(lockkeeper.EventRequeued, next)
 		ev.Actor, ev.Reason = by, "retried after: "+it.Failure.Reason
 		_, err = a.Note(ev)

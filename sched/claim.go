@@ -9,6 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // examineAtOnce bounds how many items one transaction looks at.
@@ -20,7 +21,7 @@ func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
 		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
-			t, err = q.take(a, &w, w.Ways())
+			t, err = q.take(a, &w, w.TakesRoots())
 			return err
 		})
 		if err != nil || !t.more {
@@ -56,7 +57,7 @@ func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, 
 			err = a.Tx().SaveItem(next)
 		}
 		if err == nil {
-			err = q.passOn(a.Tx(), next, it.RousedBy)
+			err = q.passOn(a.Tx(), next, it.WokenBy)
 		}
 		if err != nil || held != nil {
 			return taken{item: next, held: held}, err
@@ -66,7 +67,7 @@ func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, 
 }
 
 // first is the first ready item of some roots; "" is those that need none.
-func first(r lockkeeper.Reader, roots []string) (best *lockkeeper.Item, err error) {
+func first(r store.Reader, roots []string) (best *lockkeeper.Item, err error) {
 	for _, root := range roots {
 		it, err := r.FirstReady(root)
 		if err != nil {
@@ -88,15 +89,15 @@ func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
 	}
 	it.Enter(lockkeeper.StageRunning)
 	it.Blocked = 0
-	a.Tx().Wake(lockkeeper.ItemBell(it.ID))
+	a.Tx().Wake(store.ItemWakeID(it.ID))
 	return q.takeAll(a.Tx(), it, it.Pools)
 }
 
 // takeAll takes a slot of each of some pools for an item. A test run is told which one
 // of its pool it has.
-func (q *Queue) takeAll(tx lockkeeper.Tx, it *lockkeeper.Item, pools []string) error {
+func (q *Queue) takeAll(tx store.Tx, it *lockkeeper.Item, pools []string) error {
 	if slices.Contains(pools, PoolTest) {
-		running, err := tx.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+		running, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
 		if err != nil {
 			return err
 		}
@@ -110,23 +111,23 @@ func (q *Queue) takeAll(tx lockkeeper.Tx, it *lockkeeper.Item, pools []string) e
 
 // examine dispatches a queued item, or parks it on the first thing in its way.
 func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
-	if slices.Contains(strings.Fields(it.Shuns), w.Node) {
+	if slices.Contains(strings.Fields(it.AvoidNode), w.Node) {
 		stopSlotWait(it, a.Now().Lease)
 		park(it, onCopy)
-		it.Due = a.Now().Lease.Add(copyCheck)
+		it.CheckAt = a.Now().Lease.Add(copyCheck)
 		return nil, nil
 	}
 	open, err := unfinished(a.Tx(), it)
 	if err != nil || open != "" {
 		stopSlotWait(it, a.Now().Lease)
-		park(it, lockkeeper.OnItem(open))
+		park(it, store.OnItem(open))
 		return nil, err
 	}
 	full, err := q.full(a.Tx(), slots(it))
 	if err != nil || full != "" {
 		parkOnPool(it, full)
 		if it.HasReserved() {
-			it.Due = a.Now().Lease.Add(keepEvery)
+			it.CheckAt = a.Now().Lease.Add(keepEvery)
 		}
 		return nil, err
 	}
@@ -146,12 +147,12 @@ func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) 
 }
 
 // advance lets the turns of a rank follow what is dispatched.
-func (q *Queue) advance(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+func (q *Queue) advance(tx store.Tx, it *lockkeeper.Item) error {
 	last, err := tx.Turn(everyProject, it.Rank)
-	if err != nil || last >= it.Tag {
+	if err != nil || last >= it.Turn {
 		return err
 	}
-	return tx.SetTurn(everyProject, it.Rank, it.Tag)
+	return tx.SetTurn(everyProject, it.Rank, it.Turn)
 }
 
 // lock takes the locks of an item, or parks it on what is in their way.
@@ -162,7 +163,7 @@ func (q *Queue) lock(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*l
 		case err != nil || held != nil:
 			return held, err
 		case !gone:
-			return nil, q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(it.GrantID))
+			return nil, q.parkInLine(a.Tx(), it, store.OnGrant(it.GrantID))
 		}
 		it.GrantID = ""
 	}
@@ -181,8 +182,8 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 
 // parkOnLock parks an item on the latest of its blockers. Once for each change of
 // blockers that is told.
-func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
-	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
+func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []store.Overlap) error {
+	if err := q.parkInLine(a.Tx(), it, store.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
 		return err
 	}
 	sum := lock.Digest(found)
@@ -198,9 +199,9 @@ func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.
 
 // parkInLine parks an item on a lock. Whoever leads the line counts the time: those
 // behind wait for their turn.
-func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error {
+func (q *Queue) parkInLine(tx store.Tx, it *lockkeeper.Item, key string) error {
 	now := tx.Now().Lease
-	leader, err := tx.FirstParked(key)
+	leader, err := tx.FirstWaiting(key)
 	if err != nil {
 		return err
 	}
@@ -208,25 +209,25 @@ func (q *Queue) parkInLine(tx lockkeeper.Tx, it *lockkeeper.Item, key string) er
 	park(it, key)
 	it.Since = now
 	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {
-		it.Leads = now
+		it.FirstSince = now
 	}
 	q.setDue(it, now)
-	if leader == nil || leader.ID == it.ID || it.Leads == 0 {
+	if leader == nil || leader.ID == it.ID || it.FirstSince == 0 {
 		return nil
 	}
 	overtaken := leader.Clone()
-	overtaken.StopLeading(now)
+	overtaken.StopFirst(now)
 	return tx.SaveItem(overtaken)
 }
 
 // setDue says when somebody has to look at an item that is parked on a lock.
 func (q *Queue) setDue(it *lockkeeper.Item, now lockkeeper.Instant) {
-	it.Due = it.Since.Add(q.opt.LockTimeout)
+	it.CheckAt = it.Since.Add(q.opt.LockTimeout)
 	switch {
 	case it.HasReserved():
-		it.Due = min(it.Due, now.Add(keepEvery))
-	case it.Leads != 0:
-		it.Due = min(it.Due, it.Leads.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
+		it.CheckAt = min(it.CheckAt, now.Add(keepEvery))
+	case it.FirstSince != 0:
+		it.CheckAt = min(it.CheckAt, it.FirstSince.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
 	}
 }
 
@@ -240,16 +241,16 @@ var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // park takes an item out of the ready line.
 func park(it *lockkeeper.Item, key string) {
-	it.Enter(lockkeeper.StageParked)
-	it.ParkedOn = key
+	it.Enter(lockkeeper.StageWaiting)
+	it.WaitsOn = key
 }
 
 // parkOnPool parks an item on a pool without a free slot. Whether it was ready or parked, it
 // waits for a slot, and its time goes on.
 func parkOnPool(it *lockkeeper.Item, pool string) {
-	led := it.Leads
-	park(it, lockkeeper.OnPool(pool))
-	it.Leads = led
+	led := it.FirstSince
+	park(it, store.OnPool(pool))
+	it.FirstSince = led
 }
 
 // onCopy is the key of items that a node could not run because its copy is behind.
@@ -263,7 +264,7 @@ const (
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
 
 // full is the first of some pools without a free slot; empty: none.
-func (q *Queue) full(r lockkeeper.Reader, pools []string) (string, error) {
+func (q *Queue) full(r store.Reader, pools []string) (string, error) {
 	for _, pool := range pools {
 		n, err := r.SlotsTaken(pool)
 		if err != nil {
@@ -276,7 +277,7 @@ func (q *Queue) full(r lockkeeper.Reader, pools []string) (string, error) {
 	return "", nil
 }
 
-func takeSlots(tx lockkeeper.Tx, pools []string, n int) error {
+func takeSlots(tx store.Tx, pools []string, n int) error {
 	for _, pool := range pools {
 		if err := tx.TakeSlots(pool, n); err != nil {
 			return err
@@ -286,12 +287,12 @@ func takeSlots(tx lockkeeper.Tx, pools []string, n int) error {
 }
 
 // giveSlots gives slots back, and rouses the first who needs each of them.
-func giveSlots(tx lockkeeper.Tx, pools []string) error {
+func giveSlots(tx store.Tx, pools []string) error {
 	if err := takeSlots(tx, pools, -1); err != nil {
 		return err
 	}
 	for _, pool := range pools {
-		if _, err := lockkeeper.Rouse(tx, lockkeeper.OnPool(pool)); err != nil {
+		if _, err := store.WakeFirst(tx, store.OnPool(pool)); err != nil {
 			return err
 		}
 	}
@@ -300,23 +301,23 @@ func giveSlots(tx lockkeeper.Tx, pools []string) error {
 
 // passOn rouses the next item on what one was roused by, unless that one has taken
 // it: the next may be able to use it.
-func (q *Queue) passOn(tx lockkeeper.Tx, it *lockkeeper.Item, key string) error {
-	if key == "" || it.ParkedOn == key {
+func (q *Queue) passOn(tx store.Tx, it *lockkeeper.Item, key string) error {
+	if key == "" || it.WaitsOn == key {
 		return nil
 	}
-	if pool, ok := strings.CutPrefix(key, lockkeeper.OnPool("")); ok {
+	if pool, ok := strings.CutPrefix(key, store.OnPool("")); ok {
 		full, err := q.full(tx, []string{pool})
 		if err != nil || full != "" {
 			return err
 		}
-	} else if lockkeeper.IsOnLock(key) && !strings.HasPrefix(key, lockkeeper.OnGrant("")) {
-		if it.Status == lockkeeper.ItemDispatched && slices.ContainsFunc(it.Locks, func(l lockkeeper.Lock) bool { return l.KeepsWaiting(key) }) {
+	} else if store.IsOnLock(key) && !strings.HasPrefix(key, store.OnGrant("")) {
+		if it.Status == lockkeeper.ItemDispatched && slices.ContainsFunc(it.Locks, func(l lockkeeper.Lock) bool { return store.KeepsWaiting(l, key) }) {
 			return nil
 		}
 	} else {
 		return nil
 	}
-	_, err := lockkeeper.Rouse(tx, key)
+	_, err := store.WakeFirst(tx, key)
 	return err
 }
 

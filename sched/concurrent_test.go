@@ -14,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
@@ -112,7 +113,7 @@ func (c *crowd) run(ctx context.Context, job *sched.Job) error {
 	return nil
 }
 
-func newCrowd(t *testing.T, kind string, n int, wrap func(lockkeeper.Store) lockkeeper.Store) *crowd {
+func newCrowd(t *testing.T, kind string, n int, wrap func(store.Store) store.Store) *crowd {
 	c := &crowd{t: t, taken: map[string]int{}, runs: map[string]int{},
 		limit: sched.Limits{Agents: 3, API: 2, Tests: 1, Jobs: 6, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}}
 	s := shop{Kind: kind}
@@ -147,7 +148,7 @@ func (c *crowd) one() string {
 func TestCrowd(t *testing.T) {
 	for _, kind := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(kind, func(t *testing.T) {
-			c := newCrowd(t, kind, 3, func(st lockkeeper.Store) lockkeeper.Store { return st })
+			c := newCrowd(t, kind, 3, func(st store.Store) store.Store { return st })
 			c.bustle(storetest.Times(20, 40), func(err error) {
 				if lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 					t.Errorf("trouble: %v", err)
@@ -252,7 +253,7 @@ func (c *crowd) settle() {
 		case <-ctx.Done():
 			for _, it := range y.all() {
 				if it.Status != lockkeeper.ItemCompleted {
-					t.Errorf("%s is %s, stage %d, parked on %q, roused by %q, failure %+v, grant %s", it.ID, it.Status, it.Stage, it.ParkedOn, it.RousedBy, it.Failure, it.GrantID)
+					t.Errorf("%s is %s, stage %d, parked on %q, roused by %q, failure %+v, grant %s", it.ID, it.Status, it.Stage, it.WaitsOn, it.WokenBy, it.Failure, it.GrantID)
 				}
 			}
 			must(t, w.Close(), <-over)
@@ -268,7 +269,7 @@ func (c *crowd) settle() {
 			break
 		}
 	}
-	must(t, y.store.View(t.Context(), func(r lockkeeper.Reader) error {
+	must(t, y.store.View(t.Context(), func(r store.Reader) error {
 		for _, pool := range []string{sched.PoolAgent, sched.PoolAPI, sched.PoolTest, sched.PoolJobs, sched.PoolCPU, "jobs of a", "jobs of b", "maps of a", "maps of b"} {
 			if n, err := r.SlotsTaken(pool); n != 0 || err != nil {
 				t.Errorf("%d slots of %s are lost, %v", n, pool, err)

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Escalation moves an item that has waited too long for locks or for a slot before all
@@ -17,11 +18,11 @@ const escalatedRank = -1
 
 // moveUp puts an item before all others that do not hold locks and were not escalated
 // earlier. Escalated items are ordered by the numbers of their events.
-func (q *Queue) moveUp(a *lock.Act, it *lockkeeper.Item, reason string, found []lockkeeper.Overlap) error {
+func (q *Queue) moveUp(a *lock.Act, it *lockkeeper.Item, reason string, found []store.Overlap) error {
 	ev := about(lockkeeper.EventEscalated, it)
 	ev.Reason, ev.Conflicts = reason, lock.Conflicts(found)
 	seq, err := a.Note(ev)
-	it.Escalated, it.Rank, it.Tag = true, escalatedRank, seq
+	it.Escalated, it.Rank, it.Turn = true, escalatedRank, seq
 	return err
 }
 
@@ -58,18 +59,18 @@ func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
 		if led[of] = true; it.Escalated {
 			continue
 		}
-		left := q.opt.EscalateAfter - it.Led(now)
+		left := q.opt.EscalateAfter - it.FirstFor(now)
 		it = it.Clone()
 		switch {
-		case it.Leads == 0:
-			it.Leads = now
+		case it.FirstSince == 0:
+			it.FirstSince = now
 		case left <= 0:
-			it.StopLeading(now)
+			it.StopFirst(now)
 			overdue = append(overdue, it)
 			continue
-		case now.Until(it.Leads) >= countSlotWait:
-			it.StopLeading(now)
-			it.Leads = now
+		case now.Until(it.FirstSince) >= countSlotWait:
+			it.StopFirst(now)
+			it.FirstSince = now
 		default:
 			next = earlier(next, left)
 			continue
@@ -103,7 +104,7 @@ func (q *Queue) escalateAll(a *lock.Act, overdue []*lockkeeper.Item) error {
 // counts whole seconds only, because every item waits a moment before it starts.
 func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
 	before := it.Blocked
-	it.StopLeading(now)
+	it.StopFirst(now)
 	it.Blocked -= (it.Blocked - before) % time.Second
 }
 
@@ -112,7 +113,7 @@ func lineOf(it *lockkeeper.Item) slotLine {
 	if it.Stage == lockkeeper.StageReady {
 		return slotLine{ready: true, line: it.Root, holding: it.IsHolding(), rank: rank}
 	}
-	return slotLine{line: it.ParkedOn, holding: it.IsHolding(), rank: rank}
+	return slotLine{line: it.WaitsOn, holding: it.IsHolding(), rank: rank}
 }
 
 // earlier returns the shorter of two waits; 0 means no wait.

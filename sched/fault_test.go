@@ -13,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 	"lockkeeper/store/storetest"
 )
@@ -20,7 +21,7 @@ import (
 // flaky is a store whose transactions fail by chance, while it is told to: before they
 // begin, or after they were committed.
 type flaky struct {
-	lockkeeper.Store
+	store.Store
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	chance float64 // of each of the two
@@ -40,7 +41,7 @@ func (f *flaky) set(chance float64) {
 	f.chance = chance
 }
 
-func (f *flaky) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (f *flaky) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if f.fails() {
 		return errFlaky
 	}
@@ -125,7 +126,7 @@ func flakyRun(t *testing.T, seed uint64) {
 			continue
 		}
 		if it.Status != lockkeeper.ItemCompleted {
-			t.Errorf("%s is %s, stage %d, attempts %d, parked on %q", it.ID, it.Status, it.Stage, it.Attempts, it.ParkedOn)
+			t.Errorf("%s is %s, stage %d, attempts %d, parked on %q", it.ID, it.Status, it.Stage, it.Attempts, it.WaitsOn)
 		}
 	}
 	t.Logf("%d failed", failed)

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Job is a dispatched item in the hands of its worker.
@@ -44,7 +45,7 @@ func (j *Job) change(ctx context.Context, fn func(*lock.Act, *lockkeeper.Item) e
 }
 
 // own finds the item, which must still be this worker's. The answer is a copy.
-func (j *Job) own(r lockkeeper.Reader) (*lockkeeper.Item, error) {
+func (j *Job) own(r store.Reader) (*lockkeeper.Item, error) {
 	it, err := r.Item(j.Item.ID)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 		return &lockkeeper.RefusedError{Act: "another phase of " + j.Item.ID, Reason: fmt.Sprintf("policy %q holds locks for one operation, and not while it waits for a slot", policy.Name),
 			Next: "queue each step as an item of its own"}
 	}
-	bell, err := j.q.store.Bell(ctx, lockkeeper.ItemBell(j.Item.ID))
+	bell, err := j.q.store.Listen(ctx, store.ItemWakeID(j.Item.ID))
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 				return err
 			}
 		}
-		roused := it.RousedBy
+		roused := it.WokenBy
 		it.Enter(lockkeeper.StageReady)
 		it.Phase, it.Rank, it.Pools = phase, rank, needs
 		if err := j.q.giveTurn(a.Tx(), it); err != nil {
@@ -104,7 +105,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 			return err
 		}
 		select {
-		case <-bell.Ring():
+		case <-bell.Woken():
 		case <-lost.Done():
 			return context.Cause(lost)
 		case <-ctx.Done():
@@ -145,9 +146,9 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 		if unsettled, err = j.q.end(a, it, failure); err != nil || unsettled || w == nil {
 			return unsettled, err
 		}
-		t, err = j.q.take(a, w, w.Ways())
+		t, err = j.q.take(a, w, w.TakesRoots())
 		if t.item == nil { // it may have been the last that others wait for
-			a.Tx().Wake(lockkeeper.QueueBell)
+			a.Tx().Wake(store.QueueWakeID)
 		}
 		return false, err
 	})
@@ -177,13 +178,13 @@ func (j *Job) Return(ctx context.Context, reason string) error {
 func (j *Job) GiveUp(ctx context.Context, node string, behind error) error {
 	return j.giveBack(ctx, behind.Error(), func(it *lockkeeper.Item) {
 		it.Attempts--
-		it.Shuns += " " + node
+		it.AvoidNode += " " + node
 	})
 }
 
 func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeeper.Item)) error {
 	return j.release(ctx, func(a *lock.Act, it *lockkeeper.Item) (unsettled bool, err error) {
-		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.Unsettled {
+		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.LandingOpen {
 			return true, err
 		}
 		change(it)
@@ -211,7 +212,7 @@ func (j *Job) release(ctx context.Context, body func(*lock.Act, *lockkeeper.Item
 			if err != nil || !unsettled {
 				return err
 			}
-			if err := j.q.locks.Settle(ctx, j.Grant.ID); err != nil {
+			if err := j.q.locks.RecoverLandings(ctx, j.Grant.ID); err != nil {
 				return err
 			}
 		}
@@ -228,7 +229,7 @@ func (q *Queue) end(a *lock.Act, it *lockkeeper.Item, failure error) (unsettled 
 	}
 	freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{statusKey: string(status)}})
 	switch {
-	case err != nil || freed == lock.Unsettled:
+	case err != nil || freed == lock.LandingOpen:
 		return true, err
 	case freed == lock.FreedGone:
 		return false, q.putBack(a, it, "its grant was lost while it ran")
@@ -242,12 +243,12 @@ func (q *Queue) end(a *lock.Act, it *lockkeeper.Item, failure error) (unsettled 
 	if failure != nil {
 		return false, q.fail(a, it, lockkeeper.Failure{Reason: bounded(failure.Error()), Attempts: it.Attempts})
 	}
-	roused := it.RousedBy // it may have given up waiting for the slots of its next phase
+	roused := it.WokenBy // it may have given up waiting for the slots of its next phase
 	setCompleted(it, a.Now().Wall)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return false, err
 	}
-	if err := rouseAll(a.Tx(), lockkeeper.OnItem(it.ID)); err != nil {
+	if err := rouseAll(a.Tx(), store.OnItem(it.ID)); err != nil {
 		return false, err
 	}
 	return false, q.passOn(a.Tx(), it, roused)
@@ -272,7 +273,7 @@ func bounded(text string) string {
 }
 
 // vacate gives back the slots that a dispatched item has taken.
-func (q *Queue) vacate(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+func (q *Queue) vacate(tx store.Tx, it *lockkeeper.Item) error {
 	taken := it.Caps
 	if it.Stage == lockkeeper.StageRunning {
 		taken = slots(it)
@@ -281,9 +282,9 @@ func (q *Queue) vacate(tx lockkeeper.Tx, it *lockkeeper.Item) error {
 }
 
 // rouseAll makes all that is parked on a key ready.
-func rouseAll(tx lockkeeper.Tx, key string) error {
+func rouseAll(tx store.Tx, key string) error {
 	for {
-		if more, err := lockkeeper.Rouse(tx, key); err != nil || !more {
+		if more, err := store.WakeFirst(tx, key); err != nil || !more {
 			return err
 		}
 	}
@@ -292,13 +293,13 @@ func rouseAll(tx lockkeeper.Tx, key string) error {
 // fail puts an item into the error state, and passes on what it was roused by.
 func (q *Queue) fail(a *lock.Act, it *lockkeeper.Item, why lockkeeper.Failure) error {
 	why.Phase = it.Phase
-	left, led, roused := it.ParkedOn, it.Leads != 0, it.RousedBy
+	left, led, roused := it.WaitsOn, it.FirstSince != 0, it.WokenBy
 	setFailed(it, why, a.Now().Wall)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
 	if led {
-		if err := lockkeeper.Lead(a.Tx(), left); err != nil {
+		if err := store.StartFirst(a.Tx(), left); err != nil {
 			return err
 		}
 	}
@@ -328,12 +329,12 @@ func (q *Queue) putBack(a *lock.Act, it *lockkeeper.Item, reason string) error {
 	if it.Failure != nil { // now, or because it was cancelled
 		return q.fail(a, it, *it.Failure)
 	}
-	roused := it.RousedBy // it may have been waiting for the slots of its next phase
+	roused := it.WokenBy // it may have been waiting for the slots of its next phase
 	setRequeued(it)
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
-	a.Tx().Wake(lockkeeper.QueueBell)
+	a.Tx().Wake(store.QueueWakeID)
 	ev := leaving(lockkeeper.EventRequeued, it)
 	ev.Reason = reason
 	if _, err := a.Note(ev); err != nil {
@@ -350,7 +351,7 @@ func (q *Queue) putBackStray(ctx context.Context, stray *lockkeeper.Item) error 
 			return err
 		}
 		const reason = "its worker was never told that it had it"
-		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.Unsettled {
+		if freed, err := a.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.LandingOpen {
 			return err
 		}
 		next := it.Clone()

@@ -8,6 +8,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/memstore"
 )
 
@@ -18,7 +19,7 @@ var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 // yard is a queue with whoever works in it.
 type yard struct {
 	t     testing.TB
-	store lockkeeper.Store
+	store store.Store
 	locks *lock.Manager
 	queue *sched.Queue
 }
@@ -96,7 +97,7 @@ func (y *yard) tick() {
 // item reads an item as it is now.
 func (y *yard) item(id string) (it *lockkeeper.Item) {
 	y.t.Helper()
-	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r lockkeeper.Reader) (err error) {
+	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r store.Reader) (err error) {
 		it, err = r.Item(id)
 		return err
 	}))
@@ -106,7 +107,7 @@ func (y *yard) item(id string) (it *lockkeeper.Item) {
 // events lists the events of some kinds, oldest first.
 func (y *yard) events(kinds ...lockkeeper.EventKind) (found []lockkeeper.Event) {
 	y.t.Helper()
-	all, err := y.locks.Events(context.WithoutCancel(y.t.Context()), lockkeeper.EventQuery{Limit: 100_000})
+	all, err := y.locks.Events(context.WithoutCancel(y.t.Context()), store.EventQuery{Limit: 100_000})
 	must(y.t, err)
 	for _, ev := range all {
 		for _, kind := range kinds {
@@ -132,8 +133,8 @@ func (impatient) Err() error { return nil }
 // all lists every item.
 func (y *yard) all() (list []*lockkeeper.Item) {
 	y.t.Helper()
-	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r lockkeeper.Reader) (err error) {
-		list, err = r.Items(lockkeeper.ItemQuery{Limit: 100_000})
+	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r store.Reader) (err error) {
+		list, err = r.Items(store.ItemQuery{Limit: 100_000})
 		return err
 	}))
 	return list

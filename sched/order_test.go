@@ -32,7 +32,7 @@ func TestOrder(t *testing.T) {
 // An item whose locks or slots are taken is passed over, and looked at again when
 // they are free.
 //
-// shows: SW-27 SW-39 SW-56 SW-59 PL-42 PL-50 PL-53 GP-11
+// shows: SW-10 SW-22 SW-27 SW-39 SW-59 PL-42 PL-53 GP-11
 func TestPassedOver(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 2, API: 1, Tests: 1, Jobs: 3, CPU: 1, JobsPerProject: 2, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}
@@ -55,7 +55,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// shows: DL-5 DL-59 DL-60 DL-61 DL-63 DL-64 CF-25
+// shows: DL-5 DL-59 DL-60 DL-61 DL-63 CF-25
 func TestCaps(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 9, API: 9, Tests: 1, Jobs: 4, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
 	for _, o := range []sched.Order{
@@ -102,7 +102,7 @@ func TestLifecycle(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- three.Phase(t.Context(), "verify", sched.PoolAgent) }()
-	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageParked })
+	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageWaiting })
 	y.finish(one, nil)
 	must(t, <-done)
 	if three.Grant.ID != grant || y.item(id).GrantID != grant {

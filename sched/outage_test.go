@@ -12,6 +12,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 )
 
 // outlet is a way to a server that can be cut.
@@ -89,8 +90,8 @@ func TestOutageAtTheEnd(t *testing.T) {
 	}, Trouble: func(err error) { t.Log(time.Since(began).Round(time.Millisecond), err) }})
 	must(t, err)
 	done := func() bool {
-		var c lockkeeper.Census
-		err := st.View(t.Context(), func(r lockkeeper.Reader) (err error) {
+		var c store.Census
+		err := st.View(t.Context(), func(r store.Reader) (err error) {
 			c, err = r.Census()
 			return err
 		})

@@ -21,9 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/process"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 	"lockkeeper/store/storetest"
 )
@@ -59,7 +60,7 @@ type shop struct {
 
 var shopLimits = sched.Limits{Agents: 5, API: 2, Tests: 1, Jobs: 100, CPU: 2, JobsPerProject: 100, MapsPerProject: 1}
 
-func (s shop) open(ctx context.Context) (lockkeeper.Store, error) {
+func (s shop) open(ctx context.Context) (store.Store, error) {
 	opt := s.Options
 	opt.Busy = time.Minute
 	if s.Kind == "PostgreSQL" {
@@ -302,8 +303,8 @@ func (s shop) audit(t *testing.T, items int) {
 	must(t, err)
 	defer func() { must(t, st.Close()) }()
 	begun, finished := s.count(t, "begun"), s.count(t, "ended")
-	must(t, st.View(t.Context(), func(r lockkeeper.Reader) error {
-		all, err := r.Items(lockkeeper.ItemQuery{Limit: items + 1})
+	must(t, st.View(t.Context(), func(r store.Reader) error {
+		all, err := r.Items(store.ItemQuery{Limit: items + 1})
 		must(t, err)
 		if len(all) != items {
 			t.Errorf("%d items, not %d", len(all), items)

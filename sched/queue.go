@@ -10,20 +10,21 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Queue is the queued work of one space.
 type Queue struct {
-	store lockkeeper.Store
+	store store.Store
 	locks *lock.Manager
 	opt   Options
 }
 
 // New makes a queue on a store whose locks are kept by locks. Both stay the
 // caller's.
-func New(store lockkeeper.Store, locks *lock.Manager, opt Options) (*Queue, error) {
+func New(st store.Store, locks *lock.Manager, opt Options) (*Queue, error) {
 	opt = opt.withDefaults()
-	return &Queue{store: store, locks: locks, opt: opt}, opt.Limits.check()
+	return &Queue{store: st, locks: locks, opt: opt}, opt.Limits.check()
 }
 
 // Order is what is to be queued.
@@ -82,7 +83,7 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Ite
 				return err
 			}
 		}
-		a.Tx().Wake(lockkeeper.QueueBell)
+		a.Tx().Wake(store.QueueWakeID)
 		return nil
 	})
 	if err != nil {
@@ -218,12 +219,12 @@ func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
 	}
 	seq, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
 		Data: map[string]string{"phase": it.Phase}})
-	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), a.Now().Wall
+	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), a.Now().Wall.UTC()
 	return err
 }
 
 // resolve finds the items that an order names by id or key.
-func resolve(r lockkeeper.Reader, names []string, batch []*lockkeeper.Item) ([]string, error) {
+func resolve(r store.Reader, names []string, batch []*lockkeeper.Item) ([]string, error) {
 	var ids []string
 	for _, name := range names {
 		id := ""
@@ -247,7 +248,7 @@ func resolve(r lockkeeper.Reader, names []string, batch []*lockkeeper.Item) ([]s
 }
 
 // find looks an item up by its id or its key.
-func find(r lockkeeper.Reader, name string) (*lockkeeper.Item, error) {
+func find(r store.Reader, name string) (*lockkeeper.Item, error) {
 	var it *lockkeeper.Item
 	var err error
 	if isText(name) { // no other was ever stored
@@ -321,7 +322,7 @@ func (q *Queue) insert(a *lock.Act, it *lockkeeper.Item) error {
 		return err
 	}
 	if open != "" {
-		it.Stage, it.ParkedOn = lockkeeper.StageParked, lockkeeper.OnItem(open)
+		it.Stage, it.WaitsOn = lockkeeper.StageWaiting, store.OnItem(open)
 	}
 	if err := q.giveTurn(a.Tx(), it); err != nil {
 		return err
@@ -331,7 +332,7 @@ func (q *Queue) insert(a *lock.Act, it *lockkeeper.Item) error {
 
 // unfinished is the first item that another has to wait for; empty: none. One that
 // is not there any more was completed: only such items are forgotten.
-func unfinished(r lockkeeper.Reader, it *lockkeeper.Item) (string, error) {
+func unfinished(r store.Reader, it *lockkeeper.Item) (string, error) {
 	for _, id := range it.After {
 		first, err := r.Item(id)
 		if err != nil {
@@ -345,7 +346,7 @@ func unfinished(r lockkeeper.Reader, it *lockkeeper.Item) (string, error) {
 }
 
 // checkRoot refuses an item that no worker could be sent.
-func (q *Queue) checkRoot(r lockkeeper.Reader, it *lockkeeper.Item) error {
+func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 	if it.Root == "" {
 		return nil
 	}
@@ -377,7 +378,7 @@ const everyProject = "*"
 // giveTurn puts an item behind the earlier ones of its project in its rank, and
 // level with the other projects: one that has queued much does not hold up one that
 // comes later.
-func (q *Queue) giveTurn(tx lockkeeper.Tx, it *lockkeeper.Item) error {
+func (q *Queue) giveTurn(tx store.Tx, it *lockkeeper.Item) error {
 	own, err := tx.Turn(it.Project, it.Rank)
 	if err != nil {
 		return err
@@ -386,6 +387,6 @@ func (q *Queue) giveTurn(tx lockkeeper.Tx, it *lockkeeper.Item) error {
 	if err != nil {
 		return err
 	}
-	it.Tag = max(own, all) + 1
-	return tx.SetTurn(it.Project, it.Rank, it.Tag)
+	it.Turn = max(own, all) + 1
+	return tx.SetTurn(it.Project, it.Rank, it.Turn)
 }

@@ -6,6 +6,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // ReserveBegun gives the items of a root that were under way before, and are queued
@@ -16,7 +17,7 @@ import (
 func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 	return q.locks.Within(ctx, func(a *lock.Act) error {
 		for after := uint64(0); ; {
-			page, err := a.Tx().Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, After: after, Limit: examineAtOnce})
+			page, err := a.Tx().Items(store.ItemQuery{Status: lockkeeper.ItemQueued, After: after, Limit: examineAtOnce})
 			if err != nil {
 				return err
 			}
@@ -54,9 +55,9 @@ func (q *Queue) reserve(a *lock.Act, it *lockkeeper.Item) error {
 		return err
 	}
 	it.GrantID = id
-	if it.Stage == lockkeeper.StageParked {
-		return lockkeeper.RouseItem(a.Tx(), it)
+	if it.Stage == lockkeeper.StageWaiting {
+		return store.WakeItem(a.Tx(), it)
 	}
-	it.Due = a.Now().Lease.Add(keepEvery)
+	it.CheckAt = a.Now().Lease.Add(keepEvery)
 	return a.Tx().SaveItem(it)
 }

@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 )
 
 // What was under way before keeps its locks while it waits for a slot: nothing new gets
@@ -72,7 +73,7 @@ func TestReserveBegun(t *testing.T) {
 func (y *yard) reaching(root string) lockkeeper.Worker {
 	y.t.Helper()
 	here := lockkeeper.Worker{ID: "w", Node: "here", Roots: []string{root}, Only: true}
-	must(y.t, y.store.Update(y.t.Context(), func(tx lockkeeper.Tx) error {
+	must(y.t, y.store.Update(y.t.Context(), func(tx store.Tx) error {
 		known := here
 		known.Expires = tx.Now().Lease.Add(time.Hour)
 		return tx.PutWorker(known)

@@ -11,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 	"lockkeeper/store/sqlstore"
 )
 
@@ -120,16 +121,16 @@ func TestSlotStarvationOfSeveral(t *testing.T) {
 func TestSlotWaitSurvivesARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	must(t, sqlstore.CreateSQLite(t.Context(), path, space))
-	now := lockkeeper.Moment{Lease: 1, Wall: time.Now()}
+	now := store.Moment{Lease: 1, Wall: time.Now()}
 	var late *lockkeeper.Item
 	var dispatched []string
 	for session := range 13 { // one a minute
-		store, err := sqlstore.OpenSQLite(t.Context(), path, space, sqlstore.Options{Clock: func() lockkeeper.Moment { return now }, Boot: fmt.Sprint(session / 4)})
+		st, err := sqlstore.OpenSQLite(t.Context(), path, space, sqlstore.Options{Clock: func() store.Moment { return now }, Boot: fmt.Sprint(session / 4)})
 		must(t, err)
-		locks := lock.New(store, lock.Options{})
-		queue, err := sched.New(store, locks, sched.Options{})
+		locks := lock.New(st, lock.Options{})
+		queue, err := sched.New(st, locks, sched.Options{})
 		must(t, err)
-		y := &yard{t: t, store: store, locks: locks, queue: queue}
+		y := &yard{t: t, store: st, locks: locks, queue: queue}
 		if session == 0 {
 			late = y.enqueue(sched.Order{Workflow: "late", Phase: "analyze"})
 		}
@@ -140,7 +141,7 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 		now.Lease, now.Wall = now.Lease.Add(time.Minute), now.Wall.Add(time.Minute)
 		y.tick()
 		y.finish(job, nil)
-		must(t, locks.Close(), store.Close())
+		must(t, locks.Close(), st.Close())
 		if session%4 == 3 {
 			now.Lease = 1 // the host restarts, and its lease clock with it
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // An attempt is one job of a worker, from its claim until its end is stored and reported.
@@ -89,7 +90,7 @@ func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
 	}
 	var left lockkeeper.Item
 	var found bool
-	err := w.q.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+	err := w.q.store.View(ctx, func(r store.Reader) (err error) {
 		left, found, err = departed(r, at.item, at.job.Grant.Fence)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // reservation is how long the place of an escalated item in the engine's line outlives
@@ -29,7 +30,7 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 		if err := q.recover(a); err != nil {
 			return err
 		}
-		due, err := tx.DueItems(now, examineAtOnce)
+		due, err := tx.ItemsToCheck(now, examineAtOnce)
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 		if next, err = q.escalateSlotWaits(a); err != nil {
 			return err
 		}
-		at, err := tx.NextDue()
+		at, err := tx.NextCheck()
 		if err == nil && at != 0 {
 			next = earlier(next, max(at.Until(now), time.Millisecond))
 		}
@@ -57,7 +58,7 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 // after it had ended what was left of the work.
 func (q *Queue) recover(a *lock.Act) error {
 	for after := uint64(0); ; {
-		page, err := a.Tx().Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, After: after, Limit: examineAtOnce})
+		page, err := a.Tx().Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, After: after, Limit: examineAtOnce})
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func (q *Queue) recover(a *lock.Act) error {
 func (q *Queue) attend(a *lock.Act, id string) error {
 	tx, now := a.Tx(), a.Now().Lease
 	it, err := tx.Item(id)
-	if err != nil || it.Due == 0 || it.Due > now { // looking at one before it has roused it
+	if err != nil || it.CheckAt == 0 || it.CheckAt > now { // looking at one before it has roused it
 		return err
 	}
 	it = it.Clone()
@@ -95,11 +96,11 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 		}
 	}
 	switch {
-	case it.ParkedOn == onCopy: // some node's copy may have caught up
-		it.Shuns = ""
-		return lockkeeper.RouseItem(tx, it)
-	case !lockkeeper.IsOnLock(it.ParkedOn): // it was promised its locks, and waits for a slot
-		it.Due = now.Add(keepEvery)
+	case it.WaitsOn == onCopy: // some node's copy may have caught up
+		it.AvoidNode = ""
+		return store.WakeItem(tx, it)
+	case !store.IsOnLock(it.WaitsOn): // it was promised its locks, and waits for a slot
+		it.CheckAt = now.Add(keepEvery)
 		return tx.SaveItem(it)
 	}
 	found, err := a.InTheWay(it.Locks, it.GrantID)
@@ -107,18 +108,18 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 		return err
 	}
 	// To look frees what has lapsed, and so may have roused this one.
-	if it, err = tx.Item(id); err != nil || it.Stage != lockkeeper.StageParked {
+	if it, err = tx.Item(id); err != nil || it.Stage != lockkeeper.StageWaiting {
 		return err
 	}
 	it = it.Clone()
 	if len(found) == 0 {
-		return lockkeeper.RouseItem(a.Tx(), it)
+		return store.WakeItem(a.Tx(), it)
 	}
 	if lock.Digest(found) != it.Blockers { // the wait begins anew
 		return q.repark(a, it, found)
 	}
 	switch {
-	case it.Leads != 0 && it.GrantID == "" && it.Led(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its place
+	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its place
 		return q.escalate(a, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
@@ -132,9 +133,9 @@ func (q *Queue) attend(a *lock.Act, id string) error {
 
 // repark lets the wait of a blocked item begin anew, at what blocks it now. One that
 // has a place in the engine's line stays there.
-func (q *Queue) repark(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
-	tx, left := a.Tx(), it.ParkedOn
-	it.StopLeading(a.Now().Lease)
+func (q *Queue) repark(a *lock.Act, it *lockkeeper.Item, found []store.Overlap) error {
+	tx, left := a.Tx(), it.WaitsOn
+	it.StopFirst(a.Now().Lease)
 	if it.GrantID != "" {
 		if err := q.parkInLine(tx, it, left); err != nil {
 			return err
@@ -150,20 +151,20 @@ func (q *Queue) repark(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Over
 	if err := tx.SaveItem(it); err != nil {
 		return err
 	}
-	return lockkeeper.Lead(tx, left)
+	return store.StartFirst(tx, left)
 }
 
 // escalate moves up an item that locks block, and reserves these locks in the engine's wait
 // list.
-func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
+func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []store.Overlap) error {
 	id, err := a.Reserve(q.request(it, nil), reservation)
 	if err != nil {
 		return err
 	}
-	left := it.ParkedOn
-	it.StopLeading(a.Now().Lease)
+	left := it.WaitsOn
+	it.StopFirst(a.Now().Lease)
 	it.GrantID = id
-	if err := q.parkInLine(a.Tx(), it, lockkeeper.OnGrant(id)); err != nil {
+	if err := q.parkInLine(a.Tx(), it, store.OnGrant(id)); err != nil {
 		return err
 	}
 	if err := q.moveUp(a, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
@@ -172,11 +173,11 @@ func (q *Queue) escalate(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Ov
 	if err := a.Tx().SaveItem(it); err != nil {
 		return err
 	}
-	return lockkeeper.Lead(a.Tx(), left)
+	return store.StartFirst(a.Tx(), left)
 }
 
 // giveUpOn ends an item that the same holders have blocked for too long.
-func (q *Queue) giveUpOn(a *lock.Act, it *lockkeeper.Item, found []lockkeeper.Overlap) error {
+func (q *Queue) giveUpOn(a *lock.Act, it *lockkeeper.Item, found []store.Overlap) error {
 	waited := time.Duration(it.Retries) * q.opt.LockTimeout
 	if err := q.dropReservation(a, it, lockkeeper.Event{Kind: lockkeeper.EventTimedOut, Actor: system, Conflicts: lock.Conflicts(found)}); err != nil {
 		return err
@@ -196,20 +197,20 @@ func (q *Queue) dropReservation(a *lock.Act, it *lockkeeper.Item, ev lockkeeper.
 
 // rousePools rouses who is parked on a pool that has free slots: somebody may have
 // raised its limit.
-func (q *Queue) rousePools(tx lockkeeper.Tx) error {
-	keys, err := tx.ParkedKeys(lockkeeper.OnPool(""))
+func (q *Queue) rousePools(tx store.Tx) error {
+	keys, err := tx.WaitKeys(store.OnPool(""))
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		full, err := q.full(tx, []string{strings.TrimPrefix(key, lockkeeper.OnPool(""))})
+		full, err := q.full(tx, []string{strings.TrimPrefix(key, store.OnPool(""))})
 		if err != nil {
 			return err
 		}
 		if full != "" {
 			continue
 		}
-		if _, err := lockkeeper.Rouse(tx, key); err != nil {
+		if _, err := store.WakeFirst(tx, key); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 )
 
 // hold takes locks as somebody outside of the queue does.
@@ -132,7 +133,7 @@ func TestEscalation(t *testing.T) {
 		must(t, reader.Release(t.Context()))
 		synctest.Wait()
 		if it := y.item(writer.ID); it.Status != lockkeeper.ItemDispatched {
-			t.Errorf("the path is free, and the item is %s, parked on %q", it.Status, it.ParkedOn)
+			t.Errorf("the path is free, and the item is %s, parked on %q", it.Status, it.WaitsOn)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -190,7 +191,7 @@ func TestSlotWaitsDoNotFail(t *testing.T) {
 // An item that the same holder blocks for too long counts retries, and ends in the
 // error state with all facts; a person retries it.
 //
-// shows: SW-40 SW-41 PL-43 CF-18 GP-26 DL-73 DL-74 DL-75
+// shows: SW-40 SW-41 PL-43 CF-18 GP-26 DL-74 DL-75
 func TestLockTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 3})
@@ -352,7 +353,7 @@ func TestCrashesOfOneItem(t *testing.T) {
 }
 
 func (y *yard) taken(pool string) (n int) {
-	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r lockkeeper.Reader) (err error) {
+	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r store.Reader) (err error) {
 		n, err = r.SlotsTaken(pool)
 		return err
 	}))

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Explanation says why an item is where it is, and when it may start.
@@ -43,7 +44,7 @@ type SlotWait struct {
 // where that is clear.
 func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 	var e *Explanation
-	err := q.store.View(ctx, func(r lockkeeper.Reader) error {
+	err := q.store.View(ctx, func(r store.Reader) error {
 		it, err := q.named(r, name)
 		if err != nil {
 			return err
@@ -60,7 +61,7 @@ func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 
 // Blocked explains the items that are parked, those first that come first.
 func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, err error) {
-	err = q.store.View(ctx, func(r lockkeeper.Reader) (err error) {
+	err = q.store.View(ctx, func(r store.Reader) (err error) {
 		list, err = q.BlockedIn(r, limit)
 		return err
 	})
@@ -68,12 +69,12 @@ func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, er
 }
 
 // BlockedIn is Blocked in a state that the caller reads.
-func (q *Queue) BlockedIn(r lockkeeper.Reader, limit int) (list []*Explanation, err error) {
+func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err error) {
 	l, err := newLookout(r)
 	if err != nil {
 		return nil, err
 	}
-	parked := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageParked })
+	parked := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageWaiting })
 	slices.SortFunc(parked, lockkeeper.CompareItems)
 	for _, it := range parked[:min(limit, len(parked))] {
 		e, err := q.explain(l, it)
@@ -87,29 +88,29 @@ func (q *Queue) BlockedIn(r lockkeeper.Reader, limit int) (list []*Explanation, 
 
 // lookout is what explanations are made from, read once for all of them.
 type lookout struct {
-	lockkeeper.Reader
+	store.Reader
 	typical estimates
 	queued  []*lockkeeper.Item
 	running []*lockkeeper.Item
 }
 
-func newLookout(r lockkeeper.Reader) (l *lookout, err error) {
+func newLookout(r store.Reader) (l *lookout, err error) {
 	l = &lookout{Reader: r}
 	if l.typical, err = durations(r); err != nil {
 		return nil, err
 	}
-	if l.queued, err = r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize}); err != nil {
+	if l.queued, err = r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize}); err != nil {
 		return nil, err
 	}
-	l.running, err = r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
+	l.running, err = r.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
 	return l, err
 }
 
 // Wanting lists the queued items that want a path, in the order of their numbers.
 func (q *Queue) Wanting(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
 	asked := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
-	err = q.store.View(ctx, func(r lockkeeper.Reader) error {
-		queued, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
+	err = q.store.View(ctx, func(r store.Reader) error {
+		queued, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
 		for _, it := range queued {
 			if slices.ContainsFunc(it.Locks, asked.Conflicts) {
 				list = append(list, it)
@@ -121,14 +122,14 @@ func (q *Queue) Wanting(ctx context.Context, path string) (list []*lockkeeper.It
 }
 
 // named finds an item as people name it.
-func (q *Queue) named(r lockkeeper.Reader, name string) (*lockkeeper.Item, error) {
+func (q *Queue) named(r store.Reader, name string) (*lockkeeper.Item, error) {
 	it, notFound := find(r, name)
 	if notFound == nil {
 		return it, nil
 	}
 	var called []*lockkeeper.Item
 	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemError} {
-		list, err := r.Items(lockkeeper.ItemQuery{Status: status, Limit: pageSize})
+		list, err := r.Items(store.ItemQuery{Status: status, Limit: pageSize})
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +153,8 @@ func (q *Queue) named(r lockkeeper.Reader, name string) (*lockkeeper.Item, error
 }
 
 func (q *Queue) explain(l *lookout, it *lockkeeper.Item) (*Explanation, error) {
-	e := &Explanation{Item: *it, Attempts: q.opt.MaxAttempts, Retries: q.opt.MaxLockRetries, Behind: strings.TrimSpace(it.Shuns)}
-	if it.Stage != lockkeeper.StageReady && it.Stage != lockkeeper.StageParked {
+	e := &Explanation{Item: *it, Attempts: q.opt.MaxAttempts, Retries: q.opt.MaxLockRetries, Behind: strings.TrimSpace(it.AvoidNode)}
+	if it.Stage != lockkeeper.StageReady && it.Stage != lockkeeper.StageWaiting {
 		return e, nil
 	}
 	for _, id := range it.After {
@@ -177,7 +178,7 @@ func (q *Queue) explain(l *lookout, it *lockkeeper.Item) (*Explanation, error) {
 	return e, nil
 }
 
-func (q *Queue) explainSlots(r lockkeeper.Reader, e *Explanation) error {
+func (q *Queue) explainSlots(r store.Reader, e *Explanation) error {
 	pools := e.Item.Pools
 	if !e.Item.IsHolding() {
 		pools = slots(&e.Item)
@@ -197,8 +198,8 @@ func (q *Queue) explainSlots(r lockkeeper.Reader, e *Explanation) error {
 // maxShown bounds how many blockers an explanation lists.
 const maxShown = 20
 
-func (q *Queue) explainLocks(r lockkeeper.Reader, e *Explanation, typical estimates) error {
-	query := lockkeeper.Query{Locks: e.Item.Locks, Before: lockkeeper.AnyTicket, Limit: maxShown}
+func (q *Queue) explainLocks(r store.Reader, e *Explanation, typical estimates) error {
+	query := store.Query{Locks: e.Item.Locks, Before: store.AnyTicket, Limit: maxShown}
 	if e.Item.GrantID != "" {
 		own, err := r.Get(e.Item.GrantID)
 		if err != nil {
@@ -243,8 +244,8 @@ const (
 )
 
 // durations is the median of what items of each phase took lately.
-func durations(r lockkeeper.Reader) (estimates, error) {
-	done, err := r.Items(lockkeeper.ItemQuery{Status: lockkeeper.ItemCompleted, Latest: true, Limit: recent})
+func durations(r store.Reader) (estimates, error) {
+	done, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemCompleted, Latest: true, Limit: recent})
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +282,7 @@ func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration,
 func (q *Queue) estimate(l *lookout, e *Explanation) {
 	var ahead time.Duration
 	for _, it := range l.queued {
-		if it.ID == e.Item.ID || it.Stage != e.Item.Stage || it.ParkedOn != e.Item.ParkedOn || lockkeeper.CompareItems(it, &e.Item) > 0 {
+		if it.ID == e.Item.ID || it.Stage != e.Item.Stage || it.WaitsOn != e.Item.WaitsOn || lockkeeper.CompareItems(it, &e.Item) > 0 {
 			continue
 		}
 		e.Position++

@@ -111,7 +111,7 @@ func TestNodes(t *testing.T) {
 		}
 		it := y.enqueue(sched.Order{Workflow: "blog", Root: "blog", Locks: writes("a")})
 		synctest.Wait()
-		if now := y.item(it.ID); now.Status != lockkeeper.ItemQueued || now.Attempts != 0 || now.ParkedOn == "" {
+		if now := y.item(it.ID); now.Status != lockkeeper.ItemQueued || now.Attempts != 0 || now.WaitsOn == "" {
 			t.Errorf("a node that is behind: %+v", now)
 		}
 		e, err := y.queue.Why(t.Context(), it.ID)

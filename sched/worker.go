@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // WorkerOptions says who works, and how.
@@ -96,7 +97,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
 	w.paused.Store(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	bell, err := q.store.Bell(ctx, lockkeeper.QueueBell)
+	bell, err := q.store.Listen(ctx, store.QueueWakeID)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +105,14 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 		return nil, errors.Join(err, bell.Close())
 	}
 	w.loop.Go(func() {
-		w.err = errors.Join(w.serve(bell.Ring()), bell.Close())
+		w.err = errors.Join(w.serve(bell.Woken()), bell.Close())
 	})
 	return w, nil
 }
 
 // register tells the space of this worker, and that it is alive.
 func (w *Worker) register(ctx context.Context) error {
-	return w.q.store.Update(ctx, func(tx lockkeeper.Tx) error {
+	return w.q.store.Update(ctx, func(tx store.Tx) error {
 		self := w.self
 		if self.Began.IsZero() {
 			self.Began = tx.Now().Wall
@@ -173,8 +174,8 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 func (w *Worker) claim(n int) (started int, err error) {
 	for started < n {
 		var some bool
-		err := w.q.store.View(w.work, func(r lockkeeper.Reader) error { // most often nothing is ready, and looking is cheaper
-			it, err := first(r, w.self.Ways())
+		err := w.q.store.View(w.work, func(r store.Reader) error { // most often nothing is ready, and looking is cheaper
+			it, err := first(r, w.self.TakesRoots())
 			some = it != nil
 			return err
 		})
@@ -194,7 +195,7 @@ func (w *Worker) claim(n int) (started int, err error) {
 // isEmpty reports whether nothing can come any more: nothing runs anywhere, and what
 // is queued waits for something that failed.
 func (w *Worker) isEmpty() (empty bool, err error) {
-	err = w.q.store.View(w.work, func(r lockkeeper.Reader) error {
+	err = w.q.store.View(w.work, func(r store.Reader) error {
 		c, err := r.Census()
 		if err != nil || c.Running > 0 || c.Ready > 0 {
 			return err
@@ -210,12 +211,12 @@ func (w *Worker) isEmpty() (empty bool, err error) {
 }
 
 // onlyStuck reports whether all that is parked waits for items in the error state.
-func onlyStuck(r lockkeeper.Reader) (bool, error) {
-	keys, err := r.ParkedKeys("")
+func onlyStuck(r store.Reader) (bool, error) {
+	keys, err := r.WaitKeys("")
 	if err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(keys, func(key string) bool { return key < lockkeeper.OnItem("") || key > lockkeeper.OnItem("\xff") }), nil
+	return !slices.ContainsFunc(keys, func(key string) bool { return key < store.OnItem("") || key > store.OnItem("\xff") }), nil
 }
 
 // begin runs a job, and what the worker claims when that ends, in a goroutine.
@@ -343,7 +344,7 @@ func (w *Worker) tick() time.Duration {
 // leave takes the worker out of the list of those alive.
 func (w *Worker) leave() error {
 	w.jobs.Wait() // which have given their slots back
-	return w.q.store.Update(context.WithoutCancel(w.work), func(tx lockkeeper.Tx) error { return tx.DeleteWorker(w.self.ID) })
+	return w.q.store.Update(context.WithoutCancel(w.work), func(tx store.Tx) error { return tx.DeleteWorker(w.self.ID) })
 }
 
 // Wait returns when the worker has ended: stopped, or, if it was to, with nothing left

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskFolds reports whether the whole disk folds case. An entry of the root
-// that is found with its case changed, though no such name is listed, is proof;
-// one that is not found is proof of the contrary; where there is neither, the
-// kind of disk decides.
+// diskFolds reports whether the whole disk folds case. It looks up names of the root
+// with their case changed. Finding an unlisted one proves folding; not finding one
+// proves the contrary. Without such a name the kind of disk decides.
 func diskFolds(fd int) (bool, error) {
 	names, err := list(fd)
 	if err != nil {
@@ -25,7 +24,7 @@ func diskFolds(fd int) (bool, error) {
 			continue
 		}
 		if _, err := statAt(fd, name); err != nil {
-			continue // gone meanwhile
+			continue // removed meanwhile
 		}
 		_, err := statAt(fd, other)
 		if err != nil && !errors.Is(err, unix.ENOENT) {

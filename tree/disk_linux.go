@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDir opens a directory to stand in, not to list: O_PATH asks for no
-// permission but to pass.
+// openDir opens a directory for lookups, not for listing: O_PATH needs only search
+// permission.
 const openDir = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// Numbers of linux/fs.h and linux/magic.h that x/sys does not have.
+// Constants of linux/fs.h and linux/magic.h that x/sys does not have.
 const (
 	flagCasefold = 0x40000000
 	magicNTFS    = 0x5346544e
@@ -31,8 +31,8 @@ func kindFolds(fd int) (bool, error) {
 		int64(uint32(st.Type))), nil
 }
 
-// dirFolds reads the flag with which ext4, f2fs and tmpfs fold in a single
-// directory and those made below it.
+// dirFolds reads the flag with which ext4, f2fs and tmpfs fold case in one directory
+// and in directories created below it.
 func dirFolds(fd int) (bool, error) {
 	dir, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

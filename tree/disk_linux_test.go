@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 // A second mount is another device, or a second name for files of this one.
@@ -24,8 +24,7 @@ func TestMounts(t *testing.T) {
 	wantTarget(t, r, "", "a/x.rb", "a/x.rb", lockkeeper.File)
 }
 
-// checkFolding holds what every disk that folds case must give, in a directory
-// that does.
+// checkFolding checks the targets in a directory that folds case.
 func checkFolding(t *testing.T, root, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(root, dir, "Sub"), 0o700); err != nil {
@@ -52,19 +51,18 @@ func checkFolding(t *testing.T, root, dir string) {
 	}
 }
 
-// Directories that fold, and a codebase in one that does, beside others in which names are
-// bytes.
+// Case-folding directories, and a root in one, beside ordinary directories.
 //
 // shows: GP-2
 func TestFoldingDisks(t *testing.T) {
 	machinetest.EachFoldingDisk(t, func(t *testing.T, root string) {
 		machinetest.Fold(t, filepath.Join(root, "fold"))
 		checkFolding(t, root, "fold")
-		wantTarget(t, open(t, root), "", "New.rb", "New.rb", lockkeeper.File) // beside it names are bytes
+		wantTarget(t, open(t, root), "", "New.rb", "New.rb", lockkeeper.File) // ordinary directories do not fold
 		machinetest.Fold(t, filepath.Join(root, "Whole"))
 		checkFolding(t, filepath.Join(root, "Whole"), "")
 	})
-	// A whole disk that folds, if the person who runs the tests has one.
+	// A whole case-folding disk, if the environment has one.
 	if dir := os.Getenv("LOCKKEEPER_TEST_FOLDING_DIR"); dir != "" {
 		root, err := os.MkdirTemp(dir, "Root")
 		if err != nil {

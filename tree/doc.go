@@ -1,20 +1,21 @@
-// Package tree is path identity: it turns one spelling of a path into exactly
-// one lockkeeper.Target, or refuses it with a *lockkeeper.InputError that says
-// why and what to do instead. It looks at the disk and changes nothing on it.
+// Package tree resolves a spelling of a path to exactly one lockkeeper.Target, or
+// refuses it with a *lockkeeper.InputError that says why and what to do instead. It
+// reads the disk and changes nothing on it.
 //
 // Invariants:
 //
 //  1. One file has one name: any two accepted spellings of a file give the same
 //     target, through symlinks, doubled slashes, absolute paths and, on disks
 //     that fold case, through case and Unicode form.
-//  2. A target never lies outside the root. The walk goes one segment at a time
-//     from the open root directory and follows no link by itself, so a link
-//     swapped in between can change which name is found, never where it lies.
-//  3. A target resolves to itself: its path, with a slash behind it when it is a
-//     directory, is one more spelling of it.
-//  4. What has a second name that cannot be found by looking (a hard link asked
-//     for writing, a short FAT name, a bind mount) is refused.
-//  5. Nothing is remembered between two calls except the root itself.
+//  2. A target is never outside the root. The walk goes one segment at a time
+//     from the open root directory and lets the kernel follow no link. So a
+//     concurrently swapped link can change which name is found, but it stays
+//     inside the root.
+//  3. A target resolves to itself: its path, with a trailing slash if it is a
+//     directory, is also a spelling of it.
+//  4. A file with a second name that cannot be detected (a hard link locked for
+//     writing, a short FAT name, a bind mount) is refused.
+//  5. Nothing is cached between two calls except the open root.
 //
 // A target that does not exist yet is a file, or a directory if it is spelled
 // with a trailing slash; its parents need not exist either.
@@ -27,7 +28,7 @@
 // spelling, for files that exist and for those that do not. Elsewhere names are
 // bytes, and the composed and decomposed forms of a name are two files.
 //
-// The package has no goroutines; a Root may be used by several at once. It
+// The package has no goroutines; a Root is safe for concurrent use. It
 // needs openat and so builds on Unix only; bind mounts and folding flags of
-// single directories are seen on Linux only.
+// single directories are detected on Linux only.
 package tree

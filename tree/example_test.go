@@ -39,5 +39,5 @@ func Example() {
 	// file app/models/user.rb
 	// dir app/models
 	// dir app/models/user.rb
-	// path "app/../secret": path with ..; next: run it from the root's directory with the path from there, or give the absolute path
+	// path "app/../secret": path with ..; next: use a path relative to the root, from the root directory, or an absolute path
 }

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// nameError refuses a single name.
+// A nameError refuses a single name.
 type nameError struct{ reason, next string }
 
 func (e *nameError) Error() string { return e.reason }
 
-// isPlain reports whether a name is its own folded form on every disk, so that
-// nobody needs to ask the disk.
+// isPlain reports whether a name is its own folded form on every disk, so that the
+// disk need not be checked.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '~' {
@@ -25,14 +25,14 @@ func isPlain(name string) bool {
 	return !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, " ")
 }
 
-// foldName is the one spelling of a name on a disk that folds case. Names that
-// such disks take for other names in ways that cannot be computed are refused.
+// foldName returns the canonical spelling of a name on a disk that folds case. It
+// refuses names that such disks may equate with others in unknown ways.
 func foldName(name string) (string, error) {
 	switch {
 	case strings.HasSuffix(name, "."), strings.HasSuffix(name, " "):
 		return "", &nameError{"a name that ends in a dot or space, which this disk may drop", "rename the file"}
 	case hasShortForm(name):
-		return "", &nameError{"~ and a digit in a name may be the short form of a longer name on this disk", "give the long name"}
+		return "", &nameError{"~ and a digit in a name may be the short form of a longer name on this disk", "use the long name"}
 	case strings.ContainsFunc(name, isInvisible):
 		return "", &nameError{"an invisible character in a name, which this disk may ignore", "rename the file"}
 	}
@@ -41,8 +41,8 @@ func foldName(name string) (string, error) {
 	return norm.NFC.String(cases.Fold().String(strings.Map(upperCherokee, norm.NFD.String(name)))), nil
 }
 
-// upperCherokee prepares Cherokee, the one script whose small letters came after
-// its capitals: cases.Fold exchanges the two instead of uniting them.
+// upperCherokee maps Cherokee letters to upper case, because cases.Fold swaps the cases
+// of this script instead of unifying them.
 func upperCherokee(r rune) rune {
 	if unicode.Is(unicode.Cherokee, r) {
 		return unicode.ToUpper(r)
@@ -50,7 +50,7 @@ func upperCherokee(r rune) rune {
 	return r
 }
 
-// hasShortForm finds names like PROGRA~1.
+// hasShortForm reports whether a name looks like PROGRA~1.
 func hasShortForm(name string) bool {
 	for i := range len(name) - 1 {
 		if name[i] == '~' && '0' <= name[i+1] && name[i+1] <= '9' {
@@ -60,7 +60,7 @@ func hasShortForm(name string) bool {
 	return false
 }
 
-// isInvisible holds for at least every code point that is ignorable by default.
+// isInvisible reports whether a code point may be ignorable by default.
 func isInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

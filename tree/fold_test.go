@@ -13,11 +13,11 @@ import (
 	"lockkeeper"
 )
 
-// folding makes a root believe that one directory and what is new below it
-// fold case. The disk itself does not, which shows where the belief matters.
+// folding makes a root treat one directory and new ones below it as case-folding. The
+// disk itself does not fold, which shows where the setting matters.
 func folding(t *testing.T, r *Root, dir string) {
 	t.Helper()
-	var want entry
+	var want fileStat
 	if err := r.withFD(func(fd int) (err error) {
 		want, err = statAt(fd, dir)
 		return err
@@ -71,9 +71,9 @@ func TestFoldedNamesAgreeWithTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	folding(t, r, "d")
-	wantRefused(t, r, "d/Upper.rb", read, "tells it apart")
-	wantRefused(t, r, "d/LOWER.rb", read, "tells it apart")
-	wantRefused(t, r, "d/Two.rb", read, "tells it apart")
+	wantRefused(t, r, "d/Upper.rb", read, "distinguishes it")
+	wantRefused(t, r, "d/LOWER.rb", read, "distinguishes it")
+	wantRefused(t, r, "d/Two.rb", read, "distinguishes it")
 	if got, err := r.Resolve("", "d/One.rb", read); err != nil || got.Path != "d/one.rb" {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -97,7 +97,7 @@ func TestThisDiskDoesNotFold(t *testing.T) {
 	}
 	wantTarget(t, r, "", "Readme", "Readme", lockkeeper.File)
 	wantTarget(t, r, "", "New/X", "New/X", lockkeeper.File)
-	// Names that differ by case and are both listed are no proof of folding.
+	// Two listed names that differ only in case do not prove folding.
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func FuzzFoldName(f *testing.F) {
 			}
 		}
 		if isPlain(name) && once != name {
-			t.Errorf("%+q is plain and yet folded to %+q", name, once)
+			t.Errorf("%+q is plain but was folded to %+q", name, once)
 		}
 	})
 }

@@ -13,12 +13,11 @@ import (
 )
 
 // locate follows an absolute path from the top of the file system until it
-// enters the root, and returns the segments still to go from there. The root is
-// recognised by being the same directory, not by how its path is spelled, so a
-// root that is also reached through a link is still the root. From there on
-// nothing is followed: that is the walk's part, beneath the open root.
+// enters the root, and returns the remaining segments. It recognizes the root by
+// identity, not by its path, so a root behind a link is still the root. It follows
+// nothing below the root: that is the task of walk.
 func (r *Root) locate(path string) (below []string, inside bool, err error) {
-	// The usual spelling begins with the root's real path: one look confirms it.
+	// Most paths begin with the root's real path, which one stat confirms.
 	if rest, ok := strings.CutPrefix(path, r.path); ok && (rest == "" || rest[0] == '/') {
 		if info, err := os.Lstat(r.path); err == nil && os.SameFile(info, r.info) {
 			below, _ = segments(rest)
@@ -51,7 +50,7 @@ func (r *Root) locate(path string) (below []string, inside bool, err error) {
 			here = next
 			continue
 		}
-		if links++; links > maxTurns {
+		if links++; links > maxAttempts {
 			return nil, false, syscall.ELOOP
 		}
 		link, err := os.Readlink(next)

@@ -14,9 +14,9 @@ import (
 	"lockkeeper"
 )
 
-// A hostile neighbour keeps exchanging a directory, a link out of the root, a
-// link into it, a file and nothing. Whatever the walk meets, it names a place
-// that at some moment was meant, or refuses.
+// Another process keeps swapping a directory, a link out of the root, a link into
+// it, a file and nothing. The walk returns a target that was valid at some moment, or
+// refuses.
 func TestSwappedWhileResolving(t *testing.T) {
 	r := plant(t, "real/x.rb", "other/x.rb", "d/")
 	spot := filepath.Join(r.Dir(), "d", "spot")
@@ -59,8 +59,8 @@ func TestSwappedWhileResolving(t *testing.T) {
 	}
 }
 
-// FuzzResolve holds the invariants of the package for any spelling in a tree
-// with every kind of trap.
+// FuzzResolve checks the invariants of the package for any spelling in a tree
+// with all kinds of difficult names.
 func FuzzResolve(f *testing.F) {
 	r := plant(f, "a/b/c.rb", "in -> a/b", "abs -> $ROOT/a", "out -> ../..", "etc -> /etc", "loop -> loop", "dang -> x/y",
 		"up/link -> ../in/../b", ".git/config", ".lockkeeper/state", "Up/Case", "a/top -> ../.")
@@ -91,7 +91,7 @@ func FuzzResolve(f *testing.F) {
 					t.Fatalf("%q gave %v %v, and that gave %v %v, %v", spelling, lock.Kind, lock, twice.Kind, twice, err)
 				}
 			}
-			// What the kernel finds there lies in the root too.
+			// The kernel's result is in the root, too.
 			real, err := filepath.EvalSymlinks(filepath.Join(r.Dir(), lock.Path))
 			if err == nil && real != filepath.Join(r.Dir(), lock.Path) {
 				t.Fatalf("%q gave %v, which is really %s", spelling, lock, real)

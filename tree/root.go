@@ -16,24 +16,24 @@ import (
 	"lockkeeper"
 )
 
-// Root is the root directory of a space, held open: it stays the same
-// directory when its path is renamed or replaced.
+// A Root is the open root directory of a space. It stays the same directory when
+// its path is renamed or replaced.
 type Root struct {
 	path string // real and absolute
 	file *os.File
-	info fs.FileInfo // of file, to recognise the root from outside
-	self entry       // of file, to recognise its device
+	info fs.FileInfo // of file, to recognize the root from outside
+	self fileStat    // of file, to recognize its device
 
-	// folds says whether names in the open directory fd fold case.
+	// folds reports whether names in the open directory fd fold case.
 	folds func(fd int) (bool, error)
 }
 
-// Open opens the root directory of a space. dir itself may be spelled in any
-// way, also through symlinks.
+// Open opens the root directory of a space. dir may be any path to it,
+// including through symlinks.
 func Open(dir string) (*Root, error) {
 	refused := func(err error) error {
 		return &lockkeeper.InputError{Field: "root", Value: dir, Reason: reasonOf(err),
-			Next: "give a directory that exists and that you may read"}
+			Next: "use an existing, readable directory"}
 	}
 	path, err := filepath.Abs(dir)
 	if err == nil {
@@ -79,7 +79,7 @@ func (r *Root) identify() (err error) {
 	})
 }
 
-// withFD lends the root's descriptor, which Close cannot close meanwhile.
+// withFD calls do with the root's descriptor, which Close cannot close meanwhile.
 func (r *Root) withFD(do func(fd int) error) error {
 	conn, err := r.file.SyscallConn()
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *Root) withFD(do func(fd int) error) error {
 	return result
 }
 
-// Handle opens the root directory once more, the same one whatever its path
-// leads to by now. It is the caller's to close.
+// Handle opens the root directory again, whatever is now at its path. The caller
+// must close it.
 func (r *Root) Handle() (f *os.File, err error) {
 	err = r.withFD(func(fd int) error {
 		again, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -105,16 +105,15 @@ func (r *Root) Handle() (f *os.File, err error) {
 	return f, err
 }
 
-// Dir is the real absolute path the root had when it was opened.
+// Dir returns the real absolute path that the root had when it was opened.
 func (r *Root) Dir() string { return r.path }
 
 // Close closes the root directory.
 func (r *Root) Close() error { return r.file.Close() }
 
-// Resolve makes the lock for a spelling. A relative spelling is relative to
-// base, an absolute path, when that lies in the root; when base is empty or lies
-// elsewhere it is relative to the root itself, which is what a command means
-// that was started elsewhere and told which root to use.
+// Resolve returns the lock for a spelling of a path. A relative spelling is relative
+// to base, an absolute path, if base is in the root. Otherwise it is relative to the
+// root, for commands that were started elsewhere.
 func (r *Root) Resolve(base, spelling string, mode lockkeeper.Mode) (lockkeeper.Lock, error) {
 	if _, err := lockkeeper.ParseMode(mode.String()); err != nil {
 		return lockkeeper.Lock{}, err
@@ -130,7 +129,7 @@ func (r *Root) Resolve(base, spelling string, mode lockkeeper.Mode) (lockkeeper.
 		}
 		if !inside {
 			return lockkeeper.Lock{}, refuse(spelling, "absolute path outside the root "+r.path,
-				"give a path inside the root, relative to it")
+				"use a path relative to the root")
 		}
 		segs = below
 	} else if base != "" {
@@ -155,11 +154,11 @@ func (r *Root) Resolve(base, spelling string, mode lockkeeper.Mode) (lockkeeper.
 	return lockkeeper.Lock{Target: target, Mode: mode}, nil
 }
 
-// base finds the segments from the root to base, none when it lies elsewhere.
+// base returns the segments from the root to base, or none if it is elsewhere.
 func (r *Root) base(base string) ([]string, error) {
 	if !filepath.IsAbs(base) {
 		return nil, &lockkeeper.InputError{Field: "base", Value: base, Reason: "not an absolute path",
-			Next: "give the absolute path of the working directory"}
+			Next: "use the absolute path of the working directory"}
 	}
 	segs, inside, err := r.locate(base)
 	if err != nil {
@@ -175,13 +174,13 @@ func refuse(spelling, reason, next string) error {
 	return &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: next}
 }
 
-// checkSpelling refuses what is wrong whatever the disk holds.
+// checkSpelling refuses what is invalid whatever is on the disk.
 func checkSpelling(s string) error {
 	switch {
 	case s == "":
 		return refuse(s, "empty path", `name a file; "." is the whole root`)
 	case len(s) > lockkeeper.MaxPathSize:
-		return refuse(s, fmt.Sprintf("path of %d bytes, over the limit of %d", len(s), lockkeeper.MaxPathSize), "give a shorter path")
+		return refuse(s, fmt.Sprintf("path of %d bytes, over the limit of %d", len(s), lockkeeper.MaxPathSize), "use a shorter path")
 	case strings.IndexByte(s, 0) >= 0:
 		return refuse(s, "NUL byte in path", "remove it")
 	case !utf8.ValidString(s):
@@ -189,16 +188,15 @@ func checkSpelling(s string) error {
 	}
 	for seg := range strings.SplitSeq(s, "/") {
 		if seg == ".." {
-			// Even where it would stay inside: behind a symlink a/.. is not what it
-			// looks like, and whoever spelled it may have meant either.
-			return refuse(s, "path with ..", "run it from the root's directory with the path from there, or give the absolute path")
+			// Even if it would stay inside: behind a symlink, a/.. is ambiguous.
+			return refuse(s, "path with ..", "use a path relative to the root, from the root directory, or an absolute path")
 		}
 	}
 	return nil
 }
 
-// segments splits a path into its names, without empty ones and dots. mustDir
-// says that the path is spelled so that only a directory can be meant.
+// segments splits a path into its names, without empty ones and dots. mustDir says
+// that the spelling can only mean a directory.
 func segments(path string) (segs []string, mustDir bool) {
 	segs = make([]string, 0, strings.Count(path, "/")+1)
 	last := ""

@@ -19,7 +19,7 @@ const (
 	write = lockkeeper.Write
 )
 
-// plant makes a tree of files. A name with a slash behind it is a directory,
+// plant creates a tree of files. A name with a trailing slash is a directory,
 // "name -> target" a symlink, anything else a file.
 func plant(t testing.TB, names ...string) *Root {
 	t.Helper()
@@ -117,8 +117,8 @@ func TestOneFileHasOneName(t *testing.T) {
 	}
 }
 
-// Only links and what is behind a name in them count as turns, so that links
-// which climb far are no loop.
+// Only links and ".." after a name in them count as attempts, so that links with many
+// ".." are not a loop.
 func TestManyLinksThatClimb(t *testing.T) {
 	names := []string{"end.rb"}
 	for i := range byte(20) {
@@ -236,11 +236,11 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %v, %v", dir, r, err)
 		}
 	}
-	// The root stays what was opened when its path names something else.
+	// The root stays the same directory when its path is replaced.
 	if err := os.Rename(inner.Dir(), inner.Dir()+"2"); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, inner, "a.rb/", read, "trailing slash") // so it is found
+	wantRefused(t, inner, "a.rb/", read, "trailing slash") // proves that it is found
 	wantTarget(t, inner, "", filepath.Join(r.Dir(), "real2/a.rb"), "a.rb", lockkeeper.File)
 	if err := inner.Close(); err != nil {
 		t.Fatal(err)

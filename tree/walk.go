@@ -14,48 +14,47 @@ import (
 	"lockkeeper"
 )
 
-// stateDir is where Lockkeeper keeps its own files.
+// stateDir is the directory of Lockkeeper's own files.
 const stateDir = ".lockkeeper"
 
 // marker is the file in stateDir that makes a directory a root.
 const marker = "space.json"
 
-// maxTurns bounds how often a walk begins anew: at a link, at a ".." inside a
-// link, or because an entry changed while it was looked at. Linux follows at
-// most 40 links too.
-const maxTurns = 40
+// maxAttempts bounds how often a walk restarts: at a link, at a ".." in a link, or
+// because the disk changed meanwhile. Linux also follows at most 40 links.
+const maxAttempts = 40
 
-// walk resolves one spelling. It opens one directory after the other, none
-// through a link; when it meets a link it puts the link's text in place of its
-// name and begins again at the root.
+// A walk resolves one spelling. It opens one directory after the other without
+// following links. At a link it replaces the name with the link's target and restarts
+// at the root.
 type walk struct {
 	root     *Root
 	spelling string
 	mode     lockkeeper.Mode
-	segs     []string // the whole way from the root, as far as known
-	mustDir  bool     // only a directory can be meant
-	names    []string // the real names passed in this turn
+	segs     []string // the path from the root, as far as known
+	mustDir  bool     // the spelling can only mean a directory
+	names    []string // the real names passed in this attempt
 }
 
-// errAgain ends a turn: segs has changed, or the disk has.
-var errAgain = errors.New("begin again")
+// errRestart ends an attempt: segs or the disk has changed.
+var errRestart = errors.New("restart")
 
 func (w *walk) run(rootFD int) (lockkeeper.Target, error) {
-	if target, ok := w.straight(rootFD); ok {
+	if target, ok := w.resolveDirect(rootFD); ok {
 		return target, nil
 	}
-	for range maxTurns {
-		target, err := w.turn(rootFD)
-		if err != errAgain {
+	for range maxAttempts {
+		target, err := w.attempt(rootFD)
+		if err != errRestart {
 			return target, err
 		}
 	}
-	return lockkeeper.Target{}, w.refuse(fmt.Sprintf("more than %d symlinks, or a loop of them", maxTurns), "repair the links")
+	return lockkeeper.Target{}, w.refuse(fmt.Sprintf("more than %d symlinks, or a loop of them", maxAttempts), "repair the links")
 }
 
-func (w *walk) turn(rootFD int) (lockkeeper.Target, error) {
+func (w *walk) attempt(rootFD int) (lockkeeper.Target, error) {
 	w.names = w.names[:0]
-	here := place{root: w.root, fd: rootFD, borrowed: true}
+	here := position{root: w.root, fd: rootFD, borrowed: true}
 	defer here.close()
 	for i, seg := range w.segs {
 		rest := w.segs[i+1:]
@@ -83,12 +82,12 @@ func (w *walk) turn(rootFD int) (lockkeeper.Target, error) {
 	if len(w.names) == 0 {
 		return lockkeeper.Target{Path: lockkeeper.Root, Kind: lockkeeper.Dir}, nil
 	}
-	return w.fresh(), nil
+	return w.newTarget(), nil
 }
 
-// up handles the ".." of a link. The names passed are real, so the parent is
-// the name before.
-func (w *walk) up(here *place, rest []string) error {
+// up handles ".." in a link. The names passed are real, so the parent is the previous
+// name.
+func (w *walk) up(here *position, rest []string) error {
 	switch {
 	case here.missing:
 		return w.refuse("a symlink goes up from a directory that does not exist", "repair the link")
@@ -96,7 +95,7 @@ func (w *walk) up(here *place, rest []string) error {
 		return w.refuse("a symlink leaves the root", "lock a path inside the root")
 	}
 	w.segs = slices.Concat(w.names[:len(w.names)-1], rest)
-	return errAgain
+	return errRestart
 }
 
 func (w *walk) reserved(name string, rest []string) (lockkeeper.Target, error) {
@@ -109,8 +108,8 @@ func (w *walk) reserved(name string, rest []string) (lockkeeper.Target, error) {
 	return lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, nil
 }
 
-// enter goes one directory down.
-func (w *walk) enter(here *place, name string, rest []string) error {
+// enter opens the next directory.
+func (w *walk) enter(here *position, name string, rest []string) error {
 	fd, err := unix.Openat(here.fd, name, openDir, 0)
 	switch {
 	case err == nil:
@@ -132,18 +131,18 @@ func (w *walk) enter(here *place, name string, rest []string) error {
 	return w.explain(err)
 }
 
-// follow replaces the name of a link with its text.
-func (w *walk) follow(here *place, name string, rest []string) error {
+// follow replaces the name of a link with its target.
+func (w *walk) follow(here *position, name string, rest []string) error {
 	link, err := readlinkAt(here.fd, name)
 	switch {
 	case errors.Is(err, unix.EINVAL) && len(rest) > 0:
-		// Not a link. Unless it has just become a directory, it is in the way.
+		// Not a link: a file, unless it has just become a directory.
 		if e, err := statAt(here.fd, name); err == nil && e.isDir() {
-			return errAgain
+			return errRestart
 		}
-		return w.refuse(w.path()+" is not a directory", "name a path that does not go through a file")
+		return w.refuse(w.path()+" is not a directory", "use a path that does not go through a file")
 	case errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT):
-		return errAgain
+		return errRestart
 	case err != nil:
 		return w.explain(err)
 	}
@@ -160,23 +159,23 @@ func (w *walk) follow(here *place, name string, rest []string) error {
 			return w.refuse(fmt.Sprintf("symlink %s leaves the root: it points to %q", w.path(), link), "lock a path inside the root")
 		}
 		w.segs = slices.Concat(below, rest)
-		return errAgain
+		return errRestart
 	}
 	dir := w.names[:len(w.names)-1]
 	for len(dir) > 0 && len(to) > 0 && to[0] == ".." {
 		dir, to = dir[:len(dir)-1], to[1:]
 	}
 	w.segs = slices.Concat(dir, to, rest)
-	return errAgain
+	return errRestart
 }
 
-// last judges what the whole path names.
-func (w *walk) last(here *place, name string) (lockkeeper.Target, error) {
+// last returns the target that the whole path names.
+func (w *walk) last(here *position, name string) (lockkeeper.Target, error) {
 	e, err := statAt(here.fd, name)
 	none := lockkeeper.Target{}
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return w.fresh(), nil
+		return w.newTarget(), nil
 	case err != nil:
 		return none, w.explain(err)
 	case e.isLink():
@@ -193,14 +192,14 @@ func (w *walk) last(here *place, name string) (lockkeeper.Target, error) {
 	case w.mustDir:
 		return none, w.refuse("a file spelled with a trailing slash", "drop the slash")
 	case e.links > 1 && w.mode != lockkeeper.Read:
-		return none, w.refuse(fmt.Sprintf("the file has %d hard links, and its other names may be locked by somebody else", e.links),
+		return none, w.refuse(fmt.Sprintf("the file has %d hard links, and its other names may be locked by another holder", e.links),
 			"break the link (copy the file and move the copy over it), or lock it for reading")
 	}
 	return lockkeeper.Target{Path: w.path(), Kind: lockkeeper.File}, nil
 }
 
-// fresh is the target of a path that names nothing yet.
-func (w *walk) fresh() lockkeeper.Target {
+// newTarget returns the target of a path that does not exist yet.
+func (w *walk) newTarget() lockkeeper.Target {
 	kind := lockkeeper.File
 	if w.mustDir {
 		kind = lockkeeper.Dir
@@ -208,22 +207,22 @@ func (w *walk) fresh() lockkeeper.Target {
 	return lockkeeper.Target{Path: w.path(), Kind: kind}
 }
 
-// checkDevice holds a space on one mount of one device: beyond it a rename
+// checkDevice keeps a space on one mount of one device: a rename to another one
 // fails, and a bind mount gives a file a second name.
-func (w *walk) checkDevice(e entry) error {
+func (w *walk) checkDevice(e fileStat) error {
 	if w.root.self.sameDevice(e) {
 		return nil
 	}
-	return w.refuse(w.path()+" is on another device or mount than the root", "open a space of its own there")
+	return w.refuse(w.path()+" is on another device or mount than the root", "create a separate space there")
 }
 
-// checkNested refuses a directory that is a root of its own: its users do not
-// see the locks of this one.
+// checkNested refuses a directory that is another root: its users do not see the
+// locks of this one.
 func (w *walk) checkNested(fd int, dir string) error {
 	err := unix.Faccessat(fd, dir+"/"+stateDir+"/"+marker, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
 	case err == nil:
-		return w.refuse(w.path()+" is a root with locks of its own", "work in it, with lockkeeper --dir, or remove its "+stateDir)
+		return w.refuse(w.path()+" is a root with its own locks", "work in it, with lockkeeper --dir, or remove its "+stateDir)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return nil
 	}
@@ -236,16 +235,16 @@ func (w *walk) refuse(reason, next string) error { return refuse(w.spelling, rea
 
 func (w *walk) explain(err error) error { return explain(w.spelling, err) }
 
-// explain turns an error of the disk into a refusal where the path is to blame.
+// explain converts an error caused by the path into a refusal.
 func explain(spelling string, err error) error {
 	var named *nameError
 	switch {
 	case errors.As(err, &named):
 		return refuse(spelling, named.reason, named.next)
 	case errors.Is(err, unix.ENAMETOOLONG):
-		return refuse(spelling, "a name in it is too long for this disk", "give a shorter name")
+		return refuse(spelling, "a name in it is too long for this disk", "use a shorter name")
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return refuse(spelling, "not permitted to look at it", "ask for permission to read its directory")
+		return refuse(spelling, "permission denied", "ask for permission to read its directory")
 	case errors.Is(err, unix.ELOOP):
 		return refuse(spelling, "a loop of symlinks", "repair the links")
 	}

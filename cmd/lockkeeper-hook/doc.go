@@ -1,4 +1,4 @@
-// Command lockkeeper-hook is `lockkeeper hook`, as a program of its own: hosts start it
-// before every write, and a program that can do nothing else is there in half the time.
-// `lockkeeper init claude` names it in the host's settings where it lies beside lockkeeper.
+// Command lockkeeper-hook is `lockkeeper hook` as a small program of its own, which starts in
+// half the time. Hosts run it before every write. If it is installed beside lockkeeper,
+// `lockkeeper init claude` names it in the host's settings.
 package main

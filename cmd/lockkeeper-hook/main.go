@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"lockkeeper/internal/app"
-	"lockkeeper/internal/hook"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session/hook"
 )
 
 func main() {
@@ -14,7 +14,7 @@ func main() {
 		os.Exit(hook.Refused) // a hook that was set up wrongly must not let a write through
 	}
 	if os.Args[1] == "--version" {
-		fmt.Println("lockkeeper-hook " + app.Version())
+		fmt.Println("lockkeeper-hook " + project.Version())
 		return
 	}
 	os.Exit(hook.Main(os.Args[1], hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}))

@@ -1,4 +1,4 @@
 // Command lockkeeper-scripted-agent is an agent without a model, for demonstrations and
-// tests: it speaks the protocol of `claude -p` and does what the script says that
+// tests. It speaks the protocol of `claude -p` and plays the script that
 // LOCKKEEPER_AGENT_SCRIPT names.
 package main

@@ -17,9 +17,11 @@ import (
 	"testing"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
-	"lockkeeper/internal/process"
-	"lockkeeper/internal/sample"
+	"lockkeeper/internal/flow/sample"
+	"lockkeeper/internal/git/gittest"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/view"
 )
 
 // demonstrated is a demonstration that was kept.
@@ -51,6 +53,7 @@ func demonstrate(t *testing.T, path string, meanwhile ...func(*os.Process, strin
 	}
 	cmd := exec.CommandContext(t.Context(), program, "demo", "--fast", "--keep", "--json")
 	cmd.Env = []string{"PATH=" + path, "TMPDIR=" + temp, "HOME=" + temp, "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = append(cmd.Env, gittest.HostileEnv(t)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Start(); err != nil {
@@ -127,7 +130,7 @@ func TestDemo(t *testing.T) {
 	}
 	a := openDemo(t, d.Dir)
 	defer a.Close()
-	rec, err := a.Record(t.Context())
+	rec, err := view.ReadRecord(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +170,7 @@ func TestDemoStopped(t *testing.T) {
 		defer a.Close()
 		same, seen := 0, 0 // how often the record was read since it last changed
 		waitFor(t, "a run that goes no further", func() (struct{}, bool) {
-			rec, err := a.Record(t.Context())
+			rec, err := view.ReadRecord(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,9 +186,9 @@ func TestDemoStopped(t *testing.T) {
 }
 
 // openDemo opens the application of a demonstration.
-func openDemo(t *testing.T, dir string) *app.App {
+func openDemo(t *testing.T, dir string) *project.Project {
 	t.Helper()
-	a, err := app.Open(t.Context(), app.Settings{Dir: dir, Env: func(name string) (string, bool) {
+	a, err := project.Open(t.Context(), project.Settings{Dir: dir, Env: func(name string) (string, bool) {
 		return filepath.Dir(dir), name == "XDG_STATE_HOME"
 	}})
 	if err != nil {
@@ -194,7 +197,7 @@ func openDemo(t *testing.T, dir string) *app.App {
 	return a
 }
 
-func dispatched(rec *app.Record) (n int) {
+func dispatched(rec *view.Record) (n int) {
 	for _, it := range rec.Items {
 		if it.Status == lockkeeper.ItemDispatched {
 			n++
@@ -226,7 +229,7 @@ func ended(pid int) bool {
 }
 
 // counted holds the figures against the record.
-func counted(t *testing.T, d demonstrated, rec *app.Record, after map[string][32]byte) {
+func counted(t *testing.T, d demonstrated, rec *view.Record, after map[string][32]byte) {
 	t.Helper()
 	landed, refused, crashed := 0, 0, 0
 	left := map[string][32]byte{}

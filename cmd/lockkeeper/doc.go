@@ -1,3 +1,3 @@
-// Command lockkeeper lets many coding agents and people change one codebase at
-// the same time without writing over each other. `lockkeeper --help` says how.
+// Command lockkeeper lets many coding agents and people change one codebase at the same
+// time without overwriting each other. `lockkeeper --help` lists its commands.
 package main

@@ -4,9 +4,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scripted"
-	"lockkeeper/internal/cli"
-	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/surface/cli"
 )
 
 func main() {

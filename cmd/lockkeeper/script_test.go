@@ -18,9 +18,9 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scripted"
-	"lockkeeper/internal/sample"
-	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/flow/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a program lingers for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull) // it has no other configuration of git
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return os.MkdirAll(filepath.Join(env.WorkDir, "repo"), 0o755)
 		},

@@ -7,7 +7,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// The operations that durable.Disk alone has.
+// Operations of durable.Disk only.
 const (
 	OpenDir   Op = "open_dir"
 	OpenFile  Op = "open_file"
@@ -20,7 +20,7 @@ const (
 	RemoveDir Op = "remove_dir"
 )
 
-// FaultyDisk is a durable.Disk on the real disk whose operations fail as planned.
+// A FaultyDisk is a durable.Disk on the real disk whose operations fail as planned.
 type FaultyDisk struct {
 	Plan
 	disk durable.OSDisk

@@ -1,17 +1,17 @@
-// Package durabletest makes file operations fail on purpose, for tests of
-// whatever writes through package durable; and runs a test without root's rights,
-// where permissions make them fail.
+// Package durabletest makes file operations fail in tests of code that writes through
+// package durable. It can also run a test without root privileges, so that permissions
+// make operations fail.
 //
 // Invariants:
 //
 //  1. A failed operation does not touch the disk, except that a failed write
 //     leaves half of its data, as a full disk does, and a failed close still
-//     gives the descriptor back.
-//  2. After a crash nothing touches the disk any more: it stays as a process
-//     killed at that operation would leave it.
-//  3. Every attempt is in the trace, failed or not, and its number is its place
+//     releases the descriptor.
+//  2. After a crash nothing touches the disk: it stays as a process killed at that
+//     operation would leave it.
+//  3. Every attempt is in the trace, failed or not, and its number is its index
 //     there.
 //
-// The package has no goroutines; a Plan may be used by several at once. FaultyDisk
+// The package has no goroutines; a Plan is safe for concurrent use. FaultyDisk
 // needs durable.OSDisk and so builds on Linux only.
 package durabletest

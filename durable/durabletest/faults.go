@@ -7,7 +7,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// The operations that durable.Ops alone has.
+// Operations of durable.Ops only.
 const (
 	Lstat      Op = "lstat"
 	CreateTemp Op = "create_temp"
@@ -16,7 +16,7 @@ const (
 	SyncDir    Op = "sync_dir"
 )
 
-// Faults is a durable.Ops on the real disk whose operations fail as planned.
+// A Faults is a durable.Ops on the real disk whose operations fail as planned.
 type Faults struct{ Plan }
 
 var _ durable.Ops = (*Faults)(nil)

@@ -10,13 +10,13 @@ import (
 	"lockkeeper/durable"
 )
 
-// ErrCrashed is what every operation returns from the crash on.
+// ErrCrashed is the error of every operation after a crash.
 var ErrCrashed = errors.New("crashed")
 
-// Op names an operation of durable.Ops or durable.Disk.
+// An Op names an operation of durable.Ops or durable.Disk.
 type Op string
 
-// The operations that both have.
+// Operations of both.
 const (
 	Write Op = "write"
 	Chmod Op = "chmod"
@@ -25,12 +25,11 @@ const (
 	Mkdir Op = "mkdir"
 )
 
-// Plan counts operations and says which of them fail. Its zero value fails
-// nothing. It is part of Faults and FaultyDisk, and has the operations on open
-// files, which are the same in both.
+// A Plan counts operations and decides which of them fail. Its zero value fails none.
+// Faults and FaultyDisk embed it for the operations on open files, which they share.
 type Plan struct {
-	// At, where it is set, is called before every operation with its number, so
-	// that a process can stop or end itself there. It is set before the first.
+	// At, if set, is called before every operation with its number, so that a test can
+	// stop or end the process there. It must be set before the first operation.
 	At func(k int, op Op)
 
 	mu      sync.Mutex
@@ -42,7 +41,7 @@ type Plan struct {
 	real    durable.OS
 }
 
-// FailAt lets operation number k, counted from 0 over all operations, fail.
+// FailAt makes operation number k fail, counting all operations from 0.
 func (p *Plan) FailAt(k int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +51,7 @@ func (p *Plan) FailAt(k int, err error) {
 	p.fails[k] = err
 }
 
-// FailNext lets the next operations of one kind fail, as many times as told.
+// FailNext makes the next operations of one kind fail.
 func (p *Plan) FailNext(op Op, times int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +61,7 @@ func (p *Plan) FailNext(op Op, times int, err error) {
 	p.next[op] = append(p.next[op], slices.Repeat([]error{err}, times)...)
 }
 
-// CrashAt lets operation number k and all later ones return ErrCrashed and do
+// CrashAt makes operation number k and all later ones return ErrCrashed and do
 // nothing.
 func (p *Plan) CrashAt(k int) {
 	p.mu.Lock()
@@ -77,8 +76,8 @@ func (p *Plan) Trace() []Op {
 	return slices.Clone(p.trace)
 }
 
-// begin records an operation and returns the error it is to fail with, and
-// whether the process was alive when it began.
+// begin records an operation. It returns its planned error and whether the process
+// had not crashed when it began.
 func (p *Plan) begin(op Op) (alive bool, err error) {
 	k, alive, err := p.number(op)
 	if p.At != nil {
@@ -133,7 +132,7 @@ func (p *Plan) Sync(file *os.File) error {
 	return p.real.Sync(file)
 }
 
-// Close implements durable.Ops and durable.Disk. The descriptor is closed in any case, as the
+// Close implements durable.Ops and durable.Disk. It always closes the descriptor, as the
 // kernel does for a failed close and for a dead process.
 func (p *Plan) Close(file *os.File) error {
 	_, err := p.begin(Close)

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// nobody is a user without any rights.
-const nobody = 65534
+// unprivilegedUser is the user nobody.
+const unprivilegedUser = 65534
 
-// Unprivileged reports whether permissions are in the way of this test, as they are for
-// everybody but root. As root it runs the test once more as somebody else, in a program
-// and a directory for temporary files of their own, and the caller returns.
+// Unprivileged reports whether permissions apply to this test, as they do unless it runs as
+// root. As root it runs the test again as another user, in a new process with its own
+// temporary directory, and returns false; then the caller must return.
 func Unprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return true
 	}
-	dir, err := os.MkdirTemp("", "unprivileged") // and not the test's own, which is closed to others
+	dir, err := os.MkdirTemp("", "unprivileged") // not the test's own, which other users cannot enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +28,12 @@ func Unprivileged(t *testing.T) bool {
 			t.Error(err)
 		}
 	})
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	if err := os.Chown(dir, unprivilegedUser, unprivilegedUser); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedUser, Gid: unprivilegedUser}}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("as another user: %v\n%s", err, out)
 	}

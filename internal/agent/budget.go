@@ -105,9 +105,12 @@ type BudgetError struct {
 	Next   string
 }
 
-func (e *BudgetError) Error() string { return "budget: " + e.Reason + "; next: " + e.Next }
+func (e *BudgetError) Error() string { return lockkeeper.JoinNext("budget: "+e.Reason, e.Next) }
 
-// Code implements the classing of lockkeeper.CodeOf.
+// NextStep implements lockkeeper.NextStep.
+func (e *BudgetError) NextStep() string { return e.Next }
+
+// Code implements lockkeeper.CodeOf.
 func (*BudgetError) Code() lockkeeper.Code { return lockkeeper.CodeBudget }
 
 // Start refuses a call when a limit is reached. A limit of money that nothing is counted

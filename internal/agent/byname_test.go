@@ -13,7 +13,7 @@ func TestAdviceNamesWhatWorks(t *testing.T) {
 		t.Errorf("a command without a program: %v", err)
 	}
 	for _, session := range []string{"", "some-session"} {
-		if advice := (Origin{Session: session}).goOn(); !strings.HasPrefix(advice, "lockkeeper run --retry") {
+		if advice := (Origin{Session: session}).retry(); !strings.HasPrefix(advice, "lockkeeper run --retry") {
 			t.Errorf("after a failed call of session %q: %s", session, advice)
 		}
 	}

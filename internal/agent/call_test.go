@@ -107,7 +107,7 @@ func TestTimeout(t *testing.T) {
 		run := plays(Exit{}, act{0, initLine}, act{time.Hour, goodLine})
 		_, err := Call(t.Context(), Claude{}, asks(t.TempDir()), filesIn(t.TempDir()), Options{Run: run, Timeout: 5 * time.Minute})
 		var late *TimedOutError
-		if !errors.As(err, &late) || late.After != 5*time.Minute || !strings.Contains(err.Error(), "go on with its session s-1") {
+		if !errors.As(err, &late) || late.After != 5*time.Minute || !strings.Contains(err.Error(), "resume its session s-1") {
 			t.Errorf("%T %v", err, err)
 		}
 		if took := time.Since(start); took > 5*time.Minute+time.Second {

@@ -3,118 +3,139 @@ package agent
 import (
 	"fmt"
 	"time"
+
+	"lockkeeper"
 )
 
-// Origin is the call that an error came from.
+// Origin describes the call that an error came from.
 type Origin struct {
 	Agent   string
-	Session string // with which it can be resumed; empty: it had none yet
-	Output  string // the file with all that it said
-	Log     string // the file with what it said on its standard error
+	Session string // with which the call can be resumed; empty if it had none yet
+	Output  string // the file with everything the agent printed
+	Log     string // the file with everything it printed to standard error
 }
 
-// say builds a message: what happened, where to look, what to do next.
-func (o Origin) say(what, next string) string {
+// message builds the text of an error: what happened, where to look, what to do next.
+func (o Origin) message(what, next string) string {
 	s := o.Agent + ": " + what
 	if o.Output != "" {
 		s += "; its output: " + o.Output
 	}
-	if next == "" {
-		return s
-	}
-	return s + "; next: " + next
+	return lockkeeper.JoinNext(s, next)
 }
 
-// goOn is the advice to try again, in the same session where there is one.
-func (o Origin) goOn() string {
+// retry is the advice to try again, in the same session if there is one.
+func (o Origin) retry() string {
 	if o.Session == "" {
 		return "lockkeeper run --retry"
 	}
-	return "lockkeeper run --retry, or go on with its session " + o.Session
+	return "lockkeeper run --retry, or resume its session " + o.Session
 }
 
-// TransientError says that a call failed for a reason that passes by itself.
+// A TransientError reports a failure that passes by itself.
 type TransientError struct {
 	Origin
-	Status     int           // of the API; 0: none came
+	Status     int           // of the API; 0 if there was no response
 	Reason     string        // in the agent's words
-	RetryAfter time.Duration // what the API asked for; 0: it did not
+	RetryAfter time.Duration // requested by the API; 0 if it requested none
 }
 
 func (e *TransientError) Error() string {
-	what := "a passing failure"
+	what := "temporary failure"
 	if e.Status != 0 {
 		what += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	next := "try again in a while"
-	if e.RetryAfter > 0 {
-		next = "try again in " + e.RetryAfter.Round(time.Second).String()
-	}
-	return e.say(what+": "+e.Reason, next)
+	return e.message(what+": "+e.Reason, e.NextStep())
 }
 
-// LimitError says that the account has used up what it may use. Until that changes every
-// call fails, so nothing should be started.
+// NextStep implements lockkeeper.NextStep.
+func (e *TransientError) NextStep() string {
+	if e.RetryAfter > 0 {
+		return "retry in " + e.RetryAfter.Round(time.Second).String()
+	}
+	return "retry later"
+}
+
+// A LimitError reports that the account has reached a usage limit. Every call fails
+// until the limit is reset, so no call should start.
 type LimitError struct {
 	Origin
 	Reason  string
-	ResetAt time.Time // zero: unknown
+	ResetAt time.Time // zero if unknown
 }
 
 func (e *LimitError) Error() string {
-	if e.ResetAt.IsZero() {
-		return e.say("a limit of the account is reached: "+e.Reason, "look at the plan and the credit of the account, then resume")
-	}
-	return e.say("a limit of the account is reached: "+e.Reason, "wait until "+e.ResetAt.UTC().Format(time.RFC3339))
+	return e.message("the account has reached a limit: "+e.Reason, e.NextStep())
 }
 
-// RefusedError says that the call cannot work as it was made, however often it is tried.
+// NextStep implements lockkeeper.NextStep.
+func (e *LimitError) NextStep() string {
+	if e.ResetAt.IsZero() {
+		return "check the plan and the credit of the account, then resume"
+	}
+	return "wait until " + e.ResetAt.UTC().Format(time.RFC3339)
+}
+
+// A RefusedError reports that the call is invalid: retrying it does not help.
 type RefusedError struct {
 	Origin
 	Reason string
 	Next   string
-	Err    error // what it came from; nil: the agent's own words
+	Err    error // the cause; nil if Reason is in the agent's own words
 }
 
-func (e *RefusedError) Error() string { return e.say("refused: "+e.Reason, e.Next) }
+func (e *RefusedError) Error() string { return e.message("refused: "+e.Reason, e.Next) }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// UnfinishedError says that the agent stopped by itself before it was done.
+// NextStep implements lockkeeper.NextStep.
+func (e *RefusedError) NextStep() string { return e.Next }
+
+// An UnfinishedError reports that the agent stopped by itself before it was done.
 type UnfinishedError struct {
 	Origin
 	Reason string
 	Next   string
 }
 
-func (e *UnfinishedError) Error() string { return e.say("not finished: "+e.Reason, e.Next) }
+func (e *UnfinishedError) Error() string { return e.message("not finished: "+e.Reason, e.Next) }
 
-// CrashedError says that the process of the agent ended without a result.
+// NextStep implements lockkeeper.NextStep.
+func (e *UnfinishedError) NextStep() string { return e.Next }
+
+// A CrashedError reports that the agent's process ended without a result.
 type CrashedError struct {
 	Origin
 	Exit Exit
-	Last string // the last it said
+	Last string // the last line it printed
 }
 
 func (e *CrashedError) Error() string {
 	what := "crashed: " + e.Exit.String() + ", without a result"
 	if e.Last != "" {
-		what += fmt.Sprintf(", at last it said %q", e.Last)
+		what += fmt.Sprintf(", last line %q", e.Last)
 	}
-	return e.say(what, e.goOn())
+	return e.message(what, e.NextStep())
 }
 
-// TimedOutError says that a call took longer than it might.
+// NextStep implements lockkeeper.NextStep.
+func (e *CrashedError) NextStep() string { return e.retry() }
+
+// A TimedOutError reports that a call took longer than its time limit.
 type TimedOutError struct {
 	Origin
 	After time.Duration
 }
 
 func (e *TimedOutError) Error() string {
-	return e.say(fmt.Sprintf("ended after %s, the longest that a call may take", e.After), e.goOn()+", or permit it more time")
+	return e.message(fmt.Sprintf("timed out after %s", e.After), e.NextStep())
 }
 
-// StalledError says that a call was ended while the agent had said nothing for long.
+// NextStep implements lockkeeper.NextStep.
+func (e *TimedOutError) NextStep() string { return e.retry() + ", or raise its time limit" }
+
+// A StalledError reports that a call was ended because the agent had printed nothing for
+// a long time.
 type StalledError struct {
 	Origin
 	Silent time.Duration
@@ -123,53 +144,68 @@ type StalledError struct {
 }
 
 func (e *StalledError) Error() string {
-	what := fmt.Sprintf("ended after a silence of %s", e.Silent.Round(time.Second))
+	what := fmt.Sprintf("ended after %s without output", e.Silent.Round(time.Second))
 	if e.Doing != "" {
 		what += ", since " + e.Doing
 	}
-	return e.say(what+": "+e.Err.Error(), e.goOn())
+	return e.message(what+": "+e.Err.Error(), e.NextStep())
 }
 
 func (e *StalledError) Unwrap() error { return e.Err }
 
-// GarbageError says that an agent ended well and what it said is not its protocol.
+// NextStep implements lockkeeper.NextStep.
+func (e *StalledError) NextStep() string { return e.retry() }
+
+// A GarbageError reports that an agent exited successfully, and its output does not
+// follow its protocol.
 type GarbageError struct {
 	Origin
 	Reason string
-	Sample string // the first that was not understood
+	Sample string // the first output that was not understood
 }
 
 func (e *GarbageError) Error() string {
-	what := "its output is not what this agent says: " + e.Reason
+	what := "unexpected output: " + e.Reason
 	if e.Sample != "" {
 		what += fmt.Sprintf(", for example %q", e.Sample)
 	}
-	return e.say(what, "see whether the program is the right one, in a version that is known")
+	return e.message(what, e.NextStep())
 }
 
-// EmptyError says that an agent ended well and said nothing.
+// NextStep implements lockkeeper.NextStep.
+func (e *GarbageError) NextStep() string {
+	return "check that the program is " + e.Agent + ", in a supported version"
+}
+
+// An EmptyError reports that an agent exited successfully without any output.
 type EmptyError struct{ Origin }
 
-func (e *EmptyError) Error() string {
-	return e.say("it ended without a word", "see whether the program is the right one, and run it again")
+func (e *EmptyError) Error() string { return e.message("ended without output", e.NextStep()) }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *EmptyError) NextStep() string {
+	return "check that the program is " + e.Agent + ", then retry"
 }
 
-// OutputError says that a structured answer is not what was asked for. The work counts
-// as not done.
+// An OutputError reports that a structured answer does not match its schema. The work
+// counts as not done.
 type OutputError struct {
 	Origin
-	Line, Column int    // in the answer, from 1; 0: there is none
-	Pointer      string // the place in the document; empty: all of it
+	Line, Column int    // in the answer, from 1; 0 if unknown
+	Pointer      string // the place in the document; empty for the whole
 	Reason       string
 }
 
 func (e *OutputError) Error() string {
-	what := "its answer does not have the form that was asked for: "
+	what := "its answer does not match the schema: "
 	if e.Line > 0 {
 		what += fmt.Sprintf("line %d, column %d: ", e.Line, e.Column)
 	}
 	if e.Pointer != "" {
 		what += "at " + e.Pointer + ": "
 	}
-	return e.say(what+e.Reason, e.goOn())
+	return e.message(what+e.Reason, e.NextStep())
 }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *OutputError) NextStep() string { return e.retry() }

@@ -58,7 +58,7 @@ func (f *failure) err(from Origin) error {
 	}
 	next := f.next
 	if next == "" {
-		next = from.goOn()
+		next = from.retry()
 	}
 	return &UnfinishedError{Origin: from, Reason: reason, Next: next}
 }

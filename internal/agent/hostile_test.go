@@ -79,7 +79,7 @@ func TestEndsWithoutResult(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"nothing":             {"", 0, &EmptyError{}, "without a word"},
+		"nothing":             {"", 0, &EmptyError{}, "without output"},
 		"nothing, and failed": {"", 3, &CrashedError{}, "exit status 3"},
 		"garbage":             {"Segmentation\x00 fault\nmore\n", 0, &GarbageError{}, `none of 2 lines is of its protocol, for example "Segmentation fault"`},
 		"garbage, and failed": {"oh no\n", 1, &CrashedError{}, `"oh no"`},

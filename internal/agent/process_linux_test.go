@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/process"
 )
 
 // runSupervised runs a command as the program does, under a grant.

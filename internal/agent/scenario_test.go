@@ -103,7 +103,7 @@ func claudeScenarios() []scenario {
 			}},
 		{name: "overloaded", failure: &TransientError{}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded", nil)},
 		{name: "broken", failure: &TransientError{}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal", nil)},
-		{name: "rate", failure: &TransientError{}, says: "try again in 1s", turns: 1, text: "*",
+		{name: "rate", failure: &TransientError{}, says: "retry in 1s", turns: 1, text: "*",
 			script: refuse(429, "rate_limit_error", "slower", map[string]string{"retry-after": "1"})},
 		{name: "limit", env: []string{"CLAUDE_CODE_OAUTH_TOKEN=test"}, failure: &LimitError{}, says: "wait until 2100-01-01T00:00:00Z", turns: 1, text: "*",
 			script: refuse(429, "rate_limit_error", "no more", map[string]string{"anthropic-ratelimit-unified-status": "rejected",

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"lockkeeper"
-	"lockkeeper/internal/jsonform"
-	"lockkeeper/internal/jsonplace"
+	"lockkeeper/internal/encoding/jsonform"
+	"lockkeeper/internal/encoding/jsonplace"
 )
 
 // schema is the form that an answer has to have. Nil: none.
@@ -51,11 +51,11 @@ func (s *schema) check(from Origin, answer []byte) error {
 		return nil
 	}
 	e := &OutputError{Origin: from, Reason: quote(wrong.Reason)}
-	for _, part := range wrong.Place {
+	for _, part := range wrong.Path {
 		e.Pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 	}
 	e.Pointer = quote(e.Pointer)
-	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.Place))
+	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.Path))
 	return e
 }
 

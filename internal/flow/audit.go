@@ -8,7 +8,7 @@ import (
 )
 
 // PriorEntry is a decision of an earlier run.
-type PriorEntry struct {
+type EarlierDecision struct {
 	Controller  string
 	Description string
 	Decision    Decision // Defer or Reject
@@ -23,7 +23,7 @@ const alike = 0.6
 
 // AuditItems holds the ready items of a controller against what was decided of its items
 // before. Descriptions are the same when normalise makes them equal.
-func AuditItems(items []Ready, controller string, prior []PriorEntry, normalise func(string) string) Audit {
+func AuditItems(items []Ready, controller string, prior []EarlierDecision, normalise func(string) string) Audit {
 	audit := Audit{Items: []Audited{}, Dropped: []Dropped{}}
 	kept := map[string]string{} // text to id
 	for _, it := range items {
@@ -47,7 +47,7 @@ func AuditItems(items []Ready, controller string, prior []PriorEntry, normalise 
 	return audit
 }
 
-func rejection(was *PriorEntry) string {
+func rejection(was *EarlierDecision) string {
 	reason := "rejected on " + was.At.UTC().Format(time.DateOnly)
 	if was.Notes != "" {
 		reason += fmt.Sprintf(" (%s)", was.Notes)
@@ -57,9 +57,9 @@ func rejection(was *PriorEntry) string {
 
 // earlier finds the last decision on the same item or, if there is none, on the one that
 // is most like it.
-func earlier(text, controller string, prior []PriorEntry, normalise func(string) string) (was *PriorEntry, similar bool) {
+func earlier(text, controller string, prior []EarlierDecision, normalise func(string) string) (was *EarlierDecision, similar bool) {
 	best := alike
-	var near *PriorEntry
+	var near *EarlierDecision
 	for i := range prior {
 		p := &prior[i]
 		if p.Controller != controller {

@@ -16,7 +16,7 @@ func plainly(s string) string { return strings.Join(strings.Fields(strings.ToLow
 // shows: PL-18 PL-66 GP-20 GP-21
 func TestAudit(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 3, 4, 5, 0, time.UTC) }
-	prior := []PriorEntry{
+	prior := []EarlierDecision{
 		{"blog/posts", "Add a cache", Reject, day(1), "too early", false},
 		{"blog/posts", "Paginate the index", Defer, day(2), "later", false},
 		{"blog/posts", "Rate limit comments", Reject, day(3), "", true},
@@ -67,9 +67,9 @@ func TestAuditKeepsCount(t *testing.T) {
 		for i := range rapid.IntRange(0, 6).Draw(t, "items") {
 			items = append(items, Ready{ID: fmt.Sprint(i), Description: strings.Join(words.Draw(t, "item"), " ")})
 		}
-		var prior []PriorEntry
+		var prior []EarlierDecision
 		for i := range rapid.IntRange(0, 6).Draw(t, "prior") {
-			prior = append(prior, PriorEntry{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "controller"), strings.Join(words.Draw(t, "was"), " "),
+			prior = append(prior, EarlierDecision{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "controller"), strings.Join(words.Draw(t, "was"), " "),
 				rapid.SampledFrom([]Decision{Defer, Reject}).Draw(t, "decision"), time.Unix(int64(i), 0), "", rapid.Bool().Draw(t, "enabled")})
 		}
 		audit := AuditItems(items, "a", prior, plainly)
@@ -79,7 +79,9 @@ func TestAuditKeepsCount(t *testing.T) {
 		for _, d := range audit.Dropped {
 			it := items[slices.IndexFunc(items, func(r Ready) bool { return r.ID == d.ID })]
 			same := func(text string) bool { return plainly(text) == plainly(it.Description) }
-			rejected := slices.ContainsFunc(prior, func(p PriorEntry) bool { return p.Controller == "a" && p.Decision == Reject && same(p.Description) })
+			rejected := slices.ContainsFunc(prior, func(p EarlierDecision) bool {
+				return p.Controller == "a" && p.Decision == Reject && same(p.Description)
+			})
 			double := slices.ContainsFunc(audit.Items, func(o Audited) bool { return o.ID != d.ID && same(o.Description) })
 			if !rejected && !double {
 				t.Fatalf("%q was dropped: %s", it.Description, d.Reason)

@@ -97,7 +97,7 @@ func (e *circleError) Error() string {
 	return withNext("each of these comes after the next: "+strings.Join(e.ids, ", "), "take one of the dependencies out")
 }
 
-// Code implements the classing of lockkeeper.CodeOf.
+// Code implements lockkeeper.CodeOf.
 func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
 // circle finds batches that wait for each other among some that all wait.

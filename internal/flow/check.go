@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"lockkeeper/internal/jsonplace"
+	"lockkeeper/internal/encoding/jsonplace"
 )
 
 // Check holds a document against its schema, by its file name, and against what a schema
@@ -38,7 +38,7 @@ func Check(file string, body []byte) error {
 		return checkAs(file, body, checkBatches)
 	case ApplyFile:
 		return checkAs(file, body, func(a Applied) *fault { return checkFiles(a.Files) })
-	case TestFile, CIFile:
+	case TestFile, CIFile: // as CheckOutput does
 		return checkAs(file, body, func(c Checked) *fault { return checkFiles(c.Files) })
 	case VerificationFile:
 		return checkAs(file, body, func(v Verification) *fault { return checkFiles(v.Files) })
@@ -55,11 +55,27 @@ func Check(file string, body []byte) error {
 	return fmt.Errorf("flow: %s has a schema and no rules", file)
 }
 
+// CheckOutput checks the document of a phase as Check does. The document of every check
+// phase has the same form, whatever its name. The document of an agent's phase that has no
+// schema of its own has the form of the agent's answer.
+func (p Phase) CheckOutput(body []byte) error {
+	switch {
+	case p.Step == Checking:
+		if err := fits(TestFile, p.Output, body); err != nil {
+			return err
+		}
+		return checkAs(p.Output, body, func(c Checked) *fault { return checkFiles(c.Files) })
+	case HasSchema(p.Output):
+		return Check(p.Output, body)
+	}
+	return fitsSchema(answerForm(p.Answer), p.Output, body)
+}
+
 // checkAs reads a document that fits its schema and applies the rules for its type.
 func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 	var doc T
 	if err := json.Unmarshal(body, &doc); err != nil { // a date that is none, a number that is too large
-		e := &PlaceError{File: file, Err: err}
+		e := &DocumentError{File: file, Err: err}
 		var at *json.UnmarshalTypeError
 		if errors.As(err, &at) {
 			e.Member = at.Field
@@ -68,7 +84,7 @@ func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 		return e
 	}
 	if f := rules(doc); f != nil {
-		return f.placed(file, body)
+		return f.inText(file, body)
 	}
 	return nil
 }
@@ -78,7 +94,7 @@ func unique[T any](member string, list []T, id func(T) string) *fault {
 	seen := map[string]int{}
 	for i, it := range list {
 		if first, twice := seen[id(it)]; twice {
-			return faultAt(fmt.Errorf("%q is the id of %s/%d already; next: give each its own", id(it), member, first), member, i)
+			return faultAt(fmt.Errorf("%q is already the id of %s/%d; next: give each its own id", id(it), member, first), member, i)
 		}
 		seen[id(it)] = i
 	}
@@ -95,7 +111,7 @@ func uniqueIn[T any](items []T, id func(T) string, dropped []Dropped) *fault {
 	}
 	for i, d := range dropped {
 		if at := slices.IndexFunc(items, func(it T) bool { return id(it) == d.ID }); at >= 0 {
-			return faultAt(fmt.Errorf("%q is dropped here and kept in items/%d; next: decide on one", d.ID, at), "dropped", i)
+			return faultAt(fmt.Errorf("%q is dropped here and kept in items/%d; next: keep or drop it, not both", d.ID, at), "dropped", i)
 		}
 	}
 	return nil
@@ -110,7 +126,7 @@ func checkAnalysis(a Analysis) *fault {
 	slugs := map[string]int{}
 	for i, t := range a.Topics {
 		if first, twice := slugs[t.Slug]; twice && t.Slug != "" {
-			return faultAt(fmt.Errorf("%q is the slug of research_topics/%d already; next: give each its own", t.Slug, first), "research_topics", i, "slug")
+			return faultAt(fmt.Errorf("%q is already the slug of research_topics/%d; next: give each its own slug", t.Slug, first), "research_topics", i, "slug")
 		}
 		slugs[t.Slug] = i
 	}
@@ -153,13 +169,13 @@ func checkBatches(p Plan) *fault {
 		}
 		for n, item := range b.Items {
 			if other, twice := in[item]; twice {
-				return faultAt(fmt.Errorf("item %q of batch %s is in batch %s already; next: leave it in one", item, b.ID, other), "batches", i, "items", n)
+				return faultAt(fmt.Errorf("item %q of batch %s is already in batch %s; next: keep it in one", item, b.ID, other), "batches", i, "items", n)
 			}
 			in[item] = b.ID
 		}
 		for n, id := range b.After {
 			if !before[id] {
-				return faultAt(fmt.Errorf("batch %s comes after %q, and no batch before it is called that; next: name an earlier batch, or change the order", b.ID, id), "batches", i, "after", n)
+				return faultAt(fmt.Errorf("batch %s comes after %q, which is not an earlier batch; next: name an earlier batch, or change the order", b.ID, id), "batches", i, "after", n)
 			}
 		}
 		before[b.ID] = true

@@ -32,7 +32,7 @@ func samples() map[string]any {
 		ReviewFile:       Review{State: "wanted", Files: files, At: at},
 		LandedFile:       Landed{Landings: []uint64{1}, Files: files, At: at, Undone: &Approval{"ann", at}},
 		ScreenFile:       ScreenDoc{"Post Detail", []json.RawMessage{[]byte(`"No pagination"`), []byte(`{"what":"slow"}`)}, []string{"app/a.rb"}},
-		manifestFile:     Manifest{Screens: []ScreenEntry{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
+		manifestFile:     Manifest{Screens: []ManifestScreen{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
 	}
 }
 
@@ -67,7 +67,7 @@ func TestDamagedDocuments(t *testing.T) {
 		}
 		for n := range text {
 			err := Check(file, text[:n])
-			var at *PlaceError
+			var at *DocumentError
 			if !errors.As(err, &at) || at.File != file || at.Line == 0 {
 				t.Fatalf("%s cut after %d bytes: %v", file, n, err)
 			}
@@ -85,14 +85,14 @@ func TestCheckRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ file, text, want string }{
 		"unknown document": {"notes.json", `{}`, `document "notes.json": unknown; next: use one of analysis.json, apply.json`},
 		"unknown member":   {ExtractFile, "{\n \"items\": [],\n \"itmes\": []\n}", "extract.json:3:11: itmes: unknown member"},
-		"missing member":   {ExtractFile, "{\"items\": [\n  {\"id\": \"a\"}\n]}", "extract.json:2:3: items/0: without description"},
+		"missing member":   {ExtractFile, "{\"items\": [\n  {\"id\": \"a\"}\n]}", "extract.json:2:3: items/0: missing description"},
 		"blank":            {ExtractFile, `{"items": [{"id": "a", "description": " "}]}`, "extract.json:1:39: items/0/description: "},
-		"same id":          {ExtractFile, "{\"items\": [{\"id\": \"a\", \"description\": \"x\"},\n{\"id\": \"a\", \"description\": \"y\"}]}", `extract.json:2:1: items/1: "a" is the id of items/0 already`},
+		"same id":          {ExtractFile, "{\"items\": [{\"id\": \"a\", \"description\": \"x\"},\n{\"id\": \"a\", \"description\": \"y\"}]}", `extract.json:2:1: items/1: "a" is already the id of items/0`},
 		"kept and dropped": {SynthesizeFile, `{"items": [{"id":"a","description":"x","impact":"low","effort":"low","rationale":"r"}],` + "\n" + `"dropped": [{"id":"a","reason":"r"}]}`, `synthesize.json:2:13: dropped/0: "a" is dropped here and kept in items/0`},
 		"level":            {SynthesizeFile, `{"items": [{"id":"a","description":"x","impact":"huge","effort":"low","rationale":"r"}],"dropped":[]}`, "items/0/impact: value must be one of 'high', 'medium', 'low'"},
 		"decision":         {DecisionsFile, `{"items": [{"id":"a","description":"x","decision":"MAYBE","by":"ann","at":"2026-01-02T03:04:05Z"}]}`, "items/0/decision: value must be one of 'TODO'"},
 		"no date":          {DecisionsFile, `{"items": [{"id":"a","description":"x","decision":"TODO","by":"ann","at":"yesterday"}]}`, "decisions.json"},
-		"same slug":        {AnalysisFile, `{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":[],"research_topics":[{"prompt":"a","slug":"s"},{"prompt":"b","slug":"s"}]}`, `research_topics/1/slug: "s" is the slug of research_topics/0`},
+		"same slug":        {AnalysisFile, `{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":[],"research_topics":[{"prompt":"a","slug":"s"},{"prompt":"b","slug":"s"}]}`, `research_topics/1/slug: "s" is already the slug of research_topics/0`},
 		"slug":             {AnalysisFile, `{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":[],"research_topics":[{"prompt":"a","slug":"../s"}]}`, "research_topics/0/slug"},
 		"file outside":     {AnalysisFile, `{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":["../x"],"research_topics":[]}`, `files/0: path "../x": a path with ..`},
 		"directory":        {BatchesFile, plan("app/models/"), "batches.json:2:20: batches/0/write_targets/0: over-lock: app/models/ is a directory"},
@@ -103,8 +103,8 @@ func TestCheckRefuses(t *testing.T) {
 		"line break":       {BatchesFile, plan(`a\nb`), "a control character in it"},
 		"no targets":       {BatchesFile, `{"batches":[{"id":"b1","title":"","items":[],"write_targets":[]}]}`, "batches/0/write_targets: minItems"},
 		"batch id":         {BatchesFile, `{"batches":[{"id":"../b","title":"","items":[],"write_targets":["a"]}]}`, "batches/0/id: "},
-		"item twice":       {BatchesFile, `{"batches":[{"id":"b1","title":"","items":["i1"],"write_targets":["a"]},{"id":"b2","title":"","items":["i1"],"write_targets":["b"]}]}`, `batches/1/items/0: item "i1" of batch b2 is in batch b1 already`},
-		"later batch":      {BatchesFile, `{"batches":[{"id":"b1","title":"","items":[],"write_targets":["a"],"after":["b2"]},{"id":"b2","title":"","items":[],"write_targets":["b"]}]}`, `batches/0/after/0: batch b1 comes after "b2", and no batch before it`},
+		"item twice":       {BatchesFile, `{"batches":[{"id":"b1","title":"","items":["i1"],"write_targets":["a"]},{"id":"b2","title":"","items":["i1"],"write_targets":["b"]}]}`, `batches/1/items/0: item "i1" of batch b2 is already in batch b1`},
+		"later batch":      {BatchesFile, `{"batches":[{"id":"b1","title":"","items":[],"write_targets":["a"],"after":["b2"]},{"id":"b2","title":"","items":[],"write_targets":["b"]}]}`, `batches/0/after/0: batch b1 comes after "b2", which is not an earlier batch`},
 		"version":          {ReviewFile, `{"state":"wanted","at":"2026-01-02T03:04:05Z","files":[{"path":"a","old":"nothing","new":"file"}]}`, "files/0/new: "},
 		"state":            {ReviewFile, `{"state":"fine","at":"2026-01-02T03:04:05Z","files":[]}`, "state: value must be one of"},
 		"file twice":       {ReviewFile, `{"state":"wanted","at":"2026-01-02T03:04:05Z","files":[{"path":"a","old":"nothing","new":"nothing"},{"path":"a","old":"nothing","new":"nothing"}]}`, "files/1"},

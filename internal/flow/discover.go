@@ -21,8 +21,8 @@ type DiscoverOptions struct {
 	Layout   Layout   // of views, models and what else; its Controller is not used
 }
 
-// Found is one controller.
-type Found struct {
+// A FoundUnit is one controller.
+type FoundUnit struct {
 	Name   string   `json:"name"`   // blog/posts
 	Module string   `json:"module"` // blog
 	File   string   `json:"file"`
@@ -34,7 +34,7 @@ type Found struct {
 // Discover lists the controllers of a tree by name. What cannot be worked on (a link out
 // of the root, a name with a line break in it) is left out and named in the error, beside
 // which the rest is returned. Links to directories are not followed.
-func Discover(fsys fs.FS, o DiscoverOptions) ([]Found, error) {
+func Discover(fsys fs.FS, o DiscoverOptions) ([]FoundUnit, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Discover(fsys fs.FS, o DiscoverOptions) ([]Found, error) {
 	}
 	slices.Sort(matches)
 	base, _ := doublestar.SplitPattern(o.Glob)
-	var found []Found
+	var found []FoundUnit
 	var problems []error
 	files := map[string]string{}
 	for _, file := range matches {
@@ -64,7 +64,7 @@ func Discover(fsys fs.FS, o DiscoverOptions) ([]Found, error) {
 			found = append(found, o.found(fsys, name, file))
 		}
 	}
-	slices.SortFunc(found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b FoundUnit) int { return strings.Compare(a.Name, b.Name) })
 	return found, errors.Join(problems...)
 }
 
@@ -79,7 +79,7 @@ func (o DiscoverOptions) check() error {
 		}
 	}
 	if _, err := readable(o.Glob); err != nil || strings.HasSuffix(o.Glob, "/") {
-		return &lockkeeper.InputError{Field: "discovery glob", Value: o.Glob, Reason: "not the pattern of files inside of the root", Next: "write it like app/controllers/**/*_controller.rb"}
+		return &lockkeeper.InputError{Field: "discovery glob", Value: o.Glob, Reason: "not a pattern of files inside the root", Next: "write it like app/controllers/**/*_controller.rb"}
 	}
 	if _, err := readable(expand(o.TestPath, "name")); err != nil && o.TestPath != "" {
 		return &lockkeeper.InputError{Field: "test path", Value: o.TestPath, Reason: "not a path inside of the root", Next: "write it like test/controllers/{controller}_controller_test.rb"}
@@ -121,7 +121,7 @@ func (o DiscoverOptions) excluded(base, file, name string) bool {
 }
 
 // workable reports whether a path is a regular file, and refuses one that nobody could
-// work on. A link counts for what it leads to, which has to be inside of the root.
+// work on. A link counts for what it leads to, which has to be inside the root.
 func workable(fsys fs.FS, file string) (regular bool, err error) {
 	if _, err := readable(file); err != nil || strings.ContainsFunc(file, isControl) {
 		return false, refusedFile(file, "its name has a control character or bytes that are no text", "rename it, or exclude it")
@@ -150,8 +150,8 @@ func workable(fsys fs.FS, file string) (regular bool, err error) {
 	return false, refusedFile(file, "a link that leads to itself", "correct the link, or exclude it")
 }
 
-func (o DiscoverOptions) found(fsys fs.FS, name, file string) Found {
-	f := Found{Name: name, File: file, Views: expand(o.Layout.Views, name), Test: expand(o.TestPath, name)}
+func (o DiscoverOptions) found(fsys fs.FS, name, file string) FoundUnit {
+	f := FoundUnit{Name: name, File: file, Views: expand(o.Layout.Views, name), Test: expand(o.TestPath, name)}
 	if dir := path.Dir(name); dir != "." {
 		f.Module = dir
 	}

@@ -25,7 +25,7 @@ func write(t *testing.T, root string, files ...string) {
 	}
 }
 
-func names(found []Found) string {
+func names(found []FoundUnit) string {
 	var list []string
 	for _, f := range found {
 		list = append(list, f.Name)
@@ -90,7 +90,7 @@ func TestDiscoverNames(t *testing.T) {
 			t.Errorf("%s without %v: got %q, %v; want %q", tc.glob, tc.excludes, names(found), err, tc.want)
 		}
 	}
-	for glob, want := range map[string]string{"": "not the pattern", "/etc/*": "not the pattern", "../*": "not the pattern", "app/[": "not a pattern", "app/": "not the pattern"} {
+	for glob, want := range map[string]string{"": "not a pattern", "/etc/*": "not a pattern", "../*": "not a pattern", "app/[": "not a pattern", "app/": "not a pattern"} {
 		if _, err := Discover(fsys, DiscoverOptions{Glob: glob}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", glob, err)
 		}
@@ -141,7 +141,7 @@ func TestDiscoverHostile(t *testing.T) {
 		}
 	}
 	again, err2 := Discover(os.DirFS(root), DiscoverOptions{Glob: rails, Layout: Rails()})
-	if err2 == nil || err2.Error() != err.Error() || !slices.EqualFunc(found, again, func(a, b Found) bool { return a.Name == b.Name }) {
+	if err2 == nil || err2.Error() != err.Error() || !slices.EqualFunc(found, again, func(a, b FoundUnit) bool { return a.Name == b.Name }) {
 		t.Error("a second look sees something else")
 	}
 }

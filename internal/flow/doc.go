@@ -1,24 +1,34 @@
-// Package flow says what a flow is: its phases, the documents that they leave, what
-// agents are asked, and the rules that hold between them. It is data and pure functions.
+// Package flow describes flows as data: their phases, the documents that the phases write,
+// the prompts for agents, and the rules that documents must meet.
+//
+//	flows.go, controllers.go, screens.go, tasks.go   what a flow is, and one file for each
+//	phase.go                                         what a phase is, and the phases of a batch
+//	document.go, forms.go, schema.go, check.go       documents, their schemas and rules
+//	source.go, discover.go, manifest.go, taskfile.go where units come from
+//	prompt.go, prompts/                              what agents are asked
+//
+// To add a flow, write one file with a function that returns a Flow and add it to All. To
+// add a phase, add an entry to the flow's table with one of the existing steps, its prompt
+// in prompts/, and its name to the ranks of package sched.
 //
 // Invariants:
 //
-//  1. The package changes nothing: it reads from an fs.FS or from bytes it is given, and
-//     whatever it returns is the caller's own. The same input gives the same output, in
-//     the same order.
-//  2. A document that Check accepts can be read into its type without loss: it has no
-//     unknown member, its ids are unique, what it refers to within itself exists, and no
-//     write target is a directory or lies outside of the root.
-//  3. Every phase that an agent has a part in names a prompt and a schema of its answer,
-//     and both exist. A schema of an answer is complete in itself.
-//  4. The first line of a prompt is "# <phase> <name>", whatever template made the rest,
-//     and text that a model or a program wrote stands between fences that it cannot end.
-//  5. Write targets are gathered by Targets alone, whoever declared them.
-//  6. The batches of a plan stand in an order in which each comes behind those it is
-//     after. A plan that was edited is nobody's approved plan.
-//  7. An item is dropped for an earlier decision only if it is the same as the rejected
-//     one, in the same controller, and nobody enabled it again. One that is merely alike
-//     is kept and marked.
+//  1. The package changes nothing. It reads from an fs.FS or from bytes it is given, and
+//     the same input gives the same output in the same order.
+//  2. Flows differ only in the fields of Flow and Phase. No other package compares the
+//     name of a flow with a constant.
+//  3. A document that Check accepts can be read into its type without loss: it has no
+//     unknown member, its ids are unique, its references resolve, and every write target
+//     is a file inside the root.
+//  4. A phase with an agent names a prompt and the schema of the answer. Both exist, and
+//     the schema refers to no other.
+//  5. The first line of a prompt is "# <phase> <name>". Text that a model or a program
+//     wrote is fenced, and cannot end its fence.
+//  6. Targets is the only function that collects write targets.
+//  7. Every batch of a plan comes after the batches named in its After. An edited plan is
+//     not approved.
+//  8. The audit drops an item only if the same item of the same unit was rejected before
+//     and was not re-enabled. A similar item is kept and marked.
 //
 // The package has no goroutines and keeps no state.
 package flow

@@ -14,6 +14,7 @@ const (
 	AuditFile      = "audit.json"
 	DecisionsFile  = "decisions.json"
 	BatchesFile    = "batches.json"
+	ResearchFolder = "research" // a text for each topic
 
 	// Of a batch, in batches/<batch id>/.
 	ApplyFile        = "apply.json"

@@ -61,7 +61,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 	}
 	for _, item := range items {
 		if !slices.Contains(p.Batches[i].Items, item) {
-			return Plan{}, nil, wrong(item, fmt.Sprintf("batch %s does not hold it", batch), "name some of "+strings.Join(p.Batches[i].Items, ", "))
+			return Plan{}, nil, wrong(item, fmt.Sprintf("batch %s does not hold it", batch), "use one of "+strings.Join(p.Batches[i].Items, ", "))
 		}
 	}
 	next := p.edited()

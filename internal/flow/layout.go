@@ -73,7 +73,7 @@ func (l Layout) of(controller, file string) []string {
 
 // ReadsOf lists what the analysis of a screen reads: its controller, the views, the models
 // and what the manifest adds.
-func (l Layout) ReadsOf(s ScreenEntry) []string {
+func (l Layout) ReadsOf(s ManifestScreen) []string {
 	l.Also = nil
 	unit := s.Unit()
 	return Targets(l.of(unit, expand(l.Controller, unit)), s.ReadsFrom)

@@ -12,14 +12,14 @@ import (
 
 // Manifest is the screens of a codebase, kept by people.
 type Manifest struct {
-	Screens []ScreenEntry `json:"screens"`
+	Screens []ManifestScreen `json:"screens"`
 
 	file string // as messages call it
 	text []byte
 }
 
-// ScreenEntry is one screen of a manifest.
-type ScreenEntry struct {
+// ManifestScreen is one screen of a manifest.
+type ManifestScreen struct {
 	Name             string   `json:"name"`
 	Module           string   `json:"module"`
 	Controller       string   `json:"controller"`
@@ -29,7 +29,7 @@ type ScreenEntry struct {
 }
 
 // Unit is the controller with its module, such as blog/posts.
-func (s ScreenEntry) Unit() string {
+func (s ManifestScreen) Unit() string {
 	if s.Module == "" || strings.HasPrefix(s.Controller, s.Module+"/") {
 		return s.Controller
 	}
@@ -37,7 +37,7 @@ func (s ScreenEntry) Unit() string {
 }
 
 // ID names the screen in the whole manifest.
-func (s ScreenEntry) ID() string { return s.Unit() + "/" + s.Name }
+func (s ManifestScreen) ID() string { return s.Unit() + "/" + s.Name }
 
 // ReadManifest reads a manifest, which messages call name. All that is wrong with its
 // entries is said at once.
@@ -63,7 +63,7 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 			report(wrong(s.Name, "a control character in it", "write the name on one line"), i, "name")
 		}
 		if first, twice := seen[s.ID()]; twice {
-			report(fmt.Errorf("screen %q of controller %s is screens/%d already; next: keep one of them", s.Name, s.Unit(), first), i)
+			report(fmt.Errorf("screen %q of controller %s is already screens/%d; next: keep one of them", s.Name, s.Unit(), first), i)
 		}
 		seen[s.ID()] = i
 		for n, path := range s.ReadsFrom {
@@ -80,7 +80,7 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 
 // wrong says what is wrong at a place among the screens.
 func (m *Manifest) wrong(err error, place ...any) error {
-	return faultAt(err, append([]any{"screens"}, place...)...).placed(m.file, m.text)
+	return faultAt(err, append([]any{"screens"}, place...)...).inText(m.file, m.text)
 }
 
 // CheckReads holds what the screens read against what may be read at all.
@@ -98,9 +98,9 @@ func (m *Manifest) CheckReads(permits func(path string) error) error {
 
 // ScreenGroup is the screens of one controller.
 type ScreenGroup struct {
-	Unit    string        `json:"controller"` // with its module
-	Module  string        `json:"module"`
-	Screens []ScreenEntry `json:"screens"`
+	Unit    string           `json:"controller"` // with its module
+	Module  string           `json:"module"`
+	Screens []ManifestScreen `json:"screens"`
 }
 
 // Controllers groups the screens by controller, both in the order of the manifest.

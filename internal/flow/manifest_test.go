@@ -100,13 +100,13 @@ func TestManifestRefusals(t *testing.T) {
 		return `{"name":"` + name + `","module":"` + module + `","controller":"` + controller + `","primary_action":"show","secondary_actions":[],"reads_from":[` + reads + `]}`
 	}
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":        {``, "s.json:1:1: not JSON: it ends too early"},
+		"nothing":        {``, "s.json:1:1: not JSON: unexpected end"},
 		"empty":          {"{\n \"screens\": []}", "s.json:2:13: screens: minItems"},
 		"bare list":      {`[]`, "s.json:1:1: got array, want object"},
 		"unknown member": {"{\"screens\": [\n {\"name\": \"a\", \"colour\": 1}]}", "s.json:2:"},
-		"missing member": {"{\"screens\": [\n {\"name\": \"a\", \"module\": \"m\", \"controller\": \"c\", \"primary_action\": \"x\", \"secondary_actions\": []}]}", "s.json:2:2: screens/0: without reads_from"},
+		"missing member": {"{\"screens\": [\n {\"name\": \"a\", \"module\": \"m\", \"controller\": \"c\", \"primary_action\": \"x\", \"secondary_actions\": []}]}", "s.json:2:2: screens/0: missing reads_from"},
 		"wrong type":     {"{\"screens\": [" + entry("a", "m", "c", "3") + "]}", "screens/0/reads_from/0: got number, want string"},
-		"twice":          {"{\"screens\": [" + entry("a", "m", "c", "") + ",\n" + entry("a", "m", "m/c", "") + "]}", `s.json:2:1: screens/1: screen "a" of controller m/c is screens/0 already`},
+		"twice":          {"{\"screens\": [" + entry("a", "m", "c", "") + ",\n" + entry("a", "m", "m/c", "") + "]}", `s.json:2:1: screens/1: screen "a" of controller m/c is already screens/0`},
 		"outside":        {"{\"screens\": [" + entry("a", "m", "c", `"app/a","../b"`) + "]}", `screens/0/reads_from/1: path "../b": a path with ..`},
 		"absolute":       {"{\"screens\": [" + entry("a", "m", "c", `"/etc"`) + "]}", "not relative to the root"},
 		"module":         {"{\"screens\": [" + entry("a", "../m", "c", "") + "]}", "screens/0/module"},
@@ -127,7 +127,7 @@ func TestCutManifest(t *testing.T) {
 	whole := strings.TrimSpace(screens)
 	for n := range whole {
 		_, err := ReadManifest("s.json", []byte(whole[:n]))
-		var at *PlaceError
+		var at *DocumentError
 		if !errors.As(err, &at) || at.Line == 0 {
 			t.Fatalf("cut after %d bytes: %v", n, err)
 		}

@@ -1,6 +1,54 @@
 package flow
 
-// Unit is what one piece of work of a phase is about.
+// A Phase is one step of a flow. It is an entry in the flow's table of phases; its Step
+// names the code that carries it out.
+type Phase struct {
+	Name     string   `json:"name"`
+	Status   string   `json:"status"`           // of a unit or batch in this phase
+	Fixing   string   `json:"fixing,omitempty"` // its status while an agent fixes what the phase found
+	Unit     Unit     `json:"unit"`
+	Executor Executor `json:"executor"`
+	Review   bool     `json:"review,omitempty"` // a person approves before the next phase
+	Writes   bool     `json:"writes,omitempty"` // it runs under the write locks of its batch
+	Output   string   `json:"output,omitempty"` // its document, or a folder with one text for each topic
+	Prompt   string   `json:"prompt,omitempty"` // the prompt of its agent; for a command, of the agent that fixes what it found
+	Answer   string   `json:"answer,omitempty"` // the schema of the agent's answer
+
+	Step     Step   `json:"-"`
+	FixQueue string `json:"-"` // the scheduler's name for the phase while an agent fixes what it found
+}
+
+// A Step names the code that carries out a phase: package run has one function for each.
+type Step string
+
+// The steps of a run, of a unit, and of a batch.
+const (
+	Discovering Step = "discover" // find the units
+	TakingPlan  Step = "plan"     // take the batches from a plan file
+
+	Asking        Step = "ask"      // ask an agent that reads the code; its answer is the document
+	AskingScreens Step = "screens"  // ask an agent about each screen of the unit
+	Researching   Step = "research" // get an answer for each topic, from the API or from people
+	Auditing      Step = "audit"    // compare the items with earlier decisions
+	Deciding      Step = "decide"   // wait for people
+	Merging       Step = "merge"    // make one batch from the screens of the unit
+
+	Applying  Step = "apply"  // have an agent change the code
+	Checking  Step = "check"  // run commands, and have an agent fix what they find
+	Verifying Step = "verify" // have an agent compare the original with the change
+)
+
+// batchPhases returns the phases of a batch. It goes through them under one grant.
+func batchPhases(first, prompt string) []Phase {
+	return []Phase{
+		{Name: first, Step: Applying, Status: "applying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: ApplyFile, Prompt: prompt, Answer: "summary"},
+		{Name: "test", Step: Checking, Status: "testing", Fixing: "fixing_tests", FixQueue: "fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: TestFile, Prompt: "fix_tests", Answer: "summary"},
+		{Name: "ci", Step: Checking, Status: "ci_checking", Fixing: "fixing_ci", FixQueue: "ci_fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: CIFile, Prompt: "fix_ci", Answer: "summary"},
+		{Name: "verify", Step: Verifying, Status: "verifying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: VerificationFile, Prompt: "verify", Answer: "verdict"},
+	}
+}
+
+// A Unit says what one piece of work of a phase is about.
 type Unit string
 
 // The units.
@@ -11,7 +59,7 @@ const (
 	BatchUnit  Unit = "batch"
 )
 
-// Executor is who does a phase.
+// An Executor says who carries out a phase.
 type Executor string
 
 // The executors.
@@ -23,29 +71,15 @@ const (
 	Command Executor = "command"
 )
 
-// Phase is one step of a flow.
-type Phase struct {
-	Name     string   `json:"name"`
-	Status   string   `json:"status"`           // of a unit that is in it
-	Fixing   string   `json:"fixing,omitempty"` // and while an agent mends what it found
-	Unit     Unit     `json:"unit"`
-	Executor Executor `json:"executor"`
-	Review   bool     `json:"review,omitempty"` // a person agrees before the next phase
-	Writes   bool     `json:"writes,omitempty"` // it runs under the write locks of its batch
-	Output   string   `json:"output,omitempty"` // its document; one for each topic: a folder
-	Prompt   string   `json:"prompt,omitempty"` // what its agent is asked; of a command: to mend what it found
-	Answer   string   `json:"answer,omitempty"` // the schema of the agent's answer
-}
-
-// Statuses that are no phase's own.
+// Statuses that belong to no phase.
 const (
 	Idle       = "idle"
 	Discovered = "ready"
 	Queued     = "queued"
 	Complete   = "complete"
-	NoChange   = "no_change" // of a batch: it passed every phase and changed nothing
+	NoChange   = "no_change" // a batch passed every phase and changed nothing
 	Failed     = "error"
 )
 
-// IsDone reports whether a unit or a batch with a status has nothing left to do.
+// IsDone reports whether a unit or a batch with this status has nothing left to do.
 func IsDone(status string) bool { return status == Complete || status == NoChange }

@@ -30,16 +30,22 @@ type Ask struct {
 	Todo     string // JSON
 	Docs     string // JSON: what was found on screens
 	Research []ResearchText
-	Screen   *ScreenEntry
+	Screen   *ManifestScreen
 	Diff     string
-	Untested string   // why no tests were run; empty: they passed
-	NoCI     string   // why no CI commands were run; empty: they passed
-	Failure  string   // what a command said
-	Attempt  int      // of Max
-	Max      int      // 0: no limit is known
-	Comments []string // what a person who looked at the diff wants otherwise
-	Notes    []string // what people, or an earlier attempt, have to say
-	Answer   string   // what form the answer has; empty: that of the template's schema
+	Checks   []AskCheck
+	Outputs  map[string]string // JSON documents of earlier phases that have no field here, by file
+	Failure  string            // what a command said
+	Attempt  int               // of Max
+	Max      int               // 0: no limit is known
+	Comments []string          // what a person who looked at the diff wants otherwise
+	Notes    []string          // what people, or an earlier attempt, have to say
+	Answer   string            // what form the answer has; empty: that of the template's schema
+}
+
+// An AskCheck tells how a check phase went.
+type AskCheck struct {
+	Phase   string
+	Skipped string // why it ran no command; "" if it passed
 }
 
 // ResearchText is the answer to a research topic.
@@ -54,7 +60,7 @@ const FixReview = "fix_review"
 // promptAnswers names the schema of the answer to each prompt.
 func promptAnswers() map[string]string {
 	set := map[string]string{FixReview: "summary"} // of no phase of its own: a person sends a diff back
-	for _, f := range []Flow{Controllers(), Screens(), Tasks()} {
+	for _, f := range All() {
 		for _, p := range f.Phases {
 			if p.Prompt != "" {
 				set[p.Prompt] = p.Answer
@@ -97,8 +103,8 @@ func (p *Prompts) override(from fs.FS, known []string) error {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".md")
 		if !ok || e.IsDir() || !slices.Contains(known, name) {
-			problems = append(problems, &lockkeeper.InputError{Field: "prompt", Value: e.Name(), Reason: "no prompt is called that",
-				Next: "take it out of the directory, or call it one of " + strings.Join(known, ".md, ") + ".md"})
+			problems = append(problems, &lockkeeper.InputError{Field: "prompt", Value: e.Name(), Reason: "unknown prompt",
+				Next: "remove it, or rename it to one of " + strings.Join(known, ".md, ") + ".md"})
 			continue
 		}
 		text, err := fs.ReadFile(from, e.Name())
@@ -125,7 +131,7 @@ func (p *Prompts) parse(name string, text []byte) error {
 // tryAll finds names in templates that nothing has, before an agent is waiting for them.
 func (p *Prompts) tryAll() error {
 	full := Ask{Phase: "trial", Name: "trial", Files: []string{"a"}, Batch: &Batch{}, Items: []Decided{{}}, Analysis: "{}", Possible: "{}", Todo: "{}", Docs: "{}",
-		Research: []ResearchText{{}}, Screen: &ScreenEntry{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}
+		Research: []ResearchText{{}}, Screen: &ManifestScreen{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}
 	var problems []error
 	for _, name := range sortedKeys(promptAnswers()) {
 		if _, err := p.Render(name, full); err != nil {

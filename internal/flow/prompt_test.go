@@ -43,9 +43,9 @@ func asked(name string) Ask {
 	case "fix_review":
 		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Comments: []string{"Use keyset pagination.", "And say per_page."}}
 	case "verify":
-		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b"}
+		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Checks: []AskCheck{{Phase: "test"}, {Phase: "ci", Skipped: "no CI commands are configured"}}}
 	case "screen":
-		return Ask{Phase: "analyze", Name: "blog/posts/Post Detail", Files: files, Screen: &ScreenEntry{Name: "Post Detail", Module: "blog", Controller: "posts", PrimaryAction: "show", SecondaryActions: []string{"update"}, ReadsFrom: []string{"app/models/user.rb"}}}
+		return Ask{Phase: "analyze", Name: "blog/posts/Post Detail", Files: files, Screen: &ManifestScreen{Name: "Post Detail", Module: "blog", Controller: "posts", PrimaryAction: "show", SecondaryActions: []string{"update"}, ReadsFrom: []string{"app/models/user.rb"}}}
 	case "merge":
 		return Ask{Phase: "merge", Name: "blog/posts", Batch: &Batch{ID: "merge", WriteTargets: batch.WriteTargets}, Docs: `[{"screen":"Post Detail","findings":["No pagination"],"write_targets":["app/models/blog/post.rb"]}]`}
 	case "task":
@@ -56,7 +56,7 @@ func asked(name string) Ask {
 
 // What agents are asked, word by word: a change of a prompt shows here.
 //
-// shows: PL-11 PL-12 PL-16 PL-17 PL-20 PL-21 PL-22 PL-23 PL-31 SW-8 SW-75
+// shows: PL-12 PL-16 PL-17 PL-20 PL-21 PL-22 PL-23 PL-31 SW-8 SW-75
 func TestPromptsAreGolden(t *testing.T) {
 	p := builtIn(t)
 	for _, name := range p.Names() {
@@ -100,7 +100,7 @@ func TestPromptsSayWhatHolds(t *testing.T) {
 		if first, _, _ := strings.Cut(text, "\n"); first != "# "+a.Phase+" "+a.Name {
 			t.Errorf("%s begins with %q", name, first)
 		}
-		for _, phrase := range []string{"private copy", "Start no servers", "leave no process behind", "## Your answer", `"additionalProperties": false`} {
+		for _, phrase := range []string{"private copy", "Do not start servers", "Leave no process running", "## Your answer", `"additionalProperties": false`} {
 			if !strings.Contains(text, phrase) {
 				t.Errorf("%s does not say %q", name, phrase)
 			}
@@ -142,12 +142,12 @@ func TestOverride(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	got, err = p.Render("merge", asked("merge"))
-	if err != nil || !strings.Contains(got, "Be careful.") || !strings.Contains(got, "What was found") {
+	if err != nil || !strings.Contains(got, "Be careful.") || !strings.Contains(got, "The findings") {
 		t.Errorf("%v\n%s", err, got)
 	}
 	for name, tc := range map[string]struct{ file, text, want string }{
-		"unknown":       {"aply.md", "x", `prompt "aply.md": no prompt is called that; next: take it out of the directory, or call it one of analyze.md, apply.md,`},
-		"not Markdown":  {"apply.txt", "x", `"apply.txt": no prompt is called that`},
+		"unknown":       {"aply.md", "x", `prompt "aply.md": unknown prompt; next: remove it, or rename it to one of analyze.md, apply.md,`},
+		"not Markdown":  {"apply.txt", "x", `"apply.txt": unknown prompt`},
 		"syntax":        {"apply.md", "a\nb\n{{if}}", "template: apply.md:3: missing value for if"},
 		"no such field": {"apply.md", "a\n{{.Bach}}", "template: apply.md:2:2: executing \"apply.md\" at <.Bach>: can't evaluate field Bach"},
 		"no such part":  {"apply.md", "{{template \"rules.md\"}}", "rules.md"},

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"lockkeeper"
-	"lockkeeper/internal/jsonform"
-	"lockkeeper/internal/jsonplace"
+	"lockkeeper/internal/encoding/jsonform"
+	"lockkeeper/internal/encoding/jsonplace"
 )
 
 // Schemas lists the published schemas by file name, as docs/schemas holds them: of every
@@ -76,6 +76,18 @@ var compiled = sync.OnceValue(func() map[string]*jsonform.Form {
 	return set
 })
 
+// HasSchema reports whether documents with this file name have a schema of their own.
+func HasSchema(file string) bool { return compiled()[file] != nil }
+
+// answerForm returns the form of a document that stores an answer as it is.
+func answerForm(name string) *jsonform.Form {
+	parsed, err := jsonform.Parse(answers()[name].stored().text())
+	if err != nil {
+		panic(fmt.Sprintf("flow: schema of the answer %s: %v", name, err))
+	}
+	return parsed
+}
+
 // fits holds a JSON text against the schema of a document. Messages call the text name.
 func fits(document, name string, text []byte) error {
 	schema, ok := compiled()[document]
@@ -83,6 +95,11 @@ func fits(document, name string, text []byte) error {
 		return &lockkeeper.InputError{Field: "document", Value: document, Reason: "unknown",
 			Next: "use one of " + strings.Join(slices.Sorted(maps.Keys(compiled())), ", ")}
 	}
+	return fitsSchema(schema, name, text)
+}
+
+// fitsSchema holds a JSON text against a schema.
+func fitsSchema(schema *jsonform.Form, name string, text []byte) error {
 	doc, err := jsonform.Value(text)
 	if err != nil {
 		return notJSON(name, text, err)
@@ -91,26 +108,26 @@ func fits(document, name string, text []byte) error {
 	if bad == nil {
 		return nil
 	}
-	f := &fault{place: bad.Place, err: errors.New(bad.Reason)}
+	f := &fault{at: bad.Path, err: errors.New(bad.Reason)}
 	switch {
 	case len(bad.Unknown) > 0:
-		f.place = append(f.place, bad.Unknown[0])
-		f.err = errors.New("unknown member; next: take it out, or correct its name")
+		f.at = append(f.at, bad.Unknown[0])
+		f.err = errors.New("unknown member; next: remove it, or correct its name")
 	case len(bad.Missing) > 0:
-		f.err = fmt.Errorf("without %s; next: fill it in", strings.Join(bad.Missing, ", "))
+		f.err = fmt.Errorf("missing %s; next: add it", strings.Join(bad.Missing, ", "))
 	}
-	return f.placed(name, text)
+	return f.inText(name, text)
 }
 
 // notJSON says where a text stops to be JSON.
 func notJSON(name string, text []byte, err error) error {
-	e := &PlaceError{File: name, Err: fmt.Errorf("not JSON: %w", err)}
+	e := &DocumentError{File: name, Err: fmt.Errorf("not JSON: %w", err)}
 	var at *json.SyntaxError
 	switch {
 	case errors.As(err, &at):
 		e.Line, e.Column = jsonplace.Position(text, at.Offset-1)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		e.Err = errors.New("not JSON: it ends too early")
+		e.Err = errors.New("not JSON: unexpected end")
 		e.Line, e.Column = jsonplace.Position(text, int64(len(text)))
 	}
 	return e

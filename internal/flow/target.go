@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 
 	"lockkeeper"
-	"lockkeeper/internal/protect"
+	"lockkeeper/internal/project/protect"
 )
 
 // readable gives a path its shortest spelling: relative to the root and below it, or the
 // root itself. It keeps the slash behind a directory.
 func readable(spelling string) (string, error) {
 	refuse := func(reason string) (string, error) {
-		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: "give a path relative to the root and inside of it"}
+		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: "use a path relative to the root and inside it"}
 	}
 	switch {
 	case strings.TrimSpace(spelling) == "":

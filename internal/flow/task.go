@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TaskPlan is a file of tasks that a person wants done.
-type TaskPlan struct {
+// TaskFile is a file of tasks that a person wants done.
+type TaskFile struct {
 	Agent string   // who does them, unless a task says otherwise
 	Tests []string // commands that have to pass, unless a task has its own
 	Tasks []Task
@@ -41,7 +41,7 @@ type taskPlaces struct {
 
 // CheckPaths holds what the tasks write and read against what may be written, and read, at
 // all.
-func (p *TaskPlan) CheckPaths(write, read func(path string) error) error {
+func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	var problems []error
 	check := func(t Task, paths []string, places []spot, permits func(path string) error) {
 		for i, path := range paths {
@@ -58,7 +58,7 @@ func (p *TaskPlan) CheckPaths(write, read func(path string) error) error {
 }
 
 // ReadPrompts fills in the prompts that are in files of their own.
-func (p *TaskPlan) ReadPrompts(read func(file string) (string, error)) error {
+func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	var problems []error
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
@@ -75,7 +75,7 @@ func (p *TaskPlan) ReadPrompts(read func(file string) (string, error)) error {
 
 // Plan is the batches of the tasks, each behind those it is after. Whoever wrote the file
 // approved it.
-func (p *TaskPlan) Plan(approvedBy string, at time.Time) Plan {
+func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 	batches := make([]Batch, len(p.Tasks))
 	for i, t := range p.Tasks {
 		batches[i] = Batch{ID: t.Name, Title: t.Name, Items: []string{}, WriteTargets: Targets(t.Writes), Reads: Targets(t.Reads),
@@ -119,7 +119,7 @@ func (f *planText) check(file string) error {
 		lines[name] = t.Name.line
 		switch {
 		case t.Prompt.value == "" && t.PromptFile.value == "":
-			report(t.Name.spot, name, "neither prompt nor prompt_file", "say what is to be done")
+			report(t.Name.spot, name, "neither prompt nor prompt_file", "describe the change")
 		case t.Prompt.value != "" && t.PromptFile.value != "":
 			report(t.PromptFile.spot, name, "both prompt and prompt_file", "keep one of them")
 		}
@@ -152,7 +152,7 @@ func (f *planText) check(file string) error {
 
 // circles finds tasks that wait for each other.
 func (f *planText) circles(file string) error {
-	_, err := inOrder(f.plan(file).Plan("", time.Time{}).Batches)
+	_, err := inOrder(f.plan(file).Batches("", time.Time{}).Batches)
 	var round *circleError
 	if !errors.As(err, &round) {
 		return err

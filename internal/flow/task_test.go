@@ -29,7 +29,7 @@ tasks:
 
 // shows: CF-22 PL-23
 func TestTaskPlan(t *testing.T) {
-	p, err := ReadPlan("plan.yaml", []byte(tasks))
+	p, err := ReadTasks("plan.yaml", []byte(tasks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTaskPlan(t *testing.T) {
 	}
 	p.Tasks[1].Prompt = "Write it."
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	plan := p.Plan("ann", at)
+	plan := p.Batches("ann", at)
 	got, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +87,11 @@ func TestTaskPlanRefusals(t *testing.T) {
 		"second":         {task + "---\n" + task, "p.yaml:5:1: a second document"},
 		"deep":           {"tasks: " + strings.Repeat("[", 10_000), "nested deeper"},
 	} {
-		if _, err := ReadPlan("p.yaml", []byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := ReadTasks("p.yaml", []byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
-	if _, err := ReadPlan("p.yaml", []byte("---\n"+task)); err != nil {
+	if _, err := ReadTasks("p.yaml", []byte("---\n"+task)); err != nil {
 		t.Error(err)
 	}
 }
@@ -101,7 +101,7 @@ func TestTaskPlanRefusals(t *testing.T) {
 //
 // shows: PL-36
 func TestTaskPlanPlaces(t *testing.T) {
-	p, err := ReadPlan("p.yaml", []byte(tasks))
+	p, err := ReadTasks("p.yaml", []byte(tasks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +128,8 @@ p.yaml:14:13: api: read app/models/`
 // A file that was cut off is a plan or an error with the name of the file, never a panic.
 func TestCutTaskPlan(t *testing.T) {
 	for n := range tasks {
-		p, err := ReadPlan("p.yaml", []byte(tasks[:n]))
-		var at *PlaceError
+		p, err := ReadTasks("p.yaml", []byte(tasks[:n]))
+		var at *DocumentError
 		if (p == nil) != errors.As(err, &at) {
 			t.Fatalf("cut after %d bytes: %+v, %v", n, p, err)
 		}
@@ -139,14 +139,14 @@ func TestCutTaskPlan(t *testing.T) {
 func FuzzReadPlan(f *testing.F) {
 	f.Add([]byte(tasks))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := ReadPlan("p.yaml", text)
+		p, err := ReadTasks("p.yaml", text)
 		if err != nil {
 			return
 		}
 		for i := range p.Tasks {
 			p.Tasks[i].Prompt = "p"
 		}
-		plan, err := json.Marshal(p.Plan("ann", time.Now()))
+		plan, err := json.Marshal(p.Batches("ann", time.Now()))
 		if err == nil {
 			err = Check(BatchesFile, plan)
 		}

@@ -16,7 +16,7 @@ import (
 type spot struct{ line, column int }
 
 func (s spot) wrong(file, member string, err error) error {
-	return &PlaceError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
+	return &DocumentError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
 }
 
 // located is text that knows where it stands.
@@ -80,8 +80,8 @@ func (t taskText) spot() spot {
 	return spot{}
 }
 
-// ReadPlan reads a plan of tasks, which messages call name.
-func ReadPlan(name string, text []byte) (*TaskPlan, error) {
+// ReadTasks reads a plan of tasks, which messages call name.
+func ReadTasks(name string, text []byte) (*TaskFile, error) {
 	if !utf8.Valid(text) {
 		return nil, spot{}.wrong(name, "", errors.New("not UTF-8 text; next: save it as UTF-8"))
 	}
@@ -157,8 +157,8 @@ func tooMuch(name string, tokens token.Tokens) error {
 	return nil
 }
 
-func (f *planText) plan(name string) *TaskPlan {
-	p := &TaskPlan{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
+func (f *planText) plan(name string) *TaskFile {
+	p := &TaskFile{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
 	for _, t := range f.Tasks {
 		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
 			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value,

@@ -147,7 +147,7 @@ func (s *Seat) with(c Call, now int64) Call {
 // growsBehind reports whether a file only became longer that a command of the session in
 // the background was seen to write, such as the log of a server.
 func (s *Seat) growsBehind(path string, was File, is Print, content []byte, now int64) bool {
-	left := s.book.app.Copy(was.Sum)
+	left := Copy(s.book.app, was.Sum)
 	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&
 		slices.ContainsFunc(s.rec.Behind, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
 }
@@ -271,7 +271,7 @@ func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err e
 
 // keep puts what the session had left at a path on the rescue shelf.
 func (s *Seat) keep(ctx context.Context, path string, was File) (string, error) {
-	content := s.book.app.Copy(was.Sum)
+	content := Copy(s.book.app, was.Sum)
 	if content == nil || !was.Own {
 		return "", nil
 	}

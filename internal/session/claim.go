@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 	"lockkeeper/lock"
 )
 

@@ -12,7 +12,8 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/session/refusal"
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
 )
@@ -95,7 +96,7 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncove
 	}
 	for _, x := range changes {
 		if putBack && x.Doubt == "" {
-			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, s.book.app.Copy(x.was.Sum), x.content) {
+			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, Copy(s.book.app, x.was.Sum), x.content) {
 				x.Back, x.NotBack = s.putBack(ctx, x)
 			}
 		}
@@ -231,7 +232,7 @@ func (s *Seat) record(ctx context.Context, changes []change) error {
 // putBack lands what the holder had left, under the holder's own grant and only onto what
 // was found: an edit that came since stays.
 func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
-	content := s.book.app.Copy(x.was.Sum)
+	content := Copy(s.book.app, x.was.Sum)
 	switch {
 	case content == nil:
 		return false, "what was there is not kept"
@@ -248,7 +249,7 @@ func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
 	}
 	put := gate.Put(x.Path, content)
 	put.Base = &base
-	if _, err := s.book.app.Apply(ctx, x.held.GrantID, []gate.Change{put}, true); err != nil {
+	if _, err := landing.Apply(ctx, s.book.app, x.held.GrantID, []gate.Change{put}, true); err != nil {
 		return false, err.Error()
 	}
 	return true, ""

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 )
 
 // Print is what tells whether a file was touched: where its content is, how much, and the
@@ -230,7 +230,7 @@ func (s *Seat) unseen(w Write) (string, error) {
 }
 
 // copies is where content is kept that was there, by its sum.
-func (b *Book) copies(sum string) string { return filepath.Join(b.app.CopiesDir(), sum) }
+func (b *Book) copies(sum string) string { return filepath.Join(CopiesDir(b.app), sum) }
 
 func (b *Book) copy(sum string, content []byte) error {
 	name := b.copies(sum)
@@ -252,7 +252,7 @@ const copiesKept = 14 * 24 * time.Hour
 
 // sweepCopies drops those that nobody can want any more.
 func (b *Book) sweepCopies() error {
-	list, err := os.ReadDir(b.app.CopiesDir())
+	list, err := os.ReadDir(CopiesDir(b.app))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

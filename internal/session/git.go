@@ -4,8 +4,9 @@ import (
 	"context"
 
 	"lockkeeper"
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var gitLock = write(lockkeeper.GitTarget)
@@ -48,7 +49,7 @@ func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, erro
 // filesOfOthers refuses an act while others hold files.
 func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
-	err := s.book.app.View(ctx, func(r lockkeeper.Reader) error {
+	err := s.book.app.View(ctx, func(r store.Reader) error {
 		grants, err := s.book.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			for _, l := range g.Locks {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/process"
 )
 
 // window is a process in which a session sits until the test ends.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // heldList is the paths that somebody held, to write or read, at any time since it was made. It is
@@ -32,7 +33,7 @@ func (b *Book) heldPaths(ctx context.Context) ([]string, error) {
 	list, ok := b.readList()
 	stale := !ok || b.now().Sub(list.made) > listKept
 	grown := false
-	err := b.app.View(ctx, func(r lockkeeper.Reader) (err error) {
+	err := b.app.View(ctx, func(r store.Reader) (err error) {
 		if !stale {
 			stale, grown, err = list.follow(r)
 		}
@@ -49,8 +50,8 @@ func (b *Book) heldPaths(ctx context.Context) ([]string, error) {
 
 // follow adds what was taken since. It reports whether that is too much, or not known any
 // more.
-func (l *heldList) follow(r lockkeeper.Reader) (stale, grown bool, err error) {
-	events, err := r.Events(lockkeeper.EventQuery{After: l.seq, Limit: listEvents})
+func (l *heldList) follow(r store.Reader) (stale, grown bool, err error) {
+	events, err := r.Events(store.EventQuery{After: l.seq, Limit: listEvents})
 	if err != nil || len(events) == 0 {
 		return false, false, err
 	}
@@ -77,9 +78,9 @@ func (l *heldList) follow(r lockkeeper.Reader) (stale, grown bool, err error) {
 }
 
 // makeList lists what is held now.
-func (b *Book) makeList(r lockkeeper.Reader, l *heldList) error {
+func (b *Book) makeList(r store.Reader, l *heldList) error {
 	*l = heldList{made: b.now()}
-	last, err := r.Events(lockkeeper.EventQuery{Limit: 1, Latest: true})
+	last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
 	if err != nil {
 		return err
 	}

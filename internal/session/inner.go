@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 )
 
 // Inner is an agent that the one in a window has started: its host runs several at once, in

@@ -9,14 +9,15 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
+	"lockkeeper/store"
 )
 
 // Live lists the sessions that may still be there: those of this user, whether they hold
 // something or not, and of others those that hold something. One whose process is gone is
 // not there, whatever it still holds. The longest there come first.
 func (b *Book) Live(ctx context.Context) (list []Session, err error) {
-	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
+	err = b.app.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
 		if err != nil {
 			return err
@@ -29,14 +30,14 @@ func (b *Book) Live(ctx context.Context) (list []Session, err error) {
 
 // LiveAmong is Live for who has listed the grants, and maybe not all of them: sessions of
 // others that hold only what is not among them are missing.
-func (b *Book) LiveAmong(grants []*lockkeeper.Record) ([]Session, error) {
+func (b *Book) LiveAmong(grants []*store.Record) ([]Session, error) {
 	known, err := b.records()
 	if err != nil {
 		return nil, err
 	}
 	byGrant := map[string]bool{}
 	var list []Session
-	held := map[string]*lockkeeper.Record{}
+	held := map[string]*store.Record{}
 	for _, g := range grants {
 		if g.Policy == Policy && g.Metadata[keySession] != "" {
 			held[g.ID] = g

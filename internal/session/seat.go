@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/filelock"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/filelock"
+	"lockkeeper/internal/machine/process"
 	"lockkeeper/rescue"
+	"lockkeeper/store"
 )
 
 // record is what a session remembers.
@@ -160,7 +161,7 @@ func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
 			}
 		}
 	}
-	err = b.app.View(ctx, func(r lockkeeper.Reader) error {
+	err = b.app.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			taken[g.Holder] = true

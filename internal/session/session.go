@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
+	"lockkeeper/internal/project"
 )
 
 // Policy is the policy of the grants of sessions.
@@ -47,13 +47,13 @@ type Visitor struct {
 
 // Book is the sessions of one codebase.
 type Book struct {
-	app *app.App
+	app *project.Project
 	dir string
 	now func() time.Time
 }
 
 // Open opens the book of an open codebase.
-func Open(a *app.App) *Book { return &Book{app: a, dir: a.SessionsDir(), now: time.Now} }
+func Open(a *project.Project) *Book { return &Book{app: a, dir: SessionsDir(a), now: time.Now} }
 
 // Path is the one name, from the root, of a file however it is spelled.
 func (b *Book) Path(file string) (string, error) { return b.app.File(file) }

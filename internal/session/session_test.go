@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
 )
 
 func newBook(t *testing.T) *Book {
 	t.Helper()
 	dir, state := t.TempDir(), t.TempDir()
-	settings := app.Settings{Dir: dir, Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
-	if _, err := app.Init(t.Context(), settings, app.InitOptions{}); err != nil {
+	settings := project.Settings{Dir: dir, Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
+	if _, err := project.Init(t.Context(), settings, project.InitOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := app.Open(t.Context(), settings)
+	a, err := project.Open(t.Context(), settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 )
 
 // Ticket says that a session was refused a path and wants to know when it is free.

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"lockkeeper"
-	"lockkeeper/internal/app"
+	"lockkeeper/internal/project"
 )
 
 // Traces is what one session remembers, in all codebases of this user. Env says where that
@@ -50,13 +50,13 @@ func (t Traces) Began(call string) (roots []string, dir string, err error) {
 // records reads what the session remembers of each codebase that is still there. What cannot
 // be read is left to the session itself to complain about, there.
 func (t Traces) records() (list []record, err error) {
-	dirs, err := app.SessionsDirs(t.Env)
+	dirs, err := SessionsDirs(t.Env)
 	for _, dir := range dirs {
 		r, unread := readRecord(filepath.Join(dir, keyOf(t.Agent, t.ID)+recordEnd))
 		if unread != nil || r.Root == "" {
 			continue
 		}
-		if root, gone := app.RootOf(filepath.Join(r.Root, lockkeeper.GitTarget), t.Env); gone == nil && root == r.Root {
+		if root, gone := project.RootOf(filepath.Join(r.Root, lockkeeper.GitTarget), t.Env); gone == nil && root == r.Root {
 			list = append(list, r)
 		}
 	}

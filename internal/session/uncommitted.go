@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/snapshot"
+	"lockkeeper/internal/session/snapshot"
 )
 
 // Keep takes a snapshot of the files that would be lost for good if a command removed them.
@@ -17,7 +17,7 @@ func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, misse
 	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is under way
 		return open.Snapshot, nil, nil
 	}
-	candidates, err := s.book.app.AtRisk(ctx)
+	candidates, err := AtRisk(ctx, s.book.app)
 	if err != nil {
 		return "", nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, misse
 		return !s.rec.Theirs[path] && s.duringOwn(born, is.Mtime) && !s.leftByOther(others, path, now)
 	}
 	snap := snapshot.Snapshot{Holder: s.rec.Callsign, Process: s.rec.Process, Command: shortened(command)}
-	taken, missed, err := s.book.app.Snapshots().Take(ctx, snap, candidates, snapshot.DefaultLimits(), made)
+	taken, missed, err := Snapshots(s.book.app).Take(ctx, snap, candidates, snapshot.DefaultLimits(), made)
 	if err != nil || taken.ID == "" {
 		return "", missed, err
 	}
@@ -69,7 +69,7 @@ func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store := s.book.app.Snapshots()
+	store := Snapshots(s.book.app)
 	var open []string
 	for _, id := range s.rec.Snapshots {
 		snap, failed := store.Get(id)
@@ -127,7 +127,7 @@ func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot
 			}
 			return list, errors.Join(store.SetAside(snap, rest), store.Without(snap, append(done, rest...)))
 		}
-		e, err := s.book.app.KeepUncommitted(ctx, snap, c)
+		e, err := KeepUncommitted(ctx, s.book.app, snap, c)
 		if err != nil {
 			return list, errors.Join(err, store.Without(snap, done))
 		}
@@ -165,7 +165,7 @@ func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []sna
 	if len(gone) == 0 {
 		return lost, done, nil
 	}
-	candidates, err := s.book.app.AtRisk(ctx)
+	candidates, err := AtRisk(ctx, s.book.app)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"lockkeeper"
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 )
 
 // Seated is the session that sits in a window; the zero Session when none does. Whoever

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"lockkeeper/internal/refusal"
+	"lockkeeper/internal/session/refusal"
 )
 
 // Elsewhere warns of files that another session is changing in another work tree of the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // landings are the landings of a space. They never leave it: what is handed in
@@ -40,7 +41,7 @@ func (s *landings) find(seq uint64) *lockkeeper.Landing {
 }
 
 // candidates are all that a query can mean, by rising number.
-func (s *landings) candidates(q lockkeeper.LandingQuery) (some []*lockkeeper.Landing) {
+func (s *landings) candidates(q store.LandingQuery) (some []*lockkeeper.Landing) {
 	switch {
 	case q.Seq != 0:
 		if l := s.find(q.Seq); l != nil {
@@ -119,7 +120,7 @@ func (s *landings) prune(before time.Time) {
 	s.forget(func(l *lockkeeper.Landing) bool { return l.At.Before(before) && l.State != lockkeeper.Decided })
 }
 
-func (t *tx) Landings(q lockkeeper.LandingQuery) (out []*lockkeeper.Landing, err error) {
+func (t *tx) Landings(q store.LandingQuery) (out []*lockkeeper.Landing, err error) {
 	some := t.landings.candidates(q)
 	for i := range some {
 		l := some[i]
@@ -137,12 +138,12 @@ func (t *tx) Landings(q lockkeeper.LandingQuery) (out []*lockkeeper.Landing, err
 	return out, nil
 }
 
-func (t *tx) Landed(grantID string, paths ...string) (map[string]lockkeeper.Left, error) {
-	left := map[string]lockkeeper.Left{}
+func (t *tx) Landed(grantID string, paths ...string) (map[string]store.Left, error) {
+	left := map[string]store.Left{}
 	for _, path := range paths {
 		for _, v := range slices.Backward(t.landings.byPath[path]) {
 			if v.State != lockkeeper.Undone && (grantID == "" || grantID == v.GrantID) {
-				left[path] = lockkeeper.Left{Seq: v.Seq, Version: v.Changes[v.n].New}
+				left[path] = store.Left{Seq: v.Seq, Version: v.Changes[v.n].New}
 				break
 			}
 		}
@@ -161,7 +162,7 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	return nil
 }
 
-func (t *tx) TakeLanding(e lockkeeper.Ending) error {
+func (t *tx) TakeLanding(e store.Ending) error {
 	l := t.landings.find(e.Seq)
 	if l == nil || l.State != lockkeeper.Decided {
 		return nil
@@ -172,7 +173,7 @@ func (t *tx) TakeLanding(e lockkeeper.Ending) error {
 	return nil
 }
 
-func (t *tx) EndLanding(e lockkeeper.Ending, state lockkeeper.LandingState) error {
+func (t *tx) EndLanding(e store.Ending, state lockkeeper.LandingState) error {
 	l := t.landings.find(e.Seq)
 	if l == nil || l.State != lockkeeper.Decided || l.Taker != e.Taker {
 		return nil

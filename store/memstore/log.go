@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // chunk is how many events are allocated, and forgotten, together.
@@ -85,7 +86,7 @@ func (l *eventLog) at(seq uint64) lockkeeper.Event {
 	return l.chunks[1+i/chunk][i%chunk]
 }
 
-func (l *eventLog) page(q lockkeeper.EventQuery) []lockkeeper.Event {
+func (l *eventLog) page(q store.EventQuery) []lockkeeper.Event {
 	if l.len() == 0 {
 		return nil
 	}

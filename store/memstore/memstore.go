@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Options of a store; the zero value is ready to use.
 type Options struct {
 	// Now reads the clocks; default: the process's own.
-	Now func() lockkeeper.Moment
+	Now func() store.Moment
 	// KeepEvents bounds the event log, by whole chunks. Default 4,096.
 	KeepEvents int
 }
@@ -33,19 +34,18 @@ type Store struct {
 	parked   map[uint64][]*slot
 	log      eventLog
 	denials  map[string]denial
-	claims   map[string]lockkeeper.Claim
 	landings landings
 	queue    queue
 	tx       tx // reused: transactions are serial
 
-	bellMu  sync.Mutex
-	watched atomic.Int32 // how many watch the log
-	bells   map[string][]*bell
+	listenMu  sync.Mutex
+	watched   atomic.Int32 // how many watch the log
+	listeners map[string][]*listener
 }
 
 // slot is the place of a record. The record in it is replaced, never changed.
 type slot struct {
-	rec   *lockkeeper.Record
+	rec   *store.Record
 	nodes []*node // where its locks are, in their order
 	left  bool
 }
@@ -59,9 +59,9 @@ type denial struct {
 func New(space string, opt Options) *Store {
 	if opt.Now == nil {
 		origin := time.Now()
-		opt.Now = func() lockkeeper.Moment {
+		opt.Now = func() store.Moment {
 			now := time.Now()
-			return lockkeeper.Moment{Lease: lockkeeper.Instant(now.Sub(origin)) + 1, Wall: now}
+			return store.Moment{Lease: lockkeeper.Instant(now.Sub(origin)) + 1, Wall: now}
 		}
 	}
 	if opt.KeepEvents <= 0 {
@@ -70,17 +70,17 @@ func New(space string, opt Options) *Store {
 	s := &Store{
 		space: space, opt: opt,
 		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
-		denials: map[string]denial{}, claims: map[string]lockkeeper.Claim{}, landings: newLandings(), queue: newQueue(),
-		bells: map[string][]*bell{},
+		denials: map[string]denial{}, landings: newLandings(), queue: newQueue(),
+		listeners: map[string][]*listener{},
 	}
 	s.tx.Store = s
 	return s
 }
 
-// Space implements lockkeeper.Store.
+// Space implements store.Store.
 func (s *Store) Space() string { return s.space }
 
-// Close implements lockkeeper.Store.
+// Close implements store.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,20 +88,20 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Update implements lockkeeper.Store.
-func (s *Store) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+// Update implements store.Store.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	woken, err := s.update(ctx, fn)
-	s.ring(woken)
+	s.wake(woken)
 	return err
 }
 
-// watchBell is the bell of who watches the log.
-const watchBell = "every change"
+// watchID is the id that every change of the log wakes.
+const watchID = "every change"
 
-// Watch implements lockkeeper.Watcher.
-func (s *Store) Watch(ctx context.Context) (lockkeeper.Bell, error) { return s.Bell(ctx, watchBell) }
+// Watch implements store.Watcher.
+func (s *Store) Watch(ctx context.Context) (store.Listener, error) { return s.Listen(ctx, watchID) }
 
-func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken []string, err error) {
+func (s *Store) update(ctx context.Context, fn func(store.Tx) error) (woken []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken
 	err = fn(t)
 	done = true
 	if s.watched.Load() > 0 {
-		t.woken = append(t.woken, watchBell)
+		t.woken = append(t.woken, watchID)
 	}
 	if err == nil && !t.stale.IsZero() {
 		s.landings.prune(t.stale)
@@ -154,7 +154,7 @@ func (s *Store) recycle(o *slot) {
 	}
 }
 
-func (s *Store) newSlot(rec *lockkeeper.Record) *slot {
+func (s *Store) newSlot(rec *store.Record) *slot {
 	last := len(s.free) - 1
 	if last < 0 {
 		return &slot{rec: rec}
@@ -165,8 +165,8 @@ func (s *Store) newSlot(rec *lockkeeper.Record) *slot {
 	return o
 }
 
-// View implements lockkeeper.Store.
-func (s *Store) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+// View implements store.Store.
+func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
@@ -185,59 +185,59 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Bell implements lockkeeper.Store.
-func (s *Store) Bell(_ context.Context, id string) (lockkeeper.Bell, error) {
-	b := &bell{store: s, id: id, ring: make(chan struct{}, 1)}
-	s.bellMu.Lock()
-	defer s.bellMu.Unlock()
-	s.bells[id] = append(s.bells[id], b)
-	if id == watchBell {
+// Listen implements store.Store.
+func (s *Store) Listen(_ context.Context, id string) (store.Listener, error) {
+	b := &listener{store: s, id: id, woken: make(chan struct{}, 1)}
+	s.listenMu.Lock()
+	defer s.listenMu.Unlock()
+	s.listeners[id] = append(s.listeners[id], b)
+	if id == watchID {
 		s.watched.Add(1)
 	}
 	return b, nil
 }
 
-func (s *Store) ring(ids []string) {
+func (s *Store) wake(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	s.bellMu.Lock()
-	defer s.bellMu.Unlock()
+	s.listenMu.Lock()
+	defer s.listenMu.Unlock()
 	for _, id := range ids {
-		for _, b := range s.bells[id] {
+		for _, b := range s.listeners[id] {
 			select {
-			case b.ring <- struct{}{}:
+			case b.woken <- struct{}{}:
 			default:
 			}
 		}
 	}
 }
 
-type bell struct {
+type listener struct {
 	store *Store
 	id    string
-	ring  chan struct{}
+	woken chan struct{}
 }
 
-func (b *bell) Ring() <-chan struct{} { return b.ring }
+func (b *listener) Woken() <-chan struct{} { return b.woken }
 
-func (b *bell) Close() error {
+func (b *listener) Close() error {
 	s := b.store
-	s.bellMu.Lock()
-	defer s.bellMu.Unlock()
-	if b.id == watchBell {
+	s.listenMu.Lock()
+	defer s.listenMu.Unlock()
+	if b.id == watchID {
 		s.watched.Add(-1)
 	}
-	kept := s.bells[b.id][:0]
-	for _, other := range s.bells[b.id] {
+	kept := s.listeners[b.id][:0]
+	for _, other := range s.listeners[b.id] {
 		if other != b {
 			kept = append(kept, other)
 		}
 	}
 	if len(kept) == 0 {
-		delete(s.bells, b.id)
+		delete(s.listeners, b.id)
 	} else {
-		s.bells[b.id] = kept
+		s.listeners[b.id] = kept
 	}
 	return nil
 }

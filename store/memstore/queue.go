@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // queue is the queue of a space.
@@ -47,17 +48,17 @@ func newQueue() queue {
 			return inLine(it.Root, it), it.Stage == lockkeeper.StageReady
 		}},
 		parked: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return inLine(it.ParkedOn, it), it.Stage == lockkeeper.StageParked
+			return inLine(it.WaitsOn, it), it.Stage == lockkeeper.StageWaiting
 		}},
 		due: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return position{rank: int64(it.Due), seq: it.Seq}, it.Due > 0
+			return position{rank: int64(it.CheckAt), seq: it.Seq}, it.CheckAt > 0
 		}},
 	}
 }
 
 // inLine is the position of an item in a line.
 func inLine(line string, it *lockkeeper.Item) position {
-	return position{line: line, standing: uint8(it.Standing()), rank: int64(it.Rank), tag: it.Tag, seq: it.Seq}
+	return position{line: line, standing: uint8(it.Precedence()), rank: int64(it.Rank), tag: it.Turn, seq: it.Seq}
 }
 
 // exchange changes what is in a seat; nil stands for nothing.
@@ -86,7 +87,7 @@ func (q *queue) exchange(s *seat, next *lockkeeper.Item) {
 }
 
 func (q *queue) count(it *lockkeeper.Item, n int) {
-	if lockkeeper.IsOnLock(it.ParkedOn) {
+	if store.IsOnLock(it.WaitsOn) {
 		q.onLocks += n
 	}
 }
@@ -114,7 +115,7 @@ const pruneAtOnce = 2_000
 func (q *queue) prune(before time.Time) {
 	var gone []*lockkeeper.Item
 	looked := 0
-	for it := range q.ofStatus(lockkeeper.ItemQuery{Status: lockkeeper.ItemCompleted}) {
+	for it := range q.ofStatus(store.ItemQuery{Status: lockkeeper.ItemCompleted}) {
 		if looked++; looked > pruneAtOnce || it.Status != lockkeeper.ItemCompleted {
 			break
 		}
@@ -128,7 +129,7 @@ func (q *queue) prune(before time.Time) {
 }
 
 // ofStatus lists what a query for a status can mean, and then others.
-func (q *queue) ofStatus(ask lockkeeper.ItemQuery) iter.Seq[*lockkeeper.Item] {
+func (q *queue) ofStatus(ask store.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	line := string(ask.Status)
 	if ask.Latest {
 		return q.status.downFrom(func(p *position) bool {
@@ -138,7 +139,7 @@ func (q *queue) ofStatus(ask lockkeeper.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	return q.status.from(func(p *position) bool { return p.line < line || p.line == line && p.seq <= ask.After })
 }
 
-func (q *queue) ofAny(ask lockkeeper.ItemQuery) iter.Seq[*lockkeeper.Item] {
+func (q *queue) ofAny(ask store.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	if ask.Latest {
 		return q.bySeq.downFrom(func(p *position) bool { return ask.After == 0 || p.seq < ask.After })
 	}
@@ -149,7 +150,7 @@ func (t *tx) Item(id string) (*lockkeeper.Item, error) { return t.queue.byID[id]
 
 func (t *tx) ItemWithKey(key string) (*lockkeeper.Item, error) { return t.queue.byKey[key].item(), nil }
 
-func (t *tx) Items(q lockkeeper.ItemQuery) (out []*lockkeeper.Item, err error) {
+func (t *tx) Items(q store.ItemQuery) (out []*lockkeeper.Item, err error) {
 	some := t.queue.ofAny(q)
 	if q.Status != "" {
 		some = t.queue.ofStatus(q)
@@ -167,35 +168,35 @@ func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
 	return t.queue.ready.firstOf(root), nil
 }
 
-func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
+func (t *tx) FirstWaiting(key string) (*lockkeeper.Item, error) {
 	return t.queue.parked.firstOf(key), nil
 }
 
 func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
-	return append(t.queue.ready.leaders(""), t.queue.parked.leaders(lockkeeper.OnPool(""))...), nil
+	return append(t.queue.ready.leaders(""), t.queue.parked.leaders(store.OnPool(""))...), nil
 }
 
-func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
+func (t *tx) WaitKeys(prefix string) (keys []string, err error) {
 	it := t.queue.parked.first(func(p *position) bool { return p.line < prefix })
-	for it != nil && strings.HasPrefix(it.ParkedOn, prefix) {
-		last := it.ParkedOn
+	for it != nil && strings.HasPrefix(it.WaitsOn, prefix) {
+		last := it.WaitsOn
 		keys = append(keys, last)
 		it = t.queue.parked.first(func(p *position) bool { return p.line <= last })
 	}
 	return keys, nil
 }
 
-func (t *tx) NextDue() (lockkeeper.Instant, error) {
+func (t *tx) NextCheck() (lockkeeper.Instant, error) {
 	it := t.queue.due.first(func(*position) bool { return false })
 	if it == nil {
 		return 0, nil
 	}
-	return it.Due, nil
+	return it.CheckAt, nil
 }
 
-func (t *tx) DueItems(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item, err error) {
+func (t *tx) ItemsToCheck(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item, err error) {
 	for it := range t.queue.due.from(func(*position) bool { return false }) {
-		if it.Due > now || len(out) >= limit {
+		if it.CheckAt > now || len(out) >= limit {
 			break
 		}
 		out = append(out, it)
@@ -203,14 +204,14 @@ func (t *tx) DueItems(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item
 	return out, nil
 }
 
-func (t *tx) Census() (c lockkeeper.Census, err error) {
+func (t *tx) Census() (c store.Census, err error) {
 	for _, it := range t.queue.byID {
 		switch {
 		case it.Status == lockkeeper.ItemDispatched:
 			c.Running++
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
-		case it.Stage == lockkeeper.StageParked:
+		case it.Stage == lockkeeper.StageWaiting:
 			c.Parked++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
@@ -285,4 +286,4 @@ func (t *tx) DeleteWorker(id string) error {
 	return nil
 }
 
-func (t *tx) HasParked() bool { return t.queue.onLocks > 0 }
+func (t *tx) AnyWaitsOnLock() bool { return t.queue.onLocks > 0 }

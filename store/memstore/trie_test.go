@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // counted recomputes what a node should count, visiting everything below it.
@@ -120,7 +121,7 @@ func TestLogForgetsAndTakesBack(t *testing.T) {
 	if n := l.len(); n < 2*chunk-chunk || n > 3*chunk {
 		t.Errorf("keeps %d events, told to keep %d", n, 2*chunk)
 	}
-	for _, e := range l.page(lockkeeper.EventQuery{Limit: 5 * chunk}) {
+	for _, e := range l.page(store.EventQuery{Limit: 5 * chunk}) {
 		if again := (e.Seq-1)%7 == 0; again != (e.Reason == "again") {
 			t.Fatalf("event %d: %q", e.Seq, e.Reason)
 		}

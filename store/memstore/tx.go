@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // tx is a transaction; the store's mutex is held for as long as it lives.
 type tx struct {
 	*Store
-	now   lockkeeper.Moment
+	now   store.Moment
 	undo  []undo
 	woken []string
 	stale time.Time // landings and items before it go when the transaction is done
@@ -24,8 +25,8 @@ type tx struct {
 type undo struct {
 	kind  undoKind
 	slot  *slot
-	rec   *lockkeeper.Record // what was in the slot
-	other func()             // takes a rarer change back
+	rec   *store.Record // what was in the slot
+	other func()        // takes a rarer change back
 }
 
 type undoKind uint8
@@ -69,25 +70,25 @@ func remember[K comparable, V any](t *tx, m map[K]V, key K) {
 	}})
 }
 
-func (t *tx) Now() lockkeeper.Moment { return t.now }
+func (t *tx) Now() store.Moment { return t.now }
 
-func (t *tx) Get(id string) (*lockkeeper.Record, error) {
+func (t *tx) Get(id string) (*store.Record, error) {
 	if s := t.byID[id]; s != nil {
 		return s.rec, nil
 	}
 	return nil, nil
 }
 
-func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more bool, err error) {
+func (t *tx) Overlapping(q store.Query) (found []store.Overlap, more bool, err error) {
 	t.trie.locate(q.Locks, &t.asked)
 	t.asked.conflicting(func(asked *lockkeeper.Lock, path string, e entry) {
 		if q.Counts(e.slot.rec) {
 			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
-			found = append(found, lockkeeper.Overlap{Asked: *asked, Lock: held, Record: e.slot.rec})
+			found = append(found, store.Overlap{Asked: *asked, Lock: held, Record: e.slot.rec})
 		}
 	})
 	if len(found) > 1 {
-		slices.SortFunc(found, lockkeeper.Overlap.Compare)
+		slices.SortFunc(found, store.Overlap.Compare)
 	}
 	if q.Limit > 0 && len(found) > q.Limit {
 		return found[:q.Limit], true, nil
@@ -95,9 +96,9 @@ func (t *tx) Overlapping(q lockkeeper.Query) (found []lockkeeper.Overlap, more b
 	return found, false, nil
 }
 
-func (t *tx) List(after uint64, limit int) ([]*lockkeeper.Record, error) {
+func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
 	i, _ := slices.BinarySearchFunc(t.line, after+1, func(s *slot, ticket uint64) int { return cmp.Compare(s.rec.Ticket, ticket) })
-	var out []*lockkeeper.Record
+	var out []*store.Record
 	for ; i < len(t.line) && len(out) < limit; i++ {
 		if !t.line[i].left {
 			out = append(out, t.line[i].rec)
@@ -106,18 +107,7 @@ func (t *tx) List(after uint64, limit int) ([]*lockkeeper.Record, error) {
 	return out, nil
 }
 
-func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) { return t.log.page(q), nil }
-
-func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
-	out := []lockkeeper.Claim{}
-	for _, c := range t.claims {
-		if c.Holder == holder {
-			out = append(out, c)
-		}
-	}
-	slices.SortFunc(out, func(a, b lockkeeper.Claim) int { return cmp.Compare(a.ID, b.ID) })
-	return out, nil
-}
+func (t *tx) Events(q store.EventQuery) ([]lockkeeper.Event, error) { return t.log.page(q), nil }
 
 func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 	ev.Space = t.space
@@ -126,7 +116,7 @@ func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 	return seq, nil
 }
 
-func (t *tx) Insert(rec *lockkeeper.Record) error {
+func (t *tx) Insert(rec *store.Record) error {
 	if last := len(t.line) - 1; t.byID[rec.ID] != nil || last >= 0 && t.line[last].rec.Ticket >= rec.Ticket {
 		return fmt.Errorf("record %s with ticket %d is not new", rec.ID, rec.Ticket)
 	}
@@ -137,18 +127,18 @@ func (t *tx) Insert(rec *lockkeeper.Record) error {
 	return nil
 }
 
-func (t *tx) Save(rec *lockkeeper.Record) error {
+func (t *tx) Save(rec *store.Record) error {
 	next := *rec
 	return t.exchange(rec, &next)
 }
 
-func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
+func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
 	next := *rec
 	next.Locks = locks
 	return t.exchange(rec, &next)
 }
 
-func (t *tx) exchange(rec, next *lockkeeper.Record) error {
+func (t *tx) exchange(rec, next *store.Record) error {
 	s := t.byID[rec.ID]
 	if s == nil {
 		return fmt.Errorf("record %s is not stored", rec.ID)
@@ -158,7 +148,7 @@ func (t *tx) exchange(rec, next *lockkeeper.Record) error {
 	return nil
 }
 
-func (t *tx) Delete(rec *lockkeeper.Record) error {
+func (t *tx) Delete(rec *store.Record) error {
 	s := t.byID[rec.ID]
 	if s == nil {
 		return fmt.Errorf("record %s is not stored", rec.ID)
@@ -189,7 +179,7 @@ func (t *tx) take(s *slot) {
 }
 
 // replace changes what is in a slot.
-func (t *tx) replace(s *slot, next *lockkeeper.Record) {
+func (t *tx) replace(s *slot, next *store.Record) {
 	regrow := !slices.Equal(s.rec.Locks, next.Locks)
 	if regrow {
 		t.uproot(s)
@@ -218,13 +208,13 @@ func (t *tx) uproot(s *slot) {
 }
 
 func (t *tx) park(s *slot) {
-	if on := s.rec.ParkedOn; on != 0 {
+	if on := s.rec.WaitsOn; on != 0 {
 		t.parked[on] = append(t.parked[on], s)
 	}
 }
 
 func (t *tx) unpark(s *slot) {
-	on := s.rec.ParkedOn
+	on := s.rec.WaitsOn
 	if on == 0 {
 		return
 	}
@@ -236,13 +226,13 @@ func (t *tx) unpark(s *slot) {
 	}
 }
 
-func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
+func (t *tx) Parked(on uint64) ([]*store.Record, error) {
 	parked := t.parked[on]
-	out := make([]*lockkeeper.Record, len(parked))
+	out := make([]*store.Record, len(parked))
 	for i, s := range parked {
 		out[i] = s.rec
 	}
-	slices.SortFunc(out, func(a, b *lockkeeper.Record) int { return cmp.Compare(a.Ticket, b.Ticket) })
+	slices.SortFunc(out, func(a, b *store.Record) int { return cmp.Compare(a.Ticket, b.Ticket) })
 	return out, nil
 }
 
@@ -251,18 +241,6 @@ func (t *tx) Denial(key string) (uint64, error) { return t.denials[key].digest, 
 func (t *tx) SetDenial(key string, digest uint64) error {
 	remember(t, t.denials, key)
 	t.denials[key] = denial{digest: digest, at: t.now.Wall}
-	return nil
-}
-
-func (t *tx) PutClaim(c lockkeeper.Claim) error {
-	remember(t, t.claims, c.ID)
-	t.claims[c.ID] = c
-	return nil
-}
-
-func (t *tx) DeleteClaim(id string) error {
-	remember(t, t.claims, id)
-	delete(t.claims, id)
 	return nil
 }
 

@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/process"
+	"lockkeeper/internal/machine/process"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
@@ -36,7 +37,7 @@ type section struct {
 func mono() int64 { return int64(monotonic().Lease) }
 
 // engine is an engine that judges processes, as the program's own.
-func engine(st lockkeeper.Store) (*lock.Manager, lockkeeper.Process, error) {
+func engine(st store.Store) (*lock.Manager, lockkeeper.Process, error) {
 	host, err := process.NewHost("")
 	if err != nil {
 		return nil, lockkeeper.Process{}, err
@@ -49,7 +50,7 @@ func engine(st lockkeeper.Store) (*lock.Manager, lockkeeper.Process, error) {
 var territory = []string{"a", "a/x", "a/x/y", "b", "b/y", "c", "c/d/e", "c/d/f"}
 
 // work acquires, waits, renews, runs children and releases until it is killed.
-func work(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+func work(ctx context.Context, _ site, st store.Store, args []string) error {
 	seed, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
 		return err
@@ -284,7 +285,7 @@ func numbered(t *testing.T, m *lock.Manager) {
 	t.Helper()
 	last := uint64(0)
 	for {
-		page, err := m.Events(t.Context(), lockkeeper.EventQuery{After: last, Limit: 1000})
+		page, err := m.Events(t.Context(), store.EventQuery{After: last, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/filelock"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/filelock"
+	"lockkeeper/internal/machine/machinetest"
 	"lockkeeper/lock"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
@@ -32,14 +32,14 @@ func wanted(ctx context.Context, m *lock.Manager, holder string) (*lock.Grant, e
 	g, err := place.Attend(ctx)
 	say("waiting")
 	for err == nil && g == nil {
-		<-place.Ring()
+		<-place.Woken()
 		g, err = place.Attend(ctx)
 	}
 	return g, err
 }
 
 // queue waits once and writes down that it was served.
-func queue(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+func queue(ctx context.Context, _ site, st store.Store, args []string) error {
 	g, err := wanted(ctx, lock.New(st, lock.Options{WaitLease: time.Minute}), args[0])
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func TestServedInOrder(t *testing.T) {
 }
 
 // hammer takes and releases one path as often as it can.
-func hammer(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+func hammer(ctx context.Context, _ site, st store.Store, args []string) error {
 	m := lock.New(st, lock.Options{WaitLease: time.Minute})
 	g, err := wanted(ctx, m, args[0])
 	if err != nil {
@@ -148,7 +148,7 @@ func TestNobodyStarves(t *testing.T) {
 }
 
 // client writes a history of random operations.
-func client(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
+func client(ctx context.Context, _ site, st store.Store, args []string) error {
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
@@ -222,5 +222,5 @@ func TestLinearizableAcrossProcesses(t *testing.T) {
 // shows: SW-43 DL-11 DL-12 DL-13
 func TestLinearizableAcrossConnections(t *testing.T) {
 	s := postgresSite(t)
-	storetest.Linearizable(t, 8, 40, func(int) lockkeeper.Store { return s.store(t, Options{}) })
+	storetest.Linearizable(t, 8, 40, func(int) store.Store { return s.store(t, Options{}) })
 }

@@ -20,6 +20,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // filled is a database in which somebody holds a path, with nothing left in the
@@ -433,20 +434,20 @@ func TestSQLiteBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 3*time.Second, func() {
-		err := st.Update(t.Context(), func(lockkeeper.Tx) error { return nil })
+		err := st.Update(t.Context(), func(store.Tx) error { return nil })
 		wantStore(t, err, fmt.Sprintf("pid %d ", other.cmd.Process.Pid))
 	})
-	if err := st.View(t.Context(), func(lockkeeper.Reader) error { return nil }); err != nil {
+	if err := st.View(t.Context(), func(store.Reader) error { return nil }); err != nil {
 		t.Errorf("a reader was blocked by a stopped writer: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tired := errors.New("tired of waiting")
 	cancel(tired)
-	if err := st.Update(ctx, func(lockkeeper.Tx) error { return nil }); err != tired {
+	if err := st.Update(ctx, func(store.Tx) error { return nil }); err != tired {
 		t.Errorf("cancelled: %v", err)
 	}
 	other.kill()
-	if err := st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }); err != nil {
+	if err := st.Update(t.Context(), func(store.Tx) error { return nil }); err != nil {
 		t.Errorf("after the stopped writer was killed: %v", err)
 	}
 
@@ -458,5 +459,5 @@ func TestSQLiteBusy(t *testing.T) {
 	if err := conn.Exec(`BEGIN IMMEDIATE`); err != nil {
 		t.Fatal(err)
 	}
-	wantStore(t, st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "a program other than Lockkeeper")
+	wantStore(t, st.Update(t.Context(), func(store.Tx) error { return nil }), "a program other than Lockkeeper")
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // helper is what the test binary does as another process. Each takes the site
@@ -46,20 +46,20 @@ func helper(mode string, args []string) int {
 const busyVariable = "SQLSTORE_TEST_BUSY"
 
 // helpers by mode; what they say on standard output the tests wait for.
-var helpers = map[string]func(context.Context, site, lockkeeper.Store, []string) error{
-	"write": func(ctx context.Context, _ site, st lockkeeper.Store, _ []string) error {
-		return st.Update(ctx, func(lockkeeper.Tx) error {
+var helpers = map[string]func(context.Context, site, store.Store, []string) error{
+	"write": func(ctx context.Context, _ site, st store.Store, _ []string) error {
+		return st.Update(ctx, func(store.Tx) error {
 			say("writing")
 			select {} // until killed
 		})
 	},
-	"listen": func(ctx context.Context, _ site, st lockkeeper.Store, args []string) error {
-		b, err := st.Bell(ctx, args[0])
+	"listen": func(ctx context.Context, _ site, st store.Store, args []string) error {
+		b, err := st.Listen(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		say("listening")
-		for range b.Ring() {
+		for range b.Woken() {
 			say("rung")
 		}
 		return nil

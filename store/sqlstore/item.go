@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // itemColumns are the columns of an item in the order of itemRow.
@@ -63,9 +64,9 @@ func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
 		Workflow: b.Workflow, Unit: b.Unit, Project: b.Project, Class: b.Class, Policy: b.Policy, Caps: b.Caps, After: b.After,
 		Command: b.Command, Dir: b.Dir, By: b.By, QueuedAt: b.QueuedAt,
 		Phase: r.phase, Rank: int(r.rank), Status: lockkeeper.ItemStatus(r.status), Stage: lockkeeper.ItemStage(r.stage),
-		Escalated: r.standing%2 == 0, Tag: uint64(r.tag), ParkedOn: r.parkedOn, RousedBy: r.rousedBy,
-		Since: lockkeeper.Instant(r.since), Leads: lockkeeper.Instant(r.leads), Blocked: time.Duration(r.blocked), Due: lockkeeper.Instant(r.due), Blockers: uint64(r.blockers),
-		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), Shuns: r.shuns,
+		Escalated: r.standing%2 == 0, Turn: uint64(r.tag), WaitsOn: r.parkedOn, WokenBy: r.rousedBy,
+		Since: lockkeeper.Instant(r.since), FirstSince: lockkeeper.Instant(r.leads), Blocked: time.Duration(r.blocked), CheckAt: lockkeeper.Instant(r.due), Blockers: uint64(r.blockers),
+		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), AvoidNode: r.shuns,
 		DispatchedAt: wall(r.dispatchedAt), CompletedAt: wall(r.completed), Note: r.note,
 	}
 	var err error
@@ -99,7 +100,7 @@ func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) 
 			return err
 		}
 		if t.seen != nil {
-			t.seen[it.ID] = stored{row.seq, lockkeeper.IsOnLock(it.ParkedOn)}
+			t.seen[it.ID] = stored{row.seq, store.IsOnLock(it.WaitsOn)}
 		}
 		out = append(out, it)
 		return nil
@@ -171,14 +172,14 @@ func changing(it *lockkeeper.Item) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Standing()), int64(it.Rank), int64(it.Tag), it.ParkedOn, it.RousedBy,
-		int64(it.Since), int64(it.Leads), int64(it.Blocked), int64(it.Due), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
-		int64(it.Slot), it.Shuns, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
+	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Precedence()), int64(it.Rank), int64(it.Turn), it.WaitsOn, it.WokenBy,
+		int64(it.Since), int64(it.FirstSince), int64(it.Blocked), int64(it.CheckAt), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
+		int64(it.Slot), it.AvoidNode, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
 }
 
 // keep remembers and counts where an item stands now.
 func (t *tx) keep(it *lockkeeper.Item, was stored) {
-	is := stored{was.seq, lockkeeper.IsOnLock(it.ParkedOn)}
+	is := stored{was.seq, store.IsOnLock(it.WaitsOn)}
 	t.seen[it.ID] = is
 	switch {
 	case is.onLock && !was.onLock:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // What is stored as JSON is what encoding/json makes of the types, so that any
@@ -25,7 +26,7 @@ func encode(v any) (string, error) {
 }
 
 // bodies encodes the parts of a record that are stored as JSON.
-func bodies(rec *lockkeeper.Record) (process, metadata, locks string, err error) {
+func bodies(rec *store.Record) (process, metadata, locks string, err error) {
 	if process, err = encode(rec.Process); err != nil {
 		return "", "", "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // landingColumns are the columns of a landing in the order of landingRow.
@@ -45,7 +46,7 @@ func (r *landingRow) landing() (*lockkeeper.Landing, error) {
 	return l, nil
 }
 
-func (t *tx) Landings(q lockkeeper.LandingQuery) ([]*lockkeeper.Landing, error) {
+func (t *tx) Landings(q store.LandingQuery) ([]*lockkeeper.Landing, error) {
 	var out []*lockkeeper.Landing
 	bySeq := map[int64]*lockkeeper.Landing{}
 	add := func(scan func(...any) error) error {
@@ -92,7 +93,7 @@ func (t *tx) Landings(q lockkeeper.LandingQuery) ([]*lockkeeper.Landing, error) 
 }
 
 // landingsAt selects the landings that changed a path, in no order.
-func (t *tx) landingsAt(q lockkeeper.LandingQuery, each func(func(...any) error) error) error {
+func (t *tx) landingsAt(q store.LandingQuery, each func(func(...any) error) error) error {
 	var seqs []int64
 	sql, args := landingsAtSQL(t.key, q)
 	err := t.query(sql, args, func(scan func(...any) error) error {
@@ -119,7 +120,7 @@ func readVersion(text string, into encoding.TextUnmarshaler, path string, seq in
 // landingsSQL selects landingColumns of the landings of a query without a path.
 // Where few can be meant, it names the number in a way that no index serves,
 // lest the order that is asked for lead through all of a space.
-func landingsSQL(key int64, q lockkeeper.LandingQuery) (sql string, args []any) {
+func landingsSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	space, number := `l.space`, `l.seq`
 	if q.Open || q.Commit != "" {
 		space, number = `l.space + 0`, `l.seq + 0`
@@ -131,7 +132,7 @@ func landingsSQL(key int64, q lockkeeper.LandingQuery) (sql string, args []any) 
 
 // landingsAtSQL selects the numbers of the landings of a query with a path.
 // What a subquery for one value asks is never made a join in another order.
-func landingsAtSQL(key int64, q lockkeeper.LandingQuery) (sql string, args []any) {
+func landingsAtSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	args = []any{key, int64(q.After), q.Path}
 	sql = `SELECT c.landing FROM changes c WHERE c.space = $1 AND c.path = $3 AND (SELECT 1 FROM landings l WHERE l.space = $1 AND l.seq = c.landing` +
 		conditions(q, &args) + `) = 1` + pageOf(`c.landing`, q, &args)
@@ -140,7 +141,7 @@ func landingsAtSQL(key int64, q lockkeeper.LandingQuery) (sql string, args []any
 
 // conditions are what a query says of a landing besides its number and its
 // changes.
-func conditions(q lockkeeper.LandingQuery, args *[]any) (sql string) {
+func conditions(q store.LandingQuery, args *[]any) (sql string) {
 	if q.Commit != "" {
 		sql += ` AND l.commit_id <> '' AND l.commit_id = ` + argument(args, q.Commit)
 	}
@@ -155,7 +156,7 @@ func conditions(q lockkeeper.LandingQuery, args *[]any) (sql string) {
 
 // pageOf says which numbers are asked for, and in which order. The second
 // argument is the number after which to begin.
-func pageOf(number string, q lockkeeper.LandingQuery, args *[]any) string {
+func pageOf(number string, q store.LandingQuery, args *[]any) string {
 	sql := ` AND ` + number + ` > $2`
 	if q.Seq != 0 {
 		sql += ` AND ` + number + ` = ` + argument(args, int64(q.Seq))
@@ -183,15 +184,15 @@ const landedSQL = `SELECT c.path, c.landing, c.new FROM changes c WHERE c.space 
  AND (SELECT 1 FROM landings l WHERE l.space = $1 AND l.seq = c.landing AND l.state <> $3 AND ($4 = '' OR l.grant_id = $4)) = 1
  ORDER BY c.landing DESC LIMIT 1`
 
-func (t *tx) Landed(grantID string, paths ...string) (map[string]lockkeeper.Left, error) {
-	left := map[string]lockkeeper.Left{}
+func (t *tx) Landed(grantID string, paths ...string) (map[string]store.Left, error) {
+	left := map[string]store.Left{}
 	err := t.landed(t.key, grantID, paths, func(scan func(...any) error) error {
 		var path, text string
 		var landing int64
 		if err := scan(&path, &landing, &text); err != nil {
 			return err
 		}
-		l := lockkeeper.Left{Seq: uint64(landing)}
+		l := store.Left{Seq: uint64(landing)}
 		err := readVersion(text, &l.Version, path, landing)
 		left[path] = l
 		return err
@@ -217,11 +218,11 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	return t.insertChanges(t.key, l.Seq, l.Changes)
 }
 
-func (t *tx) TakeLanding(e lockkeeper.Ending) error {
+func (t *tx) TakeLanding(e store.Ending) error {
 	return t.exec(`UPDATE landings SET taker = $3 WHERE space = $1 AND seq = $2 AND state = $4`, t.key, int64(e.Seq), e.Taker, int64(lockkeeper.Decided))
 }
 
-func (t *tx) EndLanding(e lockkeeper.Ending, state lockkeeper.LandingState) error {
+func (t *tx) EndLanding(e store.Ending, state lockkeeper.LandingState) error {
 	return t.exec(`UPDATE landings SET state = $3 WHERE space = $1 AND seq = $2 AND state = $4 AND taker = $5`,
 		t.key, int64(e.Seq), int64(state), int64(lockkeeper.Decided), e.Taker)
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
 // land decides a landing of some paths.
-func land(tx lockkeeper.Tx, grant string, paths ...string) error {
+func land(tx store.Tx, grant string, paths ...string) error {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: grant})
 	if err != nil {
 		return err
@@ -28,21 +29,21 @@ func landingPlans(key int64) map[string]plan {
 		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"},
 			"c USING INDEX changes_path (space=? AND path=?)", "AND (path = 'p'::text))", true},
 	}
-	add := func(name string, make func(int64, lockkeeper.LandingQuery) (string, []any), q lockkeeper.LandingQuery, sqlite, postgres string) {
+	add := func(name string, make func(int64, store.LandingQuery) (string, []any), q store.LandingQuery, sqlite, postgres string) {
 		sql, args := make(key, q)
 		plans[name] = plan{sql: sql, args: args, sqlite: sqlite, postgres: postgres}
 	}
-	add("number", landingsSQL, lockkeeper.LandingQuery{Seq: 7}, "l USING INTEGER PRIMARY KEY (rowid=?)", "AND (seq = '7'::bigint))")
-	add("page", landingsSQL, lockkeeper.LandingQuery{After: 7, Limit: 2}, "l USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
-	add("commit", landingsSQL, lockkeeper.LandingQuery{Commit: "c"}, "l USING INDEX landings_commit (commit_id=?", "(commit_id = 'c'::text)")
-	add("open", landingsSQL, lockkeeper.LandingQuery{Open: true, Latest: true, Limit: 1}, "l USING INDEX landings_open", "using landings_open")
-	add("open of a grant", landingsSQL, lockkeeper.LandingQuery{Open: true, GrantID: "g"}, "l USING INDEX landings_open (grant_id=?", "(grant_id = 'g'::text)")
-	add("path", landingsAtSQL, lockkeeper.LandingQuery{Path: "p", Latest: true, Limit: 1}, "c USING COVERING INDEX changes_path (space=? AND path=?", "AND (path = 'p'::text) AND (landing > '0'::bigint))")
+	add("number", landingsSQL, store.LandingQuery{Seq: 7}, "l USING INTEGER PRIMARY KEY (rowid=?)", "AND (seq = '7'::bigint))")
+	add("page", landingsSQL, store.LandingQuery{After: 7, Limit: 2}, "l USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
+	add("commit", landingsSQL, store.LandingQuery{Commit: "c"}, "l USING INDEX landings_commit (commit_id=?", "(commit_id = 'c'::text)")
+	add("open", landingsSQL, store.LandingQuery{Open: true, Latest: true, Limit: 1}, "l USING INDEX landings_open", "using landings_open")
+	add("open of a grant", landingsSQL, store.LandingQuery{Open: true, GrantID: "g"}, "l USING INDEX landings_open (grant_id=?", "(grant_id = 'g'::text)")
+	add("path", landingsAtSQL, store.LandingQuery{Path: "p", Latest: true, Limit: 1}, "c USING COVERING INDEX changes_path (space=? AND path=?", "AND (path = 'p'::text) AND (landing > '0'::bigint))")
 	return plans
 }
 
 func TestLandingPlansUseIndexes(t *testing.T) {
-	plansUseIndexes(t, []string{"landings", "changes"}, landingPlans, func(tx lockkeeper.Tx, i int) error {
+	plansUseIndexes(t, []string{"landings", "changes"}, landingPlans, func(tx store.Tx, i int) error {
 		return land(tx, fmt.Sprint("g", i), fmt.Sprint("p", i), "p")
 	})
 }
@@ -50,13 +51,13 @@ func TestLandingPlansUseIndexes(t *testing.T) {
 // A landing of one file goes out with the commit: nothing of it is waited for.
 func TestPostgresLandingIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
-	err := p.Update(t.Context(), func(lt lockkeeper.Tx) error {
+	err := p.Update(t.Context(), func(lt store.Tx) error {
 		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
 		before := queued()
 		if err := land(lt, "g", "a"); err != nil {
 			return err
 		}
-		if err := lt.EndLanding(lockkeeper.Ending{Seq: 1}, lockkeeper.Committed); err != nil {
+		if err := lt.EndLanding(store.Ending{Seq: 1}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		if n := queued() - before; n != 4 { // event, landing, its changes, its state
@@ -76,16 +77,16 @@ func TestRebootWhileLanding(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()
 	before := s.store(t, Options{Clock: clock.Now, Boot: "before"})
-	states := []lockkeeper.State{lockkeeper.StateWaiting, lockkeeper.StatePromoted, lockkeeper.StateHeld, lockkeeper.StateLanding, lockkeeper.StateRevoking}
-	err := before.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	states := []store.State{store.StateWaiting, store.StatePromoted, store.StateHeld, store.StateLanding, store.StateRevoking}
+	err := before.Update(t.Context(), func(tx store.Tx) error {
 		for _, state := range states {
 			seq, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall})
 			if err != nil {
 				return err
 			}
-			rec := &lockkeeper.Record{Grant: lockkeeper.Grant{ID: fmt.Sprint(state), ExpiresAt: tx.Now().Wall.Add(time.Minute)},
+			rec := &store.Record{Grant: lockkeeper.Grant{ID: fmt.Sprint(state), ExpiresAt: tx.Now().Wall.Add(time.Minute)},
 				Ticket: seq, State: state, TTL: time.Hour, Expires: tx.Now().Lease.Add(time.Minute)}
-			if state == lockkeeper.StateRevoking {
+			if state == store.StateRevoking {
 				rec.Expires, rec.ExpiresAt = 0, time.Time{}
 			}
 			if err := tx.Insert(rec); err != nil {
@@ -97,9 +98,9 @@ func TestRebootWhileLanding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := lockkeeper.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
-	after := s.store(t, Options{Clock: func() lockkeeper.Moment { return now }, Boot: "after"})
-	err = after.View(t.Context(), func(r lockkeeper.Reader) error {
+	now := store.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
+	after := s.store(t, Options{Clock: func() store.Moment { return now }, Boot: "after"})
+	err = after.View(t.Context(), func(r store.Reader) error {
 		for _, state := range states {
 			rec, err := r.Get(fmt.Sprint(state))
 			if err != nil {
@@ -107,7 +108,7 @@ func TestRebootWhileLanding(t *testing.T) {
 			}
 			lease, shown := now.Lease, now.Wall
 			switch {
-			case state == lockkeeper.StateRevoking:
+			case state == store.StateRevoking:
 				lease, shown = 0, time.Time{}
 			case state.Confirmed():
 				lease, shown = lease.Add(time.Hour), shown.Add(time.Hour)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // What the first version left in a database: somebody holds a path.
@@ -94,38 +95,38 @@ func TestMigratesEarlierFormats(t *testing.T) {
 
 // usable wants the old grant, and room for a landing under it and for an item
 // that waits for it.
-func usable(t *testing.T, st lockkeeper.Store) {
+func usable(t *testing.T, st store.Store) {
 	t.Helper()
-	err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	err := st.Update(t.Context(), func(tx store.Tx) error {
 		rec, err := tx.Get("old")
 		if err != nil {
 			return err
 		}
-		if rec == nil || rec.State != lockkeeper.StateHeld || len(rec.Locks) != 1 {
+		if rec == nil || rec.State != store.StateHeld || len(rec.Locks) != 1 {
 			t.Errorf("the old grant is %+v", rec)
 		}
-		found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write("a"), Before: lockkeeper.AnyTicket})
+		found, _, err := tx.Overlapping(store.Query{Locks: write("a"), Before: store.AnyTicket})
 		if len(found) != 1 {
 			t.Errorf("in the way of the old path: %v", found)
 		}
-		_, queued := enqueue(tx, lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a")})
+		_, queued := enqueue(tx, lockkeeper.Item{Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a")})
 		return errors.Join(err, queued, land(tx, "old", "a"))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = st.Update(t.Context(), func(tx lockkeeper.Tx) error {
-		roused, err := lockkeeper.Rouse(tx, lockkeeper.OnPath(lockkeeper.Write, "a"))
-		if !roused || tx.HasParked() {
-			t.Errorf("roused %v, and others are parked: %v", roused, tx.HasParked())
+	err = st.Update(t.Context(), func(tx store.Tx) error {
+		roused, err := store.WakeFirst(tx, store.OnPath(lockkeeper.Write, "a"))
+		if !roused || tx.AnyWaitsOnLock() {
+			t.Errorf("roused %v, and others are parked: %v", roused, tx.AnyWaitsOnLock())
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = st.View(t.Context(), func(r lockkeeper.Reader) error {
-		open, err := r.Landings(lockkeeper.LandingQuery{GrantID: "old", Path: "a", Open: true})
+	err = st.View(t.Context(), func(r store.Reader) error {
+		open, err := r.Landings(store.LandingQuery{GrantID: "old", Path: "a", Open: true})
 		if len(open) != 1 || open[0].Seq <= 1 {
 			t.Errorf("landings %v", open)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 func write(paths ...string) (out []lockkeeper.Lock) {
@@ -88,14 +89,14 @@ func eventually(t *testing.T, try func() error) {
 	}
 }
 
-func mark(t *testing.T, s lockkeeper.Store, reason string) {
+func mark(t *testing.T, s store.Store, reason string) {
 	t.Helper()
 	eventually(t, func() error { return s.Update(t.Context(), marking(reason, nil)) })
 }
 
 // marking leaves one event; then runs before the commit.
-func marking(reason string, then func()) func(lockkeeper.Tx) error {
-	return func(tx lockkeeper.Tx) error {
+func marking(reason string, then func()) func(store.Tx) error {
+	return func(tx store.Tx) error {
 		_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall, Reason: reason})
 		if then != nil {
 			then()
@@ -121,7 +122,7 @@ func TestPostgresNotThere(t *testing.T) {
 	px.refuse(true)
 	px.cut()
 	wantStore(t, p.Update(t.Context(), marking("while down", nil)), "not to be reached")
-	wantStore(t, p.View(t.Context(), func(lockkeeper.Reader) error { return nil }), "not to be reached")
+	wantStore(t, p.View(t.Context(), func(store.Reader) error { return nil }), "not to be reached")
 	_, err := m.TryAcquire(t.Context(), request("h", "a"))
 	wantStore(t, err, "not to be reached")
 	_, err = px.through(s).open(t.Context(), Options{})
@@ -150,13 +151,13 @@ func TestPostgresDeadConnectionsAreReplaced(t *testing.T) {
 // The commit happened and the answer got lost.
 func TestPostgresCommitAnswerLost(t *testing.T) {
 	s, p, _, px := outage(t, hung)
-	woken, err := p.Bell(t.Context(), "some-id")
+	woken, err := p.Listen(t.Context(), "some-id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer woken.Close()
 	runs := 0
-	err = p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	err = p.Update(t.Context(), func(tx store.Tx) error {
 		runs++
 		tx.Wake("some-id")
 		return marking("lost", func() { px.arm(fault{forward: true}) })(tx)
@@ -168,7 +169,7 @@ func TestPostgresCommitAnswerLost(t *testing.T) {
 		t.Errorf("%d events after %d runs, want one of each", n, runs)
 	}
 	select {
-	case <-woken.Ring():
+	case <-woken.Woken():
 	case <-time.After(hung):
 		t.Error("the bell of a commit that was looked up was not rung")
 	}
@@ -397,9 +398,9 @@ func TestPostgresTakenOver(t *testing.T) {
 func TestPostgresErrorOverlooked(t *testing.T) {
 	s := postgresSite(t)
 	p := s.postgres(t, Options{})
-	err := p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	err := p.Update(t.Context(), func(tx store.Tx) error {
 		for range 2 {
-			if err := tx.Insert(&lockkeeper.Record{Grant: lockkeeper.Grant{ID: "twice"}, Ticket: 1, State: lockkeeper.StateHeld}); err != nil {
+			if err := tx.Insert(&store.Record{Grant: lockkeeper.Grant{ID: "twice"}, Ticket: 1, State: store.StateHeld}); err != nil {
 				return err
 			}
 		}
@@ -419,10 +420,10 @@ func TestCallersErrorComesBackAsItIs(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		st := s.store(t, Options{})
 		own := errors.New("the caller's own")
-		if err := st.Update(t.Context(), func(lockkeeper.Tx) error { return own }); err != own {
+		if err := st.Update(t.Context(), func(store.Tx) error { return own }); err != own {
 			t.Errorf("Update: %v", err)
 		}
-		if err := st.View(t.Context(), func(lockkeeper.Reader) error { return own }); err != own {
+		if err := st.View(t.Context(), func(store.Reader) error { return own }); err != own {
 			t.Errorf("View: %v", err)
 		}
 	})

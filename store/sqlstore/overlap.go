@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // places are where locks that overlap the asked ones can be found: at exactly
@@ -46,9 +47,9 @@ func placesOf(locks []lockkeeper.Lock) places {
 
 // collector turns rows of targets into overlaps.
 type collector struct {
-	query lockkeeper.Query
+	query store.Query
 	seen  map[seenRow]struct{}
-	found []lockkeeper.Overlap
+	found []store.Overlap
 }
 
 type seenRow struct {
@@ -56,11 +57,11 @@ type seenRow struct {
 	ticket uint64
 }
 
-func newCollector(q lockkeeper.Query) *collector { return &collector{query: q} }
+func newCollector(q store.Query) *collector { return &collector{query: q} }
 
 // row considers one target of a record. A row can come twice, once from each
 // kind of place.
-func (c *collector) row(held lockkeeper.Lock, rec *lockkeeper.Record) {
+func (c *collector) row(held lockkeeper.Lock, rec *store.Record) {
 	if !c.query.Counts(rec) {
 		return
 	}
@@ -74,7 +75,7 @@ func (c *collector) row(held lockkeeper.Lock, rec *lockkeeper.Record) {
 	c.seen[key] = struct{}{}
 	c.match(held, func(asked lockkeeper.Lock) {
 		if asked.Conflicts(held) {
-			c.found = append(c.found, lockkeeper.Overlap{Asked: asked, Lock: held, Record: rec})
+			c.found = append(c.found, store.Overlap{Asked: asked, Lock: held, Record: rec})
 		}
 	})
 }
@@ -98,8 +99,8 @@ func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
 }
 
 // answer is what was found, latest ticket first.
-func (c *collector) answer() (found []lockkeeper.Overlap, more bool) {
-	slices.SortFunc(c.found, lockkeeper.Overlap.Compare)
+func (c *collector) answer() (found []store.Overlap, more bool) {
+	slices.SortFunc(c.found, store.Overlap.Compare)
 	if n := c.query.Limit; n > 0 && len(c.found) > n {
 		return c.found[:n], true
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // plan is a question that must go through an index, with what the plan says of
@@ -18,7 +18,7 @@ type plan struct {
 
 // plansUseIndexes looks at the plans while tables are new, hold little and hold
 // much, and when all of that was deleted. add adds the i-th row.
-func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[string]plan, add func(tx lockkeeper.Tx, i int) error) {
+func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[string]plan, add func(tx store.Tx, i int) error) {
 	sites(t, func(t *testing.T, s site) {
 		if s.kind == "postgres" { // in which nobody else changes what the planner knows
 			s.where = freshDatabase(t)
@@ -30,7 +30,7 @@ func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[st
 		rows := 0
 		fill := func(n int) {
 			t.Helper()
-			err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+			err := st.Update(t.Context(), func(tx store.Tx) error {
 				for range n {
 					if err := add(tx, rows); err != nil {
 						return err
@@ -46,7 +46,7 @@ func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[st
 		}
 		check := func(when string) {
 			t.Helper()
-			err := st.View(t.Context(), func(r lockkeeper.Reader) error {
+			err := st.View(t.Context(), func(r store.Reader) error {
 				x := r.(*tx)
 				for name, p := range plans(x.key) {
 					is, want, err := s.explain(x, p)

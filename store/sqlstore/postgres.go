@@ -13,21 +13,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Postgres keeps one space in a PostgreSQL database that other spaces, and
 // other machines, may share.
 type Postgres struct {
-	name   string // for messages: no password
-	space  string
-	opt    Options
-	pool   *pgxpool.Pool
-	conns  int32 // how many the pool may have
-	key    int64
-	last   atomic.Int64 // the number that Admit or Dismiss gave last
-	listen *listener
-	known  memo
-	roster roster
+	name      string // for messages: no password
+	space     string
+	opt       Options
+	pool      *pgxpool.Pool
+	conns     int32 // how many the pool may have
+	key       int64
+	last      atomic.Int64 // the number that Admit or Dismiss gave last
+	listen    *subscription
+	known     memo
+	listCache listCache
 }
 
 // schemaName is the PostgreSQL schema that holds all our tables.
@@ -60,7 +61,7 @@ func OpenPostgres(ctx context.Context, url, space string, opt Options) (*Postgre
 		p.pool.Close()
 		return nil, p.explain(ctx, err)
 	}
-	p.listen = newListener(p.pool.Config().ConnConfig, p.channel())
+	p.listen = newSubscription(p.pool.Config().ConnConfig, p.channel())
 	return p, nil
 }
 
@@ -123,7 +124,7 @@ func (p *Postgres) greet(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || was == now {
 		return err
 	}
-	_, err = p.update(ctx, conn, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now, 0) }, &commit{})
+	_, err = p.update(ctx, conn, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) }, &commit{})
 	return err
 }
 
@@ -163,7 +164,7 @@ func (p *Postgres) open(ctx context.Context) error {
 	if err != nil || was == now {
 		return err
 	}
-	return p.Update(ctx, func(t lockkeeper.Tx) error { return t.(*tx).newEpoch(now, 0) })
+	return p.Update(ctx, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) })
 }
 
 // querier is a pool or a connection.
@@ -216,10 +217,10 @@ func (p *Postgres) migrate(ctx context.Context) error {
 	})
 }
 
-// Space implements lockkeeper.Store.
+// Space implements store.Store.
 func (p *Postgres) Space() string { return p.space }
 
-// Close implements lockkeeper.Store.
+// Close implements store.Store.
 func (p *Postgres) Close() error {
 	p.listen.close()
 	p.pool.Close()

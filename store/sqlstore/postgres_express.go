@@ -11,10 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
-// Admit implements lockkeeper.Express.
-func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev lockkeeper.Event) (granted bool, err error) {
+// Admit implements store.Express.
+func (p *Postgres) Admit(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
 		return false, err
@@ -42,11 +43,11 @@ func (p *Postgres) Admit(ctx context.Context, rec *lockkeeper.Record, ev lockkee
 		return false, p.explain(ctx, err)
 	}
 	p.last.Store(seq)
-	m := lockkeeper.Moment{Lease: lockkeeper.Instant(now), Wall: time.Unix(0, now).UTC()}
+	m := store.Moment{Lease: lockkeeper.Instant(now), Wall: time.Unix(0, now).UTC()}
 	if wall != nil {
 		m.Wall = time.Unix(0, *wall).UTC()
 	}
-	rec.Ticket, rec.Fence, rec.State = uint64(seq), uint64(seq), lockkeeper.StateHeld
+	rec.Ticket, rec.Fence, rec.State = uint64(seq), uint64(seq), store.StateHeld
 	rec.AcquiredAt, rec.HeartbeatAt, rec.Heartbeat = m.Wall, m.Wall, m.Lease
 	if rec.TTL > 0 {
 		rec.Expires, rec.ExpiresAt = m.Lease.Add(rec.TTL), m.Wall.Add(rec.TTL)
@@ -101,7 +102,7 @@ func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now
 	}
 }
 
-// Dismiss implements lockkeeper.Express.
+// Dismiss implements store.Express.
 func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
 	var seq int64
 	_, wall := p.injected()

@@ -13,8 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
@@ -113,7 +113,7 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 	alter(`DELETE FROM lockkeeper.spaces`)
 	_, err = m.TryAcquire(t.Context(), request("h", "b"))
 	wantStore(t, err, "space s is gone")
-	wantStore(t, p.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "space s is gone")
+	wantStore(t, p.Update(t.Context(), func(store.Tx) error { return nil }), "space s is gone")
 }
 
 // A session that does not end its transaction is waited for as long as Busy
@@ -127,11 +127,11 @@ func TestPostgresBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 5*time.Second, func() {
-		wantStore(t, st.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), "locked by another session")
+		wantStore(t, st.Update(t.Context(), func(store.Tx) error { return nil }), "locked by another session")
 		_, err := lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("h", "a"))
 		wantStore(t, err, "locked by another session")
 	})
-	if err := st.View(t.Context(), func(lockkeeper.Reader) error { return nil }); err != nil {
+	if err := st.View(t.Context(), func(store.Reader) error { return nil }); err != nil {
 		t.Errorf("a reader was blocked: %v", err)
 	}
 }
@@ -156,8 +156,8 @@ func TestPruneAcrossEpochs(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		st := s.store(t, Options{})
 		count := func() (n int) {
-			err := st.View(t.Context(), func(r lockkeeper.Reader) error {
-				ev, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+			err := st.View(t.Context(), func(r store.Reader) error {
+				ev, err := r.Events(store.EventQuery{Limit: 100})
 				n = len(ev)
 				return err
 			})
@@ -168,7 +168,7 @@ func TestPruneAcrossEpochs(t *testing.T) {
 		}
 		prune := func(keep int) {
 			t.Helper()
-			err := st.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.Prune(tx.Now().Wall.Add(-time.Hour), keep) })
+			err := st.Update(t.Context(), func(tx store.Tx) error { return tx.Prune(tx.Now().Wall.Add(-time.Hour), keep) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestPruneAcrossEpochs(t *testing.T) {
 		for i := range 10 {
 			mark(t, st, fmt.Sprint(i))
 		}
-		if err := st.Update(t.Context(), func(lt lockkeeper.Tx) error { return lt.(*tx).newEpoch("another", 0) }); err != nil {
+		if err := st.Update(t.Context(), func(lt store.Tx) error { return lt.(*tx).newEpoch("another", 0) }); err != nil {
 			t.Fatal(err)
 		}
 		mark(t, st, "new")

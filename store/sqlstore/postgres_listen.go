@@ -10,13 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
-// channel is where the bells of a space are rung.
+// channel is where the listeners of a space are rung.
 func (p *Postgres) channel() string { return fmt.Sprintf("lockkeeper_%d", p.key) }
 
-// notify rings bells after the commit: a NOTIFY inside the transaction would
+// notify rings listeners after the commit: a NOTIFY inside the transaction would
 // serialise the commits of all spaces. It does not end with the caller, because
 // the change is made; nor can it fail in a way that matters, because listeners
 // also look by themselves from time to time.
@@ -24,70 +24,70 @@ func (p *Postgres) notify(ctx context.Context, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	p.listen.ring(ids) // whoever listens in this process need not wait for the server
+	p.listen.wake(ids) // whoever listens in this process need not wait for the server
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	p.pool.Exec(ctx, `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, p.channel(), ids)
 }
 
-// Bell implements lockkeeper.Store.
-func (p *Postgres) Bell(ctx context.Context, id string) (lockkeeper.Bell, error) {
-	b := &pgBell{listener: p.listen, id: id, ringing: make(chan struct{}, 1)}
+// Listen implements store.Store.
+func (p *Postgres) Listen(ctx context.Context, id string) (store.Listener, error) {
+	b := &pgListener{subscription: p.listen, id: id, woken: make(chan struct{}, 1)}
 	if err := p.listen.add(ctx, b); err != nil {
 		return nil, p.explain(ctx, err)
 	}
 	return b, nil
 }
 
-type pgBell struct {
-	listener *listener
-	id       string
-	ringing  chan struct{}
+type pgListener struct {
+	subscription *subscription
+	id           string
+	woken        chan struct{}
 }
 
-func (b *pgBell) Ring() <-chan struct{} { return b.ringing }
+func (b *pgListener) Woken() <-chan struct{} { return b.woken }
 
-func (b *pgBell) Close() error {
-	b.listener.remove(b)
+func (b *pgListener) Close() error {
+	b.subscription.remove(b)
 	return nil
 }
 
-func (b *pgBell) strike() {
+func (b *pgListener) strike() {
 	select {
-	case b.ringing <- struct{}{}:
+	case b.woken <- struct{}{}:
 	default:
 	}
 }
 
-// listener has a connection of its own from the first bell on. After it lost
+// subscription has a connection of its own from the first bell on. After it lost
 // and regained it, it rings every bell, because rings may have been missed.
-type listener struct {
+type subscription struct {
 	cfg     *pgx.ConnConfig
 	channel string
 
-	mu     sync.Mutex
-	bells  map[string][]*pgBell
-	ready  chan struct{} // closed once listening; nil while nobody listens
-	failed error         // why listening never began
-	closed bool
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	mu        sync.Mutex
+	listeners map[string][]*pgListener
+	ready     chan struct{} // closed once listening; nil while nobody listens
+	failed    error         // why listening never began
+	closed    bool
+	stop      context.CancelFunc
+	done      sync.WaitGroup
 }
 
-func newListener(cfg *pgx.ConnConfig, channel string) *listener {
-	return &listener{cfg: cfg, channel: channel, bells: map[string][]*pgBell{}}
+func newSubscription(cfg *pgx.ConnConfig, channel string) *subscription {
+	return &subscription{cfg: cfg, channel: channel, listeners: map[string][]*pgListener{}}
 }
 
 var errClosed = errors.New("the store is closed")
 
 // add returns once the bell can be heard.
-func (l *listener) add(ctx context.Context, b *pgBell) error {
+func (l *subscription) add(ctx context.Context, b *pgListener) error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return errClosed
 	}
-	l.bells[b.id] = append(l.bells[b.id], b)
+	l.listeners[b.id] = append(l.listeners[b.id], b)
 	if l.ready == nil {
 		run, stop := context.WithCancel(context.Background())
 		l.ready, l.stop, l.failed = make(chan struct{}), stop, nil
@@ -111,44 +111,44 @@ func (l *listener) add(ctx context.Context, b *pgBell) error {
 	return err
 }
 
-func (l *listener) remove(b *pgBell) {
+func (l *subscription) remove(b *pgListener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := l.bells[b.id][:0]
-	for _, o := range l.bells[b.id] {
+	kept := l.listeners[b.id][:0]
+	for _, o := range l.listeners[b.id] {
 		if o != b {
 			kept = append(kept, o)
 		}
 	}
 	if len(kept) > 0 {
-		l.bells[b.id] = kept
+		l.listeners[b.id] = kept
 	} else {
-		delete(l.bells, b.id)
+		delete(l.listeners, b.id)
 	}
 }
 
-func (l *listener) ring(ids []string) {
+func (l *subscription) wake(ids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
-		for _, b := range l.bells[id] {
+		for _, b := range l.listeners[id] {
 			b.strike()
 		}
 	}
 }
 
-func (l *listener) ringAll() {
+func (l *subscription) wakeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, bells := range l.bells {
-		for _, b := range bells {
+	for _, listeners := range l.listeners {
+		for _, b := range listeners {
 			b.strike()
 		}
 	}
 }
 
 // run listens until stopped. Only the first attempt may give up.
-func (l *listener) run(ctx context.Context, ready chan struct{}) {
+func (l *subscription) run(ctx context.Context, ready chan struct{}) {
 	first := true
 	for ctx.Err() == nil {
 		err := l.session(ctx, func() {
@@ -156,7 +156,7 @@ func (l *listener) run(ctx context.Context, ready chan struct{}) {
 				close(ready)
 				first = false
 			} else {
-				l.ringAll()
+				l.wakeAll()
 			}
 		})
 		if first {
@@ -174,7 +174,7 @@ func (l *listener) run(ctx context.Context, ready chan struct{}) {
 }
 
 // giveUp tells who waits for the first connection that there is none.
-func (l *listener) giveUp(ready chan struct{}, why error) {
+func (l *subscription) giveUp(ready chan struct{}, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed, l.ready = why, nil
@@ -182,7 +182,7 @@ func (l *listener) giveUp(ready chan struct{}, why error) {
 }
 
 // session is one connection's worth of listening.
-func (l *listener) session(ctx context.Context, listening func()) error {
+func (l *subscription) session(ctx context.Context, listening func()) error {
 	conn, err := pgx.ConnectConfig(ctx, l.cfg.Copy())
 	if err != nil {
 		return err
@@ -204,11 +204,11 @@ func (l *listener) session(ctx context.Context, listening func()) error {
 			}
 			return err
 		}
-		l.ring([]string{n.Payload})
+		l.wake([]string{n.Payload})
 	}
 }
 
-func (l *listener) close() {
+func (l *subscription) close() {
 	l.mu.Lock()
 	l.closed = true
 	stop := l.stop

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 const nowSQL = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000`
@@ -21,8 +22,8 @@ type commit struct {
 	lost    string // its number, when the connection broke while it was committed
 }
 
-// Update implements lockkeeper.Store.
-func (p *Postgres) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+// Update implements store.Store.
+func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	var c commit
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
 	if c.lost != "" { // asked here, where the broken connection is given back: others may need it
@@ -60,9 +61,9 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 	return fn(conn.Conn())
 }
 
-func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Tx) error, c *commit) (again bool, err error) {
+func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx) error, c *commit) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, roster: &p.roster}
+	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, listCache: &p.listCache}
 	finished := false
 	defer func() {
 		if !finished && !conn.IsClosed() { // failed or panicking
@@ -125,11 +126,11 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	return xid, nil
 }
 
-func (p *Postgres) moment(ns int64) lockkeeper.Moment {
+func (p *Postgres) moment(ns int64) store.Moment {
 	if p.opt.Clock != nil {
 		return p.opt.Clock()
 	}
-	return lockkeeper.Moment{Lease: lockkeeper.Instant(ns), Wall: time.Unix(0, ns).UTC()}
+	return store.Moment{Lease: lockkeeper.Instant(ns), Wall: time.Unix(0, ns).UTC()}
 }
 
 // lost reports whether an error leaves open whether the server did it. A server
@@ -178,8 +179,8 @@ func (p *Postgres) unchanged(caller context.Context, cause error) error {
 	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}
 }
 
-// View implements lockkeeper.Store.
-func (p *Postgres) View(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+// View implements store.Store.
+func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error {
 	refused := false
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.view(ctx, conn, fn, &refused) })
 	if refused {
@@ -188,9 +189,9 @@ func (p *Postgres) View(ctx context.Context, fn func(lockkeeper.Reader) error) e
 	return p.explain(ctx, err)
 }
 
-func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(lockkeeper.Reader) error, refused *bool) (again bool, err error) {
+func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reader) error, refused *bool) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, roster: &p.roster}
+	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, listCache: &p.listCache}
 	defer func() {
 		if !conn.IsClosed() {
 			err = cmp.Or(err, rollback(ctx, conn))

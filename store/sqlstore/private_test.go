@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // What a store keeps is for its owner alone, whatever the umask, also what an earlier
@@ -38,11 +38,11 @@ func TestFilesArePrivate(t *testing.T) {
 	look("made")
 	use := func(when string) {
 		t.Helper()
-		store, err := s.open(t.Context(), Options{})
+		st, err := s.open(t.Context(), Options{})
 		noError(t, err)
-		noError(t, store.Update(t.Context(), func(lockkeeper.Tx) error { return nil }), store.View(t.Context(), func(lockkeeper.Reader) error { return nil }))
+		noError(t, st.Update(t.Context(), func(store.Tx) error { return nil }), st.View(t.Context(), func(store.Reader) error { return nil }))
 		look(when)
-		noError(t, store.Close())
+		noError(t, st.Close())
 		look(when + ", closed")
 	}
 	use("in use")

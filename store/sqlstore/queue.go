@@ -7,7 +7,13 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
+
+// queueOrder is lockkeeper.CompareItems as columns, standing being the precedence. The
+// indexes items_ready and items_parked have the same order, or the plans of the queries
+// below would sort, which a test forbids.
+const queueOrder = `standing, rank, tag, seq`
 
 // Questions about items repeat the condition of the index that is to answer
 // them, and name the space as the indexes do, so that none leads through all of a
@@ -17,16 +23,16 @@ const (
 	itemWithKeySQL = `SELECT ` + itemColumns + ` FROM items WHERE key = $2 AND key <> '' AND space + 0 = $1`
 
 	firstReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND root = $2
- ORDER BY standing, rank, tag, seq LIMIT 1`
+ ORDER BY ` + queueOrder + ` LIMIT 1`
 	firstParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
- ORDER BY standing, rank, tag, seq LIMIT 1`
+ ORDER BY ` + queueOrder + ` LIMIT 1`
 
 	// The first item from a line, standing and rank on. With > instead of >=, SQLite would
 	// read through all items of the rank that comes before.
 	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
- ORDER BY root, standing, rank, tag, seq LIMIT 1`
+ ORDER BY root, ` + queueOrder + ` LIMIT 1`
 	nextParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
- ORDER BY parked_on, standing, rank, tag, seq LIMIT 1`
+ ORDER BY parked_on, ` + queueOrder + ` LIMIT 1`
 
 	// From key to key, however many items are parked on each.
 	parkedKeysSQL = `WITH RECURSIVE k (parked_on) AS (
@@ -57,13 +63,13 @@ func (t *tx) ItemWithKey(key string) (*lockkeeper.Item, error) {
 	return t.item(itemWithKeySQL, t.key, key)
 }
 
-func (t *tx) Items(q lockkeeper.ItemQuery) ([]*lockkeeper.Item, error) {
+func (t *tx) Items(q store.ItemQuery) ([]*lockkeeper.Item, error) {
 	sql, args := itemsSQL(t.key, q)
 	return t.items(sql, args...)
 }
 
 // itemsSQL selects a page of items.
-func itemsSQL(key int64, q lockkeeper.ItemQuery) (sql string, args []any) {
+func itemsSQL(key int64, q store.ItemQuery) (sql string, args []any) {
 	args = []any{key}
 	sql = `SELECT ` + itemColumns + ` FROM items WHERE `
 	if q.Status == "" {
@@ -85,7 +91,7 @@ func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
 	return t.item(firstReadySQL, t.key, root)
 }
 
-func (t *tx) FirstParked(key string) (*lockkeeper.Item, error) {
+func (t *tx) FirstWaiting(key string) (*lockkeeper.Item, error) {
 	return t.item(firstParkedSQL, t.key, key)
 }
 
@@ -94,7 +100,7 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	parked, err := t.leaders(nextParkedSQL, lockkeeper.OnPool(""), func(it *lockkeeper.Item) string { return it.ParkedOn })
+	parked, err := t.leaders(nextParkedSQL, store.OnPool(""), func(it *lockkeeper.Item) string { return it.WaitsOn })
 	return append(ready, parked...), err
 }
 
@@ -107,11 +113,11 @@ func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (
 			return list, err
 		}
 		list = append(list, it)
-		line, standing, rank = lineOf(it), it.Standing(), int64(it.Rank)+1
+		line, standing, rank = lineOf(it), it.Precedence(), int64(it.Rank)+1
 	}
 }
 
-func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
+func (t *tx) WaitKeys(prefix string) (keys []string, err error) {
 	err = t.query(parkedKeysSQL, []any{t.key, prefix}, func(scan func(...any) error) error {
 		var key string
 		err := scan(&key)
@@ -121,21 +127,21 @@ func (t *tx) ParkedKeys(prefix string) (keys []string, err error) {
 	return keys, err
 }
 
-func (t *tx) NextDue() (lockkeeper.Instant, error) {
+func (t *tx) NextCheck() (lockkeeper.Instant, error) {
 	due, err := t.number(nextDueSQL, t.key)
 	return lockkeeper.Instant(due), err
 }
 
-func (t *tx) DueItems(now lockkeeper.Instant, limit int) ([]*lockkeeper.Item, error) {
+func (t *tx) ItemsToCheck(now lockkeeper.Instant, limit int) ([]*lockkeeper.Item, error) {
 	return t.items(dueItemsSQL, t.key, int64(now), int64(limit))
 }
 
-func (t *tx) Census() (c lockkeeper.Census, err error) {
+func (t *tx) Census() (c store.Census, err error) {
 	var ready, parked, running, completed, failed int64
 	err = t.query(censusSQL, []any{t.key}, func(scan func(...any) error) error {
 		return scan(&ready, &parked, &running, &completed, &failed)
 	})
-	return lockkeeper.Census{Ready: int(ready), Parked: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
+	return store.Census{Ready: int(ready), Parked: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
 }
 
 func (t *tx) SlotsTaken(pool string) (int, error) {
@@ -196,7 +202,7 @@ func (t *tx) DeleteWorker(id string) error {
 	return t.exec(`DELETE FROM workers WHERE space = $1 AND id = $2`, t.key, id)
 }
 
-func (t *tx) HasParked() bool { return t.parked > 0 }
+func (t *tx) AnyWaitsOnLock() bool { return t.parked > 0 }
 
 // restartQueue restarts the instants of the queue after the lease clock did: no worker
 // is alive, and what was due at some time is due now. The time that an item has led

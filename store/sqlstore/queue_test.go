@@ -8,11 +8,12 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 	"lockkeeper/store/storetest"
 )
 
 // enqueue puts an item into the queue.
-func enqueue(tx lockkeeper.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
+func enqueue(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
 	it.Seq = seq
 	if it.ID == "" {
@@ -40,26 +41,26 @@ func itemPlans(key int64) map[string]plan {
 		"due":         {dueItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
 		"old":         {oldItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_status (<expr>=? AND status=?)", pg + " AND (status = 'completed'::text))", true},
 	}
-	add := func(name string, q lockkeeper.ItemQuery, sqlite, postgres string) {
+	add := func(name string, q store.ItemQuery, sqlite, postgres string) {
 		sql, args := itemsSQL(key, q)
 		plans[name] = plan{sql, args, sqlite, postgres, true}
 	}
-	add("page", lockkeeper.ItemQuery{After: 7, Limit: 2}, "items USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
-	add("last page", lockkeeper.ItemQuery{After: 7, Limit: 2, Latest: true}, "items USING INTEGER PRIMARY KEY (rowid<?)", "AND (seq < '7'::bigint))")
-	add("dispatched", lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: 2}, "items USING INDEX items_status (<expr>=? AND status=?)", pg+" AND (status = 'dispatched'::text))")
-	add("page of dispatched", lockkeeper.ItemQuery{Status: lockkeeper.ItemDispatched, After: 7, Limit: 2},
+	add("page", store.ItemQuery{After: 7, Limit: 2}, "items USING INTEGER PRIMARY KEY (rowid>?)", "AND (seq > '7'::bigint))")
+	add("last page", store.ItemQuery{After: 7, Limit: 2, Latest: true}, "items USING INTEGER PRIMARY KEY (rowid<?)", "AND (seq < '7'::bigint))")
+	add("dispatched", store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: 2}, "items USING INDEX items_status (<expr>=? AND status=?)", pg+" AND (status = 'dispatched'::text))")
+	add("page of dispatched", store.ItemQuery{Status: lockkeeper.ItemDispatched, After: 7, Limit: 2},
 		"items USING INDEX items_status (<expr>=? AND status=? AND rowid>?)", pg+" AND (status = 'dispatched'::text) AND (seq > '7'::bigint))")
-	add("last page of completed", lockkeeper.ItemQuery{Status: lockkeeper.ItemCompleted, After: 7, Limit: 2, Latest: true},
+	add("last page of completed", store.ItemQuery{Status: lockkeeper.ItemCompleted, After: 7, Limit: 2, Latest: true},
 		"items USING INDEX items_status (<expr>=? AND status=? AND rowid<?)", pg+" AND (status = 'completed'::text) AND (seq < '7'::bigint))")
 	return plans
 }
 
 func TestItemPlansUseIndexes(t *testing.T) {
-	plansUseIndexes(t, []string{"items"}, itemPlans, func(tx lockkeeper.Tx, i int) error {
+	plansUseIndexes(t, []string{"items"}, itemPlans, func(tx store.Tx, i int) error {
 		it := lockkeeper.Item{Key: fmt.Sprint("k", i), Root: "r", Rank: i % 5, Stage: lockkeeper.StageReady}
 		switch i % 10 {
 		case 1, 2, 3:
-			it.Stage, it.ParkedOn, it.Due = lockkeeper.StageParked, fmt.Sprint("p", i%7), lockkeeper.Instant(i)
+			it.Stage, it.WaitsOn, it.CheckAt = lockkeeper.StageWaiting, fmt.Sprint("p", i%7), lockkeeper.Instant(i)
 		case 4:
 			it.Stage, it.Status = lockkeeper.StageRunning, lockkeeper.ItemDispatched
 		case 5, 6, 7, 8, 9:
@@ -74,7 +75,7 @@ func TestItemPlansUseIndexes(t *testing.T) {
 // asked for, or put into the queue, in the same transaction.
 func TestPostgresItemIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
-	err := p.Update(t.Context(), func(lt lockkeeper.Tx) error {
+	err := p.Update(t.Context(), func(lt store.Tx) error {
 		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
 		before := queued()
 		it, err := enqueue(lt, lockkeeper.Item{Stage: lockkeeper.StageReady})
@@ -111,17 +112,17 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 	m := lock.New(p, lock.Options{})
 	park := func(id, on string) {
 		t.Helper()
-		err := p.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := p.Update(t.Context(), func(tx store.Tx) error {
 			it, err := tx.Item(id)
 			if err != nil {
 				return err
 			}
 			if it == nil {
-				_, err = enqueue(tx, lockkeeper.Item{ID: id, Stage: lockkeeper.StageParked, ParkedOn: on})
+				_, err = enqueue(tx, lockkeeper.Item{ID: id, Stage: lockkeeper.StageWaiting, WaitsOn: on})
 				return err
 			}
 			next := it.Clone()
-			next.ParkedOn = on
+			next.WaitsOn = on
 			return tx.SaveItem(next)
 		})
 		if err != nil {
@@ -131,14 +132,14 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 	for _, c := range []struct {
 		on   string
 		done bool
-	}{{lockkeeper.OnPool("p"), true}, {lockkeeper.OnPath(lockkeeper.Write, "elsewhere"), false}, {lockkeeper.OnGrant("g"), false}, {lockkeeper.OnItem("i"), true}} {
+	}{{store.OnPool("p"), true}, {store.OnPath(lockkeeper.Write, "elsewhere"), false}, {store.OnGrant("g"), false}, {store.OnItem("i"), true}} {
 		park("it", c.on)
 		g, err := m.TryAcquire(t.Context(), request("h", "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var hash [32]byte
-		err = p.View(t.Context(), func(r lockkeeper.Reader) error {
+		err = p.View(t.Context(), func(r store.Reader) error {
 			rec, err := r.Get(g.ID)
 			hash = rec.TokenHash
 			return err
@@ -165,33 +166,33 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()
 	before := s.store(t, Options{Clock: clock.Now, Boot: "before"})
-	parked := lockkeeper.Item{ID: "parked", Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a"), Since: 50, Due: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
-	err := before.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	parked := lockkeeper.Item{ID: "parked", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a"), Since: 50, CheckAt: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
+	err := before.Update(t.Context(), func(tx store.Tx) error {
 		_, err1 := enqueue(tx, parked)
-		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady, Leads: 50, Blocked: time.Second})
+		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady, FirstSince: 50, Blocked: time.Second})
 		return errors.Join(err1, err2, tx.PutWorker(lockkeeper.Worker{ID: "w", Node: "n", Expires: clock.Now().Lease.Add(time.Hour)}))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := lockkeeper.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
-	after := s.store(t, Options{Clock: func() lockkeeper.Moment { return now }, Boot: "after"})
-	err = after.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	now := store.Moment{Lease: 1000, Wall: clock.Now().Wall.Add(24 * time.Hour)}
+	after := s.store(t, Options{Clock: func() store.Moment { return now }, Boot: "after"})
+	err = after.Update(t.Context(), func(tx store.Tx) error {
 		for _, want := range []lockkeeper.Item{
-			{ID: "parked", Since: 1000, Due: 1000, Blocked: time.Minute, ParkedOn: parked.ParkedOn, Stage: lockkeeper.StageParked}, {ID: "ready", Stage: lockkeeper.StageReady, Leads: 1000, Blocked: time.Second},
+			{ID: "parked", Since: 1000, CheckAt: 1000, Blocked: time.Minute, WaitsOn: parked.WaitsOn, Stage: lockkeeper.StageWaiting}, {ID: "ready", Stage: lockkeeper.StageReady, FirstSince: 1000, Blocked: time.Second},
 		} {
 			it, err := tx.Item(want.ID)
 			if err != nil {
 				return err
 			}
-			if it.Since != want.Since || it.Leads != want.Leads || it.Due != want.Due || it.Blocked != want.Blocked || it.ParkedOn != want.ParkedOn || it.Stage != want.Stage {
+			if it.Since != want.Since || it.FirstSince != want.FirstSince || it.CheckAt != want.CheckAt || it.Blocked != want.Blocked || it.WaitsOn != want.WaitsOn || it.Stage != want.Stage {
 				t.Errorf("got %+v, want %+v", it, want)
 			}
 		}
-		due, err := tx.NextDue()
+		due, err := tx.NextCheck()
 		workers, err2 := tx.Workers()
-		if due != 1000 || len(workers) != 1 || workers[0].Expires != 1000 || workers[0].Node != "n" || !tx.HasParked() {
-			t.Errorf("due %d, workers %+v, parked %v", due, workers, tx.HasParked())
+		if due != 1000 || len(workers) != 1 || workers[0].Expires != 1000 || workers[0].Node != "n" || !tx.AnyWaitsOnLock() {
+			t.Errorf("due %d, workers %+v, parked %v", due, workers, tx.AnyWaitsOnLock())
 		}
 		return errors.Join(err, err2)
 	})
@@ -207,7 +208,7 @@ func TestSlotLeadersReadFewRows(t *testing.T) {
 	took := func() time.Duration {
 		t.Helper()
 		best := time.Hour
-		err := st.View(t.Context(), func(r lockkeeper.Reader) error {
+		err := st.View(t.Context(), func(r store.Reader) error {
 			for range 50 {
 				began := time.Now()
 				leaders, err := r.SlotLeaders()
@@ -225,11 +226,11 @@ func TestSlotLeadersReadFewRows(t *testing.T) {
 	}
 	fill := func(n int) {
 		t.Helper()
-		err := st.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := st.Update(t.Context(), func(tx store.Tx) error {
 			for i := range n {
-				it := lockkeeper.Item{Rank: i % 3, Tag: uint64(i), Stage: lockkeeper.StageReady}
+				it := lockkeeper.Item{Rank: i % 3, Turn: uint64(i), Stage: lockkeeper.StageReady}
 				if i%2 == 0 {
-					it.Stage, it.ParkedOn = lockkeeper.StageParked, lockkeeper.OnPool("claude")
+					it.Stage, it.WaitsOn = lockkeeper.StageWaiting, store.OnPool("claude")
 				}
 				if _, err := enqueue(tx, it); err != nil {
 					return err

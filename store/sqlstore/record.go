@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // recordColumns are the columns of a request in the order of recordRow.
@@ -55,15 +56,15 @@ func (m *memo) decode(text string) ([]lockkeeper.Lock, error) {
 	return locks, err
 }
 
-func (r *recordRow) record(space string, known *memo) (*lockkeeper.Record, error) {
-	rec := &lockkeeper.Record{
+func (r *recordRow) record(space string, known *memo) (*store.Record, error) {
+	rec := &store.Record{
 		Grant: lockkeeper.Grant{
 			ID: r.id, Space: space, Holder: r.holder, Policy: r.policy, Fence: uint64(r.fence),
 			AcquiredAt: wall(r.acquiredAt), ExpiresAt: wall(r.expiresAt), HeartbeatAt: wall(r.heartbeatAt),
 		},
-		Ticket: uint64(r.ticket), State: lockkeeper.State(r.state), TTL: time.Duration(r.ttl),
+		Ticket: uint64(r.ticket), State: store.State(r.state), TTL: time.Duration(r.ttl),
 		Expires: lockkeeper.Instant(r.expires), Heartbeat: lockkeeper.Instant(r.heartbeat),
-		ParkedOn: uint64(r.parkedOn), Blockers: uint64(r.blockers),
+		WaitsOn: uint64(r.parkedOn), Blockers: uint64(r.blockers),
 	}
 	copy(rec.TokenHash[:], r.token)
 	if err := decode(r.process, &rec.Process); err != nil {

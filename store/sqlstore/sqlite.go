@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/boot"
+	"lockkeeper/internal/machine/boot"
+	"lockkeeper/store"
 )
 
 //go:embed schema
@@ -24,7 +25,7 @@ var schemas embed.FS
 // Options of a store; the zero value is ready to use.
 type Options struct {
 	// Clock replaces the store's own clock, in tests.
-	Clock func() lockkeeper.Moment
+	Clock func() store.Moment
 	// Boot replaces the stamp of the host's boot, in tests. Only SQLite uses it.
 	Boot string
 	// Mark is a file elsewhere, the caller's, in which an SQLite store remembers
@@ -47,10 +48,10 @@ type SQLite struct {
 	opened unix.Stat_t
 	turn   *turn
 
-	belfry belfry
+	listening openListeners
 
-	known  memo
-	roster roster
+	known     memo
+	listCache listCache
 
 	writing sync.Mutex
 	writer  *sqliteSession
@@ -151,7 +152,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 			Next: restoredNext}
 	}
 	if !boot.Same(stamp, s.opt.Boot) { // so that who only looks sees leases of this boot, too
-		return s.Update(ctx, func(lockkeeper.Tx) error { return nil })
+		return s.Update(ctx, func(store.Tx) error { return nil })
 	}
 	return nil
 }
@@ -187,16 +188,16 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	return sess, nil
 }
 
-// Space implements lockkeeper.Store.
+// Space implements store.Store.
 func (s *SQLite) Space() string { return s.space }
 
-// Close implements lockkeeper.Store.
+// Close implements store.Store.
 func (s *SQLite) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	errs := []error{s.belfry.close(), s.tidyLog()}
+	errs := []error{s.listening.close(), s.tidyLog()}
 	for _, sess := range []*sqliteSession{s.reader, s.writer} {
 		if sess != nil {
 			errs = append(errs, sess.close())
@@ -222,19 +223,19 @@ func (s *sqliteSession) close() error {
 	return s.conn.Close()
 }
 
-// Update implements lockkeeper.Store.
-func (s *SQLite) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+// Update implements store.Store.
+func (s *SQLite) Update(ctx context.Context, fn func(store.Tx) error) error {
 	woken, err := s.update(ctx, fn)
 	if err != nil {
 		return err
 	}
 	for _, id := range woken {
-		ring(s.bells(), id)
+		wakeListeners(s.wakeDir(), id)
 	}
 	return nil
 }
 
-func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woken []string, err error) {
+func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -285,7 +286,7 @@ func (s *SQLite) update(ctx context.Context, fn func(lockkeeper.Tx) error) (woke
 // host: whoever waited is gone, and whoever holds (its state is confirmed) gets
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
-	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, roster: &s.roster, now: s.opt.Clock()}
+	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, listCache: &s.listCache, now: s.opt.Clock()}
 	seq, parked, stamp := int64(-1), int64(0), ""
 	err := t.query(`SELECT seq, parked, boot FROM spaces WHERE key = $1`, []any{s.key},
 		func(scan func(...any) error) error { return scan(&seq, &parked, &stamp) })
@@ -301,10 +302,7 @@ func (s *SQLite) begin() (*tx, error) {
 	}
 	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $1 + ttl ELSE $1 END,
  expires_at = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $3 + ttl ELSE $3 END`,
-		int64(t.now.Lease), int64(lockkeeper.StateHeld), unwall(t.now.Wall))
-	if err == nil {
-		err = t.exec(`UPDATE claims SET expires = $1`, int64(t.now.Lease))
-	}
+		int64(t.now.Lease), int64(store.StateHeld), unwall(t.now.Wall))
 	if err == nil {
 		err = t.restartQueue()
 	}
@@ -314,8 +312,8 @@ func (s *SQLite) begin() (*tx, error) {
 	return t, err
 }
 
-// View implements lockkeeper.Store.
-func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (err error) {
+// View implements store.Store.
+func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -343,9 +341,9 @@ func (s *SQLite) View(ctx context.Context, fn func(lockkeeper.Reader) error) (er
 	return s.explain(fn(s.look(s.reader)))
 }
 
-// Peek implements lockkeeper.Peeker: it reads through the writer, whose pages the
+// Peek implements store.Peeker: it reads through the writer, whose pages the
 // last transaction left in memory. The reader's are forgotten with every change.
-func (s *SQLite) Peek(ctx context.Context, fn func(lockkeeper.Reader) error) error {
+func (s *SQLite) Peek(ctx context.Context, fn func(store.Reader) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -362,5 +360,5 @@ func (s *SQLite) Peek(ctx context.Context, fn func(lockkeeper.Reader) error) err
 
 // look is a reader of the state as it is now.
 func (s *SQLite) look(sess *sqliteSession) *tx {
-	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, roster: &s.roster, now: s.opt.Clock()}
+	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, listCache: &s.listCache, now: s.opt.Clock()}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // CreateSQLite makes a new database with one empty space. It refuses a path
@@ -117,7 +118,7 @@ func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 	}
 	now, err := incarnation(s.file)
 	if err == nil {
-		err = s.Update(ctx, func(t lockkeeper.Tx) error {
+		err = s.Update(ctx, func(t store.Tx) error {
 			given, err := s.turn.mark()
 			if err != nil {
 				return err

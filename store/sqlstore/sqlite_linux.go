@@ -11,18 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
-	"lockkeeper/internal/boot"
-	"lockkeeper/internal/filelock"
+	"lockkeeper/internal/machine/boot"
+	"lockkeeper/internal/machine/filelock"
+	"lockkeeper/store"
 )
 
 // monotonic reads the clock that every process of this host shares and that no
 // one sets: it stands still while the host sleeps.
-func monotonic() lockkeeper.Moment {
+func monotonic() store.Moment {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		panic(fmt.Sprintf("CLOCK_MONOTONIC: %v", err)) // the kernel always has it
 	}
-	return lockkeeper.Moment{Lease: lockkeeper.Instant(ts.Nano()), Wall: time.Now()}
+	return store.Moment{Lease: lockkeeper.Instant(ts.Nano()), Wall: time.Now()}
 }
 
 // refuseShiftedTime refuses a time namespace of its own: the monotonic clock

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // session runs statements inside one transaction. Their parameters are written
@@ -36,11 +37,11 @@ type session interface {
 // tx is a transaction on one space.
 type tx struct {
 	session
-	key    int64 // of the space in the database
-	space  string
-	known  *memo
-	roster *roster
-	now    lockkeeper.Moment
+	key       int64 // of the space in the database
+	space     string
+	known     *memo
+	listCache *listCache
+	now       store.Moment
 	counters
 	began counters          // as they were at the beginning
 	seen  map[string]stored // items by id; nil when it only reads
@@ -67,14 +68,14 @@ func (t *tx) ends() error {
 	return t.exec(`UPDATE spaces SET seq = $2, parked = $3 WHERE key = $1`, t.key, int64(t.seq), t.parked)
 }
 
-func (t *tx) Now() lockkeeper.Moment { return t.now }
+func (t *tx) Now() store.Moment { return t.now }
 
 // getSQL names the space in a way that no index but that of ids serves: of two
 // that would do, a planner that takes the table for small may choose the one
 // that reads it all.
 const getSQL = `SELECT ` + recordColumns + ` FROM requests r WHERE r.id = $2 AND r.space + 0 = $1`
 
-func (t *tx) Get(id string) (*lockkeeper.Record, error) {
+func (t *tx) Get(id string) (*store.Record, error) {
 	recs, err := t.records(getSQL, t.key, id)
 	if err != nil || len(recs) == 0 {
 		return nil, err
@@ -82,12 +83,12 @@ func (t *tx) Get(id string) (*lockkeeper.Record, error) {
 	return recs[0], nil
 }
 
-func (t *tx) Parked(on uint64) ([]*lockkeeper.Record, error) {
+func (t *tx) Parked(on uint64) ([]*store.Record, error) {
 	return t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0 ORDER BY r.ticket`,
 		t.key, int64(on))
 }
 
-func (t *tx) records(sql string, args ...any) (out []*lockkeeper.Record, err error) {
+func (t *tx) records(sql string, args ...any) (out []*store.Record, err error) {
 	err = t.query(sql, args, func(scan func(...any) error) error {
 		var row recordRow
 		if err := scan(row.dest()...); err != nil {
@@ -100,7 +101,7 @@ func (t *tx) records(sql string, args ...any) (out []*lockkeeper.Record, err err
 	return out, err
 }
 
-func (t *tx) Overlapping(q lockkeeper.Query) ([]lockkeeper.Overlap, bool, error) {
+func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 	if len(q.Locks) == 0 {
 		return nil, false, nil
 	}
@@ -146,8 +147,8 @@ func (t *tx) meeting(p places) (met []target, err error) {
 
 // recordsOf reads the record of each ticket once: one of thousands of targets
 // is large, and may be met at all of them.
-func (t *tx) recordsOf(met []target) (map[int64]*lockkeeper.Record, error) {
-	recs := map[int64]*lockkeeper.Record{}
+func (t *tx) recordsOf(met []target) (map[int64]*store.Record, error) {
+	recs := map[int64]*store.Record{}
 	var tickets []int64
 	for _, m := range met {
 		if _, known := recs[m.ticket]; !known {
@@ -167,8 +168,8 @@ func (t *tx) recordsOf(met []target) (map[int64]*lockkeeper.Record, error) {
 	return recs, err
 }
 
-func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {
-	before := int64(lockkeeper.AnyTicket)
+func (t *tx) Events(q store.EventQuery) ([]lockkeeper.Event, error) {
+	before := int64(store.AnyTicket)
 	if q.Before > 0 {
 		before = int64(q.Before)
 	}
@@ -195,24 +196,6 @@ func (t *tx) Events(q lockkeeper.EventQuery) ([]lockkeeper.Event, error) {
 	return out, err
 }
 
-func (t *tx) Claims(holder string) ([]lockkeeper.Claim, error) {
-	out := []lockkeeper.Claim{}
-	err := t.query(`SELECT id, process, expires FROM claims WHERE space = $1 AND holder = $2 ORDER BY id`,
-		[]any{t.key, holder}, func(scan func(...any) error) error {
-			c := lockkeeper.Claim{Holder: holder}
-			var process string
-			var expires int64
-			if err := scan(&c.ID, &process, &expires); err != nil {
-				return err
-			}
-			c.Expires = lockkeeper.Instant(expires)
-			err := decode(process, &c.Process)
-			out = append(out, c)
-			return err
-		})
-	return out, err
-}
-
 func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 	body, err := encodeEvent(&ev)
 	if err != nil {
@@ -223,7 +206,7 @@ func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 		t.key, int64(t.seq), unwall(ev.At), body)
 }
 
-func (t *tx) Insert(rec *lockkeeper.Record) error {
+func (t *tx) Insert(rec *store.Record) error {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
 		return err
@@ -233,14 +216,14 @@ func (t *tx) Insert(rec *lockkeeper.Record) error {
  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		t.key, int64(rec.Ticket), rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.State), int64(rec.Fence),
 		int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat), unwall(rec.AcquiredAt), unwall(rec.ExpiresAt),
-		unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata, locks)
+		unwall(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata, locks)
 	if err != nil {
 		return err
 	}
 	return t.insertTargets(t.key, rec.Ticket, rec.Locks)
 }
 
-func (t *tx) Save(rec *lockkeeper.Record) error {
+func (t *tx) Save(rec *store.Record) error {
 	process, metadata, _, err := bodies(rec)
 	if err != nil {
 		return err
@@ -249,11 +232,11 @@ func (t *tx) Save(rec *lockkeeper.Record) error {
  expires_at = $9, heartbeat_at = $10, parked_on = $11, blockers = $12, process = $13, metadata = $14, holder = $15, policy = $16,
  token = $17 WHERE space = $1 AND ticket = $2`,
 		t.key, int64(rec.Ticket), int64(rec.State), int64(rec.Fence), int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat),
-		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.ParkedOn), int64(rec.Blockers), process, metadata,
+		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata,
 		rec.Holder, rec.Policy, rec.TokenHash[:])
 }
 
-func (t *tx) SetLocks(rec *lockkeeper.Record, locks []lockkeeper.Lock) error {
+func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
 	// A grant of many that grows by one keeps its other rows.
 	if gone := missing(rec.Locks, locks); len(gone) > 0 {
 		if err := t.deleteTargets(t.key, rec.Ticket, gone); err != nil {
@@ -280,7 +263,7 @@ func missing(locks, others []lockkeeper.Lock) (list []lockkeeper.Lock) {
 	return list
 }
 
-func (t *tx) Delete(rec *lockkeeper.Record) error {
+func (t *tx) Delete(rec *store.Record) error {
 	if err := t.deleteTargets(t.key, rec.Ticket, rec.Locks); err != nil {
 		return err
 	}
@@ -297,20 +280,6 @@ func (t *tx) Denial(key string) (uint64, error) {
 func (t *tx) SetDenial(key string, digest uint64) error {
 	return t.exec(`INSERT INTO denials (space, key, digest, at) VALUES ($1, $2, $3, $4)
  ON CONFLICT (space, key) DO UPDATE SET digest = excluded.digest, at = excluded.at`, t.key, key, int64(digest), unwall(t.now.Wall))
-}
-
-func (t *tx) PutClaim(c lockkeeper.Claim) error {
-	process, err := encode(c.Process)
-	if err != nil {
-		return err
-	}
-	return t.exec(`INSERT INTO claims (space, id, holder, process, expires) VALUES ($1, $2, $3, $4, $5)
- ON CONFLICT (space, id) DO UPDATE SET holder = excluded.holder, process = excluded.process, expires = excluded.expires`,
-		t.key, c.ID, c.Holder, process, int64(c.Expires))
-}
-
-func (t *tx) DeleteClaim(id string) error {
-	return t.exec(`DELETE FROM claims WHERE space = $1 AND id = $2`, t.key, id)
 }
 
 // pruneAtOnce bounds what one transaction reads and deletes: more than comes in

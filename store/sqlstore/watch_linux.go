@@ -7,24 +7,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // watch is a bell that the kernel rings when a number is noted in the turn's file.
 type watch struct {
 	events *os.File
-	ring   chan struct{}
+	woken  chan struct{}
 	done   sync.WaitGroup
 }
 
-// Watch implements lockkeeper.Watcher. Whoever commits notes the last number in the
+// Watch implements store.Watcher. Whoever commits notes the last number in the
 // turn's file anyway, so writers pay nothing for who watches.
-func (s *SQLite) Watch(context.Context) (lockkeeper.Bell, error) {
+func (s *SQLite) Watch(context.Context) (store.Listener, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, openProblem(s.path, err)
 	}
-	w := &watch{events: os.NewFile(uintptr(fd), "inotify"), ring: make(chan struct{}, 1)}
+	w := &watch{events: os.NewFile(uintptr(fd), "inotify"), woken: make(chan struct{}, 1)}
 	if _, err := unix.InotifyAddWatch(fd, s.path+"-turn", unix.IN_MODIFY); err != nil {
 		w.events.Close()
 		return nil, openProblem(s.path+"-turn", err)
@@ -40,16 +40,16 @@ func (w *watch) listen() {
 			return
 		}
 		select {
-		case w.ring <- struct{}{}:
+		case w.woken <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// Ring implements lockkeeper.Bell.
-func (w *watch) Ring() <-chan struct{} { return w.ring }
+// Woken implements store.Listener.
+func (w *watch) Woken() <-chan struct{} { return w.woken }
 
-// Close implements lockkeeper.Bell.
+// Close implements store.Listener.
 func (w *watch) Close() error {
 	err := w.events.Close()
 	w.done.Wait()

@@ -6,6 +6,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var auditTests = []test{
@@ -33,8 +34,8 @@ func testEveryChange(t *testing.T, f Fixture) {
 	b.release(g)
 	b.isServed(w)
 	var got []string
-	b.view(func(r lockkeeper.Reader) error {
-		evs, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+	b.view(func(r store.Reader) error {
+		evs, err := r.Events(store.EventQuery{Limit: 100})
 		for _, e := range evs {
 			got = append(got, string(e.Kind)+" "+e.Holder)
 			if e.At.IsZero() || e.Actor.Kind == "" || e.GrantID == "" {

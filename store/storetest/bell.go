@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var bellTests = []test{
@@ -18,9 +18,9 @@ var bellTests = []test{
 // missing ring should fail.
 const ringWithin = 5 * time.Minute
 
-func heard(b lockkeeper.Bell, within time.Duration) bool {
+func heard(b store.Listener, within time.Duration) bool {
 	select {
-	case <-b.Ring():
+	case <-b.Woken():
 		return true
 	case <-time.After(within):
 		return false
@@ -29,13 +29,13 @@ func heard(b lockkeeper.Bell, within time.Duration) bool {
 
 // pairs lists the ways from a ringer to a listener: within a handle, and
 // between two.
-func pairs(t *testing.T, f Fixture) map[string][2]lockkeeper.Store {
+func pairs(t *testing.T, f Fixture) map[string][2]store.Store {
 	clock := NewClock()
 	s := open(t, f, clock)
-	p := map[string][2]lockkeeper.Store{"one handle": {s, s}}
+	p := map[string][2]store.Store{"one handle": {s, s}}
 	if f.Second != nil {
 		o := second(t, f, s, clock)
-		p["there"], p["back"] = [2]lockkeeper.Store{s, o}, [2]lockkeeper.Store{o, s}
+		p["there"], p["back"] = [2]store.Store{s, o}, [2]store.Store{o, s}
 	}
 	return p
 }
@@ -43,11 +43,11 @@ func pairs(t *testing.T, f Fixture) map[string][2]lockkeeper.Store {
 // shows: GP-14
 func testBellRings(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
-		bell, err := p[1].Bell(t.Context(), ident(1))
+		bell, err := p[1].Listen(t.Context(), ident(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		update(t, p[0], func(tx lockkeeper.Tx) error {
+		update(t, p[0], func(tx store.Tx) error {
 			tx.Wake(ident(1))
 			tx.Wake(ident(1))
 			tx.Wake(ident(2))
@@ -56,7 +56,7 @@ func testBellRings(t *testing.T, f Fixture) {
 		if !heard(bell, ringWithin) {
 			t.Errorf("%s: no ring", name)
 		}
-		update(t, p[0], func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
 		if !heard(bell, ringWithin) {
 			t.Errorf("%s: no second ring", name)
 		}
@@ -71,16 +71,16 @@ func testBellRings(t *testing.T, f Fixture) {
 // which an earlier one would have been heard.
 func testBellSilent(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
-		undone, err := p[1].Bell(t.Context(), ident(1))
+		undone, err := p[1].Listen(t.Context(), ident(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := p[1].Bell(t.Context(), ident(2))
+		kept, err := p[1].Listen(t.Context(), ident(2))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p[0].Update(t.Context(), func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return errUndo })
-		update(t, p[0], func(tx lockkeeper.Tx) error { tx.Wake(ident(2)); return nil })
+		p[0].Update(t.Context(), func(tx store.Tx) error { tx.Wake(ident(1)); return errUndo })
+		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(2)); return nil })
 		if !heard(kept, ringWithin) {
 			t.Errorf("%s: no ring", name)
 		}
@@ -95,23 +95,23 @@ func testBellSilent(t *testing.T, f Fixture) {
 
 func testBellClosed(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	one, err := s.Bell(t.Context(), ident(1))
+	one, err := s.Listen(t.Context(), ident(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := s.Bell(t.Context(), ident(1))
+	two, err := s.Listen(t.Context(), ident(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+	update(t, s, func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
 	if !heard(two, ringWithin) {
 		t.Error("closing one listener silenced another of the same id")
 	}
 	if err := two.Close(); err != nil {
 		t.Error(err)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { tx.Wake(ident(1)); return nil })
+	update(t, s, func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
 }

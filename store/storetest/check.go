@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // Check verifies what must hold of a space between any two transactions of the
@@ -16,7 +17,7 @@ import (
 //     or is granted, and that really stands in its way.
 //  3. Only waiting requests are parked, and only grants have a fence.
 //  4. No two grants have one fence, and no two records one ticket.
-func Check(r lockkeeper.Reader) error {
+func Check(r store.Reader) error {
 	recs, err := all(r)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func Check(r lockkeeper.Reader) error {
 	return checkRecords(recs)
 }
 
-func all(r lockkeeper.Reader) (recs []*lockkeeper.Record, err error) {
+func all(r store.Reader) (recs []*store.Record, err error) {
 	const page = 500
 	for after := uint64(0); ; {
 		some, err := r.List(after, page)
@@ -39,11 +40,11 @@ func all(r lockkeeper.Reader) (recs []*lockkeeper.Record, err error) {
 	}
 }
 
-func checkRecords(recs []*lockkeeper.Record) error {
+func checkRecords(recs []*store.Record) error {
 	var wrong []error
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	byTicket := map[uint64]*lockkeeper.Record{}
-	byFence := map[uint64]*lockkeeper.Record{}
+	byTicket := map[uint64]*store.Record{}
+	byFence := map[uint64]*store.Record{}
 	last := uint64(0)
 	for _, rec := range recs {
 		if rec.Ticket <= last {
@@ -51,7 +52,7 @@ func checkRecords(recs []*lockkeeper.Record) error {
 		}
 		last = rec.Ticket
 		byTicket[rec.Ticket] = rec
-		if rec.State == lockkeeper.StateWaiting {
+		if rec.State == store.StateWaiting {
 			if rec.Fence != 0 {
 				report("%s waits and has fence %d", name(rec), rec.Fence)
 			}
@@ -61,25 +62,25 @@ func checkRecords(recs []*lockkeeper.Record) error {
 			report("fence %d of %s belongs to %v too", rec.Fence, name(rec), other)
 		}
 		byFence[rec.Fence] = rec
-		if rec.ParkedOn != 0 {
-			report("%s is granted and parked on %d", name(rec), rec.ParkedOn)
+		if rec.WaitsOn != 0 {
+			report("%s is granted and parked on %d", name(rec), rec.WaitsOn)
 		}
 		for _, other := range recs {
 			if other == rec {
 				break
 			}
-			if other.State != lockkeeper.StateWaiting && conflict(rec.Locks, other.Locks) {
+			if other.State != store.StateWaiting && conflict(rec.Locks, other.Locks) {
 				report("%s and %s both hold: %v, %v", name(rec), name(other), rec.Locks, other.Locks)
 			}
 		}
 	}
 	for _, rec := range recs {
-		if rec.State != lockkeeper.StateWaiting {
+		if rec.State != store.StateWaiting {
 			continue
 		}
-		if on := byTicket[rec.ParkedOn]; on == nil {
-			report("%s waits for %d, which is not there", name(rec), rec.ParkedOn)
-		} else if on.State == lockkeeper.StateWaiting && on.Ticket >= rec.Ticket {
+		if on := byTicket[rec.WaitsOn]; on == nil {
+			report("%s waits for %d, which is not there", name(rec), rec.WaitsOn)
+		} else if on.State == store.StateWaiting && on.Ticket >= rec.Ticket {
 			report("%s waits for %s, which came later", name(rec), name(on))
 		} else if !conflict(rec.Locks, on.Locks) {
 			report("%s waits for %s, which is not in its way", name(rec), name(on))
@@ -88,7 +89,7 @@ func checkRecords(recs []*lockkeeper.Record) error {
 	return errors.Join(wrong...)
 }
 
-func name(r *lockkeeper.Record) string {
+func name(r *store.Record) string {
 	return fmt.Sprintf("%s (ticket %d, state %d)", r.Holder, r.Ticket, r.State)
 }
 

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // The judges must be able to say no.
 
 func TestCheckFindsWhatIsWrong(t *testing.T) {
-	rec := func(ticket uint64, state lockkeeper.State, ls []lockkeeper.Lock, change ...func(*lockkeeper.Record)) *lockkeeper.Record {
-		r := &lockkeeper.Record{Grant: lockkeeper.Grant{Holder: "h", Locks: ls}, Ticket: ticket, State: state}
-		if state != lockkeeper.StateWaiting {
+	rec := func(ticket uint64, state store.State, ls []lockkeeper.Lock, change ...func(*store.Record)) *store.Record {
+		r := &store.Record{Grant: lockkeeper.Grant{Holder: "h", Locks: ls}, Ticket: ticket, State: state}
+		if state != store.StateWaiting {
 			r.Fence = ticket
 		}
 		for _, c := range change {
@@ -23,24 +24,24 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}
 		return r
 	}
-	on := func(ticket uint64) func(*lockkeeper.Record) {
-		return func(r *lockkeeper.Record) { r.ParkedOn = ticket }
+	on := func(ticket uint64) func(*store.Record) {
+		return func(r *store.Record) { r.WaitsOn = ticket }
 	}
-	held, waiting, promoted := lockkeeper.StateHeld, lockkeeper.StateWaiting, lockkeeper.StatePromoted
+	held, waiting, promoted := store.StateHeld, store.StateWaiting, store.StatePromoted
 	for _, c := range []struct {
 		want string // "" for a sound space
-		recs []*lockkeeper.Record
+		recs []*store.Record
 	}{
-		{"", []*lockkeeper.Record{rec(1, held, write("a")), rec(2, held, write("b")), rec(3, waiting, write("a"), on(1)), rec(4, waiting, read("a"), on(3))}},
-		{"both hold", []*lockkeeper.Record{rec(1, held, write("a")), rec(2, promoted, read("a/b"))}},
-		{"not there", []*lockkeeper.Record{rec(1, held, write("a")), rec(2, waiting, write("a"), on(7))}},
-		{"not there", []*lockkeeper.Record{rec(2, waiting, write("a"))}},
-		{"not in its way", []*lockkeeper.Record{rec(1, held, write("b")), rec(2, waiting, write("a"), on(1))}},
-		{"came later", []*lockkeeper.Record{rec(1, waiting, write("a"), on(2)), rec(2, waiting, write("a"), on(1))}},
-		{"granted and parked", []*lockkeeper.Record{rec(1, held, write("a"), on(1))}},
-		{"belongs to", []*lockkeeper.Record{rec(1, held, write("a")), rec(2, held, write("b"), func(r *lockkeeper.Record) { r.Fence = 1 })}},
-		{"does not come after", []*lockkeeper.Record{rec(2, held, write("a")), rec(2, held, write("b"), func(r *lockkeeper.Record) { r.Fence = 1 })}},
-		{"has fence", []*lockkeeper.Record{rec(1, held, write("a")), rec(2, waiting, write("a"), on(1), func(r *lockkeeper.Record) { r.Fence = 9 })}},
+		{"", []*store.Record{rec(1, held, write("a")), rec(2, held, write("b")), rec(3, waiting, write("a"), on(1)), rec(4, waiting, read("a"), on(3))}},
+		{"both hold", []*store.Record{rec(1, held, write("a")), rec(2, promoted, read("a/b"))}},
+		{"not there", []*store.Record{rec(1, held, write("a")), rec(2, waiting, write("a"), on(7))}},
+		{"not there", []*store.Record{rec(2, waiting, write("a"))}},
+		{"not in its way", []*store.Record{rec(1, held, write("b")), rec(2, waiting, write("a"), on(1))}},
+		{"came later", []*store.Record{rec(1, waiting, write("a"), on(2)), rec(2, waiting, write("a"), on(1))}},
+		{"granted and parked", []*store.Record{rec(1, held, write("a"), on(1))}},
+		{"belongs to", []*store.Record{rec(1, held, write("a")), rec(2, held, write("b"), func(r *store.Record) { r.Fence = 1 })}},
+		{"does not come after", []*store.Record{rec(2, held, write("a")), rec(2, held, write("b"), func(r *store.Record) { r.Fence = 1 })}},
+		{"has fence", []*store.Record{rec(1, held, write("a")), rec(2, waiting, write("a"), on(1), func(r *store.Record) { r.Fence = 9 })}},
 	} {
 		err := checkRecords(c.recs)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

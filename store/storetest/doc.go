@@ -1,8 +1,8 @@
-// Package storetest is the conformance suite that every lockkeeper.Store
+// Package storetest is the conformance suite that every store.Store
 // passes, called in a few lines by the tests of each store:
 //
 //	storetest.Run(t, storetest.Fixture{
-//		Open: func(t *testing.T, clock *storetest.Clock) lockkeeper.Store {
+//		Open: func(t *testing.T, clock *storetest.Clock) store.Store {
 //			return memstore.New("test", memstore.Options{Now: clock.Now})
 //		},
 //		Random: 100_000,

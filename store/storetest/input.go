@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var inputTests = []test{
@@ -70,12 +71,12 @@ func testBadRequests(t *testing.T, f Fixture) {
 // unchanged must find a space in which nothing ever happened.
 func (b *bench) unchanged() {
 	b.Helper()
-	b.view(func(r lockkeeper.Reader) error {
+	b.view(func(r store.Reader) error {
 		recs, err := all(r)
 		if err != nil {
 			return err
 		}
-		evs, err := r.Events(lockkeeper.EventQuery{Limit: 10})
+		evs, err := r.Events(store.EventQuery{Limit: 10})
 		if len(recs)+len(evs) > 0 {
 			b.Errorf("bad input left records %v and events %v", recs, evs)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var landingTests = []test{
@@ -38,7 +39,7 @@ func altered(content string, paths ...string) (out []lockkeeper.Alteration) {
 }
 
 // land decides a landing in a transaction: its number is that of an event.
-func land(tx lockkeeper.Tx, l lockkeeper.Landing) (*lockkeeper.Landing, error) {
+func land(tx store.Tx, l lockkeeper.Landing) (*lockkeeper.Landing, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: l.GrantID})
 	if err != nil {
 		return nil, err
@@ -56,18 +57,18 @@ func land(tx lockkeeper.Tx, l lockkeeper.Landing) (*lockkeeper.Landing, error) {
 	return &l, tx.InsertLanding(&l)
 }
 
-func landed(t *testing.T, s lockkeeper.Store, l lockkeeper.Landing) (out *lockkeeper.Landing) {
+func landed(t *testing.T, s store.Store, l lockkeeper.Landing) (out *lockkeeper.Landing) {
 	t.Helper()
-	update(t, s, func(tx lockkeeper.Tx) (err error) {
+	update(t, s, func(tx store.Tx) (err error) {
 		out, err = land(tx, l)
 		return err
 	})
 	return out
 }
 
-func landings(t *testing.T, s lockkeeper.Store, q lockkeeper.LandingQuery) (out []*lockkeeper.Landing) {
+func landings(t *testing.T, s store.Store, q store.LandingQuery) (out []*lockkeeper.Landing) {
 	t.Helper()
-	view(t, s, func(r lockkeeper.Reader) (err error) {
+	view(t, s, func(r store.Reader) (err error) {
 		out, err = r.Landings(q)
 		return err
 	})
@@ -75,7 +76,7 @@ func landings(t *testing.T, s lockkeeper.Store, q lockkeeper.LandingQuery) (out 
 }
 
 // lastAt must be what landed last at a path.
-func lastAt(t *testing.T, r lockkeeper.Reader, path, grantID string, want uint64, left lockkeeper.Version) {
+func lastAt(t *testing.T, r store.Reader, path, grantID string, want uint64, left lockkeeper.Version) {
 	t.Helper()
 	got, err := r.Landed(grantID, "unheard of", path)
 	if err != nil {
@@ -115,21 +116,21 @@ func testLanding(t *testing.T, f Fixture) {
 	}
 	want := landed(t, s, full)
 	bare := landed(t, s, lockkeeper.Landing{})
-	handles := []lockkeeper.Store{s}
+	handles := []store.Store{s}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, s, clock))
 	}
 	for _, h := range handles {
-		got := landings(t, h, lockkeeper.LandingQuery{})
+		got := landings(t, h, store.LandingQuery{})
 		if len(got) != 2 {
 			t.Fatalf("%d landings, want 2", len(got))
 		}
 		sameLanding(t, got[0], want)
 		sameLanding(t, got[1], bare)
-		view(t, h, func(r lockkeeper.Reader) error {
+		view(t, h, func(r store.Reader) error {
 			for _, a := range full.Changes {
 				lastAt(t, r, a.Path, "", want.Seq, a.New)
-				got, err := r.Landings(lockkeeper.LandingQuery{Path: a.Path})
+				got, err := r.Landings(store.LandingQuery{Path: a.Path})
 				if err != nil || len(got) != 1 {
 					t.Errorf("%d landings changed %q, %v", len(got), a.Path, err)
 				}
@@ -149,12 +150,12 @@ func testLandingQueries(t *testing.T, f Fixture) {
 		all = append(all, landed(t, s, lockkeeper.Landing{GrantID: ident(i % 3), State: lockkeeper.LandingState(1 + i%4%3),
 			Changes: altered(fmt.Sprint(i), fmt.Sprint("p", i%5), fmt.Sprint("q", i), "always")}))
 	}
-	queries := []lockkeeper.LandingQuery{{}, {Path: "always", Limit: 3}, {Path: "always", Limit: 3, Latest: true, After: all[9].Seq}}
+	queries := []store.LandingQuery{{}, {Path: "always", Limit: 3}, {Path: "always", Limit: 3, Latest: true, After: all[9].Seq}}
 	for _, seq := range []uint64{0, all[6].Seq, all[6].Seq + 1000} {
 		for _, commit := range []string{"", all[6].Commit, "unknown"} {
 			for _, grant := range []string{"", ident(0), ident(2), "unknown"} {
 				for _, path := range []string{"", "p1", "q6", "always", "unknown"} {
-					queries = append(queries, lockkeeper.LandingQuery{Seq: seq, Commit: commit, GrantID: grant, Path: path})
+					queries = append(queries, store.LandingQuery{Seq: seq, Commit: commit, GrantID: grant, Path: path})
 				}
 			}
 		}
@@ -166,7 +167,7 @@ func testLandingQueries(t *testing.T, f Fixture) {
 			queries = append(queries, q, before)
 		}
 	}
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for _, q := range queries {
 			for _, q.Open = range []bool{false, true} {
 				for _, q.Latest = range []bool{false, true} {
@@ -184,7 +185,7 @@ func testLandingQueries(t *testing.T, f Fixture) {
 	})
 }
 
-func compareLandings(t *testing.T, q lockkeeper.LandingQuery, got, all []*lockkeeper.Landing) {
+func compareLandings(t *testing.T, q store.LandingQuery, got, all []*lockkeeper.Landing) {
 	t.Helper()
 	var want []*lockkeeper.Landing
 	for _, l := range all {
@@ -217,7 +218,7 @@ func testLanded(t *testing.T, f Fixture) {
 	third := decide("g", "3", "a", "a/b", "aa")
 	gone := landed(t, s, lockkeeper.Landing{GrantID: "k", Changes: []lockkeeper.Alteration{{Path: "b", Old: version("1")}}}).Seq
 	none := lockkeeper.Version{}
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		lastAt(t, tx, "a", "", third, version("3"))
 		lastAt(t, tx, "a", "g", third, version("3"))
 		lastAt(t, tx, "a", "k", other, version("2"))
@@ -225,19 +226,19 @@ func testLanded(t *testing.T, f Fixture) {
 		lastAt(t, tx, "b", "", gone, none) // a deletion leaves nothing, and has landed
 		lastAt(t, tx, "b", "g", first, version("1"))
 		lastAt(t, tx, "", "", 0, none)
-		if err := tx.EndLanding(lockkeeper.Ending{Seq: third}, lockkeeper.Undone); err != nil {
+		if err := tx.EndLanding(store.Ending{Seq: third}, lockkeeper.Undone); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
 		lastAt(t, tx, "a", "g", first, version("1"))
 		lastAt(t, tx, "aa", "", 0, none)
-		if err := tx.EndLanding(lockkeeper.Ending{Seq: other}, lockkeeper.Committed); err != nil {
+		if err := tx.EndLanding(store.Ending{Seq: other}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
 		return nil
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		lastAt(t, r, "a", "", other, version("2"))
 		lastAt(t, r, "a/b", "", 0, none)
 		return nil
@@ -250,7 +251,7 @@ func testLandingStates(t *testing.T, f Fixture) {
 	landed(t, s, lockkeeper.Landing{GrantID: "k", Changes: altered("x", "b")})
 	open := func(grantID string, want int) {
 		t.Helper()
-		if got := landings(t, s, lockkeeper.LandingQuery{GrantID: grantID, Open: true}); len(got) != want {
+		if got := landings(t, s, store.LandingQuery{GrantID: grantID, Open: true}); len(got) != want {
 			t.Errorf("%d open landings of %q, want %d", len(got), grantID, want)
 		}
 	}
@@ -258,26 +259,26 @@ func testLandingStates(t *testing.T, f Fixture) {
 	open("", 2)
 	l.State = lockkeeper.Committed
 	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // it ends once
-		update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(lockkeeper.Ending{Seq: l.Seq}, state) })
-		sameLanding(t, landings(t, s, lockkeeper.LandingQuery{Seq: l.Seq})[0], l)
+		update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.Ending{Seq: l.Seq}, state) })
+		sameLanding(t, landings(t, s, store.LandingQuery{Seq: l.Seq})[0], l)
 		open("g", 0)
 		open("", 1)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
-		return tx.EndLanding(lockkeeper.Ending{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
+	update(t, s, func(tx store.Tx) error {
+		return tx.EndLanding(store.Ending{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
 	})
 	taken := landed(t, s, lockkeeper.Landing{GrantID: "g", Taker: "writer", Changes: altered("x", "c")})
-	for _, e := range []lockkeeper.Ending{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
-		update(t, s, func(tx lockkeeper.Tx) error { return tx.TakeLanding(e) })
+	for _, e := range []store.Ending{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
+		update(t, s, func(tx store.Tx) error { return tx.TakeLanding(e) })
 	}
 	for _, taker := range []string{"", "writer", "first"} {
-		update(t, s, func(tx lockkeeper.Tx) error {
-			return tx.EndLanding(lockkeeper.Ending{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
+		update(t, s, func(tx store.Tx) error {
+			return tx.EndLanding(store.Ending{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
 		})
 		open("g", 1)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
-		return tx.EndLanding(lockkeeper.Ending{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
+	update(t, s, func(tx store.Tx) error {
+		return tx.EndLanding(store.Ending{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
 	})
 	open("g", 0)
 }
@@ -292,7 +293,7 @@ func testLandingTwice(t *testing.T, f Fixture) {
 			l.Seq, l.Commit, l.Changes = l.Seq+1000, "another", altered("y", "a", "b", "a")
 		},
 	} {
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
 			dup := first.Clone()
 			again(dup)
 			return tx.InsertLanding(dup)
@@ -301,7 +302,7 @@ func testLandingTwice(t *testing.T, f Fixture) {
 			t.Errorf("a second landing with the same %s was kept", what)
 		}
 	}
-	if got := landings(t, s, lockkeeper.LandingQuery{Path: "a"}); len(got) != 1 {
+	if got := landings(t, s, store.LandingQuery{Path: "a"}); len(got) != 1 {
 		t.Errorf("%d landings, want the first alone", len(got))
 	}
 	landed(t, s, lockkeeper.Landing{Changes: altered("y", "a", "b")})
@@ -316,7 +317,7 @@ func testLandingShared(t *testing.T, f Fixture) {
 	}
 	spoil(l)
 	for range 2 {
-		got := landings(t, s, lockkeeper.LandingQuery{})[0]
+		got := landings(t, s, store.LandingQuery{})[0]
 		sameLanding(t, got, want)
 		spoil(got)
 	}

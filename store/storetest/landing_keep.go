@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // A failed transaction takes its landings with it, and changes of state too,
@@ -20,25 +21,25 @@ func testLandingUndone(t *testing.T, f Fixture) {
 	was := landed(t, s, lockkeeper.Landing{GrantID: "g", Changes: altered("x", "a", "b")})
 	clock.Advance(time.Hour)
 	for range 2 {
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
 			l, err := land(tx, lockkeeper.Landing{GrantID: "g", Changes: altered("y", "a", "c")})
 			if err != nil {
 				return err
 			}
-			return errors.Join(tx.EndLanding(lockkeeper.Ending{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(lockkeeper.Ending{Seq: l.Seq}, lockkeeper.Undone),
+			return errors.Join(tx.EndLanding(store.Ending{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(store.Ending{Seq: l.Seq}, lockkeeper.Undone),
 				tx.Prune(clock.Now().Wall, 1_000), errUndo)
 		})
 		if !errors.Is(err, errUndo) {
 			t.Fatal(err)
 		}
-		for _, q := range []lockkeeper.LandingQuery{{}, {Open: true}, {GrantID: "g"}, {Path: "a"}, {Commit: was.Commit}} {
+		for _, q := range []store.LandingQuery{{}, {Open: true}, {GrantID: "g"}, {Path: "a"}, {Commit: was.Commit}} {
 			got := landings(t, s, q)
 			if len(got) != 1 {
 				t.Fatalf("%+v finds %d landings, want the one that was there", q, len(got))
 			}
 			sameLanding(t, got[0], was)
 		}
-		view(t, s, func(r lockkeeper.Reader) error {
+		view(t, s, func(r store.Reader) error {
 			lastAt(t, r, "a", "", was.Seq, version("x"))
 			lastAt(t, r, "c", "", 0, lockkeeper.Version{})
 			return nil
@@ -65,7 +66,7 @@ func testPruneLandings(t *testing.T, f Fixture) {
 	for range 3 { // each does a bounded amount of work
 		prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
 	}
-	numbers := func(q lockkeeper.LandingQuery) (out []uint64) {
+	numbers := func(q store.LandingQuery) (out []uint64) {
 		for _, l := range landings(t, s, q) {
 			out = append(out, l.Seq)
 			if len(l.Changes) == 0 {
@@ -74,21 +75,21 @@ func testPruneLandings(t *testing.T, f Fixture) {
 		}
 		return out
 	}
-	if got := numbers(lockkeeper.LandingQuery{}); !slices.Equal(got, stay) {
+	if got := numbers(store.LandingQuery{}); !slices.Equal(got, stay) {
 		t.Errorf("landings %v are left, want %v; %d is older than its number", got, stay, backwards.Seq)
 	}
-	if got := numbers(lockkeeper.LandingQuery{Path: "a"}); !slices.Equal(got, stay[:len(stay)-1]) {
+	if got := numbers(store.LandingQuery{Path: "a"}); !slices.Equal(got, stay[:len(stay)-1]) {
 		t.Errorf("landings %v are left at the path, want %v", got, stay)
 	}
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		lastAt(t, r, "b1", "", 0, lockkeeper.Version{})
 		lastAt(t, r, "b0", "", old, version("x"))
 		lastAt(t, r, "c", "", young.Seq, version("young"))
 		return nil
 	})
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.EndLanding(lockkeeper.Ending{Seq: old}, lockkeeper.Committed) })
+	update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.Ending{Seq: old}, lockkeeper.Committed) })
 	prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
-	if got := numbers(lockkeeper.LandingQuery{Seq: old}); len(got) != 0 {
+	if got := numbers(store.LandingQuery{Seq: old}); len(got) != 0 {
 		t.Error("a landing that was committed late is never dropped")
 	}
 }
@@ -112,14 +113,14 @@ func testManyChanges(t *testing.T, f Fixture) {
 	}
 	want := landed(t, s, l)
 	took("landing 10,000 changes")
-	got := landings(t, s, lockkeeper.LandingQuery{Path: l.Changes[5_000].Path})
+	got := landings(t, s, store.LandingQuery{Path: l.Changes[5_000].Path})
 	took("reading them")
 	if len(got) != 1 {
 		t.Fatalf("%d landings, want 1", len(got))
 	}
 	sameLanding(t, got[0], want)
 	began = time.Now()
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for i := range 1_000 {
 			a := l.Changes[i*10]
 			lastAt(t, r, a.Path, "g", want.Seq, a.New)
@@ -131,7 +132,7 @@ func testManyChanges(t *testing.T, f Fixture) {
 	began = time.Now()
 	prune(t, s, clock.Now().Wall, 1_000)
 	took("pruning")
-	if got := landings(t, s, lockkeeper.LandingQuery{}); len(got) != 0 {
+	if got := landings(t, s, store.LandingQuery{}); len(got) != 0 {
 		t.Errorf("%d landings after pruning", len(got))
 	}
 }
@@ -140,14 +141,14 @@ func testManyChanges(t *testing.T, f Fixture) {
 // stand in the way like any other.
 func testLandingRecord(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	for i, state := range []lockkeeper.State{lockkeeper.StateLanding, lockkeeper.StateRevoking} {
+	for i, state := range []store.State{store.StateLanding, store.StateRevoking} {
 		id, path := ident(i), fmt.Sprint("path", i)
 		if !state.Confirmed() {
 			t.Errorf("state %d is not confirmed", state)
 		}
-		var want *lockkeeper.Record
-		update(t, s, func(tx lockkeeper.Tx) error {
-			rec, err := draft(tx, id, lockkeeper.StateHeld, write(path))
+		var want *store.Record
+		update(t, s, func(tx store.Tx) error {
+			rec, err := draft(tx, id, store.StateHeld, write(path))
 			if err != nil {
 				return err
 			}
@@ -159,9 +160,9 @@ func testLandingRecord(t *testing.T, f Fixture) {
 		if d := differ(fetch(t, s, id), want); d != "" {
 			t.Error(d)
 		}
-		view(t, s, func(r lockkeeper.Reader) error {
-			for _, before := range []uint64{lockkeeper.HeldOnly, lockkeeper.AnyTicket} {
-				found, _, err := r.Overlapping(lockkeeper.Query{Locks: write(path), Before: before})
+		view(t, s, func(r store.Reader) error {
+			for _, before := range []uint64{store.HeldOnly, store.AnyTicket} {
+				found, _, err := r.Overlapping(store.Query{Locks: write(path), Before: before})
 				if err != nil {
 					return err
 				}
@@ -171,14 +172,14 @@ func testLandingRecord(t *testing.T, f Fixture) {
 			}
 			return nil
 		})
-		x, ok := s.(lockkeeper.Express)
+		x, ok := s.(store.Express)
 		if !ok {
 			continue
 		}
 		if done, err := x.Dismiss(t.Context(), id, want.TokenHash); done || err != nil {
 			t.Errorf("a release without a look at what lands: %v, %v", done, err)
 		}
-		rec := &lockkeeper.Record{Grant: lockkeeper.Grant{ID: ident(100 + i), Holder: "h", Locks: write(path)}}
+		rec := &store.Record{Grant: lockkeeper.Grant{ID: ident(100 + i), Holder: "h", Locks: write(path)}}
 		if granted, err := x.Admit(t.Context(), rec, lockkeeper.Event{Kind: lockkeeper.EventAcquired}); granted || err != nil {
 			t.Errorf("a grant past it: %v, %v", granted, err)
 		}

@@ -168,30 +168,30 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// shows: DL-6 DL-16 DL-17 DL-18 DL-71 DL-76 GP-32
+// shows: DL-6 DL-17 DL-18 DL-71 DL-76 GP-32
 func testFourConditions(t *testing.T, f Fixture) {
 	type want struct{ lease, quiet, unclaimed bool }
 	for name, c := range map[string]struct {
-		ttl     time.Duration // of the grant
-		silent  time.Duration // since its last heartbeat
-		claimed bool
-		want    want
+		ttl    time.Duration // of the grant
+		silent time.Duration // since its last heartbeat
+		alive  bool
+		want   want
 	}{
 		"all hold":             {45 * time.Second, 75 * time.Second, false, want{true, true, true}},
 		"the lease runs":       {2 * time.Minute, 75 * time.Second, false, want{false, true, true}},
 		"the heartbeat is new": {10 * time.Second, 20 * time.Second, false, want{true, false, true}},
-		"somebody claims it":   {45 * time.Second, 75 * time.Second, true, want{true, true, false}},
+		"its process is alive": {45 * time.Second, 75 * time.Second, true, want{true, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, f, lock.Options{})
+			ps := &processes{}
+			b := newBench(t, f, lock.Options{Processes: ps})
 			r := asks("job", "dal", write("a"))
 			r.TTL = c.ttl
-			g := b.takes(r)
-			if c.claimed {
-				if err := b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "worker", Holder: "job"}, time.Hour); err != nil {
-					t.Fatal(err)
-				}
+			if c.alive {
+				r.Process = &lockkeeper.Process{PID: 1}
+				ps.set(1, lockkeeper.LifeAlive)
 			}
+			g := b.takes(r)
 			b.clock.Advance(c.silent)
 			admin := lockkeeper.Actor{Name: "root", Kind: lockkeeper.ActorAdmin}
 			if c.want == (want{true, true, true}) {
@@ -240,16 +240,10 @@ func testLiveProcess(t *testing.T, f Fixture) {
 	r.Process = &lockkeeper.Process{PID: 1}
 	ps.set(1, lockkeeper.LifeAlive)
 	b.takes(r)
-	if err := b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "w", Holder: "job", Process: &lockkeeper.Process{PID: 2}}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	ps.set(2, lockkeeper.LifeAlive)
 	b.clock.Advance(2 * time.Minute)
 	b.recover(0) // the holder lives
 	ps.set(1, lockkeeper.LifeDead)
-	b.recover(0) // its claimant does
-	ps.set(2, lockkeeper.LifeDead)
-	b.recover(1) // nobody, although the claim has not run out
+	b.recover(1)
 	b.sound()
 }
 

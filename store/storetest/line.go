@@ -10,6 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var lineTests = []test{
@@ -130,7 +131,7 @@ func testLeaving(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "", write("b")))
 	one, two := b.waits(asks("one", "", write("b"))), b.waits(asks("two", "", write("b")))
 	b.release(g)
-	if rec := b.get(one.ID()); rec.State != lockkeeper.StatePromoted {
+	if rec := b.get(one.ID()); rec.State != store.StatePromoted {
 		t.Fatalf("state %d, want promoted", rec.State)
 	}
 	if err := one.Leave(b.ctx); err != nil {
@@ -147,7 +148,7 @@ func testUnconfirmed(t *testing.T, f Fixture) {
 	b.clock.Advance(5 * time.Second)
 	next := b.waits(asks("next", "person", write("a")))
 	b.release(g)
-	if rec := b.get(dead.ID()); rec.State != lockkeeper.StatePromoted {
+	if rec := b.get(dead.ID()); rec.State != store.StatePromoted {
 		t.Fatalf("state %d, want promoted", rec.State)
 	}
 	b.blocked(asks("k", "", read("a"))) // until it falls it blocks like a held one
@@ -208,13 +209,13 @@ func testPlaceRings(t *testing.T, f Fixture) {
 		t.Errorf("conflicts %+v", c)
 	}
 	select {
-	case <-w.Ring():
+	case <-w.Woken():
 		t.Error("it rings while nothing has changed")
 	default:
 	}
 	b.release(g)
 	select {
-	case <-w.Ring():
+	case <-w.Woken():
 	case <-time.After(ringWithin):
 		t.Error("no ring")
 	}
@@ -295,13 +296,13 @@ func testAcquireCancelled(t *testing.T, f Fixture) {
 
 // failing undoes every transaction whose turn has come.
 type failing struct {
-	lockkeeper.Store
+	store.Store
 	after int // how many succeed before
 }
 
-func (s *failing) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (s *failing) Update(ctx context.Context, fn func(store.Tx) error) error {
 	s.after--
-	return s.Store.Update(ctx, func(tx lockkeeper.Tx) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error {
 		if err := fn(tx); err != nil || s.after != -1 {
 			return err
 		}

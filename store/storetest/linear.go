@@ -15,13 +15,14 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Linearizable lets clients operate at the same time, each on the store that
 // open gives it, and checks their common history. The stores stay the caller's.
 //
 // shows: SW-43 DL-3 DL-4
-func Linearizable(t *testing.T, clients, ops int, open func(client int) lockkeeper.Store) {
+func Linearizable(t *testing.T, clients, ops int, open func(client int) store.Store) {
 	t.Helper()
 	seed := seedOf(t)
 	histories := make([]bytes.Buffer, clients)

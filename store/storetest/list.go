@@ -6,26 +6,27 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // testListedAgain lists after every change, in pages and through each handle: a store that
 // remembers what it listed must not answer what was.
 func testListedAgain(t *testing.T, f Fixture) {
 	clock := NewClock()
-	handles := []lockkeeper.Store{open(t, f, clock)}
+	handles := []store.Store{open(t, f, clock)}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, handles[0], clock))
 	}
-	model := map[string]*lockkeeper.Record{}
+	model := map[string]*store.Record{}
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	for step := range 60 * Torture() {
-		update(t, handles[chance.IntN(len(handles))], func(tx lockkeeper.Tx) error {
+		update(t, handles[chance.IntN(len(handles))], func(tx store.Tx) error {
 			rec := model[ident(chance.IntN(12))]
 			switch draw := chance.IntN(8); {
 			case rec == nil:
-				rec, err := draft(tx, ident(freeIdent(model)), lockkeeper.StateHeld, write(fmt.Sprint("p", step)))
+				rec, err := draft(tx, ident(freeIdent(model)), store.StateHeld, write(fmt.Sprint("p", step)))
 				model[rec.ID] = rec
 				return err
 			case draw == 0:
@@ -41,7 +42,7 @@ func testListedAgain(t *testing.T, f Fixture) {
 				other := fullRecord(tx.Now(), rec.ID)
 				[]func(){
 					func() { next.Holder = fmt.Sprint("h", step) }, func() { next.TokenHash[step%32]++ }, func() { next.Metadata = map[string]string{"n": fmt.Sprint(step)} },
-					func() { next.Process = other.Process }, func() { next.Heartbeat++ }, func() { next.State = lockkeeper.StateLanding }, func() { next.Fence += 1 << 40 },
+					func() { next.Process = other.Process }, func() { next.Heartbeat++ }, func() { next.State = store.StateLanding }, func() { next.Fence += 1 << 40 },
 				}[chance.IntN(7)]()
 				model[rec.ID] = &next
 				return tx.Save(&next)
@@ -53,17 +54,17 @@ func testListedAgain(t *testing.T, f Fixture) {
 	}
 }
 
-func freeIdent(model map[string]*lockkeeper.Record) (n int) {
+func freeIdent(model map[string]*store.Record) (n int) {
 	for model[ident(n)] != nil {
 		n++
 	}
 	return n
 }
 
-func compareListed(t *testing.T, s lockkeeper.Store, model map[string]*lockkeeper.Record, page int) {
+func compareListed(t *testing.T, s store.Store, model map[string]*store.Record, page int) {
 	t.Helper()
-	var got []*lockkeeper.Record
-	view(t, s, func(r lockkeeper.Reader) error {
+	var got []*store.Record
+	view(t, s, func(r store.Reader) error {
 		got = nil
 		for after, more := uint64(0), true; more; {
 			some, err := r.List(after, page)

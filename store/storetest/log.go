@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var logTests = []test{
@@ -31,12 +32,12 @@ func testEvent(t *testing.T, f Fixture) {
 		Data:       map[string]string{"k": "v"},
 	}
 	var seq uint64
-	update(t, s, func(tx lockkeeper.Tx) (err error) {
+	update(t, s, func(tx store.Tx) (err error) {
 		seq, err = tx.Append(ev)
 		return err
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
-		got, err := r.Events(lockkeeper.EventQuery{Limit: 10})
+	view(t, s, func(r store.Reader) error {
+		got, err := r.Events(store.EventQuery{Limit: 10})
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%d events, %v", len(got), err)
 		}
@@ -63,9 +64,9 @@ func testEvent(t *testing.T, f Fixture) {
 	})
 }
 
-func appendEvents(t *testing.T, s lockkeeper.Store, n int) (seqs []uint64) {
+func appendEvents(t *testing.T, s store.Store, n int) (seqs []uint64) {
 	t.Helper()
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for i := range n {
 			seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventReleased, At: tx.Now().Wall, Reason: fmt.Sprint(i)})
 			if err != nil {
@@ -78,9 +79,9 @@ func appendEvents(t *testing.T, s lockkeeper.Store, n int) (seqs []uint64) {
 	return seqs
 }
 
-func readEvents(t *testing.T, s lockkeeper.Store, q lockkeeper.EventQuery) (seqs []uint64) {
+func readEvents(t *testing.T, s store.Store, q store.EventQuery) (seqs []uint64) {
 	t.Helper()
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		evs, err := r.Events(q)
 		for _, e := range evs {
 			seqs = append(seqs, e.Seq)
@@ -93,7 +94,7 @@ func readEvents(t *testing.T, s lockkeeper.Store, q lockkeeper.EventQuery) (seqs
 // shows: DL-53 DL-56
 func testEventPages(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	if got := readEvents(t, s, lockkeeper.EventQuery{Limit: 5, Latest: true}); len(got) != 0 {
+	if got := readEvents(t, s, store.EventQuery{Limit: 5, Latest: true}); len(got) != 0 {
 		t.Errorf("an empty log has %v", got)
 	}
 	var all []uint64
@@ -105,7 +106,7 @@ func testEventPages(t *testing.T, f Fixture) {
 			t.Fatalf("numbers do not rise: %v", all)
 		}
 	}
-	for _, q := range []lockkeeper.EventQuery{
+	for _, q := range []store.EventQuery{
 		{Limit: 100}, {Limit: 4}, {Limit: 4, Latest: true}, {Limit: 100, Latest: true},
 		{After: all[5], Limit: 3}, {After: all[5], Limit: 3, Latest: true},
 		{Before: all[9], Limit: 3}, {Before: all[9], Limit: 3, Latest: true},
@@ -129,9 +130,9 @@ func testEventPages(t *testing.T, f Fixture) {
 	}
 }
 
-func prune(t *testing.T, s lockkeeper.Store, before time.Time, keep int) {
+func prune(t *testing.T, s store.Store, before time.Time, keep int) {
 	t.Helper()
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.Prune(before, keep) })
+	update(t, s, func(tx store.Tx) error { return tx.Prune(before, keep) })
 }
 
 // testPrune allows a store to keep somewhat more than it was told, and to need
@@ -147,7 +148,7 @@ func testPrune(t *testing.T, f Fixture) {
 	for range 50 {
 		prune(t, s, time.Unix(0, 0), 10)
 	}
-	left := readEvents(t, s, lockkeeper.EventQuery{Limit: 10_000})
+	left := readEvents(t, s, store.EventQuery{Limit: 10_000})
 	if len(left) < 10 || len(left) > 10+slack {
 		t.Errorf("%d events are left, want about 10", len(left))
 	}
@@ -177,7 +178,7 @@ func testPruneByAge(t *testing.T, f Fixture) {
 	for range 50 {
 		prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000_000)
 	}
-	left := readEvents(t, s, lockkeeper.EventQuery{Limit: 10_000})
+	left := readEvents(t, s, store.EventQuery{Limit: 10_000})
 	if len(left) < len(fresh) || !slices.Equal(left[len(left)-len(fresh):], fresh) {
 		t.Error("a young event was forgotten")
 	}

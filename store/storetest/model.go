@@ -6,20 +6,19 @@ import (
 	"slices"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // model is a space as the plain rules see it: the records of the last look, a
-// slice in ticket order, and the claims. It predicts what each operation
-// answers, and judges the state that it leaves.
+// slice in ticket order. It predicts what each operation answers, and judges the state that it leaves.
 type model struct {
 	now      lockkeeper.Instant
 	policies map[string]lockkeeper.Policy
-	recs     []*lockkeeper.Record
-	seq      uint64                      // of the last event
-	claims   map[string]lockkeeper.Claim // by id
+	recs     []*store.Record
+	seq      uint64 // of the last event
 }
 
-func (m *model) find(id string) *lockkeeper.Record {
+func (m *model) find(id string) *store.Record {
 	for _, r := range m.recs {
 		if r.ID == id {
 			return r
@@ -29,12 +28,12 @@ func (m *model) find(id string) *lockkeeper.Record {
 }
 
 // lapsed: by time alone a record blocks nobody any more.
-func (m *model) lapsed(r *lockkeeper.Record) bool {
+func (m *model) lapsed(r *store.Record) bool {
 	p := m.policies[r.Policy]
 	switch {
 	case r.Expires == 0:
 		return false
-	case r.State != lockkeeper.StateHeld || p.Stale == lockkeeper.Reap:
+	case r.State != store.StateHeld || p.Stale == lockkeeper.Reap:
 		return r.Expires <= m.now
 	case p.Stale == lockkeeper.Break:
 		return r.Expires.Add(p.Grace) <= m.now
@@ -43,28 +42,23 @@ func (m *model) lapsed(r *lockkeeper.Record) bool {
 }
 
 // stale: the four conditions hold.
-func (m *model) stale(r *lockkeeper.Record) bool {
-	for _, c := range m.claims {
-		if c.Holder == r.Holder && c.Expires > m.now {
-			return false
-		}
-	}
+func (m *model) stale(r *store.Record) bool {
 	return r.Expires != 0 && r.Expires <= m.now && m.now.Until(r.Heartbeat) > m.policies[r.Policy].Grace
 }
 
 // abandoned: whoever is blocked by it recovers it.
-func (m *model) abandoned(r *lockkeeper.Record) bool {
-	return r.State == lockkeeper.StateHeld && m.policies[r.Policy].Stale == lockkeeper.RecoverUnclaimed && m.stale(r)
+func (m *model) abandoned(r *store.Record) bool {
+	return r.State == store.StateHeld && m.policies[r.Policy].Stale == lockkeeper.RecoverUnclaimed && m.stale(r)
 }
 
-func (m *model) gone(r *lockkeeper.Record) bool { return m.lapsed(r) || m.abandoned(r) }
+func (m *model) gone(r *store.Record) bool { return m.lapsed(r) || m.abandoned(r) }
 
 // free reports whether a request would be granted: nothing that is not gone
 // conflicts, neither a grant nor an earlier place in the line. ticket is its
 // own place, MaxUint64 for the latest.
 func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	for _, r := range m.recs {
-		earlier := r.State != lockkeeper.StateWaiting || r.Ticket < ticket
+		earlier := r.State != store.StateWaiting || r.Ticket < ticket
 		if r.ID != id && earlier && !m.gone(r) && conflict(ls, r.Locks) {
 			return false
 		}
@@ -76,7 +70,7 @@ func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 // whoever waits with a ticket before the given one.
 func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 	for _, r := range m.recs {
-		counts := r.State != lockkeeper.StateWaiting || r.Ticket < before
+		counts := r.State != store.StateWaiting || r.Ticket < before
 		if r.ID != id && counts && !m.lapsed(r) && conflict(ls, r.Locks) {
 			return false
 		}
@@ -96,7 +90,7 @@ type touched struct {
 
 // judge compares the state after an operation with the one before it and with
 // the events in between, and takes it over.
-func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op touched) error {
+func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touched) error {
 	var wrong []error
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if err := checkRecords(after); err != nil {
@@ -106,7 +100,7 @@ func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op 
 	if len(events) > 0 && events[0].Seq <= m.seq {
 		report("event %d after %d", events[0].Seq, m.seq)
 	}
-	byTicket := map[uint64]*lockkeeper.Record{}
+	byTicket := map[uint64]*store.Record{}
 	for _, r := range after {
 		byTicket[r.Ticket] = r
 	}
@@ -133,7 +127,7 @@ func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op 
 		if !op.entered || fresh.ID != op.id {
 			report("%s appeared from nowhere", name(fresh))
 		}
-		if fresh.State != lockkeeper.StateWaiting {
+		if fresh.State != store.StateWaiting {
 			if !log.takeSeq(lockkeeper.EventAcquired, fresh.ID, fresh.Fence) {
 				report("%s is granted without an event that has its fence", name(fresh))
 			}
@@ -145,11 +139,11 @@ func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op 
 		}
 	}
 	for _, r := range after { // nobody was promoted past an earlier one
-		if r.State == lockkeeper.StateWaiting || r.Fence <= m.seq {
+		if r.State == store.StateWaiting || r.Fence <= m.seq {
 			continue
 		}
 		for _, w := range after {
-			if w.State == lockkeeper.StateWaiting && w.Ticket < r.Ticket && conflict(w.Locks, r.Locks) {
+			if w.State == store.StateWaiting && w.Ticket < r.Ticket && conflict(w.Locks, r.Locks) {
 				report("%s was granted past %s", name(r), name(w))
 			}
 		}
@@ -165,18 +159,18 @@ func (m *model) judge(after []*lockkeeper.Record, events []lockkeeper.Event, op 
 }
 
 // follows judges what became of one record that is still there.
-func (m *model) follows(before, now *lockkeeper.Record, op touched, log *ledger) error {
+func (m *model) follows(before, now *store.Record, op touched, log *ledger) error {
 	own := op.id == before.ID
 	if now == before && !own {
 		return nil // the very same: a store may share what has not changed
 	}
 	want := *before
-	granted := before.State == lockkeeper.StateWaiting && now.State != lockkeeper.StateWaiting
-	if before.State == lockkeeper.StateWaiting {
-		want.ParkedOn, want.Blockers = now.ParkedOn, now.Blockers
+	granted := before.State == store.StateWaiting && now.State != store.StateWaiting
+	if before.State == store.StateWaiting {
+		want.WaitsOn, want.Blockers = now.WaitsOn, now.Blockers
 	}
 	if granted {
-		want.State, want.Fence, want.AcquiredAt = lockkeeper.StatePromoted, now.Fence, now.AcquiredAt
+		want.State, want.Fence, want.AcquiredAt = store.StatePromoted, now.Fence, now.AcquiredAt
 		if !log.takeSeq(lockkeeper.EventAcquired, now.ID, now.Fence) || now.Fence <= m.seq {
 			return fmt.Errorf("granted without an event that has its new fence %d", now.Fence)
 		}
@@ -184,12 +178,12 @@ func (m *model) follows(before, now *lockkeeper.Record, op touched, log *ledger)
 			return errors.New("promoted although its place had lapsed")
 		}
 	}
-	if own && op.entered && now.State == lockkeeper.StateHeld {
-		want.State = lockkeeper.StateHeld
+	if own && op.entered && now.State == store.StateHeld {
+		want.State = store.StateHeld
 	}
 	if own && (op.leased || op.entered) {
 		want.Expires, want.ExpiresAt, want.Heartbeat, want.HeartbeatAt = now.Expires, now.ExpiresAt, now.Heartbeat, now.HeartbeatAt
-		if now.Heartbeat != m.now || now.State == lockkeeper.StateHeld && now.Expires != leaseEnd(lockkeeper.Instant(now.TTL), m.now) {
+		if now.Heartbeat != m.now || now.State == store.StateHeld && now.Expires != leaseEnd(lockkeeper.Instant(now.TTL), m.now) {
 			return fmt.Errorf("leased until %d at %d with ttl %v", now.Expires, m.now, now.TTL)
 		}
 	}

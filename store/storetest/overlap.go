@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var overlapTests = []test{
@@ -67,9 +68,9 @@ type row struct {
 }
 
 // plainly answers a query by looking at every record.
-func plainly(recs []*lockkeeper.Record, q lockkeeper.Query) (rows []row) {
+func plainly(recs []*store.Record, q store.Query) (rows []row) {
 	for _, rec := range recs {
-		if rec.Ticket == q.Except || rec.State == lockkeeper.StateWaiting && rec.Ticket >= q.Before {
+		if rec.Ticket == q.Except || rec.State == store.StateWaiting && rec.Ticket >= q.Before {
 			continue
 		}
 		for _, asked := range q.Locks {
@@ -91,7 +92,7 @@ func sortRows(rows []row) {
 }
 
 // compare asks the store and the plain rule, and says how the answers differ.
-func compare(r lockkeeper.Reader, recs []*lockkeeper.Record, q lockkeeper.Query) error {
+func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 	found, more, err := r.Overlapping(q)
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func compare(r lockkeeper.Reader, recs []*lockkeeper.Record, q lockkeeper.Query)
 		if i > 0 && found[i-1].Record.Ticket < o.Record.Ticket {
 			return fmt.Errorf("%+v: ticket %d after %d", q, o.Record.Ticket, found[i-1].Record.Ticket)
 		}
-		j, ok := slices.BinarySearchFunc(recs, o.Record.Ticket, func(r *lockkeeper.Record, n uint64) int { return cmp.Compare(r.Ticket, n) })
+		j, ok := slices.BinarySearchFunc(recs, o.Record.Ticket, func(r *store.Record, n uint64) int { return cmp.Compare(r.Ticket, n) })
 		if !ok {
 			return fmt.Errorf("%+v: found ticket %d, which is not there", q, o.Record.Ticket)
 		}
@@ -133,19 +134,19 @@ func compare(r lockkeeper.Reader, recs []*lockkeeper.Record, q lockkeeper.Query)
 func testNeighbours(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	kinds := []lockkeeper.Kind{lockkeeper.File, lockkeeper.Dir, lockkeeper.Node, lockkeeper.Tree}
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		i := 0
 		for _, n := range names {
 			for _, path := range []string{n, n + "/a", n + "/a/b", "a/" + n} {
 				i++
-				if _, err := draft(tx, ident(i), lockkeeper.StateHeld, locks(lockkeeper.Write, kinds[i%4], []string{path})); err != nil {
+				if _, err := draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, kinds[i%4], []string{path})); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		recs, err := all(r)
 		if err != nil {
 			return err
@@ -153,7 +154,7 @@ func testNeighbours(t *testing.T, f Fixture) {
 		for _, n := range names {
 			for _, path := range []string{n, n + "/a", n + "/" + n, "a/" + n} {
 				for _, k := range kinds {
-					q := lockkeeper.Query{Locks: locks(lockkeeper.Read, k, []string{path}), Before: lockkeeper.AnyTicket}
+					q := store.Query{Locks: locks(lockkeeper.Read, k, []string{path}), Before: store.AnyTicket}
 					if err := compare(r, recs, q); err != nil {
 						t.Error(err)
 					}
@@ -166,25 +167,25 @@ func testNeighbours(t *testing.T, f Fixture) {
 
 func testRoot(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for i, l := range []struct {
 			kind lockkeeper.Kind
 			path string
 		}{{lockkeeper.Node, "."}, {lockkeeper.Tree, "."}, {lockkeeper.File, "\u007f"}, {lockkeeper.File, "!"}, {lockkeeper.Node, "😀/x"}} {
-			if _, err := draft(tx, ident(i), lockkeeper.StateHeld, locks(lockkeeper.Write, l.kind, []string{l.path})); err != nil {
+			if _, err := draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, l.kind, []string{l.path})); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		recs, err := all(r)
 		if err != nil {
 			return err
 		}
 		for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
 			for _, path := range []string{".", "x", "😀", "!/y"} {
-				if err := compare(r, recs, lockkeeper.Query{Locks: locks(lockkeeper.Read, k, []string{path})}); err != nil {
+				if err := compare(r, recs, store.Query{Locks: locks(lockkeeper.Read, k, []string{path})}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -201,10 +202,10 @@ func testOverlapOracle(t *testing.T, f Fixture) {
 	var live []string
 	next := 0
 	for range 12 {
-		update(t, s, func(tx lockkeeper.Tx) error {
+		update(t, s, func(tx store.Tx) error {
 			for range 15 {
 				next++
-				state := lockkeeper.StateWaiting + lockkeeper.State(r.IntN(3))
+				state := store.StateWaiting + store.State(r.IntN(3))
 				if _, err := draft(tx, ident(next), state, randomLocks(r, 4)); err != nil {
 					return err
 				}
@@ -229,17 +230,17 @@ func testOverlapOracle(t *testing.T, f Fixture) {
 			}
 			return nil
 		})
-		view(t, s, func(rd lockkeeper.Reader) error {
+		view(t, s, func(rd store.Reader) error {
 			recs, err := all(rd)
 			if err != nil {
 				return err
 			}
 			for range 40 {
-				q := lockkeeper.Query{Locks: randomLocks(r, 4), Before: lockkeeper.AnyTicket, Limit: r.IntN(4) * r.IntN(6)}
+				q := store.Query{Locks: randomLocks(r, 4), Before: store.AnyTicket, Limit: r.IntN(4) * r.IntN(6)}
 				one := recs[r.IntN(len(recs))]
 				switch r.IntN(4) {
 				case 0:
-					q.Before = lockkeeper.HeldOnly
+					q.Before = store.HeldOnly
 				case 1:
 					q.Before = one.Ticket
 				}
@@ -261,19 +262,19 @@ func testOverlapMany(t *testing.T, f Fixture) {
 	for i := range 700 {
 		asked = append(asked, write(fmt.Sprintf("deep/er/and/deep/er/f%04d", i))...)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
-		_, err := draft(tx, ident(1), lockkeeper.StateHeld, asked)
+	update(t, s, func(tx store.Tx) error {
+		_, err := draft(tx, ident(1), store.StateHeld, asked)
 		return err
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		recs, err := all(r)
 		if err != nil {
 			return err
 		}
-		if err := compare(r, recs, lockkeeper.Query{Locks: asked, Limit: 500}); err != nil {
+		if err := compare(r, recs, store.Query{Locks: asked, Limit: 500}); err != nil {
 			return err
 		}
-		found, more, err := r.Overlapping(lockkeeper.Query{Locks: asked})
+		found, more, err := r.Overlapping(store.Query{Locks: asked})
 		if len(found) != len(asked) || more {
 			t.Errorf("%d of %d found, more=%v", len(found), len(asked), more)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var queueTests = []test{
@@ -34,7 +35,7 @@ var queueTests = []test{
 
 // queued puts an item into the queue in a transaction: its number is that of an
 // event.
-func queued(tx lockkeeper.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
+func queued(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
 	if err != nil {
 		return nil, err
@@ -53,9 +54,9 @@ func queued(tx lockkeeper.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 }
 
 // queue puts items into the queue of a store.
-func queue(t *testing.T, s lockkeeper.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
+func queue(t *testing.T, s store.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
 	t.Helper()
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for _, it := range items {
 			in, err := queued(tx, it)
 			if err != nil {
@@ -69,11 +70,11 @@ func queue(t *testing.T, s lockkeeper.Store, items ...lockkeeper.Item) (out []*l
 }
 
 // save stores a changed copy of an item.
-func save(t *testing.T, s lockkeeper.Store, it *lockkeeper.Item, change func(*lockkeeper.Item)) *lockkeeper.Item {
+func save(t *testing.T, s store.Store, it *lockkeeper.Item, change func(*lockkeeper.Item)) *lockkeeper.Item {
 	t.Helper()
 	next := it.Clone()
 	change(next)
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.SaveItem(next) })
+	update(t, s, func(tx store.Tx) error { return tx.SaveItem(next) })
 	return next
 }
 
@@ -115,16 +116,16 @@ func finds(t *testing.T, what string, got *lockkeeper.Item, err error, want *loc
 }
 
 // fullItem has something in every field.
-func fullItem(now lockkeeper.Moment) lockkeeper.Item {
+func fullItem(now store.Moment) lockkeeper.Item {
 	until := now.Wall.Add(time.Hour).UTC()
 	return lockkeeper.Item{
 		ID: ident(1), Key: "order 7, line 'a'", Workflow: `Zoë "quote"`, Unit: "unit\n1", Project: "名前", Class: "io",
 		Locks:  lockkeeper.Normalize(append(write("app/it's.rb", "b"), read("c")...)),
 		Policy: "agent", Caps: []string{"api", "two words"}, After: []string{ident(8), ident(9)}, Root: "/srv/a root",
 		Command: []string{"sh", "-c", `echo "$1" '%s'`, ""}, Dir: "sub dir/ö", By: lockkeeper.Actor{Name: "p", Kind: lockkeeper.ActorPerson},
-		Phase: "merge", Rank: -3, Pools: []string{"claude"}, Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageParked, Escalated: true,
-		Tag: 1<<63 - 1, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "app/it's.rb"), RousedBy: lockkeeper.OnPool("claude"), Since: now.Lease, Leads: now.Lease + 1, Blocked: time.Hour + 1,
-		Due: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Slot: 4, Shuns: "node-1",
+		Phase: "merge", Rank: -3, Pools: []string{"claude"}, Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageWaiting, Escalated: true,
+		Turn: 1<<63 - 1, WaitsOn: store.OnPath(lockkeeper.Write, "app/it's.rb"), WokenBy: store.OnPool("claude"), Since: now.Lease, FirstSince: now.Lease + 1, Blocked: time.Hour + 1,
+		CheckAt: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Slot: 4, AvoidNode: "node-1",
 		QueuedAt: now.Wall.Add(-time.Hour - 1), DispatchedAt: now.Wall.Add(time.Nanosecond), CompletedAt: now.Wall.Add(time.Second), Note: "half\tdone",
 		Failure: &lockkeeper.Failure{Phase: "merge", Reason: `because "so"`, Waited: time.Minute, Attempts: 4,
 			Conflicts: []lockkeeper.ConflictInfo{{Path: "a", Mode: lockkeeper.Write, BlockingPath: "b", BlockingMode: lockkeeper.Read,
@@ -136,8 +137,8 @@ func fullItem(now lockkeeper.Moment) lockkeeper.Item {
 // well, which must not be stored.
 func changed(it *lockkeeper.Item) lockkeeper.Item {
 	c := lockkeeper.Item{ID: it.ID, Seq: it.Seq + 1000, Key: "other", Workflow: "other", Root: "other", Policy: "other", Locks: write("other"), After: []string{"x"},
-		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Tag: 5, ParkedOn: lockkeeper.OnItem("x"),
-		RousedBy: "r", Since: 4, Leads: 5, Blocked: 6, Due: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Slot: 12, Shuns: "s",
+		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Turn: 5, WaitsOn: store.OnItem("x"),
+		WokenBy: "r", Since: 4, FirstSince: 5, Blocked: 6, CheckAt: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Slot: 12, AvoidNode: "s",
 		DispatchedAt: it.DispatchedAt.Add(1), CompletedAt: it.CompletedAt.Add(1), Note: "n", Failure: &lockkeeper.Failure{Phase: "p", Reason: "r"}}
 	return c
 }
@@ -161,15 +162,15 @@ func testItem(t *testing.T, f Fixture) {
 		}
 	}
 	bare := &lockkeeper.Item{ID: "bare", Seq: full.Seq + 1}
-	update(t, s, func(tx lockkeeper.Tx) error { return tx.InsertItem(bare) })
-	handles := []lockkeeper.Store{s}
+	update(t, s, func(tx store.Tx) error { return tx.InsertItem(bare) })
+	handles := []store.Store{s}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, s, clock))
 	}
 	are := func(want ...*lockkeeper.Item) {
 		t.Helper()
 		for _, h := range handles {
-			view(t, h, func(r lockkeeper.Reader) error {
+			view(t, h, func(r store.Reader) error {
 				for _, w := range want {
 					got, err := r.Item(w.ID)
 					finds(t, w.ID, got, err, w)
@@ -178,7 +179,7 @@ func testItem(t *testing.T, f Fixture) {
 						finds(t, w.Key, got, err, w)
 					}
 				}
-				got, err := r.Items(lockkeeper.ItemQuery{Limit: 10})
+				got, err := r.Items(store.ItemQuery{Limit: 10})
 				if len(got) != len(want) {
 					t.Fatalf("%d items, want %d", len(got), len(want))
 				}
@@ -191,7 +192,7 @@ func testItem(t *testing.T, f Fixture) {
 	}
 	are(full, bare)
 	other := changed(full)
-	update(t, s, func(tx lockkeeper.Tx) error { // which has not looked at it
+	update(t, s, func(tx store.Tx) error { // which has not looked at it
 		if err := tx.SaveItem(&other); err != nil {
 			return err
 		}
@@ -201,7 +202,7 @@ func testItem(t *testing.T, f Fixture) {
 	})
 	are(overlaid(full, other), bare)
 	empty := lockkeeper.Item{ID: full.ID} // every field back to nothing
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		if _, err := tx.Item(full.ID); err != nil {
 			return err
 		}
@@ -214,28 +215,28 @@ func testItemNames(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for i, n := range append(slices.Clone(hostile), strings.Repeat("ö'\"\\\n ", 4096/7), "Robert'); DROP TABLE items;--") {
 		in := lockkeeper.Item{ID: n, Key: n, Workflow: n, Unit: n, Project: n, Class: n, Locks: write(n), Policy: n, Caps: []string{n, n}, After: []string{n},
-			Root: n, Command: []string{n, n}, Dir: n, By: lockkeeper.Actor{Name: n}, Phase: n, Pools: []string{n, ""}, Stage: lockkeeper.StageParked, ParkedOn: n,
-			RousedBy: n, GrantID: n, Worker: n, Shuns: n, Note: n, Failure: &lockkeeper.Failure{Reason: n}, Rank: i}
+			Root: n, Command: []string{n, n}, Dir: n, By: lockkeeper.Actor{Name: n}, Phase: n, Pools: []string{n, ""}, Stage: lockkeeper.StageWaiting, WaitsOn: n,
+			WokenBy: n, GrantID: n, Worker: n, AvoidNode: n, Note: n, Failure: &lockkeeper.Failure{Reason: n}, Rank: i}
 		parked := queue(t, s, in)[0]
-		update(t, s, func(tx lockkeeper.Tx) error {
+		update(t, s, func(tx store.Tx) error {
 			got, err := tx.Item(n)
 			finds(t, "by id", got, err, parked)
 			got, err = tx.ItemWithKey(n)
 			finds(t, "by key", got, err, parked)
-			got, err = tx.FirstParked(n)
+			got, err = tx.FirstWaiting(n)
 			finds(t, "parked", got, err, parked)
-			if keys, err := tx.ParkedKeys(n); err != nil || !slices.Contains(keys, n) {
+			if keys, err := tx.WaitKeys(n); err != nil || !slices.Contains(keys, n) {
 				t.Errorf("keys with %q are %q, %v", n, keys, err)
 			}
 			ready := parked.Clone()
-			if err := lockkeeper.RouseItem(tx, ready); err != nil {
+			if err := store.WakeItem(tx, ready); err != nil {
 				return err
 			}
 			got, err = tx.FirstReady(n)
 			finds(t, "ready", got, err, ready)
 			return errors.Join(tx.TakeSlots(n, i+1), tx.SetTurn(n, i, 9), tx.PutWorker(lockkeeper.Worker{ID: n, Node: n, Roots: []string{n}}))
 		})
-		view(t, s, func(r lockkeeper.Reader) error {
+		view(t, s, func(r store.Reader) error {
 			taken, err1 := r.SlotsTaken(n)
 			turn, err2 := r.Turn(n, i)
 			workers, err3 := r.Workers()
@@ -256,9 +257,9 @@ func testItemTwice(t *testing.T, f Fixture) {
 		"number": func(it *lockkeeper.Item) { it.ID, it.Key = "another", "" },
 		"key":    func(it *lockkeeper.Item) { it.ID, it.Seq = "another", it.Seq+1000 },
 	} {
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
 			dup := first.Clone()
-			dup.ParkedOn, dup.Stage = lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.StageParked
+			dup.WaitsOn, dup.Stage = store.OnPath(lockkeeper.Write, "a"), lockkeeper.StageWaiting
 			again(dup)
 			return tx.InsertItem(dup)
 		})
@@ -275,32 +276,32 @@ func testItemTwice(t *testing.T, f Fixture) {
 func testItemUnknown(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for range 2 { // in an empty queue and in one with an item
-		update(t, s, func(tx lockkeeper.Tx) error {
+		update(t, s, func(tx store.Tx) error {
 			for _, name := range []string{"", "unknown"} {
 				it, err := tx.Item(name)
 				finds(t, "item", it, err, nil)
 				it, err = tx.ItemWithKey(name)
 				finds(t, "key", it, err, nil)
-				it, err = tx.FirstParked(name)
+				it, err = tx.FirstWaiting(name)
 				finds(t, "parked", it, err, nil)
 			}
 			it, err := tx.FirstReady("unknown")
 			finds(t, "ready", it, err, nil)
-			if roused, err := lockkeeper.Rouse(tx, lockkeeper.OnPool("unknown")); roused || err != nil {
+			if roused, err := store.WakeFirst(tx, store.OnPool("unknown")); roused || err != nil {
 				t.Errorf("roused %v, %v", roused, err)
 			}
-			keys, err1 := tx.ParkedKeys("")
-			due, err2 := tx.NextDue()
-			items, err3 := tx.DueItems(1<<62, 10)
+			keys, err1 := tx.WaitKeys("")
+			due, err2 := tx.NextCheck()
+			items, err3 := tx.ItemsToCheck(1<<62, 10)
 			taken, err4 := tx.SlotsTaken("unknown")
 			turn, err5 := tx.Turn("unknown", 1)
 			workers, err6 := tx.Workers()
-			if len(keys)+int(due)+len(items)+taken+int(turn)+len(workers) > 0 || tx.HasParked() {
-				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, parked %v", keys, due, items, taken, turn, workers, tx.HasParked())
+			if len(keys)+int(due)+len(items)+taken+int(turn)+len(workers) > 0 || tx.AnyWaitsOnLock() {
+				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, parked %v", keys, due, items, taken, turn, workers, tx.AnyWaitsOnLock())
 			}
 			return errors.Join(err1, err2, err3, err4, err5, err6, tx.DeleteWorker("unknown"))
 		})
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error { return tx.SaveItem(&lockkeeper.Item{ID: "unknown"}) })
+		err := s.Update(t.Context(), func(tx store.Tx) error { return tx.SaveItem(&lockkeeper.Item{ID: "unknown"}) })
 		if err == nil || !strings.Contains(err.Error(), "unknown") {
 			t.Errorf("an item that is not there was saved: %v", err)
 		}
@@ -312,21 +313,21 @@ func testItemShared(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	it := lockkeeper.Item{ID: "a", Seq: 1, Stage: lockkeeper.StageReady}
 	want := it
-	spoil := func() { it.Stage, it.Seq, it.ParkedOn, it.Root = lockkeeper.StageParked, 99, "path:p", "elsewhere" }
-	update(t, s, func(tx lockkeeper.Tx) error {
+	spoil := func() { it.Stage, it.Seq, it.WaitsOn, it.Root = lockkeeper.StageWaiting, 99, "path:p", "elsewhere" }
+	update(t, s, func(tx store.Tx) error {
 		err := tx.InsertItem(&it)
 		spoil()
 		return err
 	})
 	for range 2 {
-		view(t, s, func(r lockkeeper.Reader) error {
+		view(t, s, func(r store.Reader) error {
 			got, err := r.FirstReady("")
 			finds(t, "what was stored", got, err, &want)
 			return nil
 		})
 		want.Note = "saved"
 		it = want
-		update(t, s, func(tx lockkeeper.Tx) error {
+		update(t, s, func(tx store.Tx) error {
 			err := tx.SaveItem(&it)
 			spoil()
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // testItems compares with the naive answer.
@@ -16,8 +17,8 @@ func testItems(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	statuses := []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemCompleted, lockkeeper.ItemError}
 	stages := map[lockkeeper.ItemStatus][]lockkeeper.ItemStage{
-		lockkeeper.ItemQueued:     {lockkeeper.StageReady, lockkeeper.StageParked},
-		lockkeeper.ItemDispatched: {lockkeeper.StageReady, lockkeeper.StageParked, lockkeeper.StageRunning},
+		lockkeeper.ItemQueued:     {lockkeeper.StageReady, lockkeeper.StageWaiting},
+		lockkeeper.ItemDispatched: {lockkeeper.StageReady, lockkeeper.StageWaiting, lockkeeper.StageRunning},
 		lockkeeper.ItemCompleted:  {lockkeeper.StageEnded},
 		lockkeeper.ItemError:      {lockkeeper.StageEnded},
 	}
@@ -28,12 +29,12 @@ func testItems(t *testing.T, f Fixture) {
 	}
 	all := queue(t, s, items...)
 	want := census(all)
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for _, status := range append(statuses, "", "unknown") {
 			for _, after := range []uint64{0, 1, all[3].Seq, all[17].Seq, all[39].Seq, all[39].Seq + 9} {
 				for _, limit := range []int{1, 7, 1000} {
 					for _, latest := range []bool{false, true} {
-						q := lockkeeper.ItemQuery{After: after, Status: status, Limit: limit, Latest: latest}
+						q := store.ItemQuery{After: after, Status: status, Limit: limit, Latest: latest}
 						got, err := r.Items(q)
 						if err != nil {
 							return err
@@ -54,7 +55,7 @@ func testItems(t *testing.T, f Fixture) {
 }
 
 // selected answers an ItemQuery from items in the order of their numbers.
-func selected(q lockkeeper.ItemQuery, all []*lockkeeper.Item) (out []*lockkeeper.Item) {
+func selected(q store.ItemQuery, all []*lockkeeper.Item) (out []*lockkeeper.Item) {
 	for _, it := range all {
 		past := it.Seq > q.After
 		if q.Latest {
@@ -77,14 +78,14 @@ func numbers(items []*lockkeeper.Item) (out []uint64) {
 	return out
 }
 
-func census(all []*lockkeeper.Item) (c lockkeeper.Census) {
+func census(all []*lockkeeper.Item) (c store.Census) {
 	for _, it := range all {
 		switch {
 		case it.Status == lockkeeper.ItemDispatched:
 			c.Running++
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
-		case it.Stage == lockkeeper.StageParked:
+		case it.Stage == lockkeeper.StageWaiting:
 			c.Parked++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
@@ -97,27 +98,27 @@ func census(all []*lockkeeper.Item) (c lockkeeper.Census) {
 
 func testSlots(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	taken := func(r lockkeeper.Reader, pool string, want int) {
+	taken := func(r store.Reader, pool string, want int) {
 		t.Helper()
 		if n, err := r.SlotsTaken(pool); n != want || err != nil {
 			t.Errorf("%d slots of %q are taken, %v, want %d", n, pool, err, want)
 		}
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		if err := errors.Join(tx.TakeSlots("a", 2), tx.TakeSlots("b", 1), tx.TakeSlots("a", 3)); err != nil {
 			return err
 		}
 		taken(tx, "a", 5)
 		return nil
 	})
-	err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.TakeSlots("a", 9), tx.TakeSlots("c", 9), errUndo)
 	})
 	if !errors.Is(err, errUndo) {
 		t.Error(err)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { return errors.Join(tx.TakeSlots("a", -4), tx.TakeSlots("b", -1)) })
-	view(t, s, func(r lockkeeper.Reader) error {
+	update(t, s, func(tx store.Tx) error { return errors.Join(tx.TakeSlots("a", -4), tx.TakeSlots("b", -1)) })
+	view(t, s, func(r store.Reader) error {
 		taken(r, "a", 1)
 		taken(r, "b", 0)
 		taken(r, "c", 0)
@@ -129,10 +130,10 @@ func testSlots(t *testing.T, f Fixture) {
 // shows: CF-24
 func testTurns(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		return errors.Join(tx.SetTurn("p", 1, 4), tx.SetTurn("p", 2, 5), tx.SetTurn("q", 1, 6), tx.SetTurn("", 0, 7), tx.SetTurn("p", 1, 1<<63-1))
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for _, c := range []struct {
 			project string
 			rank    int
@@ -152,7 +153,7 @@ func testWorkers(t *testing.T, f Fixture) {
 	a := lockkeeper.Worker{ID: "a", Node: "node 'x'", Process: &lockkeeper.Process{Host: "h", Boot: "b", PIDNS: "n", PID: 7, Start: 1 << 62, Group: 8},
 		Roots: []string{"/r", "two\nlines"}, Slots: 4, Began: clock.Now().Wall, Expires: clock.Now().Lease.Add(time.Minute)}
 	b := lockkeeper.Worker{ID: "B", Node: "other"}
-	are := func(r lockkeeper.Reader, want ...lockkeeper.Worker) {
+	are := func(r store.Reader, want ...lockkeeper.Worker) {
 		t.Helper()
 		got, err := r.Workers()
 		if err != nil || len(got) != len(want) {
@@ -165,23 +166,23 @@ func testWorkers(t *testing.T, f Fixture) {
 			}
 		}
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		if err := errors.Join(tx.PutWorker(a), tx.PutWorker(b)); err != nil {
 			return err
 		}
 		are(tx, b, a)
 		return nil
 	})
-	err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.PutWorker(lockkeeper.Worker{ID: "a"}), tx.DeleteWorker("B"), tx.PutWorker(lockkeeper.Worker{ID: "c"}), errUndo)
 	})
 	if !errors.Is(err, errUndo) {
 		t.Error(err)
 	}
-	view(t, s, func(r lockkeeper.Reader) error { are(r, b, a); return nil })
+	view(t, s, func(r store.Reader) error { are(r, b, a); return nil })
 	a.Expires, a.Process, a.Slots = 9, nil, 1
-	update(t, s, func(tx lockkeeper.Tx) error { return errors.Join(tx.PutWorker(a), tx.DeleteWorker("B")) })
-	view(t, s, func(r lockkeeper.Reader) error { are(r, a); return nil })
+	update(t, s, func(tx store.Tx) error { return errors.Join(tx.PutWorker(a), tx.DeleteWorker("B")) })
+	view(t, s, func(r store.Reader) error { are(r, a); return nil })
 }
 
 func testPruneItems(t *testing.T, f Fixture) {
@@ -199,9 +200,9 @@ func testPruneItems(t *testing.T, f Fixture) {
 		old = append(old, lockkeeper.Item{ID: fmt.Sprint("old-", i), Key: fmt.Sprint("key-", i), Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: long})
 	}
 	queue(t, s, old...)
-	left := func() (c lockkeeper.Census) {
+	left := func() (c store.Census) {
 		t.Helper()
-		view(t, s, func(r lockkeeper.Reader) (err error) {
+		view(t, s, func(r store.Reader) (err error) {
 			c, err = r.Census()
 			return err
 		})
@@ -210,10 +211,10 @@ func testPruneItems(t *testing.T, f Fixture) {
 	for range 5 {
 		prune(t, s, lately, 1_000_000)
 	}
-	if got, want := left(), (lockkeeper.Census{Ready: 1, Running: 1, Failed: 1, Completed: 1}); got != want {
+	if got, want := left(), (store.Census{Ready: 1, Running: 1, Failed: 1, Completed: 1}); got != want {
 		t.Errorf("left are %+v, want %+v", got, want)
 	}
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for _, it := range stay {
 			if got, err := r.Item(it.ID); got == nil || err != nil {
 				t.Errorf("item %s is %v, %v", it.ID, got, err)

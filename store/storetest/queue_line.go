@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // someItem is an item somewhere in a line.
 func someItem(rnd *rand.Rand) lockkeeper.Item {
 	return lockkeeper.Item{
 		Status:    []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)],
-		Escalated: rnd.IntN(3) == 0, Rank: rnd.IntN(4) - 1, Tag: uint64(rnd.IntN(5)), Root: []string{"", "a", "b"}[rnd.IntN(3)],
+		Escalated: rnd.IntN(3) == 0, Rank: rnd.IntN(4) - 1, Turn: uint64(rnd.IntN(5)), Root: []string{"", "a", "b"}[rnd.IntN(3)],
 	}
 }
 
@@ -32,7 +33,7 @@ func testReadyLine(t *testing.T, f Fixture) {
 	for _, line := range lines {
 		slices.SortFunc(line, lockkeeper.CompareItems)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for root, line := range lines {
 			for _, want := range line {
 				got, err := tx.FirstReady(root)
@@ -54,31 +55,31 @@ func testReadyLine(t *testing.T, f Fixture) {
 func testParkedLines(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	rnd := rand.New(rand.NewPCG(seedOf(t), 2))
-	keys := []string{lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.OnPath(lockkeeper.Write, "a/b"), lockkeeper.OnPool("p"), lockkeeper.OnItem("i"), lockkeeper.OnGrant("g")}
+	keys := []string{store.OnPath(lockkeeper.Write, "a"), store.OnPath(lockkeeper.Write, "a/b"), store.OnPool("p"), store.OnItem("i"), store.OnGrant("g")}
 	lines := map[string][]*lockkeeper.Item{}
 	for range 100 {
 		it := someItem(rnd)
-		it.Stage, it.ParkedOn = lockkeeper.StageParked, keys[rnd.IntN(len(keys))]
-		lines[it.ParkedOn] = append(lines[it.ParkedOn], queue(t, s, it)...)
+		it.Stage, it.WaitsOn = lockkeeper.StageWaiting, keys[rnd.IntN(len(keys))]
+		lines[it.WaitsOn] = append(lines[it.WaitsOn], queue(t, s, it)...)
 	}
 	queue(t, s, someItem(rnd)) // a ready one is in no such line
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for key, line := range lines {
 			slices.SortFunc(line, lockkeeper.CompareItems)
 			for i, want := range line {
-				got, err := tx.FirstParked(key)
+				got, err := tx.FirstWaiting(key)
 				finds(t, "first on "+key, got, err, want)
 				next := got.Clone()
 				if i%2 == 0 {
 					next.Stage = lockkeeper.StageEnded
 				} else {
-					next.ParkedOn = lockkeeper.OnPool("elsewhere")
+					next.WaitsOn = store.OnPool("elsewhere")
 				}
 				if err := tx.SaveItem(next); err != nil {
 					return err
 				}
 			}
-			got, err := tx.FirstParked(key)
+			got, err := tx.FirstWaiting(key)
 			finds(t, "after the last", got, err, nil)
 		}
 		return nil
@@ -89,13 +90,13 @@ func testParkedKeys(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	keys := []string{"path:", "path:a", "path:a%", "path:a/b", "path:a/b/c", "path:a/ü", "path:a0", "path:a_b", "path:b", "pool:a", "item:a"}
 	for _, n := range hostile {
-		keys = append(keys, lockkeeper.OnPath(lockkeeper.Write, n))
+		keys = append(keys, store.OnPath(lockkeeper.Write, n))
 	}
 	for i := range 60 {
-		queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: keys[i%len(keys)]})
+		queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageWaiting, WaitsOn: keys[i%len(keys)]})
 	}
-	queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageReady, RousedBy: "path:a/gone"})
-	view(t, s, func(r lockkeeper.Reader) error {
+	queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageReady, WokenBy: "path:a/gone"})
+	view(t, s, func(r store.Reader) error {
 		for _, prefix := range []string{"", "path:", "path:a", "path:a/", "path:a%", "path:a_", "p", "pool:a", "pool:ab", "q"} {
 			var want []string
 			for _, key := range keys {
@@ -104,7 +105,7 @@ func testParkedKeys(t *testing.T, f Fixture) {
 				}
 			}
 			slices.Sort(want)
-			if got, err := r.ParkedKeys(prefix); err != nil || !slices.Equal(got, want) {
+			if got, err := r.WaitKeys(prefix); err != nil || !slices.Equal(got, want) {
 				t.Errorf("keys with %q: got %q, %v, want %q", prefix, got, err, want)
 			}
 		}
@@ -116,34 +117,34 @@ func testParkedKeys(t *testing.T, f Fixture) {
 func testRouse(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
-	key := lockkeeper.OnPath(lockkeeper.Write, "a")
-	waits := lockkeeper.Item{Stage: lockkeeper.StageParked, ParkedOn: key, Since: clock.Now().Lease, Leads: clock.Now().Lease, Blocked: time.Second, Due: clock.Now().Lease.Add(time.Hour)}
+	key := store.OnPath(lockkeeper.Write, "a")
+	waits := lockkeeper.Item{Stage: lockkeeper.StageWaiting, WaitsOn: key, Since: clock.Now().Lease, FirstSince: clock.Now().Lease, Blocked: time.Second, CheckAt: clock.Now().Lease.Add(time.Hour)}
 	urgent := waits
 	urgent.Escalated = true
 	items := queue(t, s, waits, urgent, waits)
-	bell, err := s.Bell(t.Context(), lockkeeper.QueueBell)
+	bell, err := s.Listen(t.Context(), store.QueueWakeID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bell.Close()
 	clock.Advance(time.Minute)
 	for _, want := range []*lockkeeper.Item{items[1], items[0]} {
-		update(t, s, func(tx lockkeeper.Tx) error {
-			roused, err := lockkeeper.Rouse(tx, key)
+		update(t, s, func(tx store.Tx) error {
+			roused, err := store.WakeFirst(tx, key)
 			if !roused {
 				t.Error("nobody was roused")
 			}
 			return err
 		})
 		ready := want.Clone()
-		ready.Stage, ready.ParkedOn, ready.RousedBy, ready.Since, ready.Leads, ready.Due, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, 0, time.Minute+time.Second
-		view(t, s, func(r lockkeeper.Reader) error {
+		ready.Stage, ready.WaitsOn, ready.WokenBy, ready.Since, ready.FirstSince, ready.CheckAt, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, 0, time.Minute+time.Second
+		view(t, s, func(r store.Reader) error {
 			got, err := r.Item(want.ID)
 			finds(t, "roused", got, err, ready)
 			return nil
 		})
 		select {
-		case <-bell.Ring():
+		case <-bell.Woken():
 		case <-time.After(ringWithin):
 			t.Fatal("the bell of the queue did not ring")
 		}
@@ -153,19 +154,19 @@ func testRouse(t *testing.T, f Fixture) {
 func testHasParked(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
-	handles := []lockkeeper.Store{s}
+	handles := []store.Store{s}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, s, clock))
 	}
 	steps := 0
 	// step changes something through one handle after the other, and looks through
 	// all of them.
-	step := func(want bool, change func(lockkeeper.Tx) error) {
+	step := func(want bool, change func(store.Tx) error) {
 		t.Helper()
 		steps++
-		err := handles[steps%len(handles)].Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := handles[steps%len(handles)].Update(t.Context(), func(tx store.Tx) error {
 			err := change(tx)
-			if got := tx.HasParked(); err == nil && got != want {
+			if got := tx.AnyWaitsOnLock(); err == nil && got != want {
 				t.Errorf("in the transaction: %v, want %v", got, want)
 			}
 			return err
@@ -174,17 +175,17 @@ func testHasParked(t *testing.T, f Fixture) {
 			t.Fatal(err)
 		}
 		for _, h := range handles {
-			update(t, h, func(tx lockkeeper.Tx) error {
-				if got := tx.HasParked(); got != want {
+			update(t, h, func(tx store.Tx) error {
+				if got := tx.AnyWaitsOnLock(); got != want {
 					t.Errorf("after it: %v, want %v", got, want)
 				}
 				return nil
 			})
 		}
 	}
-	park := func(id, on string) func(lockkeeper.Tx) error {
-		return func(tx lockkeeper.Tx) error {
-			stage := lockkeeper.StageParked
+	park := func(id, on string) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			stage := lockkeeper.StageWaiting
 			if on == "" {
 				stage = lockkeeper.StageReady
 			}
@@ -193,46 +194,46 @@ func testHasParked(t *testing.T, f Fixture) {
 				return err
 			}
 			if it == nil {
-				_, err := queued(tx, lockkeeper.Item{ID: id, Stage: stage, ParkedOn: on})
+				_, err := queued(tx, lockkeeper.Item{ID: id, Stage: stage, WaitsOn: on})
 				return err
 			}
 			next := it.Clone()
-			next.Stage, next.ParkedOn = stage, on
+			next.Stage, next.WaitsOn = stage, on
 			return tx.SaveItem(next)
 		}
 	}
-	both := func(a, b func(lockkeeper.Tx) error) func(lockkeeper.Tx) error {
-		return func(tx lockkeeper.Tx) error { return errors.Join(a(tx), b(tx)) }
+	both := func(a, b func(store.Tx) error) func(store.Tx) error {
+		return func(tx store.Tx) error { return errors.Join(a(tx), b(tx)) }
 	}
-	undone := func(tx lockkeeper.Tx) error { return errUndo }
-	path, grant := lockkeeper.OnPath(lockkeeper.Write, "p"), lockkeeper.OnGrant("g")
-	step(false, park("a", lockkeeper.OnPool("p")))
+	undone := func(tx store.Tx) error { return errUndo }
+	path, grant := store.OnPath(lockkeeper.Write, "p"), store.OnGrant("g")
+	step(false, park("a", store.OnPool("p")))
 	step(false, park("b", ""))
 	step(true, park("a", path))
 	step(true, park("a", grant))
 	step(true, park("a", grant))
 	step(true, park("c", path))
-	step(true, park("a", lockkeeper.OnItem("x")))
+	step(true, park("a", store.OnItem("x")))
 	step(true, both(park("c", ""), undone))
 	step(false, park("c", ""))
 	step(false, both(park("d", path), undone))
 	step(false, both(park("a", path), park("a", "")))
 	step(true, both(park("a", path), park("b", path)))
-	step(true, func(tx lockkeeper.Tx) error { _, err := lockkeeper.Rouse(tx, path); return err })
-	step(false, func(tx lockkeeper.Tx) error { _, err := lockkeeper.Rouse(tx, path); return err })
+	step(true, func(tx store.Tx) error { _, err := store.WakeFirst(tx, path); return err })
+	step(false, func(tx store.Tx) error { _, err := store.WakeFirst(tx, path); return err })
 }
 
 func testDue(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	var items []lockkeeper.Item
 	for _, due := range []lockkeeper.Instant{0, 50, 20, 90, 20, 0, 70, 10} {
-		items = append(items, lockkeeper.Item{Due: due})
+		items = append(items, lockkeeper.Item{CheckAt: due})
 	}
 	all := queue(t, s, items...)
 	are := func(now lockkeeper.Instant, limit int, next lockkeeper.Instant, want ...int) {
 		t.Helper()
-		update(t, s, func(tx lockkeeper.Tx) error {
-			got, err := tx.DueItems(now, limit)
+		update(t, s, func(tx store.Tx) error {
+			got, err := tx.ItemsToCheck(now, limit)
 			var due []*lockkeeper.Item
 			for _, i := range want {
 				due = append(due, all[i])
@@ -240,7 +241,7 @@ func testDue(t *testing.T, f Fixture) {
 			if !slices.Equal(numbers(got), numbers(due)) {
 				t.Errorf("due at %d: %v, want %v", now, numbers(got), numbers(due))
 			}
-			first, err2 := tx.NextDue()
+			first, err2 := tx.NextCheck()
 			if first != next {
 				t.Errorf("next is due %d, want %d", first, next)
 			}
@@ -251,8 +252,8 @@ func testDue(t *testing.T, f Fixture) {
 	are(20, 10, 10, 7, 2, 4)
 	are(20, 2, 10, 7, 2)
 	are(1000, 10, 10, 7, 2, 4, 1, 6, 3)
-	save(t, s, all[7], func(it *lockkeeper.Item) { it.Due = 0 })
-	save(t, s, all[0], func(it *lockkeeper.Item) { it.Due = 15 })
-	save(t, s, all[2], func(it *lockkeeper.Item) { it.Due = 80 })
+	save(t, s, all[7], func(it *lockkeeper.Item) { it.CheckAt = 0 })
+	save(t, s, all[0], func(it *lockkeeper.Item) { it.CheckAt = 15 })
+	save(t, s, all[2], func(it *lockkeeper.Item) { it.CheckAt = 80 })
 	are(70, 10, 15, 0, 4, 1, 6)
 }

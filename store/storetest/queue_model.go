@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // queueModel is a queue as simply as it can be said.
@@ -45,20 +46,20 @@ func firstOf(items []*lockkeeper.Item) *lockkeeper.Item {
 
 var (
 	modelRoots = []string{"", "a", "b"}
-	modelKeys  = []string{lockkeeper.OnPath(lockkeeper.Write, "a"), lockkeeper.OnPath(lockkeeper.Write, "a/b"), lockkeeper.OnPath(lockkeeper.Write, "b"), lockkeeper.OnPool("p"), lockkeeper.OnItem("i"), lockkeeper.OnGrant("g")}
+	modelKeys  = []string{store.OnPath(lockkeeper.Write, "a"), store.OnPath(lockkeeper.Write, "a/b"), store.OnPath(lockkeeper.Write, "b"), store.OnPool("p"), store.OnItem("i"), store.OnGrant("g")}
 )
 
 // move puts an item anywhere.
 func move(rnd *rand.Rand, it *lockkeeper.Item) {
-	it.Escalated, it.Rank, it.Tag, it.ParkedOn, it.Due = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)), "", 0
+	it.Escalated, it.Rank, it.Turn, it.WaitsOn, it.CheckAt = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)), "", 0
 	it.Note = fmt.Sprint(rnd.IntN(1000))
 	it.Status = []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)]
 	switch rnd.IntN(5) {
 	case 0, 1:
 		it.Stage = lockkeeper.StageReady
 	case 2, 3:
-		it.Stage, it.ParkedOn = lockkeeper.StageParked, modelKeys[rnd.IntN(len(modelKeys))]
-		it.Due = lockkeeper.Instant(rnd.IntN(20))
+		it.Stage, it.WaitsOn = lockkeeper.StageWaiting, modelKeys[rnd.IntN(len(modelKeys))]
+		it.CheckAt = lockkeeper.Instant(rnd.IntN(20))
 	default:
 		it.Stage, it.Status = lockkeeper.StageRunning, lockkeeper.ItemDispatched
 		if rnd.IntN(2) == 0 {
@@ -69,7 +70,7 @@ func move(rnd *rand.Rand, it *lockkeeper.Item) {
 
 // change makes one random change in a transaction and in the model, and says
 // which.
-func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err error) {
+func (m queueModel) change(rnd *rand.Rand, tx store.Tx) (what string, err error) {
 	ids := slices.Sorted(maps.Keys(m.items))
 	switch n := rnd.IntN(20); {
 	case n < 6 || len(ids) == 0:
@@ -93,18 +94,18 @@ func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err e
 		key := modelKeys[rnd.IntN(len(modelKeys))]
 		if it := firstOf(m.parkedOn(key)); it != nil {
 			next := it.Clone()
-			if lockkeeper.IsOnLock(key) {
-				next.StopLeading(tx.Now().Lease)
+			if store.IsOnLock(key) {
+				next.StopFirst(tx.Now().Lease)
 			}
-			next.Stage, next.RousedBy, next.ParkedOn, next.Since, next.Due = lockkeeper.StageReady, key, "", 0, 0
+			next.Stage, next.WokenBy, next.WaitsOn, next.Since, next.CheckAt = lockkeeper.StageReady, key, "", 0, 0
 			m.items[next.ID] = next
-			if first := firstOf(m.parkedOn(key)); lockkeeper.IsOnLock(key) && it.Leads != 0 && first != nil && first.Leads == 0 {
+			if first := firstOf(m.parkedOn(key)); store.IsOnLock(key) && it.FirstSince != 0 && first != nil && first.FirstSince == 0 {
 				leader := first.Clone()
-				leader.Leads, leader.Due = tx.Now().Lease, tx.Now().Lease
+				leader.FirstSince, leader.CheckAt = tx.Now().Lease, tx.Now().Lease
 				m.items[leader.ID] = leader
 			}
 		}
-		_, err := lockkeeper.Rouse(tx, key)
+		_, err := store.WakeFirst(tx, key)
 		return "rouse " + key, err
 	case n < 17:
 		pool, n := fmt.Sprint("pool ", rnd.IntN(3)), rnd.IntN(5)-2
@@ -126,7 +127,7 @@ func (m queueModel) change(rnd *rand.Rand, tx lockkeeper.Tx) (what string, err e
 }
 
 func (m queueModel) parkedOn(key string) []*lockkeeper.Item {
-	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageParked && it.ParkedOn == key }, lockkeeper.CompareItems)
+	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageWaiting && it.WaitsOn == key }, lockkeeper.CompareItems)
 }
 
 // leaders lists the first of each standing and rank that wait for a slot.
@@ -138,7 +139,7 @@ func (m queueModel) leaders() (list []*lockkeeper.Item) {
 	add := func(line string, items []*lockkeeper.Item) {
 		seen := map[place]bool{}
 		for _, it := range items {
-			at := place{line, it.Standing(), it.Rank}
+			at := place{line, it.Precedence(), it.Rank}
 			if !seen[at] {
 				list = append(list, it)
 			}
@@ -149,7 +150,7 @@ func (m queueModel) leaders() (list []*lockkeeper.Item) {
 		add(root, m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems))
 	}
 	for _, key := range modelKeys {
-		if key == lockkeeper.OnPool("p") {
+		if key == store.OnPool("p") {
 			add(key, m.parkedOn(key))
 		}
 	}
@@ -157,11 +158,11 @@ func (m queueModel) leaders() (list []*lockkeeper.Item) {
 }
 
 // agrees compares everything that can be asked.
-func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
+func (m queueModel) agrees(t *testing.T, r store.Reader) {
 	t.Helper()
 	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
 	want := m.of(func(*lockkeeper.Item) bool { return true }, bySeq)
-	got, err := r.Items(lockkeeper.ItemQuery{Limit: 1 << 30})
+	got, err := r.Items(store.ItemQuery{Limit: 1 << 30})
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d items, %v, want %d", len(got), err, len(want))
 	}
@@ -187,26 +188,26 @@ func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
 	var keys []string
 	for _, key := range modelKeys {
 		line := m.parkedOn(key)
-		it, err := r.FirstParked(key)
+		it, err := r.FirstWaiting(key)
 		finds(t, "first on "+key, it, err, firstOf(line))
 		if len(line) > 0 && strings.HasPrefix(key, "path:") {
 			keys = append(keys, key)
 		}
 	}
-	if got, err := r.ParkedKeys("path:"); err != nil || !slices.Equal(got, keys) {
+	if got, err := r.WaitKeys("path:"); err != nil || !slices.Equal(got, keys) {
 		t.Fatalf("keys %q, %v, want %q", got, err, keys)
 	}
-	due := m.of(func(it *lockkeeper.Item) bool { return it.Due > 0 }, func(a, b *lockkeeper.Item) int { return cmp.Or(cmp.Compare(a.Due, b.Due), bySeq(a, b)) })
+	due := m.of(func(it *lockkeeper.Item) bool { return it.CheckAt > 0 }, func(a, b *lockkeeper.Item) int { return cmp.Or(cmp.Compare(a.CheckAt, b.CheckAt), bySeq(a, b)) })
 	next := lockkeeper.Instant(0)
 	if len(due) > 0 {
-		next = due[0].Due
+		next = due[0].CheckAt
 	}
-	if got, err := r.NextDue(); err != nil || got != next {
+	if got, err := r.NextCheck(); err != nil || got != next {
 		t.Fatalf("next due %d, %v, want %d", got, err, next)
 	}
 	m.agreesBeside(t, r)
-	if tx, ok := r.(lockkeeper.Tx); ok {
-		all, err := tx.DueItems(1<<60, 1<<30)
+	if tx, ok := r.(store.Tx); ok {
+		all, err := tx.ItemsToCheck(1<<60, 1<<30)
 		if err != nil || !slices.Equal(numbers(all), numbers(due)) {
 			t.Fatalf("due %v, %v, want %v", numbers(all), err, numbers(due))
 		}
@@ -214,7 +215,7 @@ func (m queueModel) agrees(t *testing.T, r lockkeeper.Reader) {
 }
 
 // agreesBeside compares what is beside the items.
-func (m queueModel) agreesBeside(t *testing.T, r lockkeeper.Reader) {
+func (m queueModel) agreesBeside(t *testing.T, r store.Reader) {
 	t.Helper()
 	for pool, want := range m.slots {
 		if n, err := r.SlotsTaken(pool); err != nil || n != want {
@@ -250,7 +251,7 @@ func testRandomQueue(t *testing.T, f Fixture) {
 
 func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 	clock := NewClock()
-	handles := []lockkeeper.Store{open(t, f, clock)}
+	handles := []store.Store{open(t, f, clock)}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, handles[0], clock))
 	}
@@ -258,7 +259,7 @@ func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 	for round := range min(f.Random, 800) {
 		next, fails := model.clone(), rnd.IntN(4) == 0
 		var did []string
-		err := handles[rnd.IntN(len(handles))].Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := handles[rnd.IntN(len(handles))].Update(t.Context(), func(tx store.Tx) error {
 			for range 1 + rnd.IntN(4) {
 				what, err := next.change(rnd, tx)
 				did = append(did, what)
@@ -282,12 +283,12 @@ func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 		}
 		h := handles[rnd.IntN(len(handles))]
 		if round%4 == 0 {
-			view(t, h, func(r lockkeeper.Reader) error { model.agrees(t, r); return nil })
+			view(t, h, func(r store.Reader) error { model.agrees(t, r); return nil })
 		}
-		update(t, h, func(tx lockkeeper.Tx) error {
-			parked := firstOf(model.of(func(it *lockkeeper.Item) bool { return lockkeeper.IsOnLock(it.ParkedOn) }, lockkeeper.CompareItems)) != nil
-			if tx.HasParked() != parked {
-				t.Fatalf("round %d, %v: something is parked on a lock: %v, want %v", round, did, tx.HasParked(), parked)
+		update(t, h, func(tx store.Tx) error {
+			parked := firstOf(model.of(func(it *lockkeeper.Item) bool { return store.IsOnLock(it.WaitsOn) }, lockkeeper.CompareItems)) != nil
+			if tx.AnyWaitsOnLock() != parked {
+				t.Fatalf("round %d, %v: something is parked on a lock: %v, want %v", round, did, tx.AnyWaitsOnLock(), parked)
 			}
 			return nil
 		})

@@ -11,6 +11,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var raceTests = []test{
@@ -110,12 +111,12 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 // between does something before one of the transactions of its user: after the
 // reading, or the wait, that led to it.
 type between struct {
-	lockkeeper.Store
+	store.Store
 	skip int // how many transactions go undisturbed before
 	act  func()
 }
 
-func (s *between) Update(ctx context.Context, fn func(lockkeeper.Tx) error) error {
+func (s *between) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if s.skip == 0 {
 		s.act()
 	}
@@ -127,9 +128,6 @@ func (s *between) Update(ctx context.Context, fn func(lockkeeper.Tx) error) erro
 func testOutdated(t *testing.T, f Fixture) {
 	for what, act := range map[string]func(*bench, *lock.Grant) error{
 		"a heartbeat": func(b *bench, g *lock.Grant) error { _, err := b.m.Renew(b.ctx, g.ID, g.Token); return err },
-		"a claim": func(b *bench, _ *lock.Grant) error {
-			return b.m.PutClaim(b.ctx, lockkeeper.Claim{ID: "worker", Holder: "h"}, time.Hour)
-		},
 		"a process": func(b *bench, g *lock.Grant) error {
 			_, err := b.m.SetProcess(b.ctx, g.ID, g.Token, lockkeeper.Process{PID: 1})
 			return err
@@ -151,12 +149,12 @@ func testOutdated(t *testing.T, f Fixture) {
 			b := newBench(t, f, lock.Options{})
 			g := b.takes(asks("h", "dal", write("a")))
 			b.clock.Advance(2 * time.Minute)
-			store := &between{Store: b.store, act: func() {
+			st := &between{Store: b.store, act: func() {
 				if err := act(b, g); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 			}}
-			free(b, b.manager(store, lock.Options{}), g)
+			free(b, b.manager(st, lock.Options{}), g)
 			if b.get(g.ID) == nil {
 				t.Errorf("%s came before %s, and the grant is gone", what, how)
 			}
@@ -199,8 +197,8 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 func testTimeUp(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	h := b.takes(asks("h", "", write("a")))
-	store := &between{Store: b.store, skip: 1, act: func() { b.release(h) }}
-	g, err := b.manager(store, lock.Options{}).Acquire(b.ctx, asks("w", "", write("a")), 0)
+	st := &between{Store: b.store, skip: 1, act: func() { b.release(h) }}
+	g, err := b.manager(st, lock.Options{}).Acquire(b.ctx, asks("w", "", write("a")), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

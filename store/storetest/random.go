@@ -15,6 +15,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // segment is how many operations one space sees; short ones make failures
@@ -91,7 +92,7 @@ type run struct {
 
 func newRun(t *testing.T, f Fixture, rnd *rand.Rand) *run {
 	r := &run{bench: newBench(t, f, lock.Options{WaitLease: 20 * time.Second}), rnd: rnd, wants: map[string][]lockkeeper.Lock{}, fatalf: t.Fatalf}
-	r.model = model{policies: lockkeeper.Policies(), claims: map[string]lockkeeper.Claim{}, now: r.clock.Now().Lease}
+	r.model = model{policies: lockkeeper.Policies(), now: r.clock.Now().Lease}
 	return r
 }
 
@@ -102,7 +103,7 @@ func (r *run) step() {
 		do     func() touched
 	}{
 		{20, r.try}, {15, r.enter}, {20, r.attend}, {3, r.leave}, {20, r.release}, {6, r.renew}, {7, r.upgrade}, {6, r.extend},
-		{6, r.advance}, {2, r.recover}, {2, r.force}, {3, r.claim},
+		{6, r.advance}, {2, r.recover}, {2, r.force},
 	}
 	total := 0
 	for _, o := range ops {
@@ -120,13 +121,13 @@ func (r *run) step() {
 // settle looks at the space and lets the model judge it.
 func (r *run) settle(op touched) {
 	r.Helper()
-	var recs []*lockkeeper.Record
+	var recs []*store.Record
 	var events []lockkeeper.Event
-	r.view(func(rd lockkeeper.Reader) (err error) {
+	r.view(func(rd store.Reader) (err error) {
 		if recs, err = all(rd); err != nil {
 			return err
 		}
-		events, err = rd.Events(lockkeeper.EventQuery{After: r.model.seq, Limit: 1_000})
+		events, err = rd.Events(store.EventQuery{After: r.model.seq, Limit: 1_000})
 		return err
 	})
 	if err := r.model.judge(recs, events, op); err != nil {
@@ -238,7 +239,7 @@ func (r *run) visit(what string, p *lock.Place) touched {
 	cur, ticket := r.model.find(p.ID()), uint64(math.MaxUint64)
 	promoted := false
 	if cur != nil && !r.model.lapsed(cur) {
-		ticket, promoted = cur.Ticket, cur.State == lockkeeper.StatePromoted
+		ticket, promoted = cur.Ticket, cur.State == store.StatePromoted
 	}
 	want := promoted || r.model.free(ls, p.ID(), ticket)
 	g, err := p.Attend(r.ctx)

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"time"
 
 	"lockkeeper"
@@ -38,19 +37,4 @@ func (r *run) force() touched {
 	}
 	r.answers(r.m.ForceRelease(r.ctx, rec.ID, actor, "torture"), want)
 	return touched{id: rec.ID, freed: want == ""}
-}
-
-func (r *run) claim() touched {
-	c := lockkeeper.Claim{ID: fmt.Sprint("c", r.rnd.IntN(4)), Holder: fmt.Sprint("h", r.rnd.IntN(5))}
-	if r.rnd.IntN(2) == 0 {
-		r.note("drop claim %s", c.ID)
-		r.answers(r.m.DropClaim(r.ctx, c.ID), "")
-		delete(r.model.claims, c.ID)
-		return touched{}
-	}
-	r.note("claim %s for %s", c.ID, c.Holder)
-	r.answers(r.m.PutClaim(r.ctx, c, time.Minute), "")
-	c.Expires = r.model.now.Add(time.Minute)
-	r.model.claims[c.ID] = c
-	return touched{}
 }

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 // draft makes a record with a new ticket, in the middle of a transaction.
-func draft(tx lockkeeper.Tx, id string, state lockkeeper.State, ls []lockkeeper.Lock) (*lockkeeper.Record, error) {
+func draft(tx store.Tx, id string, state store.State, ls []lockkeeper.Lock) (*store.Record, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
 	if err != nil {
 		return nil, err
 	}
-	rec := &lockkeeper.Record{
+	rec := &store.Record{
 		Grant:  lockkeeper.Grant{ID: id, Holder: "h-" + id, Policy: "agent", Locks: lockkeeper.Normalize(ls), AcquiredAt: tx.Now().Wall},
 		Ticket: seq, State: state,
 	}
@@ -26,23 +27,23 @@ func draft(tx lockkeeper.Tx, id string, state lockkeeper.State, ls []lockkeeper.
 // ident is a well-formed id for a number.
 func ident(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
-func update(t *testing.T, s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
+func update(t *testing.T, s store.Store, fn func(store.Tx) error) {
 	t.Helper()
 	if err := s.Update(t.Context(), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func view(t *testing.T, s lockkeeper.Store, fn func(lockkeeper.Reader) error) {
+func view(t *testing.T, s store.Store, fn func(store.Reader) error) {
 	t.Helper()
 	if err := s.View(t.Context(), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fetch(t *testing.T, s lockkeeper.Store, id string) (rec *lockkeeper.Record) {
+func fetch(t *testing.T, s store.Store, id string) (rec *store.Record) {
 	t.Helper()
-	view(t, s, func(r lockkeeper.Reader) (err error) {
+	view(t, s, func(r store.Reader) (err error) {
 		rec, err = r.Get(id)
 		return err
 	})
@@ -51,7 +52,7 @@ func fetch(t *testing.T, s lockkeeper.Store, id string) (rec *lockkeeper.Record)
 
 // differ says how two records differ; "" when they do not. Times are compared
 // as times, because a store may keep them in another zone.
-func differ(got, want *lockkeeper.Record) string {
+func differ(got, want *store.Record) string {
 	if got == nil || want == nil {
 		if got == want {
 			return ""
@@ -72,7 +73,7 @@ func differ(got, want *lockkeeper.Record) string {
 		{"metadata", maps.Equal(g.Metadata, w.Metadata)}, {"token hash", g.TokenHash == w.TokenHash},
 		{"ticket", g.Ticket == w.Ticket}, {"state", g.State == w.State}, {"ttl", g.TTL == w.TTL},
 		{"expires", g.Expires == w.Expires}, {"heartbeat", g.Heartbeat == w.Heartbeat},
-		{"parked on", g.ParkedOn == w.ParkedOn}, {"blockers", g.Blockers == w.Blockers},
+		{"parked on", g.WaitsOn == w.WaitsOn}, {"blockers", g.Blockers == w.Blockers},
 		{"no token", g.Token == ""},
 	} {
 		if !c.same {
@@ -83,8 +84,8 @@ func differ(got, want *lockkeeper.Record) string {
 }
 
 // fullRecord has something in every field.
-func fullRecord(now lockkeeper.Moment, id string) *lockkeeper.Record {
-	r := &lockkeeper.Record{
+func fullRecord(now store.Moment, id string) *store.Record {
+	r := &store.Record{
 		Grant: lockkeeper.Grant{
 			ID: id, Space: "", Holder: `Zoë "quote" 'tick' 名前`, Policy: "dal",
 			Locks: lockkeeper.Normalize([]lockkeeper.Lock{
@@ -97,8 +98,8 @@ func fullRecord(now lockkeeper.Moment, id string) *lockkeeper.Record {
 			Process:  &lockkeeper.Process{Host: "h", Boot: "b", PIDNS: "pid:[1]", PID: 12, Start: 1 << 62, Group: 13},
 			Metadata: map[string]string{"why": "because\nof \x01 \"this\"", "": "empty"},
 		},
-		State: lockkeeper.StateWaiting, TTL: 90 * time.Minute, Expires: now.Lease.Add(time.Hour), Heartbeat: now.Lease.Add(1),
-		ParkedOn: 7, Blockers: 1<<64 - 3,
+		State: store.StateWaiting, TTL: 90 * time.Minute, Expires: now.Lease.Add(time.Hour), Heartbeat: now.Lease.Add(1),
+		WaitsOn: 7, Blockers: 1<<64 - 3,
 	}
 	for i := range r.TokenHash {
 		r.TokenHash[i] = byte(255 - i)
@@ -114,7 +115,7 @@ func testRoundTrip(t *testing.T, f Fixture) {
 		t.Error("the space has no id")
 	}
 	rec := fullRecord(clock.Now(), ident(1))
-	update(t, s, func(tx lockkeeper.Tx) (err error) {
+	update(t, s, func(tx store.Tx) (err error) {
 		if now := tx.Now(); now.Lease != clock.Now().Lease || !now.Wall.Equal(clock.Now().Wall) {
 			t.Errorf("a transaction at %v, want %v", now, clock.Now())
 		}
@@ -141,11 +142,11 @@ func testRoundTrip(t *testing.T, f Fixture) {
 			t.Errorf("through a second handle: %s", d)
 		}
 	}
-	for what, again := range map[string]func(*lockkeeper.Record){
-		"id":     func(r *lockkeeper.Record) { r.Ticket += 1000 },
-		"ticket": func(r *lockkeeper.Record) { r.ID = ident(3) },
+	for what, again := range map[string]func(*store.Record){
+		"id":     func(r *store.Record) { r.Ticket += 1000 },
+		"ticket": func(r *store.Record) { r.ID = ident(3) },
 	} {
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
 			dup := *rec
 			again(&dup)
 			return tx.Insert(&dup)
@@ -160,9 +161,9 @@ func testRoundTrip(t *testing.T, f Fixture) {
 func testSave(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
-	var want *lockkeeper.Record
-	update(t, s, func(tx lockkeeper.Tx) error {
-		rec, err := draft(tx, ident(1), lockkeeper.StateHeld, read("a", "b"))
+	var want *store.Record
+	update(t, s, func(tx store.Tx) error {
+		rec, err := draft(tx, ident(1), store.StateHeld, read("a", "b"))
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func testSave(t *testing.T, f Fixture) {
 	}
 	held := fetch(t, s, ident(1)) // must stay readable and unchanged after later transactions
 	before := *held
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		cur, err := tx.Get(ident(1))
 		if err != nil {
 			return err
@@ -185,7 +186,7 @@ func testSave(t *testing.T, f Fixture) {
 			return err
 		}
 		for path, taken := range map[string]bool{"a": false, "b": true, "c": true} {
-			found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write(path), Before: lockkeeper.AnyTicket})
+			found, _, err := tx.Overlapping(store.Query{Locks: write(path), Before: store.AnyTicket})
 			if err != nil {
 				return err
 			}
@@ -206,23 +207,23 @@ func testSave(t *testing.T, f Fixture) {
 
 func testDelete(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for i := 1; i <= 2; i++ {
-			if _, err := draft(tx, ident(i), lockkeeper.StateHeld, read("a/b", "c")); err != nil {
+			if _, err := draft(tx, ident(i), store.StateHeld, read("a/b", "c")); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		rec, err := tx.Get(ident(1))
 		if err != nil {
 			return err
 		}
 		return tx.Delete(rec)
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
-		found, _, err := r.Overlapping(lockkeeper.Query{Locks: write("a"), Before: lockkeeper.AnyTicket})
+	view(t, s, func(r store.Reader) error {
+		found, _, err := r.Overlapping(store.Query{Locks: write("a"), Before: store.AnyTicket})
 		if len(found) != 1 || found[0].Record.ID != ident(2) {
 			t.Errorf("found %v, want the one that was not deleted", found)
 		}
@@ -231,15 +232,15 @@ func testDelete(t *testing.T, f Fixture) {
 	if fetch(t, s, ident(1)) != nil {
 		t.Error("a deleted record is still there")
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { // an id may come back with a new ticket, also in one transaction
-		rec, err := draft(tx, ident(1), lockkeeper.StateHeld, write("x"))
+	update(t, s, func(tx store.Tx) error { // an id may come back with a new ticket, also in one transaction
+		rec, err := draft(tx, ident(1), store.StateHeld, write("x"))
 		if err != nil {
 			return err
 		}
 		if err := tx.Delete(rec); err != nil {
 			return err
 		}
-		_, err = draft(tx, ident(1), lockkeeper.StateHeld, write("y"))
+		_, err = draft(tx, ident(1), store.StateHeld, write("y"))
 		return err
 	})
 	if got := fetch(t, s, ident(1)); got == nil || got.Locks[0].Path != "y" {
@@ -251,9 +252,9 @@ func testDelete(t *testing.T, f Fixture) {
 func testList(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	var want []string
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		for i := range 25 {
-			rec, err := draft(tx, ident(i), lockkeeper.StateHeld, write(fmt.Sprintf("f%d", i)))
+			rec, err := draft(tx, ident(i), store.StateHeld, write(fmt.Sprintf("f%d", i)))
 			if err != nil {
 				return err
 			}
@@ -267,7 +268,7 @@ func testList(t *testing.T, f Fixture) {
 		}
 		return nil
 	})
-	view(t, s, func(r lockkeeper.Reader) error {
+	view(t, s, func(r store.Reader) error {
 		for _, limit := range []int{1, 3, 100} {
 			var got []string
 			for after := uint64(0); ; {
@@ -299,20 +300,20 @@ func testList(t *testing.T, f Fixture) {
 
 func testParked(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx lockkeeper.Tx) error {
-		on, err := draft(tx, ident(0), lockkeeper.StateHeld, write("a"))
+	update(t, s, func(tx store.Tx) error {
+		on, err := draft(tx, ident(0), store.StateHeld, write("a"))
 		if err != nil {
 			return err
 		}
 		for i := 1; i <= 5; i++ {
-			w, err := draft(tx, ident(i), lockkeeper.StateWaiting, write("a"))
+			w, err := draft(tx, ident(i), store.StateWaiting, write("a"))
 			if err != nil {
 				return err
 			}
 			next := *w
-			next.ParkedOn = on.Ticket
+			next.WaitsOn = on.Ticket
 			if i == 2 {
-				next.ParkedOn = w.Ticket - 1
+				next.WaitsOn = w.Ticket - 1
 			}
 			if err := tx.Save(&next); err != nil {
 				return err
@@ -323,7 +324,7 @@ func testParked(t *testing.T, f Fixture) {
 			return err
 		}
 		next := *w
-		next.ParkedOn, next.State = 0, lockkeeper.StatePromoted
+		next.WaitsOn, next.State = 0, store.StatePromoted
 		if err := tx.Save(&next); err != nil {
 			return err
 		}

@@ -9,36 +9,67 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 var revokeTests = []test{
 	{"a grant is landing until what it decided is done", testLandingGrant},
 	{"landing needs a live grant", testLandingNeedsGrant},
-	{"release settles first", testReleaseSettles},
-	{"an expired grant is revoked, settled and only then handed on", testRevoking},
-	{"what cannot be settled blocks on", testRevokingBlocks},
+	{"release recovers first", testReleaseRecovers},
+	{"an expired grant is revoked, recovered and only then handed on", testRevoking},
+	{"a landing that cannot be recovered blocks", testRevokingBlocks},
 }
 
-// settler counts, and settles as it is told.
-type settler struct {
-	settle func(context.Context, string) error
-	calls  atomic.Int32
+// recoverer counts its calls, and recovers landings as it is told.
+type recoverer struct {
+	do    func(context.Context, string) error
+	calls atomic.Int32
 }
 
-func (s *settler) Settle(ctx context.Context, id string) error {
-	s.calls.Add(1)
-	return s.settle(ctx, id)
+func (r *recoverer) recover(ctx context.Context, id string) error {
+	if r.do == nil {
+		return &lockkeeper.RefusedError{Act: "recovery", Reason: "no way to the tree"}
+	}
+	r.calls.Add(1)
+	return r.do(ctx, id)
 }
 
-// lands decides a landing under a grant.
+// lands decides a landing under a grant, as the gate does.
 func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error) {
-	l := &lockkeeper.Landing{Commit: commit, Changes: altered("x", "a")}
-	return l, b.m.Land(b.ctx, g.ID, g.Token, l, func(_ lockkeeper.Reader, rec *lockkeeper.Record) error {
-		if !rec.Covers("a") {
-			return errors.New("not covered")
+	l := &lockkeeper.Landing{Commit: commit, Taker: commit, State: lockkeeper.Decided, Changes: altered("x", "a")}
+	return l, b.m.Within(b.ctx, func(a *lock.Act) error {
+		rec, err := a.Writable(g.ID, g.Token)
+		if err != nil {
+			return err
 		}
-		return nil
+		l.GrantID, l.Holder, l.Fence = rec.ID, rec.Holder, rec.Fence
+		if l.Seq, err = a.Note(lockkeeper.Event{Kind: lockkeeper.EventLanded, GrantID: g.ID}); err != nil {
+			return err
+		}
+		return errors.Join(a.Tx().InsertLanding(l), a.LandingOpened(rec))
 	})
+}
+
+// ends ends a landing, unless another taker has it.
+func (b *bench) ends(l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) {
+	b.Helper()
+	if err := b.endLanding(b.ctx, l, taker, state); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) endLanding(ctx context.Context, l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) error {
+	return b.m.Within(ctx, func(a *lock.Act) error {
+		return errors.Join(a.Tx().EndLanding(store.Ending{Seq: l.Seq, Taker: taker}, state), a.LandingEnded(l.GrantID))
+	})
+}
+
+// takesOver gives a landing another taker, unless it has ended.
+func (b *bench) takesOver(l *lockkeeper.Landing, taker string) {
+	b.Helper()
+	if err := b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.Ending{Seq: l.Seq, Taker: taker}) }); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func (b *bench) state(id, want string) {
@@ -72,28 +103,17 @@ func testLandingGrant(t *testing.T, f Fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.m.Committed(b.ctx, g.ID, lockkeeper.Ending{Seq: first.Seq, Taker: first.Taker}); err != nil {
-		t.Fatal(err)
-	}
+	b.ends(first, first.Taker, lockkeeper.Committed)
 	b.state(g.ID, "landing")
-	if taken, err := b.m.TakeLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "recovery"}); err != nil || taken == nil {
-		t.Fatalf("taken over: %v, %v", taken, err)
-	}
-	if ended, err := b.m.EndLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: second.Commit}, lockkeeper.Committed, ""); ended || err != nil {
-		t.Fatalf("ended by a writer that was overtaken: %v, %v", ended, err)
-	}
-	if ended, err := b.m.EndLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "recovery"}, lockkeeper.Undone, "an edit"); !ended || err != nil {
-		t.Fatalf("ended: %v, %v", ended, err)
-	}
-	if taken, err := b.m.TakeLanding(b.ctx, lockkeeper.Ending{Seq: second.Seq, Taker: "too late"}); err != nil || taken != nil {
-		t.Fatalf("taken over when it had ended: %v, %v", taken, err)
-	}
+	b.takesOver(second, "recovery")
+	b.ends(second, second.Commit, lockkeeper.Committed) // its writer was overtaken
+	b.state(g.ID, "landing")
+	b.ends(second, "recovery", lockkeeper.Undone)
 	b.state(g.ID, "held")
-	if err := b.m.Committed(b.ctx, g.ID, lockkeeper.Ending{Seq: second.Seq, Taker: second.Taker}); err != nil { // too late: it was taken back
-		t.Fatal(err)
-	}
+	b.takesOver(second, "too late")
+	b.ends(second, "too late", lockkeeper.Committed)
 	for seq, want := range map[uint64]lockkeeper.LandingState{first.Seq: lockkeeper.Committed, second.Seq: lockkeeper.Undone} {
-		if got := landings(t, b.store, lockkeeper.LandingQuery{Seq: seq}); len(got) != 1 || got[0].State != want {
+		if got := landings(t, b.store, store.LandingQuery{Seq: seq}); len(got) != 1 || got[0].State != want {
 			t.Errorf("landing %d: %v, want it %s", seq, got, want)
 		}
 	}
@@ -121,42 +141,41 @@ func testLandingNeedsGrant(t *testing.T, f Fixture) {
 	g.Token = token
 	b.release(g)
 	refused("released", g)
-	if got := landings(t, b.store, lockkeeper.LandingQuery{}); len(got) != 0 {
+	if got := landings(t, b.store, store.LandingQuery{}); len(got) != 0 {
 		t.Errorf("%d landings were kept", len(got))
 	}
 }
 
-func testReleaseSettles(t *testing.T, f Fixture) {
-	b := newBench(t, f, lock.Options{})
+func testReleaseRecovers(t *testing.T, f Fixture) {
+	r := &recoverer{}
+	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
 	l, err := b.lands(g, "c1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Release(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
-		t.Fatalf("released with nobody to settle: %v", err)
+		t.Fatalf("released with no way to recover: %v", err)
 	}
 	b.blocked(asks("k", "", write("a")))
-	s := &settler{settle: func(ctx context.Context, id string) error {
-		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
-	}}
-	b.m.SettleWith(s)
-	if err := g.Release(b.ctx); err != nil || s.calls.Load() != 1 {
-		t.Fatalf("release %v after %d settlings, want one", err, s.calls.Load())
+	r.do = func(ctx context.Context, _ string) error { return b.endLanding(ctx, l, l.Taker, lockkeeper.Committed) }
+	if err := g.Release(b.ctx); err != nil || r.calls.Load() != 1 {
+		t.Fatalf("release %v after %d recoveries, want one", err, r.calls.Load())
 	}
 	b.state(g.ID, "")
 	b.takes(asks("k", "", write("a")))
 }
 
 func testRevoking(t *testing.T, f Fixture) {
-	b := newBench(t, f, lock.Options{})
+	r := &recoverer{}
+	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
 	l, err := b.lands(g, "c1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Advance(time.Hour)
-	b.m.SettleWith(&settler{settle: func(ctx context.Context, id string) error {
+	r.do = func(ctx context.Context, _ string) error {
 		b.state(g.ID, "revoking")
 		if _, err := b.lands(g, "late"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("a revoked grant decided: %v", err)
@@ -164,8 +183,8 @@ func testRevoking(t *testing.T, f Fixture) {
 		if _, err := b.m.Renew(ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("a revoked grant was renewed: %v", err)
 		}
-		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
-	}})
+		return b.endLanding(ctx, l, l.Taker, lockkeeper.Committed)
+	}
 	k := b.takes(asks("k", "", write("a")))
 	b.state(g.ID, "")
 	if k.Fence <= l.Seq {
@@ -174,7 +193,8 @@ func testRevoking(t *testing.T, f Fixture) {
 }
 
 func testRevokingBlocks(t *testing.T, f Fixture) {
-	b := newBench(t, f, lock.Options{})
+	r := &recoverer{}
+	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
 	l, err := b.lands(g, "c1")
 	if err != nil {
@@ -182,16 +202,13 @@ func testRevokingBlocks(t *testing.T, f Fixture) {
 	}
 	b.clock.Advance(time.Hour)
 	away := errors.New("its files are elsewhere")
-	s := &settler{settle: func(context.Context, string) error { return away }}
-	b.m.SettleWith(s)
+	r.do = func(context.Context, string) error { return away }
 	b.blocked(asks("k", "", write("a")))
 	b.recover(0)
 	b.state(g.ID, "revoking")
 	b.clock.Advance(1000 * time.Hour)
 	b.blocked(asks("k", "", write("a")))
-	s.settle = func(ctx context.Context, id string) error {
-		return b.m.Committed(ctx, id, lockkeeper.Ending{Seq: l.Seq, Taker: l.Taker})
-	}
+	r.do = func(ctx context.Context, _ string) error { return b.endLanding(ctx, l, l.Taker, lockkeeper.Committed) }
 	b.recover(1)
 	b.takes(asks("k", "", write("a")))
 }

@@ -25,7 +25,7 @@ var ruleTests = []test{
 	{"the largest request", testLargest},
 }
 
-// shows: SW-13 SW-16 DL-11 DL-12 DL-13 PL-38 PL-39
+// shows: SW-13 SW-16 DL-11 DL-12 DL-13 PL-39
 func testModes(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	goTogether := map[[2]lockkeeper.Mode]bool{

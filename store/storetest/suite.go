@@ -10,17 +10,18 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Fixture says how to make the store under test.
 type Fixture struct {
 	// Open makes a store on a fresh, empty space that reads its clocks from
 	// clock. The suite closes it.
-	Open func(t *testing.T, clock *Clock) lockkeeper.Store
+	Open func(t *testing.T, clock *Clock) store.Store
 
 	// Second opens another handle on the space of first, as another process
 	// would; nil for a store that lives in one process. The suite closes it.
-	Second func(t *testing.T, first lockkeeper.Store, clock *Clock) lockkeeper.Store
+	Second func(t *testing.T, first store.Store, clock *Clock) store.Store
 
 	// Random is how many random operations are compared with the model.
 	Random int
@@ -42,7 +43,7 @@ func Run(t *testing.T, f Fixture) {
 		name  string
 		tests []test
 	}{
-		{"Tx", txTests}, {"Log", logTests}, {"Landing", landingTests}, {"Queue", queueTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
+		{"Tx", txTests}, {"Fields", fieldTests}, {"Log", logTests}, {"Landing", landingTests}, {"Queue", queueTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
 		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Revoking", revokeTests}, {"Audit", auditTests},
 		{"Races", raceTests}, {"Input", inputTests},
 	}
@@ -59,11 +60,11 @@ func Run(t *testing.T, f Fixture) {
 	}
 	t.Run("Linearizable", func(t *testing.T) {
 		clock := NewClock()
-		handles := []lockkeeper.Store{open(t, f, clock)}
+		handles := []store.Store{open(t, f, clock)}
 		if f.Second != nil {
 			handles = append(handles, second(t, f, handles[0], clock))
 		}
-		Linearizable(t, 6, 40, func(client int) lockkeeper.Store { return handles[client%len(handles)] })
+		Linearizable(t, 6, 40, func(client int) store.Store { return handles[client%len(handles)] })
 	})
 }
 
@@ -75,19 +76,19 @@ type test struct {
 // Clock is a pair of clocks that only tests move.
 type Clock struct {
 	mu  sync.Mutex
-	now lockkeeper.Moment
+	now store.Moment
 }
 
 // NewClock makes a clock at some moment of an ordinary day.
 func NewClock() *Clock {
-	return &Clock{now: lockkeeper.Moment{
+	return &Clock{now: store.Moment{
 		Lease: lockkeeper.Instant(time.Hour),
 		Wall:  time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
 	}}
 }
 
 // Now reads both clocks.
-func (c *Clock) Now() lockkeeper.Moment {
+func (c *Clock) Now() store.Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
@@ -126,14 +127,14 @@ func Times(usual, tortured int) int {
 	return usual
 }
 
-func open(t *testing.T, f Fixture, clock *Clock) lockkeeper.Store {
+func open(t *testing.T, f Fixture, clock *Clock) store.Store {
 	t.Helper()
 	s := f.Open(t, clock)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
-func second(t *testing.T, f Fixture, first lockkeeper.Store, clock *Clock) lockkeeper.Store {
+func second(t *testing.T, f Fixture, first store.Store, clock *Clock) store.Store {
 	t.Helper()
 	s := f.Second(t, first, clock)
 	t.Cleanup(func() { s.Close() })
@@ -145,7 +146,7 @@ type bench struct {
 	*testing.T
 	ctx   context.Context
 	clock *Clock
-	store lockkeeper.Store
+	store store.Store
 	m     *lock.Manager
 }
 
@@ -158,7 +159,7 @@ func newBench(t *testing.T, f Fixture, opt lock.Options) *bench {
 }
 
 // manager makes an engine that waits long before it looks without being told.
-func (b *bench) manager(s lockkeeper.Store, opt lock.Options) *lock.Manager {
+func (b *bench) manager(s store.Store, opt lock.Options) *lock.Manager {
 	if opt.WaitLease == 0 {
 		opt.WaitLease = time.Minute
 	}
@@ -267,16 +268,16 @@ func (b *bench) release(g *lock.Grant) {
 }
 
 // get is the record of an id as it is stored; nil when there is none.
-func (b *bench) get(id string) (rec *lockkeeper.Record) {
+func (b *bench) get(id string) (rec *store.Record) {
 	b.Helper()
-	b.view(func(r lockkeeper.Reader) (err error) {
+	b.view(func(r store.Reader) (err error) {
 		rec, err = r.Get(id)
 		return err
 	})
 	return rec
 }
 
-func (b *bench) view(fn func(lockkeeper.Reader) error) {
+func (b *bench) view(fn func(store.Reader) error) {
 	b.Helper()
 	if err := b.store.View(b.ctx, fn); err != nil {
 		b.Fatal(err)
@@ -286,8 +287,8 @@ func (b *bench) view(fn func(lockkeeper.Reader) error) {
 // events lists the events of some kinds, oldest first.
 func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
 	b.Helper()
-	b.view(func(r lockkeeper.Reader) error {
-		all, err := r.Events(lockkeeper.EventQuery{Limit: 10_000})
+	b.view(func(r store.Reader) error {
+		all, err := r.Events(store.EventQuery{Limit: 10_000})
 		for _, e := range all {
 			for _, k := range kinds {
 				if e.Kind == k {

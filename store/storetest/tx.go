@@ -3,11 +3,11 @@ package storetest
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var txTests = []test{
@@ -17,7 +17,7 @@ var txTests = []test{
 	{"delete", testDelete},
 	{"list pages by ticket", testList},
 	{"parked in ticket order", testParked},
-	{"denials and claims", testDenialsAndClaims},
+	{"denials", testDenials},
 	{"an error undoes everything", testRollbackOnError},
 	{"a panic undoes everything", testRollbackOnPanic},
 	{"a view sees what is committed", testView},
@@ -27,39 +27,19 @@ var txTests = []test{
 }
 
 // shows: GP-32
-func testDenialsAndClaims(t *testing.T, f Fixture) {
-	clock := NewClock()
-	s := open(t, f, clock)
-	proc := &lockkeeper.Process{Host: "h", PID: 9, Start: 1 << 63}
-	update(t, s, func(tx lockkeeper.Tx) error {
+func testDenials(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	update(t, s, func(tx store.Tx) error {
 		if d, err := tx.Denial("k"); d != 0 || err != nil {
 			t.Errorf("unknown denial: %d, %v", d, err)
 		}
-		return errors.Join(tx.SetDenial("k", 5), tx.SetDenial("k", 1<<64-1),
-			tx.PutClaim(lockkeeper.Claim{ID: "b", Holder: "h", Expires: 3}),
-			tx.PutClaim(lockkeeper.Claim{ID: "a", Holder: "h", Process: proc, Expires: clock.Now().Lease}),
-			tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "other", Expires: 3}),
-			tx.PutClaim(lockkeeper.Claim{ID: "b", Holder: "h", Expires: 4}),
-			tx.DeleteClaim("unknown"))
+		return errors.Join(tx.SetDenial("k", 5), tx.SetDenial("k", 1<<64-1))
 	})
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		if d, err := tx.Denial("k"); d != 1<<64-1 || err != nil {
 			t.Errorf("denial %d, %v", d, err)
 		}
-		got, err := tx.Claims("h")
-		slices.SortFunc(got, func(a, b lockkeeper.Claim) int { return int(a.ID[0]) - int(b.ID[0]) })
-		if len(got) != 2 || got[0].ID != "a" || got[0].Process == nil || *got[0].Process != *proc ||
-			got[0].Expires != clock.Now().Lease || got[1].Expires != 4 || got[1].Process != nil {
-			t.Errorf("claims %+v", got)
-		}
-		return errors.Join(err, tx.DeleteClaim("a"))
-	})
-	view(t, s, func(r lockkeeper.Reader) error {
-		got, err := r.Claims("h")
-		if len(got) != 1 || got[0].ID != "b" {
-			t.Errorf("claims after one was deleted: %+v", got)
-		}
-		return err
+		return nil
 	})
 }
 
@@ -71,16 +51,16 @@ func testView(t *testing.T, f Fixture) {
 	if f.Second != nil {
 		other = second(t, f, s, clock)
 	}
-	update(t, s, func(tx lockkeeper.Tx) error {
-		_, err := draft(tx, ident(1), lockkeeper.StateHeld, write("a"))
+	update(t, s, func(tx store.Tx) error {
+		_, err := draft(tx, ident(1), store.StateHeld, write("a"))
 		return err
 	})
 	if f.Second != nil { // without one, a view may have to wait for the writer
-		update(t, s, func(tx lockkeeper.Tx) error {
-			if _, err := draft(tx, ident(2), lockkeeper.StateHeld, write("b")); err != nil {
+		update(t, s, func(tx store.Tx) error {
+			if _, err := draft(tx, ident(2), store.StateHeld, write("b")); err != nil {
 				return err
 			}
-			view(t, other, func(r lockkeeper.Reader) error {
+			view(t, other, func(r store.Reader) error {
 				recs, err := r.List(0, 10)
 				if len(recs) != 1 {
 					t.Errorf("a view lists %d records while another is being written, want 1", len(recs))
@@ -93,7 +73,7 @@ func testView(t *testing.T, f Fixture) {
 			t.Error("a committed record is not seen")
 		}
 	}
-	err := other.View(t.Context(), func(lockkeeper.Reader) error { return errUndo })
+	err := other.View(t.Context(), func(store.Reader) error { return errUndo })
 	if !errors.Is(err, errUndo) {
 		t.Errorf("got %v, want the view's own error", err)
 	}
@@ -103,7 +83,7 @@ func testView(t *testing.T, f Fixture) {
 func testSerial(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
-	handles := []lockkeeper.Store{s}
+	handles := []store.Store{s}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, s, clock))
 	}
@@ -113,7 +93,7 @@ func testSerial(t *testing.T, f Fixture) {
 		wg.Go(func() {
 			h := handles[i%len(handles)]
 			for range rounds {
-				err := h.Update(t.Context(), func(tx lockkeeper.Tx) error {
+				err := h.Update(t.Context(), func(tx store.Tx) error {
 					n, err := tx.Denial("counter")
 					if err != nil {
 						return err
@@ -127,7 +107,7 @@ func testSerial(t *testing.T, f Fixture) {
 		})
 	}
 	wg.Wait()
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		n, err := tx.Denial("counter")
 		if n != clients*rounds {
 			t.Errorf("counted to %d, want %d: updates were lost", n, clients*rounds)
@@ -141,16 +121,16 @@ func testCancelled(t *testing.T, f Fixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	ran := false
-	if err := s.Update(ctx, func(lockkeeper.Tx) error { ran = true; return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.Update(ctx, func(store.Tx) error { ran = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("update: %v", err)
 	}
-	if err := s.View(ctx, func(lockkeeper.Reader) error { ran = true; return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.View(ctx, func(store.Reader) error { ran = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("view: %v", err)
 	}
 	if ran {
 		t.Error("a transaction began under a context that had ended")
 	}
-	update(t, s, func(tx lockkeeper.Tx) error { _, err := draft(tx, ident(1), lockkeeper.StateHeld, nil); return err })
+	update(t, s, func(tx store.Tx) error { _, err := draft(tx, ident(1), store.StateHeld, nil); return err })
 }
 
 func testClosed(t *testing.T, f Fixture) {
@@ -159,8 +139,8 @@ func testClosed(t *testing.T, f Fixture) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"update": s.Update(t.Context(), func(lockkeeper.Tx) error { return nil }),
-		"view":   s.View(t.Context(), func(lockkeeper.Reader) error { return nil }),
+		"update": s.Update(t.Context(), func(store.Tx) error { return nil }),
+		"view":   s.View(t.Context(), func(store.Reader) error { return nil }),
 	} {
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeStore {
 			t.Errorf("%s of a closed store: %v", what, err)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
 var errUndo = errors.New("undo this")
 
 // turmoil changes one of everything.
-func turmoil(tx lockkeeper.Tx) error {
+func turmoil(tx store.Tx) error {
 	kept, err := tx.Get(ident(1))
 	if err != nil {
 		return err
@@ -21,8 +22,8 @@ func turmoil(tx lockkeeper.Tx) error {
 		return err
 	}
 	changed := *kept
-	changed.Holder, changed.Expires, changed.ParkedOn = "somebody else", 99, 98
-	fresh, err := draft(tx, ident(3), lockkeeper.StateHeld, write("new/file"))
+	changed.Holder, changed.Expires, changed.WaitsOn = "somebody else", 99, 98
+	fresh, err := draft(tx, ident(3), store.StateHeld, write("new/file"))
 	if err != nil {
 		return err
 	}
@@ -34,40 +35,37 @@ func turmoil(tx lockkeeper.Tx) error {
 	if _, err := land(tx, lockkeeper.Landing{Commit: "new", Changes: altered("new", "a", "b")}); err != nil {
 		return err
 	}
-	known, err := tx.Landings(lockkeeper.LandingQuery{Commit: "known"})
+	known, err := tx.Landings(store.LandingQuery{Commit: "known"})
 	if err != nil {
 		return err
 	}
-	if err := tx.EndLanding(lockkeeper.Ending{Seq: known[0].Seq}, lockkeeper.Undone); err != nil {
+	if err := tx.EndLanding(store.Ending{Seq: known[0].Seq}, lockkeeper.Undone); err != nil {
 		return err
 	}
 	if err := errors.Join(tx.Save(&changed), tx.Delete(gone), tx.Delete(fresh),
-		tx.SetDenial("k", 2), tx.SetDenial("new", 2),
-		tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 2}), tx.DeleteClaim("d"),
-		tx.PutClaim(lockkeeper.Claim{ID: "e", Holder: "h", Expires: 2})); err != nil {
+		tx.SetDenial("k", 2), tx.SetDenial("new", 2)); err != nil {
 		return err
 	}
 	if err := queueTurmoil(tx); err != nil {
 		return err
 	}
-	_, err = draft(tx, ident(2), lockkeeper.StateWaiting, write("a"))
+	_, err = draft(tx, ident(2), store.StateWaiting, write("a"))
 	return err
 }
 
 // testUndone runs turmoil in a transaction that fails in some way, and looks
 // for traces of it.
-func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(lockkeeper.Tx) error)) {
+func testUndone(t *testing.T, f Fixture, fail func(s store.Store, fn func(store.Tx) error)) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx lockkeeper.Tx) error {
-		_, err1 := draft(tx, ident(1), lockkeeper.StateHeld, write("a"))
-		_, err2 := draft(tx, ident(2), lockkeeper.StateHeld, read("b", "c/d"))
+	update(t, s, func(tx store.Tx) error {
+		_, err1 := draft(tx, ident(1), store.StateHeld, write("a"))
+		_, err2 := draft(tx, ident(2), store.StateHeld, read("b", "c/d"))
 		_, err3 := land(tx, lockkeeper.Landing{Commit: "known", Changes: altered("known", "a")})
-		_, err4 := queued(tx, lockkeeper.Item{ID: "known", Key: "known", Stage: lockkeeper.StageParked, ParkedOn: lockkeeper.OnPath(lockkeeper.Write, "a"), Due: 5})
-		return errors.Join(err1, err2, err3, err4, tx.TakeSlots("p", 1), tx.SetTurn("q", 1, 1), tx.PutWorker(lockkeeper.Worker{ID: "w"}), tx.SetDenial("k", 1),
-			tx.PutClaim(lockkeeper.Claim{ID: "c", Holder: "h", Expires: 1}), tx.PutClaim(lockkeeper.Claim{ID: "d", Holder: "h", Expires: 1}))
+		_, err4 := queued(tx, lockkeeper.Item{ID: "known", Key: "known", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a"), CheckAt: 5})
+		return errors.Join(err1, err2, err3, err4, tx.TakeSlots("p", 1), tx.SetTurn("q", 1, 1), tx.PutWorker(lockkeeper.Worker{ID: "w"}), tx.SetDenial("k", 1))
 	})
 	before := dump(t, s)
-	bell, err := s.Bell(t.Context(), ident(1))
+	bell, err := s.Listen(t.Context(), ident(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +75,13 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 		t.Errorf("left behind:\n%s\nwant:\n%s", after, before)
 	}
 	select {
-	case <-bell.Ring():
+	case <-bell.Woken():
 		t.Error("the bell rang for a transaction that was undone")
 	default:
 	}
 	update(t, s, turmoil) // the same once more, kept this time: the space still works
-	view(t, s, func(r lockkeeper.Reader) error {
-		evs, err := r.Events(lockkeeper.EventQuery{Limit: 100})
+	view(t, s, func(r store.Reader) error {
+		evs, err := r.Events(store.EventQuery{Limit: 100})
 		for i := 1; i < len(evs); i++ {
 			if evs[i].Seq <= evs[i-1].Seq {
 				t.Errorf("event %d after %d", evs[i].Seq, evs[i-1].Seq)
@@ -97,9 +95,9 @@ func testUndone(t *testing.T, f Fixture, fail func(s lockkeeper.Store, fn func(l
 }
 
 // dump is everything that can be seen of a space through a transaction.
-func dump(t *testing.T, s lockkeeper.Store) (out string) {
+func dump(t *testing.T, s store.Store) (out string) {
 	t.Helper()
-	update(t, s, func(tx lockkeeper.Tx) error {
+	update(t, s, func(tx store.Tx) error {
 		recs, err := all(tx)
 		if err != nil {
 			return err
@@ -109,12 +107,12 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 			c.AcquiredAt, c.ExpiresAt, c.HeartbeatAt, c.Process = c.AcquiredAt.UTC(), c.ExpiresAt.UTC(), c.HeartbeatAt.UTC(), nil
 			out += fmt.Sprintf("%+v\n", c)
 		}
-		evs, err := tx.Events(lockkeeper.EventQuery{Limit: 1000})
+		evs, err := tx.Events(store.EventQuery{Limit: 1000})
 		for _, e := range evs {
 			out += fmt.Sprintf("%d %s %s\n", e.Seq, e.Kind, e.GrantID)
 		}
 		for _, path := range []string{"a", "b", "c/d", "new/file", "elsewhere"} {
-			found, _, err := tx.Overlapping(lockkeeper.Query{Locks: write(path), Before: lockkeeper.AnyTicket})
+			found, _, err := tx.Overlapping(store.Query{Locks: write(path), Before: store.AnyTicket})
 			if err != nil {
 				return err
 			}
@@ -122,14 +120,10 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 				out += fmt.Sprintf("%s in the way of %s: %s %d\n", o.Lock, path, o.Record.ID, o.Record.Ticket)
 			}
 		}
-		landings, err3 := tx.Landings(lockkeeper.LandingQuery{})
+		landings, err3 := tx.Landings(store.LandingQuery{})
 		for _, l := range landings {
 			l.At = l.At.UTC()
 			out += fmt.Sprintf("%+v\n", *l)
-		}
-		claims, err2 := tx.Claims("h")
-		for _, c := range claims {
-			out += fmt.Sprintf("claim %s %d\n", c.ID, c.Expires)
 		}
 		for _, key := range []string{"k", "new"} {
 			d, err := tx.Denial(key)
@@ -147,15 +141,15 @@ func dump(t *testing.T, s lockkeeper.Store) (out string) {
 		}
 		items, err4 := dumpQueue(tx)
 		out += items
-		return errors.Join(err, err2, err3, err4)
+		return errors.Join(err, err3, err4)
 	})
 	return out
 }
 
 // shows: DL-3
 func testRollbackOnError(t *testing.T, f Fixture) {
-	testUndone(t, f, func(s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
-		err := s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+	testUndone(t, f, func(s store.Store, fn func(store.Tx) error) {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
 			if err := fn(tx); err != nil {
 				t.Error(err)
 			}
@@ -169,13 +163,13 @@ func testRollbackOnError(t *testing.T, f Fixture) {
 
 // shows: DL-3
 func testRollbackOnPanic(t *testing.T, f Fixture) {
-	testUndone(t, f, func(s lockkeeper.Store, fn func(lockkeeper.Tx) error) {
+	testUndone(t, f, func(s store.Store, fn func(store.Tx) error) {
 		defer func() {
 			if r := recover(); r != errUndo {
 				t.Errorf("recovered %v, want the panic of the transaction", r)
 			}
 		}()
-		s.Update(t.Context(), func(tx lockkeeper.Tx) error {
+		s.Update(t.Context(), func(tx store.Tx) error {
 			if err := fn(tx); err != nil {
 				t.Error(err)
 			}

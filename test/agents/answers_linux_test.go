@@ -18,9 +18,9 @@ import (
 var update = flag.Bool("update", false, "write what the real programs tell their hooks to testdata")
 
 // recordings is what Claude Code told its hooks when it was last asked, by what it was asked.
-const recordings = "../../internal/hook/testdata/claude.json"
+const recordings = "../../internal/session/hook/testdata/claude.json"
 
-// What the real Claude Code tells its hooks after a call has the form that internal/hook is
+// What the real Claude Code tells its hooks after a call has the form that internal/session/hook is
 // tested with, and tells a file that it showed from one that it showed in part.
 //
 // shows: GP-5
@@ -82,7 +82,7 @@ func TestHookAnswers(t *testing.T) {
 	}
 	for name, call := range named {
 		if is, was := strings.Join(shape("", call), "\n"), strings.Join(shape("", want[name]), "\n"); is != was {
-			t.Errorf("%s has another form; record it with -update, and see whether internal/hook understands it:\n%s\nwas\n%s", name, is, was)
+			t.Errorf("%s has another form; record it with -update, and see whether internal/session/hook understands it:\n%s\nwas\n%s", name, is, was)
 		}
 	}
 }

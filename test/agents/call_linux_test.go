@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/sandbox"
 )
 
 // sandboxed runs a test without a sandbox and in the one that this machine offers: the

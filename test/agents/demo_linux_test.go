@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"testing"
 
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/sample"
+	"lockkeeper/internal/flow/sample"
 )
 
 // shown is how a demonstration ended.
@@ -136,16 +137,6 @@ func (s *stage) signedIn(t *testing.T) (settings string) {
 	return settings
 }
 
-// sessions are what Claude Code has kept of its sessions below a directory.
-func sessions(t *testing.T, dir string) []string {
-	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, "projects/*/*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
 // application is the files of a codebase without those that tools keep in it.
 func application(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -161,14 +152,15 @@ func application(t *testing.T, dir string) map[string]string {
 // The real Claude Code does in the demonstration what the scripted agents do in it, to the
 // last byte: all controllers are analysed, planned, changed, tested, verified and landed, each
 // batch as one commit, and what was not locked is refused. Only lockkeeper.yaml differs,
-// which names the agent. It works for somebody who is signed in, whose settings it leaves
-// alone.
+// which names the agent. It works for somebody who is signed in, whose own directory of the
+// program it leaves as it was.
 //
 // shows: GP-5 PL-27 PL-68 SW-75
 func TestDemoWithClaude(t *testing.T) {
 	machine(t)
 	s := newStage(t, func(string) []scriptedapi.Play { return samplePlays(t) })
 	settings := s.signedIn(t)
+	own := readTree(t, filepath.Join(s.home, ".claude"))
 	paid := s.demoJSON(t, "--claude", "--yes", "--budget", "50")
 	free := s.demoJSON(t, "--fast")
 	for name, d := range map[string]told{"claude": paid, "scripted": free} {
@@ -205,20 +197,23 @@ func TestDemoWithClaude(t *testing.T) {
 	if cost := regexp.MustCompile(`(?m)^\$(\d+\.\d\d), \d+ tokens, (\d+) calls, of which 0 failed\.$`).FindStringSubmatch(report); cost == nil || cost[1] == "0.00" || cost[2] != "38" {
 		t.Errorf("what it cost is not told: %q\n%s", cost, report)
 	}
-	if n := len(sessions(t, filepath.Join(s.home, ".claude"))); n != 38 || read(t, filepath.Join(s.home, ".claude.json")) != settings {
-		t.Errorf("%d sessions are kept, and the settings are %s", n, read(t, filepath.Join(s.home, ".claude.json")))
+	if now := readTree(t, filepath.Join(s.home, ".claude")); !maps.Equal(now, own) || read(t, filepath.Join(s.home, ".claude.json")) != settings {
+		t.Errorf("its own directory was %v and is %v, and the settings are %s", own, now, read(t, filepath.Join(s.home, ".claude.json")))
 	}
 }
 
 // A budget that is used up ends the demonstration with a code of its own. What was paid for
-// is left, and the command that is named goes on there. Claude Code keeps its state where its
-// user wants it.
+// is left, and the command that is named goes on there. Claude Code obeys the settings of the
+// directory that its user names, and leaves nothing there.
 func TestDemoBudget(t *testing.T) {
 	machine(t)
 	t.Parallel()
 	s := newStage(t, func(string) []scriptedapi.Play { return samplePlays(t) })
 	config := filepath.Join(s.root, "config")
 	write(t, filepath.Join(config, "settings.json"), "{}\n")
+	write(t, filepath.Join(config, "CLAUDE.md"), "The bird of the house is a heron.\n")
+	write(t, filepath.Join(config, "rules/birds.md"), "A second bird is a bittern.\n")
+	own := readTree(t, config)
 	d := s.demo(t, []string{"CLAUDE_CONFIG_DIR=" + config}, "--claude", "--yes", "--budget", "0.01", "--no-ui")
 	if d.code != 7 {
 		t.Errorf("exit code %d", d.code)
@@ -228,8 +223,15 @@ func TestDemoBudget(t *testing.T) {
 			t.Errorf("it does not say %s:\n%s", want, d.out)
 		}
 	}
-	if n := len(sessions(t, config)); n != 1 {
-		t.Errorf("%d sessions are kept", n)
+	if now := readTree(t, config); !maps.Equal(now, own) {
+		t.Errorf("its own directory was %v and is %v", own, now)
+	}
+	asked := ""
+	for _, r := range s.api.Requests() {
+		asked += string(r.Body)
+	}
+	if !strings.Contains(asked, "is a heron") || !strings.Contains(asked, "is a bittern") {
+		t.Errorf("it does not know its settings: %.3000s", asked)
 	}
 	said := regexp.MustCompile(`^lockkeeper: budget: used up: 0 controllers complete, \$0\.\d\d of \$0\.01 spent\nnext: cd (\S+) && (XDG_STATE_HOME=\S+) lockkeeper run --auto-decide '(\S+)' --budget 1\n$`).FindStringSubmatch(d.err)
 	if said == nil {

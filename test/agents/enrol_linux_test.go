@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/sandbox"
 )
 
 // newFresh is a project of which nobody has heard, where somebody holds the posts as soon

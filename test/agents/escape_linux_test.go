@@ -13,7 +13,7 @@ import (
 
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/machinetest"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 // sharedTree makes a repository with a commit and, in its work tree, what nobody has

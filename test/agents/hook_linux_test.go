@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/sandbox"
 )
 
 // builtDir is where the program is made for the tests of hooks; it goes with them.

@@ -12,13 +12,15 @@ import (
 
 	"go.uber.org/goleak"
 
-	"lockkeeper/internal/sandbox"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/git/gittest"
 )
 
 func TestMain(m *testing.M) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}
+	gittest.Alone()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := os.RemoveAll(builtDir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

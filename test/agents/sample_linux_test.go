@@ -9,7 +9,7 @@ import (
 
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/sample"
+	"lockkeeper/internal/flow/sample"
 )
 
 // samplePlays is the script of the sample application as a model would play it: what the

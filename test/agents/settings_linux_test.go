@@ -74,7 +74,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 				want = "mine\n"
 			}
 			if got := read(t, filepath.Join(h.dir, posts)); got != want {
-				t.Errorf("it holds %q: what Claude Code takes is otherwise by now, which internal/enrol has to know\n%s", got, read(t, filepath.Join(h.traces, "b.jsonl")))
+				t.Errorf("it holds %q: what Claude Code takes is otherwise by now, which internal/agent/enrol has to know\n%s", got, read(t, filepath.Join(h.traces, "b.jsonl")))
 			}
 			out, err := h.lockkeeper(nil, "doctor")
 			if enforced := strings.Contains(out, "\nenforced: claude (hook)"); enforced != (test.says == "") || (err == nil) != enforced || !strings.Contains(out, test.says) {
@@ -109,7 +109,7 @@ func TestCodexDropsHooks(t *testing.T) {
 			file := filepath.Join(h.dir, ".codex/hooks.json")
 			write(t, file, test.change(read(t, file)))
 			if found := h.trustsHooks(t); (len(found) == 5) != (test.says == "") || test.says != "" && found != nil {
-				t.Errorf("codex finds %v: what it takes is otherwise by now, which internal/enrol has to know", found)
+				t.Errorf("codex finds %v: what it takes is otherwise by now, which internal/agent/enrol has to know", found)
 			}
 			if test.says == "" {
 				h.advised(t, "trust the hooks with /hooks")
@@ -151,7 +151,7 @@ func TestGeminiStumbles(t *testing.T) {
 			a, r := h.gemini(t, "Change the posts")
 			h.plays(t, a, r, "Done.")
 			if got := read(t, filepath.Join(h.dir, posts)); got != test.left {
-				t.Errorf("it holds %q: what Gemini CLI takes is otherwise by now, which internal/enrol has to know", got)
+				t.Errorf("it holds %q: what Gemini CLI takes is otherwise by now, which internal/agent/enrol has to know", got)
 			}
 		})
 	}

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scriptedapi"
-	"lockkeeper/internal/machinetest"
-	"lockkeeper/internal/process"
-	"lockkeeper/internal/sandbox"
-	"lockkeeper/internal/toolchain"
+	"lockkeeper/internal/agent/toolchain"
+	"lockkeeper/internal/machine/machinetest"
+	"lockkeeper/internal/machine/process"
 )
 
 // The variables that name the programs to run; scripts/agents sets them.

@@ -11,6 +11,9 @@
 //   - with the sandbox switched off, where every attempt must succeed: one that fails there
 //     proves nothing.
 //
+// TestOwnDirectory runs programs with the names of the known agents at the same levels. They
+// leave what they can for the person's next session, of which only a renewed login may arrive.
+//
 // A row says where its attempt is not held (attempt.open). The test fails if an attempt
 // succeeds elsewhere, and also if it fails where the row says that it succeeds: then the
 // row and docs/safety.md must be corrected.

@@ -3,8 +3,8 @@ package escape
 import (
 	"testing"
 
-	"lockkeeper/internal/apptest"
-	"lockkeeper/internal/cli"
+	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/cli"
 )
 
 // The names under which the test program is something else.
@@ -16,10 +16,15 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	apptest.Main(m,
-		apptest.Program{Name: apptest.Lockkeeper, Main: cli.Process},
-		apptest.Program{Name: agentName, Main: agentMain},
-		apptest.Program{Name: attemptName, Main: attemptMain},
-		apptest.Program{Name: victimName, Main: victimMain},
-		apptest.Program{Name: withoutName, Main: withoutMain})
+	programs := []projecttest.Program{
+		{Name: projecttest.Lockkeeper, Main: cli.Process},
+		{Name: agentName, Main: agentMain},
+		{Name: attemptName, Main: attemptMain},
+		{Name: victimName, Main: victimMain},
+		{Name: withoutName, Main: withoutMain},
+	}
+	for _, o := range ownDirs {
+		programs = append(programs, projecttest.Program{Name: o.agent, Main: o.main})
+	}
+	projecttest.Main(m, programs...)
 }

@@ -21,10 +21,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockkeeper/internal/apptest"
+	"lockkeeper/internal/project/projecttest"
 )
 
-var must = apptest.Must
+var must = projecttest.Must
 
 // nobody is an ordinary user.
 const nobody = 65534
@@ -228,7 +228,7 @@ func (s *scene) startVictim() {
 // lockkeeper runs a command of the program and returns its output.
 func (s *scene) lockkeeper(args ...string) string {
 	s.t.Helper()
-	cmd := s.command(apptest.Lockkeeper, args...)
+	cmd := s.command(projecttest.Lockkeeper, args...)
 	out, err := cmd.Output()
 	if err != nil {
 		s.t.Fatalf("%s: %v\n%s", args, err, err.(*exec.ExitError).Stderr)
@@ -255,7 +255,7 @@ func (s *scene) serve(at string) {
 	} else {
 		l.Close()
 	}
-	s.w.Servers = append(s.w.Servers, s.start(s.command(apptest.Lockkeeper, "serve", "--listen", at)))
+	s.w.Servers = append(s.w.Servers, s.start(s.command(projecttest.Lockkeeper, "serve", "--listen", at)))
 }
 
 // logIn has an admin log in, as a browser does.
@@ -287,8 +287,8 @@ func (s *scene) run() string {
 	text, err := json.Marshal(s.w)
 	must(s.t, err, os.WriteFile(filepath.Join(s.w.Root, worldFile), text, 0o644))
 	s.own(s.w.Root)
-	cmd := s.command(withoutName, s.l.lacks, filepath.Join(s.dir, apptest.Lockkeeper), "run", "--plan", "plan.yaml")
-	must(s.t, os.Symlink(s.program, filepath.Join(s.dir, apptest.Lockkeeper)))
+	cmd := s.command(withoutName, s.l.lacks, filepath.Join(s.dir, projecttest.Lockkeeper), "run", "--plan", "plan.yaml")
+	must(s.t, os.Symlink(s.program, filepath.Join(s.dir, projecttest.Lockkeeper)))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	must(s.t, cmd.Start(), slave.Close())

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper/internal/flow/conduct"
+
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"lockkeeper"
-	"lockkeeper/internal/acts"
 )
 
 // asked is what the page Decide asks for now: its reference with its version, and its
@@ -169,7 +170,7 @@ func TestKeysOfDecide(t *testing.T) {
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
-	_, err := s.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", Auto: "topics=reject", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	_, err := s.Runs.Start(ctx, conduct.Options{Flow: "controllers", Auto: "topics=reject", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	s.until(ctx, "the run to wait for people", func() bool { return !s.Runs.Now().Active })
 	b.open("/decide?kind=item")

@@ -8,9 +8,9 @@ package ui_test
 import (
 	"testing"
 
-	"lockkeeper/internal/apptest"
+	"lockkeeper/internal/project/projecttest"
 )
 
-func TestMain(m *testing.M) { apptest.Main(m) }
+func TestMain(m *testing.M) { projecttest.Main(m) }
 
-var must = apptest.Must
+var must = projecttest.Must

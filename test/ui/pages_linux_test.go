@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper/internal/flow/conduct"
+
 	"github.com/chromedp/chromedp"
 
 	"lockkeeper"
-	"lockkeeper/internal/acts"
 )
 
 func evaluate(expression string) chromedp.Action[chromedp.Void] {
@@ -85,14 +86,14 @@ func TestPages(t *testing.T) {
 		}
 	}
 	look("empty")
-	_, err = s.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	_, err = s.Runs.Start(ctx, conduct.Options{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	s.until(ctx, "the run to wait for people", func() bool { return !s.Runs.Now().Active })
 	g := s.hold("otter", "app/models/blog/post.rb")
 	look("asking")
 	must(t, g.Release(ctx))
 	// What has little impact is what no script can do.
-	_, err = s.Runs.Start(ctx, acts.StartOptions{Auto: "impact>=medium,topics=reject,reviews", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	_, err = s.Runs.Start(ctx, conduct.Options{Auto: "impact>=medium,topics=reject,reviews", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	s.until(ctx, "the run to end", func() bool { return !s.Runs.Now().Active })
 	if out := s.Runs.Now().Outcome; out == nil || out.Failed != 0 || out.Complete != len(s.Runs.Now().Units) {

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper/internal/flow/conduct"
+
 	"lockkeeper"
-	"lockkeeper/internal/acts"
 )
 
 // inTheWay is what lies over the middle or an edge of something that the browser has just
@@ -32,7 +33,7 @@ func TestTopicOnAPhone(t *testing.T) {
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
-	_, err := s.Runs.Start(ctx, acts.StartOptions{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
+	_, err := s.Runs.Start(ctx, conduct.Options{Flow: "controllers", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	s.until(ctx, "the run to wait for people", func() bool { return !s.Runs.Now().Active })
 	b.open("/decide?kind=topic")

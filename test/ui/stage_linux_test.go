@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/apptest"
-	"lockkeeper/internal/feed"
-	"lockkeeper/internal/httpapi"
+	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/api"
+	"lockkeeper/internal/surface/feed"
 	"lockkeeper/lock"
 )
 
 // stage is the sample application with its server.
 type stage struct {
 	*testing.T
-	*apptest.Codebase
-	server *httpapi.Server
+	*projecttest.Codebase
+	server *api.Server
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, Codebase: apptest.Sample(t, apptest.Options{Run: "  review: risky\n"}).Codebase(t)}
+	s := &stage{T: t, Codebase: projecttest.Sample(t, projecttest.Options{Run: "  review: risky\n"}).Codebase(t)}
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() { must(t, s.server.Close()) })
 	return s
@@ -34,7 +34,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) serve(listen string) {
 	s.Helper()
 	var err error
-	s.server, err = httpapi.Open(s.Context(), httpapi.Options{App: s.App, Look: s.Look, Runs: s.Runs, Log: apptest.Strict(s.T), Listen: listen, Owner: "ada"})
+	s.server, err = api.Open(s.Context(), api.Options{App: s.App, Look: s.Look, Runs: s.Runs, Log: projecttest.Strict(s.T), Listen: listen, Owner: "ada"})
 	must(s.T, err)
 }
 
@@ -62,7 +62,7 @@ func (s *stage) read(path string) string {
 // until waits until something is so, and looks whenever something happened.
 func (s *stage) until(ctx context.Context, what string, so func() bool) {
 	s.Helper()
-	f, err := s.App.Feed(ctx, feed.Options{Poll: 50 * time.Millisecond})
+	f, err := feed.Open(ctx, s.App.Store, feed.Options{Poll: 50 * time.Millisecond})
 	must(s.T, err)
 	defer func() { must(s.T, f.Close()) }()
 	for after := f.Last(); !so(); {

@@ -1,0 +1,348 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/rescue"
+	"lockkeeper/store"
+)
+
+// A NotKeptError says that content did not land and is not on the rescue shelf either:
+// only the caller has it.
+type NotKeptError struct {
+	Paths []string
+	Err   error // why the shelf did not take it
+}
+
+func (e *NotKeptError) Error() string {
+	paths, more := e.Paths, ""
+	if len(paths) > 3 {
+		paths, more = paths[:3], fmt.Sprintf(" and %d more", len(e.Paths)-3)
+	}
+	return fmt.Sprintf("the new content of %s%s was not kept: %v; next: fix the cause, then write again from your own copy of the content", strings.Join(paths, ", "), more, e.Err)
+}
+
+func (e *NotKeptError) Unwrap() error { return e.Err }
+
+// refused handles a commit that was refused because of single paths. It keeps all the
+// content of the commit, because the caller may have no other copy, and returns the
+// refusal, which then says where the content is. It returns any other error unchanged.
+func (c *commit) refused(ctx context.Context, err error) error {
+	why := c.reasons(err)
+	if len(why) == 0 || c.kept {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	var told, failed []error
+	var lost []string
+	for _, it := range c.items {
+		var err error
+		if reason := why[it.target]; reason != nil {
+			told = append(told, reason)
+			err = c.keepOne(ctx, it, reason)
+		} else {
+			err = c.keep(ctx, it, "whole", "another change of the same commit was refused")
+		}
+		switch {
+		case err == nil:
+		case it.entry.ID == "" && !it.Stored:
+			lost, failed = append(lost, it.target), append(failed, err)
+		default:
+			told = append(told, err)
+		}
+	}
+	return errors.Join(append(told, c.notKept(lost, failed))...)
+}
+
+// failed handles a commit that failed for any reason. It keeps the content of the
+// commit, unless recovery will complete the landing or roll it back. It returns the
+// error, which then says where the content is, or that it was not kept.
+func (c *commit) failed(ctx context.Context, err error) error {
+	if len(c.reasons(err)) > 0 {
+		return c.refused(ctx, err)
+	}
+	if c.pending || c.kept {
+		return err
+	}
+	var ids []string
+	var lost []string
+	var failed []error
+	for _, it := range c.items {
+		if it.Stored || it.Body == nil {
+			continue // its content is elsewhere, or in the tree
+		}
+		if it.entry.ID == "" {
+			var kept error
+			it.entry, kept = c.g.keepOnce(ctx, c.entryOf(ctx, it, rescue.Unlanded, "it failed to land: "+err.Error()), it.Body)
+			if it.entry.ID == "" {
+				lost, failed = append(lost, it.target), append(failed, kept)
+				continue
+			}
+			err = errors.Join(err, kept)
+		}
+		ids = append(ids, it.entry.ID)
+	}
+	switch {
+	case len(ids) == 1:
+		err = fmt.Errorf("%w; the new content is kept: lockkeeper rescue show %s", err, ids[0])
+	case len(ids) > 1:
+		err = fmt.Errorf("%w; the new content of %d files is kept: lockkeeper rescue list", err, len(ids))
+	}
+	if lost := c.notKept(lost, failed); lost != nil {
+		return errors.Join(err, lost)
+	}
+	return err
+}
+
+// keepRefused is keepOne for a change that Apply leaves out.
+func (c *commit) keepRefused(ctx context.Context, it *item, refusal error) error {
+	err := c.keepOne(ctx, it, refusal)
+	if err != nil && it.entry.ID == "" && !it.Stored {
+		err = &NotKeptError{Paths: []string{it.target}, Err: err}
+	}
+	return err
+}
+
+// notKept returns a *NotKeptError for paths whose content could not be kept. Without
+// any, it notes that the content of the commit is safe.
+func (c *commit) notKept(paths []string, errs []error) error {
+	if len(paths) == 0 {
+		c.kept = true
+		return nil
+	}
+	return &NotKeptError{Paths: paths, Err: errs[0]}
+}
+
+// keepOne keeps one refused write, records it, and adds to the refusal where it is.
+func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
+	var v *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
+	check, reason, next := "target", refusal.Error(), new(string)
+	switch {
+	case errors.As(refusal, &v):
+		check, reason, next = v.Check, v.Reason, &v.Next
+	case errors.As(refusal, &input):
+		reason, next = input.Reason, &input.Next
+	}
+	if it.entry.ID != "" {
+		return nil // kept, and said so, before
+	}
+	err := c.keep(context.WithoutCancel(ctx), it, check, reason)
+	if it.entry.ID != "" {
+		if *next != "" {
+			*next += "; "
+		}
+		*next += "the new content is kept: lockkeeper rescue show " + it.entry.ID
+	}
+	return err
+}
+
+// keep puts one refused write on the shelf and records it. It neither keeps nor records
+// an identical write twice, because agents retry. Content that is on the shelf stays
+// there even if it cannot be recorded.
+func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err error) {
+	if it.entry.ID != "" {
+		return nil
+	}
+	g := c.g
+	if it.Stored {
+		_, err := g.noteGap(ctx, c.grant, it.target, check, reason, nil)
+		return err
+	}
+	e := c.entryOf(ctx, it, rescue.Gap, check+": "+reason)
+	if check == checkBase && it.Base == nil { // what was there when the grant was given is unknown
+		e.Base = lockkeeper.Version{}
+	}
+	content := it.Body
+	if it.from != "" {
+		content = g.bodyOf(it.from)
+	}
+	if it.entry, err = c.put.shelveBody(ctx, e, content); err != nil {
+		return err
+	}
+	told, err := g.noteGap(ctx, c.grant, it.target, check, reason, &it.entry)
+	if err == nil && !told {
+		it.entry, err = g.sameBefore(ctx, it.entry)
+	}
+	return err
+}
+
+// entryOf describes an item for the shelf. It leaves out a base that cannot be read,
+// because keeping the content matters more.
+func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) rescue.Entry {
+	e := rescue.Entry{Kind: kind, Path: it.target, GrantID: c.grant.ID, Holder: c.g.opt.Actor.Name, Reason: reason, Delete: it.Delete, Mode: it.mode}
+	if holder, err := c.g.holderOf(context.WithoutCancel(ctx), c.grant); err == nil {
+		e.Holder = holder.Name
+	}
+	if it.Base != nil {
+		e.Base = *it.Base
+	} else if now, err := c.g.observePath(it.target); err == nil {
+		e.Base = now
+	}
+	if it.Mode != nil {
+		e.Mode = *it.Mode
+	}
+	return e
+}
+
+// keepOnce puts content on the shelf unless an equal entry is there already.
+func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
+	ctx = context.WithoutCancel(ctx)
+	e, err := put(g.shelf.Put).shelveBody(ctx, e, content)
+	if err != nil {
+		return e, err
+	}
+	return g.sameBefore(ctx, e)
+}
+
+// violations lists the refusals in an error that may join several.
+func violations(err error) (list []*lockkeeper.LockViolationError) {
+	var v *lockkeeper.LockViolationError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			list = append(list, violations(e)...)
+		}
+	} else if errors.As(err, &v) {
+		list = append(list, v)
+	}
+	return list
+}
+
+// reasons is what is wrong with single paths, by path; none when something else is.
+func (c *commit) reasons(err error) map[string]error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		why := map[string]error{}
+		for _, e := range joined.Unwrap() {
+			part := c.reasons(e)
+			if len(part) == 0 {
+				return nil
+			}
+			maps.Copy(why, part)
+		}
+		return why
+	}
+	var v *lockkeeper.LockViolationError
+	var input *lockkeeper.InputError
+	path := ""
+	switch {
+	case errors.As(err, &v):
+		path = v.Path
+	case errors.As(err, &input) && input.Field == "path":
+		path = input.Value
+	}
+	for _, it := range c.items {
+		if it.target == path || it.Path == path {
+			return map[string]error{it.target: err}
+		}
+	}
+	return nil
+}
+
+// sameBefore drops an entry if the same is on the shelf already, and returns the
+// earlier one. The reasons of failures differ from one attempt to the next, and do
+// not count.
+func (g *Gate) sameBefore(ctx context.Context, e rescue.Entry) (rescue.Entry, error) {
+	all, err := g.shelf.List(ctx)
+	if err != nil {
+		return e, err
+	}
+	for _, o := range all {
+		if o.ID != e.ID && o.Kind == e.Kind && o.Path == e.Path && o.GrantID == e.GrantID && (o.Reason == e.Reason || e.Kind == rescue.Unlanded) &&
+			o.Sum == e.Sum && o.Delete == e.Delete && o.Mode == e.Mode && o.Base == e.Base {
+			return o, g.shelf.Drop(e.ID)
+		}
+	}
+	return e, nil
+}
+
+// noteGap records a refused write. The same is told once an hour.
+func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) (told bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	path = strings.ToValidUTF8(path, "\uFFFD") // the record is text; what is kept has its true name
+	holder, err := g.holderOf(ctx, grant)
+	if err != nil {
+		return false, err
+	}
+	data, same := map[string]string{"path": path, "check": check}, ""
+	if e != nil {
+		data["rescue"], data["bytes"] = e.ID, strconv.FormatInt(e.Size, 10)
+		same = fmt.Sprint(e.Sum, e.Delete, e.Mode, e.Base)
+	}
+	return g.locks.Note(ctx, fmt.Sprintf("gap %s %s %s %s", grant.ID, check, path, same),
+		lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: holder, GrantID: grant.ID, Holder: holder.Name, Reason: reason, Data: data})
+}
+
+// put is how content gets onto the shelf: Put or PutOrNote.
+type put func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error)
+
+// shelveBody keeps content that did not land. For a deletion or a mode the shelf
+// keeps only what was wanted.
+func (put put) shelveBody(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
+	if content == nil {
+		return put(ctx, e, nil)
+	}
+	body, err := content()
+	if err != nil {
+		return e, err
+	}
+	e, err = put(ctx, e, body)
+	return e, errors.Join(err, body.Close())
+}
+
+// holderOf is who asked: the holder of the grant if it is known, else whoever
+// opened the gate.
+func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (actor lockkeeper.Actor, err error) {
+	actor = g.opt.Actor
+	if grant.ID == "" {
+		return actor, nil
+	}
+	err = g.store.View(ctx, func(r store.Reader) error {
+		rec, err := r.Get(grant.ID)
+		if rec != nil {
+			actor = lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}
+		}
+		return err
+	})
+	return actor, err
+}
+
+// Refuse records a change as a gap and keeps it, without an attempt to land it: what an
+// agent made in its copy of the tree and has no lock for. Why is what Check said of its
+// path, or what else speaks against it. Content that is too large to keep is recorded
+// without it. Refuse ends with ctx: the workspace still has the content.
+func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error) (rescue.Entry, error) {
+	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote)
+}
+
+// RefuseAll is Refuse for many changes at once, which are recorded as one gap. The archive
+// has their content, in the format of rescue.Archive, and path is one of them.
+func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error) (rescue.Entry, error) {
+	return g.refuse(ctx, grant, Change{Path: path, Body: archive, Base: &lockkeeper.Version{}}, why, func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error) {
+		e.Kind = rescue.Archive
+		return g.shelf.PutOrNote(ctx, e, content)
+	})
+}
+
+func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put) (rescue.Entry, error) {
+	c := g.newCommit(grant)
+	c.put = put
+	target, err := g.resolve(c.look, change.Path)
+	if err != nil { // it is kept under the name that it was given
+		target = change.Path
+	}
+	it := &item{Change: change, target: target, mode: 0o644}
+	check, reason := "target", why.Error()
+	var v *lockkeeper.LockViolationError
+	if errors.As(why, &v) {
+		check, reason = v.Check, v.Reason
+	}
+	err = c.keep(ctx, it, check, reason)
+	return it.entry, err
+}

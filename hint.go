@@ -1,0 +1,76 @@
+package lockkeeper
+
+import "strings"
+
+// nextMark separates, in the message of an error, what happened from what to do next.
+const nextMark = "; next: "
+
+// WithNext returns err with a next step: a command or an instruction for the person or
+// agent who reads the error. The message of the result ends with the step. Surfaces that
+// show the step apart use Message and NextStep and parse no text.
+func WithNext(err error, next string) error {
+	if err == nil || next == "" {
+		return err
+	}
+	return &hintedError{err, next}
+}
+
+// hintedError is an error with a next step.
+type hintedError struct {
+	error
+	next string
+}
+
+func (e *hintedError) Error() string    { return JoinNext(e.error.Error(), e.next) }
+func (e *hintedError) Unwrap() error    { return e.error }
+func (e *hintedError) NextStep() string { return e.next }
+
+// NextStep returns the next step that an error, or the first error it wraps that has one,
+// carries. An error type carries one if it has a method NextStep() string.
+func NextStep(err error) string {
+	if e, ok := err.(interface{ NextStep() string }); ok && e.NextStep() != "" {
+		return e.NextStep()
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return NextStep(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if next := NextStep(part); next != "" {
+				return next
+			}
+		}
+	}
+	return ""
+}
+
+// Message returns the message of an error without its next step.
+func Message(err error) string {
+	text, step := err.Error(), nextMark+NextStep(err)
+	if at := strings.LastIndex(text, step); at >= 0 && step != nextMark {
+		return text[:at] + text[at+len(step):]
+	}
+	return text
+}
+
+// Parts returns the errors that errors.Join made one of, or err alone.
+func Parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var parts []error
+	for _, part := range joined.Unwrap() {
+		parts = append(parts, Parts(part)...)
+	}
+	return parts
+}
+
+// JoinNext returns a message that ends with a next step, for the Error methods of types
+// that have one.
+func JoinNext(message, next string) string {
+	if next == "" {
+		return message
+	}
+	return message + nextMark + next
+}

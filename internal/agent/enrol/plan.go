@@ -1,0 +1,209 @@
+package enrol
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/jsonplace"
+	"lockkeeper/internal/project/protect"
+)
+
+// Site is a codebase in which hosts are enrolled.
+type Site struct {
+	Root    string                      // of the codebase
+	Records string                      // the directory for what files held before
+	Env     func(string) (string, bool) // as os.LookupEnv
+
+	machine string // the directory that is / to files of the machine; empty: / itself
+}
+
+// At returns the site of the codebase at root.
+func At(root string, env func(string) (string, bool)) Site {
+	return Site{Root: root, Records: filepath.Join(root, protect.OwnDir, "enrol"), Env: env}
+}
+
+// Edit is what becomes of one file.
+type Edit struct {
+	Path   string // as people know it, from the root
+	What   string // is put in
+	File   string // the file itself, past links
+	Exists bool
+	Goes   bool // the file goes
+	Before []byte
+	After  []byte
+	Note   string // that a person should know
+}
+
+// Plan is what is to be done about one host.
+type Plan struct {
+	Host  Host
+	Edits []Edit
+
+	site  Site
+	order order
+	undo  bool
+	kept  *record // of an earlier enrolment; nil: none
+}
+
+// Plan plans to enrol a host, with a program that hosts can start as these names say.
+func (s Site) Plan(h Host, program Program) (*Plan, error) {
+	p, err := s.planOf(h, program)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range h.files {
+		e, err := s.read(f.path)
+		if err != nil {
+			return nil, err
+		}
+		e.What = f.what
+		if e.After, err = e.amended(f, p.order, part.into); err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(e.Before, e.After) {
+			p.Edits = append(p.Edits, e)
+		}
+	}
+	return p, p.check()
+}
+
+// In is the plan for a site that is the same codebase, and has a place for records by now.
+func (p Plan) In(s Site) *Plan {
+	p.site = s
+	return &p
+}
+
+func (s Site) planOf(h Host, program Program) (*Plan, error) {
+	kept, err := s.recordOf(h)
+	return &Plan{Host: h, site: s, order: order{host: h, program: program}, kept: kept}, err
+}
+
+// amended is what a file holds, with each of its parts put in, or taken out.
+func (e Edit) amended(f file, o order, one func(part, string, order) (string, error)) ([]byte, error) {
+	text := string(e.Before)
+	for _, p := range f.parts {
+		var err error
+		if text, err = one(p, text, o); err != nil {
+			return nil, refused(e, err)
+		}
+	}
+	return []byte(text), nil
+}
+
+// Undo plans to take a host out again.
+func (s Site) Undo(h Host) (*Plan, error) {
+	p, err := s.planOf(h, Program{})
+	if err != nil {
+		return nil, err
+	}
+	p.undo = true
+	for _, f := range h.files {
+		e, err := s.read(f.path)
+		if err != nil {
+			return nil, err
+		}
+		if !e.Exists {
+			continue
+		}
+		e.What = f.what
+		was := p.kept.file(f.path)
+		if was != nil && sumOf(e.Before) == was.After {
+			e.After, e.Goes = was.Before, !was.Existed
+		} else if err := p.takeOut(&e, f, was); err != nil {
+			return nil, err
+		}
+		if e.Goes || !bytes.Equal(e.Before, e.After) {
+			p.Edits = append(p.Edits, e)
+		}
+	}
+	return p, p.check()
+}
+
+// takeOut takes what is ours out of a file that is not as we left it.
+func (p *Plan) takeOut(e *Edit, f file, was *keptFile) (err error) {
+	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
+		return err
+	}
+	e.Note = "it was edited since: only what is ours is taken out"
+	if was == nil {
+		e.Note = "what it held before is not known: only what is ours is taken out"
+	}
+	if bare := strings.TrimSpace(string(e.After)); was != nil && !was.Existed && (bare == "" || bare == "{}") {
+		e.Goes = true
+	}
+	return nil
+}
+
+// read is a file of the codebase, past links.
+func (s Site) read(path string) (Edit, error) {
+	e := Edit{Path: path, File: filepath.Join(s.Root, filepath.FromSlash(path))}
+	real, err := filepath.EvalSymlinks(e.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Lstat(e.File); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is a link that leads nowhere", Next: "make the file that it leads to, or remove the link"}
+		}
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	e.File, e.Exists = real, true
+	info, err := os.Stat(real)
+	if err != nil {
+		return e, err
+	}
+	if !info.Mode().IsRegular() {
+		return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is no file", Next: "move it away"}
+	}
+	e.Before, err = os.ReadFile(real)
+	return e, err
+}
+
+// check refuses a plan that could not be carried out.
+func (p *Plan) check() error {
+	for _, e := range p.Edits {
+		if !e.Exists {
+			continue
+		}
+		info, err := os.Stat(e.File)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o200 == 0 {
+			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " is read-only; nothing was changed", Next: "chmod u+w " + e.File + ", and run it again"}
+		}
+	}
+	return nil
+}
+
+// refused says where a file is not understood.
+func refused(e Edit, err error) error {
+	var wrong *syntaxError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("%s: %w", e.Path, err)
+	}
+	line, column := jsonplace.Position(e.Before, int64(wrong.at))
+	return &lockkeeper.InputError{Field: "settings", Value: fmt.Sprintf("%s:%d:%d", e.Path, line, column), Reason: wrong.reason,
+		Next: "mend that file and run it again; nothing was changed"}
+}
+
+// Diff shows an edit.
+func (e Edit) Diff() string {
+	from, to := "a/"+e.Path, "b/"+e.Path
+	after := e.After
+	if !e.Exists {
+		from = os.DevNull
+	}
+	if e.Goes {
+		to, after = os.DevNull, nil
+	}
+	return string(diff.Diff(from, e.Before, to, after))
+}

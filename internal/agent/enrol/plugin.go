@@ -1,0 +1,116 @@
+package enrol
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/project/protect"
+)
+
+// installed is where Claude Code keeps which plugins it has, and in which directories.
+const installed = "~/.claude/plugins/installed_plugins.json"
+
+// pluginHooks finds our hooks in a plugin of ours that is switched on. Unknown says why one
+// that is switched on cannot be said to have any. A plugin that was loaded for one session
+// alone is in no file.
+func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
+	if !h.plugins {
+		return nil, "", nil
+	}
+	name, err := s.pluginOn(h)
+	if err != nil || name == "" {
+		return nil, "", err
+	}
+	dir, err := s.pluginDir(name)
+	if err != nil {
+		return nil, fmt.Sprintf("the plugin %s is switched on; whether its hooks run is not known: %v", name, err), nil
+	}
+	file := filepath.Join(dir, "hooks", "hooks.json")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Sprintf("the plugin %s is switched on, and %s is not there", name, file), nil
+	}
+	if err == nil {
+		list, err = hooksIn(string(text), h)
+	}
+	if err != nil {
+		return nil, "", refused(Edit{Path: file, Before: text}, err)
+	}
+	return h.placed(list, "plugin "+name, file, string(text)), "", nil
+}
+
+// pluginOn is the plugin of ours that is switched on, with the name of where it comes from;
+// empty: there is none.
+func (s Site) pluginOn(h Host) (string, error) {
+	on, err := s.pluginsOn(h)
+	if i := slices.IndexFunc(on, isOurPlugin); i >= 0 {
+		return on[i], err
+	}
+	return "", err
+}
+
+func isOurPlugin(name string) bool { return strings.HasPrefix(name, serverName+"@") }
+
+// pluginsOn are the plugins that are switched on, sorted. Of the files that say so or not
+// the narrower counts, and above all that of the machine.
+func (s Site) pluginsOn(h Host) (list []string, err error) {
+	on := map[string]bool{}
+	user, project := "~/.claude/settings.json", []string{".claude/settings.json", ".claude/settings.local.json"}
+	var machine []string
+	for _, file := range h.settings() {
+		if filepath.IsAbs(file) {
+			found, wrong := s.named(file)
+			machine, err = append(machine, found...), errors.Join(err, wrong)
+		}
+	}
+	for _, file := range slices.Concat([]string{user}, project, machine) {
+		value, wrong := s.setting(file, "enabledPlugins")
+		err = errors.Join(err, wrong)
+		set, _ := value.(map[string]any)
+		for plugin, is := range set {
+			on[plugin] = is == true || !isOurPlugin(plugin) && is != false // of others in doubt
+		}
+	}
+	for plugin, is := range on {
+		if is {
+			list = append(list, plugin)
+		}
+	}
+	slices.Sort(list)
+	return list, err
+}
+
+// pluginDir is where a plugin lies. Claude Code may take any of several directories that it
+// has noted for one name, so there has to be one alone, and it has to be noted for here.
+func (s Site) pluginDir(name string) (string, error) {
+	value, err := s.setting(installed, "plugins", name)
+	if err != nil {
+		return "", err
+	}
+	entries, _ := value.([]any)
+	var dirs []string
+	here := false
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		dir, _ := entry["installPath"].(string)
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		project, _ := entry["projectPath"].(string)
+		here = here || entry["scope"] == "user" || entry["scope"] == "managed" || project != "" && protect.Real(project) == protect.Real(s.Root)
+	}
+	switch {
+	case len(dirs) > 1:
+		return "", fmt.Errorf("%s has several directories for it: %s", installed, strings.Join(dirs, ", "))
+	case len(dirs) == 0 || !filepath.IsAbs(dirs[0]):
+		return "", fmt.Errorf("%s has no directory for it", installed)
+	case !here:
+		return "", fmt.Errorf("%s has it for other projects alone", installed)
+	}
+	return dirs[0], nil
+}

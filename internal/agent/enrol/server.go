@@ -1,0 +1,181 @@
+package enrol
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"lockkeeper"
+
+	"github.com/BurntSushi/toml"
+)
+
+// serverName is how hosts call our MCP server.
+const serverName = "lockkeeper"
+
+// mcpServer is how a host starts it.
+type mcpServer struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+}
+
+func (o order) server() mcpServer { return mcpServer{o.program.Path, []string{"mcp"}} }
+
+// servers is the MCP entry in a JSON file. One of our name that is there stays as it is:
+// somebody may have reasons to start it otherwise.
+type servers struct{}
+
+func (p servers) into(text string, o order) (string, error) {
+	root, err := parseObject(text, "mcpServers")
+	if err != nil || root.find("mcpServers", serverName) != nil {
+		return text, err
+	}
+	out := text
+	if strings.TrimSpace(out) == "" {
+		out = "{}\n"
+		if root, err = parseJSON(out); err != nil {
+			return "", err
+		}
+	}
+	if all := root.get("mcpServers"); all != nil {
+		out, err = put(out, root, all, serverName, o.server())
+	} else {
+		out, err = put(out, root, root, "mcpServers", map[string]any{serverName: o.server()})
+	}
+	if err != nil {
+		return "", err
+	}
+	return out, sameElse(text, out, p, o)
+}
+
+func (servers) outOf(text string, o order) (string, error) {
+	root, err := parseObject(text, "mcpServers")
+	if err != nil {
+		return "", err
+	}
+	all := root.get("mcpServers")
+	if ours := all.get(serverName); ours == nil || !isOurServer(ours.plain()) {
+		return text, nil
+	}
+	at, key := all, serverName
+	if len(all.members) == 1 {
+		at, key = root, "mcpServers"
+	}
+	return cut(text, at, at.index(key)), nil
+}
+
+// isOurServer reports whether an entry is one that enrolling writes, wherever the program
+// is.
+func isOurServer(entry any) bool {
+	m, _ := entry.(map[string]any)
+	command, _ := m["command"].(string)
+	known := 2
+	if _, passed := m["env_vars"]; passed {
+		known = 3
+	}
+	return len(m) == known && strings.HasSuffix("/"+command, "/"+serverName) && reflect.DeepEqual(m["args"], []any{"mcp"})
+}
+
+// tomlServer is the MCP entry in a TOML file: a table at its end.
+type tomlServer struct{}
+
+// tomlMark begins our table. It ends with the line of the arguments, or with that of the
+// variables.
+const tomlMark = "[mcp_servers." + serverName + "]"
+
+// tomlVariables has Codex pass on what decides whose locks and sessions the server uses.
+// Codex gives servers an environment of a few variables, and hooks its own: without these
+// the server would be another session, in the way of the hooks' own.
+const tomlVariables = `env_vars = ["XDG_STATE_HOME", "LOCKKEEPER_STORE", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"]`
+
+// inlineServers finds the servers as a table within braces. Some parsers of TOML add to
+// such a table, and those of hosts refuse it.
+var inlineServers = regexp.MustCompile(`(?m)^[ \t]*mcp_servers[ \t]*=`)
+
+func (p tomlServer) into(text string, o order) (string, error) {
+	was, err := parseTOML(text)
+	if err != nil {
+		return "", err
+	}
+	if servers, _ := was["mcp_servers"].(map[string]any); servers[serverName] != nil {
+		return p.renewed(text, servers[serverName], o)
+	}
+	if inline := inlineServers.FindStringIndex(text); inline != nil && was["mcp_servers"] != nil {
+		return "", &syntaxError{inline[0], "mcp_servers is one closed table, to which none can be added"}
+	}
+	newline := newlineOf(text)
+	entry, err := encode(o.program.Path, "", "") // a basic string of TOML is written as one of JSON
+	if err != nil {
+		return "", err
+	}
+	table := strings.Join([]string{tomlMark, "command = " + entry, `args = ["mcp"]`, tomlVariables, ""}, newline)
+	out := text
+	if out != "" {
+		if !strings.HasSuffix(out, "\n") {
+			out += newline
+		}
+		out += newline
+	}
+	out += table
+	is, err := parseTOML(out)
+	if err != nil {
+		return "", err
+	}
+	all, _ := is["mcp_servers"].(map[string]any)
+	delete(all, serverName)
+	if len(all) == 0 && was["mcp_servers"] == nil {
+		delete(is, "mcp_servers")
+	}
+	if !reflect.DeepEqual(was, is) {
+		return "", lockkeeper.WithNext(errors.New("the edit would change more than our table"), "add it by hand: "+strings.ReplaceAll(table, newline, " "))
+	}
+	return out, nil
+}
+
+// renewed is a text in which there is a server of our name already. One that an earlier
+// version wrote, which passes on no variables, is written anew.
+func (p tomlServer) renewed(text string, entry any, o order) (string, error) {
+	if m, _ := entry.(map[string]any); !isOurServer(entry) || m["env_vars"] != nil {
+		return text, nil
+	}
+	bare, err := p.outOf(text, o)
+	if err != nil || bare == text {
+		return text, err
+	}
+	return p.into(bare, o)
+}
+
+func (tomlServer) outOf(text string, _ order) (string, error) {
+	all, err := parseTOML(text)
+	if err != nil {
+		return "", err
+	}
+	if servers, _ := all["mcp_servers"].(map[string]any); !isOurServer(servers[serverName]) {
+		return text, nil
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i := range lines {
+		if strings.TrimSpace(lines[i]) != tomlMark || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "command") || !strings.HasPrefix(lines[i+2], "args") {
+			continue
+		}
+		rest := lines[i+3:]
+		if len(rest) > 0 && strings.HasPrefix(rest[0], "env_vars") {
+			rest = rest[1:]
+		}
+		if i > 0 && strings.TrimSpace(lines[i-1]) == "" {
+			i-- // the line that parted it from the rest
+		}
+		return strings.Join(lines[:i], "") + strings.Join(rest, ""), nil
+	}
+	return text, nil
+}
+
+func parseTOML(text string) (map[string]any, error) {
+	out := map[string]any{}
+	_, err := toml.Decode(text, &out)
+	if wrong := (toml.ParseError{}); errors.As(err, &wrong) {
+		return nil, &syntaxError{at: wrong.Position.Start, reason: wrong.Message}
+	}
+	return out, err
+}

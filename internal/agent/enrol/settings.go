@@ -1,0 +1,140 @@
+package enrol
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/project/protect"
+)
+
+// place is where a file lies that a host reads: in the codebase, in the user's home (~), or
+// on the machine. It is empty where there is no home.
+func (s Site) place(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Join("/", s.machine, name)
+	}
+	below, isHome := strings.CutPrefix(name, "~/")
+	if !isHome {
+		return filepath.Join(s.Root, filepath.FromSlash(name))
+	}
+	home, _ := s.Env("HOME")
+	for variable, usual := range protect.HomeVariables() {
+		at, _ := s.Env(variable)
+		if !filepath.IsAbs(at) {
+			continue
+		}
+		if rest, its := strings.CutPrefix(below, usual+"/"); its && usual != "" {
+			return filepath.Join(at, rest)
+		} else if usual == "" && strings.HasPrefix(below, ".gemini/") {
+			home = at
+		}
+	}
+	if !filepath.IsAbs(home) {
+		return ""
+	}
+	return filepath.Join(home, filepath.FromSlash(below))
+}
+
+// named are the files that a name with * stands for, as people know them.
+func (s Site) named(name string) ([]string, error) {
+	if !strings.Contains(name, "*") {
+		return []string{name}, nil
+	}
+	found, err := filepath.Glob(s.place(name))
+	for i := range found {
+		found[i] = filepath.Join(filepath.Dir(name), filepath.Base(found[i]))
+	}
+	return found, err
+}
+
+// readSettings reads a file in which a host looks; it is empty when there is none.
+func (s Site) readSettings(name string) (string, error) {
+	file := s.place(name)
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}
+
+// setting is the value of a setting; nil: it is not set. A JSON file that is not understood
+// sets nothing here: the hooks in it are not understood either, which is told.
+func (s Site) setting(file string, place ...string) (any, error) {
+	text, err := s.readSettings(file)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasSuffix(file, ".toml") {
+		root, err := parseObject(text, "")
+		if err != nil {
+			return nil, nil
+		}
+		if at := root.find(place...); at != nil {
+			return at.plain(), nil
+		}
+		return nil, nil
+	}
+	all, err := parseTOML(text)
+	if err != nil {
+		return nil, refused(Edit{Path: file, Before: []byte(text)}, err)
+	}
+	var value any = all
+	for _, key := range place {
+		table, _ := value.(map[string]any)
+		value = table[key]
+	}
+	return value, nil
+}
+
+// offBy finds the setting by which a host runs no hooks, or not ours; empty: there is none.
+func (s Site) offBy(h Host) (which string, err error) {
+	for _, o := range h.off {
+		files, wrong := s.named(o.file)
+		err = errors.Join(err, wrong)
+		for _, file := range files {
+			value, wrong := s.setting(file, o.place...)
+			err = errors.Join(err, wrong)
+			if value != nil && !reflect.DeepEqual(value, o.on) {
+				which = strings.Join(o.place, ".") + " in " + file
+			}
+		}
+	}
+	return which, err
+}
+
+// steering are variables that decide which program a hook starts, what happens to it, or
+// whose locks it uses. One that ends with * is the beginning of a name.
+func steering() []string {
+	return []string{"PATH", "HOME", "SHELL", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "BASH_FUNC_*", "LD_*", "DYLD_*", "XDG_STATE_HOME", "PG*", "LOCKKEEPER_*",
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL*", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"}
+}
+
+// strayBy finds a setting that gives hooks another environment than commands have here;
+// empty: there is none.
+func (s Site) strayBy(h Host, files []string) (which string, err error) {
+	if h.env == "" {
+		return "", nil
+	}
+	for _, file := range files {
+		value, wrong := s.setting(file, h.env)
+		err = errors.Join(err, wrong)
+		set, _ := value.(map[string]any)
+		for name := range set {
+			if slices.ContainsFunc(steering(), func(known string) bool {
+				begin, open := strings.CutSuffix(known, "*")
+				return name == known || open && strings.HasPrefix(name, begin)
+			}) && (which == "" || h.env+"."+name+" in "+file < which) {
+				which = h.env + "." + name + " in " + file
+			}
+		}
+	}
+	return which, err
+}

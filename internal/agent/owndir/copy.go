@@ -1,0 +1,154 @@
+package owndir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// A Copy is the private directory of one call.
+type Copy struct {
+	Write string   // what the call may change: the copy, and locks that programs make beside it
+	Read  []string // directories of the person with settings, to which links in the copy lead
+
+	variable, value string   // name the copy to the program
+	root            *os.Root // of the copy
+	login           *login   // nil: there is none that could be renewed
+}
+
+// Open makes a copy below a new directory, which the caller removes after Close. tell hears
+// why a login that the call changed is not saved.
+func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, err error) {
+	dir := filepath.Join(at, d.name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the agent's own directory: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's own directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			root.Close()
+		}
+	}()
+	c = &Copy{Write: at, variable: d.variable, value: dir, root: root}
+	if d.inHome {
+		c.value = at
+	}
+	sources, err := d.sources()
+	if err != nil {
+		return nil, err
+	}
+	for name, source := range sources {
+		if err := c.add(name, source, ""); err != nil {
+			return nil, fmt.Errorf("copy the agent's settings: %w", err)
+		}
+	}
+	if d.path == "" {
+		return c, nil
+	}
+	c.login, err = d.followLogin(ctx, root, tell)
+	return c, err
+}
+
+// Environ returns an environment in which the program finds the copy.
+func (c *Copy) Environ(env []string) []string {
+	others := slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, c.variable+"=") })
+	return append(others, c.variable+"="+c.value)
+}
+
+// Close saves a login that the call renewed. Nothing of the call may run any more.
+func (c *Copy) Close(ctx context.Context) error {
+	if c.login != nil {
+		c.login.end(ctx)
+	}
+	return c.root.Close()
+}
+
+// sources lists the settings that exist, by their names in a copy.
+func (d *Dir) sources() (map[string]string, error) {
+	list := map[string]string{}
+	if d.path == "" {
+		return list, nil
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the agent's settings: %w", err)
+	}
+	for _, e := range entries {
+		for _, pattern := range d.settings {
+			if is, _ := filepath.Match(pattern, e.Name()); is { // the patterns are valid
+				list[e.Name()] = filepath.Join(d.path, e.Name())
+			}
+		}
+	}
+	for name, source := range d.aside {
+		list[name] = source
+	}
+	return list, nil
+}
+
+// maxCopied bounds the files that are copied from a directory of settings: some are programs.
+const maxCopied = 1 << 20
+
+// add puts settings into the copy; within is the directory of settings that they are in, or
+// empty. What does not exist, cannot be read, or is neither a file nor a directory is left out.
+func (c *Copy) add(name, source, within string) error {
+	real, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return unlessMissing(err)
+	case info.IsDir() && within == "":
+		return c.makeDir(name, real)
+	case info.IsDir(), info.Mode().IsRegular() && within != "" && info.Size() > maxCopied:
+		if !strings.HasPrefix(real, within+"/") { // a link leads there
+			c.Read = append(c.Read, real)
+		}
+		return c.root.Symlink(real, name)
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	text, err := os.ReadFile(real)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	return c.root.WriteFile(name, text, info.Mode().Perm()|0o600)
+}
+
+// makeDir adds a directory with the files of another one, and with links to its directories:
+// programs add to directories of settings, and what lies below may be large.
+func (c *Copy) makeDir(name, real string) error {
+	entries, err := os.ReadDir(real)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	if err := c.root.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	c.Read = append(c.Read, real)
+	for _, e := range entries {
+		if err := c.add(filepath.Join(name, e.Name()), filepath.Join(real, e.Name()), real); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlessMissing passes over what the program itself would not find or read.
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+// Package sandbox runs a command that sees only the files it is given.
+//
+// A Confinement lists the directories and files that the command may write and read.
+// Every command also sees the directories of the system, read-only: programs,
+// libraries and their configuration. It has its own home directory and /tmp. It
+// cannot reach the rest of the machine, above all the user's home directory.
+//
+// Two mechanisms of the kernel enforce that. Either works alone where the other is
+// missing, and neither needs privileges if the system permits user namespaces:
+//
+//   - Namespaces: the command gets its own processes and a new root, in which only
+//     the listed paths are mounted.
+//   - Landlock: the command cannot open a path that is not listed.
+//
+// Wrap turns a command into one that starts this same program again, which calls
+// Main first:
+//
+//	supervisor ─▶ this program, stays outside and ends as the command ends
+//	                └▶ this program, first process of its namespaces: mounts, reaps
+//	                     └▶ the command, restricted before it begins
+//
+// Without namespaces the program becomes the command itself.
+//
+// Invariants:
+//
+//  1. A Level is what Probe saw enforced on this machine. A command runs under all
+//     of its Level or not at all (ExitFailed).
+//  2. No file can be read, and no directory listed, outside of the Confinement
+//     and the system (HoldsReads). Of the system, what not every user of the
+//     machine may read is left out, also for root: password hashes, host keys.
+//  3. No file's content and no directory changes outside of Confinement.Write,
+//     devices that keep nothing, and the command's own directories (HoldsWrites).
+//  4. Paths are opened without following links. A link that is swapped in after
+//     the check is refused.
+//  5. Nothing inside gains privileges: no set-user-ID program, and root keeps no
+//     capability by which mounts, devices or the kernel could be changed.
+//  6. The command has no controlling terminal and no descriptor of one, and only
+//     its standard files are open. It cannot type into any terminal but one that
+//     it made itself, and not even there with TIOCSTI.
+//  7. With namespaces, the end of the command, or the death of the supervisor or
+//     of anything between them, ends all that the command started, whatever
+//     group, session, parent or environment it gave itself. All of it has ended
+//     before the end can be seen from outside (EndsWhole).
+//  8. Signals to the command's process group reach the command once. The signal that
+//     ended the command is seen outside.
+//
+// What is not enforced:
+//
+//   - By Landlock alone: a command sees names, sizes, times and link texts of all
+//     files; it can change modes, times, owners and extended attributes; it can
+//     connect to every socket whose path it knows; it shares /dev/shm with all
+//     processes, and cannot make pseudo-terminals. What it leaves running is left to
+//     process.Run. Before version 3 it can truncate other files, and before version
+//     6 it can send signals to other processes of the user.
+//   - Without version 6 of Landlock: sockets with an abstract name.
+//   - The network, which agents need for their API, and so every service that
+//     listens on TCP here. Services must not trust a caller for being local.
+//   - What is listed: an agent reads its own login.
+//   - How much a command uses of the machine: memory, time, disk, processes.
+//
+// A command may notice these differences: the root is read-only and has few
+// directories; for root, /proc is read-only; a rename or a hard link from one path of
+// Write into another fails with EXDEV, as between disks; a file in Write can be
+// written in place, but not replaced by a rename; its process group has the number 0,
+// since its leader is outside.
+//
+// Restrictions belong to a thread and are inherited by the processes that it starts.
+// So they are applied to one locked thread. Applying them to all threads, as
+// libraries do, needs C code or a newer kernel.
+//
+// Outside Linux the package compiles and finds no Level.
+package sandbox

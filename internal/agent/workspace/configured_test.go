@@ -1,0 +1,49 @@
+//go:build unix
+
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/git/gittest"
+)
+
+// A workspace is the same, however a person has configured git.
+func TestWorkspaceOfAPersonWithAConfiguration(t *testing.T) {
+	root := newRepository(t)
+	gittest.Hostile(t, "core.autocrlf=false")
+	before := snapshot(t, root)
+	w := open(t, Options{Root: root})
+	same(t, "the shared tree", snapshot(t, root), before)
+	sameStatus(t, w, root, ".")
+	wantChanges(t, w)
+	write(t, w.Dir(), "app/models/user.rb", "class User # changed\nend\n")
+	wantChanges(t, w, "modified app/models/user.rb")
+}
+
+// Line ends and filters that a person has for all of their repositories do not make files
+// look modified to an agent, which does not have that configuration.
+func TestContentAsAPersonHasItCheckedOut(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	must(t, os.WriteFile(config, []byte("[core]\n\tautocrlf = true\n[filter \"upper\"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n[alias]\n\tx = status\n"), 0o644))
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	person := append(slices.Clone(gittest.Env()), "GIT_CONFIG_GLOBAL="+config)
+	root := t.TempDir()
+	plant(t, root, map[string]string{"lines.txt": "one\r\ntwo\r\n", "a.bin": "hello\n", ".gitattributes": "*.bin filter=upper\n"})
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "-m", "first"}} {
+		if out, err := tryGit(root, person, args...); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	w := open(t, Options{Root: root})
+	if out := git(t, w.Dir(), "status", "--porcelain"); out != "" {
+		t.Errorf("git status in the workspace:\n%s", out)
+	}
+	if config := git(t, w.Dir(), "config", "--local", "--list"); strings.Contains(config, "alias") {
+		t.Errorf("it has more of the person's configuration than it needs:\n%s", config)
+	}
+}

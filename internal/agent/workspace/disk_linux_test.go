@@ -1,0 +1,116 @@
+package workspace
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/machinetest"
+)
+
+// Closing a workspace never goes into what is mounted in it: that may be the shared
+// tree.
+func TestMountsAreNotRemoved(t *testing.T) {
+	root := base(t)
+	w := open(t, Options{Root: root})
+	for _, dir := range []string{"here", "deep/er"} {
+		must(t, os.MkdirAll(filepath.Join(w.Dir(), dir), 0o755))
+		machinetest.Mount(t, root, filepath.Join(w.Dir(), dir), "", unix.MS_BIND, "")
+	}
+	machinetest.Mount(t, filepath.Join(root, "a.rb"), filepath.Join(w.Dir(), "a.rb"), "", unix.MS_BIND, "")
+	before := snapshot(t, root)
+	if _, err := w.Changes(t.Context()); err == nil || !strings.Contains(err.Error(), "mount point") {
+		t.Errorf("%v", err)
+	}
+	if err := w.Close(t.Context(), false); err == nil || !strings.Contains(err.Error(), "mount point") {
+		t.Errorf("%v", err)
+	}
+	same(t, "the shared tree", snapshot(t, root), before)
+	left, err := Abandoned(t.Context(), filepath.Dir(w.Home()))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("%v, %v", left, err)
+	}
+	var mounted []string
+	table, err := os.ReadFile("/proc/self/mounts")
+	must(t, err)
+	for line := range strings.Lines(string(table)) {
+		if at := strings.Fields(line)[1]; strings.HasPrefix(at, w.Home()) {
+			mounted = append(mounted, at)
+		}
+	}
+	for _, at := range mounted {
+		must(t, unix.Unmount(at, unix.MNT_DETACH))
+	}
+	again, err := Adopt(w.Home(), nil)
+	must(t, err)
+	must(t, again.Close(t.Context(), false))
+	same(t, "the shared tree", snapshot(t, root), before)
+}
+
+// What is mounted in the shared tree is part of it, unless it is where workspaces
+// are.
+func TestMountsAreCopied(t *testing.T) {
+	root, dir := base(t), t.TempDir()
+	for _, at := range []string{"volume", "loop"} {
+		must(t, os.Mkdir(filepath.Join(root, at), 0o755))
+	}
+	machinetest.Mount(t, "tmpfs", filepath.Join(root, "volume"), "tmpfs", 0, "")
+	write(t, root, "volume/x/y", "on another disk")
+	machinetest.Mount(t, dir, filepath.Join(root, "loop"), "", unix.MS_BIND, "")
+	w := open(t, Options{Root: root, Dir: dir})
+	if got := read(t, w.Dir(), "volume/x/y"); got != "on another disk" {
+		t.Errorf("copied is %q", got)
+	}
+	if isThere(filepath.Join(w.Dir(), "loop")) {
+		t.Error("the workspaces are copied into themselves")
+	}
+	wantChanges(t, w)
+}
+
+// reflinkDisk is a directory on a disk that can share blocks between files.
+func reflinkDisk(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("LOCKKEEPER_TEST_REFLINK_DIR"); dir != "" {
+		dir, err := os.MkdirTemp(dir, "workspace")
+		must(t, err)
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return machinetest.Image(t, 512<<20, "mkfs.xfs", "-q") // which `make test` installs
+}
+
+// Where the disk can, a copy takes no space.
+func TestClonedCopies(t *testing.T) {
+	disk := reflinkDisk(t)
+	root := filepath.Join(disk, "shared")
+	write(t, root, "big", strings.Repeat("0123456789abcdef", 4<<20)) // 64 MiB
+	write(t, root, "small", "x")
+	write(t, root, "empty", "")
+	must(t, exec.CommandContext(t.Context(), "sync", "-f", root).Run())
+	free := func() uint64 {
+		var st unix.Statfs_t
+		must(t, unix.Statfs(disk, &st))
+		return st.Bfree * uint64(st.Bsize)
+	}
+	before := free()
+	var all []*Workspace
+	for range 4 {
+		all = append(all, open(t, Options{Root: root, Dir: filepath.Join(disk, "workspaces")}))
+	}
+	must(t, exec.CommandContext(t.Context(), "sync", "-f", root).Run())
+	if used := int64(before) - int64(free()); used > 16<<20 {
+		t.Errorf("four copies of 64 MiB took %d bytes", used)
+	}
+	for _, w := range all {
+		same(t, "a copy", snapshot(t, w.Dir()), snapshot(t, root))
+		wantChanges(t, w)
+	}
+	write(t, all[0].Dir(), "big", "mine")
+	wantChanges(t, all[0], "modified big")
+	takeAll(t, all[0])
+	same(t, "put back", snapshot(t, all[0].Dir()), snapshot(t, root))
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// cacheNames are directories in which tools keep what they can make again.
+var cacheNames = area{
+	"node_modules": true, "__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".tox": true, ".gradle": true,
+	"target": true, "dist": true,
+}
+
+// Ignored reports for each change whether nobody needs it: git ignores the path, by the
+// rules of the shared tree, or it is in a cache that was not copied. An agent's own rules
+// do not count.
+func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	ignored := make([]bool, len(changes))
+	asked := map[string]map[string]int{} // repository to path in it to number
+	for i, c := range changes {
+		if ignored[i] = w.isInCache(c.Path); ignored[i] {
+			continue
+		}
+		if repo, ok := w.repositoryOf(c.Path); ok {
+			name := strings.TrimPrefix(strings.TrimPrefix(c.Path, repo), "/")
+			if c.Now != nil && c.Now.Mode.IsDir() || c.Was != nil && c.Was.Mode.IsDir() {
+				name += "/" // so that rules for directories hold
+			}
+			if asked[repo] == nil {
+				asked[repo] = map[string]int{}
+			}
+			asked[repo][name] = i
+		}
+	}
+	for repo, names := range asked {
+		found, err := (&repository{work: filepath.Join(w.root, repo)}).ignored(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			if i, ok := names[name]; ok {
+				ignored[i] = true
+			}
+		}
+	}
+	return ignored, nil
+}
+
+// isInCache reports whether a path is a new directory with the name of a cache, or in one.
+func (w *Workspace) isInCache(p string) bool {
+	for ; p != "."; p = path.Dir(p) {
+		if cacheNames[path.Base(p)] && w.base.find(p) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// repositoryOf is the innermost repository that a path is in.
+func (w *Workspace) repositoryOf(p string) (repo string, ok bool) {
+	for p != "." {
+		p = path.Dir(p)
+		if w.repositories[p] {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// ignored lists those of some paths that git ignores. Where git does not say, it lists
+// none.
+func (r *repository) ignored(ctx context.Context, names map[string]int) ([]string, error) {
+	var in, out bytes.Buffer
+	for name := range names {
+		in.WriteString(name + "\x00")
+	}
+	err := r.pipe(ctx, &in, &out, "check-ignore", "-z", "--stdin")
+	var refused *gitError
+	if err != nil && !errors.As(err, &refused) {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00"), nil
+}

@@ -1,0 +1,146 @@
+//go:build unix
+
+package workspace
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// Packed is an archive of changes.
+type Packed struct {
+	*os.File     // a tar archive, compressed with gzip, at its beginning; the caller closes it
+	Files    int // in the archive
+	Left     int // that are not: too large, too deep or not to be read
+}
+
+// deletedName is the file of an archive that lists the deleted paths.
+const deletedName = ".lockkeeper-deleted"
+
+// Pack makes an archive of what changes made of files and links, whole directories
+// included. It takes so many bytes of content at most, and leaves out what does not fit.
+func (w *Workspace) Pack(ctx context.Context, changes []Change, limit int64) (_ *Packed, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	f, err := w.newTemp()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), w.dropTemp())
+		}
+	}()
+	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	p := &packing{Packed: Packed{File: f}, ctx: ctx, tar: tar.NewWriter(zip), room: limit, at: time.Now()}
+	var deleted strings.Builder
+	for _, c := range changes {
+		if c.Now == nil {
+			deleted.WriteString(c.Path + "\n")
+			continue
+		}
+		dirPath, name := split(c.Path)
+		err := w.inFolder(dirPath, func(dir int) error { return p.add(dir, name, c.Path, 0) })
+		if err != nil {
+			return nil, pathError("pack", c.Path, err)
+		}
+	}
+	if deleted.Len() > 0 {
+		if err := p.put(&tar.Header{Name: deletedName, Mode: 0o600, Size: int64(deleted.Len())}, strings.NewReader(deleted.String())); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(p.tar.Close(), zip.Close()); err != nil {
+		return nil, err
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return &p.Packed, err
+}
+
+// packing is an archive that is being made.
+type packing struct {
+	Packed
+	ctx  context.Context
+	tar  *tar.Writer
+	room int64
+	at   time.Time
+}
+
+// add adds a name with all that is below it.
+func (p *packing) add(dir int, name, path string, depth int) error {
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	seen, err := lookAt(dir, name)
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(path) > maxPath || depth > maxDepth:
+		p.Left++
+	case seen.mode.IsDir():
+		return inside(dir, name, func(sub int) error {
+			return eachName(sub, func(names []string) error {
+				for _, name := range names {
+					if err := p.add(sub, name, path+"/"+name, depth+1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	case seen.mode.Type() == fs.ModeSymlink:
+		text, err := readLink(dir, name)
+		if err != nil {
+			return err
+		}
+		p.Files++
+		return p.put(&tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: text}, nil)
+	case !seen.mode.IsRegular() || seen.size > p.room:
+		p.Left++
+	default:
+		return p.addFile(dir, name, path, seen)
+	}
+	return nil
+}
+
+func (p *packing) addFile(dir int, name, path string, seen look) error {
+	fd, err := openRegular(dir, name)
+	if isClosed(err) {
+		p.Left++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	p.room -= seen.size
+	p.Files++
+	return p.put(&tar.Header{Name: path, Mode: int64(seen.mode.Perm()), Size: seen.size}, io.LimitReader(f, seen.size))
+}
+
+func (p *packing) put(h *tar.Header, content io.Reader) error {
+	h.ModTime, h.Format = p.at, tar.FormatPAX
+	err := p.tar.WriteHeader(h)
+	if err == nil && content != nil {
+		_, err = io.Copy(p.tar, &stoppable{p.ctx, content})
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"lockkeeper"
+
+	"golang.org/x/sys/unix"
+)
+
+// Close ends the use of a workspace and removes it, with all that is in it. One
+// that is kept stays as it is, and Abandoned lists it. What cannot be removed,
+// because it is mounted or because something still writes there, is named in the
+// error, and what is left of the workspace is listed as well.
+func (w *Workspace) Close(ctx context.Context, keep bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.top < 0 {
+		return nil
+	}
+	defer w.forget()
+	if keep {
+		return nil
+	}
+	if err := openFully(w.top); err != nil { // the agent may have taken it from us
+		return pathError("chmod", w.dir, err)
+	}
+	r := &removal{ctx: ctx, dir: w.dir, top: w.top}
+	if err := r.run(); err != nil {
+		return fmt.Errorf("remove workspace %s: %w", w.dir, err)
+	}
+	return nil
+}
+
+// Remove removes a directory with all that is in it, as Close does: a command may have
+// made directories in it that are deeper than paths are long, or that nobody may enter.
+func Remove(ctx context.Context, dir string) error {
+	open := func() (int, error) { return openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0) }
+	top, err := open()
+	if errors.Is(err, unix.EACCES) {
+		if err = chmodAt(unix.AT_FDCWD, dir, 0o700); err == nil {
+			top, err = open()
+		}
+	}
+	switch {
+	case isGone(err):
+		return nil
+	case err != nil:
+		return pathError("open", dir, err)
+	}
+	defer closeFD(top)
+	if err := openFully(top); err != nil {
+		return pathError("chmod", dir, err)
+	}
+	return (&removal{ctx: ctx, dir: dir, top: top}).run()
+}
+
+// removal empties a directory. A directory that is found in another one is moved
+// up first, so that no tree is too deep, and a mount is met by its name alone.
+type removal struct {
+	ctx   context.Context
+	dir   string
+	top   int
+	moved int
+	left  []error
+}
+
+// removalTries is how often a directory is emptied into which something writes.
+const removalTries = 8
+
+// maxLeft bounds how much is told of what could not be removed.
+const maxLeft = 8
+
+func (r *removal) run() error {
+	for range removalTries {
+		r.left = nil
+		if err := r.empty(r.top, r.dropFolder); err != nil {
+			return err
+		}
+		if len(r.left) > 0 {
+			return errors.Join(r.left[:min(len(r.left), maxLeft)]...)
+		}
+		err := untilDone(func() error { return unix.Rmdir(r.dir) })
+		if !isInUse(err) {
+			if isGone(err) {
+				return nil // somebody removed it, or moved it away
+			}
+			return pathError("remove", r.dir, err)
+		}
+	}
+	return lockkeeper.WithNext(errors.New("a process still writes into it"), "end that process, then close it again")
+}
+
+// empty removes all names in a directory, those of directories with a function. It
+// looks again as long as directories come up, and a few times more in case that
+// something still writes there.
+func (r *removal) empty(dir int, folder func(dir int, name string) error) error {
+	for tries := 0; tries < removalTries; {
+		met, moved := 0, r.moved
+		err := eachName(dir, func(names []string) error {
+			met += len(names)
+			for _, name := range names {
+				if r.ctx.Err() != nil {
+					return context.Cause(r.ctx)
+				}
+				err := untilDone(func() error { return unix.Unlinkat(dir, name, 0) })
+				if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+					if seen, failed := lookAt(dir, name); failed == nil && seen.mode.IsDir() {
+						err = folder(dir, name)
+					}
+				}
+				if err != nil && !isGone(err) && !isInUse(err) {
+					r.left = append(r.left, r.explain(name, err))
+				}
+			}
+			return nil
+		})
+		switch {
+		case isGone(err): // the directory itself, meanwhile
+			return nil
+		case err != nil || met == 0 || len(r.left) > 0:
+			return err
+		}
+		if r.moved == moved {
+			tries++
+		}
+	}
+	return nil
+}
+
+// dropFolder removes a directory that lies in the top one.
+func (r *removal) dropFolder(top int, name string) error {
+	fd, err := openFolder(top, name, false)
+	if errors.Is(err, unix.EACCES) {
+		if err = chmodAt(top, name, 0o700); err == nil {
+			fd, err = openFolder(top, name, false)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	if err := openFully(fd); err != nil {
+		return err
+	}
+	if err := r.empty(fd, r.moveUp); err != nil {
+		return err
+	}
+	return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+}
+
+// moveUp removes a directory if it is empty, and otherwise moves it into the top
+// one, to be emptied there.
+func (r *removal) moveUp(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+	if !isInUse(err) {
+		return err
+	}
+	for {
+		r.moved++
+		as := "removed-" + strconv.Itoa(r.moved)
+		if _, err := lookAt(r.top, as); err == nil {
+			continue
+		}
+		err := unix.Renameat(dir, name, r.top, as)
+		if errors.Is(err, unix.EACCES) { // a directory that moves is written to
+			if err = chmodAt(dir, name, 0o700); err == nil {
+				err = unix.Renameat(dir, name, r.top, as)
+			}
+		}
+		return err
+	}
+}
+
+func (r *removal) explain(name string, err error) error {
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) {
+		return lockkeeper.WithNext(fmt.Errorf("%q is a mount point", name), "unmount it, then close the workspace again")
+	}
+	return pathError("remove", filepath.Join(r.dir, name), err)
+}

@@ -1,0 +1,195 @@
+//go:build unix
+
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeRepositories makes a private repository of the tree, and of every repository
+// nested in it, and puts them in place of the shared ones.
+func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
+	if err := os.Mkdir(filepath.Join(w.dir, repositoriesName), 0o700); err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
+		if !w.base.find(path).isFolder() {
+			continue // gone since
+		}
+		r, err := openRepository(ctx, filepath.Join(w.root, path))
+		if err == nil {
+			var commit string
+			commit, err = r.copyTo(ctx, w.template(path), w.linkedIn(path))
+			if path == "." {
+				w.commit = cmp.Or(w.commit, commit)
+			}
+		}
+		if err == nil {
+			err = w.placeRepository(ctx, path)
+		}
+		var refused *gitError
+		switch {
+		case err == nil:
+		case path != "." && errors.As(err, &refused):
+			if err := os.RemoveAll(w.template(path)); err != nil { // it is half made
+				return err
+			}
+			from.report(below(path, gitName), NoRepository, refused.says)
+		default:
+			return fmt.Errorf("make a private repository of %s: %w", filepath.Join(w.root, path), err)
+		}
+	}
+	w.oddities = withOddities(w.oddities, from)
+	return nil
+}
+
+// linkedIn lists the linked folders of a repository, relative to it.
+func (w *Workspace) linkedIn(path string) (list []string) {
+	w.base.find(path).each(path, func(at string, n *node) {
+		if w.isLinked(at, n) {
+			list = append(list, strings.TrimPrefix(strings.TrimPrefix(at, path), "/"))
+		}
+	})
+	return list
+}
+
+// positionTries is how often a repository is read that moves on meanwhile.
+const positionTries = 5
+
+// stateFiles are files of a work tree that git status tells of.
+var stateFiles = []string{"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
+
+// copyTo makes a repository that has everything of its own but the objects: those
+// that are there are read from the shared one. Hooks, remotes, stashes, reflogs and
+// most of the configuration are not taken.
+func (r *repository) copyTo(ctx context.Context, to string, linked []string) (commit string, err error) {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
+		if err := os.MkdirAll(filepath.Join(to, dir), 0o755); err != nil {
+			return "", err
+		}
+	}
+	config, err := r.config(ctx)
+	if err != nil {
+		return "", err
+	}
+	at, err := r.position(ctx)
+	for range positionTries {
+		if err == nil {
+			err = r.copyState(ctx, to)
+		}
+		if err != nil {
+			return "", err
+		}
+		var now position
+		if now, err = r.position(ctx); now == at {
+			break
+		}
+		at = now
+	}
+	if err != nil {
+		return "", err
+	}
+	for name, text := range map[string]string{
+		"HEAD": at.head + "\n", "config": config, "packed-refs": withoutStash(at.refs),
+		"objects/info/alternates": gitQuote(filepath.Join(r.common, "objects")) + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(to, name), []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return at.commit, exclude(to, linked)
+}
+
+// copyState copies the index, its shared part if it is split, and what else belongs
+// to the state of the work tree.
+func (r *repository) copyState(ctx context.Context, to string) error {
+	from := map[string]string{}
+	for _, name := range append([]string{"index", "info/sparse-checkout"}, stateFiles...) {
+		from[name] = r.git
+	}
+	for _, name := range []string{"info/exclude", "info/attributes", "info/grafts", "shallow"} {
+		from[name] = r.common
+	}
+	if r.git == r.common {
+		from["info/sparse-checkout"] = r.common
+	}
+	parts, err := filepath.Glob(escapeGlob(r.git) + "/sharedindex.*")
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		from[filepath.Base(part)] = r.git
+	}
+	h := newHand(ctx)
+	for name, dir := range from {
+		if err := h.copyOver(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOver makes a file a copy of another one, with its time: git compares the time
+// of its index with those of the files. Where there is none, none will be.
+func (h *hand) copyOver(from, to string) error {
+	if err := unix.Unlink(to); err != nil && !isGone(err) {
+		return pathError("remove", to, err)
+	}
+	real, err := filepath.EvalSymlinks(from) // which such files may be
+	var seen look
+	if err == nil {
+		seen, err = lookAt(unix.AT_FDCWD, real)
+	}
+	if err == nil {
+		_, err = h.copyFile(unix.AT_FDCWD, real, seen, unix.AT_FDCWD, to, &means{})
+	}
+	if isGone(err) || errors.Is(err, errChanged) { // the position has changed then, too
+		return nil
+	}
+	return pathError("copy", from, err)
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// withoutStash leaves out the stash, which without its reflog is only half of one,
+// and somebody else's.
+func withoutStash(refs string) string {
+	var b strings.Builder
+	for line := range strings.Lines(refs + "\n") {
+		if !strings.HasSuffix(line, " refs/stash\n") && line != "\n" {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// exclude hides linked folders from git: a rule for a directory does not match the
+// link in its place.
+func exclude(to string, linked []string) error {
+	if len(linked) == 0 {
+		return nil
+	}
+	name := filepath.Join(to, "info", "exclude")
+	has, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := strings.TrimSuffix(string(has), "\n") + "\n"
+	for _, path := range linked {
+		text += "/" + escapeGlob(path) + "\n"
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
+}

@@ -1,0 +1,179 @@
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// The directories of a workspace's home that Restore works with.
+const (
+	repositoriesName = "repositories" // every private repository as it was made
+	swapName         = "swap"         // what is being put in place, and what it replaces
+)
+
+// Restore puts back the part of the workspace that Changes does not report: every
+// private repository is again as it was made, with its configuration, hooks, refs,
+// HEAD and index, and any other .git or .lockkeeper at the top is gone. Whatever an
+// agent or a command did there is discarded. Git runs programs that a repository's
+// configuration names, so nothing of it may reach the next command. Restore comes
+// after TakeOut, which puts back the directories that repositories are in. No agent
+// should be at work meanwhile.
+func (w *Workspace) Restore(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if _, err := lookAt(w.top, repositoriesName); isGone(err) { // a version without Restore made it
+		from, err := openOrigin(w.root, w.sums)
+		if err != nil {
+			return err
+		}
+		defer from.close()
+		if err := w.makeRepositories(ctx, from); err != nil {
+			return err
+		}
+	}
+	if err := w.replace(ctx, ".", stateDir, ""); err != nil {
+		return err
+	}
+	if !w.repositories["."] {
+		if err := w.replace(ctx, ".", gitName, ""); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
+		if err := w.placeRepository(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// template is where the private repository of a directory is kept as it was made.
+func (w *Workspace) template(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return filepath.Join(w.dir, repositoriesName, hex.EncodeToString(sum[:12]))
+}
+
+// placeRepository puts the private repository of a directory in place. A directory
+// that has no repository of ours gets none.
+func (w *Workspace) placeRepository(ctx context.Context, path string) error {
+	from := w.template(path)
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		from = ""
+	} else if err != nil {
+		return err
+	}
+	return w.replace(ctx, path, gitName, from)
+}
+
+// replace puts a copy of a directory in the place of a name, and discards what was
+// there; with no directory it only discards.
+func (w *Workspace) replace(ctx context.Context, path, name, from string) error {
+	at := below(path, name)
+	parent, err := w.openOwn(path)
+	switch {
+	case isGone(err):
+		return nil // a change that may land took the directory away
+	case err != nil:
+		return pathError("open", path, err)
+	}
+	_, err = lookAt(parent, name)
+	closeFD(parent)
+	if isGone(err) && from == "" {
+		return nil
+	}
+	swap, err := w.openSwap(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeFD(swap)
+	if from != "" {
+		if err := newHand(ctx).copyFolder(from, filepath.Join(w.dir, swapName, "new")); err != nil {
+			return err
+		}
+	}
+	err = w.inFolder(path, func(dir int) error {
+		if err := moveAway(dir, name, swap, "old"); err != nil || from == "" {
+			return err
+		}
+		return unix.Renameat(swap, "new", dir, name)
+	})
+	if err != nil {
+		return pathError("restore", at, err)
+	}
+	return w.clearSwap(ctx, swap)
+}
+
+// openSwap opens an empty directory beside the tree.
+func (w *Workspace) openSwap(ctx context.Context) (int, error) {
+	err := unix.Mkdirat(w.top, swapName, 0o700)
+	isLeft := errors.Is(err, fs.ErrExist) // somebody died while it was used
+	if err != nil && !isLeft {
+		return -1, pathError("mkdir", filepath.Join(w.dir, swapName), err)
+	}
+	swap, err := openFolder(w.top, swapName, false)
+	if err != nil {
+		return -1, pathError("open", filepath.Join(w.dir, swapName), err)
+	}
+	if !isLeft {
+		return swap, nil
+	}
+	defer closeFD(swap)
+	if err := w.clearSwap(ctx, swap); err != nil {
+		return -1, err
+	}
+	return w.openSwap(ctx)
+}
+
+func (w *Workspace) clearSwap(ctx context.Context, swap int) error {
+	r := &removal{ctx: ctx, dir: filepath.Join(w.dir, swapName), top: swap}
+	return r.run()
+}
+
+// moveAway moves a name into another directory, whatever it is. What is gone needs
+// no moving.
+func moveAway(dir int, name string, to int, as string) error {
+	err := unix.Renameat(dir, name, to, as)
+	if errors.Is(err, unix.EACCES) { // a directory that moves is written to
+		if seen, failed := lookAt(dir, name); failed == nil && seen.mode.IsDir() && seen.mode&0o700 != 0o700 {
+			if err = chmodAt(dir, name, seen.mode|0o700); err == nil {
+				err = unix.Renameat(dir, name, to, as)
+			}
+		}
+	}
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// copyFolder copies a directory of ours, in which there are only files and
+// directories.
+func (h *hand) copyFolder(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Mkdir(filepath.Join(to, rel), 0o755)
+		}
+		return h.copyOver(path, filepath.Join(to, rel))
+	})
+}

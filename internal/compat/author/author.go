@@ -1,0 +1,183 @@
+package author
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/compat/bookfile"
+	"lockkeeper/internal/compat/resource"
+	"lockkeeper/internal/git"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+)
+
+// The policies of claims.
+const (
+	policyInstance = "author" // of an agent instance or a foreign tool
+	policyPerson   = "person"
+)
+
+// Keys of a claim in the metadata of its grant.
+const (
+	claimKey    = "claim"     // its resources, as a JSON list
+	whoKey      = "who"       // the person behind it
+	sessionKey  = "session"   // the session that made it
+	foreignKey  = "foreign"   // the site of the locks file it was imported from
+	stampKey    = "timestamp" // of the foreign entry
+	instanceKey = "instance"  // of the foreign entry
+)
+
+// An Author makes and ends claims on one codebase.
+type Author struct {
+	app        *project.Project
+	set        *resource.Set
+	file       *bookfile.File // nil if claims are not mirrored
+	mark       bookfile.Mark
+	site       string // the locks file, unique among all machines
+	staleAfter time.Duration
+	git        *git.WorkTree
+}
+
+// Open reads the table of resources and opens the locks file. env is the environment of
+// the git commands that find uncommitted changes.
+func Open(a *project.Project, env []string) (*Author, error) {
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	au := &Author{app: a, set: set, mark: bookfile.Mark(a.Space), staleAfter: a.Config.Policies()[policyInstance].TTL,
+		git: git.NewWorkTree(a.Root.Dir(), a.Root.Dir(), env)}
+	if name := a.Config.LocksFile; name != "" {
+		au.file = bookfile.Open(a.Root.Dir(), filepath.FromSlash(name))
+		au.site = self.Host + ":" + au.file.Path()
+	}
+	return au, nil
+}
+
+// StaleAfter returns how long a claim may show no activity before it is stale.
+func (au *Author) StaleAfter() time.Duration { return au.staleAfter }
+
+// Prompt returns the resources that a prompt of the table works on.
+func (au *Author) Prompt(name string, of []string) ([]string, error) {
+	return au.set.Prompt(name, of...)
+}
+
+// Names returns the resources of a claim from its grant's metadata, or nil if the grant is
+// not a claim.
+func Names(metadata map[string]string) (names []string) {
+	if json.Unmarshal([]byte(metadata[claimKey]), &names) != nil {
+		return nil
+	}
+	return names
+}
+
+func encodeNames(names []string) string {
+	text, err := json.Marshal(names)
+	if err != nil {
+		panic(err) // a list of strings always encodes
+	}
+	return string(text)
+}
+
+// A target is one requested resource and the locks it needs.
+type target struct {
+	name  string
+	locks []lockkeeper.Lock
+}
+
+// resolve returns the target for a name or a path. A resource of the table takes
+// precedence over a path.
+func (au *Author) resolve(name string, mode lockkeeper.Mode, path func(lockkeeper.Mode, string) (lockkeeper.Lock, error)) (target, error) {
+	r, unknown := au.set.Resolve(name)
+	if unknown == nil {
+		return au.covered(r, mode)
+	}
+	l, err := path(mode, name)
+	if err != nil {
+		return target{}, err
+	}
+	_, missing := os.Lstat(filepath.Join(au.app.Root.Dir(), filepath.FromSlash(l.Path)))
+	if errors.Is(missing, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") && len(au.set.Names()) > 0 {
+		return target{}, unknown // a typo is more likely than a new file
+	}
+	return target{name: l.Path, locks: []lockkeeper.Lock{l}}, nil
+}
+
+// covered returns the locks of a resource, at most in the resource's own mode.
+func (au *Author) covered(r resource.Resource, mode lockkeeper.Mode) (target, error) {
+	t, mode := target{name: r.Name}, min(mode, r.Mode)
+	for _, path := range r.Paths {
+		l := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.Node}, Mode: mode}
+		if !r.Node {
+			var err error
+			if l, err = au.fromRoot(mode, path); err != nil {
+				return t, err
+			}
+		}
+		t.locks = append(t.locks, l)
+	}
+	return t, nil
+}
+
+func (au *Author) fromRoot(mode lockkeeper.Mode, path string) (lockkeeper.Lock, error) {
+	return au.app.Root.Resolve("", path, mode)
+}
+
+// resolveAll resolves names without duplicates.
+func (au *Author) resolveAll(names []string, mode lockkeeper.Mode) (targets []target, err error) {
+	for _, name := range names {
+		t, err := au.resolve(name, mode, au.app.Resolve)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(targets, func(o target) bool { return o.name == t.name }) {
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}
+
+// mode returns the strongest mode of the target's locks.
+func (t target) mode() (m lockkeeper.Mode) {
+	for _, l := range t.locks {
+		m = max(m, l.Mode)
+	}
+	return m
+}
+
+func namesOf(targets []target) (names []string) {
+	for _, t := range targets {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func locksOf(targets []target) (locks []lockkeeper.Lock) {
+	for _, t := range targets {
+		locks = append(locks, t.locks...)
+	}
+	return locks
+}
+
+// fileNames returns the names of a claim in the locks file. Foreign tools compare names
+// only, so a path appears as every resource that covers it.
+func (au *Author) fileNames(name string) []string {
+	if _, err := au.set.Resolve(name); err == nil {
+		return []string{name}
+	}
+	if covering := au.set.Covering(name); len(covering) > 0 {
+		return covering
+	}
+	return []string{name}
+}

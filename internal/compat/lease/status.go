@@ -1,0 +1,153 @@
+package lease
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/durable"
+)
+
+// A State is the state of a lease file.
+type State string
+
+const (
+	Free    State = "free"
+	Held    State = "held"
+	Stale   State = "stale"   // the next process that wants it breaks it
+	Unclear State = "unclear" // malformed and new, or unreadable: it counts as held
+	Refused State = "refused" // not a lease file: a directory, a link or other text
+)
+
+// An Info describes a lease file.
+type Info struct {
+	Path      string     `json:"path"`
+	State     State      `json:"state"`
+	Owner     string     `json:"owner,omitempty"`
+	PID       int        `json:"pid,omitempty"`
+	CreatedAt *time.Time `json:"created_at,omitempty"`
+	RenewedAt *time.Time `json:"last_renewed_at,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	StaleAt   *time.Time `json:"stale_at,omitempty"` // when it may be broken, as the wall clock will show it
+	Fact      string     `json:"fact,omitempty"`     // anything else a person should know
+	Ours      bool       `json:"ours"`               // held through this package
+	Shared    bool       `json:"shared,omitempty"`
+	Holders   []Holder   `json:"holders,omitempty"` // recorded holders: one, or several readers
+}
+
+// A Holder is one holder of a lease file or one of its readers.
+type Holder struct {
+	Owner      string        `json:"owner"`
+	PID        int           `json:"pid"`
+	ExpiresAt  time.Time     `json:"expires_at"`
+	Phase      string        `json:"phase,omitempty"`
+	AcquiredIn time.Duration `json:"acquired_in_ns"`
+	Renewals   int           `json:"renewals"`
+}
+
+// Inspect returns the state of a lease file, judged with opt.Grace. It changes nothing.
+func Inspect(path string, opt Options) (*Info, error) {
+	l := New(path, opt)
+	p, err := openLeaseFile(l.opt.Disk, path)
+	switch {
+	case errors.Is(err, errNoDirectory):
+		return &Info{Path: path, State: Free}, nil
+	case err != nil:
+		return nil, err
+	}
+	defer p.close()
+	now := l.opt.Clock()
+	rec, err := recordAt(p.guardPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := p.inspect(p.name)
+	if err != nil {
+		return &Info{Path: path, State: Refused, Fact: err.Error()}, nil
+	}
+	return describe(path, f, rec, now, l.opt.Grace), nil
+}
+
+// List inspects all lease files in a directory, in acquisition order.
+func List(dir string, opt Options) ([]*Info, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if opt.Disk == nil {
+		opt.Disk = durable.OSDisk{}
+	}
+	var list []*Info
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		info, err := Inspect(filepath.Join(dir, e.Name()), opt)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b *Info) int { return compare(a.Path, b.Path) })
+	return list, nil
+}
+
+// describe combines the file's content with the record of the guard.
+func describe(path string, f *fileState, rec *record, now Reading, grace time.Duration) *Info {
+	v, odd := judge(path, f, rec.sightingOf(f), now, grace, func() (time.Time, error) { return now.Wall, nil })
+	info := &Info{Path: path, State: Held, Fact: f.problem}
+	info.Owner, info.PID = f.shown.Owner, f.shown.PID // also of a malformed file
+	info.CreatedAt, info.RenewedAt, info.ExpiresAt = timeOrNil(f.shown.CreatedAt.Time), timeOrNil(f.shown.RenewedAt.Time), timeOrNil(f.shown.ExpiresAt.Time)
+	info.StaleAt = timeOrNil(v.at)
+	held := rec.Held
+	switch {
+	case held != nil && f.hasToken(held.Token):
+		info.add(held)
+	case held != nil && held.isCurrent(now, grace): // the file was removed or replaced
+		info.Fact = "its holder has not released it, but "
+		switch p := held.payload(); {
+		case f.payload != nil:
+			info.Fact += "the file now belongs to " + f.payload.Owner
+		default:
+			info.Fact += "its file was removed"
+			info.Owner, info.PID = p.Owner, p.PID
+			info.CreatedAt, info.RenewedAt, info.ExpiresAt = timeOrNil(p.CreatedAt.Time), timeOrNil(p.RenewedAt.Time), timeOrNil(p.ExpiresAt.Time)
+			info.StaleAt = timeOrNil(p.ExpiresAt.Add(grace))
+		}
+		info.add(held)
+		return info
+	}
+	switch {
+	case odd != nil:
+		info.State, info.Fact = Refused, odd.Error()
+	case !f.exists():
+		info.State = Free
+	case v.stale:
+		info.State = Stale
+	case f.payload == nil:
+		info.State = Unclear
+	}
+	return info
+}
+
+func (i *Info) add(h *hold) {
+	i.Ours, i.Shared = true, h.Shared
+	for _, s := range h.By {
+		i.Holders = append(i.Holders, Holder{s.Owner, s.PID, s.ExpiresAt.Time, s.Phase, s.AcquiredIn, s.Renewals})
+	}
+}
+
+// timeOrNil returns nil for the zero time.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,155 @@
+package lfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/lock"
+)
+
+// policy is the lock policy of git-lfs locks.
+const policy = "person"
+
+// Metadata keys of git-lfs grants.
+const (
+	keyReason = "reason"
+	keyRef    = "ref"
+	reason    = "git lfs lock"
+)
+
+// A Lock is a lock in the format of git-lfs.
+type Lock struct {
+	ID       string    `json:"id"`
+	Path     string    `json:"path"`
+	LockedAt time.Time `json:"locked_at"`
+	Owner    Owner     `json:"owner"`
+}
+
+// An Owner is the holder of a lock.
+type Owner struct {
+	Name string `json:"name"`
+}
+
+// A Ref is a branch. A lock holds for all branches, because they share one tree.
+type Ref struct {
+	Name string `json:"name"`
+}
+
+// ours reports whether a grant is a git-lfs lock of the caller.
+func ours(e *lock.Entry, who access.Person) bool {
+	return e.Holder == who.Name && e.Policy == policy && e.Metadata[keyReason] == reason
+}
+
+// lock acquires a file for a person.
+func (api *API) lock(r *request) (int, any, error) {
+	var in struct {
+		Path string `json:"path"`
+		Ref  *Ref   `json:"ref"`
+	}
+	if err := r.into(&in); err != nil {
+		return 0, nil, err
+	}
+	l, err := api.target(in.Path)
+	if err != nil {
+		return 0, nil, err
+	}
+	facts := map[string]string{keyReason: reason}
+	if in.Ref != nil && in.Ref.Name != "" {
+		facts[keyRef] = in.Ref.Name
+	}
+	g, err := api.app.Acquire(r.Context(), lockkeeper.Request{Holder: r.who.Name, Policy: policy, Locks: []lockkeeper.Lock{l}, Metadata: facts}, 0)
+	var blocked *lockkeeper.BlockedError
+	switch {
+	case errors.As(err, &blocked) && len(blocked.Conflicts) > 0:
+		return api.taken(r.Context(), l.Path, blocked.Conflicts[0])
+	case err != nil:
+		return 0, nil, err
+	}
+	return http.StatusCreated, map[string]any{"lock": Lock{ID: g.ID, Path: l.Path, LockedAt: g.AcquiredAt.UTC(), Owner: Owner{r.who.Name}}}, nil
+}
+
+// target returns the lock for a path relative to the root.
+func (api *API) target(path string) (lockkeeper.Lock, error) {
+	if strings.HasPrefix(path, "/") {
+		return lockkeeper.Lock{}, &lockkeeper.InputError{Field: "path", Value: path, Reason: "must be relative to the root of the repository", Next: "name a file inside it"}
+	}
+	l, err := api.app.Root.Resolve(api.app.Root.Dir(), path, lockkeeper.Write)
+	switch {
+	case err != nil:
+		return l, err
+	case l.Kind == lockkeeper.Dir:
+		return l, &lockkeeper.InputError{Field: "path", Value: path, Reason: "is a directory; git-lfs locks files", Next: "name the files in it"}
+	case l.Path == lockkeeper.GitTarget:
+		return l, &lockkeeper.InputError{Field: "path", Value: path, Reason: "belongs to git", Next: "name a file of the work tree"}
+	}
+	return l, nil
+}
+
+// taken returns the conflict response: who holds the file, or waits for it.
+func (api *API) taken(ctx context.Context, path string, c lockkeeper.ConflictInfo) (int, any, error) {
+	verb := "held"
+	if c.Kind == lockkeeper.Waiting {
+		verb = "awaited"
+	}
+	text := fmt.Sprintf("%s is %s by %s since %s", path, verb, c.Holder, c.AcquiredAt.UTC().Format("2006-01-02 15:04:05Z"))
+	there := Lock{ID: c.GrantID, Path: path, LockedAt: c.AcquiredAt.UTC(), Owner: Owner{c.Holder}}
+	e, err := api.app.Locks.Entry(ctx, c.GrantID)
+	if err != nil {
+		return 0, nil, err
+	}
+	if e != nil { // nil if it was released just now
+		if why := e.Metadata[keyReason]; why != "" {
+			text += fmt.Sprintf(", for %q", why)
+		}
+		for _, l := range locksOf(e) {
+			if l.Path == path {
+				there = l.Lock
+			}
+		}
+	}
+	return http.StatusConflict, map[string]any{"message": lockkeeper.JoinNext(text, "lockkeeper why "+path), "lock": there}, nil
+}
+
+// unlock releases a lock, or with force one of another owner.
+func (api *API) unlock(r *request) (int, any, error) {
+	var in struct {
+		Force bool `json:"force"`
+		Ref   *Ref `json:"ref"`
+	}
+	if err := r.into(&in); err != nil {
+		return 0, nil, err
+	}
+	held, err := api.held(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	switch {
+	case ours(held.entry, r.who):
+		_, err = api.app.Release(r.Context(), held.entry.ID)
+	case in.Force:
+		err = api.force(r, held)
+	default:
+		err = &refused{http.StatusForbidden, fmt.Sprintf("%s is locked by %s", held.Path, held.Owner.Name), "ask them, or an admin who can use --force"}
+	}
+	return http.StatusOK, map[string]any{"lock": held.Lock}, err
+}
+
+// force releases a lock of another owner.
+func (api *API) force(r *request, held *heldLock) error {
+	id := held.entry.ID
+	switch {
+	case r.who.Role == access.Agent: // the engine refuses it and records the attempt
+	case r.who.Role != access.Admin:
+		return &refused{http.StatusForbidden, fmt.Sprintf("--force needs the role admin, and %s has %s", r.who.Name, r.who.Role), "ask " + held.Owner.Name + ", or an admin"}
+	case len(held.entry.Targets) > 1:
+		return &refused{http.StatusConflict, fmt.Sprintf("%s is one of %d files that %s holds under one grant", held.Path, len(held.entry.Targets), held.Owner.Name), "lockkeeper lock force-release " + id + ", which releases all of them"}
+	}
+	return acts.ForceRelease(r.Context(), api.app, held.entry, held.Owner.Name, "git lfs unlock --force of "+held.Path, r.who.Actor())
+}

@@ -1,0 +1,310 @@
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/yuin/goldmark/parser"
+
+	"lockkeeper"
+)
+
+// Options configure a check.
+type Options struct {
+	Documents []string // required documents, from the root; a missing one is a finding
+	Optional  []string // checked if they exist
+	Deep      bool     // also check all other documents and how they refer to each other
+	Exclude   []string // patterns of documents and directories that Deep skips
+	Ignore    []string // patterns of targets that are not checked
+	KeepValid bool     // also report valid references
+	Web       *Web     // nil if URLs are not requested
+}
+
+// A checker is one running check.
+type checker struct {
+	Options
+	files       *files
+	parser      parser.Parser
+	ignoreWeb   rules
+	ignoreLocal rules
+	names       *names // nil until a file is missing
+
+	scans  []*scan          // of the checked documents, by path
+	known  map[string]*scan // also of linked documents; nil if unreadable
+	report Report
+}
+
+// Check checks the documents of the repository in a directory.
+func Check(ctx context.Context, dir string, o Options) (_ *Report, err error) {
+	c := &checker{Options: o, parser: newParser(), known: map[string]*scan{}}
+	if err := c.prepare(dir); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.files.root.Close()) }()
+	if err := c.scanDocuments(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.scanLinked(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.judge(ctx); err != nil {
+		return nil, err
+	}
+	if o.Web != nil {
+		if err := c.askWeb(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.fillReport()
+	if o.Deep {
+		c.report.Graph = c.graph()
+	}
+	c.report.sort()
+	return &c.report, nil
+}
+
+func (c *checker) prepare(dir string) error {
+	exclude, err := newRules("links.exclude", c.Exclude)
+	if err != nil {
+		return err
+	}
+	ignore, err := newRules("links.ignore", c.Ignore)
+	if err != nil {
+		return err
+	}
+	c.ignoreWeb, c.ignoreLocal = ignore.split()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return &lockkeeper.InputError{Field: "directory", Value: dir, Reason: reasonOf(err), Next: "use an existing, readable directory"}
+	}
+	c.files = &files{root: root, exclude: exclude}
+	c.report.Findings = []Finding{}
+	return nil
+}
+
+// scanDocuments parses the documents to check and resolves their references.
+func (c *checker) scanDocuments(ctx context.Context) error {
+	list := slices.Clone(c.Documents)
+	for _, name := range c.Optional {
+		if c.files.at(name) != nothing {
+			list = append(list, name)
+		}
+	}
+	if c.Deep {
+		if err := c.files.walk(ctx); err != nil {
+			return err
+		}
+		list = append(list, c.files.documents...)
+		for _, u := range c.files.unreadable {
+			c.found(Reference{File: u.path, Line: 1, Kind: Document, Target: u.path}, Unreadable, reasonOf(u.err))
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	scans, err := c.scan(ctx, list, c.lookUp)
+	if err != nil {
+		return err
+	}
+	c.scans = scans
+	c.report.Documents = len(scans)
+	return nil
+}
+
+// scanLinked parses documents that are only linked to, for their anchors.
+func (c *checker) scanLinked(ctx context.Context) error {
+	wanted := map[string]bool{}
+	for _, s := range c.scans {
+		for i := range s.references {
+			r := &s.references[i]
+			if _, tried := c.known[r.anchored]; r.problem == "" && r.anchored != "" && !tried {
+				wanted[r.anchored] = true
+			}
+		}
+	}
+	_, err := c.scan(ctx, slices.Sorted(maps.Keys(wanted)), func(*scan) {})
+	return err
+}
+
+// scan parses documents in parallel. A document that is unreadable or too complex is a
+// finding.
+func (c *checker) scan(ctx context.Context, list []string, then func(*scan)) ([]*scan, error) {
+	scans, reasons := make([]*scan, len(list)), make([]error, len(list))
+	err := parallel(ctx, len(list), func(i int) {
+		source, err := c.files.read(list[i])
+		if err == nil {
+			if line := tooComplex(source); line > 0 {
+				err = &complexityError{line}
+			}
+		}
+		if err != nil {
+			reasons[i] = err
+			return
+		}
+		scans[i] = parse(c.parser, list[i], source)
+		then(scans[i])
+		scans[i].source = nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range scans {
+		if c.known[list[i]] = s; s == nil {
+			c.reportUnread(list[i], reasons[i])
+		}
+	}
+	return slices.DeleteFunc(scans, func(s *scan) bool { return s == nil }), nil
+}
+
+// A complexityError refuses a document that would take too long to parse.
+type complexityError struct{ line int }
+
+func (e *complexityError) Error() string {
+	return "too complex to parse up to this line; the document was not checked"
+}
+
+func (c *checker) reportUnread(name string, reason error) {
+	r := Reference{File: name, Line: 1, Kind: Document, Target: name}
+	var tangle *complexityError
+	switch {
+	case errors.Is(reason, fs.ErrNotExist):
+		c.found(r, Missing, "required document is missing")
+		return
+	case errors.As(reason, &tangle):
+		r.Line = tangle.line
+	}
+	c.found(r, Unreadable, reasonOf(reason))
+}
+
+func (c *checker) found(r Reference, p Problem, reason string) {
+	c.report.Findings = append(c.report.Findings, Finding{Reference: r, Problem: p, Reason: reason})
+}
+
+// lookUp resolves the references of a document as far as possible without other documents.
+func (c *checker) lookUp(s *scan) {
+	kept := s.references[:0]
+	for _, r := range s.references {
+		if r.problem == "" {
+			r.to = targetOf(r.Reference)
+			c.resolve(&r)
+		}
+		if !r.to.foreign && !c.ignored(&r) {
+			kept = append(kept, r)
+		}
+	}
+	s.references = kept
+}
+
+func (c *checker) ignored(r *reference) bool {
+	if r.to.url != "" {
+		return c.ignoreWeb.match(r.to.url)
+	}
+	return len(c.ignoreLocal) > 0 && (c.ignoreLocal.match(r.Target) || c.ignoreLocal.match(r.at))
+}
+
+// resolve finds the file of a reference and the document whose anchor it names.
+func (c *checker) resolve(r *reference) {
+	switch {
+	case r.to.url != "" || r.to.foreign:
+		return
+	case r.to.machine:
+		r.problem = Outside
+		return
+	}
+	if kind := c.find(r); kind == nothing {
+		if r.problem == "" {
+			r.problem = Missing
+		}
+		return
+	} else if isBuiltinAnchor(r.to.fragment) {
+		return
+	} else if kind == directory {
+		r.anchored = path.Join(r.at, "README.md")
+		if c.files.at(r.anchored) != regular {
+			r.anchored = ""
+		}
+		return
+	}
+	if isDocument(r.at) {
+		r.anchored = r.at
+	}
+}
+
+// find finds the file of a reference. A path in text may be relative to the document or to
+// the root, a link only to the document.
+func (c *checker) find(r *reference) file {
+	if r.to.path == "" {
+		r.at = r.File
+		return regular
+	}
+	inside := false
+	for _, written := range r.candidates() {
+		at, ok := joined(r.File, written)
+		if !ok {
+			continue
+		}
+		if kind := c.files.at(at); kind != nothing {
+			r.at = at
+			return kind
+		}
+		if !inside {
+			r.at, inside = at, true
+		}
+	}
+	if !inside {
+		r.problem = Outside
+	}
+	return nothing
+}
+
+// candidates returns the possible meanings of a reference's path.
+func (r *reference) candidates() []string {
+	switch {
+	case r.Kind == Code || r.Kind == Mention:
+		return []string{r.to.path, "/" + r.to.path}
+	case r.to.path != r.to.literal:
+		return []string{r.to.path, r.to.literal}
+	}
+	return []string{r.to.path}
+}
+
+// isName reports whether the text names a file without a directory.
+func (r *reference) isName() bool {
+	return (r.Kind == Code || r.Kind == Mention) && !strings.Contains(r.to.path, "/")
+}
+
+// reasonOf returns a disk error without its path, which is shown separately.
+func reasonOf(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return err.Error()
+}
+
+// parallel calls do n times, with one goroutine per processor.
+func parallel(ctx context.Context, n int, do func(i int)) error {
+	var next atomic.Int64
+	var working sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		working.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	working.Wait()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("check of links: %w", context.Cause(ctx))
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package links
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Graph is the references between the documents of a repository.
+type Graph struct {
+	Documents []string `json:"documents"` // sorted
+	Edges     []Edge   `json:"edges"`     // sorted, each once
+	Orphans   []string `json:"orphans"`   // not referred to by others, except the documents to start from
+	Cycles    []Cycle  `json:"cycles"`
+}
+
+// An Edge is a reference from one document to another.
+type Edge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// A Cycle is a set of documents that all reach each other.
+type Cycle struct {
+	Documents []string `json:"documents"` // sorted
+	Path      []string `json:"way"`       // a shortest path from the first document back to it
+}
+
+// graph builds the graph of the documents.
+func (c *checker) graph() *Graph {
+	g := &Graph{Documents: []string{}, Edges: []Edge{}, Orphans: []string{}, Cycles: []Cycle{}}
+	number := map[string]int{}
+	for i, s := range c.scans {
+		number[s.path] = i
+		g.Documents = append(g.Documents, s.path)
+	}
+	next := make([][]int, len(c.scans))
+	referred := make([]bool, len(c.scans))
+	for i, s := range c.scans {
+		for _, r := range s.references {
+			if r.to.url != "" || r.problem != "" && r.problem != NoAnchor {
+				continue
+			}
+			to, ok := number[r.at]
+			if !ok { // a link to a directory shows its README
+				to, ok = number[path.Join(r.at, "README.md")]
+			}
+			if ok && to != i {
+				next[i] = append(next[i], to)
+				referred[to] = true
+			}
+		}
+		slices.Sort(next[i])
+		next[i] = slices.Compact(next[i])
+		for _, to := range next[i] {
+			g.Edges = append(g.Edges, Edge{From: s.path, To: c.scans[to].path})
+		}
+	}
+	begin := slices.Concat(c.Documents, c.Optional)
+	for i, s := range c.scans {
+		if !referred[i] && !slices.Contains(begin, s.path) {
+			g.Orphans = append(g.Orphans, s.path)
+		}
+	}
+	for _, part := range components(next) {
+		cycle := Cycle{}
+		for _, n := range part {
+			cycle.Documents = append(cycle.Documents, g.Documents[n])
+		}
+		for _, n := range shortestCycle(next, part) {
+			cycle.Path = append(cycle.Path, g.Documents[n])
+		}
+		g.Cycles = append(g.Cycles, cycle)
+	}
+	return g
+}
+
+// Dot returns the graph for Graphviz: orphans dashed, cycles red.
+func (g *Graph) Dot() string {
+	var b strings.Builder
+	b.WriteString("digraph links {\n  rankdir=LR;\n  node [shape=box];\n")
+	cycle := map[string]int{} // from 1
+	for i, c := range g.Cycles {
+		for _, name := range c.Documents {
+			cycle[name] = i + 1
+		}
+	}
+	for _, name := range g.Documents {
+		style := ""
+		switch {
+		case slices.Contains(g.Orphans, name):
+			style = " [style=dashed]"
+		case cycle[name] > 0:
+			style = " [color=red]"
+		}
+		fmt.Fprintf(&b, "  %s%s;\n", quoted(name), style)
+	}
+	for _, e := range g.Edges {
+		style := ""
+		if cycle[e.From] > 0 && cycle[e.From] == cycle[e.To] {
+			style = " [color=red]"
+		}
+		fmt.Fprintf(&b, "  %s -> %s%s;\n", quoted(e.From), quoted(e.To), style)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// quoted quotes a name for Graphviz. Invalid and control characters become question marks.
+func quoted(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+}

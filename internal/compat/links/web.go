@@ -1,0 +1,246 @@
+package links
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Web configures how URLs are requested.
+type Web struct {
+	Parallel     int           // maximum of parallel requests
+	PerHost      int           // maximum per host
+	Timeout      time.Duration // of one request, redirects included
+	AllowPrivate bool          // also request non-public addresses, and use a proxy
+
+	public func(netip.Addr) bool // nil means isPublic; tests have no public addresses
+}
+
+const maxRedirects = 10
+
+// A verdict is the result of requesting a URL.
+type verdict struct {
+	problem Problem // empty if it answers
+	reason  string
+	unasked bool // no request was sent
+}
+
+// askWeb requests every URL once, however often it is referred to.
+func (c *checker) askWeb(ctx context.Context) error {
+	wanted := map[string]bool{}
+	for _, s := range c.scans {
+		for i := range s.references {
+			if u := s.references[i].to.url; u != "" {
+				wanted[withoutFragment(u)] = true
+			}
+		}
+	}
+	urls := interleaveHosts(slices.Sorted(maps.Keys(wanted)))
+	answers, err := ask(ctx, urls, *c.Web)
+	if err != nil {
+		return err
+	}
+	for _, v := range answers {
+		if !v.unasked {
+			c.report.Asked++
+		}
+	}
+	for _, s := range c.scans {
+		for i := range s.references {
+			r := &s.references[i]
+			if r.to.url != "" {
+				v := answers[withoutFragment(r.to.url)]
+				r.problem, r.reason = v.problem, v.reason
+			}
+		}
+	}
+	return nil
+}
+
+func withoutFragment(u string) string {
+	u, _, _ = strings.Cut(u, "#")
+	return u
+}
+
+// interleaveHosts orders URLs so that hosts alternate: a slow host does not delay the
+// others.
+func interleaveHosts(urls []string) []string {
+	round := map[string]int{}
+	count := map[string]int{}
+	for _, u := range urls {
+		host := hostOf(u)
+		round[u] = count[host]
+		count[host]++
+	}
+	slices.SortStableFunc(urls, func(a, b string) int { return cmp.Compare(round[a], round[b]) })
+	return urls
+}
+
+func hostOf(u string) string {
+	if parsed, err := url.Parse(u); err == nil {
+		return strings.ToLower(parsed.Host)
+	}
+	return ""
+}
+
+// ask requests URLs with bounded parallelism.
+func ask(ctx context.Context, urls []string, o Web) (map[string]verdict, error) {
+	a := newAsker(o)
+	defer a.close()
+	answers := make([]verdict, len(urls))
+	next := make(chan int)
+	var asking sync.WaitGroup
+	for range min(max(o.Parallel, 1), len(urls)) {
+		asking.Go(func() {
+			for i := range next {
+				answers[i] = a.ask(ctx, urls[i])
+			}
+		})
+	}
+	for i := range urls {
+		next <- i // after a cancellation each returns immediately
+	}
+	close(next)
+	asking.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("check of URLs: %w", context.Cause(ctx))
+	}
+	found := map[string]verdict{}
+	for i, u := range urls {
+		found[u] = answers[i]
+	}
+	return found, nil
+}
+
+// An asker requests URLs.
+type asker struct {
+	Web
+	transport *http.Transport
+	client    *http.Client
+
+	mu    sync.Mutex
+	hosts map[string]chan struct{} // a slot for each running request
+}
+
+func newAsker(o Web) *asker {
+	dialer := &net.Dialer{} // the timeout covers the whole request
+	if !o.AllowPrivate {
+		dialer.ControlContext = refusePrivate(o.public)
+	}
+	a := &asker{Web: o, hosts: map[string]chan struct{}{}}
+	a.transport = &http.Transport{
+		DialContext: dialer.DialContext, MaxResponseHeaderBytes: 256 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: max(o.PerHost, 1), IdleConnTimeout: o.Timeout,
+	}
+	if o.AllowPrivate { // a proxy hides the address it connects to
+		a.transport.Proxy = http.ProxyFromEnvironment
+	}
+	a.client = &http.Client{Transport: a, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+	return a
+}
+
+func (a *asker) close() { a.transport.CloseIdleConnections() }
+
+// RoundTrip implements http.RoundTripper. Every redirect waits for a slot of its own host.
+// The slot is released with the response header, because bodies are not read.
+func (a *asker) RoundTrip(req *http.Request) (*http.Response, error) {
+	slot := a.slot(strings.ToLower(req.URL.Host))
+	select {
+	case slot <- struct{}{}:
+	case <-req.Context().Done():
+		return nil, context.Cause(req.Context())
+	}
+	defer func() { <-slot }()
+	return a.transport.RoundTrip(req)
+}
+
+func (a *asker) slot(host string) chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hosts[host] == nil {
+		a.hosts[host] = make(chan struct{}, max(a.PerHost, 1))
+	}
+	return a.hosts[host]
+}
+
+// ask sends HEAD, then GET if that fails: many servers do not support HEAD.
+func (a *asker) ask(ctx context.Context, address string) verdict {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return verdict{problem: Dead, reason: "not a URL", unasked: true}
+	}
+	u.User = nil // never send credentials from a document
+	status, err := a.request(ctx, http.MethodHead, u.String())
+	var private *privateError
+	if ctx.Err() == nil && !errors.As(err, &private) && (err != nil || status >= 400) {
+		status, err = a.request(ctx, http.MethodGet, u.String())
+	}
+	switch {
+	case errors.As(err, &private):
+		return verdict{problem: Refused, reason: private.Error(), unasked: addressOf(err) == u.String()}
+	case err != nil:
+		return verdict{problem: Dead, reason: causeOf(err)}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests:
+		return verdict{} // it exists, but requires access
+	case status >= 400:
+		return verdict{problem: Dead, reason: strings.TrimSpace(fmt.Sprintf("answers %d %s", status, http.StatusText(status)))}
+	}
+	return verdict{}
+}
+
+func (a *asker) request(ctx context.Context, method, address string) (status int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("no answer within %s", a.Timeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", "lockkeeper-links (checks links)")
+	req.Header.Set("Accept", "*/*")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// addressOf returns the URL at which a request failed, which a redirect may have changed.
+func addressOf(err error) string {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.URL
+	}
+	return ""
+}
+
+// causeOf returns a request error without the method and the URL, which are shown
+// separately.
+func causeOf(err error) string {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		err = op.Err
+	}
+	return err.Error()
+}

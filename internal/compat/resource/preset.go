@@ -1,0 +1,93 @@
+package resource
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+//go:embed preset
+var presets embed.FS
+
+// A Preset is what lockkeeper init writes for one kind of project.
+type Preset struct {
+	Name      string
+	Tables    string     // for lockkeeper.yaml
+	Writes    []string   // paths the gate must allow; empty for the default
+	Documents []Document // instructions about the locks for people and agents
+}
+
+// A Document is a text for a file of a project: a new file, or a section appended to an
+// existing one.
+type Document struct {
+	Path string // from the root
+	Text string
+	Mark string // the line that shows that the document has the section
+}
+
+// PresetNames returns the names of the presets.
+func PresetNames() []string { return []string{"book", "fole"} }
+
+// PresetOf returns a preset.
+func PresetOf(name string) (*Preset, error) {
+	if !slices.Contains(PresetNames(), name) {
+		return nil, &lockkeeper.InputError{Field: "preset", Value: name, Reason: "unknown preset", Next: "use " + strings.Join(PresetNames(), " or ")}
+	}
+	p := &Preset{Name: name}
+	var err error
+	if p.Tables, err = embedded(name + ".yaml"); err != nil || name != "book" {
+		return p, err
+	}
+	p.Writes = []string{"Manuscript", ".config", "Drafts", "Exports", "Process", "Proposal", "CLAUDE.md", ".gitignore"}
+	for _, d := range []struct{ path, from, mark string }{
+		{".gitignore", "gitignore", ".locks/"},
+		{"CLAUDE.md", "claude.md", ""},
+		{"Process/18_Lock_Management_Module.md", "module.md", ""},
+		{"Process/AI-Assisted_Nonfiction_Authoring_Process.md", "process.md", ""},
+		{"Process/Prompts/QUICK_REFERENCE.md", "quick_reference.md", ""},
+		{"Proposal/CONCURRENCY.md", "concurrency.md", ""},
+	} {
+		text, err := embedded(name + "/" + d.from)
+		if err != nil {
+			return nil, err
+		}
+		first, _, _ := strings.Cut(text, "\n")
+		p.Documents = append(p.Documents, Document{Path: d.path, Text: text, Mark: cmp.Or(d.mark, first)})
+	}
+	return p, nil
+}
+
+func embedded(name string) (string, error) {
+	text, err := presets.ReadFile("preset/" + name)
+	if err != nil {
+		return "", fmt.Errorf("preset: %w", err)
+	}
+	return string(text), nil
+}
+
+// Rows returns the names in the tables of the preset.
+func (p *Preset) Rows() []string {
+	var names []string
+	for _, found := range regexp.MustCompile(`(?m)^  ([A-Za-z][^ :]*):`).FindAllStringSubmatch(p.Tables, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// Into returns content with the section added, unless it already has it.
+func (d Document) Into(content string) string {
+	switch {
+	case content == "":
+		return d.Text
+	case slices.Contains(strings.Split(content, "\n"), d.Mark):
+		return content
+	case !strings.HasSuffix(content, "\n"):
+		content += "\n"
+	}
+	return content + "\n" + d.Text
+}

@@ -1,0 +1,148 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// An AmbiguousError says why a text can be read in more than one way.
+type AmbiguousError struct {
+	Field  string // the path of a member; empty: the text as a whole
+	Reason string
+}
+
+func (e *AmbiguousError) Error() string {
+	if e.Field == "" {
+		return e.Reason
+	}
+	return e.Field + ": " + e.Reason
+}
+
+// Check returns an *AmbiguousError if a text is not UTF-8, has half of a surrogate pair, or
+// has an object with two members of the same name. It does not report other invalid JSON.
+func Check(text []byte) error { return check(text, nil) }
+
+// check is Check that also compares the names of members with the fields of a type, unless
+// it is nil.
+func check(text []byte, t reflect.Type) error {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return &AmbiguousError{Reason: fmt.Sprintf("not JSON: byte %d is not UTF-8", at)}
+		}
+		at += size
+	}
+	if at := halfSurrogate(text); at >= 0 {
+		return &AmbiguousError{Reason: fmt.Sprintf("the escape at byte %d is half of a character", at)}
+	}
+	if !json.Valid(text) {
+		return nil // the decoder reports it better; valid JSON also bounds the depth of the walk
+	}
+	return (&walk{json.NewDecoder(bytes.NewReader(text))}).value(t, nil)
+}
+
+// halfSurrogate finds an escape such as \ud800 without its other half, or returns -1.
+func halfSurrogate(text []byte) int {
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '\\')
+		if next < 0 {
+			return -1
+		}
+		at += next
+		switch kind(text[at:]) {
+		case high:
+			if kind(text[at+6:]) != low {
+				return at
+			}
+			at += 12
+		case low:
+			return at
+		default:
+			at = min(at+2, len(text))
+		}
+	}
+}
+
+type half uint8
+
+const (
+	neither half = iota
+	high
+	low
+)
+
+// kind returns which half of a surrogate pair a text begins with.
+func kind(text []byte) half {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return neither
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	switch {
+	case err == nil && n >= 0xd800 && n < 0xdc00:
+		return high
+	case err == nil && n >= 0xdc00 && n < 0xe000:
+		return low
+	}
+	return neither
+}
+
+// A walk is one pass over valid JSON.
+type walk struct{ *json.Decoder }
+
+// value checks the next value, which will be decoded into a t; nil: into any type.
+func (w *walk) value(t reflect.Type, path []string) error {
+	open, err := w.Token()
+	if err != nil {
+		return err
+	}
+	switch open {
+	case json.Delim('{'):
+		err = w.object(shapeOf(t), path)
+	case json.Delim('['):
+		err = w.list(shapeOf(t), path)
+	default:
+		return nil
+	}
+	if err == nil {
+		_, err = w.Token() // the closing delimiter
+	}
+	return err
+}
+
+func (w *walk) list(s shape, path []string) error {
+	for n := 0; w.More(); n++ {
+		if err := w.value(s.elem, append(path, strconv.Itoa(n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) object(s shape, path []string) error {
+	seen := map[string]bool{}
+	for w.More() {
+		token, err := w.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		at := append(path, name)
+		if seen[name] {
+			return &AmbiguousError{Field: strings.Join(at, "."), Reason: "it is given more than once"}
+		}
+		seen[name] = true
+		t, err := s.member(name, at)
+		if err != nil {
+			return err
+		}
+		if err := w.value(t, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/project"
+)
+
+// A Run is one run of a flow. It may be interrupted and resumed any number of times; what
+// it spends counts together.
+type Run struct {
+	ID    string    `json:"id"`
+	Flow  string    `json:"flow"`
+	Plan  string    `json:"plan,omitempty"` // of the tasks flow: the file
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+func runPath(a *project.Project) string { return filepath.Join(a.Below(project.DirName), "run.json") }
+
+// CurrentRun is the run that is under way, or was last; nil: there was none.
+func CurrentRun(a *project.Project) (*Run, error) {
+	r, err := durable.ReadJSON[Run](runPath(a))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// runFor returns the id of the run to conduct: the one that is not finished, or else a new
+// one.
+func runFor(ctx context.Context, a *project.Project, o Options) (id string, err error) {
+	if !o.New {
+		id, err = goingOn(a, o.Flow)
+	}
+	switch {
+	case err != nil:
+		return id, err
+	case id == "":
+		return NewRun(ctx, a, o.Flow, o.Plan)
+	case o.Plan == "":
+		return id, nil
+	}
+	return id, changeRun(ctx, a, func(r *Run) { r.Plan = PlanPath(a, o.Plan) })
+}
+
+// PlanPath is where a plan is, as it was typed.
+func PlanPath(a *project.Project, plan string) string {
+	if plan == "" || filepath.IsAbs(plan) {
+		return plan
+	}
+	return filepath.Join(a.WorkDir, plan)
+}
+
+// planFor is the plan of the run that goes on, or was last.
+func planFor(a *project.Project, o Options) (string, error) {
+	if o.Plan != "" || o.Flow != flow.ForPlan().Name {
+		return o.Plan, nil
+	}
+	last, err := CurrentRun(a)
+	if err != nil || last == nil || last.Flow != o.Flow {
+		return "", err
+	}
+	return last.Plan, nil
+}
+
+// goingOn is the id of the run of a flow that is not finished; empty: there is none.
+func goingOn(a *project.Project, name string) (string, error) {
+	last, err := CurrentRun(a)
+	if err != nil || last == nil || !last.Ended.IsZero() {
+		return "", err
+	}
+	if last.Flow != name {
+		return "", &lockkeeper.InputError{Field: "flow", Value: name, Reason: "a run of the flow " + last.Flow + " is not finished", Next: "lockkeeper run --flow " + last.Flow + ", or lockkeeper run --flow " + name + " --new"}
+	}
+	return last.ID, nil
+}
+
+// NewRun begins a run.
+func NewRun(ctx context.Context, a *project.Project, name, plan string) (string, error) {
+	r := Run{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Plan: PlanPath(a, plan), Began: time.Now().UTC()}
+	return r.ID, durable.WriteJSON(ctx, runPath(a), r, 0o600)
+}
+
+// EndRun says that the run is finished.
+func EndRun(ctx context.Context, a *project.Project) error {
+	return changeRun(ctx, a, func(r *Run) { r.Ended = time.Now().UTC() })
+}
+
+func changeRun(ctx context.Context, a *project.Project, change func(*Run)) error {
+	r, err := CurrentRun(a)
+	if err != nil || r == nil {
+		return err
+	}
+	change(r)
+	return durable.WriteJSON(ctx, runPath(a), r, 0o600)
+}

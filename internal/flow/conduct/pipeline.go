@@ -1,0 +1,226 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/research"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/git"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/store"
+)
+
+// callsDir is where calls of agents leave their traces, from the root.
+const callsDir = project.DirName + "/calls"
+
+// Book opens the documents of a flow.
+func Book(a *project.Project, name string) (*progress.Tracker, flow.Flow, *sidecar.Store, error) {
+	f, err := flow.ByName(name)
+	if err != nil {
+		return nil, f, nil, err
+	}
+	c := a.Config.Run
+	if c.ScreensGate == "on" {
+		f = f.Reviewed(f.OptionalReview)
+	}
+	docs := sidecar.Open(a.Below(DocumentsOf(a, f)))
+	return progress.Open(progress.Options{Sidecar: docs, Screens: sidecar.Open(a.Below(c.AnalysisDir)), Flow: f}), f, docs, nil
+}
+
+// DocumentsOf returns the directory of a flow's documents, relative to the root.
+func DocumentsOf(a *project.Project, f flow.Flow) string {
+	if f.Folder == "" {
+		return a.Config.Run.SidecarDir
+	}
+	return a.Config.Run.SidecarDir + "/" + f.Folder
+}
+
+// assemble finds what a pipeline is made of, as configured: all but the gate, the queue and
+// the id of the run.
+func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options, err error) {
+	book, f, docs, err := Book(a, o.Flow)
+	if err != nil {
+		return p, err
+	}
+	if err := checkFolders(a); err != nil {
+		return p, err
+	}
+	c := a.Config
+	layout := flow.Rails()
+	p = run.Options{
+		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: book, Documents: docs, Layout: layout,
+		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
+		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: DocumentsOf(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{"ci": c.MaxCIFixAttempts},
+			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
+		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{"ci": c.Run.CI}},
+		Budget: run.Budget{USD: float64(c.Run.BudgetUSD), Tokens: int64(c.Run.BudgetTokens)},
+		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
+		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
+		Actor: o.By, Tell: o.Tell,
+		Permits: func(path string) error { return permitsTarget(a, path) },
+	}
+	if o.Slots > 0 {
+		p.Limits.Agents = o.Slots
+	}
+	if o.USD > 0 {
+		p.Budget.USD = o.USD
+	}
+	if o.Tokens > 0 {
+		p.Budget.Tokens = o.Tokens
+	}
+	if o.Branch != "" {
+		p.Branch = o.Branch
+	}
+	return p, errors.Join(withInputs(a, &p, o), withAgents(ctx, a, &p), withRepo(ctx, a, &p))
+}
+
+// checkFolders refuses folders of documents that lie elsewhere, or in what is not theirs.
+func checkFolders(a *project.Project) error {
+	for key, dir := range map[string]string{"run.sidecar_dir": a.Config.Run.SidecarDir, "run.analysis_dir": a.Config.Run.AnalysisDir} {
+		clean := filepath.Clean(filepath.FromSlash(dir))
+		if _, reserved := protect.HasReserved(clean); reserved || !filepath.IsLocal(clean) || clean == "." {
+			return &lockkeeper.InputError{Field: key, Value: dir, Reason: "not a directory of its own below the root", Next: "use a name such as .pipeline"}
+		}
+	}
+	return nil
+}
+
+// withAgents says who does the work, and how they are kept in.
+func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
+	c := a.Config.Agent
+	p.Agents = run.Agents{Usual: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
+		Retry: agent.RetryPolicy{Attempts: c.Attempts, First: 2 * time.Second, Longest: 2 * time.Minute, Random: rand.Float64},
+		Named: func(name string) (agent.Adapter, error) {
+			if name == "" || name == c.Name {
+				return agent.ByName(c.Name, c.Command...)
+			}
+			return agent.ByName(name)
+		}}
+	if _, err := p.Agents.Named(""); err != nil {
+		return err
+	}
+	machine, err := sandbox.Probe(ctx)
+	if err != nil && sandbox.Mode(c.Sandbox) == sandbox.Require {
+		return err
+	}
+	if p.Sandbox, err = sandbox.Choose(sandbox.Mode(c.Sandbox), machine); err != nil {
+		return err
+	}
+	agents := []string{c.Name}
+	if p.Tasks != nil {
+		agents = append(agents, p.Tasks.Agent)
+		for _, t := range p.Tasks.Tasks {
+			agents = append(agents, t.Agent)
+		}
+	}
+	if p.Reach, err = reach(ctx, a, agents, p.Env); err != nil {
+		return err
+	}
+	override, err := os.OpenRoot(a.Below(project.DirName + "/prompts"))
+	if errors.Is(err, fs.ErrNotExist) {
+		p.Prompts, err = flow.NewPrompts(nil)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	p.Prompts, err = flow.NewPrompts(override.FS())
+	return errors.Join(err, override.Close())
+}
+
+// withInputs reads the manifest or the plan that a flow begins with. A flow that begins with
+// a plan can be inspected without one.
+func withInputs(a *project.Project, p *run.Options, o Options) (err error) {
+	switch p.Flow.Source {
+	case flow.FromManifest:
+		p.Manifest, err = Manifest(a)
+	case flow.FromPlan:
+		var plan string
+		if plan, err = planFor(a, o); plan != "" && err == nil {
+			p.Tasks, err = readPlan(a, plan)
+		}
+	}
+	return err
+}
+
+// readPlan reads a plan file with the prompts that it names.
+func readPlan(a *project.Project, name string) (*flow.TaskFile, error) {
+	path := PlanPath(a, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: disk.Reason(err), Next: "name a file with tasks"}
+	}
+	plan, err := flow.ReadTasks(name, text)
+	if err != nil {
+		return nil, err
+	}
+	err = plan.ReadPrompts(func(file string) (string, error) {
+		said, err := readBeside(path, file)
+		if err != nil {
+			return "", &lockkeeper.InputError{Field: "prompt_file", Value: file, Reason: disk.Reason(err), Next: "name a file beside the plan"}
+		}
+		return string(said), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// readBeside reads a file in the directory of another, or below it.
+func readBeside(path, name string) (text []byte, err error) {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return dir.ReadFile(filepath.FromSlash(name))
+}
+
+// withRepo opens the repository, and the API of research.
+func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
+	r, err := git.Open(ctx, a.Root.Dir(), p.Env)
+	var none *git.NoneError
+	_, missing := exec.LookPath("git")
+	switch {
+	case err == nil:
+		p.Repo = r
+	case !errors.As(err, &none) && missing == nil:
+		return err
+	case p.Commit || p.Branch != "":
+		return &lockkeeper.InputError{Field: "commit", Value: "on", Reason: err.Error(), Next: "git init, or set run.commit: off"}
+	}
+	if key, _ := a.Env("ANTHROPIC_API_KEY"); key != "" {
+		base, _ := a.Env("ANTHROPIC_BASE_URL")
+		p.Research, err = research.New(research.Options{APIKey: key, BaseURL: base, Model: a.Config.Research.Model})
+		return err
+	}
+	if p.API {
+		return &lockkeeper.InputError{Field: "research.method", Value: "api", Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by people", Next: "set it, or research.method: ask"}
+	}
+	return nil
+}
+
+// Decided tells whoever conducts that a person has acted.
+func Decided(ctx context.Context, a *project.Project, by lockkeeper.Actor, what string) error {
+	return a.Store.Update(ctx, func(tx store.Tx) error {
+		_, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall, Kind: lockkeeper.EventDecided, Actor: by, Reason: what})
+		return err
+	})
+}

@@ -1,0 +1,147 @@
+package conduct
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/owndir"
+	"lockkeeper/internal/agent/toolchain"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/git"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/protect"
+)
+
+// reach returns what each agent may use in addition to its workspace, and what tests
+// and CI commands may use. Only an agent gets its own login and the keys of its own API.
+func reach(ctx context.Context, a *project.Project, agents, env []string) (func(agent string) run.Reach, error) {
+	c := a.Config
+	write, err := configured(a, "agent.caches", c.Agent.Caches)
+	if err != nil {
+		return nil, err
+	}
+	read, err := configured(a, "agent.read", c.Agent.Read)
+	if err != nil {
+		return nil, err
+	}
+	found := toolchain.Find(a.Env, programs(a, agents)...)
+	inside := func(path string) bool {
+		return slices.ContainsFunc(write, func(dir string) bool { return isWithin(path, protect.Real(dir)) }) || meets(path, a.StateDir) || meets(path, a.Below(project.DirName))
+	}
+	checks := run.Reach{
+		Write: write, Read: append(read, slices.DeleteFunc(append(found.Read, environments(a)...), inside)...),
+		Scratch: slices.DeleteFunc(found.Caches, inside), Keep: c.Run.CheckEnv, Home: gitIdentity(ctx, a.Root.Dir(), env),
+	}
+	byName := map[string]run.Reach{"": checks}
+	for _, name := range slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return name == "" }) {
+		r := checks
+		r.Own = owndir.Of(name, a.Env, filepath.Join(a.StateDir, "logins.lock"), func(dir string) bool {
+			return !meets(dir, a.Root.Dir()) && !meets(dir, a.StateDir)
+		})
+		r.Keep = append(slices.Clone(c.Agent.Env), variablesOf(a, name)...)
+		byName[name] = r
+	}
+	return func(agent string) run.Reach { return byName[agent] }, nil
+}
+
+// configured are paths of the configuration. One with Lockkeeper's own state in it would
+// make every agent an administrator.
+func configured(a *project.Project, key string, places []string) (list []string, err error) {
+	home, _ := a.Env("HOME")
+	for _, place := range places {
+		path := place
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			path = filepath.Join(home, rest)
+		}
+		if !filepath.IsAbs(path) {
+			path = a.Below(path)
+		}
+		for _, own := range []string{a.StateDir, a.Below(project.DirName)} {
+			if meets(path, own) {
+				return nil, &lockkeeper.InputError{Field: key, Value: place, Reason: "Lockkeeper's own state is in " + own, Next: "name the directories that are needed, without that one"}
+			}
+		}
+		list = append(list, path)
+	}
+	return list, nil
+}
+
+// programs are the programs that agents are started by, with files among their arguments.
+func programs(a *project.Project, agents []string) (list []string) {
+	for _, name := range agents {
+		if name == "" {
+			continue // the usual one
+		}
+		if name != a.Config.Agent.Name || len(a.Config.Agent.Command) == 0 {
+			list = append(list, name)
+			continue
+		}
+		for i, word := range a.Config.Agent.Command {
+			if i == 0 || filepath.IsAbs(word) {
+				list = append(list, word)
+			}
+		}
+	}
+	return list
+}
+
+// environments are the virtual environments of Python in the codebase: programs in a
+// copy of one name the original as their interpreter.
+func environments(a *project.Project) (list []string) {
+	for _, pattern := range []string{"*/pyvenv.cfg", ".*/pyvenv.cfg"} {
+		found, err := filepath.Glob(filepath.Join(a.Root.Dir(), pattern))
+		if err != nil {
+			continue // the pattern is fixed, but the root may have brackets in its name
+		}
+		for _, file := range found {
+			list = append(list, filepath.Dir(file))
+		}
+	}
+	return list
+}
+
+// variablesOf are the variables with the keys of an agent's own API.
+func variablesOf(a *project.Project, name string) (list []string) {
+	switch name {
+	case "codex":
+		return []string{"OPENAI_*", "CODEX_*"}
+	case "gemini":
+		return []string{"GEMINI_*", "GOOGLE_*"}
+	case "claude":
+		list = []string{"ANTHROPIC_*", "CLAUDE_*"}
+		for chosen, more := range map[string]string{"CLAUDE_CODE_USE_BEDROCK": "AWS_*", "CLAUDE_CODE_USE_VERTEX": "GOOGLE_*", "CLAUDE_CODE_USE_FOUNDRY": "AZURE_*"} {
+			if value, _ := a.Env(chosen); value != "" && value != "0" && value != "false" {
+				list = append(list, more)
+			}
+		}
+	}
+	return list
+}
+
+// meets reports whether one of two places is in the other, by their true names.
+func meets(a, b string) bool {
+	a, b = protect.Real(a), protect.Real(b)
+	return isWithin(a, b) || isWithin(b, a)
+}
+
+func isWithin(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
+
+// gitIdentity is the configuration of git that commands get: who commits, and nothing
+// of what else a person's configuration may hold.
+func gitIdentity(ctx context.Context, root string, env []string) map[string]string {
+	text := ""
+	name, email := git.Identity(ctx, root, env)
+	for _, set := range []struct{ key, value string }{{"name", name}, {"email", email}} {
+		if set.value != "" {
+			text += fmt.Sprintf("\t%s = %q\n", set.key, set.value)
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return map[string]string{".gitconfig": "[user]\n" + text}
+}

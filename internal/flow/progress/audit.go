@@ -1,0 +1,84 @@
+package progress
+
+import (
+	"context"
+	"errors"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Audit carries out the phase of that name: it holds the ready items of a unit against
+// what earlier runs decided, and stores what is left of them.
+func (b *Tracker) Audit(ctx context.Context, unit string) error {
+	u, err := b.Unit(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if u.Synthesis == nil {
+		return refused("audit "+unit, "run the phase "+u.phase+" first", "it is %s", u.status)
+	}
+	entries, err := b.sidecar.PastDecisions(ctx)
+	if err != nil {
+		return err
+	}
+	var prior []flow.EarlierDecision
+	for _, e := range entries {
+		p := flow.EarlierDecision{Controller: e.Controller, Description: e.Description, Decision: flow.Defer, At: e.Timestamp, Notes: e.Notes, Reenabled: e.Reenabled != nil}
+		if e.Decision == sidecar.Rejected {
+			p.Decision = flow.Reject
+		}
+		prior = append(prior, p)
+	}
+	return b.PutAudit(ctx, unit, flow.AuditItems(u.Synthesis.Items, unit, prior, sidecar.Normalise), nil)
+}
+
+// A DroppedItem is a ready item that the audit dropped.
+type DroppedItem struct {
+	flow.Ready
+	Reason string `json:"reason"`
+}
+
+// DroppedItems lists what the audit dropped, for a person who wants one of them back.
+func (u *Unit) DroppedItems() (list []DroppedItem) {
+	if u.Audit == nil {
+		return nil
+	}
+	for _, d := range u.Audit.Dropped {
+		for _, i := range u.Synthesis.Items {
+			if i.ID == d.ID {
+				list = append(list, DroppedItem{i, d.Reason})
+			}
+		}
+	}
+	return list
+}
+
+// Reenable lets an item that was rejected come back: the audit is done again, with it. If
+// the batches are planned already it comes back in the next run, and again is false.
+func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (again bool, err error) {
+	return b.mark(ctx, unit, by, func() error { return b.sidecar.Reenable(ctx, unit, description, by) })
+}
+
+// UndoReenable takes that back.
+func (b *Tracker) UndoReenable(ctx context.Context, unit, description, by string) (again bool, err error) {
+	return b.mark(ctx, unit, by, func() error { return b.sidecar.UndoReenable(ctx, unit, description, by) })
+}
+
+func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) (again bool, err error) {
+	err = b.personal(ctx, unit, by, func(u *Unit) error {
+		if err := mark(); err != nil {
+			return err
+		}
+		audit := u.docs.audit
+		if again = u.Plan == nil && audit.doc != nil; !again {
+			return nil
+		}
+		err := u.folder.Remove(ctx, audit.doc, flow.AuditFile)
+		if changed := (*sidecar.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
+			return nil // somebody else removed it
+		}
+		return err
+	})
+	return again, err
+}

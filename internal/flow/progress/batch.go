@@ -1,0 +1,233 @@
+package progress
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Batch is where a batch stands.
+type Batch struct {
+	flow.Batch
+	Digest       string             `json:"digest"`            // of its definition
+	Approved     bool               `json:"approved"`          // a person agreed to it; nothing is applied before
+	Started      *Started           `json:"started,omitempty"` // work on this definition has begun
+	Stale        bool               `json:"stale,omitempty"`   // what was made of it was made from another definition: it starts again
+	Applied      *flow.Applied      `json:"applied,omitempty"`
+	Checks       []Check            `json:"-"`                // of the check phases that have a document, in order
+	Tested       *flow.Checked      `json:"tested,omitempty"` // the check of the phase test, for JSON
+	CI           *flow.Checked      `json:"ci,omitempty"`     // the check of the phase ci, for JSON
+	Verification *flow.Verification `json:"verification,omitempty"`
+	Review       *flow.Review       `json:"review,omitempty"`
+	Landed       *flow.Landed       `json:"landed,omitempty"`
+	Blocked      []string           `json:"blocked,omitempty"` // ids of batches that come first and are not complete
+	Next         string             `json:"next,omitempty"`    // the phase; empty: none is left
+	Status       string             `json:"status"`
+
+	// AwaitsReview: it is verified, and a person has to look at it before it lands.
+	AwaitsReview bool `json:"awaits_review,omitempty"`
+
+	docs   *batchDocs
+	phases []flow.Phase // of the flow's batches
+	passed int          // how many of them are done
+}
+
+// A Check is the outcome of one check phase of a batch.
+type Check struct {
+	Phase flow.Phase
+	*flow.Checked
+
+	doc *sidecar.Doc
+}
+
+// Started says when work on a definition began.
+type Started struct {
+	Batch string    `json:"batch_sha256"`
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+}
+
+// batchDocs holds the documents of a batch, whether they count or not.
+type batchDocs struct {
+	folder       *sidecar.Folder
+	started      loaded[Started]
+	applied      loaded[flow.Applied]
+	checks       map[string]loaded[flow.Checked] // by file
+	verification loaded[flow.Verification]
+	review       loaded[flow.Review]
+	landed       loaded[flow.Landed]
+}
+
+// batch reads the documents of a batch.
+func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
+	in := &reader{unit: r.unit, folder: r.unit.folder.Sub("batches", id), where: "batches/" + id + "/", err: r.err}
+	p := &batchDocs{
+		folder:  in.folder,
+		started: private[Started](ctx, in, startedFile),
+		applied: published[flow.Applied](ctx, in, flow.ApplyFile),
+		checks:  map[string]loaded[flow.Checked]{},
+	}
+	for _, phase := range f.Checks() {
+		p.checks[phase.Output] = load[flow.Checked](ctx, in, phase.Output, phase.CheckOutput)
+	}
+	p.verification = published[flow.Verification](ctx, in, flow.VerificationFile)
+	p.review = published[flow.Review](ctx, in, flow.ReviewFile)
+	p.landed = published[flow.Landed](ctx, in, flow.LandedFile)
+	r.err = in.err
+	return p
+}
+
+// batch judges the documents of a batch in the order of its phases. The first document
+// that is missing, or that reports a failure, decides the status. No later one counts.
+func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
+	p := u.docs.batches[def.ID]
+	b := Batch{Batch: def, Digest: flow.Digest(def), Approved: approved, docs: p, phases: f.BatchPhases()}
+	if s := p.started.value; s != nil && s.Batch == b.Digest {
+		b.Started = s
+	}
+	b.Stale = p.applied.value != nil && p.applied.value.Batch != b.Digest
+	for _, phase := range b.phases {
+		if !b.accept(phase) {
+			b.Next, b.Status = phase.Name, phase.Status
+			return b
+		}
+		b.passed++
+	}
+	last := b.phases[len(b.phases)-1]
+	b.Review, b.Landed = p.review.value, p.landed.value
+	if b.Review != nil && !slices.Equal(b.Review.Files, b.Files()) {
+		b.Review, b.Landed = nil, nil // it was of another diff
+	}
+	b.AwaitsReview = b.Review != nil && b.Review.State == Wanted
+	switch {
+	case b.AwaitsReview:
+		b.Next, b.Status, b.Landed = ReviewPhase, last.Status, nil
+	case b.Returned():
+		fixes := b.phases[slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Fixing != "" })]
+		b.Next, b.Status, b.Landed = fixes.Name, fixes.Fixing, nil
+	case b.Landed == nil:
+		b.Next, b.Status = LandPhase, last.Status
+	case len(b.Landed.Files) == 0 && len(b.Landed.Landings) == 0:
+		b.Status = flow.NoChange
+	default:
+		b.Status = flow.Complete
+	}
+	return b
+}
+
+// accept takes the document of a phase, and reports whether the phase is done.
+func (b *Batch) accept(phase flow.Phase) bool {
+	p := b.docs
+	switch phase.Step {
+	case flow.Applying:
+		if b.Stale {
+			return false
+		}
+		b.Applied = p.applied.value
+		return b.Applied != nil
+	case flow.Checking:
+		s := p.checks[phase.Output]
+		if s.value == nil {
+			return false
+		}
+		b.Checks = append(b.Checks, Check{phase, s.value, s.doc})
+		switch phase.Output {
+		case flow.TestFile:
+			b.Tested = s.value
+		case flow.CIFile:
+			b.CI = s.value
+		}
+		return s.value.Cleared()
+	case flow.Verifying:
+		b.Verification = p.verification.value
+		return b.Verification != nil && b.Verification.Verdict.Verdict == "pass"
+	}
+	return true
+}
+
+// Check returns the outcome of a check phase; nil: it has none that counts.
+func (b *Batch) Check(phase string) *flow.Checked {
+	for _, c := range b.Checks {
+		if c.Phase.Name == phase {
+			return c.Checked
+		}
+	}
+	return nil
+}
+
+// Files returns what the batch has changed, by the last of its documents that counts. It
+// is what would land, and what the next phase starts from.
+func (b *Batch) Files() []flow.File {
+	if b.Verification != nil {
+		return b.Verification.Files
+	}
+	for _, c := range slices.Backward(b.Checks) {
+		if c.Cleared() {
+			return c.Files
+		}
+	}
+	if b.Applied != nil {
+		return b.Applied.Files
+	}
+	return nil
+}
+
+// Untested returns why no command tested what the batch changed. It returns "" if a
+// command did, or if a check is still to come.
+func (b *Batch) Untested() string {
+	var why []string
+	for _, c := range b.Checks {
+		if c.State == flow.CheckSkipped {
+			why = append(why, c.Skipped)
+		}
+	}
+	if checks := slices.DeleteFunc(slices.Clone(b.phases), func(p flow.Phase) bool { return p.Step != flow.Checking }); len(why) < len(checks) {
+		return ""
+	}
+	return strings.Join(why, ", and ")
+}
+
+// Fixes counts how often an agent fixed what the checks found.
+func (b *Batch) Fixes() (n int) {
+	for _, c := range b.Checks {
+		n += c.Fixes
+	}
+	return n
+}
+
+// Asked lists what a reviewer wanted changed, if the diff was sent back.
+func (b *Batch) Asked() []string {
+	for _, c := range b.Checks {
+		if len(c.Asked) > 0 {
+			return c.Asked
+		}
+	}
+	return nil
+}
+
+// Summary returns the summary of the last agent that changed something.
+func (b *Batch) Summary() string {
+	for _, c := range slices.Backward(b.Checks) {
+		if c.Summary != "" {
+			return c.Summary
+		}
+	}
+	if b.Applied == nil {
+		return ""
+	}
+	return b.Applied.Summary
+}
+
+// blocked lists the batches that a batch comes after and that are not complete.
+func (u *Unit) blocked(of Batch) (ids []string) {
+	for _, id := range of.After {
+		if before, ok := u.Batch(id); !ok || !flow.IsDone(before.Status) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

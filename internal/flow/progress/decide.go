@@ -1,0 +1,274 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Item is an improvement with what was decided of it. In one unit items with the same
+// words are one item.
+type Item struct {
+	flow.Audited
+	Decision flow.Decision `json:"decision,omitempty"` // empty: nobody decided
+	By       string        `json:"by,omitempty"`
+	At       time.Time     `json:"at,omitzero"`
+	Notes    string        `json:"notes,omitempty"`
+	Added    bool          `json:"added,omitempty"` // a person thought of it
+}
+
+// Choice is a decision on one item. Was is what the person saw: empty for an item that
+// nobody had decided. If it is something else by now, the choice is refused. An empty
+// Decision takes the decision back; an item that a person added then goes.
+type Choice struct {
+	Item     string
+	Was      flow.Decision
+	Decision flow.Decision
+	Notes    string
+}
+
+// Decide stores decisions on items of a unit, all of them or none, until its batches are
+// planned. With the last one the unit goes on, and what was deferred or rejected is known
+// to later runs.
+func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		if err := u.undecided("decide on " + unit); err != nil {
+			return err
+		}
+		for _, c := range choices {
+			if err := u.choose(c, by, b.time()); err != nil {
+				return err
+			}
+		}
+		return b.store(ctx, u, by)
+	})
+}
+
+// AddItem adds an item that no phase came up with. It is to be done, and its id is given.
+func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by string) (id string, err error) {
+	if sidecar.Normalise(item.Description) == "" {
+		return "", &lockkeeper.InputError{Field: "description", Value: item.Description, Reason: "it has no words", Next: "describe the change"}
+	}
+	for _, rating := range []*flow.Level{&item.Impact, &item.Effort} {
+		if *rating == "" {
+			*rating = flow.Medium
+		}
+		if !slices.Contains(levels, *rating) {
+			return "", &lockkeeper.InputError{Field: "rating", Value: string(*rating), Reason: "unknown", Next: "use low, medium or high"}
+		}
+	}
+	err = b.personal(ctx, unit, by, func(u *Unit) error {
+		if err := u.undecided("add an item to " + unit); err != nil {
+			return err
+		}
+		for _, i := range u.Items {
+			if sidecar.Normalise(i.Description) == sidecar.Normalise(item.Description) {
+				return refused("add an item to "+unit, "decide on that one", "item %s/%s says the same", unit, i.ID)
+			}
+		}
+		for n := 1; ; n++ {
+			item.ID = "a" + strconv.Itoa(n)
+			if _, taken := u.Item(item.ID); !taken {
+				break
+			}
+		}
+		id = item.ID
+		u.Items = append(u.Items, Item{Audited: flow.Audited{Ready: item}, Decision: flow.Todo, By: by, At: b.time(), Added: true})
+		return b.store(ctx, u, by)
+	})
+	return id, err
+}
+
+// undecided refuses an act on items outside the time for it.
+func (u *Unit) undecided(act string) error {
+	switch {
+	case u.Audit == nil:
+		return refused(act, "wait until it is audited", "%s is %s and has no items to decide on", u.Name, u.status)
+	case u.Plan != nil:
+		return refused(act, "run the phase batch_plan again", "its batches were planned at %s", stamp(since(u.docs.plan.doc)))
+	}
+	return nil
+}
+
+// choose carries out one choice on the items.
+func (u *Unit) choose(c Choice, by string, at time.Time) error {
+	act := fmt.Sprintf("decide on item %s/%s", u.Name, c.Item)
+	if c.Decision != "" && !slices.Contains([]flow.Decision{flow.Todo, flow.Defer, flow.Reject}, c.Decision) {
+		return &lockkeeper.InputError{Field: "decision", Value: string(c.Decision), Reason: "unknown", Next: "use TODO, DEFER or REJECT"}
+	}
+	n := slices.IndexFunc(u.Items, func(i Item) bool { return i.ID == c.Item })
+	if n < 0 {
+		var ids []string
+		for _, i := range u.Items {
+			ids = append(ids, i.ID)
+		}
+		return &lockkeeper.InputError{Field: "item", Value: c.Item, Reason: u.Name + " has no such item", Next: "use one of " + list(ids)}
+	}
+	item := &u.Items[n]
+	switch {
+	case item.Decision == c.Decision && item.Notes == c.Notes:
+		return nil // somebody decided the same
+	case item.Decision != c.Was && item.Decision == "":
+		return refused(act, "decide on it as it is", "it was %s when you looked, and was reset since", c.Was)
+	case item.Decision != c.Was:
+		return refused(act, "say what it was: --was "+string(item.Decision), "it is %s by %s since %s", item.Decision, item.By, stamp(item.At))
+	case c.Decision == "" && item.Added:
+		u.Items = slices.Delete(u.Items, n, n+1)
+	case c.Decision == "":
+		item.Decision, item.By, item.At, item.Notes = "", "", time.Time{}, ""
+	default:
+		item.Decision, item.By, item.At, item.Notes = c.Decision, by, at, c.Notes
+	}
+	return nil
+}
+
+// store writes the decisions as a draft, and settles them.
+func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
+	about, err := b.about(by)
+	if err != nil {
+		return err
+	}
+	if err := replace(ctx, u.folder, u.docs.draft.doc, u.docs.draft.bad, decisionsDraft, u.verdicts(), about); err != nil {
+		return err
+	}
+	u, err = b.Unit(ctx, u.Name)
+	if err != nil {
+		return err
+	}
+	if err := b.settle(ctx, u); err != nil {
+		return fmt.Errorf("the decisions are stored in the draft, but %s cannot continue yet: %w", u.Name, err)
+	}
+	return nil
+}
+
+// Unsettled reports whether every item is decided and the unit still does not go on: a
+// process died in between, or could not write. Settle is the cure.
+func (u *Unit) Unsettled() bool {
+	return u.Audit != nil && u.Decisions == nil && len(u.Items) > 0 && u.Open() == 0
+}
+
+// Settle brings to its end what a process that died, or a new audit, left half done. It
+// changes nothing where nothing is left.
+func (b *Tracker) Settle(ctx context.Context, unit string) error {
+	return b.act(ctx, unit, func(u *Unit) error {
+		if u.Plan != nil && len(u.proposals()) == 0 {
+			if err := u.dropProposals(ctx); err != nil {
+				return err
+			}
+		}
+		return b.settle(ctx, u)
+	})
+}
+
+// settle makes the decisions of a draft count. The draft goes last, so whoever dies on
+// the way leaves it, and every step can be done again.
+func (b *Tracker) settle(ctx context.Context, u *Unit) error {
+	p := u.docs
+	if u.Audit == nil || u.Decisions != nil || p.draft.value == nil && p.decisions.value == nil {
+		return nil
+	}
+	decided, by := u.verdicts(), engine
+	if len(decided.Items) > 0 {
+		by = slices.MaxFunc(decided.Items, func(a, b flow.Decided) int { return a.At.Compare(b.At) }).By
+	}
+	about, err := b.about(by)
+	if err != nil {
+		return err
+	}
+	if u.Open() > 0 {
+		if p.draft.value == nil { // a new audit asks for more
+			if err := replace(ctx, u.folder, p.draft.doc, p.draft.bad, decisionsDraft, decided, about); err != nil {
+				return err
+			}
+		}
+		if p.decisions.doc == nil {
+			return nil // and nothing of it was told to later runs
+		}
+		if err := b.tellLaterRuns(ctx, u); err != nil {
+			return err
+		}
+		return u.folder.Remove(ctx, p.decisions.doc, flow.DecisionsFile)
+	}
+	if err := b.check(flow.DecisionsFile, decided); err != nil {
+		return err
+	}
+	if err := replace(ctx, u.folder, p.decisions.doc, p.decisions.bad, flow.DecisionsFile, decided, about); err != nil {
+		return err
+	}
+	if err := b.tellLaterRuns(ctx, u); err != nil {
+		return err
+	}
+	if p.draft.doc == nil {
+		return nil
+	}
+	return u.folder.Remove(ctx, p.draft.doc, decisionsDraft)
+}
+
+// tellLaterRuns makes the lists that outlive runs say of each item what is decided of it
+// now that all are, or else what they said before this run.
+func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
+	known, err := b.sidecar.PastDecisions(ctx)
+	if err != nil {
+		return err
+	}
+	var record, forget []sidecar.PastDecision
+	restore := func(item Item) {
+		at := slices.IndexFunc(known, func(e sidecar.PastDecision) bool {
+			return e.Controller == u.Name && sidecar.Normalise(e.Description) == sidecar.Normalise(item.Description)
+		})
+		switch before := item.before(u.Name); {
+		case at < 0 || before != nil && known[at].Timestamp.Equal(before.Timestamp):
+		case before != nil:
+			record = append(record, *before)
+		default:
+			forget = append(forget, known[at])
+		}
+	}
+	for _, item := range u.Items {
+		entry := sidecar.PastDecision{Description: item.Description, Controller: u.Name, Timestamp: item.At, Notes: item.Notes, By: item.By}
+		switch item.Decision {
+		case flow.Defer:
+			entry.Decision = sidecar.Deferred
+		case flow.Reject:
+			entry.Decision = sidecar.Rejected
+		}
+		if u.Open() == 0 && entry.Decision != "" {
+			record = append(record, entry)
+		} else {
+			restore(item)
+		}
+	}
+	if last := u.docs.decisions.value; last != nil {
+		for _, d := range last.Items { // an item of a person's own is gone when it is taken back
+			if _, still := u.Item(d.ID); d.Added && !still {
+				restore(Item{Audited: flow.Audited{Ready: d.Ready}})
+			}
+		}
+	}
+	if err := b.sidecar.Record(ctx, record...); err != nil {
+		return err
+	}
+	return b.sidecar.Forget(ctx, forget...)
+}
+
+// before is the entry that was there when the item was audited, nil if there was none.
+func (i Item) before(unit string) *sidecar.PastDecision {
+	if i.Prior == nil || i.Prior.Similar {
+		return nil
+	}
+	e := &sidecar.PastDecision{Description: i.Prior.Description, Controller: unit, Decision: sidecar.Deferred, Timestamp: i.Prior.At, Notes: i.Prior.Notes}
+	if i.Prior.Decision == flow.Reject { // and is here all the same, so somebody wanted it back
+		e.Decision, e.Reenabled = sidecar.Rejected, &sidecar.Mark{By: engine, At: i.Prior.At}
+	}
+	return e
+}
+
+// list joins names for a message.
+func list(names []string) string { return strings.Join(names, ", ") }

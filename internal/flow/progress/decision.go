@@ -1,0 +1,213 @@
+package progress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// A Decision is one thing that waits for a person.
+type Decision struct {
+	Ref   Ref       `json:"ref"`
+	Title string    `json:"title"` // what it is about, in a line
+	Since time.Time `json:"since"`
+	Facts []Fact    `json:"facts,omitempty"` // to decide on
+	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
+	Frees int       `json:"frees"`           // how many pieces of work go on then
+	Left  int       `json:"left"`            // how many answers that takes, this one included
+
+	// Version is of what is shown: a person who answers says which one they saw.
+	Version string `json:"version"`
+
+	shown []Fact // what it is the version of
+}
+
+// Fact is something to know.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Waiting lists all that needs a person in the units, in one queue: what lets most work go
+// on for the fewest answers first, then what waits longest.
+func (b *Tracker) Waiting(ctx context.Context, units []string) ([]Decision, error) {
+	var queue []Decision
+	for _, name := range units {
+		u, err := b.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		queue = append(queue, u.OpenDecisions()...)
+	}
+	return SortDecisions(queue), nil
+}
+
+// SortDecisions puts decisions in one queue, in their place. Each item is told of those that say the
+// same.
+func SortDecisions(gates []Decision) []Decision {
+	findSame(gates)
+	slices.SortStableFunc(gates, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(b.Frees*a.Left, a.Frees*b.Left), a.Since.Compare(b.Since))
+	})
+	return gates
+}
+
+// OpenDecisions lists what needs a person in one unit.
+func (u *Unit) OpenDecisions() (list []Decision) {
+	switch {
+	case u.Analysis != nil && u.Extract == nil:
+		list = u.topicDecisions()
+	case u.Audit != nil && u.Decisions == nil:
+		list = u.itemDecisions()
+	}
+	if u.Plan == nil {
+		return list
+	}
+	if proposed := u.proposals(); u.AwaitsReview || len(proposed) > 0 {
+		list = append(list, u.planDecision(proposed))
+	}
+	for i := range u.Batches {
+		list = append(list, u.batchDecisions(&u.Batches[i])...)
+	}
+	return list
+}
+
+func (u *Unit) topicDecisions() (list []Decision) {
+	for _, t := range u.Topics {
+		if t.State == Pending {
+			list = append(list, Decision{Ref: Ref{Kind: TopicKind, Unit: u.Name, Topic: t.Slug}, Title: line(t.Prompt), Since: since(u.docs.analysis.doc),
+				Facts: []Fact{{"prompt", t.Prompt}, {"controller", u.Analysis.Purpose}}, Frees: 1}.withVersion())
+		}
+	}
+	return shared(list)
+}
+
+func (u *Unit) itemDecisions() (list []Decision) {
+	for _, i := range u.Items {
+		if i.Decision != "" {
+			continue
+		}
+		facts := []Fact{{"description", i.Description}, {"impact", string(i.Impact)}, {"effort", string(i.Effort)}, {"rationale", i.Rationale}}
+		if p := i.Prior; p != nil {
+			name, value := "decided before", fmt.Sprintf("%s on %s", p.Decision, stamp(p.At))
+			if p.Similar {
+				name, value = "decided before of a similar one", value+": "+p.Description
+			}
+			if p.Notes != "" {
+				value += " (" + p.Notes + ")"
+			}
+			facts = append(facts, Fact{name, value})
+		}
+		list = append(list, Decision{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: since(u.docs.audit.doc), Facts: facts, Frees: 1}.withVersion())
+	}
+	return shared(list)
+}
+
+// shared says of each decision that all of them have to be answered before work goes on.
+func shared(gates []Decision) []Decision {
+	for i := range gates {
+		gates[i].Left = len(gates)
+	}
+	return gates
+}
+
+func (u *Unit) planDecision(proposed []flow.Batch) Decision {
+	batches, doc := u.Plan.Batches, u.docs.plan.doc
+	if u.Plan.Approved != nil {
+		batches, doc = nil, u.docs.proposed.doc
+	}
+	batches = append(slices.Clone(batches), proposed...)
+	g := Decision{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: counted(len(batches), "batch", "batches") + " to approve", Since: since(doc), Frees: len(batches), Left: 1}
+	for _, b := range batches {
+		g.Facts = append(g.Facts, Fact{b.ID, fmt.Sprintf("%s; items: %s; changes: %s", b.Title, orNone(b.Items), orNone(b.WriteTargets))})
+	}
+	for _, w := range u.Warnings {
+		g.Facts = append(g.Facts, Fact{"warning", w})
+	}
+	return g.withVersion(definitions(batches)...)
+}
+
+func (u *Unit) batchDecisions(b *Batch) (list []Decision) {
+	if b.AwaitsReview {
+		var facts []Fact
+		if asked := b.Asked(); len(asked) > 0 {
+			facts = []Fact{{"sent back for", strings.Join(asked, "\n")}}
+		}
+		facts = append(facts, Fact{"summary", b.Summary()}, Fact{"files", orNone(paths(b.Review.Files))})
+		if b.Verification != nil {
+			facts = append(facts, Fact{"verification", b.Verification.Report})
+		}
+		facts = append(facts, Fact{"fix attempts", fmt.Sprint(b.Fixes())})
+		list = append(list, Decision{Ref: Ref{Kind: ReviewKind, Unit: u.Name, Batch: b.ID}, Title: line(b.Title), Since: b.Review.At, Frees: 1 + u.behind(b.ID), Left: 1,
+			Facts: facts}.withVersion(contents(b.Review.Files)...))
+	}
+	for _, g := range b.Gaps() {
+		if g.Answer == "" {
+			list = append(list, Decision{Ref: Ref{Kind: GapKind, Unit: u.Name, Batch: b.ID, Gap: g.Number}, Title: g.Path, Since: g.At, Left: 1,
+				Facts: []Fact{{"reason", g.Reason}, {"phase", g.Phase}, {"planned by", g.Planned}, {"kept in", cmp.Or(g.Rescue, "nowhere")}}}.withVersion())
+		}
+	}
+	return list
+}
+
+// behind counts the batches that wait for one, directly or not.
+func (u *Unit) behind(id string) (n int) {
+	first := map[string]bool{id: true}
+	for _, b := range u.Batches { // each stands behind those it is after
+		if !flow.IsDone(b.Status) && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
+			first[b.ID] = true
+			n++
+		}
+	}
+	return n
+}
+
+// findSame tells each item of the items of other units that say the same: one answer can
+// be given to all of them.
+func findSame(queue []Decision) {
+	words := map[string][]Ref{}
+	key := func(g Decision) string { return sidecar.Normalise(g.Facts[0].Value) }
+	for _, g := range queue {
+		if g.Ref.Kind == ItemKind {
+			words[key(g)] = append(words[key(g)], g.Ref)
+		}
+	}
+	for i, g := range queue {
+		if g.Ref.Kind == ItemKind {
+			queue[i].Same = slices.DeleteFunc(slices.Clone(words[key(g)]), func(r Ref) bool { return r == g.Ref })
+			queue[i].Frees += len(queue[i].Same)
+		}
+	}
+}
+
+func paths(files []flow.File) (list []string) {
+	for _, f := range files {
+		list = append(list, f.Path)
+	}
+	return list
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+func orNone(names []string) string { return cmp.Or(list(names), "none") }
+
+// line is the beginning of a text on one line.
+func line(text string) string {
+	const enough = 100
+	words := []rune(strings.Join(strings.Fields(text), " "))
+	if len(words) > enough {
+		return string(words[:enough-1]) + "…"
+	}
+	return string(words)
+}

@@ -1,0 +1,205 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Dismissed is the answer to a gap of which nothing is to be made.
+const Dismissed = "dismissed"
+
+// Gap is a change that no grant covered, with its number in the batch.
+type Gap struct {
+	flow.Gap
+	Number int `json:"number"` // from 1
+
+	set func(ctx context.Context, g flow.Gap) error // stores it where it was found
+}
+
+// Gaps lists the gaps of a batch in the order in which they were found.
+func (b *Batch) Gaps() (list []Gap) {
+	add := func(gaps []flow.Gap, set func(ctx context.Context, n int, g flow.Gap) error) {
+		for n, g := range gaps {
+			list = append(list, Gap{Gap: g, Number: len(list) + 1, set: func(ctx context.Context, g flow.Gap) error { return set(ctx, n, g) }})
+		}
+	}
+	keep := func(ctx context.Context, doc *sidecar.Doc, file string, value any) error {
+		_, err := b.docs.folder.Replace(ctx, doc, file, value, doc.About)
+		return err
+	}
+	if b.Applied != nil {
+		add(b.Applied.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
+			changed := *b.Applied
+			changed.Gaps = with(changed.Gaps, n, g)
+			return keep(ctx, b.docs.applied.doc, flow.ApplyFile, changed)
+		})
+	}
+	for _, c := range b.Checks {
+		add(c.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
+			changed := *c.Checked
+			changed.Gaps = with(changed.Gaps, n, g)
+			return keep(ctx, c.doc, c.Phase.Output, changed)
+		})
+	}
+	return list
+}
+
+func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
+	gaps = slices.Clone(gaps)
+	gaps[n] = g
+	return gaps
+}
+
+// AddGaps notes gaps of fixes that came to nothing with the last of a batch's documents, after
+// those that are known: the phase that the fixes belong to leaves none.
+func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.Gap) error {
+	return b.actOn(ctx, unit, batch, func(u *Unit) error {
+		is, err := u.needBatch("note gaps of", batch)
+		if err != nil {
+			return err
+		}
+		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // whoever noted them may have died
+			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
+		})
+		switch {
+		case len(more) == 0:
+		case len(is.Checks) > 0:
+			last := is.Checks[len(is.Checks)-1]
+			changed := *last.Checked
+			changed.Gaps = slices.Concat(changed.Gaps, more)
+			_, err = is.docs.folder.Replace(ctx, last.doc, last.Phase.Output, changed, last.doc.About)
+		case is.Applied != nil:
+			changed := *is.Applied
+			changed.Gaps = slices.Concat(changed.Gaps, more)
+			_, err = is.docs.folder.Replace(ctx, is.docs.applied.doc, flow.ApplyFile, changed, is.docs.applied.doc.About)
+		}
+		return err
+	})
+}
+
+// DismissGap says that nothing is to be made of a gap.
+func (b *Tracker) DismissGap(ctx context.Context, unit, batch string, number int, by string) error {
+	return b.gap(ctx, "dismiss", unit, batch, number, by, func(_ *Unit, _ *Batch, g Gap) error {
+		if g.Answer != "" {
+			return answered("dismiss", unit, batch, g)
+		}
+		g.Answer, g.By = Dismissed, by
+		return g.set(ctx, g.Gap)
+	})
+}
+
+// FollowUpGap adds a batch to the plan that makes the change a gap is about, with a grant
+// for it. Change is that change, as its agent is to see it. It waits for approval, and no
+// other batch is disturbed.
+func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number int, change, by string) (id string, err error) {
+	err = b.gap(ctx, "follow up", unit, batch, number, by, func(u *Unit, is *Batch, g Gap) error {
+		if g.Answer != "" {
+			return answered("follow up", unit, batch, g)
+		}
+		follow := followUp(is, g, change)
+		proposed := u.proposals()
+		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.Title == follow.Title && p.Prompt == follow.Prompt })
+		if at >= 0 {
+			id = proposed[at].ID // whoever proposed it died before the gap knew
+		} else {
+			id = u.freeID()
+			follow.ID = id
+			if err := b.propose(ctx, u, append(proposed, follow), by); err != nil {
+				return err
+			}
+		}
+		g.Answer, g.By = id, by
+		return g.set(ctx, g.Gap)
+	})
+	return id, err
+}
+
+// TakeBackGap opens a gap again that was dismissed, or followed up by a batch that nobody
+// has approved.
+func (b *Tracker) TakeBackGap(ctx context.Context, unit, batch string, number int, by string) error {
+	return b.gap(ctx, "take back", unit, batch, number, by, func(u *Unit, _ *Batch, g Gap) error {
+		act := fmt.Sprintf("take back gap %s/%s/%d", unit, batch, number)
+		proposed := u.proposals()
+		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.ID == g.Answer })
+		switch {
+		case g.Answer == "":
+			return refused(act, "dismiss it or follow it up", "it has no answer")
+		case g.Answer != Dismissed && at < 0:
+			return refused(act, "look at that batch", "batch %s follows it up and is approved", g.Answer)
+		}
+		g.Answer, g.By = "", ""
+		if err := g.set(ctx, g.Gap); err != nil || at < 0 {
+			return err
+		}
+		return b.propose(ctx, u, slices.Delete(proposed, at, at+1), by)
+	})
+}
+
+func (b *Tracker) gap(ctx context.Context, act, unit, batch string, number int, by string, do func(*Unit, *Batch, Gap) error) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch(act+" a gap of", batch)
+		if err != nil {
+			return err
+		}
+		gaps := is.Gaps()
+		if number < 1 || number > len(gaps) {
+			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(gaps), "gap", "gaps")), Next: "use the number from the list of what waits"}
+		}
+		return do(u, is, gaps[number-1])
+	})
+}
+
+func answered(act, unit, batch string, g Gap) error {
+	name := fmt.Sprintf("gap %s/%s/%d", unit, batch, g.Number)
+	return refused(act+" "+name, "take that back first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
+}
+
+// followUp is a batch for what a gap is about.
+func followUp(of *Batch, g Gap, change string) flow.Batch {
+	prompt := fmt.Sprintf("Batch %s (%s) made a change to %s in the phase %s that its grant did not cover: %s", of.ID, of.Title, g.Path, g.Phase, g.Reason)
+	if change != "" {
+		prompt += "\n\nMake that change, as far as it is right. This is what it was:\n\n" + change
+	}
+	return flow.Batch{Title: fmt.Sprintf("Follow up gap %s/%d: %s", of.ID, g.Number, g.Path), Items: []string{}, WriteTargets: flow.Targets([]string{g.Path}),
+		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}
+}
+
+// followUps are the batches of the plan that follow up gaps of batches which another plan
+// has, too.
+func (u *Unit) followUps(in flow.Plan) (list []flow.Batch) {
+	known := map[string]string{} // id to definition
+	for _, b := range in.Batches {
+		known[b.ID] = flow.Digest(b)
+	}
+	for i := range u.Batches {
+		of := &u.Batches[i]
+		if known[of.ID] != of.Digest {
+			continue
+		}
+		for _, g := range of.Gaps() {
+			if b, ok := u.Batch(g.Answer); ok && b.Approved && known[b.ID] == "" {
+				list = append(list, b.Batch)
+				known[b.ID] = b.Digest
+			}
+		}
+	}
+	return list
+}
+
+// freeID is an id that no batch of the unit has.
+func (u *Unit) freeID() string {
+	last := 0
+	for _, b := range u.Batches {
+		if n, err := strconv.Atoi(strings.TrimPrefix(b.ID, "b")); err == nil {
+			last = max(last, n)
+		}
+	}
+	return "b" + strconv.Itoa(last+1)
+}

@@ -1,0 +1,83 @@
+package progress
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+)
+
+// Note is what a person wants the agent of a phase to know when it is called next.
+type Note struct {
+	Phase string    `json:"phase"`
+	Batch string    `json:"batch,omitempty"` // empty: of the unit
+	Text  string    `json:"text"`
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+}
+
+type notes struct {
+	Notes []Note `json:"notes"`
+}
+
+// AddNote leaves a note for a phase of a unit, or of a batch of it.
+func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
+	if strings.TrimSpace(n.Text) == "" {
+		return &lockkeeper.InputError{Field: "note", Value: n.Text, Reason: "empty", Next: "say what the agent should know"}
+	}
+	if _, ok := b.flow.Phase(n.Phase); !ok {
+		return &lockkeeper.InputError{Field: "phase", Value: n.Phase, Reason: "the flow " + b.flow.Name + " has no such phase", Next: "use one of " + list(b.phaseNames())}
+	}
+	return b.personal(ctx, unit, n.By, func(u *Unit) error {
+		if n.Batch != "" {
+			if _, err := u.needBatch("leave a note for", n.Batch); err != nil {
+				return err
+			}
+		}
+		var all notes
+		if is := u.docs.notes.value; is != nil {
+			all.Notes = slices.Clone(is.Notes)
+		}
+		n.At = b.time()
+		all.Notes = append(all.Notes, n)
+		about, err := b.about(n.By)
+		if err != nil {
+			return err
+		}
+		return replace(ctx, u.folder, u.docs.notes.doc, u.docs.notes.bad, notesFile, all, about)
+	})
+}
+
+// Notes are those that the next agent of a phase is to see: left since its document was
+// written last.
+func (u *Unit) Notes(batch string, phase flow.Phase) (list []Note) {
+	if u.docs.notes.value == nil {
+		return nil
+	}
+	file := phase.Output
+	if batch != "" {
+		file = "batches/" + batch + "/" + file
+	}
+	var last time.Time
+	for _, p := range u.Documents {
+		if p.File == file {
+			last = p.WrittenAt
+		}
+	}
+	for _, n := range u.docs.notes.value.Notes {
+		if n.Batch == batch && n.Phase == phase.Name && n.At.After(last) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (b *Tracker) phaseNames() (names []string) {
+	for _, p := range b.flow.Phases {
+		names = append(names, p.Name)
+	}
+	return names
+}

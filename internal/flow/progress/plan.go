@@ -1,0 +1,199 @@
+package progress
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+)
+
+// MoveItem puts an item into another batch. Like every edit it leaves a plan that nobody
+// has approved, and tells what is unwise in it.
+func (b *Tracker) MoveItem(ctx context.Context, unit, item, to, by string) (warnings []string, err error) {
+	return b.edit(ctx, "move item "+item, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
+		return p.Move(todo, item, to)
+	})
+}
+
+// SplitBatch takes items out of a batch into a new one.
+func (b *Tracker) SplitBatch(ctx context.Context, unit, batch string, items []string, by string) (warnings []string, err error) {
+	return b.edit(ctx, "split batch "+batch, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
+		return p.Split(todo, batch, items...)
+	})
+}
+
+// MergeBatches puts all of batch from into batch into.
+func (b *Tracker) MergeBatches(ctx context.Context, unit, into, from, by string) (warnings []string, err error) {
+	return b.edit(ctx, "merge batches "+into+" and "+from, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
+		return p.Merge(todo, into, from)
+	})
+}
+
+// edit changes a plan of which nothing was started.
+func (b *Tracker) edit(ctx context.Context, act, unit, by string, change func(flow.Plan, []flow.Decided) (flow.Plan, []string, error)) (warnings []string, err error) {
+	err = b.personal(ctx, unit, by, func(u *Unit) error {
+		if err := u.editable(act); err != nil {
+			return err
+		}
+		if u.Decisions == nil {
+			return refused(act+" of "+unit, "edit what the plan was made from", "the flow %s has no decisions on items", b.flow.Name)
+		}
+		var plan flow.Plan
+		if plan, warnings, err = change(*u.Plan, u.Decisions.Items); err != nil {
+			return err
+		}
+		return b.putPlan(ctx, u, plan, by)
+	})
+	return warnings, err
+}
+
+// editable refuses an edit of a plan that is not there or has begun.
+func (u *Unit) editable(act string) error {
+	if u.Plan == nil {
+		return refused(act+" of "+u.Name, "run the phase "+u.phase, "%s is %s and has no batches", u.Name, u.status)
+	}
+	for _, b := range u.Batches {
+		if b.Started != nil {
+			return refused(act+" of "+u.Name, "let it run, or run the phase batch_plan again", "batch %s was started by %s at %s", b.ID, b.Started.By, stamp(b.Started.At))
+		}
+	}
+	return nil
+}
+
+// SetTargets says which files a batch may change: of a plan of which nothing was started,
+// or of a batch that waits to be taken up into one that runs.
+func (b *Tracker) SetTargets(ctx context.Context, unit, batch string, targets []string, by string) (warnings []string, err error) {
+	err = b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("set targets of", batch)
+		if err != nil {
+			return err
+		}
+		plan, proposed := *u.Plan, u.proposals()
+		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.ID == is.ID })
+		if at >= 0 {
+			proposed[at].WriteTargets = flow.Targets(targets)
+			return b.propose(ctx, u, proposed, by)
+		}
+		if err := u.editable("set targets of batch " + batch); err != nil {
+			return err
+		}
+		plan.Batches, plan.Approved = slices.Clone(plan.Batches), nil
+		for i := range plan.Batches {
+			if plan.Batches[i].ID == is.ID {
+				plan.Batches[i].WriteTargets = flow.Targets(targets)
+			}
+		}
+		if warnings, err = u.fits(plan); err != nil {
+			return err
+		}
+		return b.putPlan(ctx, u, plan, by)
+	})
+	return warnings, err
+}
+
+// ApprovePlan says that the batches may be applied: those of the plan, and those that
+// wait to be taken up into it.
+func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		if u.Plan == nil {
+			return refused("approve plan "+unit, "run the phase "+u.phase, "%s is %s and has no batches", unit, u.status)
+		}
+		proposed := u.proposals()
+		if u.Plan.Approved != nil && len(proposed) == 0 {
+			return refused("approve plan "+unit, "withdraw the approval first if you want to change it", "it is approved by %s since %s", u.Plan.Approved.By, stamp(u.Plan.Approved.At))
+		}
+		plan := flow.Plan{Batches: append(slices.Clone(u.Plan.Batches), proposed...), Approved: &flow.Approval{By: by, At: b.time()}}
+		if err := b.putPlan(ctx, u, plan, by); err != nil {
+			return err
+		}
+		return u.dropProposals(ctx)
+	})
+}
+
+// dropProposals removes the draft of batches when all in it are in the plan, or none is
+// left.
+func (u *Unit) dropProposals(ctx context.Context) error {
+	if u.docs.proposed.doc == nil {
+		return nil
+	}
+	return u.folder.Remove(ctx, u.docs.proposed.doc, batchesDraft)
+}
+
+// WithdrawApproval takes an approval back, until the first batch was started.
+func (b *Tracker) WithdrawApproval(ctx context.Context, unit, by string) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		if err := u.editable("withdraw the approval"); err != nil {
+			return err
+		}
+		if u.Plan.Approved == nil {
+			return refused("withdraw the approval of "+unit, "approve it when it is right", "it is not approved")
+		}
+		plan := *u.Plan
+		plan.Approved = nil
+		return b.putPlan(ctx, u, plan, by)
+	})
+}
+
+// proposals are the batches that wait to be taken up into the plan.
+func (u *Unit) proposals() (list []flow.Batch) {
+	if u.docs.proposed.value == nil {
+		return nil
+	}
+	for _, p := range u.docs.proposed.value.Batches {
+		if !slices.ContainsFunc(u.Plan.Batches, func(b flow.Batch) bool { return b.ID == p.ID }) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// propose stores the batches that wait to be taken up.
+func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, by string) error {
+	if len(proposed) == 0 {
+		return u.dropProposals(ctx)
+	}
+	if err := b.check(flow.BatchesFile, flow.Plan{Batches: append(slices.Clone(u.Plan.Batches), proposed...)}); err != nil {
+		return err
+	}
+	about, err := b.about(by)
+	if err != nil {
+		return err
+	}
+	return replace(ctx, u.folder, u.docs.proposed.doc, u.docs.proposed.bad, batchesDraft, flow.Plan{Batches: proposed}, about)
+}
+
+// ApproveReview lets a batch land as it was shown.
+func (b *Tracker) ApproveReview(ctx context.Context, unit, batch, by string) error {
+	return b.review(ctx, unit, batch, by, flow.Review{State: Approved})
+}
+
+// ReturnReview has what a batch made changed as the comments say, tested and verified
+// again.
+func (b *Tracker) ReturnReview(ctx context.Context, unit, batch string, comments []string, by string) error {
+	if strings.TrimSpace(strings.Join(comments, "")) == "" {
+		return &lockkeeper.InputError{Field: "comments", Reason: "required", Next: "say what to change"}
+	}
+	return b.review(ctx, unit, batch, by, flow.Review{State: Returned, Comments: comments})
+}
+
+func (b *Tracker) review(ctx context.Context, unit, batch, by string, r flow.Review) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("review", batch)
+		switch {
+		case err != nil:
+			return err
+		case is.Review != nil && is.Review.State != Wanted:
+			return refused("review "+unit+"/"+batch, "list open decisions: lockkeeper decide", "it was %s by %s at %s", is.Review.State, is.Review.By, stamp(is.Review.At))
+		case !is.AwaitsReview:
+			return refused("review "+unit+"/"+batch, "list open decisions: lockkeeper decide", "it is %s and needs no review", is.Status)
+		}
+		r.Files, r.By, r.At = is.Review.Files, by, b.time()
+		about, err := b.about(by)
+		if err != nil {
+			return err
+		}
+		return replace(ctx, is.docs.folder, is.docs.review.doc, nil, flow.ReviewFile, r, about)
+	})
+}

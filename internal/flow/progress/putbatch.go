@@ -1,0 +1,281 @@
+package progress
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// The states of a review.
+const (
+	Wanted   = "wanted"
+	Approved = "approved"
+	Returned = "returned"
+)
+
+// Begin notes that work on a batch begins, from where it stands. From then on its plan
+// can no longer be edited. It is refused before a person agreed to it, and while a batch
+// that comes first is not complete.
+func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Batch, err error) {
+	err = b.actOn(ctx, unit, batch, func(u *Unit) error {
+		begun, err = u.needBatch("begin", batch)
+		switch {
+		case err != nil:
+			return err
+		case !begun.Approved:
+			return refused("begin "+unit+"/"+batch, "approve plan "+unit, "it is not approved")
+		case len(begun.Blocked) > 0:
+			return refused("begin "+unit+"/"+batch, "wait for those", "it comes after %s, which are not complete", list(begun.Blocked))
+		case begun.Started != nil:
+			return nil
+		}
+		about, err := b.about(by)
+		if err != nil {
+			return err
+		}
+		begun.Started = &Started{Batch: begun.Digest, By: by, At: about.WrittenAt}
+		return replace(ctx, begun.docs.folder, begun.docs.started.doc, begun.docs.started.bad, startedFile, begun.Started, about)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return begun, nil
+}
+
+// PutApplied stores what an agent made of a batch. It has to say from which definition
+// it was made; if the batch has another one by now it is refused.
+func (b *Tracker) PutApplied(ctx context.Context, unit, batch string, a flow.Applied, calls []flow.Call) error {
+	return putBatch(ctx, b, unit, batch, flow.ApplyFile, a, calls, func(is *Batch) (loaded[flow.Applied], error) {
+		switch {
+		case !is.Approved:
+			return is.docs.applied, refused("store "+unit+"/"+batch+"/"+flow.ApplyFile, "approve plan "+unit, "the plan is no longer approved")
+		case is.Started == nil:
+			return is.docs.applied, refused("store "+unit+"/"+batch+"/"+flow.ApplyFile, "begin the batch first", "work on its current definition has not begun")
+		case a.Batch != is.Digest:
+			return is.docs.applied, refused("store "+unit+"/"+batch+"/"+flow.ApplyFile, "apply the current definition",
+				"it was made from the definition %.12s, but the batch now has %.12s", a.Batch, is.Digest)
+		}
+		return is.docs.applied, is.needs(unit, flow.ApplyFile, is.Next == b.phaseFor(flow.ApplyFile))
+	})
+}
+
+// PutCheck stores the outcome of a check phase of a batch.
+func (b *Tracker) PutCheck(ctx context.Context, unit, batch, phase string, c flow.Checked, calls []flow.Call) error {
+	p, ok := b.flow.Phase(phase)
+	if !ok || p.Step != flow.Checking {
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a check phase of the flow " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+	}
+	return putBatch(ctx, b, unit, batch, p.Output, c, calls, func(is *Batch) (loaded[flow.Checked], error) {
+		return is.docs.checks[p.Output], is.needs(unit, p.Output, is.reached(phase))
+	})
+}
+
+// PutVerification stores the report on original and modified code.
+func (b *Tracker) PutVerification(ctx context.Context, unit, batch string, v flow.Verification, calls []flow.Call) error {
+	return putBatch(ctx, b, unit, batch, flow.VerificationFile, v, calls, func(is *Batch) (loaded[flow.Verification], error) {
+		return is.docs.verification, is.needs(unit, flow.VerificationFile, is.reached(b.phaseFor(flow.VerificationFile)))
+	})
+}
+
+// reached reports whether every phase before this one is done. A diff that was sent back
+// goes through the checks again first.
+func (b *Batch) reached(phase string) bool {
+	at := slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Name == phase })
+	return at <= b.passed && (!b.Returned() || b.Next == phase)
+}
+
+// PutReview asks for a person's word on what was verified.
+func (b *Tracker) PutReview(ctx context.Context, unit, batch string, files []flow.File) error {
+	r := flow.Review{State: Wanted, Files: files, At: b.time()}
+	return putBatch(ctx, b, unit, batch, flow.ReviewFile, r, nil, func(is *Batch) (loaded[flow.Review], error) {
+		if is.Next == LandPhase && is.Review == nil && !slices.Equal(is.Files(), files) {
+			return is.docs.review, &lockkeeper.InputError{Field: "files", Value: unit + "/" + batch, Reason: "they differ from the verified files", Next: "verify them first"}
+		}
+		return is.docs.review, is.needs(unit, flow.ReviewFile, is.Next == LandPhase && is.Review == nil)
+	})
+}
+
+// PutLanded stores how a batch reached the shared tree: it is complete then.
+func (b *Tracker) PutLanded(ctx context.Context, unit, batch string, l flow.Landed) error {
+	return putBatch(ctx, b, unit, batch, flow.LandedFile, l, nil, func(is *Batch) (loaded[flow.Landed], error) {
+		return is.docs.landed, is.needs(unit, flow.LandedFile, is.Next == LandPhase)
+	})
+}
+
+// PutUndone notes that what a batch landed was taken back.
+func (b *Tracker) PutUndone(ctx context.Context, unit, batch, by string) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("undo", batch)
+		if err != nil {
+			return err
+		}
+		if is.Landed == nil || is.Landed.Undone != nil {
+			return refused("undo "+unit+"/"+batch, "look at what landed", "it is %s, and none of its changes are in the tree", is.Status)
+		}
+		return is.setUndone(ctx, &flow.Approval{By: by, At: b.time()})
+	})
+}
+
+// TakeBackUndone notes that what a batch landed is in the tree again.
+func (b *Tracker) TakeBackUndone(ctx context.Context, unit, batch, by string) error {
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("take back the undo of", batch)
+		if err != nil {
+			return err
+		}
+		if is.Landed == nil || is.Landed.Undone == nil {
+			return refused("take back the undo of "+unit+"/"+batch, "look at what landed", "it is %s, and was not undone", is.Status)
+		}
+		return is.setUndone(ctx, nil)
+	})
+}
+
+func (b *Batch) setUndone(ctx context.Context, undone *flow.Approval) error {
+	l := *b.Landed
+	l.Undone = undone
+	return replace(ctx, b.docs.folder, b.docs.landed.doc, nil, flow.LandedFile, l, b.docs.landed.doc.About)
+}
+
+// Keep keeps the content of a file of a batch under its hash.
+func (b *Tracker) Keep(ctx context.Context, unit, batch string, r io.Reader) (sum [32]byte, err error) {
+	return b.folder(unit, batch).Keep(ctx, r)
+}
+
+// Kept opens a content that was kept. It is fs.ErrNotExist if there is none.
+func (b *Tracker) Kept(unit, batch string, sum [32]byte) (*os.File, error) {
+	return b.folder(unit, batch).Kept(sum)
+}
+
+func (b *Tracker) folder(unit, batch string) *sidecar.Folder {
+	return b.sidecar.Unit(unit).Sub("batches", batch)
+}
+
+// needs refuses an output whose predecessor does not count.
+func (b *Batch) needs(unit, file string, met bool) error {
+	if met {
+		return nil
+	}
+	return refused("store "+unit+"/"+b.ID+"/"+file, "run the phase "+b.Next, "the batch is %s, and its next phase is %s", b.Status, b.Next)
+}
+
+// Returned reports whether a person looked at the diff and wants it changed.
+func (b *Batch) Returned() bool { return b.Review != nil && b.Review.State == Returned }
+
+// needBatch finds a batch for an act.
+func (u *Unit) needBatch(act, id string) (*Batch, error) {
+	if u.Plan == nil {
+		return nil, refused(act+" "+u.Name+"/"+id, "run the phase "+u.phase, "%s is %s and has no batches", u.Name, u.status)
+	}
+	is, ok := u.Batch(id)
+	if !ok {
+		var ids []string
+		for _, batch := range u.Batches {
+			ids = append(ids, batch.ID)
+		}
+		return nil, &lockkeeper.InputError{Field: "batch", Value: id, Reason: u.Name + " has no such batch", Next: "use one of " + list(ids)}
+	}
+	return is, nil
+}
+
+// putBatch stores the output of a phase of a batch. What was made from an earlier output
+// is moved away first, the last before the others, so that nothing is ever behind what it
+// was not made from. A review stays: it says which files it is about. Nothing that an
+// agent was paid for, or that a person wrote into it, is overwritten.
+func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, value T, calls []flow.Call, may func(*Batch) (loaded[T], error)) error {
+	return b.actOn(ctx, unit, batch, func(u *Unit) error {
+		is, err := u.needBatch("store "+file+" of", batch)
+		if err != nil {
+			return err
+		}
+		was, err := may(is)
+		if is.Next != b.phaseFor(file) && equal(was.value, value) {
+			return nil
+		}
+		if is.Landed != nil && is.Landed.Undone == nil {
+			return refused("store "+unit+"/"+batch+"/"+file, "undo the landing first", "the batch landed at %s", stamp(is.Landed.At))
+		}
+		if err != nil {
+			return err
+		}
+		if err := b.check(file, value); err != nil {
+			return err
+		}
+		for _, later := range is.after(file) {
+			if err := archive(ctx, is.docs.folder, later.doc, later.bad, later.name); err != nil {
+				return err
+			}
+		}
+		if was.doc != nil {
+			if err := keepCopy(ctx, is.docs.folder, was.doc, file); err != nil {
+				return err
+			}
+		}
+		about, err := b.about(author(calls), calls...)
+		if err != nil {
+			return err
+		}
+		err = replace(ctx, is.docs.folder, was.doc, was.bad, file, value, about)
+		if err == nil && is.Returned() {
+			// Answered. Not before what was made of it is stored: a crash must not lose a person's words.
+			err = archive(ctx, is.docs.folder, is.docs.review.doc, is.docs.review.bad, flow.ReviewFile)
+		}
+		return err
+	})
+}
+
+// phaseFor names the phase of a batch that leaves a document.
+func (b *Tracker) phaseFor(file string) string {
+	switch file {
+	case flow.ReviewFile:
+		return ReviewPhase
+	case flow.LandedFile:
+		return LandPhase
+	}
+	p, _ := b.flow.PhaseOf(file)
+	return p.Name
+}
+
+// A storedDoc is a document, whatever its type.
+type storedDoc struct {
+	name string
+	doc  *sidecar.Doc
+	bad  *sidecar.MalformedError
+}
+
+// stored lists the documents of a batch, the last first.
+func (b *Batch) stored() []storedDoc {
+	p := b.docs
+	list := []storedDoc{{flow.LandedFile, p.landed.doc, p.landed.bad}, {flow.ReviewFile, p.review.doc, p.review.bad}}
+	for _, phase := range slices.Backward(b.phases) {
+		f := storedDoc{name: phase.Output}
+		switch phase.Step {
+		case flow.Applying:
+			f.doc, f.bad = p.applied.doc, p.applied.bad
+		case flow.Checking:
+			f.doc, f.bad = p.checks[phase.Output].doc, p.checks[phase.Output].bad
+		case flow.Verifying:
+			f.doc, f.bad = p.verification.doc, p.verification.bad
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// after lists the documents that do not count once another one is written, the last
+// first.
+func (b *Batch) after(file string) (later []storedDoc) {
+	for _, f := range b.stored() {
+		if f.name == file {
+			break
+		}
+		if f.name != flow.ReviewFile || file == flow.ApplyFile {
+			later = append(later, f)
+		}
+	}
+	return later
+}

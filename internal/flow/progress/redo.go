@@ -1,0 +1,80 @@
+package progress
+
+import (
+	"context"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+)
+
+// Redo has a phase of a unit done again, with all that come behind it: their documents
+// are moved away. Answers to topics stay, for the questions may come again; decisions go
+// with the phase decide, except for what later runs know.
+func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
+	from := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Name == phase && p.Unit != flow.BatchUnit && p.Output != "" })
+	if from < 0 {
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the units of " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+	}
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		for _, f := range u.docs.stored() {
+			at := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Output == f.phase && p.Unit != flow.BatchUnit })
+			if at < from {
+				continue
+			}
+			if err := archive(ctx, u.folder, f.doc, f.bad, f.name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// RedoBatch has a phase of a batch done again, with all that come behind it. What landed
+// is undone first.
+func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) error {
+	p, ok := b.flow.Phase(phase)
+	if !ok || p.Unit != flow.BatchUnit {
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the batches of " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+	}
+	return b.personal(ctx, unit, by, func(u *Unit) error {
+		is, err := u.needBatch("redo", batch)
+		if err != nil {
+			return err
+		}
+		if is.Landed != nil && is.Landed.Undone == nil {
+			return refused("redo "+unit+"/"+batch, "undo the landing first", "it landed at %s", stamp(is.Landed.At))
+		}
+		for _, f := range is.stored() {
+			if err := archive(ctx, is.docs.folder, f.doc, f.bad, f.name); err != nil || f.name == p.Output {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A storedOutput is a document with the output of the phase that it belongs to.
+type storedOutput struct {
+	storedDoc
+	phase string
+}
+
+// stored lists the documents of a unit, the last first, each with the output of the phase
+// that it belongs to.
+func (p unitDocs) stored() []storedOutput {
+	list := []storedOutput{
+		{storedDoc{batchesDraft, p.proposed.doc, p.proposed.bad}, flow.BatchesFile},
+		{storedDoc{flow.BatchesFile, p.plan.doc, p.plan.bad}, flow.BatchesFile},
+		{storedDoc{flow.DecisionsFile, p.decisions.doc, p.decisions.bad}, flow.DecisionsFile},
+		{storedDoc{decisionsDraft, p.draft.doc, p.draft.bad}, flow.DecisionsFile},
+		{storedDoc{flow.AuditFile, p.audit.doc, p.audit.bad}, flow.AuditFile},
+		{storedDoc{flow.SynthesizeFile, p.synthesis.doc, p.synthesis.bad}, flow.SynthesizeFile},
+		{storedDoc{flow.ExtractFile, p.extract.doc, p.extract.bad}, flow.ExtractFile},
+		{storedDoc{flow.AnalysisFile, p.analysis.doc, p.analysis.bad}, flow.AnalysisFile},
+	}
+	for file, s := range p.others {
+		list = append(list, storedOutput{storedDoc{file, s.doc, s.bad}, file})
+	}
+	return list
+}

@@ -1,0 +1,144 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// MergeBatch is the id of the one batch in the plan of a controller in the flow of
+// screens.
+const MergeBatch = "merge"
+
+// Screen is where a screen stands.
+type Screen struct {
+	Doc       *flow.ScreenDoc `json:"doc,omitempty"`
+	Excluded  *Exclusion      `json:"excluded,omitempty"` // the merge does without it
+	Malformed []Malformed     `json:"malformed,omitempty"`
+	Documents []Document      `json:"papers,omitempty"`
+	Status    string          `json:"status"` // complete: the merge need not wait for it
+}
+
+// Exclusion says who left a screen out, and why.
+type Exclusion struct {
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// screenDocs are the documents of a screen.
+type screenDocs struct {
+	folder   *sidecar.Folder
+	doc      loaded[flow.ScreenDoc]
+	excluded loaded[Exclusion]
+}
+
+// Screen reads what is known of a screen.
+func (b *Tracker) Screen(ctx context.Context, module, controller, name string) (*Screen, error) {
+	s, _, err := b.screen(ctx, module, controller, name)
+	return s, err
+}
+
+func (b *Tracker) screenFolder(module, controller, name string) *sidecar.Folder {
+	return b.screens.Unit(module).Sub(controller, name)
+}
+
+func (b *Tracker) screen(ctx context.Context, module, controller, name string) (s *Screen, p screenDocs, err error) {
+	var u Unit // takes what is wrong
+	p.folder = b.screenFolder(module, controller, name)
+	r := &reader{unit: &u, folder: p.folder}
+	p.doc = load[flow.ScreenDoc](ctx, r, flow.AnalysisFile, func(body []byte) error { return flow.Check(flow.ScreenFile, body) })
+	p.excluded = private[Exclusion](ctx, r, excludedFile)
+	if r.err != nil {
+		return nil, p, fmt.Errorf("screen %s: %w", name, r.err)
+	}
+	s = &Screen{Doc: p.doc.value, Excluded: p.excluded.value, Malformed: u.Malformed, Documents: u.Documents, Status: flow.Complete}
+	if s.Doc == nil && s.Excluded == nil {
+		analyze, _ := b.flow.PhaseOf(flow.AnalysisFile)
+		s.Status = analyze.Status
+	}
+	return s, p, nil
+}
+
+// PutScreen stores what an agent found on a screen, in place of what was found before.
+func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string, doc flow.ScreenDoc, calls []flow.Call) error {
+	if err := b.check(flow.ScreenFile, doc); err != nil {
+		return err
+	}
+	return b.onScreen(ctx, module, controller, name, func(_ *Screen, p screenDocs) error {
+		if equal(p.doc.value, doc) {
+			return nil
+		}
+		about, err := b.about(author(calls), calls...)
+		if err != nil {
+			return err
+		}
+		return replace(ctx, p.folder, p.doc.doc, p.doc.bad, flow.AnalysisFile, doc, about)
+	})
+}
+
+// ExcludeScreen has the merge of its controller do without a screen.
+func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, reason, by string) error {
+	if err := named(by); err != nil {
+		return err
+	}
+	if strings.TrimSpace(reason) == "" {
+		return &lockkeeper.InputError{Field: "reason", Value: reason, Reason: "required", Next: "say why the screen is excluded"}
+	}
+	return b.onScreen(ctx, module, controller, name, func(s *Screen, p screenDocs) error {
+		if s.Excluded != nil {
+			return refused("exclude screen "+name, "include it again first", "it is excluded by %s since %s", s.Excluded.By, stamp(s.Excluded.At))
+		}
+		about, err := b.about(by)
+		if err != nil {
+			return err
+		}
+		return replace(ctx, p.folder, p.excluded.doc, p.excluded.bad, excludedFile, Exclusion{By: by, At: about.WrittenAt, Reason: reason}, about)
+	})
+}
+
+// IncludeScreen takes an exclusion back.
+func (b *Tracker) IncludeScreen(ctx context.Context, module, controller, name, by string) error {
+	if err := named(by); err != nil {
+		return err
+	}
+	return b.onScreen(ctx, module, controller, name, func(s *Screen, p screenDocs) error {
+		if s.Excluded == nil {
+			return refused("include screen "+name, "exclude it to leave it out of the merge", "it is not excluded")
+		}
+		return p.folder.Remove(ctx, p.excluded.doc, excludedFile)
+	})
+}
+
+// onScreen is act for a screen.
+func (b *Tracker) onScreen(ctx context.Context, module, controller, name string, do func(*Screen, screenDocs) error) (err error) {
+	release, err := lockFolder(ctx, b.screenFolder(module, controller, name).Dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return retryChanged(ctx, func() error {
+		s, p, err := b.screen(ctx, module, controller, name)
+		if err != nil {
+			return err
+		}
+		return do(s, p)
+	})
+}
+
+// PutMerge makes the plan of a controller from what was found on its screens: one batch
+// with the write targets of all of them. It is approved at once unless the flow wants a
+// person's word on it. If no screen has a write target there is nothing to be done.
+func (b *Tracker) PutMerge(ctx context.Context, controller string, docs []flow.ScreenDoc) error {
+	plan := flow.Plan{Batches: []flow.Batch{}}
+	if targets := flow.Aggregate(docs); len(targets) > 0 {
+		plan.Batches = append(plan.Batches, flow.Batch{ID: MergeBatch, Title: "Merge what was found on the screens of " + controller, Items: []string{}, WriteTargets: targets})
+	}
+	return b.PutTasks(ctx, controller, plan)
+}

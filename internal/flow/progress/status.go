@@ -1,0 +1,222 @@
+package progress
+
+import (
+	"encoding/json"
+	"slices"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Phases that are no row of a flow's table. They end the life of a batch, whose status
+// meanwhile is that of its last phase.
+const (
+	ReviewPhase = "review"
+	LandPhase   = "land"
+)
+
+// judge takes the phases of the flow in order and keeps what counts. The first phase
+// whose output is missing, malformed or not made from what is there now decides the
+// status, and nothing behind it counts.
+func (u *Unit) judge(f flow.Flow) {
+	for _, p := range f.Phases {
+		if p.Unit == flow.BatchUnit {
+			break
+		}
+		if p.Output == "" || p.Unit == flow.Screen {
+			continue
+		}
+		done, last := u.accept(f, p)
+		if !done {
+			u.phase, u.status = p.Name, p.Status
+			if p.Output == flow.BatchesFile && u.Plan == nil {
+				u.before(f, p)
+			}
+			return
+		}
+		if last {
+			u.status = flow.Complete
+			return
+		}
+	}
+	u.status = flow.Complete
+	for _, batch := range u.Batches {
+		if batch.Next != "" {
+			u.phase, u.status = batch.Next, batch.Status
+			if u.AwaitsReview = !batch.Approved; u.AwaitsReview { // only such are left that follow up a gap
+				plan := f.Phases[slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Output == flow.BatchesFile })]
+				u.phase, u.status = plan.Name, plan.Status
+			}
+			return
+		}
+	}
+}
+
+// before gives a unit without a plan the phase of its screens, where it has such: the
+// plan is made from them when the last of them is known.
+func (u *Unit) before(f flow.Flow, plan flow.Phase) {
+	at := slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == plan.Name })
+	if at > 0 && f.Phases[at-1].Unit == flow.Screen {
+		u.phase, u.status = f.Phases[at-1].Name, f.Phases[at-1].Status
+	}
+}
+
+// accept takes up the output of a phase if it counts. Last says that nothing is left to
+// be done behind it.
+func (u *Unit) accept(f flow.Flow, p flow.Phase) (done, last bool) {
+	switch p.Output {
+	case flow.AnalysisFile:
+		u.Analysis = u.docs.analysis.value
+		return u.Analysis != nil, false
+	case flow.ResearchFolder:
+		u.Topics = u.topics()
+		return !slices.ContainsFunc(u.Topics, func(t Topic) bool { return t.State == Pending }), false
+	case flow.ExtractFile:
+		u.Extract = u.docs.extract.value
+		return u.Extract != nil, false
+	case flow.SynthesizeFile:
+		if s := u.docs.synthesis.value; s != nil && flow.CheckSynthesis(*s, *u.Extract) == nil {
+			u.Synthesis = s
+		}
+		return u.Synthesis != nil, false
+	case flow.AuditFile:
+		if a := u.docs.audit.value; a != nil && covers(*a, *u.Synthesis) {
+			u.Audit = a
+		}
+		return u.Audit != nil, false
+	case flow.DecisionsFile:
+		u.decided()
+		none := len(u.Items) == 0
+		todo := slices.ContainsFunc(u.Items, func(i Item) bool { return i.Decision == flow.Todo })
+		return none || u.Decisions != nil, none || !todo
+	case flow.BatchesFile:
+		u.planned(f)
+		return u.Plan != nil && !u.AwaitsReview, false
+	}
+	if doc, known := u.docs.others[p.Output]; known {
+		if doc.value == nil {
+			return false, false
+		}
+		if u.Outputs == nil {
+			u.Outputs = map[string]json.RawMessage{}
+		}
+		u.Outputs[p.Output] = *doc.value
+	}
+	return true, false
+}
+
+// covers reports whether an audit is one of exactly these items.
+func covers(a flow.Audit, s flow.Synthesis) bool {
+	rest := map[string]flow.Ready{}
+	for _, i := range s.Items {
+		rest[i.ID] = i
+	}
+	for _, i := range a.Items {
+		if rest[i.ID] != i.Ready {
+			return false
+		}
+		delete(rest, i.ID)
+	}
+	for _, d := range a.Dropped {
+		if _, known := rest[d.ID]; !known {
+			return false
+		}
+		delete(rest, d.ID)
+	}
+	return len(rest) == 0
+}
+
+// decided finds the decision of every item. While there is a draft it is the truth, so
+// that a decision can be taken back. A decision is that of an item with the same words,
+// whatever its id was, so that an extract that is made again costs nobody their answers.
+func (u *Unit) decided() {
+	from := u.docs.draft.value
+	if from == nil {
+		from = u.docs.decisions.value
+	}
+	made := map[string]flow.Decided{}
+	var added []Item
+	if from != nil {
+		for _, d := range from.Items {
+			if d.Added {
+				added = append(added, Item{Audited: flow.Audited{Ready: d.Ready}, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes, Added: true})
+			} else {
+				made[sidecar.Normalise(d.Description)] = d
+			}
+		}
+	}
+	for _, a := range u.Audit.Items {
+		d := made[sidecar.Normalise(a.Description)]
+		u.Items = append(u.Items, Item{Audited: a, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes})
+	}
+	u.Items = append(u.Items, added...)
+	if u.docs.draft.value == nil && from != nil && u.Open() == 0 && same(*from, u.verdicts()) {
+		u.Decisions = from
+	}
+}
+
+// Open counts the items that nobody has decided.
+func (u *Unit) Open() (n int) {
+	for _, i := range u.Items {
+		if i.Decision == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// verdicts are the decisions of the items as they are stored.
+func (u *Unit) verdicts() flow.Decisions {
+	list := flow.Decisions{Items: []flow.Decided{}}
+	for _, i := range u.Items {
+		if i.Decision != "" {
+			list.Items = append(list.Items, flow.Decided{Ready: i.Ready, Decision: i.Decision, By: i.By, At: i.At, Notes: i.Notes, Added: i.Added})
+		}
+	}
+	return list
+}
+
+// same reports whether two lists decide the same of the same items.
+func same(a, b flow.Decisions) bool {
+	return slices.EqualFunc(a.Items, b.Items, func(x, y flow.Decided) bool {
+		return x.Ready == y.Ready && x.Decision == y.Decision
+	})
+}
+
+// planned takes up the plan if it is one of what is to be done, with its batches.
+func (u *Unit) planned(f flow.Flow) {
+	plan := u.docs.plan.value
+	if plan == nil {
+		return
+	}
+	warnings, err := u.fits(*plan)
+	if err != nil {
+		return // it was made for other decisions
+	}
+	u.Warnings = warnings
+	u.Plan = plan
+	u.AwaitsReview = plan.Approved == nil
+	for _, def := range plan.Batches {
+		u.Batches = append(u.Batches, u.batch(f, def, plan.Approved != nil))
+	}
+	if p := u.docs.proposed.value; p != nil {
+		for _, def := range p.Batches {
+			if _, taken := u.Batch(def.ID); !taken {
+				u.Batches = append(u.Batches, u.batch(f, def, false))
+			}
+		}
+	}
+	for i := range u.Batches {
+		u.Batches[i].Blocked = u.blocked(u.Batches[i])
+	}
+}
+
+// fits holds a plan against what was decided. What follows up a gap was decided then, so
+// it is no item.
+func (u *Unit) fits(plan flow.Plan) (warnings []string, err error) {
+	if u.Decisions == nil {
+		return nil, nil // of a flow in which nobody decides
+	}
+	plan.Batches = slices.DeleteFunc(slices.Clone(plan.Batches), func(b flow.Batch) bool { return len(b.Items) == 0 && b.Prompt != "" })
+	return flow.CheckPlan(plan, u.Decisions.Items)
+}

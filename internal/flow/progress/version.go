@@ -1,0 +1,177 @@
+package progress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+)
+
+// A version is the hash of all that a person is shown of a decision, and behind it a short one
+// of each part, by which it can be said later what is different.
+const (
+	wholeDigits = 16
+	partDigits  = 4
+)
+
+// withVersion gives a decision its version: of its facts, and of what stands behind them that does
+// not fit into a line.
+func (g Decision) withVersion(behind ...Fact) Decision {
+	g.shown = append(append([]Fact{{"title", g.Title}}, g.Facts...), behind...)
+	whole := sha256.New()
+	parts := ""
+	for _, f := range g.shown {
+		sum := f.sum()
+		whole.Write(sum[:])
+		parts += hex.EncodeToString(sum[:])[:partDigits]
+	}
+	g.Version = hex.EncodeToString(whole.Sum(nil))[:wholeDigits] + parts
+	return g
+}
+
+// sum is the hash of a fact; names have no zero byte.
+func (f Fact) sum() [sha256.Size]byte { return sha256.Sum256([]byte(f.Name + "\x00" + f.Value)) }
+
+// StaleError refuses an answer to something that is not what the person saw.
+type StaleError struct {
+	Ref     Ref
+	Seen    string    // the version that the person had in front of them
+	Now     *Decision // as it waits now; nil: it does not wait any more
+	Changed []Fact    // what was not shown, or not so
+	Became  string    // of one that does not wait: what became of it
+}
+
+func (e *StaleError) Error() string {
+	what := e.Became
+	if e.Now != nil {
+		var names []string
+		for _, f := range e.Changed {
+			names = append(names, f.Name+" is now: "+line(f.Value))
+		}
+		what = "it has changed"
+		if len(names) > 0 {
+			what += ": " + strings.Join(names, "; ")
+		} else if len(e.Seen) > wholeDigits+partDigits*len(e.Now.shown) {
+			what += ": something you saw was removed"
+		}
+	}
+	return fmt.Sprintf("%s is not what you saw: %s; next: look at it again, then decide", e.Ref, what)
+}
+
+// Code implements lockkeeper.CodeOf.
+func (e *StaleError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
+
+// IfUnchanged returns the tracker for one act of a person who saw these versions: if one of them is not
+// what is there when it is their turn, the act is refused with *StaleError, and nothing is
+// changed.
+func (b *Tracker) IfUnchanged(seen map[Ref]string) *Tracker {
+	if len(seen) == 0 {
+		return b
+	}
+	careful := *b
+	careful.seen = seen
+	return &careful
+}
+
+// checkSeen holds what a person saw of a unit against what it is.
+func (b *Tracker) checkSeen(u *Unit) error {
+	if len(b.seen) == 0 {
+		return nil
+	}
+	gates := u.OpenDecisions()
+	for _, ref := range sortedRefs(b.seen) {
+		if ref.Unit != u.Name {
+			continue
+		}
+		seen := b.seen[ref]
+		at := slices.IndexFunc(gates, func(g Decision) bool { return g.Ref == ref })
+		switch {
+		case at < 0:
+			return &StaleError{Ref: ref, Seen: seen, Became: u.became(ref)}
+		case gates[at].Version != seen:
+			return &StaleError{Ref: ref, Seen: seen, Now: &gates[at], Changed: gates[at].changedSince(seen)}
+		}
+	}
+	return nil
+}
+
+func sortedRefs(seen map[Ref]string) (list []Ref) {
+	for ref := range seen {
+		list = append(list, ref)
+	}
+	slices.SortFunc(list, func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
+	return list
+}
+
+// changedSince lists what a person who saw a version did not see so.
+func (g Decision) changedSince(seen string) []Fact {
+	list := []Fact{}
+	known := map[string]bool{}
+	for at := wholeDigits; at+partDigits <= len(seen); at += partDigits {
+		known[seen[at:at+partDigits]] = true
+	}
+	for _, f := range g.shown {
+		if sum := f.sum(); !known[hex.EncodeToString(sum[:])[:partDigits]] {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// became says what is known of something that does not wait.
+func (u *Unit) became(ref Ref) string {
+	by := func(what, name string) string {
+		if name == "" {
+			return "it is " + what
+		}
+		return "it is " + what + ", by " + name
+	}
+	batch, known := u.Batch(ref.Batch)
+	switch {
+	case ref.Kind == TopicKind:
+		for _, t := range u.Topics {
+			if t.Slug == ref.Topic {
+				return by(string(t.State), t.By)
+			}
+		}
+	case ref.Kind == ItemKind:
+		if item, ok := u.Item(ref.Item); ok && item.Decision != "" {
+			return by(string(item.Decision), item.By)
+		}
+	case ref.Kind == PlanKind && u.Plan != nil && u.Plan.Approved != nil:
+		return by("approved", u.Plan.Approved.By)
+	case ref.Kind == ReviewKind && known && batch.Review != nil:
+		return by(batch.Review.State, batch.Review.By)
+	case ref.Kind == ReviewKind && known:
+		return "the batch is " + batch.Status
+	case ref.Kind == GapKind && known:
+		for _, g := range batch.Gaps() {
+			if g.Number == ref.Gap && g.Answer == Dismissed {
+				return by(Dismissed, g.By)
+			} else if g.Number == ref.Gap && g.Answer != "" {
+				return by("followed up by batch "+g.Answer, g.By)
+			}
+		}
+	}
+	return "it is no longer open, and " + u.Name + " is " + u.status
+}
+
+// definitions say of batches what does not fit into the line that a plan shows of each.
+func definitions(batches []flow.Batch) (list []Fact) {
+	for _, b := range batches {
+		list = append(list, Fact{"definition of " + b.ID, flow.Digest(b)[:wholeDigits]})
+	}
+	return list
+}
+
+// contents are the files of a diff, each as it is and as it is to be.
+func contents(files []flow.File) (list []Fact) {
+	for _, f := range files {
+		list = append(list, Fact{f.Path, fmt.Sprintf("%s, which was %s", f.New, f.Old)})
+	}
+	return list
+}

@@ -1,0 +1,354 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/lock"
+	"lockkeeper/store"
+)
+
+// A Report is what a flow changed, what that cost, and what was refused.
+type Report struct {
+	Flow      string        `json:"flow"`
+	Run       *conduct.Run  `json:"run,omitempty"` // the last one, if it is of this flow
+	Units     []Unit        `json:"units"`
+	Cost      Cost          `json:"cost"`     // of all runs of the flow
+	RunCost   Cost          `json:"run_cost"` // of these, of the last run
+	Phases    []PhaseCost   `json:"phases"`
+	Decisions DecisionCount `json:"decisions"`
+	Gaps      []Gap         `json:"gaps"`
+	Failures  []Failure     `json:"failures"`
+	Rechecks  []Recheck     `json:"rechecks"`
+	Times     Times         `json:"times"`
+}
+
+// A Unit is what became of a unit of the flow.
+type Unit struct {
+	Name      string        `json:"name"`
+	Status    string        `json:"status"`
+	Cost      Cost          `json:"cost"`
+	Decisions DecisionCount `json:"decisions"`
+	Batches   []Batch       `json:"batches"`
+}
+
+// A Batch is what became of a batch.
+type Batch struct {
+	ID      string       `json:"id"`
+	Title   string       `json:"title,omitempty"`
+	Status  string       `json:"status"`
+	Summary string       `json:"summary,omitempty"`
+	Files   []string     `json:"files"` // that it changes, or changed
+	Fixes   int          `json:"fixes"`
+	Landed  *flow.Landed `json:"landed,omitempty"`
+
+	Tests    flow.CheckState `json:"tests,omitempty"`    // none: not run yet
+	CI       flow.CheckState `json:"ci,omitempty"`       // none: not run yet
+	Untested string          `json:"untested,omitempty"` // why nothing tested it
+}
+
+// LandedUntested reports whether the batch is in the tree and nothing tested it.
+func (b *Batch) LandedUntested() bool {
+	return b.Untested != "" && b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
+}
+
+// Cost is what calls of agents took.
+type Cost struct {
+	USD    float64       `json:"usd"`
+	Tokens int64         `json:"tokens"`
+	Calls  int           `json:"calls"`
+	Failed int           `json:"failed_calls"`
+	Took   time.Duration `json:"took"` // all calls one after the other
+}
+
+func (c *Cost) add(call flow.Call) {
+	c.USD = math.Round((c.USD+call.USD)*1e6) / 1e6 // calls are priced in millionths
+	c.Tokens += call.Tokens
+	c.Calls++
+	c.Took += call.Took
+	if call.Error != "" {
+		c.Failed++
+	}
+}
+
+// PhaseCost is what a phase cost.
+type PhaseCost struct {
+	Phase string `json:"phase"`
+	Cost
+}
+
+// DecisionCount counts decisions.
+type DecisionCount struct {
+	Todo   int `json:"todo"`
+	Defer  int `json:"defer"`
+	Reject int `json:"reject"`
+	Open   int `json:"open"`
+}
+
+func (c *DecisionCount) add(more DecisionCount) {
+	c.Todo, c.Defer, c.Reject, c.Open = c.Todo+more.Todo, c.Defer+more.Defer, c.Reject+more.Reject, c.Open+more.Open
+}
+
+// A Gap is a change that was refused.
+type Gap struct {
+	Unit  string `json:"unit"`
+	Batch string `json:"batch"`
+	flow.Gap
+}
+
+// A Failure is an item in the error state.
+type Failure struct {
+	Item   string    `json:"item"`
+	Work   string    `json:"work"`
+	Phase  string    `json:"phase"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// A Recheck says that a batch was tested again.
+type Recheck struct {
+	Unit  string `json:"unit"`
+	Batch string `json:"batch"`
+	flow.Recheck
+}
+
+// Times says how the time of a flow was used.
+type Times struct {
+	First   time.Time     `json:"first,omitzero"` // the beginning of the first call
+	Last    time.Time     `json:"last,omitzero"`  // the end of the last one
+	Busy    time.Duration `json:"busy"`           // during which at least one agent worked
+	Agents  float64       `json:"agents"`         // that worked at once in that time, on average
+	Most    int           `json:"most_agents"`
+	Queued  time.Duration `json:"queued"`  // that items waited before they started, all together
+	Blocked time.Duration `json:"blocked"` // of that, because somebody else had their locks
+}
+
+// Read gathers what a flow did.
+func Read(ctx context.Context, a *project.Project, name string) (*Report, error) {
+	book, f, docs, err := conduct.Book(a, name)
+	if err != nil {
+		return nil, err
+	}
+	units, err := conduct.UnitsOf(ctx, a, f, docs)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := conduct.Journal(a).Calls(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	return Of(ctx, a, f, units, calls, func(unit string) (*progress.Unit, error) { return book.Unit(ctx, unit) })
+}
+
+// Of is Read for a caller that has read the calls and knows how to read a unit. It returns
+// the first error of unit.
+func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, calls []run.PastCall, unit func(string) (*progress.Unit, error)) (*Report, error) {
+	r := &Report{Flow: f.Name, Units: []Unit{}, Phases: []PhaseCost{}, Gaps: []Gap{}, Failures: []Failure{}, Rechecks: []Recheck{}}
+	var err error
+	if r.Run, err = conduct.CurrentRun(a); err != nil {
+		return nil, err
+	}
+	if r.Run != nil && r.Run.Flow != f.Name {
+		r.Run = nil
+	}
+	costs := r.count(f, calls)
+	units = slices.Clone(units)
+	for unit := range costs { // one whose first document is still to come
+		units = append(units, unit)
+	}
+	slices.Sort(units)
+	for _, name := range slices.Compact(units) {
+		u, err := unit(name)
+		if err != nil {
+			return nil, err
+		}
+		r.addUnit(u, costs[name])
+	}
+	return r, addItems(ctx, a, r, f, unit)
+}
+
+// count sums up the calls, and returns what each unit cost.
+func (r *Report) count(f flow.Flow, calls []run.PastCall) map[string]Cost {
+	units, phases := map[string]Cost{}, map[string]Cost{}
+	for _, call := range calls {
+		u, p := units[call.Unit], phases[call.Phase]
+		u.add(call.Call)
+		p.add(call.Call)
+		units[call.Unit], phases[call.Phase] = u, p
+		r.Cost.add(call.Call)
+		if r.Run != nil && call.Run == r.Run.ID {
+			r.RunCost.add(call.Call)
+		}
+	}
+	place := func(phase string) int {
+		return slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == phase || p.Prompt == phase })
+	}
+	for phase, cost := range phases {
+		r.Phases = append(r.Phases, PhaseCost{Phase: phase, Cost: cost})
+	}
+	slices.SortFunc(r.Phases, func(a, b PhaseCost) int {
+		return cmp.Or(cmp.Compare(place(a.Phase), place(b.Phase)), strings.Compare(a.Phase, b.Phase))
+	})
+	r.Times.busy(calls)
+	return units
+}
+
+// busy finds how many agents worked at once, and when any did.
+func (t *Times) busy(calls []run.PastCall) {
+	type edge struct {
+		at   time.Time
+		step int
+	}
+	var edges []edge
+	var sum time.Duration
+	for _, c := range calls {
+		if c.Began.IsZero() {
+			continue
+		}
+		edges = append(edges, edge{c.Began, 1}, edge{c.Began.Add(c.Took), -1})
+		sum += c.Took
+	}
+	if len(edges) == 0 {
+		return
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
+	t.First, t.Last = edges[0].at, edges[len(edges)-1].at
+	now, since := 0, time.Time{}
+	for _, e := range edges {
+		if now == 0 {
+			since = e.at
+		}
+		if now += e.step; now == 0 {
+			t.Busy += e.at.Sub(since)
+		}
+		t.Most = max(t.Most, now)
+	}
+	if t.Busy > 0 {
+		t.Agents = sum.Seconds() / t.Busy.Seconds()
+	}
+}
+
+func (r *Report) addUnit(u *progress.Unit, cost Cost) {
+	unit := Unit{Name: u.Name, Status: u.Status(), Cost: cost, Batches: []Batch{}}
+	for _, item := range u.Items {
+		switch item.Decision {
+		case flow.Todo:
+			unit.Decisions.Todo++
+		case flow.Defer:
+			unit.Decisions.Defer++
+		case flow.Reject:
+			unit.Decisions.Reject++
+		default:
+			unit.Decisions.Open++
+		}
+	}
+	r.Decisions.add(unit.Decisions)
+	for i := range u.Batches {
+		b := &u.Batches[i]
+		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Files: []string{}, Landed: b.Landed}
+		var again []flow.Recheck
+		done.Summary = b.Summary()
+		for _, f := range b.Files() {
+			done.Files = append(done.Files, f.Path)
+		}
+		done.Untested = b.Untested()
+		done.Fixes = b.Fixes()
+		for state, c := range map[*flow.CheckState]*flow.Checked{&done.Tests: b.Tested, &done.CI: b.CI} {
+			if c != nil {
+				*state = c.State
+			}
+		}
+		if b.Landed != nil {
+			done.Files = []string{}
+			for _, f := range b.Landed.Files {
+				done.Files = append(done.Files, f.Path)
+			}
+			again = b.Landed.Again
+		}
+		for _, recheck := range again {
+			r.Rechecks = append(r.Rechecks, Recheck{Unit: u.Name, Batch: b.ID, Recheck: recheck})
+		}
+		for _, g := range b.Gaps() {
+			r.Gaps = append(r.Gaps, Gap{Unit: u.Name, Batch: b.ID, Gap: g.Gap})
+		}
+		unit.Batches = append(unit.Batches, done)
+	}
+	r.Units = append(r.Units, unit)
+}
+
+// addItems adds what the queue knows: what failed, and what waited.
+func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, unit func(string) (*progress.Unit, error)) error {
+	ids := map[string]bool{}
+	var first uint64
+	var open map[string][]*lockkeeper.Item
+	err := a.Store.View(ctx, func(read store.Reader) (err error) {
+		clear(ids)
+		r.Times.Queued = 0
+		if open, err = run.OpenItems(read, r.Flow); err != nil {
+			return err
+		}
+		return job.EachItem(read, "", func(it *lockkeeper.Item) bool {
+			if run.FlowOf(it) != r.Flow {
+				return true
+			}
+			ids[it.ID], first = true, it.Seq
+			if !it.DispatchedAt.IsZero() {
+				r.Times.Queued += it.DispatchedAt.Sub(it.QueuedAt)
+			}
+			return true
+		})
+	})
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	failed, err := run.FailuresIn(f, open, unit)
+	if err != nil {
+		return err
+	}
+	for _, f := range failed {
+		r.Failures = append(r.Failures, Failure{Item: f.Item, Work: f.Name(), Phase: f.Phase, Reason: f.Reason, At: f.At})
+	}
+	r.Times.Blocked, err = blockedFor(ctx, a, ids, first)
+	return err
+}
+
+// eventPage is how many events one look at the store reads.
+const eventPage = 1_000
+
+// blockedFor adds up how long items were blocked by locks: from when they were found to
+// be, to when they had them. Of what the record has dropped nothing is known. First is the
+// number of the first of them.
+func blockedFor(ctx context.Context, a *project.Project, items map[string]bool, first uint64) (sum time.Duration, err error) {
+	since := map[string]time.Time{}
+	for after, page := first, eventPage; page == eventPage; {
+		events, err := a.Locks.Events(ctx, store.EventQuery{After: after, Limit: eventPage})
+		if err != nil {
+			return 0, err
+		}
+		page = len(events)
+		for _, ev := range events {
+			after = ev.Seq
+			id := ev.Data[lock.ItemKey]
+			began, blocked := since[id]
+			switch {
+			case ev.Kind == lockkeeper.EventBlocked && items[id] && !blocked:
+				since[id] = ev.At
+			case ev.Kind == lockkeeper.EventAcquired && blocked:
+				sum += ev.At.Sub(began)
+				delete(since, id)
+			}
+		}
+	}
+	return sum, nil
+}

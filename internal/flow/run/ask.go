@@ -1,0 +1,300 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/sched"
+)
+
+// question is what an agent is asked.
+type question struct {
+	unit    string
+	batch   string
+	phase   string
+	purpose string // names it among all calls: after a crash its result is found by it
+	prompt  string
+	form    string // the answer's schema
+	agent   string // who is asked; empty: the usual one
+}
+
+// asked is what came of a question.
+type asked struct {
+	agent.Result
+	call  flow.Call
+	trace trace
+	rec   *record
+}
+
+// ask asks an agent in a workspace. A result that is complete and was not used yet,
+// because somebody died in between, is taken as it is.
+func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspace.Workspace) (*asked, error) {
+	if t.Holds(sched.PoolTest) {
+		return nil, fmt.Errorf("%s calls an agent while it holds a test slot", q.phase)
+	}
+	adapter, err := p.opt.Agents.Named(q.agent)
+	if err != nil {
+		return nil, err
+	}
+	var got *asked
+	_, err = agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, attempt int) (agent.Result, error) {
+		if got, err = p.askOnce(ctx, t, q, w, adapter); got == nil {
+			return agent.Result{}, err
+		}
+		return got.Result, err
+	})
+	return got, p.orPause(ctx, err)
+}
+
+func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *workspace.Workspace, adapter agent.Adapter) (*asked, error) {
+	most, done, err := p.shareFor(ctx, adapter)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	tr, err := p.ledger.begin(q.purpose, w.Home(), t.ID())
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now().UTC()
+	log := tr.livelog()
+	request := agent.Request{Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w),
+		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: most}
+	if q.agent == "" || q.agent == p.opt.Agents.Usual {
+		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
+	}
+	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
+		Run: func(ctx context.Context, c agent.Command) (agent.Exit, error) {
+			return p.runAgent(ctx, t, w, adapter.Name(), c)
+		},
+		Timeout: p.opt.Agents.Timeout, StallAfter: p.opt.Agents.StallAfter,
+		Tell: func(e agent.Event) {
+			log.tell(e)
+			p.watchAgent(ctx, t, q, e)
+		},
+	})
+	var unfinished *agent.UnfinishedError
+	if errors.As(failure, &unfinished) && most > 0 && res.CostUSD >= most {
+		failure = &shareError{most, unfinished}
+	}
+	a, err := p.settle(q, tr, adapter, began, res, failure)
+	return a, errors.Join(err, log.close())
+}
+
+// shareFor is what one call may cost of what is left, where the agent can be told; 0: there
+// is no limit. It is set aside until done.
+func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
+	if a.Name() != "claude" {
+		return 0, func() {}, p.ledger.start()
+	}
+	calls, err := p.underWay(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	usd, err = p.ledger.reserve(ctx, min(calls, p.opt.Limits.Agents))
+	return usd, func() { p.ledger.giveBack(usd) }, err
+}
+
+// underWay counts the work that runs, or could.
+func (p *Pipeline) underWay(ctx context.Context) (n int, err error) {
+	p.mu.Lock()
+	n = len(p.going)
+	p.mu.Unlock()
+	items, err := p.items(ctx)
+	for _, it := range items {
+		if it.Status != lockkeeper.ItemError {
+			n++
+		}
+	}
+	return n, err
+}
+
+// shareError says that a call ended because it had spent all that it was given.
+type shareError struct {
+	usd float64
+	err *agent.UnfinishedError
+}
+
+func (e *shareError) Error() string {
+	return fmt.Sprintf("it used up its share of the budget, $%.2f: %v", e.usd, e.err)
+}
+func (e *shareError) Unwrap() error { return e.err }
+
+// settle counts a call and records what came of it.
+func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
+	cost, warning := p.ledger.count(res, failure)
+	if warning != "" {
+		p.news(NewsWarning, q, warning)
+	}
+	output, err := filepath.Rel(p.opt.Root.Dir(), tr.files().Output)
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{Result: res, trace: tr, call: flow.Call{
+		Agent: adapter.Name(), Phase: q.phase, Model: res.Model, Session: res.Session, USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens,
+		Turns: res.Turns, Began: began, Took: res.Duration, Output: filepath.ToSlash(output),
+	}}
+	for _, d := range res.Denials {
+		a.call.Denials = append(a.call.Denials, d.Tool)
+	}
+	if failure != nil {
+		a.call.Error = failure.Error()
+	}
+	a.rec = &record{Call: a.call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: failure != nil}
+	return a, errors.Join(failure, tr.write(a.rec))
+}
+
+// used says that what a call made is stored.
+func (p *Pipeline) used(a *asked) error {
+	a.rec.Used = true
+	return a.trace.write(a.rec)
+}
+
+// unused finds the result of a question that was asked before, by somebody who died
+// before it was used; nil: there is none.
+func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
+	n, err := p.ledger.last(q.purpose)
+	if err != nil || n == 0 {
+		return nil, "", err
+	}
+	tr := p.ledger.trace(q.purpose, n)
+	rec, err := tr.record()
+	if err != nil || rec != nil && rec.Used {
+		return nil, "", err
+	}
+	adapter, err := p.opt.Agents.Named(q.agent)
+	if err != nil {
+		return nil, "", err
+	}
+	if home, err = tr.workspace(); err != nil {
+		return nil, "", err
+	}
+	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
+	if rec == nil { // it was cut short, or nobody came to count it
+		if a, err = p.settle(q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
+			return nil, home, err
+		}
+	} else {
+		a = &asked{Result: res, call: rec.Call, trace: tr, rec: rec}
+	}
+	if !finished || failure != nil {
+		return nil, home, nil
+	}
+	return a, home, nil
+}
+
+// takeOver finds the result of a question whose asker died before it was used, with the
+// copy that the agent worked in; nil: there is none, or none any more. Of an agent that
+// was cut short what it had made is kept on the shelf.
+func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace.Workspace, error) {
+	a, home, err := p.unused(q)
+	if err != nil || home == "" {
+		return a, nil, err
+	}
+	if a == nil {
+		if err := p.clear(ctx, workspace.Left{Home: home}); err != nil {
+			p.news(NewsWarning, q, "the workspace of an interrupted agent: "+err.Error())
+		}
+		return nil, nil, nil
+	}
+	w, err := p.adoptWorkspace(home)
+	if err != nil {
+		p.news(NewsWarning, q, "the workspace of an agent is gone: "+err.Error())
+		return a, nil, nil
+	}
+	return a, w, nil
+}
+
+// errCutShort is stored in records of calls and compared when they are read, so its text stays.
+var errCutShort = errors.New("it was cut short: whoever ran it ended")
+
+func cutShort(finished bool, failure error) error {
+	if failure == nil && !finished {
+		return errCutShort
+	}
+	return failure
+}
+
+// agentEnv is the environment of an agent.
+func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
+	env := w.Env(p.opt.Env)
+	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
+		env = append(env, "IS_SANDBOX=1") // without which Claude Code does not work for root
+	}
+	return append(env, "LOCKKEEPER_ITEM="+t.ID())
+}
+
+// runAgent runs the command of an agent in the sandbox.
+func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Workspace, name string, c agent.Command) (agent.Exit, error) {
+	var exit agent.Exit
+	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Killed: func(s syscall.Signal) { exit.Signal = s }}
+	code, err := p.confined(ctx, t, w, name, cmd)
+	exit.Code = code
+	return exit, err
+}
+
+// watchAgent passes on what an agent does, as far as it concerns anybody.
+func (p *Pipeline) watchAgent(ctx context.Context, t execution, q question, e agent.Event) {
+	switch e.Kind {
+	case agent.EventStalled:
+		text := fmt.Sprintf("silent for %s, %s; next: lockkeeper job output %s, or lockkeeper job cancel %s", e.Wait.Round(time.Second), cmp.Or(e.Text, "since it was started"), t.ID(), t.ID())
+		p.news(NewsStalled, q, text)
+		if err := t.Note(ctx, "stalled: "+text); err != nil {
+			p.news(NewsWarning, q, err.Error())
+		}
+	case agent.EventMoved:
+		p.news(NewsResumed, q, "it produces output again")
+		if err := t.Note(ctx, ""); err != nil {
+			p.news(NewsWarning, q, err.Error())
+		}
+	case agent.EventRetry:
+		p.news(NewsWarning, q, "the agent retries a request: "+e.Text)
+	}
+}
+
+func (p *Pipeline) news(kind NewsKind, q question, text string) {
+	p.tell(News{Kind: kind, Unit: q.unit, Batch: q.batch, Phase: q.phase, Text: text})
+}
+
+// orLater turns what is no fault of the work into a pause of the whole run: while a limit
+// holds every call fails, and without a budget none starts.
+func (p *Pipeline) orPause(ctx context.Context, err error) error {
+	var limit *agent.LimitError
+	var budget *agent.BudgetError
+	var share *shareError
+	switch {
+	case errors.As(err, &limit):
+		until := limit.ResetAt
+		if until.IsZero() {
+			until = time.Now().Add(p.opt.Limits.LimitPause)
+		}
+		p.pauseUntil(until, limit.Error())
+		return &pausedError{err}
+	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // it had no more than what was left
+		p.exhausted(budget)
+		return &pausedError{err}
+	case errors.As(err, &share): // the next one gets twice as much, or waits for it
+		p.tell(News{Kind: NewsWarning, Text: share.Error()})
+		return &pausedError{err}
+	}
+	return err
+}
+
+// pausedError says that work stopped for a reason that is not its own.
+type pausedError struct{ err error }
+
+func (e *pausedError) Error() string         { return e.err.Error() }
+func (e *pausedError) Unwrap() error         { return e.err }
+func (e *pausedError) Code() lockkeeper.Code { return lockkeeper.CodeOf(e.err) }

@@ -1,0 +1,208 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/sched"
+)
+
+// topicUnit is the unit of an item that researches one topic.
+const topicUnit = "topic"
+
+// work does the work of an item.
+func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
+	d, err := workOf(&job.Item)
+	if err != nil {
+		return err
+	}
+	u, err := p.unitOf(ctx, d)
+	if err != nil {
+		return err
+	}
+	if !p.wants(d) || !isCurrent(u, &job.Item, d) {
+		return nil // an earlier run wanted it, its plan has changed, or what it was to do is done: what is due is queued again
+	}
+	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
+	var paused *pausedError
+	if errors.As(err, &paused) {
+		return &sched.LaterError{Reason: paused.Error()}
+	}
+	return err
+}
+
+// unitOf reads a unit as far as it concerns a piece of work.
+func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, error) {
+	if d.kind != string(flow.BatchUnit) {
+		return p.opt.Progress.Unit(ctx, d.unit)
+	}
+	u, _, err := p.opt.Progress.BatchOf(ctx, d.unit, d.part)
+	return u, err
+}
+
+// ended hears that an item has ended, and looks what is due next.
+func (p *Pipeline) ended(it lockkeeper.Item) {
+	d, err := workOf(&it)
+	if err != nil {
+		p.tell(News{Kind: NewsWarning, Item: it.ID, Text: err.Error()})
+		return
+	}
+	if it.Status == lockkeeper.ItemError && it.Failure != nil {
+		p.tell(News{Kind: NewsFailed, Unit: d.unit, Batch: d.part, Phase: it.Failure.Phase, Item: it.ID, Text: it.Failure.Reason})
+	}
+	p.mark(d.unit)
+}
+
+// askAboutUnit asks an agent that only reads, and stores its answer.
+func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
+	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	if err != nil {
+		return err
+	}
+	if u.Phase() != d.phase {
+		return nil // its document exists: an earlier run crashed before it could record that
+	}
+	ask := flow.Ask{Files: p.filesOf(d.unit), Outputs: map[string]string{}}
+	for _, n := range u.Notes("", phase) {
+		ask.Notes = append(ask.Notes, n.Text)
+	}
+	if u.Analysis != nil {
+		ask.Analysis = text(u.Analysis)
+	}
+	for _, topic := range u.Topics {
+		ask.Research = append(ask.Research, flow.ResearchText{Prompt: topic.Prompt, Text: topic.Text})
+	}
+	if u.Extract != nil {
+		ask.Possible = text(u.Extract)
+	}
+	for file, doc := range u.Outputs {
+		ask.Outputs[file] = text(doc)
+	}
+	if u.Decisions != nil {
+		todo := []flow.Decided{}
+		for _, item := range u.Decisions.Items {
+			if item.Decision == flow.Todo {
+				todo = append(todo, item)
+			}
+		}
+		ask.Items, ask.Todo = todo, text(todo)
+	}
+	q := question{unit: d.unit, phase: d.phase, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.unit + "/" + d.phase}
+	return askReader(ctx, p, t, q, phase.Prompt, ask, func(doc json.RawMessage, calls []flow.Call) error {
+		if err := p.checkAnswer(phase, doc); err != nil {
+			return err
+		}
+		return p.opt.Progress.PutAnswer(ctx, d.unit, phase, doc, calls)
+	})
+}
+
+// askReader asks an agent that only reads: what it changes in its copy is taken out and
+// kept, and thrown away with it.
+func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
+	a, w, err := p.takeOver(ctx, q)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		ask.Phase, ask.Name = prompt, q.unit
+		if q.batch != "" {
+			ask.Name += "/" + q.batch
+		}
+		if q.prompt, err = p.opt.Prompts.Render(prompt, ask); err != nil {
+			return err
+		}
+		if w, err = p.makeWorkspace(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
+		p.news(NewsStarted, q, "")
+		if a, err = p.ask(ctx, t, q, w); err != nil {
+			return err
+		}
+	} else if w != nil {
+		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
+	}
+	if w != nil {
+		if _, err := p.removeUncovered(ctx, t, q, w, true); err != nil {
+			p.news(NewsWarning, q, "cannot read what the agent changed: "+err.Error())
+		}
+	}
+	doc, err := answer[T](a.Result)
+	if err == nil {
+		err = put(doc, []flow.Call{a.call})
+	}
+	if err = errors.Join(err, p.used(a)); err != nil {
+		return err
+	}
+	p.news(NewsDone, q, "")
+	return nil
+}
+
+// checkAnswer refuses a plan with targets that could never land.
+func (p *Pipeline) checkAnswer(phase flow.Phase, answer json.RawMessage) error {
+	if phase.Output != flow.BatchesFile {
+		return nil
+	}
+	var plan flow.Plan
+	if err := json.Unmarshal(answer, &plan); err != nil {
+		return fmt.Errorf("the agent's answer: %w", err)
+	}
+	return p.checkTargets(plan.Batches)
+}
+
+// checkTargets refuses write targets that the gate would never let through.
+func (p *Pipeline) checkTargets(batches []flow.Batch) error {
+	var all []error
+	for _, b := range batches {
+		for _, target := range b.WriteTargets {
+			if err := p.opt.Permits(target); err != nil {
+				all = append(all, fmt.Errorf("%s: write target %s: %w", cmp.Or(b.Title, b.ID), target, err))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// audit holds the ready items against what was decided before.
+func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
+	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	if err != nil || u.Phase() != phase.Name {
+		return err
+	}
+	if err := p.opt.Progress.Audit(ctx, d.unit); err != nil {
+		return err
+	}
+	p.news(NewsDone, question{unit: d.unit, phase: phase.Name}, "")
+	return nil
+}
+
+// researchTopic sends one topic to the Messages API.
+func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
+	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	if err != nil {
+		return err
+	}
+	for _, topic := range u.Topics {
+		if topic.Slug != d.part || topic.State != progress.Pending {
+			continue
+		}
+		q := question{unit: d.unit, batch: d.part, phase: phase.Name}
+		p.news(NewsStarted, q, "")
+		text, err := p.askAPI(ctx, q, topic.Prompt)
+		if err != nil {
+			return p.orPause(ctx, err)
+		}
+		if err := p.opt.Progress.Answer(ctx, d.unit, topic.Slug, sidecar.MethodAPI, text, "api"); err != nil {
+			return err
+		}
+		p.news(NewsDone, q, "")
+	}
+	return nil
+}

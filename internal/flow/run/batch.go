@@ -1,0 +1,363 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/rescue"
+	"lockkeeper/sched"
+)
+
+// A batchRun is the lifecycle of one batch, from apply to its landing, under one grant.
+type batchRun struct {
+	p      *Pipeline
+	t      execution
+	unit   *progress.Unit
+	batch  *progress.Batch
+	folder *sidecar.Folder
+
+	w        *workspace.Workspace
+	done     *asked      // what an agent had done already when somebody died
+	files    []flow.File // what it has changed so far, as it is stored
+	lands    []uint64    // what of it is in the tree already
+	alone    bool        // nobody else lands meanwhile
+	head     string      // of git, when it was last looked at
+	checked  bool        // it passed its tests in this copy, as it is
+	rechecks []flow.Recheck
+}
+
+// runBatch takes a batch from where its documents end to its landing.
+func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (err error) {
+	u, b, err := p.opt.Progress.BatchOf(ctx, unit, id)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return &lockkeeper.InputError{Field: "batch", Value: unit + "/" + id, Reason: "it is no longer in the plan", Next: "lockkeeper decide"}
+	}
+	if b.Next == "" {
+		return nil // somebody died between its end and the record of it
+	}
+	if b, err = p.opt.Progress.Begin(ctx, unit, id, p.opt.Actor.Name); err != nil {
+		return err
+	}
+	l := &batchRun{p: p, t: t, unit: u, batch: b, folder: p.folder(unit, id)}
+	defer func() { err = l.end(ctx, err) }()
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	return l.run(ctx)
+}
+
+func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
+	return p.opt.Documents.Unit(unit).Sub("batches", batch)
+}
+
+// open makes the copy that the batch goes on in: the one that an agent left which nobody
+// came back to, or a fresh one with all that is stored of the batch.
+func (l *batchRun) open(ctx context.Context) (err error) {
+	if l.lands, err = l.notedLandings(ctx); err != nil {
+		return err
+	}
+	if err := l.undoLandings(ctx, "the previous run crashed before it was tested"); err != nil {
+		return err
+	}
+	l.files = l.batch.Files()
+	if applied, _ := l.p.opt.Flow.Phase(l.first()); l.batch.Next == applied.Name {
+		if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), applied.Answer)); err != nil || l.w != nil {
+			return err
+		}
+		l.done, l.files = nil, nil // what it did is gone with its copy
+	}
+	if l.w, err = l.p.makeWorkspace(ctx); err != nil {
+		return err
+	}
+	moved, err := l.p.replay(ctx, l.w, l.files, l.folder)
+	if err != nil {
+		return err
+	}
+	if len(moved) > 0 {
+		return l.restart(ctx, moved)
+	}
+	if phase, ok := l.p.opt.Flow.Phase(l.batch.Next); ok && phase.Name != l.first() && l.p.opt.Land == "after_apply" {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// restart starts a batch again whose files are not what they were.
+func (l *batchRun) restart(ctx context.Context, moved []string) error {
+	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): it starts again", counted(len(moved), "file"), moved[0]))
+	if err := errors.Join(l.keep(ctx, "its files changed since it was made"), l.keepComments(ctx)); err != nil {
+		return err
+	}
+	if err := l.p.opt.Progress.RedoBatch(ctx, l.unit.Name, l.batch.ID, l.first(), l.p.opt.Actor.Name); err != nil {
+		return err
+	}
+	if err := errors.Join(l.refresh(ctx), l.closeWorkspace(ctx, false)); err != nil {
+		return err
+	}
+	l.files = nil
+	var err error
+	l.w, err = l.p.makeWorkspace(ctx)
+	return err
+}
+
+// refresh reads the documents again.
+func (l *batchRun) refresh(ctx context.Context) error {
+	u, b, err := l.p.opt.Progress.BatchOf(ctx, l.unit.Name, l.batch.ID)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return &lockkeeper.InputError{Field: "batch", Value: l.batch.ID, Reason: "it is no longer in the plan"}
+	}
+	l.unit, l.batch = u, b
+	return nil
+}
+
+// first is the first phase of the batch.
+func (l *batchRun) first() string { return l.p.opt.Flow.FirstOfBatch() }
+
+// ask begins a question about the batch.
+func (l *batchRun) ask(phase, form string) question {
+	return question{unit: l.unit.Name, batch: l.batch.ID, phase: phase, form: form, agent: l.batch.Agent,
+		purpose: fmt.Sprintf("%s/%s/%s/%s", l.p.opt.Flow.Name, l.unit.Name, l.batch.ID, phase) + "@" + flow.Digest(l.batch.Batch)[:8]}
+}
+
+// run goes through the phases that are left.
+func (l *batchRun) run(ctx context.Context) error {
+	checks := 0
+	for {
+		switch l.batch.Next {
+		case "", progress.ReviewPhase:
+			return nil // it is done, or waits for a person
+		case progress.LandPhase:
+			if l.batch.Review == nil && l.needsReview() {
+				return l.review(ctx)
+			}
+			return l.land(ctx)
+		}
+		phase, _ := l.p.opt.Flow.Phase(l.batch.Next)
+		step := batchSteps()[phase.Step]
+		if step == nil {
+			return fmt.Errorf("a batch has no phase %q", l.batch.Next)
+		}
+		if err := step(l, ctx, phase); err != nil {
+			return err
+		}
+		if phase.Step == flow.Checking {
+			checks++
+			l.checked = checks == len(l.p.opt.Flow.Checks())
+		}
+		if err := l.refresh(ctx); err != nil {
+			return err
+		}
+		if l.batch.Next == phase.Name {
+			return fmt.Errorf("the phase %s of %s/%s left no valid document", phase.Name, l.unit.Name, l.batch.ID)
+		}
+	}
+}
+
+// apply lets the agent do what the batch says.
+func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
+	q := l.ask(phase.Name, phase.Answer)
+	a, err := l.done, error(nil)
+	if a == nil {
+		if err := l.takeAgentSlot(ctx, q.phase); err != nil {
+			return err
+		}
+		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{}); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+	}
+	gaps, err := l.collect(ctx, q)
+	if err != nil {
+		return err
+	}
+	sum, err := answer[struct{ Summary string }](a.Result)
+	if err != nil {
+		return err
+	}
+	err = l.p.opt.Progress.PutApplied(ctx, l.unit.Name, l.batch.ID, flow.Applied{Batch: l.batch.Digest, Summary: sum.Summary, Files: l.files, Gaps: gaps}, []flow.Call{a.call})
+	if err != nil {
+		return err
+	}
+	if err := l.p.used(a); err != nil {
+		return err
+	}
+	if len(l.files) == 0 {
+		l.p.news(NewsDone, q, "no change")
+		l.p.news(NewsWarning, q, "the agent changed none of the files it may change")
+	} else {
+		l.p.news(NewsDone, q, counted(len(l.files), "file"))
+	}
+	if l.p.opt.Land == "after_apply" {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// takeAgentSlot waits for an agent slot, unless the batch was dispatched with one. A batch
+// that starts again has the slots of the phase in which it failed.
+func (l *batchRun) takeAgentSlot(ctx context.Context, phase string) error {
+	if l.t.Holds(sched.PoolAgent) && !l.t.Holds(sched.PoolTest) {
+		return nil
+	}
+	return l.t.Phase(ctx, phase, sched.PoolAgent)
+}
+
+// collect takes out what the grant does not cover and stores the rest.
+func (l *batchRun) collect(ctx context.Context, q question) ([]flow.Gap, error) {
+	gaps, err := l.p.removeUncovered(ctx, l.t, q, l.w, false)
+	if err == nil {
+		err = l.w.Restore(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.files, err = l.p.snapshot(ctx, l.w, l.folder)
+	return gaps, err
+}
+
+// phaseOf is the phase that a prompt belongs to, by its own name or by that of the prompt.
+func (p *Pipeline) phaseOf(name string) (flow.Phase, bool) {
+	for _, phase := range p.opt.Flow.Phases {
+		if phase.Unit == flow.BatchUnit && (phase.Name == name || phase.Prompt == name) {
+			return phase, true
+		}
+	}
+	return flow.Phase{}, false
+}
+
+// prompt is what an agent is asked about the batch.
+func (l *batchRun) prompt(ctx context.Context, name string, a flow.Ask) (string, error) {
+	def := l.batch.Batch
+	a.Name, a.Batch = l.unit.Name+"/"+l.batch.ID, &def
+	a.Files = l.p.filesOf(l.unit.Name)
+	if phase, ok := l.p.phaseOf(name); ok {
+		for _, n := range l.unit.Notes(l.batch.ID, phase) {
+			a.Notes = append(a.Notes, n.Text)
+		}
+	}
+	if l.unit.Decisions != nil {
+		for _, d := range l.unit.Decisions.Items {
+			if slices.Contains(def.Items, d.ID) {
+				a.Items = append(a.Items, d)
+			}
+		}
+	}
+	if l.unit.Analysis != nil {
+		a.Analysis = text(l.unit.Analysis)
+	}
+	if l.p.opt.Flow.HasScreens() {
+		docs, err := l.p.screenDocs(ctx, l.unit.Name)
+		if err != nil {
+			return "", err
+		}
+		a.Docs = docs
+	}
+	template := name
+	if phase, ok := l.p.phaseOf(name); ok {
+		template = phase.Prompt
+	}
+	a.Phase = template
+	return l.p.opt.Prompts.Render(template, a)
+}
+
+// shelvePatience is how long a batch that ends may copy to the shelf. A workspace that is
+// not done by then stays for the next run.
+const shelvePatience = 30 * time.Second
+
+// end closes the copy. What failed leaves its work on the shelf; of what only stopped,
+// what is not stored. A copy whose work could not be shelved stays, for the next run.
+func (l *batchRun) end(ctx context.Context, failure error) error {
+	ctx = context.WithoutCancel(ctx)
+	if failure == nil {
+		return l.closeWorkspace(ctx, false)
+	}
+	failure = errors.Join(failure, l.undoLandings(ctx, "it did not complete"))
+	var paused *pausedError
+	stopped := errors.As(failure, &paused) || l.p.stopping(failure)
+	var lost error
+	if l.w != nil {
+		limited, cancel := context.WithTimeout(ctx, shelvePatience)
+		lost = l.shelve(limited, failure, stopped)
+		cancel()
+	}
+	return errors.Join(failure, lost, l.closeWorkspace(ctx, lost != nil))
+}
+
+// shelve keeps what is in the copy, or only what is not stored anyway.
+func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
+	changes, err := l.w.Survey(ctx, l.batch.WriteTargets)
+	var gone *workspace.LostError
+	if errors.As(err, &gone) {
+		return nil // the agent made away with its copy: there is nothing to keep
+	}
+	if err != nil {
+		return err
+	}
+	var keep []workspace.Change
+	for _, c := range changes {
+		stored, err := l.isStoredAs(c)
+		if err != nil {
+			return err
+		}
+		if !(stored && unstored) {
+			keep = append(keep, c)
+		}
+	}
+	_, err = l.p.shelveAll(ctx, l.w, keep, l.batch.WriteTargets, l.unit.Name+"/"+l.batch.ID, firstLine(why))
+	return err
+}
+
+// firstLine is how an error begins.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+func (l *batchRun) closeWorkspace(ctx context.Context, keep bool) error {
+	if l.w == nil {
+		return nil
+	}
+	w := l.w
+	l.w = nil
+	return w.Close(ctx, keep)
+}
+
+// keep puts what the batch has made and did not land on the shelf.
+func (l *batchRun) keep(ctx context.Context, why string) error {
+	for _, f := range l.files {
+		e := rescue.Entry{Kind: rescue.Unlanded, Path: f.Path, Holder: l.unit.Name + "/" + l.batch.ID, Reason: why, Base: f.Old, Mode: f.New.Mode, Delete: !f.New.Exists()}
+		if e.Delete {
+			if _, err := l.p.opt.Gate.Rescue().Put(ctx, e, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		body, err := l.folder.Kept(f.New.Sum)
+		if err != nil {
+			return err
+		}
+		_, err = l.p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

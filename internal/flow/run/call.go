@@ -1,0 +1,257 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"lockkeeper/durable"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// callFile says, in the folder of a call, what came of it; workspaceFile where it worked;
+// itemFile for which item.
+const (
+	callFile      = "call.json"
+	itemFile      = "item"
+	workspaceFile = "workspace"
+	outputFile    = "output"
+	logFile       = "stderr"
+	livelogFile   = "log"
+)
+
+// record is what is kept of a call.
+type record struct {
+	flow.Call
+	Unit string      `json:"unit"`
+	Run  string      `json:"run"`
+	Cost agent.Spent `json:"cost"`
+	Used bool        `json:"used"` // what it made is stored, or was thrown away
+}
+
+// ledger keeps the calls of agents, and what they cost. Calls are in folders: of what is
+// asked, and in it one for each time.
+type ledger struct {
+	dir string
+	run string
+
+	mu     sync.Mutex
+	budget *agent.Budget
+	freed  chan struct{} // closed when a call gives back what it did not spend
+}
+
+// openLedger adds up what the calls of a run have cost before.
+func openLedger(dir, run string, b Budget) (*ledger, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	l := &ledger{dir: dir, run: run, freed: make(chan struct{})}
+	var spent agent.Spent
+	all, err := l.all()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		if r.Run == run {
+			spent = spent.With(r.Cost)
+		}
+	}
+	l.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
+	return l, err
+}
+
+func (l *ledger) all() (list []record, err error) {
+	names, err := tracesWith(l.dir, callFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		r, err := durable.ReadJSON[record](name)
+		if err != nil {
+			return nil, fmt.Errorf("the record of a call: %w", err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// tracesWith lists the files of a name in the folders of all calls.
+func tracesWith(dir, name string) ([]string, error) {
+	found, err := fs.Glob(os.DirFS(dir), "*/*/"+name)
+	for i, path := range found {
+		found[i] = filepath.Join(dir, filepath.FromSlash(path))
+	}
+	return found, err
+}
+
+// folder is where the calls for one purpose are.
+func (l *ledger) folder(purpose string) string {
+	return filepath.Join(l.dir, sidecar.FolderName(purpose))
+}
+
+// last is the number of the last call for a purpose; 0: there is none.
+func (l *ledger) last(purpose string) (int, error) {
+	entries, err := os.ReadDir(l.folder(purpose))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	last := 0
+	for _, e := range entries {
+		if n, bad := strconv.Atoi(e.Name()); bad == nil {
+			last = max(last, n)
+		}
+	}
+	return last, err
+}
+
+// trace is the folder of one call.
+type trace struct {
+	dir string
+}
+
+func (l *ledger) trace(purpose string, n int) trace {
+	return trace{dir: filepath.Join(l.folder(purpose), strconv.Itoa(n))}
+}
+
+func (t trace) files() agent.Files {
+	return agent.Files{Output: filepath.Join(t.dir, outputFile), Log: filepath.Join(t.dir, logFile)}
+}
+
+// record is the record of a call; nil: it was not recorded.
+func (t trace) record() (*record, error) {
+	r, err := durable.ReadJSON[record](filepath.Join(t.dir, callFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// write puts the record in its place, whole or not at all. It is not synced: what the agent
+// said is not either, and a document that was stored since counts for more.
+func (t trace) write(r *record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(t.dir, callFile+".new")
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, filepath.Join(t.dir, callFile))
+}
+
+// workspace is the home of the workspace that the call worked in; empty: none.
+func (t trace) workspace() (string, error) {
+	text, err := os.ReadFile(filepath.Join(t.dir, workspaceFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}
+
+// begin makes the folder of the next call for a purpose, on behalf of an item.
+func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
+	last, err := l.last(purpose)
+	if err != nil {
+		return trace{}, err
+	}
+	t := l.trace(purpose, last+1)
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return trace{}, err
+	}
+	return t, errors.Join(os.WriteFile(filepath.Join(t.dir, itemFile), []byte(item), 0o600),
+		os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
+}
+
+// start refuses a call when the budget is used up.
+func (l *ledger) start() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.budget.Start()
+}
+
+// reserve sets aside what one of so many calls may spend, until giveBack; 0: as much as it
+// needs. It waits for other calls while what is free is not worth a call.
+func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error) {
+	for ok := false; ; {
+		l.mu.Lock()
+		if err = l.budget.Start(); err == nil {
+			usd, ok = l.budget.Reserve(calls)
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		if err != nil || ok {
+			return usd, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// giveBack ends what reserve began, once the call is counted.
+func (l *ledger) giveBack(usd float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.budget.Return(usd)
+	close(l.freed)
+	l.freed = make(chan struct{})
+}
+
+func (l *ledger) spent() agent.Spent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.budget.Spent()
+}
+
+// count adds a call to what was spent, and returns what it cost and a warning.
+func (l *ledger) count(res agent.Result, failure error) (agent.Spent, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return agent.CostOf(res, failure), l.budget.Add(res, failure)
+}
+
+// livelog appends what an agent does to a file that people read along.
+type livelog struct {
+	file *os.File
+	err  error
+}
+
+func (t trace) livelog() *livelog {
+	f, err := os.OpenFile(filepath.Join(t.dir, livelogFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return &livelog{file: f, err: err}
+}
+
+func (l *livelog) tell(e agent.Event) {
+	if l.err != nil {
+		return
+	}
+	text := strings.TrimSpace(strings.Join([]string{e.Tool, e.Text}, " "))
+	_, l.err = fmt.Fprintf(l.file, "%s %-11s %s\n", e.At.UTC().Format("15:04:05"), e.Kind, strings.ReplaceAll(text, "\n", "\n                     "))
+}
+
+func (l *livelog) close() error {
+	if l.file == nil {
+		return l.err
+	}
+	return errors.Join(l.err, l.file.Close())
+}
+
+// answer decodes the structured answer of a call.
+func answer[T any](res agent.Result) (v T, err error) {
+	if err := json.Unmarshal(res.Structured, &v); err != nil {
+		return v, fmt.Errorf("the agent's answer: %w", err)
+	}
+	return v, nil
+}

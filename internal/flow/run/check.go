@@ -1,0 +1,375 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/sched"
+)
+
+// progressFile has how far a batch got in a phase that fixes what it finds, so that a
+// crash costs no fix that was made.
+const progressFile = "progress.json"
+
+// checkState is the state of a check that is not over.
+type checkState struct {
+	Phase string       `json:"phase"`
+	From  string       `json:"from"` // the sum of what was applied: another one begins again
+	Done  flow.Checked `json:"done"`
+	Calls []flow.Call  `json:"calls"`
+	Spent bool         `json:"spent"` // as often as it may be fixed it was: a person who tries again begins again
+
+	// Answered is when the review was sent back that was answered already.
+	Answered time.Time `json:"answered,omitzero"`
+}
+
+// checks is what a batch has to pass in one phase.
+type checks struct {
+	flow.Phase
+	commands []string
+	skipped  string // why there are none
+	max      int    // how often an agent may fix what they find
+}
+
+// checksOf returns the commands of a check phase. The phase that writes the results of
+// tests runs the tests of the batch or of its unit; any other runs its configured commands.
+func (l *batchRun) checksOf(phase flow.Phase) checks {
+	c := checks{Phase: phase, max: l.p.opt.Limits.fixesIn(phase.Name), commands: l.p.opt.Checks.Commands[phase.Name]}
+	if phase.Output == flow.TestFile {
+		c.commands, c.skipped = l.testCommands()
+	} else if len(c.commands) == 0 {
+		c.skipped = "no " + strings.ToUpper(phase.Name) + " commands are configured"
+	}
+	return c
+}
+
+// allChecks returns the commands of every check phase, in order.
+func (l *batchRun) allChecks() (list []checks) {
+	for _, phase := range l.p.opt.Flow.Checks() {
+		list = append(list, l.checksOf(phase))
+	}
+	return list
+}
+
+// testCommands returns the commands that test the batch, or why there are none.
+func (l *batchRun) testCommands() (commands []string, skipped string) {
+	if len(l.batch.Tests) > 0 {
+		return slices.Clone(l.batch.Tests), ""
+	}
+	if l.p.opt.Checks.Test == "" {
+		return nil, "neither the plan nor run.test_command names a test command"
+	}
+	path := l.p.testOf(l.unit.Name)
+	if strings.Contains(l.p.opt.Checks.Test, "{path}") && !l.inWorkspace(path) {
+		if l.p.opt.Checks.Suite != "" {
+			return []string{l.p.opt.Checks.Suite}, ""
+		}
+		return nil, "there is no test file " + path + " and no suite_command"
+	}
+	return []string{strings.NewReplacer("{path}", shellword.Quote(path), "{controller}", shellword.Quote(l.unit.Name)).Replace(l.p.opt.Checks.Test)}, ""
+}
+
+// inWorkspace reports whether a file is in the copy.
+func (l *batchRun) inWorkspace(path string) bool {
+	if path == "" {
+		return false
+	}
+	f, err := l.w.Open(path)
+	if err != nil {
+		return false
+	}
+	f.Close() // only looked at
+	return true
+}
+
+// check runs the commands of a phase and lets an agent fix what they find, until they
+// pass or were fixed as often as they may be. The locks stay held.
+func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
+	c := l.checksOf(phase)
+	at, err := l.resume(ctx, phase.Name)
+	if err != nil {
+		return err
+	}
+	q := l.ask(c.Name, "")
+	at.Done.Skipped = c.skipped
+	if err := l.answerReview(ctx, c, at); err != nil {
+		return err
+	}
+	for len(c.commands) > 0 {
+		if err := l.t.Phase(ctx, c.Name, sched.PoolTest); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		failed, err := l.runAll(ctx, c, at)
+		if err != nil {
+			return err
+		}
+		if failed == nil {
+			break
+		}
+		l.p.news(NewsRed, q, fmt.Sprintf("%s: exit status %d: %s", failed.Command, failed.Exit, failed.Last))
+		if err := l.warnHidden(q, failed); err != nil {
+			return err
+		}
+		if at.Done.Fixes >= c.max {
+			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.Name, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
+				l.giveUp(ctx, at))
+		}
+		if err := l.fix(ctx, c, at, failed); err != nil {
+			return err
+		}
+	}
+	at.Done.End()
+	at.Done.Files = l.files
+	at.Done.Again = append(at.Done.Again, l.rechecks...)
+	if at.Done.Runs == nil {
+		at.Done.Runs = []flow.CheckRun{}
+	}
+	if at.Done.Gaps == nil {
+		at.Done.Gaps = []flow.Gap{}
+	}
+	if err := l.p.opt.Progress.PutCheck(ctx, l.unit.Name, l.batch.ID, phase.Name, at.Done, at.Calls); err != nil {
+		return err
+	}
+	switch {
+	case at.Done.Skipped == "":
+		l.p.news(NewsDone, q, "")
+	case c.Output == flow.TestFile:
+		l.p.news(NewsSkipped, q, "nothing was tested: "+at.Done.Skipped)
+	default:
+		l.p.news(NewsSkipped, q, at.Done.Skipped)
+	}
+	return l.forget(ctx)
+}
+
+// giveUp stores how far the phase got, with its gaps where a person sees them.
+func (l *batchRun) giveUp(ctx context.Context, at *checkState) error {
+	if err := l.p.opt.Progress.AddGaps(ctx, l.unit.Name, l.batch.ID, at.Done.Gaps); err != nil {
+		return err
+	}
+	at.Spent, at.Done.Files, at.Done.Gaps = true, l.files, nil
+	return l.save(ctx, at)
+}
+
+// resume reads how far the phase got before somebody died, and brings the copy there.
+func (l *batchRun) resume(ctx context.Context, phase string) (*checkState, error) {
+	at := &checkState{Phase: phase, From: l.applied()}
+	if before := l.batch.Check(phase); before != nil { // it may be tested again, as it is
+		at.Done.Asked, at.Done.Summary = before.Asked, before.Summary
+	}
+	doc, err := readProgress(ctx, l.folder)
+	if err != nil {
+		return nil, err
+	}
+	if doc == nil || doc.Phase != phase || doc.From != at.From {
+		return at, nil
+	}
+	at = doc
+	if at.Spent {
+		at.Spent, at.Done.Fixes = false, 0
+	}
+	if sumOf(at.Done.Files) == sumOf(l.files) {
+		return at, nil
+	}
+	l.files = at.Done.Files
+	return at, l.reset(ctx)
+}
+
+// applied is the sum of what the agent made of the batch at first.
+func (l *batchRun) applied() string {
+	if l.batch.Applied == nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sumOf(l.batch.Applied.Files))
+}
+
+// isStored reports whether changes are exactly what is stored of the batch.
+func (l *batchRun) isStored(changes []workspace.Change) (bool, error) {
+	if len(changes) != len(l.files) {
+		return false, nil
+	}
+	for _, c := range changes {
+		if same, err := l.isStoredAs(c); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isStoredAs reports whether a change is one that is stored of the batch.
+func (l *batchRun) isStoredAs(c workspace.Change) (bool, error) {
+	at := slices.IndexFunc(l.files, func(f flow.File) bool { return f.Path == c.Path })
+	if at < 0 {
+		return false, nil
+	}
+	stored := l.files[at].New
+	if c.Now == nil || !stored.Exists() {
+		return c.Now == nil && !stored.Exists(), nil
+	}
+	if !c.Now.Mode.IsRegular() || c.Now.Mode.Perm() != stored.Mode || l.p.isTooLarge(c) {
+		return false, nil
+	}
+	sum, err := sumOfFile(l.w, c.Path)
+	return sum == stored.Sum, err
+}
+
+// fix lets an agent fix what a command found.
+func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *flow.CheckRun) error {
+	said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
+	if err != nil {
+		return err
+	}
+	at.Done.Fixes++
+	q := l.ask(c.Prompt, c.Answer)
+	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes, sumOf(l.files))[:12]
+	return l.change(ctx, q, c.FixQueue, at, flow.Ask{
+		Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, tail(said, maxShown)), Attempt: at.Done.Fixes, Max: c.max,
+	}, fmt.Sprintf("fix %d of %d", at.Done.Fixes, c.max))
+}
+
+// change lets an agent change what the batch has made so far, and stores it.
+func (l *batchRun) change(ctx context.Context, q question, phase string, at *checkState, ask flow.Ask, told string) error {
+	a, w, err := l.p.takeOver(ctx, q)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		a = nil // what it did is gone with its copy
+	} else {
+		old := l.w
+		l.w = w
+		if err := old.Close(ctx, false); err != nil {
+			return err
+		}
+	}
+	if a == nil {
+		if err := l.t.Phase(ctx, phase, sched.PoolAgent); err != nil {
+			return err
+		}
+		if ask.Diff, err = diffOf(l.files, l.folder); err != nil {
+			return err
+		}
+		if q.prompt, err = l.prompt(ctx, q.phase, ask); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, told)
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+	}
+	gaps, err := l.collect(ctx, q)
+	if err != nil {
+		return err
+	}
+	said, err := answer[struct{ Summary string }](a.Result)
+	if err != nil {
+		return err
+	}
+	at.Done.Files, at.Done.Summary = l.files, said.Summary
+	at.Done.Gaps = append(at.Done.Gaps, gaps...)
+	at.Calls = append(at.Calls, a.call)
+	if err := l.save(ctx, at); err != nil {
+		return err
+	}
+	if err := l.p.used(a); err != nil {
+		return err
+	}
+	if l.p.opt.Land == "after_apply" {
+		return l.landNow(ctx)
+	}
+	return nil
+}
+
+// maxShown bounds what an agent is shown of an output.
+const maxShown = 24 << 10
+
+func tail(text []byte, n int) string {
+	if len(text) > n {
+		text = text[len(text)-n:]
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// runAll runs the commands in order and returns the first that failed; nil: none did.
+func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.CheckRun, error) {
+	for _, command := range c.commands {
+		run, err := l.runOne(ctx, c, at.Done.Fixes, command)
+		if err != nil {
+			return nil, err
+		}
+		at.Done.Runs = append(at.Done.Runs, run)
+		if run.Exit != 0 {
+			return &run, nil
+		}
+	}
+	return nil, nil
+}
+
+// runOne runs one command in the copy. What it leaves there is taken out again: only an
+// agent's work lands. A command that changes a file of the batch fails, because what passed
+// is not what would land.
+func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
+	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID())
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	out, err := os.OpenFile(tr.files().Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	kept, err := filepath.Rel(l.p.opt.Root.Dir(), tr.files().Output)
+	if err != nil {
+		return flow.CheckRun{}, err
+	}
+	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
+	limited, cancel := context.WithTimeoutCause(ctx, l.p.opt.Limits.CheckTimeout, errTooLong)
+	defer cancel()
+	began := time.Now()
+	run.Exit, err = l.p.confined(limited, l.t, l.w, "", process.Command{
+		Argv: []string{"sh", "-c", command}, Dir: l.w.Dir(), Env: l.p.checkEnv(l.t, l.w), Stdout: out, Stderr: out,
+	})
+	run.Took = time.Since(began)
+	if errors.Is(err, errTooLong) && ctx.Err() == nil {
+		_, werr := fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)
+		err = werr
+		run.Exit = max(run.Exit, 124)
+	}
+	var changes []workspace.Change
+	if err == nil {
+		if changes, err = l.w.Survey(ctx, l.paths()); err == nil {
+			err = l.notice(ctx, c, &run, changes, out)
+		}
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return run, err
+	}
+	said, err := os.Open(tr.files().Output)
+	if err != nil {
+		return run, err
+	}
+	run.Last, err = lastLine(said)
+	return run, errors.Join(err, said.Close(), l.undo(ctx, changes))
+}
+
+var errTooLong = errors.New("timed out")
+
+// lastLine is the last line of a text that says something.
+func lastLine(f *os.File) (string, error) {
+	text, err := lastBytes(f, 4<<10)
+	if err != nil {
+		return "", err
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return strings.ToValidUTF8(string(lines[len(lines)-1]), "\uFFFD"), nil
+}

@@ -1,0 +1,91 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"lockkeeper"
+
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// readProgress reads how far a check got; nil: nothing is known, also when what is known
+// cannot be read, for then the phase begins again.
+func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
+	doc, err := f.Read(ctx, progressFile, func(body []byte) error {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		return d.Decode(new(checkState))
+	})
+	var malformed *sidecar.MalformedError
+	if doc == nil || errors.As(err, &malformed) {
+		if malformed != nil {
+			_, err = f.SetAside(ctx, progressFile)
+		}
+		return nil, err
+	}
+	at := new(checkState)
+	return at, json.Unmarshal(doc.Body, at)
+}
+
+// save stores how far a check got.
+func (l *batchRun) save(ctx context.Context, at *checkState) error {
+	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, sidecar.About{By: l.p.opt.Actor.Name})
+	return err
+}
+
+// forget drops it: the phase has its document.
+func (l *batchRun) forget(ctx context.Context) error {
+	doc, err := l.folder.Read(ctx, progressFile, func([]byte) error { return nil })
+	if err != nil || doc == nil {
+		return err
+	}
+	return l.folder.Remove(ctx, doc, progressFile)
+}
+
+// reset makes the workspace hold what is stored of the batch, and nothing else: a command
+// may have left something, or changed what it was to look at.
+func (l *batchRun) reset(ctx context.Context) error {
+	changes, err := l.w.Survey(ctx, l.paths())
+	if err != nil {
+		return err
+	}
+	return l.undo(ctx, changes)
+}
+
+// undo is reset for changes that were listed.
+func (l *batchRun) undo(ctx context.Context, changes []workspace.Change) error {
+	if err := l.undoFiles(ctx, changes); err != nil {
+		return err
+	}
+	return l.w.Restore(ctx)
+}
+
+func (l *batchRun) undoFiles(ctx context.Context, changes []workspace.Change) error {
+	clean, err := l.isStored(changes)
+	if err != nil || clean {
+		return err
+	}
+	if len(changes) > 0 {
+		if _, err := l.w.TakeOut(ctx, pathsOf(changes)); err != nil {
+			return err
+		}
+	}
+	moved, err := l.p.replay(ctx, l.w, l.files, l.folder)
+	if err == nil && len(moved) > 0 {
+		err = &lockkeeper.MovedError{Path: moved[0], Holder: "somebody else", At: time.Now()}
+	}
+	return err
+}
+
+// paths lists the files that the batch has changed so far.
+func (l *batchRun) paths() (list []string) {
+	for _, f := range l.files {
+		list = append(list, f.Path)
+	}
+	return list
+}

@@ -1,0 +1,371 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/feed"
+	"lockkeeper/sched"
+)
+
+// RunOptions say how far a run goes.
+type RunOptions struct {
+	Only  []string         // units, or unit/batch, unit/screen and tasks; empty: all
+	Auto  *progress.Policy // decides in place of a person; nil: nothing does
+	By    string           // in whose name
+	Wait  bool             // do not end while somebody is needed
+	Retry bool             // what failed before is tried again
+	Stop  <-chan struct{}  // closed: nothing new starts, what runs is finished
+
+	// Wants says which units are to go on, or which batches, screens and topics of them,
+	// and may want more as time passes: the run then has to be told that a person has
+	// acted. Nil: all of them.
+	Wants func(unit, part string) bool
+}
+
+// Outcome is how far a run came.
+type Outcome struct {
+	Complete int                 `json:"complete"`
+	Failed   int                 `json:"failed"`
+	Waiting  []progress.Decision `json:"waiting"` // what needs a person
+	Stopped  bool                `json:"stopped"`
+	Budget   string              `json:"budget,omitempty"` // it is used up: why
+	State    *State              `json:"state"`
+}
+
+// Run conducts the flow until nothing is left that goes on by itself. Ending ctx ends
+// what runs; it goes back into the queue.
+func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err error) {
+	p.goesOn = o.Wants
+	if err := p.discover(ctx, o.Only); err != nil {
+		return nil, err
+	}
+	if err := p.sweep(ctx); err != nil {
+		return nil, err
+	}
+	if p.opt.Repo != nil {
+		if err := p.enterBranch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	events, err := feed.Open(ctx, p.opt.Store, feed.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
+	if p.opt.Locks != nil {
+		if err := p.startWorker(ctx); err != nil {
+			return nil, err
+		}
+		defer func() {
+			p.closing.Store(true)
+			err = errors.Join(err, p.worker.Close())
+		}()
+	}
+	if o.Retry {
+		if err := p.retryFailed(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.mark(p.units...)
+	defer p.goroutines.Wait()
+	stopped, err := p.conduct(ctx, o, events)
+	if err != nil {
+		return nil, err
+	}
+	if !stopped && !p.overBudget() && len(o.Only) == 0 {
+		if err := p.settleCalls(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.outcome(context.WithoutCancel(ctx), stopped)
+}
+
+// rootPrefix begins the roots of the items of flows.
+const rootPrefix = "flow/"
+
+// Root is the root of the items of a flow: only its conductor takes them.
+func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
+
+func (p *Pipeline) startWorker(ctx context.Context) (err error) {
+	l := p.opt.Limits
+	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
+		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
+		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
+		Run: p.work, Ended: p.ended, TickEvery: time.Second, Paused: true,
+		Trouble: p.trouble,
+	})
+	if err != nil {
+		return err
+	}
+	// What a conductor before had under way comes first, before anything new gets the
+	// locks that it held, also while it has to wait for a slot: so its work still fits.
+	_, err = p.opt.Queue.Tick(ctx)
+	if err == nil {
+		err = p.opt.Queue.ReserveBegun(ctx, p.root())
+	}
+	if err != nil {
+		err = errors.Join(err, p.worker.Close())
+	}
+	return err
+}
+
+// conduct looks at what changed until nothing is left to be done.
+func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed) (stopped bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	following.Go(func() { p.follow(ctx, events, cancel) })
+	defer following.Wait()
+	defer cancel(nil)
+	stop := o.Stop
+	begun := false
+	resume := time.NewTimer(time.Hour)
+	defer resume.Stop()
+	for {
+		for _, unit := range p.marked() {
+			p.noteBlocked(unit, p.advance(ctx, unit, o))
+		}
+		if !begun && p.worker != nil {
+			p.worker.Resume()
+		}
+		begun = true
+		if until := p.limited(); !until.IsZero() {
+			resume.Reset(time.Until(until))
+		}
+		idle, err := p.isIdle(ctx)
+		if err != nil {
+			return false, err
+		}
+		if idle && o.Wait && !stopped && !p.overBudget() {
+			gates, err := p.opt.Progress.Waiting(ctx, p.units)
+			if err != nil {
+				return false, err
+			}
+			idle = len(gates) == 0
+		}
+		if idle {
+			return stopped, nil
+		}
+		select {
+		case <-p.attention:
+		case <-resume.C:
+			p.resumeAfterLimit()
+		case <-stop:
+			stop, stopped = nil, true
+			p.halted.Store(true)
+			p.tell(News{Kind: NewsRun, Text: "stopping: running work finishes, nothing new starts"})
+			if p.worker != nil {
+				p.worker.Pause()
+			}
+		case <-ctx.Done():
+			p.closing.Store(true)
+			return true, lostFeed(ctx)
+		}
+	}
+}
+
+// errFeed says that the event log cannot be followed.
+var errFeed = errors.New("cannot follow the event log")
+
+// lostFeed is the error of a run that ended because of its feed, and not because it was
+// ended.
+func lostFeed(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errFeed) {
+		return cause
+	}
+	return nil
+}
+
+// follow looks at everything again when people act.
+func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.CancelCauseFunc) {
+	for after := events.Last(); ; {
+		list, err := events.Next(ctx, after)
+		if err != nil {
+			if ctx.Err() == nil {
+				end(errors.Join(errFeed, err))
+			}
+			return
+		}
+		for _, ev := range list {
+			after = ev.Seq
+			if concerns(ev) {
+				p.mark(p.units...)
+			}
+		}
+	}
+}
+
+// noteBlocked notes that a unit cannot go on, and why. That stops no other one.
+func (p *Pipeline) noteBlocked(unit string, why error) {
+	key := p.key(workItem{unit: unit, phase: "advance"})
+	p.mu.Lock()
+	was := p.failed[key]
+	if delete(p.failed, key); why != nil {
+		p.failed[key] = why
+	}
+	p.mu.Unlock()
+	if why != nil && (was == nil || was.Error() != why.Error()) {
+		p.tell(News{Kind: NewsFailed, Unit: unit, Text: why.Error()})
+	}
+}
+
+// concerns reports whether an event may mean that something is due.
+func concerns(ev lockkeeper.Event) bool {
+	return ev.Kind == lockkeeper.EventDecided || ev.Kind == lockkeeper.EventRequeued && ev.Actor.Kind != lockkeeper.ActorSystem
+}
+
+func (p *Pipeline) limited() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until
+}
+
+func (p *Pipeline) resumeAfterLimit() {
+	p.mu.Lock()
+	due := !p.until.IsZero() && !time.Now().Before(p.until)
+	if due {
+		p.until = time.Time{}
+	}
+	broke := p.budget != nil
+	p.mu.Unlock()
+	if due && !broke {
+		p.tell(News{Kind: NewsResumed, Text: "the rate limit has passed"})
+		if p.worker != nil {
+			p.worker.Resume()
+		}
+		p.mark(p.units...)
+	}
+}
+
+func (p *Pipeline) overBudget() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.budget != nil
+}
+
+// isIdle reports whether nothing runs and nothing can start by itself.
+func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
+	p.mu.Lock()
+	busy := len(p.dirty) > 0 || len(p.going) > 0 || !p.until.IsZero()
+	broke := p.budget != nil
+	p.mu.Unlock()
+	if busy {
+		return false, nil
+	}
+	items, err := p.items(ctx)
+	if err != nil {
+		return false, err
+	}
+	paused := broke || p.worker != nil && p.worker.Paused()
+	for _, it := range items {
+		if it.Status == lockkeeper.ItemDispatched || it.Status == lockkeeper.ItemQueued && !paused {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// advance does for a unit what is due: it queues its next phase, or finds that somebody
+// else has to act.
+func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error {
+	u, err := p.opt.Progress.Unit(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if u.Unsettled() { // somebody died while they decided
+		if err := p.opt.Progress.Settle(ctx, unit); err != nil {
+			return err
+		}
+		if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
+			return err
+		}
+	}
+	for _, bad := range u.Malformed {
+		p.tell(News{Kind: NewsWarning, Unit: unit, Text: fmt.Sprintf("%s:%d: %s; its phase runs again", bad.Path, bad.Line, bad.Reason)})
+	}
+	if o.Auto != nil {
+		decided, err := p.opt.Progress.AutoDecide(ctx, unit, *o.Auto, o.By)
+		if err != nil {
+			return err
+		}
+		if len(decided) > 0 {
+			if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(u.Batches) > 0 && !u.AwaitsReview:
+		return p.advanceBatches(ctx, u)
+	case u.Status() == flow.Complete || u.AwaitsReview:
+		return nil
+	}
+	phase, _ := p.opt.Flow.Phase(u.Phase())
+	if queue := p.unitSteps()[phase.Step].queue; queue != nil {
+		return queue(ctx, u, phase)
+	}
+	return nil
+}
+
+// advanceBatches queues the batches that can start.
+func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
+	for i := range u.Batches {
+		b := &u.Batches[i]
+		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 {
+			continue
+		}
+		d := workItem{unit: u.Name, kind: string(flow.BatchUnit), part: b.ID, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
+		if phase, _ := p.opt.Flow.Phase(b.Next); phase.Executor == flow.Agent || b.Returned() {
+			d.pools = []string{sched.PoolAgent}
+		}
+		if err := p.enqueue(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queuedIn is the phase in which a batch is queued.
+func (p *Pipeline) queuedIn(b *progress.Batch) string {
+	switch {
+	case b.Next == progress.LandPhase || b.Next == progress.ReviewPhase:
+		return p.opt.Flow.LastOfBatch()
+	case b.Returned():
+		phase, _ := p.opt.Flow.Phase(b.Next)
+		return phase.FixQueue
+	}
+	return b.Next
+}
+
+// outcome sums up.
+func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) {
+	st, err := p.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{State: st, Stopped: stopped}
+	for _, u := range st.Units {
+		switch {
+		case u.Status == flow.Complete:
+			out.Complete++
+		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed }):
+			out.Failed++
+		}
+	}
+	if out.Waiting, err = p.opt.Progress.Waiting(ctx, p.units); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.budget != nil {
+		out.Budget = p.budget.Reason
+	}
+	p.mu.Unlock()
+	return out, nil
+}

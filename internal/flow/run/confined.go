@@ -1,0 +1,191 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/agent/supervisor"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machine/process"
+)
+
+// confined runs a command for a turn in a workspace. As far as this machine can, the command
+// sees only its workspace, the system, and the reach of the named agent; no name is that of
+// a test or CI command. It has a desk of its own to turn to. confined returns when nothing
+// of the command is left.
+func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Workspace, agent string, c process.Command) (code int, err error) {
+	temp, err := makeTemp(w)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), temp)) }()
+	private, err := os.MkdirTemp(w.Home(), "private")
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), private)) }()
+	served, err := p.serveRequests(ctx, t, temp)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, served.end()) }()
+	reach := p.reachOf(agent)
+	c.Env = append(sandbox.Environ(c.Env, temp, reach.Keep...), served.env...)
+	if reach.Own != nil {
+		own, made := reach.Own.Open(ctx, filepath.Join(private, "own"), func(err error) {
+			p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: err.Error()})
+		})
+		if made != nil {
+			return -1, made
+		}
+		defer func() { err = errors.Join(err, own.Close(ctx)) }()
+		c.Env = own.Environ(c.Env)
+		reach.Write, reach.Read = append(slices.Clip(reach.Write), own.Write), append(slices.Clip(reach.Read), own.Read...)
+	}
+	named, err := p.confinement(ctx, w, reach, temp, private)
+	if err != nil {
+		return -1, err
+	}
+	if c.Argv, err = sandbox.Wrap(p.opt.Sandbox, named, c.Argv); err != nil {
+		return -1, err
+	}
+	c.Grant = t.Mark()
+	var group lockkeeper.Process
+	c.Started = func(self lockkeeper.Process) error {
+		group = self
+		return t.Started(ctx, self)
+	}
+	code, err = p.opt.Host.Run(ctx, c)
+	var left *process.LeftoversError
+	if errors.As(err, &left) { // while they run nothing may be handed on
+		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
+		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
+			return code, errors.Join(err, ended)
+		}
+	}
+	return code, err
+}
+
+// longestTemp is how long the name of a directory may be in which one with a socket is
+// made: the kernel takes 107 bytes for the whole, and their own names take 29.
+const longestTemp = 107 - 29
+
+// makeTemp makes a directory for a command's temporary files and its desk. It is removed
+// with the workspace at the latest, unless its name would be too long to be in there.
+func makeTemp(w *workspace.Workspace) (string, error) {
+	return os.MkdirTemp(tempParent(w.Home(), os.TempDir()), "lk")
+}
+
+// tempParent is the first place whose name is short enough.
+func tempParent(places ...string) string {
+	for _, dir := range places {
+		if len(dir) <= longestTemp {
+			return dir
+		}
+	}
+	return "/tmp"
+}
+
+// existing are places by their true names, as far as they exist.
+func existing(places []string) (list []string, err error) {
+	for _, place := range places {
+		real, err := filepath.EvalSymlinks(place)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, real)
+	}
+	return list, nil
+}
+
+// served is a desk that is open.
+type served struct {
+	env  []string
+	stop context.CancelFunc
+	done sync.WaitGroup
+	err  error
+}
+
+func (p *Pipeline) serveRequests(ctx context.Context, t execution, dir string) (*served, error) {
+	server, err := supervisor.Listen(dir, &agentRequests{p: p, t: t})
+	if err != nil {
+		return nil, err
+	}
+	s := &served{env: server.Environ()}
+	ctx, s.stop = context.WithCancel(ctx)
+	s.done.Go(func() { s.err = server.Serve(ctx) })
+	return s, nil
+}
+
+func (s *served) end() error {
+	s.stop()
+	s.done.Wait()
+	return s.err
+}
+
+// agentRequests is what tools inside a copy can turn to. Nothing that they ask for widens a
+// grant.
+type agentRequests struct {
+	p *Pipeline
+	t execution
+}
+
+// Grant implements supervisor.Desk. The documents of the flow, which the item locks as well,
+// are not in the workspace, and no agent may write them.
+func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
+	g := d.t.Grant()
+	if g == nil {
+		return supervisor.GrantView{Holder: d.t.ID()}, nil
+	}
+	view := supervisor.GrantView{ID: g.ID, Holder: g.Holder}
+	for _, l := range g.Locks {
+		own := func(dir string) bool { return dir == l.Path || lockkeeper.IsAncestor(dir, l.Path) }
+		switch {
+		case slices.ContainsFunc(d.p.opt.Own, own):
+		case l.Mode == lockkeeper.Write:
+			view.Write = append(view.Write, l.Path)
+		default:
+			view.Read = append(view.Read, l.Path)
+		}
+	}
+	return view, nil
+}
+
+// Gap implements supervisor.Desk.
+func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
+	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
+	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))
+	if err != nil {
+		return err
+	}
+	d.p.mu.Lock()
+	defer d.p.mu.Unlock()
+	d.p.requested[d.t.ID()] = append(d.p.requested[d.t.ID()], flow.Gap{Path: path, Reason: "asked for: " + reason, Rescue: e.ID, At: time.Now().UTC()})
+	return nil
+}
+
+// requestedBy are the files that the agent of a turn asked for since somebody last looked.
+func (p *Pipeline) requestedBy(t execution, q question) []flow.Gap {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.requested[t.ID()]
+	delete(p.requested, t.ID())
+	for i := range list {
+		list[i].Phase, list[i].Planned = q.phase, p.plannedBy(q)
+	}
+	return list
+}

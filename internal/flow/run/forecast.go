@@ -1,0 +1,142 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+)
+
+// Outcome says how far a flow has come, to somebody who does not conduct it: what was spent
+// is read again. It comes after Survey.
+func (p *Pipeline) Outcome(ctx context.Context) (*Outcome, error) {
+	l, err := openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget)
+	if err != nil {
+		return nil, err
+	}
+	p.ledger = l
+	return p.outcome(ctx, false)
+}
+
+// Forecast is what a run would do.
+type Forecast struct {
+	*Outcome
+	Batches []UpcomingBatch   `json:"batches"` // that are known and not in the tree
+	Shared  []flow.SharedRead `json:"shared"`  // of the screens flow: where merges will meet
+}
+
+// An UpcomingBatch is a batch that is to come.
+type UpcomingBatch struct {
+	Unit     string       `json:"unit"`
+	ID       string       `json:"id"`
+	Title    string       `json:"title,omitempty"`
+	Next     string       `json:"next"` // the phase it is in, or begins with
+	Approved bool         `json:"approved"`
+	Writes   []string     `json:"write_targets"`
+	After    []string     `json:"after,omitempty"`
+	Contends []Contention `json:"contends,omitempty"`
+
+	Locks []lockkeeper.Lock `json:"-"` // that it will ask for
+}
+
+// Contention is something that two want, of which only one can have it at a time.
+type Contention struct {
+	With string `json:"with"` // unit/batch
+	Path string `json:"path"`
+}
+
+// Forecast says what a run would do, and changes nothing. It comes after Survey.
+func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
+	out, err := p.Outcome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &Forecast{Outcome: out, Batches: []UpcomingBatch{}, Shared: []flow.SharedRead{}}
+	if p.opt.Manifest != nil {
+		f.Shared = append(f.Shared, p.opt.Manifest.Shared()...)
+	}
+	for _, name := range p.units {
+		u, err := p.opt.Progress.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range p.upcoming(u) {
+			d := workItem{unit: name, kind: string(flow.BatchUnit), part: b.ID, targets: b.WriteTargets, reads: b.Reads}
+			if !p.wants(d) {
+				continue
+			}
+			locks, err := p.locksOf(d)
+			if err != nil {
+				return nil, err
+			}
+			f.Batches = append(f.Batches, UpcomingBatch{Unit: name, ID: b.ID, Title: b.Title, Next: b.Next, Approved: b.Approved, Writes: b.WriteTargets, After: b.After, Locks: locks})
+		}
+	}
+	f.contend()
+	f.queue(p.opt.Flow.FirstOfBatch())
+	return f, nil
+}
+
+// KnowsPlan reports whether the tasks of the plan file are those that were taken up last.
+func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
+	u, err := p.opt.Progress.Unit(ctx, p.opt.Flow.OneUnit)
+	if err != nil || p.opt.Tasks == nil {
+		return false, err
+	}
+	for _, def := range p.opt.Tasks.Batches("", time.Time{}).Batches {
+		if known, ok := u.Batch(def.ID); !ok || known.Digest != flow.Digest(def) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// upcoming are the batches of a unit that are not complete. Those of a plan file count
+// before it is taken up.
+func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
+	batches := slices.Clone(u.Batches)
+	if p.opt.Tasks != nil {
+		batches = nil
+		for _, def := range p.opt.Tasks.Batches("", time.Time{}).Batches {
+			known, ok := u.Batch(def.ID)
+			if ok && known.Digest == flow.Digest(def) {
+				batches = append(batches, *known)
+			} else {
+				batches = append(batches, progress.Batch{Batch: def, Approved: true, Next: p.opt.Flow.FirstOfBatch()})
+			}
+		}
+	}
+	return slices.DeleteFunc(batches, func(b progress.Batch) bool { return b.Next == "" })
+}
+
+// queue says of units that are complete by their documents, and will have batches of a
+// new plan, that these are to come.
+func (f *Forecast) queue(first string) {
+	for i := range f.State.Units {
+		u := &f.State.Units[i]
+		if u.Status == flow.Complete && slices.ContainsFunc(f.Batches, func(b UpcomingBatch) bool { return b.Unit == u.Name }) {
+			u.Status, u.Pending = flow.Queued, first
+			f.Complete--
+		}
+	}
+}
+
+// contend finds who will wait for whom.
+func (f *Forecast) contend() {
+	for i := range f.Batches {
+		for j := range f.Batches {
+			a, b := &f.Batches[i], &f.Batches[j]
+			if i == j {
+				continue
+			}
+			for _, l := range a.Locks {
+				if slices.ContainsFunc(b.Locks, l.Conflicts) {
+					a.Contends = append(a.Contends, Contention{With: b.Unit + "/" + b.ID, Path: l.Path})
+				}
+			}
+		}
+	}
+}

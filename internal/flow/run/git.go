@@ -1,0 +1,121 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/git"
+)
+
+// enterBranch makes the run work on its branch, under the lock of the repository.
+func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
+	if p.opt.Branch != "" {
+		if p.opt.Locks != nil {
+			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock(), Process: p.self}, commitWait)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, held.Release(context.WithoutCancel(ctx))) }()
+		}
+		if err := p.opt.Repo.Switch(ctx, p.opt.Branch); err != nil {
+			return err
+		}
+	}
+	at, err := p.opt.Repo.State(ctx)
+	p.branch = at.Branch
+	return err
+}
+
+// gitLock is the lock on git's shared state.
+func gitLock() []lockkeeper.Lock {
+	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+}
+
+// untilSettled waits while a person rebases or has another branch checked out.
+func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
+	if p.opt.Repo == nil {
+		return nil
+	}
+	paused := false
+	err := p.opt.Repo.Settled(ctx, git.Want{Branch: p.branch, Tell: func(why *git.PausedError) {
+		paused = true
+		p.news(NewsPaused, q, "landing waits: "+why.Error())
+	}})
+	if paused && err == nil {
+		p.news(NewsResumed, q, "landing continues")
+	}
+	return err
+}
+
+// rewritten is what git changed in the tree since the copy was made, or since this was asked
+// last: a person's commits, checkouts and rebases, besides what landed.
+func (l *batchRun) rewritten(ctx context.Context) ([]string, error) {
+	if l.p.opt.Repo == nil {
+		return nil, nil
+	}
+	from := cmp.Or(l.head, l.w.Commit())
+	at, err := l.p.opt.Repo.State(ctx)
+	if l.head = at.Head; err != nil || from == "" || at.Head == "" || at.Head == from {
+		return nil, err
+	}
+	return l.p.opt.Repo.Changed(ctx, from, at.Head)
+}
+
+// commitWait is how long a commit waits for others that use the repository.
+const commitWait = 10 * time.Minute
+
+// trailers of a commit, by which it is found again.
+const (
+	batchTrailer = "Lockkeeper-Batch"
+	grantTrailer = "Lockkeeper-Grant"
+	fenceTrailer = "Lockkeeper-Fence"
+)
+
+// commit makes one commit of git of exactly the batch's files.
+func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (hash string, err error) {
+	if p.opt.Repo == nil || !p.opt.Commit || len(l.files) == 0 {
+		return "", nil
+	}
+	if p.opt.Locks != nil {
+		held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: l.unit.Name + "/" + l.batch.ID + " commit",
+			Locks: gitLock(), Process: p.self}, commitWait)
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, held.Release(ctx)) }()
+	}
+	name := l.unit.Name + "/" + l.batch.ID
+	c := git.Commit{Subject: name + ": " + l.title(), Body: l.batch.Summary(), Trailers: []git.Trailer{
+		{Key: batchTrailer, Value: name}}}
+	if done.Grant != "" {
+		c.Trailers = append(c.Trailers, git.Trailer{Key: grantTrailer, Value: done.Grant}, git.Trailer{Key: fenceTrailer, Value: fmt.Sprint(done.Fence)})
+	}
+	for _, f := range l.files {
+		c.Paths = append(c.Paths, f.Path)
+	}
+	for {
+		made, err := p.opt.Repo.Commit(ctx, c)
+		var busy *git.PausedError
+		if err == nil && made.Hash == "" { // somebody died between the commit and the record of it
+			made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
+		}
+		if !errors.As(err, &busy) {
+			return made.Hash, err
+		}
+		if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (l *batchRun) title() string {
+	if l.batch.Title != "" {
+		return l.batch.Title
+	}
+	return counted(len(l.files), "file")
+}

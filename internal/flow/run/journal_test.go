@@ -1,0 +1,84 @@
+package run_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// leave leaves what a call, or a check, leaves.
+func leave(t *testing.T, dir, purpose string, n int, files map[string]string) string {
+	t.Helper()
+	at := filepath.Join(dir, sidecar.FolderName(purpose), fmt.Sprint(n))
+	must(t, os.MkdirAll(at, 0o700))
+	for name, text := range files {
+		must(t, os.WriteFile(filepath.Join(at, name+".new"), []byte(text), 0o600), os.Rename(filepath.Join(at, name+".new"), filepath.Join(at, name)))
+	}
+	return at
+}
+
+// A journal that is asked again and again sees what came, what ended and what is gone.
+func TestJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "calls")
+	j := run.OpenJournal(dir)
+	calls := func(flow string) int {
+		t.Helper()
+		list, err := j.Calls(flow)
+		must(t, err)
+		fresh, err := run.OpenJournal(dir).Calls(flow)
+		must(t, err)
+		if len(list) != len(fresh) {
+			t.Errorf("%d calls are known, and %d are there", len(list), len(fresh))
+		}
+		return len(list)
+	}
+	if n := calls("controllers"); n != 0 {
+		t.Errorf("%d calls in a folder that is not there", n)
+	}
+	begun := map[string]string{"item": "j1", "workspace": "/x"}
+	call := `{"agent": "claude", "phase": "analyze", "cost_usd": 0.5, "unit": "blog/posts", "run": "r1"}`
+	first := leave(t, dir, "controllers/blog/posts/analyze", 1, begun)
+	leave(t, dir, "screens/blog/posts/Index/analyze", 1, map[string]string{"call.json": call})
+	leave(t, dir, "research/blog/posts/paging", 1, map[string]string{"call.json": call}) // of the flow controllers
+	must(t, os.Mkdir(filepath.Join(dir, "nobody's"), 0o700), os.Mkdir(filepath.Join(dir, sidecar.FolderName("controllers/blog/posts/analyze"), "x"), 0o700))
+	if n := calls("controllers"); n != 1 {
+		t.Errorf("%d calls have ended", n)
+	}
+	entries, err := j.Entries("controllers")
+	must(t, err)
+	if len(entries) != 1 || entries[0].Item != "j1" || entries[0].Call != nil || !entries[0].Cut || entries[0].Work != "blog/posts" || entries[0].Phase != "analyze" {
+		t.Errorf("the entries are %+v", entries)
+	}
+	if path, _, err := entries[0].Said(); path != "" || err != nil {
+		t.Errorf("it said something: %s, %v", path, err)
+	}
+	leave(t, dir, "controllers/blog/posts/analyze", 1, map[string]string{"log": "thinking", "call.json": call})
+	if n := calls("controllers"); n != 2 {
+		t.Errorf("%d calls have ended", n)
+	}
+	if path, at, err := entries[0].Said(); filepath.Dir(path) != first || time.Since(at) > hung || err != nil {
+		t.Errorf("it said nothing: %s at %s, %v", path, at, err)
+	}
+	leave(t, dir, "controllers/blog/posts/analyze", 2, begun)
+	leave(t, dir, "controllers/blog/posts/b1/test@12345678", 1, map[string]string{"item": "j2", "workspace": "", "output": "ok"})
+	if entries, err = j.Entries("controllers"); err != nil || len(entries) != 3 {
+		t.Fatalf("the entries are %+v, %v", entries, err)
+	}
+	check := entries[2]
+	if path, _, err := check.Said(); !check.IsCheck() || check.Call != nil || filepath.Base(path) != "output" || err != nil {
+		t.Errorf("the check is %+v: %s, %v", check, path, err)
+	}
+	must(t, os.RemoveAll(filepath.Dir(first)))
+	if n := calls("controllers"); n != 1 {
+		t.Errorf("%d calls are left", n)
+	}
+	leave(t, dir, "controllers/blog/posts/extract", 1, map[string]string{"call.json": "{"})
+	if list, err := j.Calls("controllers"); err == nil || len(list) != 1 {
+		t.Errorf("with a record that cannot be read: %d calls, %v", len(list), err)
+	}
+}

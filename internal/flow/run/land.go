@@ -1,0 +1,358 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/sched"
+)
+
+// land brings the batch into the tree: as it was tested, against what the tree holds now.
+func (l *batchRun) land(ctx context.Context) error {
+	q := l.ask("land", "")
+	for again := 0; ; again++ {
+		if err := l.freeSlots(ctx); err != nil {
+			return err
+		}
+		if again == l.p.opt.Limits.Rechecks-1 {
+			// It was overtaken before: while it is tested for the last time nobody else of this run
+			// lands.
+			done, err := l.p.takeLander(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			l.alone = true
+		}
+		if err := l.p.untilSettled(ctx, q); err != nil {
+			return err
+		}
+		moved, err := l.moved(ctx)
+		if err != nil {
+			return err
+		}
+		if len(moved) == 0 && !l.checked {
+			// It was tested in another copy, before a crash, a review, a pause: what it depends on may
+			// have moved in between.
+			if slices.ContainsFunc(l.allChecks(), func(c checks) bool { return len(c.commands) > 0 }) {
+				l.p.news(NewsAgain, q, "it was tested in an earlier workspace, and is tested again before it lands")
+			}
+			if err := l.testAgain(ctx, nil); err != nil {
+				return err
+			}
+			if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
+				return l.review(ctx)
+			}
+			if err := l.freeSlots(ctx); err != nil {
+				return err
+			}
+		}
+		if len(moved) == 0 {
+			err := l.carryOut(ctx)
+			var since *lockkeeper.MovedError
+			if !errors.As(err, &since) {
+				if err != nil {
+					return err
+				}
+				return l.landed(ctx)
+			}
+			moved = []string{since.Path}
+		}
+		if again == l.p.opt.Limits.Rechecks {
+			return fmt.Errorf("%s changed again after %d more test runs; next: lockkeeper job retry, when fewer changes land", moved[0], again)
+		}
+		l.p.news(NewsAgain, q, fmt.Sprintf("%s it depends on changed (%s): testing it again", counted(len(moved), "file"), moved[0]))
+		if err := l.testAgain(ctx, moved); err != nil {
+			return err
+		}
+		if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
+			return l.review(ctx) // it was fixed: nobody has seen that
+		}
+	}
+}
+
+// moved brings the copy up to date, and returns what of it the batch depends on: what it
+// declares to read, and whatever git rewrote.
+func (l *batchRun) moved(ctx context.Context) ([]string, error) {
+	all, conflicts, err := l.w.CatchUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := append(slices.Clone(l.reads()), l.batch.WriteTargets...)
+	more, clashes, err := l.w.Refresh(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	rewritten, err := l.rewritten(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, collisions, err := l.w.Refresh(ctx, rewritten)
+	if err != nil {
+		return nil, err
+	}
+	conflicts = slices.Concat(conflicts, clashes, collisions)
+	if len(conflicts) > 0 {
+		return nil, fmt.Errorf("%s was changed without its lock since the batch started; the batch's work is kept; next: lockkeeper rescue list", conflicts[0].Change.Path)
+	}
+	ours = slices.DeleteFunc(ours, func(path string) bool { return slices.Contains(l.batch.WriteTargets, path) })
+	for _, path := range append(all, more...) {
+		if slices.Contains(l.batch.WriteTargets, path) {
+			continue // its own: nobody else has the lock, and an edit without one is a conflict
+		}
+		at := lockkeeper.Target{Path: path, Kind: lockkeeper.File}
+		if slices.ContainsFunc(l.readTargets(), func(t lockkeeper.Target) bool { return t.Overlaps(at) }) && !slices.Contains(ours, path) {
+			ours = append(ours, path)
+		}
+	}
+	return ours, nil
+}
+
+// reads is what the batch depends on: what it declares, or else all that its unit is
+// known to be made of.
+func (l *batchRun) reads() []string {
+	if len(l.batch.Reads) > 0 || l.p.opt.Flow.DeclaresReads {
+		return l.batch.Reads
+	}
+	files := l.p.filesOf(l.unit.Name)
+	if l.unit.Analysis != nil {
+		files = append(slices.Clone(files), l.unit.Analysis.Files...)
+	}
+	return files
+}
+
+// readTargets are the reads as targets.
+func (l *batchRun) readTargets() (list []lockkeeper.Target) {
+	for _, path := range l.reads() {
+		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // what does not resolve cannot be landed
+			list = append(list, lock.Target)
+		}
+	}
+	return list
+}
+
+// testAgain runs test and CI again. If something fails an agent fixes it, as at first, and
+// what came of that is verified again.
+func (l *batchRun) testAgain(ctx context.Context, moved []string) error {
+	if len(moved) > 0 {
+		l.rechecks = append(l.rechecks, flow.Recheck{Moved: moved, At: time.Now().UTC()})
+	}
+	passes, err := l.stillPasses(ctx)
+	if err != nil || passes {
+		l.checked = passes
+		return err
+	}
+	for _, phase := range l.p.opt.Flow.BatchPhases()[1:] {
+		if err := batchSteps()[phase.Step](l, ctx, phase); err != nil {
+			return err
+		}
+	}
+	l.checked = true
+	return l.refresh(ctx)
+}
+
+// stillPasses runs test and CI, and reports whether both pass as they are. Their documents
+// then stay as they are, too.
+func (l *batchRun) stillPasses(ctx context.Context) (bool, error) {
+	for _, c := range l.allChecks() {
+		if len(c.commands) == 0 {
+			continue
+		}
+		if err := l.t.Phase(ctx, c.Name, sched.PoolTest); err != nil {
+			return false, err
+		}
+		failed, err := l.runAll(ctx, c, &checkState{})
+		if err != nil || failed != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// changes are the batch's changes as the gate wants them.
+func (l *batchRun) changes(ctx context.Context) ([]gate.Change, error) {
+	found, err := l.w.Changes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []gate.Change
+	for _, c := range found {
+		change := gate.Change{Path: c.Path, Delete: c.Now == nil}
+		if len(l.lands) == 0 {
+			base := c.Base
+			change.Base = &base
+		}
+		if c.Now != nil {
+			mode := c.Now.Mode.Perm()
+			change.Mode = &mode
+			change.Body = func() (io.ReadCloser, error) { return l.w.Open(c.Path) }
+		}
+		list = append(list, change)
+	}
+	return list, nil
+}
+
+// holdsAll refuses to land a copy that is not all of what is stored of the batch. A file
+// may have landed already, right before somebody died.
+func (l *batchRun) holdsAll(ctx context.Context) error {
+	changes, err := l.w.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if stored, err := l.isStoredAs(c); err != nil || !stored {
+			return errors.Join(err, fmt.Errorf("%s is not what was tested", c.Path))
+		}
+	}
+	for _, f := range l.files {
+		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {
+			continue
+		}
+		base, err := l.w.Base(f.Path)
+		if err != nil {
+			return err
+		}
+		if base != f.New {
+			return &lockkeeper.MovedError{Path: f.Path, Holder: "somebody else", At: time.Now()}
+		}
+	}
+	return nil
+}
+
+// carryOut lands what the copy holds, as one unit.
+func (l *batchRun) carryOut(ctx context.Context) error {
+	if err := l.holdsAll(ctx); err != nil {
+		return err
+	}
+	list, err := l.changes(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if !l.alone {
+		done, err := l.p.takeLander(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	l.p.landing.Lock()
+	defer l.p.landing.Unlock()
+	landing, err := l.p.opt.Gate.CommitSeen(ctx, l.t.Grant(), list, gate.Seen{Seq: l.w.Seq(), Reads: l.readTargets()})
+	if err != nil || landing == nil {
+		return err
+	}
+	l.lands = append(l.lands, landing.Seq)
+	// Who makes a copy now need not wait until this grant ends to know that it is done.
+	return l.p.opt.Gate.RecoverLandings(context.WithoutCancel(ctx), landing.GrantID)
+}
+
+// freeSlots gives back the slots of the last phase. Who waits to land holds none: whoever
+// keeps the tree still meanwhile may wait for exactly these.
+func (l *batchRun) freeSlots(ctx context.Context) error {
+	return l.t.Phase(ctx, l.p.opt.Flow.LastOfBatch())
+}
+
+// takeLander waits until nobody else of this run lands, or keeps the tree still.
+func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
+	select {
+	case <-p.lander:
+		return func() { p.lander <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// landNow lands what an agent made before it is tested, in the documents' literal order.
+func (l *batchRun) landNow(ctx context.Context) error {
+	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
+		return err
+	}
+	if err := l.freeSlots(ctx); err != nil {
+		return err
+	}
+	before := len(l.lands)
+	if err := l.carryOut(ctx); err != nil {
+		return err
+	}
+	if landed := l.lands[before:]; len(landed) > 0 {
+		l.p.news(NewsLanded, l.ask("land", ""), fmt.Sprintf("%s, %s, before its tests", counted(len(l.files), "file"), landings(landed)))
+	}
+	return l.noteLandings(ctx)
+}
+
+// undoLandings takes what landed before it was tested out of the tree again.
+func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
+	if len(l.lands) == 0 {
+		return nil
+	}
+	for _, seq := range slices.Backward(l.lands) {
+		if _, undo := l.p.opt.Gate.Undo(ctx, l.t.Grant(), seq); undo != nil {
+			err = errors.Join(err, fmt.Errorf("cannot undo landing %d: %w; next: lockkeeper undo %d", seq, undo, seq))
+		}
+	}
+	if err == nil {
+		l.p.news(NewsUndone, l.ask("land", ""), fmt.Sprintf("%s, because %s", landings(l.lands), why))
+	}
+	l.lands = nil
+	if err != nil {
+		return err
+	}
+	return l.noteLandings(ctx)
+}
+
+// landed records how the batch reached the tree, and commits it.
+func (l *batchRun) landed(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // it is in the tree
+	done := flow.Landed{Landings: l.lands, Files: l.files, Again: l.rechecks, At: time.Now().UTC()}
+	if len(l.lands) == 0 && len(l.files) > 0 { // somebody died right after it landed
+		var err error
+		if done.Landings, err = l.p.landingsOf(ctx, l.files); err != nil {
+			return err
+		}
+	}
+	if g := l.t.Grant(); g != nil {
+		done.Grant, done.Fence = g.ID, g.Fence
+	}
+	commit, err := l.p.commit(ctx, l, done)
+	if err != nil {
+		l.p.news(NewsWarning, l.ask("land", ""), "it landed, but the commit failed: "+err.Error())
+	}
+	done.Commit = commit
+	if err := l.p.opt.Progress.PutLanded(ctx, l.unit.Name, l.batch.ID, done); err != nil {
+		return err
+	}
+	l.lands = nil // it stays
+	if l.p.opt.Land == "after_apply" {
+		if err := l.noteLandings(ctx); err != nil {
+			return err
+		}
+	}
+	if len(l.files) == 0 && len(done.Landings) == 0 {
+		l.p.news(NewsNoChange, l.ask("land", ""), "")
+		return nil
+	}
+	what := counted(len(l.files), "file")
+	if len(done.Landings) > 0 {
+		what += ", " + landings(done.Landings)
+	}
+	untested := l.untested()
+	switch {
+	case l.p.opt.Land == "after_apply" && untested:
+		what += ", kept: verified, not tested"
+	case l.p.opt.Land == "after_apply":
+		what += ", kept: tested and verified"
+	case untested:
+		what += ", not tested"
+	}
+	l.p.news(NewsLanded, l.ask("land", ""), what)
+	return nil
+}

@@ -1,0 +1,200 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/rescue"
+)
+
+const (
+	// maxGaps is how many changes of one call are gaps of their own. A person decides on
+	// each, so more than that are one gap.
+	maxGaps = 20
+	// maxArchive bounds the content of an archive of changes.
+	maxArchive = 256 << 20
+	// namedOfMany is how many names a message gives of many.
+	namedOfMany = 3
+)
+
+// refusal is a change that may not land, and why.
+type refusal struct {
+	workspace.Change
+	why error
+}
+
+// survey lists what was changed in a workspace. Large new directories are one change each,
+// unless they have wanted files in them.
+func (p *Pipeline) survey(ctx context.Context, t execution, w *workspace.Workspace, readOnly bool) ([]workspace.Change, error) {
+	switch g := t.Grant(); {
+	case readOnly:
+		return w.Survey(ctx, nil)
+	case g != nil:
+		return w.Survey(ctx, writesOf(g))
+	}
+	return w.Changes(ctx) // without grants any file may land
+}
+
+// writesOf are the paths that a grant holds for writing.
+func writesOf(g *lockkeeper.Grant) (paths []string) {
+	for _, l := range g.Locks {
+		if l.Mode == lockkeeper.Write {
+			paths = append(paths, l.Path)
+		}
+	}
+	return paths
+}
+
+// keepOut keeps changes that may not land, and returns them as gaps: each as one, or all
+// as one if they are many. What git ignores, and caches, are not kept.
+func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (gaps []flow.Gap, err error) {
+	if len(out) == 0 {
+		return nil, nil
+	}
+	ignored, err := w.Ignored(ctx, changesOf(out))
+	if err != nil {
+		return nil, err
+	}
+	var dropped []workspace.Change
+	var kept []refusal
+	for i, r := range out {
+		if ignored[i] {
+			dropped = append(dropped, r.Change)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if len(dropped) > 0 {
+		p.news(NewsWarning, q, fmt.Sprintf("discarded, because git ignores it or it is a cache: %s (%s)", counted(filesIn(dropped), "file"), someOf(dropped)))
+	}
+	if isMany(changesOf(kept)) {
+		gap, err := p.keepGaps(ctx, t, q, w, kept)
+		if err != nil {
+			return nil, err
+		}
+		gaps = append(gaps, gap)
+	} else {
+		for _, r := range kept {
+			gap, err := p.keepGap(ctx, t, q, w, r.Change, r.why)
+			if err != nil {
+				return gaps, err
+			}
+			gaps = append(gaps, gap)
+		}
+	}
+	for _, gap := range gaps {
+		p.news(NewsGap, q, gap.Path+": "+gap.Reason)
+	}
+	return gaps, nil
+}
+
+// keepGaps keeps many changes as one gap.
+func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (flow.Gap, error) {
+	changes := changesOf(out)
+	packed, err := w.Pack(ctx, changes, p.archiveLimit())
+	if err != nil {
+		return flow.Gap{}, err
+	}
+	why := fmt.Errorf("%s; it is one of %s", reasonOf(out[0].why), describe(changes, packed))
+	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why)
+	if err != nil {
+		return flow.Gap{}, err
+	}
+	return flow.Gap{Path: out[0].Path, Reason: why.Error(), Rescue: e.ID, Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}, nil
+}
+
+// shelveAll keeps changes of a workspace that nobody will take up: wanted ones, and a few
+// others, each by itself, and many others as one archive. It returns how many it kept.
+func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, changes []workspace.Change, wanted []string, holder, why string) (kept int, err error) {
+	isWanted := func(c workspace.Change) bool { return slices.Contains(wanted, c.Path) }
+	ignored, err := w.Ignored(ctx, changes)
+	if err != nil {
+		return 0, err
+	}
+	var single, rest []workspace.Change
+	for i, c := range changes {
+		switch {
+		case isWanted(c):
+			single = append(single, c)
+		case !ignored[i]:
+			rest = append(rest, c)
+		}
+	}
+	if !isMany(rest) {
+		single, rest = append(single, rest...), nil
+	}
+	for _, c := range single {
+		if err := p.shelve(ctx, w, c, holder, why); err != nil {
+			return kept, err
+		}
+		kept++
+	}
+	if len(rest) == 0 {
+		return kept, nil
+	}
+	packed, err := w.Pack(ctx, rest, p.archiveLimit())
+	if err != nil {
+		return kept, err
+	}
+	defer packed.Close()
+	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, rescue.Entry{Kind: rescue.Archive, Path: rest[0].Path, Holder: holder, Reason: why + "; " + describe(rest, packed)}, packed.File)
+	return kept + filesIn(rest), err
+}
+
+func (p *Pipeline) archiveLimit() int64 { return min(maxArchive, p.opt.Gate.Rescue().Limits().Entry) }
+
+// isMany reports whether changes are more than a person wants to decide on one by one.
+func isMany(changes []workspace.Change) bool {
+	return len(changes) > maxGaps || slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Whole })
+}
+
+func changesOf(out []refusal) (list []workspace.Change) {
+	for _, r := range out {
+		list = append(list, r.Change)
+	}
+	return list
+}
+
+// filesIn counts the files of changes.
+func filesIn(changes []workspace.Change) (n int) {
+	for _, c := range changes {
+		if c.Whole {
+			n += c.Files
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// someOf names the first of some changes.
+func someOf(changes []workspace.Change) string {
+	var names []string
+	for _, c := range changes[:min(len(changes), namedOfMany)] {
+		name := c.Path
+		if c.Whole {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	if len(changes) > namedOfMany {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// describe says what an archive has of changes.
+func describe(changes []workspace.Change, packed *workspace.Packed) string {
+	text := fmt.Sprintf("%s that one archive keeps: %s", counted(filesIn(changes), "changed file"), someOf(changes))
+	if packed.Left > 0 {
+		text += fmt.Sprintf("; %s too large, too deep or unreadable, and not kept", counted(packed.Left, "file"))
+	}
+	return text
+}

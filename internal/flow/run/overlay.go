@@ -1,0 +1,208 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/store"
+)
+
+// Work is what an item of a flow is for.
+type Work struct {
+	Unit string
+	Kind string // controller, screen, topic or batch
+	Part string // the screen, topic or batch
+}
+
+// Name is what the documents call it: the unit, or the part of it.
+func (w Work) Name() string { return workItem{unit: w.Unit, part: w.Part}.name() }
+
+// WorkOf says what an item is for; false: it belongs to no flow.
+func WorkOf(it *lockkeeper.Item) (Work, bool) {
+	d, err := workOf(it)
+	if err != nil || FlowOf(it) == "" {
+		return Work{}, false
+	}
+	return Work{Unit: d.unit, Kind: d.kind, Part: d.part}, true
+}
+
+// OpenItems lists the items of a flow that are not completed, by unit, those of each in
+// the order of their numbers for each status.
+func OpenItems(r store.Reader, flowName string) (map[string][]*lockkeeper.Item, error) {
+	list, err := openItems(r, rootOf(flowName))
+	units := map[string][]*lockkeeper.Item{}
+	for _, it := range list {
+		if d, err := workOf(it); err == nil {
+			units[d.unit] = append(units[d.unit], it)
+		}
+	}
+	return units, err
+}
+
+// openItems lists the items of a root that are not completed.
+func openItems(r store.Reader, root string) (list []*lockkeeper.Item, err error) {
+	const page = 1_000
+	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemError} {
+		for after, more := uint64(0), true; more; {
+			some, err := r.Items(store.ItemQuery{After: after, Status: status, Limit: page})
+			if err != nil {
+				return nil, err
+			}
+			for _, it := range some {
+				after = it.Seq
+				if it.Root == root {
+					list = append(list, it)
+				}
+			}
+			more = len(some) == page
+		}
+	}
+	return list, nil
+}
+
+// Overlay lays what the queue knows of units over what their documents say, for whoever
+// has read both.
+type Overlay struct {
+	Flow    flow.Flow
+	Screens map[string][]flow.ManifestScreen // of the screens flow, by unit
+
+	failed func(unit, part string) error // in the legacy mode; nil: nothing is known
+}
+
+// Unit says where a unit is. Items are those of its work that are not completed.
+func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
+	current := map[Work]*lockkeeper.Item{}
+	for _, it := range items {
+		if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
+			current[Work{Unit: d.unit, Kind: d.kind, Part: d.part}] = it
+		}
+	}
+	at := UnitState{Name: u.Name, Status: u.Status(), next: u.Phase()}
+	s.overlay(current, Work{Unit: u.Name, Kind: string(flow.Controller)}, &at.Status, &at.Pending, &at.Item, &at.Since, &at.Error, &at.Note)
+	part := func(b BatchState) {
+		s.overlay(current, Work{Unit: u.Name, Kind: string(b.kind), Part: b.ID}, &b.Status, &b.Pending, &b.Item, &b.Since, &b.Error, &b.Note)
+		at.Batches = append(at.Batches, b)
+	}
+	for _, b := range u.Batches {
+		part(BatchState{ID: b.ID, Status: b.Status, Blocked: b.Blocked, kind: flow.BatchUnit, next: b.Next})
+	}
+	if u.Plan == nil {
+		for _, screen := range s.Screens[u.Name] {
+			part(BatchState{ID: screen.Name, Status: at.Status, kind: flow.Screen, next: u.Phase()})
+		}
+	}
+	at.fail()
+	return at
+}
+
+// fail puts a unit whose batches stand still because of errors into the error state; one
+// that still has something to do is where that is.
+func (u *UnitState) fail() {
+	failed := slices.IndexFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed })
+	busy := slices.ContainsFunc(u.Batches, func(b BatchState) bool {
+		return b.Status != flow.Failed && !flow.IsDone(b.Status) && len(b.Blocked) == 0
+	})
+	if failed >= 0 && u.Status != flow.Failed && !busy {
+		u.Status, u.Error = flow.Failed, u.Batches[failed].ID+": "+u.Batches[failed].Error
+	}
+}
+
+// overlay lays what the queue knows over what the documents say.
+func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, status, pending, id *string, since *time.Time, reason, note *string) {
+	if s.failed != nil {
+		if failure := s.failed(w.Unit, w.Part); failure != nil {
+			*status, *reason = flow.Failed, failure.Error()
+		}
+	}
+	it := items[w]
+	if it == nil {
+		return
+	}
+	*id, *since, *note = it.ID, it.StatusSince(), it.Note
+	switch it.Status {
+	case lockkeeper.ItemQueued:
+		*pending, *status = it.Phase, flow.Queued
+	case lockkeeper.ItemDispatched:
+		*status = StatusIn(s.Flow, it.Phase)
+	case lockkeeper.ItemError:
+		*status = flow.Failed
+		if it.Failure != nil {
+			*reason = it.Failure.Phase + ": " + it.Failure.Reason
+		}
+	}
+}
+
+// StatusIn is the status of something that is in a phase of the scheduler.
+func StatusIn(f flow.Flow, phase string) string {
+	known, fixing, ok := f.PhaseQueued(phase)
+	switch {
+	case ok && fixing:
+		return known.Fixing
+	case ok:
+		return known.Status
+	}
+	return phase
+}
+
+// Rest estimates what is left to be paid: for each phase that is still to come of each
+// unit, and of each of its batches and screens, what such a phase has cost on average in
+// these calls. Of a unit whose batches are not planned yet it is as if there were one.
+func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
+	sum, count := map[string]float64{}, map[string]int{}
+	for _, c := range calls {
+		sum[c.Phase] += c.USD
+		count[c.Phase]++
+	}
+	add := func(next string, kinds ...flow.Unit) {
+		begun := false
+		for _, phase := range f.Phases {
+			begun = begun || phase.Name == next
+			if begun && phase.Executor == flow.Agent && slices.Contains(kinds, phase.Unit) && count[phase.Name] > 0 {
+				left += sum[phase.Name] / float64(count[phase.Name])
+			}
+		}
+	}
+	for _, u := range units {
+		if u.Status == flow.Complete {
+			continue
+		}
+		planned := false
+		for _, b := range u.Batches {
+			planned = planned || b.kind == flow.BatchUnit
+			if !flow.IsDone(b.Status) {
+				add(b.next, b.kind)
+			}
+		}
+		if !planned {
+			add(u.next, flow.Controller, flow.BatchUnit)
+		}
+	}
+	return left
+}
+
+// FailuresIn lists the failed work of units that is still to be done, the first to be
+// queued first. Items are those that are not completed, by unit; unit reads one.
+func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name string) (*progress.Unit, error)) ([]Failure, error) {
+	list := []Failure{}
+	for name, of := range items {
+		of = slices.DeleteFunc(slices.Clone(of), func(it *lockkeeper.Item) bool { return it.Status != lockkeeper.ItemError || it.Failure == nil })
+		if len(of) == 0 {
+			continue
+		}
+		u, err := unit(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range of {
+			if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
+				list = append(list, Failure{Item: it.ID, Unit: d.unit, Kind: d.kind, Part: d.part, Phase: phaseNamed(f, it.Failure.Phase), Reason: it.Failure.Reason, At: it.CompletedAt, seq: it.Seq})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Failure) int { return cmp.Compare(a.seq, b.seq) })
+	return list, nil
+}

@@ -1,0 +1,208 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/sched"
+)
+
+// Pipeline runs one flow over one codebase.
+type Pipeline struct {
+	opt    Options
+	ledger *ledger
+	sums   *workspace.Sums
+	branch string // that the run works on; empty: there is no git
+	self   *lockkeeper.Process
+
+	landing sync.Mutex    // held while something of this process lands
+	lander  chan struct{} // has one thing in it, which whoever lands takes out: so one can keep the tree still
+
+	units  []string
+	found  map[string]flow.FoundUnit
+	groups map[string]flow.ScreenGroup
+	parts  map[string][]string          // of some units only these batches, or screens, are run
+	goesOn func(unit, part string) bool // whether work is to be done; nil: it is
+
+	slots       map[string]chan int // slots of the legacy mode
+	unqueuedIDs atomic.Uint64
+	closing     atomic.Bool // items are being ended, not failing
+	halted      atomic.Bool // nothing new starts
+	worker      *sched.Worker
+	attention   chan struct{} // something may be due
+
+	goroutines sync.WaitGroup // of the legacy mode
+
+	mu        sync.Mutex
+	dirty     map[string]bool       // units to look at
+	going     map[string]bool       // of the legacy mode: what runs
+	failed    map[string]error      // and what failed, both by key
+	requested map[string][]flow.Gap // files that agents ask for, by turn
+	until     time.Time             // a limit of the API holds
+	budget    *agent.BudgetError    // the budget is used up
+
+	troubles map[string]time.Time // when each was told last
+}
+
+// New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
+func New(o Options) (*Pipeline, error) {
+	p := &Pipeline{opt: o, sums: workspace.NewSums(), slots: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, requested: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
+	p.lander <- struct{}{}
+	var err error
+	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {
+		return nil, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	p.self = &self
+	return p, os.MkdirAll(o.Workspaces, 0o700)
+}
+
+// Spent is what the run has cost so far.
+func (p *Pipeline) Spent() agent.Spent { return p.ledger.spent() }
+
+func (p *Pipeline) tell(n News) {
+	n.At = time.Now()
+	if p.opt.Tell != nil {
+		p.opt.Tell(n)
+	}
+}
+
+// troubleEvery is how often the same trouble is told.
+const troubleEvery = time.Minute
+
+// trouble tells what goes wrong in the background, where it is tried again every second.
+func (p *Pipeline) trouble(err error) {
+	p.mu.Lock()
+	last := p.troubles[err.Error()]
+	again := time.Since(last) < troubleEvery
+	if !again {
+		p.troubles[err.Error()] = time.Now()
+	}
+	p.mu.Unlock()
+	if !again {
+		p.tell(News{Kind: NewsWarning, Text: err.Error()})
+	}
+}
+
+// checkEnv is the environment of a test or CI command.
+func (p *Pipeline) checkEnv(t execution, w *workspace.Workspace) []string {
+	env := append(w.Env(p.opt.Env), "LOCKKEEPER_ITEM="+t.ID())
+	if t.Slot() != 0 {
+		env = append(env, fmt.Sprintf("LOCKKEEPER_SLOT=%d", t.Slot()))
+	}
+	return env
+}
+
+// filesOf is what a unit is known to be made of.
+func (p *Pipeline) filesOf(unit string) []string {
+	if f, ok := p.found[unit]; ok {
+		return f.Files
+	}
+	var files []string
+	for _, s := range p.groups[unit].Screens {
+		files = append(files, p.opt.Layout.ReadsOf(s)...)
+	}
+	return flow.Targets(files)
+}
+
+// testOf is the test file of a unit.
+func (p *Pipeline) testOf(unit string) string {
+	if f, ok := p.found[unit]; ok {
+		return f.Test
+	}
+	return flow.TestOf(p.opt.Checks.TestPath, unit)
+}
+
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// text spells a document for a prompt.
+func text(v any) string {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // documents are made of texts and numbers
+		return err.Error()
+	}
+	return string(b)
+}
+
+// mark notes that a unit is to be looked at.
+func (p *Pipeline) mark(units ...string) {
+	p.mu.Lock()
+	for _, u := range units {
+		p.dirty[u] = true
+	}
+	p.mu.Unlock()
+	select {
+	case p.attention <- struct{}{}:
+	default: // somebody is about to look
+	}
+}
+
+func (p *Pipeline) marked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []string
+	for u := range p.dirty {
+		list = append(list, u)
+	}
+	clear(p.dirty)
+	slices.Sort(list)
+	return list
+}
+
+// stopping reports whether an error only says that the run is being ended.
+func (p *Pipeline) stopping(err error) bool {
+	return p.closing.Load() && err != nil
+}
+
+// pauseUntil claims nothing until a limit of the API has passed.
+func (p *Pipeline) pauseUntil(until time.Time, why string) {
+	p.mu.Lock()
+	told := !until.After(p.until)
+	if !told {
+		p.until = until
+	}
+	p.mu.Unlock()
+	if told {
+		return
+	}
+	if p.worker != nil {
+		p.worker.Pause()
+	}
+	p.tell(News{Kind: NewsPaused, Text: fmt.Sprintf("nothing starts until %s: %s", until.Local().Format("15:04:05"), why)})
+	p.mark()
+}
+
+// exhausted claims nothing more in this run.
+func (p *Pipeline) exhausted(why *agent.BudgetError) {
+	p.mu.Lock()
+	first := p.budget == nil
+	p.budget = why
+	p.mu.Unlock()
+	if !first {
+		return
+	}
+	if p.worker != nil {
+		p.worker.Pause()
+	}
+	p.tell(News{Kind: NewsPaused, Text: why.Error()})
+	p.mark()
+}

@@ -1,0 +1,265 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/sched"
+	"lockkeeper/store"
+)
+
+// A workItem is a piece of work that can be queued.
+type workItem struct {
+	unit       string
+	kind       string // controller, screen, topic or batch
+	part       string // or the screen, or the topic
+	phase      string // in which it enters
+	generation string // of a batch: its definition
+	pools      []string
+	targets    []string // what it writes
+	reads      []string
+}
+
+// key names the work in the queue. The same work has the same key, so that it is never
+// queued twice; its parts are spelled without slashes, so that they can be told apart.
+func (p *Pipeline) key(d workItem) string {
+	what := d.phase
+	if d.part != "" {
+		what = d.kind + "/" + sidecar.FolderName(d.part)
+	}
+	if d.generation != "" {
+		what += "@" + d.generation
+	}
+	return p.opt.Flow.Name + "/" + sidecar.FolderName(d.unit) + "/" + what
+}
+
+// workOf reads a key: whose work it is.
+func workOf(it *lockkeeper.Item) (d workItem, err error) {
+	bad := func() (workItem, error) {
+		return workItem{}, &lockkeeper.InputError{Field: "item", Value: it.Key, Reason: "not an item of a flow", Next: "lockkeeper job cancel " + it.ID}
+	}
+	parts := strings.Split(it.Key, "/")
+	if len(parts) != 3 && len(parts) != 4 {
+		return bad()
+	}
+	unit, ok := sidecar.UnitName(parts[1])
+	if !ok {
+		return bad()
+	}
+	d = workItem{unit: unit, kind: it.Unit, phase: it.Phase}
+	if len(parts) == 4 {
+		name, _, _ := strings.Cut(parts[3], "@")
+		name, _, _ = strings.Cut(name, "#")
+		if d.part, ok = sidecar.UnitName(name); !ok {
+			return bad()
+		}
+	}
+	return d, nil
+}
+
+// name is what the documents call the work: the controller, or the batch.
+func (d workItem) name() string {
+	if d.part == "" {
+		return d.unit
+	}
+	return d.unit + "/" + d.part
+}
+
+// enqueue puts work into the queue, if it is wanted and not there. What failed stays failed until
+// somebody retries it.
+func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
+	if !p.wants(d) {
+		return nil
+	}
+	if p.opt.Locks == nil {
+		return p.startUnqueued(ctx, d)
+	}
+	base := p.key(d)
+	for n := 1; ; n++ {
+		key := base
+		if n > 1 {
+			key = fmt.Sprintf("%s#%d", base, n)
+		}
+		it, err := p.itemWithKey(ctx, key)
+		switch {
+		case err != nil:
+			return err
+		case it != nil && it.Status == lockkeeper.ItemCompleted:
+			continue // and it is due again: what it left is gone, or did not count
+		case it != nil:
+			return nil
+		}
+		locks, err := p.locksOf(d)
+		if err != nil {
+			return err
+		}
+		_, err = p.opt.Queue.Enqueue(ctx, sched.Order{Key: key, Workflow: d.name(), Unit: d.kind, Phase: d.phase, Project: moduleOf(d.unit),
+			Locks: locks, Pools: d.pools, Root: p.root(), By: p.opt.Actor})
+		return err
+	}
+}
+
+// moduleOf is the module of a unit, among which turns go round.
+func moduleOf(unit string) string {
+	if dir := path.Dir(unit); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+func (p *Pipeline) itemWithKey(ctx context.Context, key string) (it *lockkeeper.Item, err error) {
+	err = p.opt.Store.View(ctx, func(r store.Reader) (err error) {
+		it, err = r.ItemWithKey(key)
+		return err
+	})
+	return it, err
+}
+
+// items lists the items of the flow that are not completed.
+func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err error) {
+	err = p.opt.Store.View(ctx, func(r store.Reader) (err error) {
+		list, err = openItems(r, p.root())
+		return err
+	})
+	return list, err
+}
+
+// locksOf is the locks of a piece of work: what it writes, its own folder of documents,
+// and what it reads if that is to be locked.
+func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
+	folder := path.Join(p.opt.Sidecar, sidecar.FolderName(d.unit))
+	var locks []lockkeeper.Lock
+	own := func(at string) {
+		// A folder of documents is locked as one thing: nothing in it is anybody else's.
+		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	}
+	read := func(at string, kind lockkeeper.Kind) {
+		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: kind}, Mode: lockkeeper.Read})
+	}
+	switch d.kind {
+	case string(flow.BatchUnit):
+		own(path.Join(folder, "batches", sidecar.FolderName(d.part)))
+		if p.opt.Flow.HasScreens() {
+			read(p.screenFolder(d.unit, ""), lockkeeper.Dir)
+		} else {
+			read(path.Join(folder, flow.AnalysisFile), lockkeeper.File)
+			read(path.Join(folder, flow.BatchesFile), lockkeeper.File)
+		}
+	case string(flow.Screen):
+		own(p.screenFolder(d.unit, d.part))
+	case topicUnit:
+		own(path.Join(folder, "research", sidecar.FolderName(d.part)))
+	default:
+		for _, phase := range p.opt.Flow.Phases {
+			if phase.Name == d.phase && phase.Output != "" {
+				own(path.Join(folder, phase.Output))
+			}
+		}
+	}
+	for _, target := range d.targets {
+		l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), target, lockkeeper.Write)
+		if err != nil {
+			return nil, fmt.Errorf("write target of %s: %w", d.name(), err)
+		}
+		locks = append(locks, l)
+	}
+	if !p.opt.LockReads {
+		return locks, nil
+	}
+	reads := d.reads
+	if len(reads) == 0 {
+		reads = p.readsOf(d)
+	}
+	for _, at := range reads {
+		l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), at, lockkeeper.Read)
+		if err != nil {
+			return nil, fmt.Errorf("read target of %s: %w", d.name(), err)
+		}
+		locks = append(locks, l)
+	}
+	return locks, nil
+}
+
+// readsOf is what work that declares nothing reads.
+func (p *Pipeline) readsOf(d workItem) []string {
+	if d.kind == string(flow.Screen) {
+		for _, s := range p.groups[d.unit].Screens {
+			if s.Name == d.part {
+				return p.opt.Layout.ReadsOf(s)
+			}
+		}
+	}
+	if d.kind == string(flow.BatchUnit) {
+		return nil
+	}
+	return p.filesOf(d.unit)
+}
+
+// retryFailed returns what failed to the queue.
+func (p *Pipeline) retryFailed(ctx context.Context) error {
+	if p.opt.Locks == nil {
+		return nil
+	}
+	items, err := p.items(ctx)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		d, err := workOf(it)
+		if it.Status != lockkeeper.ItemError || err != nil || !p.wants(d) {
+			continue
+		}
+		u, err := p.opt.Progress.Unit(ctx, d.unit)
+		if err != nil {
+			return err
+		}
+		if !isCurrent(u, it, d) {
+			continue
+		}
+		if _, err := p.opt.Queue.Retry(ctx, it.ID, p.opt.Actor); err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeOverLock {
+			return err
+		}
+	}
+	return nil
+}
+
+// startUnqueued does work without locks and queue, in the legacy mode.
+func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
+	key := p.key(d)
+	p.mu.Lock()
+	_, failed := p.failed[key]
+	_, running := p.going[key]
+	if failed || running || p.budget != nil || !p.until.IsZero() || p.closing.Load() || p.halted.Load() {
+		p.mu.Unlock()
+		return nil
+	}
+	p.going[key] = true
+	p.mu.Unlock()
+	p.goroutines.Go(func() {
+		t := p.newUnqueued(d.name())
+		defer t.freeSlots()
+		err := t.Phase(ctx, d.phase, d.pools...)
+		if err == nil {
+			err = p.do(ctx, t, d)
+		}
+		var paused *pausedError
+		failed := err != nil && !errors.As(err, &paused) && ctx.Err() == nil
+		p.mu.Lock()
+		delete(p.going, key)
+		if failed {
+			p.failed[key] = err
+		}
+		p.mu.Unlock()
+		if failed {
+			p.tell(News{Kind: NewsFailed, Unit: d.unit, Batch: d.part, Phase: d.phase, Text: err.Error()})
+		}
+		p.mark(d.unit)
+	})
+	return nil
+}

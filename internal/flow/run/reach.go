@@ -1,0 +1,56 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"lockkeeper/internal/agent/owndir"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/agent/workspace"
+)
+
+// A Reach is what commands of a run may use besides their workspace and the
+// system's own directories. Paths are absolute, and those that do not exist are
+// left out.
+type Reach struct {
+	Write   []string // they may change it
+	Read    []string
+	Scratch []string          // they may change it for themselves: the changes are discarded
+	Keep    []string          // variables that stay although they hold a credential
+	Home    map[string]string // files of their home directory, which is empty otherwise
+	Own     *owndir.Dir       // the agent's own directory, of which each call gets a copy; nil: none
+}
+
+// reachOf is the reach of an agent, or of tests and CI commands if the name is empty.
+func (p *Pipeline) reachOf(agent string) Reach {
+	if p.opt.Reach == nil {
+		return Reach{}
+	}
+	return p.opt.Reach(agent)
+}
+
+// confinement names what a command in a workspace sees. Its private directories
+// are below private, which the caller removes.
+func (p *Pipeline) confinement(ctx context.Context, w *workspace.Workspace, r Reach, temp, private string) (c sandbox.Confinement, err error) {
+	outside, err := w.Outside(ctx)
+	if err != nil {
+		return c, err
+	}
+	c = sandbox.Confinement{Private: private}
+	for list, paths := range map[*[]string][]string{&c.Write: append([]string{w.Dir(), temp}, r.Write...), &c.Read: append(outside, r.Read...), &c.Scratch: r.Scratch} {
+		if *list, err = existing(paths); err != nil {
+			return c, err
+		}
+	}
+	for name, text := range r.Home {
+		file := filepath.Join(private, "home", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return c, err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}

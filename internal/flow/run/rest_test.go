@@ -1,0 +1,71 @@
+package run_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/run"
+)
+
+// rest is what a run says is left to be paid, to the cent.
+func rest(out *run.Outcome) float64 { return math.Round(out.State.Rest*100) / 100 }
+
+// pricedScript is threeScript with verdicts that cost something, too.
+func pricedScript(apply float64) string {
+	return strings.Replace(threeScript(apply), "issues: []}}", "issues: []}, cost_usd: 0.1}", 1)
+}
+
+// What the rest of a plan will cost is what all its open tasks will, each from where it is.
+func TestRestOfTasks(t *testing.T) {
+	s := newScene(t, "memory", "tasks")
+	s.opt.Limits.Agents = 1
+	s.tasks(three)
+	s.play(pricedScript(0.3))
+	s.opt.Budget.USD = 0.7 // which one task and the first call of another use up
+	out := s.run("all")
+	if out.Budget == "" {
+		t.Fatalf("%+v", out)
+	}
+	spent := out.State.Spent.USD()
+	left := rest(out)
+	if left == 0 {
+		t.Errorf("nothing is left: %+v", out.State)
+	}
+	s.opt.Budget.USD = 0
+	out = s.run("all")
+	if out.Complete != 1 || math.Abs(out.State.Spent.USD()-spent-left) > 0.001 {
+		t.Errorf("$%.2f was left, and $%.2f of $%.2f were spent then", left, out.State.Spent.USD()-spent, out.State.Spent.USD())
+	}
+	if rest(out) != 0 {
+		t.Errorf("$%.2f is left of a plan that is complete", rest(out))
+	}
+}
+
+// What failed goes on where its documents end: what was paid for is not left to be paid.
+func TestRestOfAFailure(t *testing.T) {
+	s := newScene(t, "memory", "tasks")
+	s.opt.Limits.Fixes = 0
+	s.tasks(strings.Replace(three, "[app/models/two.rb]", "[app/models/two.rb], tests: [\"false\"]", 1))
+	s.play(pricedScript(0.3))
+	out := s.run("all")
+	if b := s.batch(out, tasks, "two"); b.Status != flow.Failed || rest(out) != 0.1 {
+		t.Errorf("$%.2f is left for %+v", rest(out), b)
+	}
+}
+
+// Each screen that is not analyzed will cost an analysis, and a merge is one.
+func TestRestOfScreens(t *testing.T) {
+	s := newScene(t, "memory", "screens")
+	out := s.conduct(run.RunOptions{Only: []string{"blog/posts/Post List"}})
+	each := out.State.Spent.USD()
+	p, err := run.New(s.opt)
+	must(t, err)
+	must(t, p.Survey(t.Context(), nil))
+	out, err = p.Outcome(t.Context())
+	must(t, err)
+	if want := math.Round(8*each*100) / 100; each == 0 || rest(out) != want {
+		t.Errorf("$%.2f is left, want $%.2f for eight screens", rest(out), want)
+	}
+}

@@ -1,0 +1,114 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// screenFolder is where the documents of a screen are, from the root; without a screen,
+// those of a controller.
+func (p *Pipeline) screenFolder(unit, screen string) string {
+	g := p.groups[unit]
+	at := path.Join(p.opt.Analysis, sidecar.FolderName(g.Module), sidecar.FolderName(controllerOf(g)))
+	if screen != "" {
+		at = path.Join(at, sidecar.FolderName(screen))
+	}
+	return at
+}
+
+func controllerOf(g flow.ScreenGroup) string {
+	if len(g.Screens) == 0 {
+		return g.Unit
+	}
+	return g.Screens[0].Controller
+}
+
+// queueScreens queues the screens of a controller that are not analyzed, and makes its
+// merge once all are.
+func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
+	unit := u.Name
+	var docs []flow.ScreenDoc
+	open := 0
+	for _, s := range p.groups[unit].Screens {
+		state, err := p.opt.Progress.Screen(ctx, s.Module, s.Controller, s.Name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case state.Excluded != nil:
+		case state.Doc != nil:
+			docs = append(docs, *state.Doc)
+		default:
+			open++
+			err := p.enqueue(ctx, workItem{unit: unit, kind: string(flow.Screen), part: s.Name, phase: phase.Name, pools: poolsOf(phase)})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if _, limited := p.parts[unit]; open > 0 || limited {
+		return nil
+	}
+	if err := p.checkTargets([]flow.Batch{{Title: "merge", WriteTargets: flow.Aggregate(docs)}}); err != nil {
+		p.tell(News{Kind: NewsFailed, Unit: unit, Phase: p.planPhase(), Text: err.Error()})
+		return nil // it stays where it is until a screen is analyzed again, or excluded
+	}
+	if err := p.opt.Progress.PutMerge(ctx, unit, docs); err != nil {
+		return err
+	}
+	p.mark(unit)
+	return nil
+}
+
+// askAboutScreen asks an agent about one screen.
+func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
+	for _, s := range p.groups[d.unit].Screens {
+		if s.Name != d.part {
+			continue
+		}
+		state, err := p.opt.Progress.Screen(ctx, s.Module, s.Controller, s.Name)
+		if err != nil || state.Doc != nil || state.Excluded != nil {
+			return err
+		}
+		q := question{unit: d.unit, batch: d.part, phase: phase.Name, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.unit + "/" + d.part + "/" + phase.Name}
+		return askReader(ctx, p, t, q, phase.Prompt, flow.Ask{Files: p.opt.Layout.ReadsOf(s), Screen: &s}, func(doc flow.ScreenDoc, calls []flow.Call) error {
+			if err := p.checkTargets([]flow.Batch{{Title: s.Name, WriteTargets: flow.Aggregate([]flow.ScreenDoc{doc})}}); err != nil {
+				return err
+			}
+			return p.opt.Progress.PutScreen(ctx, s.Module, s.Controller, s.Name, doc, calls)
+		})
+	}
+	return fmt.Errorf("the manifest no longer has the screen %s", d.name())
+}
+
+// planPhase names the phase that plans the batches of a unit.
+func (p *Pipeline) planPhase() string {
+	phase, _ := p.opt.Flow.PhaseOf(flow.BatchesFile)
+	return phase.Name
+}
+
+// screenDocs spells the documents of a controller's screens, for its merge.
+func (p *Pipeline) screenDocs(ctx context.Context, unit string) (string, error) {
+	var docs []flow.ScreenDoc
+	for _, s := range p.groups[unit].Screens {
+		state, err := p.opt.Progress.Screen(ctx, s.Module, s.Controller, s.Name)
+		if err != nil {
+			return "", err
+		}
+		if state.Doc != nil && state.Excluded == nil {
+			docs = append(docs, *state.Doc)
+		}
+	}
+	return text(docs), nil
+}
+
+// takePlan makes the batches of a plan file.
+func (p *Pipeline) takePlan(ctx context.Context) error {
+	return p.opt.Progress.PutTasks(ctx, p.opt.Flow.OneUnit, p.opt.Tasks.Batches(p.opt.Actor.Name, time.Now().UTC()))
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/sched"
+)
+
+// A unitStep carries out a phase of a unit. Queue makes its work due: one item, or one for
+// each screen or topic. Do is one such piece of work. A step without functions is done by
+// people, or before units are looked at.
+type unitStep struct {
+	queue func(context.Context, *progress.Unit, flow.Phase) error
+	do    func(context.Context, execution, workItem, flow.Phase) error
+}
+
+// A batchStep carries out a phase of a batch.
+type batchStep func(*batchRun, context.Context, flow.Phase) error
+
+// unitSteps has the code of every step of a unit.
+func (p *Pipeline) unitSteps() map[flow.Step]unitStep {
+	return map[flow.Step]unitStep{
+		flow.Asking:        {p.queueUnit, p.askAboutUnit},
+		flow.AskingScreens: {p.queueScreens, p.askAboutScreen},
+		flow.Researching:   {p.queueTopics, p.researchTopic},
+		flow.Auditing:      {p.queueUnit, p.audit},
+		flow.Deciding:      {},
+	}
+}
+
+// batchSteps has the code of every step of a batch.
+func batchSteps() map[flow.Step]batchStep {
+	return map[flow.Step]batchStep{
+		flow.Applying:  (*batchRun).apply,
+		flow.Checking:  (*batchRun).check,
+		flow.Verifying: (*batchRun).verify,
+	}
+}
+
+// queueUnit queues a phase of a unit as one item.
+func (p *Pipeline) queueUnit(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
+	return p.enqueue(ctx, workItem{unit: u.Name, kind: string(phase.Unit), phase: phase.Name, pools: poolsOf(phase)})
+}
+
+func poolsOf(p flow.Phase) []string {
+	if p.Executor == flow.Agent {
+		return []string{sched.PoolAgent}
+	}
+	return nil
+}
+
+// do carries out a piece of work. Its outcome is a document, or an error.
+func (p *Pipeline) do(ctx context.Context, t execution, d workItem) error {
+	if d.kind == string(flow.BatchUnit) {
+		return p.runBatch(ctx, t, d.unit, d.part)
+	}
+	phase, _ := p.opt.Flow.Phase(d.phase)
+	step := p.unitSteps()[phase.Step]
+	if step.do == nil {
+		return fmt.Errorf("the flow %s has no work in a phase %q", p.opt.Flow.Name, d.phase)
+	}
+	return step.do(ctx, t, d, phase)
+}

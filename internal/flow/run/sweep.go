@@ -1,0 +1,237 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/rescue"
+)
+
+// sweep looks after the copies that nobody uses: their users died. What an agent made in
+// one and nobody will take up is kept on the shelf.
+func (p *Pipeline) sweep(ctx context.Context) error {
+	left, err := workspace.Abandoned(ctx, p.opt.Workspaces)
+	if err != nil {
+		return err
+	}
+	wanted, err := p.wanted()
+	if err != nil {
+		return err
+	}
+	for _, l := range left {
+		if l.Root != "" && l.Root != p.opt.Root.Dir() || wanted[l.Home] {
+			continue
+		}
+		if err := p.clear(ctx, l); err != nil {
+			p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("an abandoned workspace in %s: %v", l.Home, err)})
+		}
+	}
+	return nil
+}
+
+// settleCalls says of all calls that they were used, and clears what they left: nothing
+// is under way that could take them up. One whose work could not be stored is taken up when
+// its batch is tried again.
+func (p *Pipeline) settleCalls(ctx context.Context) error {
+	unused, err := p.unusedTraces()
+	if err != nil {
+		return err
+	}
+	for t, rec := range unused {
+		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
+			continue // another flow may go on with it
+		}
+		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t) {
+			continue
+		}
+		if rec == nil { // nobody came to count it, and nobody will
+			adapter, err := p.opt.Agents.Named("")
+			if err != nil {
+				return err
+			}
+			res, _, _ := agent.Completed(adapter, t.files(), nil) // what it said counts, whatever it is worth
+			cost, _ := p.ledger.count(res, errCutShort)
+			rec = &record{Run: p.ledger.run, Cost: cost, Call: flow.Call{Agent: adapter.Name(), USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Error: errCutShort.Error()}}
+		}
+		rec.Used = true
+		if err := t.write(rec); err != nil {
+			return err
+		}
+	}
+	return p.sweep(ctx)
+}
+
+// isUnstored reports whether the copy of a call is there and has work in it that is stored
+// nowhere else.
+func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
+	home, err := t.workspace()
+	if err != nil {
+		return false
+	}
+	w, err := p.adoptWorkspace(home)
+	if err != nil {
+		return false // it is gone, or whoever looks after it says what is wrong
+	}
+	defer w.Close(ctx, true)
+	changes, err := w.Survey(ctx, nil)
+	return err == nil && slices.ContainsFunc(changes, func(c workspace.Change) bool {
+		stored, err := p.isStored(w, c)
+		return err == nil && !stored && c.Now != nil // what is removed is no work that could be lost
+	})
+}
+
+// unusedTraces are the calls of agents whose result was not used, with what is on record
+// of them.
+func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
+	names, err := tracesWith(p.ledger.dir, workspaceFile)
+	if err != nil {
+		return nil, err
+	}
+	unused := map[trace]*record{}
+	for _, name := range names {
+		t := trace{dir: filepath.Dir(name)}
+		home, err := t.workspace()
+		if err != nil {
+			return nil, err
+		}
+		rec, err := t.record()
+		if err != nil {
+			return nil, err
+		}
+		if home != "" && (rec == nil || !rec.Used) {
+			unused[t] = rec
+		}
+	}
+	return unused, nil
+}
+
+// wanted are the copies in which an agent had done work that was not stored.
+func (p *Pipeline) wanted() (map[string]bool, error) {
+	unused, err := p.unusedTraces()
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]bool{}
+	for t := range unused {
+		home, err := t.workspace()
+		if err != nil {
+			return nil, err
+		}
+		homes[home] = true
+	}
+	return homes, nil
+}
+
+// clear keeps what is in a copy that nobody will take up, and removes it.
+func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
+	w, err := p.adoptWorkspace(l.Home)
+	if err != nil {
+		return err
+	}
+	if l.Fault != nil { // no agent has been in it
+		return w.Close(ctx, false)
+	}
+	changes, err := w.Survey(ctx, nil)
+	var refused *lockkeeper.RefusedError
+	if errors.As(err, &refused) { // which no later run will list either
+		return errors.Join(fmt.Errorf("nothing of it is kept: %s", refused.Reason), w.Close(ctx, false))
+	}
+	if err != nil {
+		return errors.Join(err, w.Close(ctx, true))
+	}
+	var keep []workspace.Change
+	for _, c := range changes {
+		stored, err := p.isStored(w, c)
+		if err != nil {
+			return errors.Join(err, w.Close(ctx, true))
+		}
+		if !stored {
+			keep = append(keep, c)
+		}
+	}
+	kept, err := p.shelveAll(ctx, w, keep, nil, "a supervisor that died", "it was not finished")
+	if err != nil {
+		return errors.Join(err, w.Close(ctx, true))
+	}
+	if kept > 0 {
+		p.tell(News{Kind: NewsWarning, Text: "an agent had changed " + counted(kept, "file") + " when its run crashed; they are kept: lockkeeper rescue list"})
+	}
+	return w.Close(ctx, false)
+}
+
+// adoptWorkspace takes over a copy of this pipeline, and no other directory that a trace names.
+func (p *Pipeline) adoptWorkspace(home string) (*workspace.Workspace, error) {
+	if filepath.Dir(home) != filepath.Clean(p.opt.Workspaces) {
+		return nil, fmt.Errorf("%s is not a workspace of this project", home)
+	}
+	w, err := workspace.Adopt(home, p.landed)
+	if err == nil && w.Root() != "" && w.Root() != p.opt.Root.Dir() {
+		return nil, errors.Join(fmt.Errorf("%s is a workspace of %s", home, w.Root()), w.Close(context.Background(), true))
+	}
+	return w, err
+}
+
+// isStored reports whether the content of a change is stored with a batch already.
+func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, error) {
+	if c.Now == nil || !c.Now.Mode.IsRegular() || p.isTooLarge(c) {
+		return false, nil
+	}
+	sum, err := sumOfFile(w, c.Path)
+	if err != nil {
+		return false, err
+	}
+	found, err := fs.Glob(os.DirFS(p.opt.Documents.Dir()), fmt.Sprintf("*/batches/*/files/%x", sum))
+	return len(found) > 0, err
+}
+
+// isTooLarge reports whether a file is larger than any that is stored, landed or kept. It
+// may have holes, and no disk that could hold a copy of it: it is not to be read.
+func (p *Pipeline) isTooLarge(c workspace.Change) bool {
+	return c.Now != nil && c.Now.Size > p.opt.Gate.Rescue().Limits().Entry
+}
+
+// sumOfFile is the hash of a file in a copy.
+func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
+	f, err := w.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return [32]byte(h.Sum(nil)), errors.Join(err, f.Close())
+}
+
+// shelve keeps one change of a copy.
+func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change, holder, why string) (err error) {
+	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: holder, Reason: why, Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
+	var body io.Reader
+	if c.Now != nil && c.Now.Mode.IsRegular() {
+		e.Mode = c.Now.Mode.Perm()
+		f, err := w.Open(c.Path)
+		if errors.Is(err, os.ErrPermission) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		body = f
+	} else if c.Now != nil {
+		return nil // what is no file has nothing to keep
+	}
+	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
+	return err
+}

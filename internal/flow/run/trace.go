@@ -1,0 +1,89 @@
+package run
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Trace says when an agent or a check was at work, and for whom.
+type Trace struct {
+	Work  string // as the queue calls it: a unit, or a batch
+	Phase string
+	Began time.Time
+	Ended time.Time // when it last said something
+	Cut   bool      // an agent that did not come to its end
+}
+
+// IsCheck reports whether a test or CI command left the trace, and no agent.
+func (t Trace) IsCheck() bool { return flow.IsCheck(t.Phase) }
+
+// Traces reads the traces that agents and checks left in a folder of calls, in the order
+// in which they began.
+func Traces(dir string) ([]Trace, error) {
+	names, err := tracesWith(dir, workspaceFile)
+	if err != nil {
+		return nil, err
+	}
+	var list []Trace
+	for _, name := range names {
+		t, err := readTrace(filepath.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b Trace) int { return a.Began.Compare(b.Began) })
+	return list, nil
+}
+
+func readTrace(dir string) (Trace, error) {
+	purpose, _ := sidecar.UnitName(filepath.Base(filepath.Dir(dir)))
+	work, phase := workIn(purpose)
+	t := Trace{Work: work, Phase: phase}
+	begun, err := os.Stat(filepath.Join(dir, workspaceFile))
+	if err != nil {
+		return t, err
+	}
+	t.Began, t.Ended = begun.ModTime(), begun.ModTime()
+	said, err := os.Stat(filepath.Join(dir, outputFile))
+	switch {
+	case err == nil:
+		t.Ended = said.ModTime()
+	case !errors.Is(err, fs.ErrNotExist):
+		return t, err
+	}
+	if t.IsCheck() {
+		return t, nil
+	}
+	rec, err := trace{dir: dir}.record()
+	t.Cut = rec == nil || rec.Error == errCutShort.Error()
+	return t, err
+}
+
+// workIn is the work and the phase that a purpose names.
+func workIn(purpose string) (work, phase string) {
+	_, work, _ = strings.Cut(purpose, "/") // the flow
+	if i := strings.LastIndexByte(work, '/'); i >= 0 {
+		work, phase = work[:i], work[i+1:]
+	}
+	phase, _, _ = strings.Cut(phase, "@") // which definition of the batch
+	return work, phase
+}
+
+// flowOfPurpose returns the flow that a purpose belongs to, or "" for none. The purpose of
+// a research call names no flow, since only one flow researches topics.
+func flowOfPurpose(purpose string) string {
+	name, _, _ := strings.Cut(purpose, "/")
+	if name == "research" {
+		return flow.ForResearch().Name
+	}
+	return name
+}

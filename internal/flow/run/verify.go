@@ -1,0 +1,108 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/sched"
+)
+
+// verify lets an agent compare the original with what became of it. It changes nothing.
+func (l *batchRun) verify(ctx context.Context, phase flow.Phase) error {
+	q := l.ask(phase.Name, phase.Answer)
+	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
+	a, w, err := l.p.takeOver(ctx, q)
+	if w != nil {
+		err = errors.Join(err, w.Close(ctx, false)) // it holds what this one does
+	}
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		if err := l.t.Phase(ctx, phase.Name, sched.PoolAgent); err != nil {
+			return err
+		}
+		changes, err := diffOf(l.files, l.folder)
+		if err != nil {
+			return err
+		}
+		if q.prompt, err = l.prompt(ctx, phase.Name, flow.Ask{Diff: changes, Checks: l.outcomes()}); err != nil {
+			return err
+		}
+		l.p.news(NewsStarted, q, "")
+		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+			return err
+		}
+		if err := l.restore(ctx, q); err != nil {
+			return err
+		}
+	}
+	verdict, err := answer[flow.Verdict](a.Result)
+	if err != nil {
+		return err
+	}
+	if verdict.Verdict != "pass" {
+		err := fmt.Errorf("verification: %s; %d issues: %s", verdict.Report, len(verdict.Issues), first(verdict.Issues))
+		return errors.Join(err, l.p.used(a))
+	}
+	if err := l.p.opt.Progress.PutVerification(ctx, l.unit.Name, l.batch.ID, flow.Verification{Verdict: verdict, Files: l.files}, []flow.Call{a.call}); err != nil {
+		return err
+	}
+	l.p.news(NewsDone, q, "")
+	return l.p.used(a)
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return "none named"
+	}
+	return list[0]
+}
+
+// restore undoes what an agent changed that was only to read: what was tested is what
+// lands. What it made is kept.
+func (l *batchRun) restore(ctx context.Context, q question) error {
+	l.p.requestedBy(l.t, q) // they are told and kept; no document of this phase has room for them
+	changes, err := l.w.Survey(ctx, l.paths())
+	if err != nil {
+		return err
+	}
+	var out []refusal
+	for _, c := range changes {
+		stored, err := l.isStoredAs(c)
+		if err != nil {
+			return err
+		}
+		if !stored {
+			out = append(out, refusal{c, errReadOnly(q.phase)})
+		}
+	}
+	if _, err := l.p.keepOut(ctx, l.t, q, l.w, out); err != nil {
+		return err
+	}
+	return l.reset(ctx)
+}
+
+// outcomes tells an agent how the checks of the batch went.
+func (l *batchRun) outcomes() (list []flow.AskCheck) {
+	for _, phase := range l.p.opt.Flow.Checks() {
+		list = append(list, flow.AskCheck{Phase: phase.Name, Skipped: skippedOf(l.batch.Check(phase.Name))})
+	}
+	return list
+}
+
+// untested reports whether the tests of the batch had nothing to run.
+func (l *batchRun) untested() bool {
+	phase, ok := l.p.opt.Flow.PhaseOf(flow.TestFile)
+	return ok && skippedOf(l.batch.Check(phase.Name)) != ""
+}
+
+// skippedOf returns why a check had nothing to run. It returns "" if the check passed.
+func skippedOf(c *flow.Checked) string {
+	if c == nil {
+		return "it has no record"
+	}
+	return c.Skipped
+}

@@ -1,0 +1,353 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/store"
+)
+
+// makeWorkspace makes a copy of the tree for an agent.
+func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, error) {
+	last, err := p.lastLanding(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return workspace.Make(ctx, workspace.Options{
+		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
+		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
+	})
+}
+
+// lastLanding is the number of the last landing, once all are carried out.
+func (p *Pipeline) lastLanding(ctx context.Context) (last uint64, err error) {
+	err = p.opt.Store.View(ctx, func(r store.Reader) error {
+		latest, err := r.Landings(store.LandingQuery{Latest: true, Limit: 1})
+		if len(latest) > 0 {
+			last = latest[0].Seq
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, last, err = p.landed(ctx, last)
+	return last, err
+}
+
+// landed implements workspace.Options.Landed.
+func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, last uint64, err error) {
+	for {
+		var open []*lockkeeper.Landing
+		p.landing.Lock() // no landing of this process is under way
+		err := p.opt.Store.View(ctx, func(r store.Reader) (err error) {
+			paths, last, open = nil, after, nil
+			if open, err = r.Landings(store.LandingQuery{Open: true}); err != nil {
+				return err
+			}
+			since, err := r.Landings(store.LandingQuery{After: after})
+			for _, l := range since {
+				last = l.Seq
+				for _, change := range l.Changes {
+					paths = append(paths, change.Path)
+				}
+			}
+			return err
+		})
+		p.landing.Unlock()
+		if err != nil || len(open) == 0 {
+			return paths, last, err
+		}
+		// Somebody else is at it: it is done in a moment, or they have died of it.
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, 0, err
+		}
+		for _, l := range open {
+			if time.Since(l.At) > 2*time.Second {
+				if err := p.opt.Gate.RecoverLandings(ctx, l.GrantID); err != nil {
+					return nil, 0, err
+				}
+			}
+		}
+	}
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errReadOnly is why what a phase that only reads changed is refused.
+func errReadOnly(phase string) error {
+	return fmt.Errorf("the phase %s only reads the code", phase)
+}
+
+// removeUncovered takes what the grant does not cover out of a copy: kept, and recorded as a gap.
+// With readOnly that is everything.
+func (p *Pipeline) removeUncovered(ctx context.Context, t execution, q question, w *workspace.Workspace, readOnly bool) (gaps []flow.Gap, err error) {
+	gaps = append([]flow.Gap{}, p.requestedBy(t, q)...)
+	changes, err := p.survey(ctx, t, w, readOnly)
+	if err != nil || len(changes) == 0 {
+		return gaps, err
+	}
+	refused := p.opt.Gate.Check(ctx, t.Grant(), pathsOf(changes)...)
+	var out []refusal
+	for i, c := range changes {
+		why := refused[i]
+		switch {
+		case readOnly:
+			why = errReadOnly(q.phase)
+		case why == nil && !c.CanLand():
+			why = fmt.Errorf("it became %s, but only files can land", c.Now)
+		case why == nil && p.isTooLarge(c):
+			why = fmt.Errorf("it has %d MB, more than gate.keep_file_mb, and so could be neither kept nor undone", c.Now.Size>>20)
+		}
+		if why != nil {
+			out = append(out, refusal{c, why})
+		}
+	}
+	more, err := p.keepOut(ctx, t, q, w, out)
+	gaps = append(gaps, more...)
+	if err == nil && len(out) > 0 {
+		_, err = w.TakeOut(ctx, pathsOf(changesOf(out)))
+	}
+	return gaps, err
+}
+
+func pathsOf(changes []workspace.Change) []string {
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = c.Path
+	}
+	return paths
+}
+
+// keepGap keeps one change that cannot land.
+func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *workspace.Workspace, c workspace.Change, why error) (flow.Gap, error) {
+	change := gate.Change{Path: c.Path, Delete: c.Now == nil, Base: &c.Base}
+	if c.Now != nil && c.Now.Mode.IsRegular() {
+		change.Body = func() (io.ReadCloser, error) { return w.Open(c.Path) }
+		mode := c.Now.Mode.Perm()
+		change.Mode = &mode
+	}
+	gap := flow.Gap{Path: c.Path, Reason: reasonOf(why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
+	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, why)
+	gap.Rescue = e.ID
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // what is no file, or cannot be read, has nothing to keep
+		err = nil
+	}
+	return gap, err
+}
+
+// reasonOf is why a change may not land, as a gap says it.
+func reasonOf(why error) string {
+	var v *lockkeeper.LockViolationError
+	if errors.As(why, &v) {
+		return v.Check + ": " + v.Reason
+	}
+	return why.Error()
+}
+
+// plannedBy names the step that should have declared a path.
+func (p *Pipeline) plannedBy(q question) string {
+	if q.batch == "" {
+		return q.phase
+	}
+	return p.opt.Flow.PlannedBy
+}
+
+// snapshot stores what a batch has changed so far: what the files hold, and what they
+// held before.
+func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *sidecar.Folder) ([]flow.File, error) {
+	changes, err := w.Changes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := []flow.File{}
+	for _, c := range changes {
+		f := flow.File{Path: c.Path, Old: c.Base}
+		if f.Old.Exists() {
+			if err := p.keepOriginal(ctx, f, blobs); err != nil {
+				return nil, err
+			}
+		}
+		if c.Now != nil {
+			body, err := w.Open(c.Path)
+			if err != nil {
+				return nil, err
+			}
+			sum, err := blobs.Keep(ctx, body)
+			if err = errors.Join(err, body.Close()); err != nil {
+				return nil, err
+			}
+			f.New = lockkeeper.Version{Kind: lockkeeper.File, Mode: c.Now.Mode.Perm(), Sum: sum}
+		}
+		if f.Old != f.New {
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// keepOriginal keeps what a file held before the batch, which the tree still has: the
+// batch holds its lock.
+func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *sidecar.Folder) error {
+	if kept, err := blobs.Kept(f.Old.Sum); err == nil {
+		return kept.Close()
+	}
+	root, err := os.OpenRoot(p.opt.Root.Dir())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	body, err := root.Open(filepath.FromSlash(f.Path))
+	if err != nil {
+		return fmt.Errorf("the original of %s: %w", f.Path, err)
+	}
+	sum, err := blobs.Keep(ctx, body)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return err
+	}
+	if sum != f.Old.Sum {
+		return &lockkeeper.MovedError{Path: f.Path, Holder: "somebody around the gate", At: time.Now()}
+	}
+	return nil
+}
+
+// replay puts what a batch had changed into a fresh copy. It returns the paths that are
+// not any more what the batch began with.
+func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []flow.File, blobs *sidecar.Folder) (moved []string, err error) {
+	for _, f := range files {
+		base, err := w.Base(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if base != f.Old {
+			if base != f.New { // it may have landed, right before somebody died
+				moved = append(moved, f.Path)
+			}
+			continue
+		}
+		if !f.New.Exists() {
+			if err := w.Delete(f.Path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		body, err := blobs.Kept(f.New.Sum)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(w.Put(ctx, f.Path, f.New.Mode, body), body.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return moved, nil
+}
+
+// maxDiff bounds what an agent is shown of a diff.
+const maxDiff = 400 << 10
+
+// diffOf spells what a batch changes, for agents and people.
+func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
+	var all strings.Builder
+	for _, f := range files {
+		before, err := content(blobs, f.Old)
+		if err != nil {
+			return "", err
+		}
+		after, err := content(blobs, f.New)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&all, "%s: %s\n", f.Path, howChanged(f))
+		if isLong(blobs, f) {
+			fmt.Fprintf(&all, "(longer than %d bytes: what follows is of its beginning alone; look at the file itself)\n", maxDiff)
+		}
+		if bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
+			all.WriteString("(no text)\n")
+			continue
+		}
+		all.Write(diff.Diff("a/"+f.Path, before, "b/"+f.Path, after))
+		if all.Len() > maxDiff {
+			all.WriteString("\n(the rest is left out: it is too long)\n")
+			break
+		}
+	}
+	return all.String(), nil
+}
+
+// isLong reports whether a file is longer than a diff shows.
+func isLong(blobs *sidecar.Folder, f flow.File) bool {
+	for _, v := range []lockkeeper.Version{f.Old, f.New} {
+		if !v.Exists() {
+			continue
+		}
+		kept, err := blobs.Kept(v.Sum)
+		if err != nil {
+			return true // nobody knows
+		}
+		info, err := kept.Stat()
+		kept.Close() // only looked at
+		if err != nil || info.Size() > maxDiff {
+			return true
+		}
+	}
+	return false
+}
+
+func howChanged(f flow.File) string {
+	switch {
+	case !f.Old.Exists():
+		return "created"
+	case !f.New.Exists():
+		return "deleted"
+	case f.Old.Sum == f.New.Sum:
+		return fmt.Sprintf("mode %04o, was %04o", f.New.Mode, f.Old.Mode)
+	}
+	return "changed"
+}
+
+func content(blobs *sidecar.Folder, v lockkeeper.Version) ([]byte, error) {
+	if !v.Exists() {
+		return nil, nil
+	}
+	f, err := blobs.Kept(v.Sum)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxDiff))
+	return text, errors.Join(err, f.Close())
+}
+
+// sumOf is the hash of all that a batch changes, to know it again.
+func sumOf(files []flow.File) [32]byte {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %s %s\n", f.Path, f.Old, f.New)
+	}
+	return [32]byte(h.Sum(nil))
+}

@@ -1,0 +1,14 @@
+package flow
+
+// Screens analyses each screen of a manifest and merges the findings into the code, one
+// batch for each controller. The batch writes what the analyses of its screens declare.
+func Screens() Flow {
+	return Flow{
+		Name: "screens", Source: FromManifest, Counted: "unit", Folder: "+screens", PlannedBy: "analyze", OptionalReview: "batch_plan", LocksReads: true,
+		Phases: append([]Phase{
+			{Name: "discover", Step: Discovering, Status: "discovering", Unit: Whole, Executor: BuiltIn},
+			{Name: "analyze", Step: AskingScreens, Status: "analyzing", Unit: Screen, Executor: Agent, Output: AnalysisFile, Prompt: "screen", Answer: "screen"},
+			{Name: "batch_plan", Step: Merging, Status: "awaiting_decisions", Unit: Controller, Executor: BuiltIn, Output: BatchesFile},
+		}, batchPhases("merge", "merge")...),
+	}
+}

@@ -1,0 +1,304 @@
+package sidecar
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+	"unicode/utf8"
+
+	"lockkeeper"
+)
+
+const (
+	member = "lockkeeper" // the one in which a document speaks of itself
+	format = 1
+)
+
+// About is what a document says of how it came to be. The hash does not cover it.
+type About struct {
+	WrittenAt time.Time // now, where it is not given
+	By        string
+	Calls     []json.RawMessage // what was paid for it
+}
+
+// Doc is a document as it is on disk.
+type Doc struct {
+	Path  string          // relative to the sidecar directory
+	Body  json.RawMessage // compact, without the member "lockkeeper"
+	Sum   string          // SHA-256 of Body, in hex
+	About About           // zero where a person or another tool wrote it
+}
+
+// note is the member "lockkeeper".
+type note struct {
+	Format    int               `json:"format"`
+	SHA256    string            `json:"sha256"`
+	WrittenAt time.Time         `json:"written_at"`
+	By        string            `json:"by"`
+	Calls     []json.RawMessage `json:"calls,omitempty"`
+}
+
+// Read reads a document. nil, nil: there is none. *MalformedError: it is not JSON, its
+// hash is wrong, or check refuses it; check may be nil.
+func (f *Folder) Read(ctx context.Context, name string, check func(body []byte) error) (doc *Doc, err error) {
+	if err := documentName(name); err != nil {
+		return nil, err
+	}
+	p, err := f.open(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	return p.document(ctx, name, check)
+}
+
+// document is Read in an open folder.
+func (p *location) document(ctx context.Context, name string, check func(body []byte) error) (*Doc, error) {
+	data, _, err := p.read(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, bad := parse(data)
+	if bad == nil && check != nil {
+		if err := check(doc.Body); err != nil {
+			bad = &MalformedError{Reason: err.Error()}
+		}
+	}
+	if bad != nil {
+		bad.Path, bad.Next = p.folder.rel(name), "repair it, or let it be made again"
+		return nil, bad
+	}
+	doc.Path = p.folder.rel(name)
+	return doc, nil
+}
+
+// parse takes a document apart. A text is either exactly one document or none at all: it
+// never stands for less than was written.
+func parse(data []byte) (*Doc, *MalformedError) {
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		bad := &MalformedError{Reason: err.Error()}
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			bad.Line = lineAt(data, syntax.Offset)
+		}
+		return nil, bad
+	}
+	if !utf8.Valid(data) {
+		return nil, &MalformedError{Reason: "not UTF-8"}
+	}
+	if whole[0] != '{' {
+		return nil, &MalformedError{Line: 1, Reason: "not a JSON object"}
+	}
+	var own, body bytes.Buffer
+	body.WriteByte('{')
+	seen := map[string]bool{}
+	for m := range members(data) {
+		bad := func(reason string) *MalformedError {
+			return &MalformedError{Line: lineAt(data, m.offset), Reason: reason}
+		}
+		var name string
+		if err := json.Unmarshal(m.name, &name); err != nil {
+			return nil, bad(err.Error())
+		}
+		if seen[name] {
+			return nil, bad(fmt.Sprintf("the member %q stands there twice", name))
+		}
+		seen[name] = true
+		into := &own
+		if name != member {
+			into = &body
+			if body.Len() > 1 {
+				body.WriteByte(',')
+			}
+			body.Write(m.name)
+			body.WriteByte(':')
+		}
+		if err := json.Compact(into, m.value); err != nil {
+			return nil, bad(err.Error())
+		}
+	}
+	body.WriteByte('}')
+	sum := sha256.Sum256(body.Bytes())
+	doc := &Doc{Body: body.Bytes(), Sum: hex.EncodeToString(sum[:])}
+	if !seen[member] {
+		return doc, nil
+	}
+	var n note
+	if err := json.Unmarshal(own.Bytes(), &n); err != nil {
+		return nil, &MalformedError{Reason: fmt.Sprintf("the member %q: %v", member, err)}
+	}
+	if n.Format != format {
+		return nil, &MalformedError{Reason: fmt.Sprintf("its format is %d, but this program supports %d", n.Format, format)}
+	}
+	if n.SHA256 != doc.Sum {
+		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s and says %.12s: it was damaged, or changed by hand (then take the member %q out)",
+			doc.Sum, n.SHA256, member)}
+	}
+	doc.About = About{WrittenAt: n.WrittenAt, By: n.By, Calls: n.Calls}
+	return doc, nil
+}
+
+func lineAt(data []byte, offset int64) int {
+	return 1 + bytes.Count(data[:min(offset, int64(len(data)))], []byte("\n"))
+}
+
+// compose is a document's text. What it makes, parse takes apart into the same.
+func compose(body any, about About) ([]byte, *Doc, error) {
+	wrong := func(reason string) error {
+		return &lockkeeper.InputError{Field: "document", Value: fmt.Sprintf("%T", body), Reason: reason}
+	}
+	plain, err := encode(body)
+	if err != nil {
+		return nil, nil, wrong(err.Error())
+	}
+	doc, bad := parse(plain)
+	if bad != nil {
+		return nil, nil, wrong(bad.Reason)
+	}
+	if !bytes.Equal(doc.Body, plain) {
+		return nil, nil, wrong(fmt.Sprintf("the member %q is not the caller's", member))
+	}
+	if about.WrittenAt.IsZero() {
+		about.WrittenAt = time.Now()
+	}
+	about.WrittenAt = about.WrittenAt.Round(0).UTC()
+	own, err := encode(note{Format: format, SHA256: doc.Sum, WrittenAt: about.WrittenAt, By: about.By, Calls: about.Calls})
+	if err != nil {
+		return nil, nil, wrong(err.Error())
+	}
+	joined := bytes.TrimSuffix(plain, []byte("}"))
+	if len(joined) > 1 {
+		joined = append(joined, ',')
+	}
+	joined = fmt.Appendf(joined, "%q:%s}", member, own)
+	var text bytes.Buffer
+	if err := json.Indent(&text, joined, "", "  "); err != nil {
+		return nil, nil, wrong(err.Error())
+	}
+	text.WriteByte('\n')
+	doc.About = about
+	return text.Bytes(), doc, nil
+}
+
+// encode is compact JSON in which <, > and & are themselves.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Write makes a document, or replaces whatever is there. body is encoded as a JSON
+// object.
+func (f *Folder) Write(ctx context.Context, name string, body any, about About) (*Doc, error) {
+	return f.put(ctx, name, body, about, func(*location) error { return nil })
+}
+
+// Replace is Write if what is there is still was; nil: nothing. Otherwise it changes
+// nothing and returns a *ChangedError. Documents are the same if their bodies are.
+func (f *Folder) Replace(ctx context.Context, was *Doc, name string, body any, about About) (*Doc, error) {
+	return f.put(ctx, name, body, about, func(p *location) error { return p.expect(ctx, was, name) })
+}
+
+func (f *Folder) put(ctx context.Context, name string, body any, about About, may func(*location) error) (*Doc, error) {
+	if err := documentName(name); err != nil {
+		return nil, err
+	}
+	text, doc, err := compose(body, about)
+	if err != nil {
+		return nil, err
+	}
+	err = f.change(ctx, true, func(p *location) error {
+		if err := may(p); err != nil {
+			return err
+		}
+		return p.write(ctx, name, text)
+	})
+	if err != nil {
+		return nil, err
+	}
+	doc.Path = f.rel(name)
+	return doc, nil
+}
+
+// Remove removes a document if it is still was. Otherwise it changes nothing and returns
+// a *ChangedError.
+func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
+	if err := documentName(name); err != nil {
+		return err
+	}
+	err := f.change(ctx, false, func(p *location) error {
+		if err := p.expect(ctx, was, name); err != nil || was == nil {
+			return err
+		}
+		return p.remove(name)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.differs(was, nil, name)
+	}
+	return err
+}
+
+// expect returns a *ChangedError unless was is what is there.
+func (p *location) expect(ctx context.Context, was *Doc, name string) error {
+	is, err := p.document(ctx, name, nil)
+	var bad *MalformedError
+	if errors.As(err, &bad) {
+		changed := &ChangedError{Path: p.folder.rel(name), Malformed: bad}
+		if was != nil {
+			changed.Was = was.Sum
+		}
+		return changed
+	}
+	if err != nil {
+		return err
+	}
+	return p.folder.differs(was, is, name)
+}
+
+// differs returns a *ChangedError unless both are the same document, or none.
+func (f *Folder) differs(was, is *Doc, name string) error {
+	changed := &ChangedError{Path: f.rel(name)}
+	if was != nil {
+		changed.Was = was.Sum
+	}
+	if is != nil {
+		changed.Is, changed.By, changed.At = is.Sum, is.About.By, is.About.WrittenAt
+	}
+	if (was == nil) == (is == nil) && changed.Was == changed.Is {
+		return nil
+	}
+	return changed
+}
+
+// SetAside gives a malformed document another name beside it, relative to the sidecar
+// directory, where nobody reads or overwrites it. "": there is none.
+func (f *Folder) SetAside(ctx context.Context, name string) (kept string, err error) {
+	if err := documentName(name); err != nil {
+		return "", err
+	}
+	err = f.change(ctx, false, func(p *location) error {
+		kept, err = p.setAside(name)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return kept, err
+}

@@ -1,0 +1,270 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+const (
+	filePerm fs.FileMode = 0o644
+	dirPerm  fs.FileMode = 0o755
+
+	// maxSize bounds what is read into memory. Nothing larger is written, so a file
+	// that is larger is nothing of ours.
+	maxSize = 64 << 20
+)
+
+const linkReason = "a symlink, which is not followed"
+
+// rooted are the operations on files of one open folder. Of the paths it is given it uses
+// the last name alone, in the folder that is open, so nothing that is swapped in on the
+// way there leads elsewhere.
+type rooted struct {
+	durable.OS // operations on open files, and syncing
+	root       *os.Root
+}
+
+// Lstat implements durable.Ops.
+func (r rooted) Lstat(path string) (fs.FileInfo, error) { return r.root.Lstat(filepath.Base(path)) }
+
+// CreateTemp implements durable.Ops.
+func (r rooted) CreateTemp(_, _ string) (*os.File, error) {
+	return r.root.OpenFile(durable.TempPrefix+rand.Text(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// Rename implements durable.Ops.
+func (r rooted) Rename(from, to string) error {
+	return r.root.Rename(filepath.Base(from), filepath.Base(to))
+}
+
+// Remove implements durable.Ops.
+func (r rooted) Remove(path string) error { return r.root.Remove(filepath.Base(path)) }
+
+// A location is an open folder.
+type location struct {
+	folder *Folder
+	root   *os.Root
+	ops    durable.Ops
+}
+
+// open opens the folder to read in it. fs.ErrNotExist: there is none.
+func (f *Folder) open(ctx context.Context) (*location, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return f.enter(false)
+}
+
+// enter opens a folder name by name; with making, missing ones are made, and every name
+// on the way is durable.
+func (f *Folder) enter(making bool) (*location, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	root, err := os.OpenRoot(f.store.dir)
+	if err != nil {
+		return nil, err
+	}
+	known := true // all so far are where they were when they were synced
+	for i := range f.parts {
+		at := &Folder{store: f.store, parts: f.parts[:i+1]}
+		next, info, err := at.step(root, making)
+		if err == nil && making {
+			if known = known && f.store.synced.holds(at.Dir(), info); !known {
+				err = at.syncName(root, info)
+			}
+		}
+		if err := errors.Join(err, root.Close()); err != nil {
+			if next != nil {
+				err = errors.Join(err, next.Close())
+			}
+			return nil, err
+		}
+		root = next
+	}
+	return &location{folder: f, root: root, ops: f.store.ops(root)}, nil
+}
+
+// step opens the folder from the one above it.
+func (f *Folder) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error) {
+	name := f.parts[len(f.parts)-1]
+	if making {
+		if err := above.Mkdir(name, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, nil, err
+		}
+	}
+	info, err := above.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.IsDir() {
+		return nil, nil, notA("a directory", f.rel(""), info)
+	}
+	root, err := above.OpenRoot(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		return nil, nil, errors.Join(fmt.Errorf("open %s: it was replaced at the same moment", f.Dir()), err, root.Close())
+	}
+	return root, info, nil
+}
+
+// syncName makes the folder's name in the one above it durable.
+func (f *Folder) syncName(above *os.Root, info fs.FileInfo) error {
+	if err := f.store.ops(above).SyncDir(filepath.Dir(f.Dir())); err != nil {
+		return fmt.Errorf("make %s: sync the directory above it: %w", f.Dir(), err)
+	}
+	f.store.synced[f.Dir()] = info
+	return nil
+}
+
+// directories are those whose names are durable as far as this process knows, by path.
+// Whoever made a directory may have died before its name was synced, so each is synced
+// once, and again when another one has its place or is above it. Only who has the turn
+// touches them.
+type directories map[string]fs.FileInfo
+
+func (d directories) holds(path string, info fs.FileInfo) bool {
+	known, ok := d[path]
+	return ok && os.SameFile(known, info)
+}
+
+// makeOwn makes the sidecar directory durably.
+func (s *Store) makeOwn() error {
+	if info, err := os.Stat(s.dir); err == nil && s.synced.holds(s.dir, info) {
+		return nil
+	}
+	if err := makeDir(s.dir); err != nil {
+		return err
+	}
+	clear(s.synced) // they were below another one
+	info, err := os.Stat(s.dir)
+	if err == nil {
+		s.synced[s.dir] = info
+	}
+	return err
+}
+
+// makeDir makes a directory, with those above it, durably.
+func makeDir(dir string) error {
+	above := filepath.Dir(dir)
+	err := os.Mkdir(dir, dirPerm)
+	if errors.Is(err, fs.ErrNotExist) && above != dir {
+		if err := makeDir(above); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, dirPerm)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return durable.OS{}.SyncDir(above)
+}
+
+func notA(wanted, rel string, info fs.FileInfo) error {
+	reason := "not " + wanted
+	if info.Mode()&fs.ModeSymlink != 0 {
+		reason = linkReason
+	}
+	return &MalformedError{Path: rel, Reason: reason, Next: "find out who put it there, and move it away"}
+}
+
+func (p *location) close() error { return p.root.Close() }
+
+func (p *location) path(name string) string { return filepath.Join(p.folder.Dir(), name) }
+
+// openFile opens a regular file, never through a link.
+func (p *location) openFile(ctx context.Context, name string) (*os.File, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		info, err := p.root.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, notA("a file", p.folder.rel(name), info)
+		}
+		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it could be a FIFO by now
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was replaced or removed; the next look tells
+		}
+		if err != nil {
+			return nil, err
+		}
+		opened, err := f.Stat()
+		if err == nil && os.SameFile(info, opened) {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read is the whole content of a file, and what the disk says about it.
+func (p *location) read(ctx context.Context, name string) (data []byte, info fs.FileInfo, err error) {
+	f, err := p.openFile(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(data) > maxSize {
+		err = &MalformedError{Path: p.folder.rel(name), Reason: "larger than any file this program writes",
+			Next: "find out who put it there, and move it away"}
+	}
+	return data, info, err
+}
+
+// write makes or replaces a file that read reads, atomically and durably.
+func (p *location) write(ctx context.Context, name string, data []byte) error {
+	if len(data) > maxSize {
+		return &lockkeeper.InputError{Field: "document", Value: p.folder.rel(name),
+			Reason: fmt.Sprintf("%d bytes, but the limit is %d", len(data), maxSize), Next: "write less into it"}
+	}
+	return p.writer().WriteFile(ctx, p.path(name), data, filePerm)
+}
+
+func (p *location) writer() durable.Writer { return durable.Writer{Ops: p.ops} }
+
+// remove removes a file durably.
+func (p *location) remove(name string) error {
+	if err := p.ops.Remove(p.path(name)); err != nil {
+		return err
+	}
+	return p.ops.SyncDir(p.folder.Dir())
+}
+
+// setAside gives a file another name, next to it and never used before.
+func (p *location) setAside(name string) (kept string, err error) {
+	for n := 1; ; n++ {
+		kept = fmt.Sprintf("%s.malformed-%d", name, n)
+		_, err := p.root.Lstat(kept)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err := p.ops.Rename(p.path(name), p.path(kept)); err != nil {
+			return "", err
+		}
+		return p.folder.rel(kept), p.ops.SyncDir(p.folder.Dir())
+	}
+}

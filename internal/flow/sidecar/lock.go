@@ -1,0 +1,114 @@
+//go:build unix
+
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/filelock"
+)
+
+// change runs do in the folder while nobody else changes anything in the sidecar
+// directory. With making the folder is made; without, fs.ErrNotExist says that there is
+// none.
+func (f *Folder) change(ctx context.Context, making bool, do func(*location) error) (err error) {
+	if f.err != nil {
+		return f.err
+	}
+	if !making { // so that looking for nothing makes nothing
+		p, err := f.open(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.close(); err != nil {
+			return err
+		}
+	}
+	lock, err := f.store.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.store.unlock(lock)) }()
+	p, err := f.enter(making)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	return do(p)
+}
+
+// lock waits until this is the only one that changes the sidecar directory, of all
+// goroutines and processes. The kernel takes the lock back when the process dies.
+func (s *Store) lock(ctx context.Context) (*os.File, error) {
+	since := time.Now()
+	waited := func() error {
+		return fmt.Errorf("waited %s for %s, which another process or goroutine has: %w; next: see who has that file open",
+			time.Since(since).Round(time.Millisecond), filepath.Join(s.dir, lockFile), context.Cause(ctx))
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, waited()
+	}
+	for {
+		f, err := s.openLock()
+		if err != nil {
+			<-s.turn
+			return nil, err
+		}
+		// Whoever is called off gives the turn on only when the wait in the kernel is over,
+		// so that a Store has one such wait at most.
+		taken, err := filelock.Await(ctx, f, func() { s.unlock(f) })
+		switch {
+		case err != nil:
+			return nil, errors.Join(fmt.Errorf("lock %s: %w; next: name a directory on a local disk", f.Name(), err), s.unlock(f))
+		case !taken:
+			return nil, waited()
+		}
+		now, err := os.Lstat(f.Name())
+		if err == nil {
+			var mine fs.FileInfo
+			if mine, err = f.Stat(); err == nil && os.SameFile(mine, now) {
+				return f, nil
+			}
+		}
+		// Somebody removed the file, or the whole directory, while we waited.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(err, s.unlock(f))
+		}
+		if err := f.Close(); err != nil {
+			<-s.turn
+			return nil, err
+		}
+	}
+}
+
+// unlock lets the next one change things.
+func (s *Store) unlock(f *os.File) error {
+	err := errors.Join(filelock.Unlock(f), f.Close())
+	<-s.turn
+	return err
+}
+
+// openLock opens the file that is locked. It stays for ever, and stays empty.
+func (s *Store) openLock() (*os.File, error) {
+	if err := s.makeOwn(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)
+	if errors.Is(err, unix.ELOOP) {
+		err = &MalformedError{Path: lockFile, Reason: linkReason, Next: "remove it"}
+	}
+	return f, err
+}

@@ -1,0 +1,179 @@
+package sidecar
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"lockkeeper"
+)
+
+// researchDir holds what was found out, one text per topic.
+const researchDir = "research"
+
+// The ways in which a text came to be.
+const (
+	MethodAPI      = "api"
+	MethodPaste    = "paste"
+	MethodRejected = "rejected" // the topic is not wanted; the text may be empty
+)
+
+// Text is what was found out about a topic.
+type Text struct {
+	Prompt, Method, By string
+	At                 time.Time // now, where it is not given
+	Body               string
+}
+
+// The header is a comment of one line before the text.
+const (
+	headerOpen  = "<!-- lockkeeper "
+	headerClose = " -->\n"
+)
+
+// header is what the comment says. The hash is over itself, empty, and the text after it.
+type header struct {
+	Prompt string    `json:"prompt"`
+	Method string    `json:"method"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	SHA256 string    `json:"sha256"`
+}
+
+// comment spells a header so that nothing in it ends the comment.
+func (h header) comment() ([]byte, error) {
+	text, err := json.Marshal(h) // which spells < and > otherwise
+	if err != nil {
+		return nil, err
+	}
+	// Two hyphens in JSON are always inside a string.
+	text = bytes.ReplaceAll(text, []byte("--"), []byte(`-\u002d`))
+	return append(append([]byte(headerOpen), text...), headerClose...), nil
+}
+
+func (h header) seal(body string) (string, error) {
+	h.SHA256 = ""
+	open, err := h.comment()
+	sum := sha256.Sum256(append(open, body...))
+	return hex.EncodeToString(sum[:]), err
+}
+
+func (f *Folder) research() *Folder { return f.Sub(researchDir) }
+
+// ReadText reads the text about a topic, by the topic's slug: research/<slug>.md.
+// nil, nil: there is none, or it is empty. A file without our header was pasted there by
+// somebody.
+func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err error) {
+	file, err := spell(name, ".md")
+	if err != nil {
+		return nil, err
+	}
+	p, err := f.research().open(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	data, info, err := p.read(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err = parseText(string(data))
+	if err != nil {
+		return nil, &MalformedError{Path: p.folder.rel(file), Line: 1, Reason: err.Error(),
+			Next: "take the first line out if the text is right, or remove the file"}
+	}
+	if text != nil && text.At.IsZero() {
+		text.At = info.ModTime().UTC()
+	}
+	return text, nil
+}
+
+// parseText takes a file apart; nil for one that says nothing.
+func parseText(data string) (*Text, error) {
+	if !utf8.ValidString(data) {
+		return nil, errors.New("not UTF-8")
+	}
+	if strings.TrimSpace(data) == "" {
+		return nil, nil
+	}
+	rest, ours := strings.CutPrefix(data, headerOpen)
+	if !ours {
+		first, _, _ := strings.Cut(data, "\n")
+		if strings.HasPrefix(headerOpen, data) || strings.Contains(first, `"sha256":"`) {
+			return nil, errors.New("the header is damaged")
+		}
+		return &Text{Method: MethodPaste, Body: data}, nil
+	}
+	own, body, whole := strings.Cut(rest, headerClose)
+	if !whole {
+		return nil, errors.New("the header has no end")
+	}
+	var h header
+	if err := json.Unmarshal([]byte(own), &h); err != nil {
+		return nil, fmt.Errorf("the header: %w", err)
+	}
+	seal, err := h.seal(body)
+	if err != nil {
+		return nil, err
+	}
+	if seal != h.SHA256 {
+		return nil, fmt.Errorf("header and text have the hash %.12s, and the header says %.12s: it was damaged, or changed by hand", seal, h.SHA256)
+	}
+	if h.Method != MethodRejected && strings.TrimSpace(body) == "" {
+		return nil, nil
+	}
+	return &Text{Prompt: h.Prompt, Method: h.Method, By: h.By, At: h.At, Body: body}, nil
+}
+
+// WriteText writes the text about a topic, or replaces it.
+func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
+	file, err := spell(name, ".md")
+	if err != nil {
+		return err
+	}
+	wrong := func(field, reason string) error {
+		return &lockkeeper.InputError{Field: field, Value: name, Reason: reason}
+	}
+	switch t.Method {
+	case MethodRejected:
+	case MethodAPI, MethodPaste:
+		if strings.TrimSpace(t.Body) == "" {
+			return wrong("research", "the text is empty")
+		}
+	default:
+		return wrong("research", fmt.Sprintf("method %q is none of api, paste, rejected", t.Method))
+	}
+	for field, value := range map[string]string{"prompt": t.Prompt, "by": t.By, "text": t.Body} {
+		if !utf8.ValidString(value) {
+			return wrong(field, "not UTF-8")
+		}
+	}
+	if t.At.IsZero() {
+		t.At = time.Now()
+	}
+	h := header{Prompt: t.Prompt, Method: t.Method, By: t.By, At: t.At.Round(0).UTC()}
+	if h.SHA256, err = h.seal(t.Body); err != nil {
+		return err
+	}
+	open, err := h.comment()
+	if err != nil {
+		return err
+	}
+	return f.research().change(ctx, true, func(p *location) error {
+		return p.write(ctx, file, append(open, t.Body...))
+	})
+}

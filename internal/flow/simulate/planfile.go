@@ -1,0 +1,279 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"lockkeeper"
+	"lockkeeper/internal/project/config"
+)
+
+// maxFileSize is several times the largest plan.
+const maxFileSize = 32 << 20
+
+// ReadPlan reads the plan in the file at path, which messages call name, and checks it.
+func ReadPlan(path, name string) (*Plan, error) {
+	return checked(name, func() ([]byte, error) { return readFile(path) })
+}
+
+// ReadPlanFrom reads a plan, which messages call name, from a stream, and checks it.
+func ReadPlanFrom(from io.Reader, name string) (*Plan, error) {
+	return checked(name, func() ([]byte, error) { return readAll(from) })
+}
+
+// checked reads a plan and gathers all that is wrong with it.
+func checked(name string, read func() ([]byte, error)) (*Plan, error) {
+	text, err := read()
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: err.Error(), Next: "name a YAML file that you may read, or - for standard input"}
+	}
+	plan, err := parsePlan(name, text)
+	if err != nil && (plan == nil || len(plan.Items) == 0) {
+		return nil, err
+	}
+	return plan, errors.Join(err, plan.check())
+}
+
+func readAll(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFileSize+1))
+	if err == nil && len(text) > maxFileSize {
+		err = fmt.Errorf("larger than %d bytes", maxFileSize)
+	}
+	return text, err
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, errors.New("it is a directory")
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f)
+}
+
+// parsePlan reads the text of a plan. It walks the syntax tree instead of decoding into
+// structs, so that whatever is wrong with an item has its line.
+func parsePlan(name string, text []byte) (*Plan, error) {
+	r := &reader{name: name}
+	if !utf8.Valid(text) {
+		r.refuse("plan", name, "not UTF-8 text", "save it as UTF-8")
+		return nil, errors.Join(r.problems...)
+	}
+	tokens := lexer.Tokenize(string(text))
+	if t := tooDeep(tokens); t != nil {
+		r.refuse("plan", r.at(t), "nested deeper than a plan is", shape)
+		return nil, errors.Join(r.problems...)
+	}
+	tree, err := parser.Parse(tokens, 0)
+	if err != nil {
+		r.refuseSyntax(err)
+		return nil, errors.Join(r.problems...)
+	}
+	plan := &Plan{}
+	for i, doc := range tree.Docs {
+		if i > 0 && doc.Body != nil {
+			r.refuseNode(doc.Body, "document", "a second document in one file", "keep one document and remove the line ---")
+			break
+		}
+		for _, pair := range r.pairs(doc.Body, "the plan", "items") {
+			plan.Items = r.items(pair.Value)
+		}
+	}
+	return plan, errors.Join(r.problems...)
+}
+
+// maxDepth and maxColumn bound how deep a plan is nested, by brackets and by signs at
+// the beginnings of lines: the parser calls itself for each level.
+const (
+	maxDepth  = 16
+	maxColumn = 1_000
+)
+
+func tooDeep(tokens token.Tokens) *token.Token {
+	depth := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			if t.Position.Column > maxColumn {
+				return t
+			}
+		}
+		if depth > maxDepth {
+			return t
+		}
+	}
+	return nil
+}
+
+// shape is the next step for somebody whose file is no plan.
+const shape = "lockkeeper simulate --help shows a plan"
+
+// reader makes a plan of a syntax tree and gathers what is wrong with it.
+type reader struct {
+	name     string
+	problems []error
+}
+
+func (r *reader) refuse(where, value, reason, next string) {
+	r.problems = append(r.problems, &lockkeeper.InputError{Field: where, Value: value, Reason: reason, Next: next})
+}
+
+func (r *reader) refuseNode(node ast.Node, what, reason, next string) {
+	r.refuse(r.at(node.GetToken())+": "+what, node.GetToken().Value, reason, next)
+}
+
+func (r *reader) refuseSyntax(err error) {
+	where, reason := r.name, "not valid YAML"
+	var wrong yaml.Error
+	if errors.As(err, &wrong) {
+		reason, _, _ = strings.Cut(wrong.GetMessage(), "\n") // the rest quotes the file
+		where = r.at(wrong.GetToken())
+	}
+	r.refuse("plan", where, reason, shape)
+}
+
+// at is the place of a token as editors understand it.
+func (r *reader) at(t *token.Token) string {
+	if t == nil || t.Position == nil {
+		return r.name
+	}
+	return fmt.Sprintf("%s:%d:%d", r.name, t.Position.Line, t.Position.Column)
+}
+
+// pairs are the keys and values of a mapping, without those that it may not have.
+func (r *reader) pairs(node ast.Node, what string, known ...string) (pairs []*ast.MappingValueNode) {
+	var all []*ast.MappingValueNode
+	switch n := node.(type) {
+	case nil, *ast.NullNode:
+	case *ast.MappingNode:
+		all = n.Values
+	case *ast.MappingValueNode:
+		all = []*ast.MappingValueNode{n}
+	default:
+		r.refuseNode(node, what, "must hold keys and values", "use the keys "+strings.Join(known, ", "))
+	}
+	for _, pair := range all {
+		if key, plain := pair.Key.(*ast.StringNode); plain && slices.Contains(known, key.Value) {
+			pairs = append(pairs, pair)
+		} else {
+			r.refuseNode(pair.Key, "key", "unknown key of "+what, meant(pair.Key.GetToken().Value, known, "use one of "+strings.Join(known, ", ")))
+		}
+	}
+	return pairs
+}
+
+func (r *reader) items(node ast.Node) (items []Item) {
+	for _, value := range r.list(node, "items") {
+		it := Item{at: r.at(value.GetToken())}
+		for i, pair := range r.pairs(value, "an item", "name", "phase", "project", "unit", "duration", "reads", "writes", "after") {
+			if i == 0 {
+				it.at = r.at(pair.Key.GetToken())
+			}
+			key := pair.Key.(*ast.StringNode).Value
+			before := len(r.problems)
+			switch key {
+			case "name":
+				it.Name = r.text(pair.Value, key)
+			case "phase":
+				it.Phase = r.text(pair.Value, key)
+			case "project":
+				it.Project = r.text(pair.Value, key)
+			case "unit":
+				it.Unit = r.text(pair.Value, key)
+			case "duration":
+				it.Duration = r.duration(pair.Value)
+			case "reads":
+				it.Reads = r.texts(pair.Value, key)
+			case "writes":
+				it.Writes = r.texts(pair.Value, key)
+			case "after":
+				it.After = r.texts(pair.Value, key)
+			}
+			if len(r.problems) > before {
+				it.refused = append(it.refused, key)
+			}
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+func (r *reader) text(node ast.Node, what string) string {
+	text, ok := node.(*ast.StringNode)
+	switch {
+	case !ok:
+		r.refuseNode(node, what, "must be text", "write it in quotes")
+		return ""
+	case text.Value == "":
+		r.refuseNode(node, what, "empty", "fill it in, or leave the key out")
+	}
+	return text.Value
+}
+
+// list is the values of a list. Nothing at all is an empty one.
+func (r *reader) list(node ast.Node, what string) []ast.Node {
+	switch n := node.(type) {
+	case *ast.NullNode:
+		return nil
+	case *ast.SequenceNode:
+		return n.Values
+	}
+	r.refuseNode(node, what, "must be a list", "write it like [a, b], or one to a line behind a dash")
+	return nil
+}
+
+func (r *reader) texts(node ast.Node, what string) (texts []string) {
+	for _, value := range r.list(node, what) {
+		texts = append(texts, r.text(value, what))
+	}
+	return texts
+}
+
+func (r *reader) duration(node ast.Node) time.Duration {
+	var text string
+	switch n := node.(type) {
+	case *ast.StringNode:
+		text = n.Value
+	case *ast.IntegerNode:
+		text = fmt.Sprint(n.Value)
+	}
+	d, err := config.ParseDuration(text)
+	if err == nil && d == 0 {
+		err = errors.New("no time at all")
+	}
+	if err != nil {
+		r.refuseNode(node, "duration", err.Error(), "say how long it will take, such as 2m")
+	}
+	return d
+}

@@ -1,0 +1,11 @@
+package flow
+
+// Tasks carries out the prompts of a plan file. Its author approved the plan by writing it.
+func Tasks() Flow {
+	return Flow{
+		Name: "tasks", Source: FromPlan, OneUnit: "+tasks", Counted: "task", PlannedBy: "plan file", DeclaresReads: true,
+		Phases: append([]Phase{
+			{Name: "batch_plan", Step: TakingPlan, Status: "planning_batches", Unit: Whole, Executor: BuiltIn, Output: BatchesFile},
+		}, batchPhases("apply", "task")...),
+	}
+}

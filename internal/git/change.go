@@ -1,0 +1,76 @@
+package git
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// change runs a git that changes the repository, unless a person is in the middle of
+// something there.
+func (r *Repo) change(ctx context.Context, in string, args ...string) (string, error) {
+	return r.locked(ctx, func() error {
+		under, err := r.operation()
+		if under != nil && under.Operation != IndexLock {
+			return under
+		}
+		return err
+	}, in, args...)
+}
+
+// locked runs a git that needs a lock of git's, and tries again for a while when
+// another git has it. It asks before each try.
+func (r *Repo) locked(ctx context.Context, may func() error, in string, args ...string) (string, error) {
+	for began := time.Now(); ; {
+		if err := may(); err != nil {
+			return "", err
+		}
+		out, err := r.git.tell(ctx, in, args...)
+		lock, isLocked := lockOf(err)
+		if !isLocked {
+			return out, err
+		}
+		left := r.patience - time.Since(began)
+		if left <= 0 {
+			paused := &PausedError{Top: r.top, Operation: IndexLock, File: lock, Touched: time.Now()}
+			if info, err := os.Lstat(lock); err == nil {
+				paused.Touched = info.ModTime()
+			}
+			return "", paused
+		}
+		if err := r.unlocked(ctx, left); err != nil {
+			return "", err
+		}
+	}
+}
+
+// unlocked waits until the index has no lock, for a while. Locks of refs are not waited
+// for: git does that itself.
+func (r *Repo) unlocked(ctx context.Context, patience time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := await(bounded, r.dir, func() (bool, error) {
+		_, err := os.Lstat(filepath.Join(r.dir, "index.lock"))
+		if isGone(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	if ctx.Err() == nil && bounded.Err() != nil {
+		return nil // the next try decides
+	}
+	return err
+}
+
+// lockOf is the lock that kept git from its work; of a ref that somebody else moved
+// meanwhile it has no name.
+func lockOf(err error) (string, bool) {
+	says := saysOf(err)
+	if _, rest, found := strings.Cut(says, "Unable to create '"); found {
+		lock, _, exists := strings.Cut(rest, "': File exists")
+		return lock, exists
+	}
+	return "", strings.Contains(says, "cannot lock ref") && strings.Contains(says, "but expected")
+}

@@ -1,0 +1,17 @@
+// Package coverage finds how each change that git sees came about: the gate landed it, a
+// holder of a write lock made it, or neither.
+//
+//	git status ──▶ Find ──▶ what the gate left there   ──▶ Landed
+//	                   ──▶ who holds the path now      ──▶ Covered
+//	                   ──▶ the event log, newest first ──▶ Covered, or Uncovered
+//
+// Invariants:
+//
+//  1. A change is Covered only if a grant held its path for writing at the time when the
+//     file was last modified. Forged file times are not detected: this is a help for honest
+//     users.
+//  2. Content that is only staged has no time of its own, so no past lock covers it.
+//  3. If the log does not reach back far enough, the change says so (BeforeLog).
+//
+// The package changes nothing and starts no goroutines.
+package coverage

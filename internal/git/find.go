@@ -1,0 +1,48 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// findDepth is how many commits back Find looks.
+const findDepth = 2000
+
+// Find is the newest commit of HEAD's history that carries a trailer, empty when none
+// of the last ones does: for whoever died between a commit and its record. The line may
+// be in any paragraph but the first, because hooks add paragraphs of their own; what
+// Commit writes has it nowhere but among the trailers.
+func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
+	wanted := Trailer{Key: key, Value: value}
+	if err := wanted.check(); err != nil {
+		return "", err
+	}
+	s, err := r.State(ctx)
+	if err != nil || s.Head == "" {
+		return "", err
+	}
+	out, err := r.git.tell(ctx, "", "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", fmt.Sprintf("--max-count=%d", findDepth),
+		"--format=%H%n%B", s.Head)
+	if err != nil {
+		return "", fmt.Errorf("look for %q in the history of %s: %w", wanted.line(), r.top, err)
+	}
+	for _, commit := range fields(out) {
+		hash, message, _ := strings.Cut(commit, "\n")
+		_, rest, _ := strings.Cut(message, "\n")
+		if slices.Contains(strings.Split(rest, "\n"), wanted.line()) {
+			return hash, nil
+		}
+	}
+	return "", nil
+}
+
+// Changed lists the files below the root in which two commits differ.
+func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
+	out, err := r.git.tell(ctx, "", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules", "--relative", from, to, "--")
+	if err != nil {
+		return nil, fmt.Errorf("compare the commits %.12s and %.12s of %s: %w", from, to, r.top, err)
+	}
+	return fields(out), nil
+}

@@ -1,0 +1,130 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/encoding/shellword"
+)
+
+// hookMark is how a hook of ours is known.
+const hookMark = "# Installed by `lockkeeper init --git-hook`, which also renews it."
+
+// InstallHook makes git ask before a commit whether its changes are covered, and
+// returns where it put the hook; empty when it was there, as it is to be. program is
+// what to run where lockkeeper is not in PATH. A hook of somebody else stays as it
+// is. Git runs it in all work trees of the repository.
+func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, error) {
+	top, err := tree.top(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir, err := tree.hooks(ctx, top)
+	if err != nil {
+		return "", err
+	}
+	below, err := filepath.Rel(top, tree.root)
+	if err != nil {
+		return "", err
+	}
+	check := hookCheck(below)
+	path := filepath.Join(dir, "pre-commit")
+	old, err := readHook(path)
+	switch {
+	case err != nil:
+		return "", err
+	case old != "" && !strings.Contains(old, hookMark):
+		return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: path + " is somebody else's hook, and stays as it is",
+			Next: "add this line to it: lockkeeper " + check + " || exit 1"}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	script := "#!/bin/sh\n" + hookMark + "\n" +
+		"# It refuses a commit of changes that no lock covers.\n" +
+		"program=lockkeeper\n" +
+		"command -v lockkeeper >/dev/null 2>&1 || program=" + shellword.Quote(program) + "\n" +
+		"exec \"$program\" " + check + "\n"
+	if info, err := os.Stat(path); err == nil && old == script && info.Mode().Perm()&0o100 != 0 {
+		return "", nil
+	}
+	if err := durable.WriteFile(ctx, path, []byte(script), 0o755); err != nil {
+		return "", err
+	}
+	return path, os.Chmod(path, 0o755) // one that was there keeps its mode
+}
+
+// hookCheck is what the hook runs in the uppermost directory of the work tree,
+// below which the root is.
+func hookCheck(below string) string {
+	if below == "." {
+		return "gate changes --hook"
+	}
+	return "gate changes --hook --dir " + shellword.Quote(below)
+}
+
+// hooks is where git looks for the repository's own hooks.
+func (g *WorkTree) hooks(ctx context.Context, top string) (string, error) {
+	own := func(args ...string) (string, error) {
+		out, err := g.run(ctx, append([]string{"rev-parse"}, args...)...)
+		path := strings.TrimSuffix(out, "\n")
+		if err == nil && !filepath.IsAbs(path) {
+			path = filepath.Join(g.git.dir, path)
+		}
+		return path, err
+	}
+	dir, err := own("--git-path", "hooks")
+	if err != nil {
+		return "", err
+	}
+	common, err := own("--git-common-dir")
+	if err != nil {
+		return "", err
+	}
+	for _, place := range []string{common, top} {
+		if rel, err := filepath.Rel(place, dir); err == nil && filepath.IsLocal(rel) {
+			return dir, nil
+		}
+	}
+	return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: "core.hooksPath leads to " + dir + ", outside of this repository, where other repositories may run it, too",
+		Next: "add a line like this to its pre-commit: lockkeeper gate changes --hook || exit 1"}
+}
+
+// readHook is the hook that is there, empty when there is none. What is no file
+// is somebody else's.
+func readHook(path string) (string, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return info.Mode().String(), nil
+	}
+	text, err := os.ReadFile(path)
+	if len(text) == 0 && err == nil {
+		return "empty", nil // and still not ours
+	}
+	return string(text), err
+}
+
+// HasHook reports whether git asks before a commit whether its changes are covered.
+func HasHook(ctx context.Context, tree *WorkTree) (bool, error) {
+	top, err := tree.top(ctx)
+	if err != nil {
+		return false, err
+	}
+	dir, err := tree.hooks(ctx, top)
+	if err != nil {
+		return false, err
+	}
+	text, err := readHook(filepath.Join(dir, "pre-commit"))
+	return strings.Contains(text, hookMark) || strings.Contains(text, "gate changes --hook"), err
+}

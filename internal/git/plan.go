@@ -1,0 +1,267 @@
+package git
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+)
+
+// plan is what git has to do for a commit. Paths in it are relative to the top of the
+// work tree.
+type plan struct {
+	paths []string // to be committed
+	fresh []string // those of them that git does not know yet
+	left  []Left
+	known map[string]entry // what the index has at the wanted paths, and below them
+}
+
+// entry is what the index, or a commit, has at a path.
+type entry struct {
+	mode string
+	line string // as git ls-files -s writes it, and git update-index --index-info reads it
+}
+
+// Modes of what git keeps that is no file.
+const (
+	modeTree       = "040000"
+	modeRepository = "160000"
+)
+
+func (r *Repo) plan(ctx context.Context, paths []string) (*plan, error) {
+	wanted, err := r.fromTop(paths)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{}
+	if p.known, err = r.entries(ctx, wanted, "ls-files", "-s", "-z", "--"); err != nil {
+		return nil, err
+	}
+	committed, err := r.inCommit(ctx, s.Head, wanted)
+	if err != nil {
+		return nil, err
+	}
+	var replaced []string
+	for _, at := range wanted {
+		info, err := os.Lstat(filepath.Join(r.top, filepath.FromSlash(at)))
+		if err != nil && !isGone(err) {
+			return nil, err
+		}
+		_, inIndex := p.known[at]
+		_, inHead := committed[at]
+		isKnown := inIndex || inHead
+		reason, err := r.foreign(at)
+		switch {
+		case err != nil:
+			return nil, err
+		case reason != "":
+			p.leave(r, at, reason)
+		case p.known[at].mode == modeRepository || committed[at].mode == modeRepository:
+			p.leave(r, at, "it is a repository of its own")
+		case info == nil && !isKnown: // made and removed between two commits
+		case info == nil:
+			p.paths = append(p.paths, at)
+		case info.IsDir():
+			replaced = append(replaced, at)
+		case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink:
+			p.leave(r, at, "git keeps files and links only")
+		case isKnown:
+			p.paths = append(p.paths, at)
+		default:
+			p.fresh = append(p.fresh, at)
+		}
+	}
+	if err := r.leaveIgnored(ctx, p); err != nil {
+		return nil, err
+	}
+	p.paths = append(p.paths, p.fresh...)
+	for _, at := range replaced {
+		p.leaveDir(r, at)
+	}
+	return p, nil
+}
+
+// fromTop spells paths from the top of the work tree, each once.
+func (r *Repo) fromTop(paths []string) ([]string, error) {
+	wanted := make([]string, 0, len(paths))
+	for _, at := range paths {
+		if !filepath.IsLocal(at) || path.Clean(at) != at || at == "." || strings.Contains(at, "\x00") {
+			return nil, &lockkeeper.InputError{Field: "path to commit", Value: at, Reason: "it is no clean path below the root"}
+		}
+		wanted = append(wanted, r.prefix+at)
+	}
+	slices.Sort(wanted)
+	return slices.Compact(wanted), nil
+}
+
+func (p *plan) leave(r *Repo, at, reason string) {
+	p.left = append(p.left, Left{Path: strings.TrimPrefix(at, r.prefix), Reason: reason})
+}
+
+// leaveDir leaves a directory out, which to git would mean all that is below. A file
+// that was in its place goes with the commit of one below; without one, git cannot
+// commit that it went.
+func (p *plan) leaveDir(r *Repo, at string) {
+	isBelow := func(other string) bool { return strings.HasPrefix(other, at+"/") }
+	if !slices.ContainsFunc(p.paths, isBelow) {
+		p.leave(r, at, "it is a directory")
+	}
+}
+
+// foreign says why a path is not this repository's to keep; empty: it is.
+func (r *Repo) foreign(at string) (string, error) {
+	for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
+		full := filepath.Join(r.top, filepath.FromSlash(dir))
+		info, err := os.Lstat(full)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode().Type() == fs.ModeSymlink {
+			return "it is behind the link " + dir, nil
+		}
+		switch _, err := os.Lstat(filepath.Join(full, ".git")); {
+		case err == nil:
+			return "it belongs to the repository in " + dir, nil
+		case !isGone(err):
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// leaveIgnored takes the new files out that .gitignore and its like mean.
+func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
+	if len(p.fresh) == 0 {
+		return nil
+	}
+	const here = "./" // check-ignore knows no literal pathspecs, and no patterns either
+	out, err := r.git.tell(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
+	if err != nil && exitOf(err) != 1 { // 1: none of them
+		return err
+	}
+	ignored := map[string]bool{}
+	for _, spelled := range fields(out) {
+		at := strings.TrimPrefix(spelled, here)
+		ignored[at] = true
+		p.leave(r, at, "git ignores it")
+	}
+	p.fresh = slices.DeleteFunc(p.fresh, func(at string) bool { return ignored[at] })
+	return nil
+}
+
+// inCommit is what a commit has at the paths; directories do not count.
+func (r *Repo) inCommit(ctx context.Context, commit string, paths []string) (map[string]entry, error) {
+	if commit == "" {
+		return nil, nil
+	}
+	found, err := r.entries(ctx, paths, "ls-tree", "-z", commit, "--")
+	for at, e := range found {
+		if e.mode == modeTree {
+			delete(found, at)
+		}
+	}
+	return found, err
+}
+
+// maxArgs is how many bytes of paths one git is given.
+const maxArgs = 64 << 10
+
+// entries asks git about paths, as many at a time as a command line holds. Each answer
+// begins with a mode and ends with a tab and the path.
+func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map[string]entry, error) {
+	found := map[string]entry{}
+	for len(paths) > 0 {
+		n, size := 0, 0
+		for n < len(paths) && (n == 0 || size+len(paths[n]) < maxArgs) {
+			size += len(paths[n]) + 1
+			n++
+		}
+		out, err := r.git.tell(ctx, "", slices.Concat(args, prefixed(literal, paths[:n]))...)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range fields(out) {
+			about, at, _ := strings.Cut(line, "\t")
+			mode, _, _ := strings.Cut(about, " ")
+			found[at] = entry{mode: mode, line: line}
+		}
+		paths = paths[n:]
+	}
+	return found, nil
+}
+
+// announce tells git of the new files: git commit --only wants to know the paths.
+func (r *Repo) announce(ctx context.Context, p *plan) error {
+	if len(p.fresh) == 0 {
+		return nil
+	}
+	_, err := r.change(ctx, list(prefixed(literal, p.fresh)), "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
+	return err
+}
+
+// takeBack undoes announce, also when the caller's time is over and a person has begun
+// something. What was committed after all, by whomever, stays.
+func (r *Repo) takeBack(ctx context.Context, p *plan) error {
+	if len(p.fresh) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.patience+gitPatience)
+	defer cancel()
+	s, err := r.State(ctx)
+	if err != nil {
+		return err
+	}
+	committed, err := r.inCommit(ctx, s.Head, p.fresh)
+	if err != nil {
+		return err
+	}
+	var remove []string
+	for _, at := range p.fresh {
+		if _, ok := committed[at]; !ok {
+			remove = append(remove, at)
+		}
+	}
+	anyway := func() error { return nil }
+	if len(remove) > 0 {
+		_, err = r.locked(ctx, anyway, list(remove), "update-index", "-z", "--force-remove", "--stdin")
+	}
+	if restore := p.displacedBy(remove); err == nil && len(restore) > 0 {
+		_, err = r.locked(ctx, anyway, list(restore), "update-index", "-z", "--index-info")
+	}
+	return err
+}
+
+// displacedBy lists the entries of the index that made room for new files: a file in
+// the place of their directory, or files below them.
+func (p *plan) displacedBy(fresh []string) (lines []string) {
+	isFresh := map[string]bool{}
+	above := map[string]bool{}
+	for _, at := range fresh {
+		isFresh[at] = true
+		for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
+			above[dir] = true
+		}
+	}
+	for at, e := range p.known {
+		displaced := above[at]
+		for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
+			displaced = displaced || isFresh[dir]
+		}
+		if displaced {
+			lines = append(lines, e.line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,86 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockkeeper"
+)
+
+// Repo is the repository of a root. It may be used by several goroutines; their acts
+// run at the same time, so whoever changes something holds the lock on .git.
+type Repo struct {
+	root   string // real path
+	top    string // of its work tree
+	prefix string // from top to root: empty, or it ends with a slash
+	dir    string // of this work tree's HEAD and index
+	common string // of what all work trees share
+	git    git    // in top
+
+	patience time.Duration // how long an act waits for another git's lock
+}
+
+// NoneError says that a root is in no work tree of git.
+type NoneError struct {
+	Root   string
+	Reason string
+}
+
+func (e *NoneError) Error() string {
+	return lockkeeper.JoinNext(fmt.Sprintf("%s is in no git work tree: %s", e.Root, e.Reason), e.NextStep())
+}
+
+// NextStep implements lockkeeper.NextStep.
+func (e *NoneError) NextStep() string { return "continue without commits, or run git init there" }
+
+// Code implements lockkeeper.CodeOf.
+func (e *NoneError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
+
+// Open finds the repository of a root. The environment is what git and the hooks get,
+// without the variables that lead git to another repository. A root that is in no work
+// tree is a *NoneError.
+func Open(ctx context.Context, root string, env []string) (*Repo, error) {
+	real, err := filepath.Abs(root)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := newGit(real, env)
+	inside, err := g.ask(ctx, "rev-parse", "--is-inside-work-tree")
+	switch {
+	case err != nil && strings.Contains(saysOf(err), "not a git repository"):
+		return nil, &NoneError{Root: root, Reason: "neither it nor a directory above has a repository"}
+	case err != nil:
+		return nil, fmt.Errorf("open the git repository of %s: %w", root, err)
+	case inside != "true":
+		return nil, &NoneError{Root: root, Reason: "it belongs to the repository itself, or the repository has no work tree"}
+	}
+	r := &Repo{root: real, patience: lockPatience}
+	for _, asked := range []struct {
+		what string
+		to   *string
+	}{{"--show-toplevel", &r.top}, {"--git-dir", &r.dir}, {"--git-common-dir", &r.common}} {
+		path, err := g.ask(ctx, "rev-parse", asked.what)
+		if err != nil {
+			return nil, fmt.Errorf("open the git repository of %s: %w", root, err)
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(real, path)
+		}
+		*asked.to = filepath.Clean(path)
+	}
+	below, err := filepath.Rel(r.top, real)
+	if err != nil || below != "." && !filepath.IsLocal(below) {
+		return nil, &NoneError{Root: root, Reason: "the work tree of its repository is elsewhere, in " + r.top}
+	}
+	if below != "." {
+		r.prefix = filepath.ToSlash(below) + "/"
+	}
+	r.git = newGit(r.top, env)
+	return r, nil
+}

@@ -1,0 +1,165 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+)
+
+// State is where a repository stands.
+type State struct {
+	Branch    string // without refs/heads/; empty when HEAD is a commit
+	Head      string // the commit; empty when there is none yet
+	Detached  bool
+	Unborn    bool   // the branch has no commit yet
+	Operation string // what is in progress: rebase, merge, …, or IndexLock; empty: nothing
+}
+
+// IndexLock is the operation of a git process that is changing the index, or died
+// while it did: nobody can tell one from the other by the file alone.
+const IndexLock = "index.lock"
+
+// mark is a file by which git itself knows that an operation is in progress.
+type mark struct{ file, operation string }
+
+// marks are in the order in which git looks at them.
+var marks = []mark{
+	{"rebase-apply/applying", "am"},
+	{"rebase-apply", "rebase"},
+	{"rebase-merge", "rebase"},
+	{"MERGE_HEAD", "merge"},
+	{"CHERRY_PICK_HEAD", "cherry-pick"},
+	{"REVERT_HEAD", "revert"},
+	{"sequencer/todo", "cherry-pick or revert"},
+	{"BISECT_LOG", "bisect"},
+	{"index.lock", IndexLock},
+}
+
+// PausedError says what a person, or another git, does in the repository, so that
+// nothing lands there now.
+type PausedError struct {
+	Top       string    // of the work tree
+	Operation string    // as in State; empty: HEAD is on another branch
+	File      string    // by which the operation is known
+	Touched   time.Time // when that file last changed
+	Branch    string    // where HEAD is; empty: on no branch
+	Want      string    // where it is to be
+}
+
+func (e *PausedError) Error() string { return lockkeeper.JoinNext(e.fact(), e.NextStep()) }
+
+func (e *PausedError) fact() string {
+	since := e.Touched.UTC().Format(time.RFC3339)
+	switch e.Operation {
+	case "":
+		at := "on branch " + e.Branch
+		if e.Branch == "" {
+			at = "on no branch"
+		}
+		return fmt.Sprintf("the work tree %s is %s, and not on %s", e.Top, at, e.Want)
+	case IndexLock:
+		return fmt.Sprintf("another git process has worked in %s since %s", e.Top, since)
+	case "bisect":
+		return fmt.Sprintf("a bisect is in progress in %s since %s", e.Top, since)
+	}
+	return fmt.Sprintf("a %s is in progress in %s, last step at %s", e.Operation, e.Top, since)
+}
+
+// NextStep implements lockkeeper.NextStep.
+func (e *PausedError) NextStep() string {
+	switch e.Operation {
+	case "":
+		return "git switch " + e.Want
+	case IndexLock:
+		return "wait for it; if no git process runs there, a killed one left " + e.File + ": remove it"
+	case "bisect":
+		return "end it with git bisect reset"
+	case "cherry-pick or revert":
+		return "end it with --continue or --abort"
+	}
+	return "end it with git " + e.Operation + " --continue or --abort"
+}
+
+// Code implements lockkeeper.CodeOf.
+func (e *PausedError) Code() lockkeeper.Code { return lockkeeper.CodeBlocked }
+
+// State looks where the repository stands.
+func (r *Repo) State(ctx context.Context) (State, error) {
+	s, err := r.head(ctx)
+	if err != nil {
+		return State{}, fmt.Errorf("look at the git repository of %s: %w", r.root, err)
+	}
+	under, err := r.operation()
+	if under != nil {
+		s.Operation = under.Operation
+	}
+	return s, err
+}
+
+// operation is what is in progress; nil: nothing.
+func (r *Repo) operation() (*PausedError, error) {
+	for _, m := range marks {
+		file := filepath.Join(r.dir, m.file)
+		info, err := os.Lstat(file)
+		switch {
+		case err == nil:
+			return &PausedError{Top: r.top, Operation: m.operation, File: file, Touched: info.ModTime()}, nil
+		case !isGone(err):
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+
+// branchRefs is where branches are among the refs.
+const branchRefs = "refs/heads/"
+
+// head reads where HEAD is, from the files if they say so plainly.
+func (r *Repo) head(ctx context.Context) (State, error) {
+	file := filepath.Join(r.dir, "HEAD")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return State{}, err
+	}
+	line := strings.TrimSuffix(string(text), "\n")
+	ref, isRef := strings.CutPrefix(line, "ref: ")
+	_, notLink := os.Readlink(file) // as very old gits made it
+	switch {
+	case notLink == nil || isRef && ref == branchRefs+".invalid" || !isRef && !isHash(line): // refs are kept in another form
+		ref, err = r.git.ask(ctx, "symbolic-ref", "-q", "HEAD")
+		if exitOf(err) == 1 {
+			commit, err := r.git.ask(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+			return State{Head: commit, Detached: true}, err
+		}
+		if err != nil {
+			return State{}, err
+		}
+	case !isRef:
+		return State{Head: line, Detached: true}, nil
+	}
+	s := State{Branch: strings.TrimPrefix(ref, branchRefs)}
+	text, err = os.ReadFile(filepath.Join(r.common, filepath.FromSlash(ref)))
+	if s.Head = strings.TrimSuffix(string(text), "\n"); err == nil && isHash(s.Head) {
+		return s, nil
+	}
+	s.Head, err = r.git.ask(ctx, "rev-parse", "-q", "--verify", ref+"^{commit}")
+	if exitOf(err) == 1 {
+		s.Head, s.Unborn, err = "", true, nil
+	}
+	return s, err
+}
+
+// isHash reports whether a text is the full name of an object.
+func isHash(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}

@@ -1,0 +1,86 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"lockkeeper/internal/git/gitenv"
+	"lockkeeper/internal/machine/disk"
+
+	"lockkeeper"
+)
+
+// WorkTree asks git about the work tree that a root is in. It changes nothing.
+type WorkTree struct {
+	root string
+	git  git
+}
+
+// NewWorkTree returns the work tree of a root, for an environment. A hook of git runs in a
+// directory that git chose, with variables that are relative to it; otherwise git runs in
+// the root.
+func NewWorkTree(root, dir string, env []string) *WorkTree {
+	g := &WorkTree{root: root, git: git{dir: root, env: append(gitenv.Plain(env), "GIT_OPTIONAL_LOCKS=0")}}
+	for _, entry := range env {
+		if strings.HasPrefix(entry, "GIT_DIR=") || strings.HasPrefix(entry, "GIT_INDEX_FILE=") {
+			g.git.dir = dir
+		}
+	}
+	return g
+}
+
+// run returns what git answers.
+func (g *WorkTree) run(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := g.pipe(ctx, nil, &out, args...)
+	return out.String(), err
+}
+
+// pipe runs git between a reader and a writer. What git refuses is the caller's mistake:
+// most often the root is in no work tree.
+func (g *WorkTree) pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	err := g.git.run(ctx, in, out, args...)
+	var failed *gitError
+	if errors.As(err, &failed) {
+		first, _, _ := strings.Cut(failed.says, "\n")
+		return g.refuse("git says: "+first, "run it in a root that is a git work tree")
+	}
+	return err
+}
+
+func (g *WorkTree) refuse(reason, next string) error {
+	return &lockkeeper.InputError{Field: "git repository", Value: g.root, Reason: reason, Next: next}
+}
+
+// top returns the real path of the work tree's uppermost directory.
+func (g *WorkTree) top(ctx context.Context) (string, error) {
+	out, err := g.run(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	return disk.RealDir(strings.TrimSuffix(out, "\n"))
+}
+
+// WordDiff is what a file of the work tree has that the last commit has not, and the
+// other way round, word by word, in git's form for programs. Words are what spaces separate,
+// whatever the person's configuration takes for words. It is empty for a file that git does
+// not know.
+func (g *WorkTree) WordDiff(ctx context.Context, path string) (string, error) {
+	return g.run(ctx, "--literal-pathspecs", "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--word-diff=porcelain", "--word-diff-regex=[^[:space:]]+", "HEAD", "--", path)
+}
+
+// Identity returns who commits in a root, as git is configured there; empty: not set.
+func Identity(ctx context.Context, root string, env []string) (name, email string) {
+	g := newGit(root, env)
+	set := func(key string) string {
+		value, err := g.ask(ctx, "config", "--get", key)
+		if err != nil { // it is not set
+			return ""
+		}
+		return value
+	}
+	return set("user.name"), set("user.email")
+}

@@ -1,0 +1,239 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/feed"
+	"lockkeeper/sched"
+	"lockkeeper/store"
+)
+
+// Queue is the queued work of a codebase.
+type Queue struct {
+	*sched.Queue
+	app *project.Project
+}
+
+// Open opens the queue with the caps and times of the configuration.
+func Open(a *project.Project) (*Queue, error) {
+	q, err := Scheduler(a, a.Config.MaxClaudeConcurrency)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{Queue: q, app: a}, nil
+}
+
+// Scheduler opens the scheduler, for so many agents at once.
+func Scheduler(a *project.Project, agents int) (*sched.Queue, error) {
+	c := a.Config
+	retries := c.MaxLockRetries
+	if retries == 0 { // for the scheduler, which has a default, that would mean the default
+		retries = -1
+	}
+	return sched.New(a.Store, a.Locks, sched.Options{
+		Limits: sched.Limits{
+			Agents: agents, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Jobs: c.MaxGlobalJobs, CPU: c.MaxCPUJobs,
+			JobsPerProject: c.MaxJobsPerProject, MapsPerProject: c.MaxConcurrentMapJobsPerProject,
+		},
+		LockTimeout: c.LockTimeout, MaxLockRetries: retries, EscalateAfter: c.EscalateAfter, MaxAttempts: c.MaxAttempts,
+	})
+}
+
+// Census counts the items of the queue.
+func (q *Queue) Census(ctx context.Context) (c store.Census, err error) {
+	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
+		c, err = r.Census()
+		return err
+	})
+	return c, err
+}
+
+// itemPage is how many items one look at the store reads at most.
+const itemPage = 1_000
+
+// First lists the items of a status that somebody wants to see first, so many at most,
+// and says whether there are more: of those that are queued what starts next, of those
+// that have ended the latest. No limit is all. Of very many items only the oldest that
+// are queued, and the newest that have ended, are considered.
+func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, more bool, err error) {
+	considered := max(limit+1, itemPage)
+	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
+		if list = nil; status == lockkeeper.ItemQueued && limit > 0 {
+			list, err = r.Items(store.ItemQuery{Status: status, Limit: considered})
+			list = slices.Clone(list)
+			return err
+		}
+		return EachItem(r, status, func(it *lockkeeper.Item) bool {
+			list = append(list, it)
+			return limit == 0 || len(list) != considered
+		})
+	})
+	slices.SortStableFunc(list, func(a, b *lockkeeper.Item) int {
+		if status == lockkeeper.ItemQueued || status == lockkeeper.ItemDispatched {
+			return cmp.Or(cmp.Compare(a.Stage, b.Stage), lockkeeper.CompareItems(a, b))
+		}
+		return b.CompletedAt.Compare(a.CompletedAt)
+	})
+	if limit > 0 && len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// EachItem visits the items of a status, newest first, until visit has seen enough.
+func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeeper.Item) bool) error {
+	for before := uint64(0); ; {
+		page, err := r.Items(store.ItemQuery{After: before, Status: status, Limit: itemPage, Latest: true})
+		if err != nil {
+			return err
+		}
+		for _, it := range page {
+			if !visit(it) {
+				return nil
+			}
+			before = it.Seq
+		}
+		if len(page) < itemPage {
+			return nil
+		}
+	}
+}
+
+// Find finds an item by its id, its key, or what it is called, where one that is not
+// completed comes before those that are; nil: there is none.
+func (q *Queue) Find(ctx context.Context, name string) (found *lockkeeper.Item, err error) {
+	var open, done []*lockkeeper.Item
+	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
+		open, done = nil, nil
+		if found, err = r.Item(name); err != nil || found != nil {
+			return err
+		}
+		if found, err = r.ItemWithKey(name); err != nil || found != nil {
+			return err
+		}
+		return EachItem(r, "", func(it *lockkeeper.Item) bool {
+			switch {
+			case it.Workflow != name:
+			case it.Status == lockkeeper.ItemCompleted:
+				done = append(done, it)
+			default:
+				open = append(open, it)
+			}
+			return true
+		})
+	})
+	if err != nil || found != nil {
+		return found, err
+	}
+	called := open
+	if len(open) == 0 {
+		called = done
+	}
+	switch len(called) {
+	case 0:
+		return nil, nil
+	case 1:
+		return called[0], nil
+	}
+	return nil, severalItems(name, called)
+}
+
+// idsTold is how many items an error lists.
+const idsTold = 8
+
+func severalItems(name string, called []*lockkeeper.Item) error {
+	var ids []string
+	for _, it := range called[:min(len(called), idsTold)] {
+		ids = append(ids, it.ID+" ("+string(it.Status)+")")
+	}
+	if more := len(called) - len(ids); more > 0 {
+		ids = append(ids, fmt.Sprintf("and %d more", more))
+	}
+	return &lockkeeper.InputError{Field: "item", Value: name, Reason: "several are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
+}
+
+// Items reads items by their ids; those that are not there are left out.
+func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Item, err error) {
+	err = q.app.Store.View(ctx, func(r store.Reader) error {
+		list = nil
+		for _, id := range ids {
+			it, err := r.Item(id)
+			if err != nil {
+				return err
+			}
+			if it != nil {
+				list = append(list, it)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Oldest lists the first items of a status, so many at most.
+func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
+	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
+		list, err = r.Items(store.ItemQuery{Status: status, Limit: limit})
+		return err
+	})
+	return list, err
+}
+
+// FailedBefore finds an item in the error state that another comes after, by itself or
+// through others: that one never starts as it is. Nil: there is none.
+func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *lockkeeper.Item, err error) {
+	err = q.app.Store.View(ctx, func(r store.Reader) error {
+		failed = nil
+		seen, next := map[string]bool{}, slices.Clone(it.After)
+		for len(next) > 0 {
+			id := next[0]
+			next = next[1:]
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			first, err := r.Item(id)
+			switch {
+			case err != nil:
+				return err
+			case first == nil || first.Status == lockkeeper.ItemCompleted:
+			case first.Status == lockkeeper.ItemError:
+				failed = first
+				return nil
+			default:
+				next = append(next, first.After...)
+			}
+		}
+		return nil
+	})
+	return failed, err
+}
+
+// Workers lists the workers that are at work: those whose lease runs, and of which it
+// cannot be seen from here that their process is gone.
+func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err error) {
+	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
+		list, err = q.WorkersIn(r)
+		return err
+	})
+	return list, err
+}
+
+// WorkersIn is Workers in a state that the caller reads.
+func (q *Queue) WorkersIn(r store.Reader) ([]lockkeeper.Worker, error) {
+	all, err := r.Workers()
+	return slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
+		return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Life(*w.Process) == lockkeeper.LifeDead
+	}), err
+}
+
+// Feed follows the event log from now on. It is the caller's to close.
+func (q *Queue) Feed(ctx context.Context) (*feed.Feed, error) {
+	return feed.Open(ctx, q.app.Store, feed.Options{})
+}

@@ -1,0 +1,169 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+)
+
+// Variables that the command of an item finds in its environment.
+const (
+	ItemVariable = "LOCKKEEPER_ITEM" // the id of the item
+	SlotVariable = "LOCKKEEPER_SLOT" // of an item of the pool of test runs: a number that no other running one has
+)
+
+// Runner runs the commands of items, each under its item's grant.
+type Runner struct {
+	app     *project.Project
+	env     []string
+	outputs *outputs
+	trouble func(error)
+}
+
+// NewRunner makes a runner of commands in an environment. Trouble hears of errors that
+// do not end an item.
+func NewRunner(a *project.Project, env []string, trouble func(error)) (*Runner, error) {
+	kept, err := makeOutputs(a)
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{app: a, env: env, outputs: kept, trouble: trouble}, nil
+}
+
+// environment is what the command of an item finds in its environment. A worker that is
+// itself the command of an item does not hand its own item and slot on.
+func (r *Runner) environment(it *lockkeeper.Item) []string {
+	env := slices.DeleteFunc(slices.Clone(r.env), func(entry string) bool {
+		return strings.HasPrefix(entry, ItemVariable+"=") || strings.HasPrefix(entry, SlotVariable+"=")
+	})
+	env = append(env, ItemVariable+"="+it.ID)
+	if it.Slot != 0 {
+		env = append(env, fmt.Sprintf("%s=%d", SlotVariable, it.Slot))
+	}
+	return env
+}
+
+// Close gives back what the runner has open.
+func (r *Runner) Close() error { return r.outputs.close() }
+
+// OutputSep stands before the path of the output in the message of a CommandError.
+const OutputSep = "; its output: "
+
+// CommandError says how the command of an item failed.
+type CommandError struct {
+	Code   int            // as shells give it
+	Signal syscall.Signal // that killed it; 0: none did
+	Last   string         // the last line it said
+	Output string         // where all that it said is kept, from the root
+}
+
+func (e *CommandError) Error() string {
+	what := fmt.Sprintf("exit status %d", e.Code)
+	if e.Signal != 0 {
+		what = "killed by " + unix.SignalName(e.Signal)
+	}
+	if e.Last != "" {
+		what += fmt.Sprintf(", at last it said %q", e.Last)
+	}
+	return what + OutputSep + e.Output
+}
+
+// Run runs the command of an item and returns when nothing of it is left. What it says
+// is kept.
+func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
+	it := &job.Item
+	if len(it.Command) == 0 {
+		return &lockkeeper.InputError{Field: "command", Reason: "the item names none, so it is for the program that queued it", Next: "queue it with lockkeeper job submit"}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(it.Dir)) {
+		return &lockkeeper.InputError{Field: "directory", Value: it.Dir, Reason: "not below the root", Next: "submit it from a directory of the codebase"}
+	}
+	rec, err := r.outputs.record(it.ID, it.Attempts)
+	if err != nil {
+		return err
+	}
+	failed := &CommandError{Output: rec.path()}
+	var group lockkeeper.Process
+	failed.Code, err = r.app.Host.Run(ctx, process.Command{
+		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
+		Env:    r.environment(it),
+		Stdout: rec.in, Stderr: rec.in,
+		Grant: job.Grant.ID, KillAfter: KillAfter(job.Grant),
+		Killed: func(by syscall.Signal) { failed.Signal = by },
+		Started: func(self lockkeeper.Process) error {
+			group = self
+			_, err := r.app.Locks.SetProcess(ctx, job.Grant.ID, job.Grant.Token, self)
+			return err
+		},
+	})
+	r.outlast(ctx, err, group, job.Grant.ID)
+	if unkept := rec.close(); unkept != nil {
+		r.trouble(fmt.Errorf("the output of item %s is not kept whole: %w", it.ID, unkept))
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed.Code != 0:
+		failed.Last = rec.last()
+		return failed
+	}
+	return nil
+}
+
+// outlast waits for what of a command would not go: as long as it runs the item must
+// not end, which would give its locks away.
+func (r *Runner) outlast(ctx context.Context, err error, group lockkeeper.Process, grantID string) {
+	var left *process.LeftoversError
+	if !errors.As(err, &left) {
+		return
+	}
+	r.trouble(left)
+	if err := r.app.Host.EndWork(context.WithoutCancel(ctx), group, grantID); err != nil {
+		r.trouble(err)
+	}
+}
+
+// CheckCommand refuses a command that could not be started in the directory that the
+// caller works in. Of several machines another one may have it.
+func CheckCommand(a *project.Project, name string) error {
+	if a.Config.Deployment == config.MultiNode {
+		return nil
+	}
+	path := name
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		path = filepath.Join(a.WorkDir, name)
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		var why *exec.Error
+		if errors.As(err, &why) {
+			err = why.Err
+		}
+		return &lockkeeper.InputError{Field: "command", Value: name, Reason: "it cannot be run in " + a.WorkDir + ": " + disk.Reason(err), Next: "name a program in PATH, or an executable file from there"}
+	}
+	return nil
+}
+
+// KillAfter is how long a command that lost its grant may take to end by itself:
+// the keeper gives a grant up a third of its lease before the lease ends.
+func KillAfter(g *lock.Grant) time.Duration {
+	if g.ExpiresAt.IsZero() {
+		return 5 * time.Second
+	}
+	return min(5*time.Second, g.ExpiresAt.Sub(g.HeartbeatAt)/4)
+}

@@ -1,0 +1,217 @@
+package landing
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/project"
+)
+
+// Mirror is a directory whose files are to become those of the codebase with the
+// same paths. It stays open until they have.
+type Mirror struct {
+	Changes   []gate.Change
+	Unchanged []Outcome // files that the codebase has just so
+	Refused   []Outcome // what no file of the codebase can become
+
+	app  *project.Project
+	dir  *os.Root
+	tree *os.Root
+}
+
+// OpenMirror looks through a directory. What the codebase has just so is passed
+// over, whatever it is, so that the directory may be a copy of all of it. Of the rest
+// only files can land: what a link or a pipe there means is anybody's guess.
+func OpenMirror(a *project.Project, dir string) (_ *Mirror, err error) {
+	real, err := disk.RealDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mirror{app: a}
+	if m.dir, err = os.OpenRoot(real); err != nil {
+		return nil, err
+	}
+	if m.tree, err = os.OpenRoot(a.Root.Dir()); err == nil {
+		err = fs.WalkDir(m.dir.FS(), ".", m.visit)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// Close gives the directory back.
+func (m *Mirror) Close() error {
+	if m.tree == nil {
+		return m.dir.Close()
+	}
+	return errors.Join(m.tree.Close(), m.dir.Close())
+}
+
+func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
+	switch {
+	case err != nil:
+		return m.unreadable(path, err)
+	case strings.EqualFold(d.Name(), lockkeeper.GitTarget) || strings.EqualFold(d.Name(), project.DirName):
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	case d.IsDir():
+		return nil
+	}
+	info, err := d.Info()
+	if err != nil {
+		return m.unreadable(path, err)
+	}
+	there, err := m.tree.Lstat(filepath.FromSlash(path))
+	if err != nil {
+		there = nil // new, or the gate will say what is in the way
+	}
+	same, err := m.isSame(path, info, there)
+	if err != nil {
+		return m.unreadable(path, err)
+	}
+	if same {
+		m.Unchanged = append(m.Unchanged, Outcome{Path: path})
+		return nil
+	}
+	if !info.Mode().IsRegular() {
+		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: m.odd(path, info.Mode())})
+		return nil
+	}
+	target, err := m.app.FileAt("", path)
+	if err != nil {
+		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: err})
+		return nil
+	}
+	if target != path { // the way there leads through a link
+		if there, err = os.Lstat(filepath.Join(m.app.Root.Dir(), filepath.FromSlash(target))); err != nil {
+			there = nil
+		}
+	}
+	m.Changes = append(m.Changes, gate.Change{Path: target, Body: m.body(path), Mode: modeFor(there, info.Mode())})
+	return nil
+}
+
+// isSame reports whether the codebase has just what the directory has: a file with
+// the same content that can be executed as well, or as little, or a link with the
+// same text.
+func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
+	switch {
+	case there == nil || there.Mode().Type() != info.Mode().Type():
+		return false, nil
+	case info.Mode().Type() == fs.ModeSymlink:
+		want, err := m.dir.Readlink(path)
+		has, failed := m.tree.Readlink(filepath.FromSlash(path))
+		return failed == nil && want == has, err
+	case !info.Mode().IsRegular() || there.Size() != info.Size() || modeFor(there, info.Mode()) != nil:
+		return false, nil
+	}
+	has, err := m.tree.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, nil // the gate says what is wrong with it
+	}
+	defer has.Close()
+	want, err := m.body(path)()
+	if err != nil {
+		return false, err
+	}
+	defer want.Close()
+	return sameContent(want, has, info.Size())
+}
+
+// sameContent compares two readers of about this size, and fails when the first
+// cannot be read.
+func sameContent(want, has io.Reader, size int64) (bool, error) {
+	const most = 64 << 10
+	chunk := min(size+1, most)
+	a, b := make([]byte, chunk), make([]byte, chunk)
+	for {
+		n, err := io.ReadFull(want, a)
+		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !ended {
+			return false, err
+		}
+		k, err := io.ReadFull(has, b)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !bytes.Equal(a[:n], b[:k]) {
+			return false, nil
+		}
+		if ended {
+			return true, nil
+		}
+	}
+}
+
+// body reads a file that must still be one. No link is followed out of the
+// directory, and no pipe is waited for.
+func (m *Mirror) body(path string) gate.Body {
+	return func() (io.ReadCloser, error) {
+		f, err := m.dir.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, m.unreadable(path, err)
+		}
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = m.odd(path, info.Mode())
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
+	}
+}
+
+func (m *Mirror) odd(path string, mode fs.FileMode) error {
+	what := "neither a file nor a directory"
+	switch mode.Type() {
+	case fs.ModeSymlink:
+		what = "a symbolic link, which cannot land"
+	case fs.ModeNamedPipe:
+		what = "a named pipe, which cannot land"
+	}
+	return m.bad(path, what, "leave only the files in the directory that are to land")
+}
+
+func (m *Mirror) unreadable(path string, err error) error {
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		return err
+	}
+	return m.bad(path, disk.Reason(err), "make it a file that you may read")
+}
+
+// bad is about a file of the mirror and not of the codebase, so its field is not
+// path.
+func (m *Mirror) bad(path, reason, next string) error {
+	return &lockkeeper.InputError{Field: "file of --from", Value: filepath.Join(m.dir.Name(), filepath.FromSlash(path)), Reason: reason, Next: next}
+}
+
+// modeFor is the mode that a file gets: a new one that of its source, one that
+// is there its own, with the source's word on whether it can be executed.
+func modeFor(there fs.FileInfo, source fs.FileMode) *fs.FileMode {
+	const execute, read = 0o111, 0o444
+	mode := source.Perm()
+	if there == nil {
+		return &mode
+	}
+	own := there.Mode().Perm()
+	switch wanted := mode&execute != 0; {
+	case wanted == (own&execute != 0):
+		return nil
+	case wanted:
+		mode = own | own&read>>2
+	default:
+		mode = own &^ execute
+	}
+	return &mode
+}

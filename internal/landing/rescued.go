@@ -1,0 +1,119 @@
+package landing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/project"
+	"lockkeeper/rescue"
+)
+
+// Barred says why a path can never be written as things are, whoever holds it; nil
+// when it can.
+func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.LockViolationError, error) {
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	var v *lockkeeper.LockViolationError
+	err = g.Check(ctx, nil, path)[0]
+	if errors.As(err, &v) {
+		if v.Check == "allowlist" {
+			return v, nil
+		}
+		return nil, nil
+	}
+	return nil, err
+}
+
+// LandRescued lands what an entry of the rescue shelf wanted, under a grant that
+// holds its path, and drops the entry. It must meet what was there when it was
+// kept, unless ontoCurrent says that anything may be there.
+func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (_ *lockkeeper.Landing, err error) {
+	g, err := a.Gate()
+	if e.Kind == rescue.Uncommitted { // it was there before, whether agents may write there or not
+		if g, err = a.GateFor(e.Path); err == nil {
+			defer func() { err = errors.Join(err, g.Close(context.WithoutCancel(ctx))) }()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	shelf := a.Shelf()
+	change := gate.Change{Path: e.Path, Delete: e.Delete, Stored: true}
+	if e.Mode != 0 && !e.Delete {
+		change.Mode = &e.Mode
+	}
+	if !ontoCurrent {
+		change.Base = &e.Base
+	}
+	if ontoCurrent && e.Kind == rescue.Uncommitted { // nobody may be able to undo it there
+		if err := keepReplaced(ctx, a, e); err != nil {
+			return nil, err
+		}
+	}
+	if e.Sum != "" && !e.Delete {
+		if err := checkRescued(shelf, e); err != nil {
+			return nil, err
+		}
+		change.Body = func() (io.ReadCloser, error) { return shelf.Content(e.ID) }
+	}
+	l, err := g.Commit(ctx, grant, []gate.Change{change})
+	if err != nil {
+		return nil, err
+	}
+	return l, shelf.Drop(e.ID)
+}
+
+// keepReplaced puts what is at the path of an entry on the shelf, unless it is the same.
+func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err error) {
+	f, err := os.OpenFile(a.Below(e.Path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err // the gate says why it does not replace that
+	}
+	restored := lockkeeper.Version{Kind: lockkeeper.File, Mode: e.Mode}
+	if _, err := hex.Decode(restored.Sum[:], []byte(e.Sum)); err != nil {
+		return err
+	}
+	shelf := a.Shelf()
+	kept, err := shelf.Put(ctx, rescue.Entry{Kind: rescue.Uncommitted, Path: e.Path, Holder: e.Holder, Mode: info.Mode().Perm(), Base: restored,
+		Reason: "`lockkeeper rescue restore " + e.ID + "` replaced it"}, f)
+	if err == nil && kept.Sum == e.Sum {
+		err = shelf.Drop(kept.ID)
+	}
+	return err
+}
+
+// checkRescued holds content against its hash.
+func checkRescued(shelf *rescue.Shelf, e rescue.Entry) error {
+	f, err := shelf.Content(e.ID)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != e.Sum {
+		return &lockkeeper.InputError{Field: "rescue id", Value: e.ID, Reason: "its content was changed since it was kept", Next: "lockkeeper rescue show " + e.ID}
+	}
+	return nil
+}

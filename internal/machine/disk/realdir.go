@@ -1,0 +1,43 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+)
+
+// RealDir returns the one name of an existing directory: without links and, where a
+// directory is mounted in several places, the same name from each of them. So a root
+// has one lock world, whichever way leads to it.
+func RealDir(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a directory")
+	}
+	if err != nil {
+		return "", &lockkeeper.InputError{Field: "directory", Value: dir, Reason: Reason(err), Next: "give a directory that exists and that you may read"}
+	}
+	if names := MountedNames(path); len(names) > 0 {
+		path = names[0]
+	}
+	return path, nil
+}
+
+// Reason returns the text of an error of the disk without the path, which the caller tells.
+func Reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return err.Error()
+}

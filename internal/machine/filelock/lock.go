@@ -1,0 +1,70 @@
+//go:build unix
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Wait waits for the exclusive lock.
+func Wait(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+// Share waits for the lock, shared with other holders of a shared lock.
+func Share(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
+// Try acquires the exclusive lock. It returns false if another holder has the lock.
+func Try(f *os.File) (bool, error) {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Held reports whether another process holds the lock exclusively. It acquires nothing.
+func Held(f *os.File) (bool, error) {
+	err := flock(f, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, Unlock(f)
+}
+
+// Await is Wait until the context ends. If that happens first, it returns false without an
+// error, and calls leave, which must close the file, when the wait is over.
+func Await(ctx context.Context, f *os.File, leave func()) (bool, error) {
+	acquired := make(chan error)
+	go func() {
+		err := Wait(f)
+		select {
+		case acquired <- err:
+		case <-ctx.Done():
+			leave()
+		}
+	}()
+	select {
+	case err := <-acquired:
+		return err == nil, err
+	case <-ctx.Done():
+		return false, nil
+	}
+}
+
+// Unlock releases a lock. Closing the file is not enough: a child process that is being
+// started has a copy of the descriptor for a moment.
+func Unlock(f *os.File) error { return flock(f, unix.LOCK_UN) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

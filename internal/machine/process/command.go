@@ -1,0 +1,158 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockkeeper"
+)
+
+// GrantVariable is the environment variable that marks everything which runs
+// under a grant with the grant's id.
+const GrantVariable = "LOCKKEEPER_GRANT"
+
+// grantsVariable lists all grants that a process runs under, outermost first.
+const grantsVariable = "LOCKKEEPER_GRANTS"
+
+// Exit codes of a command that could not be run, as shells give them.
+const (
+	ExitNotExecutable = 126
+	ExitNotFound      = 127
+)
+
+// Command is a command to be run under a grant.
+type Command struct {
+	Argv []string // the program, looked up in PATH, and its arguments
+	Dir  string   // working directory; empty: the caller's
+	Env  []string // environment; nil: the caller's. The grant's mark is added
+
+	// Stdin, Stdout and Stderr are the command's standard files; nil is the null
+	// device. A background command never gets a terminal: its output is copied
+	// there, and its input is the null device instead.
+	Stdin, Stdout, Stderr *os.File
+
+	// Grant is the id that marks the tree. One command at a time may run under
+	// one grant in one process: the end of a command ends all that is marked
+	// below this process.
+	Grant string
+
+	// KillAfter is the time between SIGTERM and SIGKILL when the context ends;
+	// 0: five seconds.
+	KillAfter time.Duration
+
+	// Foreground says that the command stands for this process: signals sent to
+	// this process are passed on to it, the terminal is handed to it, and when
+	// it is stopped from the terminal this process stops too. The program must
+	// then not turn these signals into the end of the context itself.
+	Foreground bool
+
+	// Started is called once with this process's identity and what keeps the
+	// command, right before the command starts, so that a record of both exists as
+	// long as anything of the command does. If it fails the command does not start
+	// and Run returns its error.
+	Started func(lockkeeper.Process) error
+
+	presence string // directory of the host that runs it; empty: none
+
+	// Killed is called before Run returns when a signal ended the command, which
+	// the exit code alone cannot tell. Nil: nobody wants to know.
+	Killed func(syscall.Signal)
+}
+
+// tell reports by which signal the command ended, if one killed it.
+func (c *Command) tell(status syscall.WaitStatus) {
+	if c.Killed != nil && status.Signaled() {
+		c.Killed(status.Signal())
+	}
+}
+
+func (c *Command) check() error {
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return &lockkeeper.InputError{Field: "command", Reason: "empty", Next: "name the program to run after --"}
+	case c.Grant == "":
+		return &lockkeeper.InputError{Field: "grant", Reason: "a command runs only under a grant"}
+	case c.KillAfter < 0:
+		return &lockkeeper.InputError{Field: "kill after", Value: c.KillAfter.String(), Reason: "negative"}
+	}
+	return nil
+}
+
+// prepare sets up where and with what the command runs. A file that is nil is
+// left out: as an io.Reader or io.Writer it would no longer compare equal to nil,
+// and os/exec would use it instead of the null device.
+func (c *Command) prepare(cmd *exec.Cmd) {
+	cmd.Dir, cmd.Env = c.Dir, c.environment()
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
+}
+
+// environment is the command's environment with the mark of its grant in it, and
+// with those of the grants it runs under besides: a command under locks may run
+// another one.
+func (c *Command) environment() []string {
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	all := c.Grant
+	for _, v := range env {
+		if outer, ok := strings.CutPrefix(v, grantsVariable+"="); ok {
+			all = outer + ":" + c.Grant
+		}
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, GrantVariable+"=") || strings.HasPrefix(v, grantsVariable+"=")
+	})
+	return append(env, GrantVariable+"="+c.Grant, grantsVariable+"="+all)
+}
+
+// A Track is what ties a process to the command that started it.
+type Track uint8
+
+// The tracks, from the weakest.
+const (
+	TrackNone   Track = iota // nothing: only the command itself is ended
+	TrackKeeper              // its keeper, and an inherited limit
+	TrackCgroup              // a control group as well
+)
+
+// Leftover is one process of a grant that could not be ended.
+type Leftover struct {
+	PID    int
+	Name   string
+	Reason string
+}
+
+// LeftoversError says which processes of a grant still run. While they do, the
+// grant must not be handed on.
+type LeftoversError struct {
+	GrantID string
+	Left    []Leftover
+}
+
+func (e *LeftoversError) Error() string {
+	each := make([]string, len(e.Left))
+	for i, l := range e.Left {
+		each[i] = fmt.Sprintf("pid %d (%q): %s", l.PID, l.Name, l.Reason)
+	}
+	return lockkeeper.JoinNext(fmt.Sprintf("grant %s still has running processes: %s", e.GrantID, strings.Join(each, "; ")), e.NextStep())
+}
+
+// NextStep implements lockkeeper.NextStep.
+func (e *LeftoversError) NextStep() string { return "end them (kill -9 PID), then retry" }
+
+// Code implements lockkeeper.CodeOf.
+func (e *LeftoversError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }

@@ -1,0 +1,263 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweepLimit bounds the wait for killed leftovers at the end of Run. What is not
+// gone by then hangs in the kernel.
+const sweepLimit = 10 * time.Second
+
+// defaultKillAfter is how long a command may take to end when asked to.
+const defaultKillAfter = 5 * time.Second
+
+// Run runs a command under a grant and returns when nothing of its tree is left.
+// The command gets a keeper, which is its parent, and a process group of its own.
+// It is ended when this process or the keeper dies. Unless it stands in for this
+// process (Foreground), it also gets a session of its own and no terminal.
+//
+// The exit code is the command's own, 128 plus the signal that killed it, 126 or
+// 127 with an error when it could not be executed or was not found, and -1 with
+// an error when it was never started for another reason, such as an error of
+// Started. When ctx ends the group gets SIGTERM and later SIGKILL, and the error is
+// the cause of that end. A *LeftoversError says what of the tree did not end.
+func Run(ctx context.Context, c Command) (int, error) {
+	if err := c.check(); err != nil {
+		return -1, err
+	}
+	if ctx.Err() != nil {
+		return -1, context.Cause(ctx)
+	}
+	command := exec.Command(c.Argv[0], c.Argv[1:]...)
+	c.prepare(command)
+	if command.Err != nil {
+		return startFailure(c, command.Err)
+	}
+	// Signal masks, which the terminal's hand-over changes, belong to a thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	self, err := Self()
+	if err != nil {
+		return -1, err
+	}
+	if err := home.enter(); err != nil {
+		return -1, fmt.Errorf("run %s: %w", c.Argv[0], err)
+	}
+	defer home.leave()
+
+	// Before the start, so that no signal falls between.
+	r := &run{Command: c, signals: make(chan os.Signal, 16)}
+	signal.Notify(r.signals, r.wanted()...)
+	defer signal.Stop(r.signals)
+	lend := false
+	if !c.Foreground {
+		if err := c.detach(command); err != nil {
+			return -1, fmt.Errorf("run %s: %w", c.Argv[0], err)
+		}
+	} else {
+		r.tty = openTerminal()
+		defer r.tty.close()
+		lend = wantsTerminal(c.Stdin, c.Stdout) && r.tty.lendAtStart()
+	}
+	if r.keeper, err = startKeeper(&c, command, lend); err != nil {
+		return startFailure(c, err)
+	}
+	self.Group, self.Keeper, self.Presence = r.keeper.pid, r.keeper.start, r.keeper.present.name()
+	if r.keeper.cgroup != nil {
+		self.Cgroup = r.keeper.cgroup.path
+	}
+	if c.Started != nil {
+		if err := c.Started(self); err != nil {
+			r.keeper.dismiss()
+			return -1, err
+		}
+	}
+	r.keeper.ask(wish{Start: true})
+	why, err := r.supervise(ctx)
+	if err != nil {
+		r.keeper.dismiss()
+		return startFailure(c, err)
+	}
+	leftovers := r.end()
+	home.reap()
+	c.tell(r.status)
+	return exitCode(r.status), errors.Join(why, leftovers)
+}
+
+// run is one command while it runs.
+type run struct {
+	Command
+	keeper  *kept
+	ended   bool // the keeper has seen all of the command end, but for left
+	status  syscall.WaitStatus
+	left    []Leftover
+	signals chan os.Signal
+	tty     *terminal
+}
+
+// wanted lists the signals to listen to. What this process was told to ignore,
+// as by nohup, stays ignored.
+func (r *run) wanted() []os.Signal {
+	list := []os.Signal{unix.SIGCHLD}
+	if !r.Foreground {
+		return list
+	}
+	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT} {
+		if !signal.Ignored(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// killedStatus is the status of a command whose keeper was killed: it died with it.
+const killedStatus = syscall.WaitStatus(syscall.SIGKILL)
+
+// supervise returns when the keeper has ended the command or is itself gone, with
+// the reason if it was ended from here, or with the error for which the command
+// was not started.
+func (r *run) supervise(ctx context.Context) (why, failed error) {
+	ended, due := ctx.Done(), (<-chan time.Time)(nil)
+	next := unix.SIGKILL // what is sent when due
+	for {
+		select {
+		case said, ok := <-r.keeper.reports:
+			switch {
+			case !ok:
+				r.status = killedStatus
+				return why, nil
+			case said.Errno != 0:
+				return nil, said.Errno
+			case said.Ended:
+				r.ended, r.status, r.left = true, syscall.WaitStatus(said.Status), said.Left
+				return why, nil
+			case said.Started != 0 && r.tty != nil:
+				r.tty.group = said.Started
+			case said.Stopped != 0 && r.Foreground:
+				r.stopped(said.Stopped)
+			}
+		case s := <-r.signals:
+			r.pass(s.(unix.Signal))
+		case <-ended:
+			ended, why = nil, context.Cause(ctx)
+			r.send(unix.SIGTERM)
+			r.send(unix.SIGCONT) // a stopped command could not obey
+			due = time.After(cmp.Or(r.KillAfter, defaultKillAfter))
+		case <-due:
+			if next == 0 { // the keeper does not answer: it was stopped
+				r.keeper.cmd.Process.Kill()
+				due = nil
+				continue
+			}
+			r.send(next)
+			next, due = 0, time.After(sweepLimit+defaultKillAfter)
+		}
+	}
+}
+
+// send has the keeper signal the whole group of the command.
+func (r *run) send(s unix.Signal) { r.keeper.ask(wish{Signal: s}) }
+
+// pass acts on one signal that this process got.
+func (r *run) pass(s unix.Signal) {
+	switch s {
+	case unix.SIGCHLD:
+		home.reap()
+	case unix.SIGCONT:
+		r.resume()
+	default:
+		r.send(s)
+	}
+}
+
+// stopped follows a command that was stopped through the terminal. One that was
+// stopped because it wanted the terminal is given it, if it is ours to give.
+// Otherwise this process stops as well, so that the shell gets the terminal; no
+// heartbeat is sent meanwhile, and a grant may expire as for any absent holder.
+func (r *run) stopped(by unix.Signal) {
+	if r.tty == nil {
+		return
+	}
+	switch by {
+	case unix.SIGTTIN, unix.SIGTTOU:
+		if r.tty.lend() {
+			r.send(unix.SIGCONT)
+			return
+		}
+	case unix.SIGTSTP:
+	default:
+		return
+	}
+	r.tty.takeBack()
+	stopSelf()
+	r.resume()
+}
+
+func (r *run) resume() {
+	if wantsTerminal(r.Stdin, r.Stdout) {
+		r.tty.lend()
+	}
+	r.send(unix.SIGCONT)
+}
+
+// end sees the keeper gone. What a killed keeper kept is now this process's, as
+// the next reaper of orphans above it, and is ended here.
+func (r *run) end() error {
+	if len(r.left) > 0 {
+		r.keeper.leave()
+		return &LeftoversError{GrantID: r.Grant, Left: r.left}
+	}
+	if r.ended {
+		r.keeper.dismiss()
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), sweepLimit,
+		fmt.Errorf("waited %s", sweepLimit))
+	defer cancel()
+	// Its socket closes before its children become this process's own.
+	r.keeper.cmd.Process.Wait()
+	err := end(ctx, r.Grant, r.keeper.cgroup, nil, func(t table) map[int]bool {
+		set := map[int]bool{}
+		for _, s := range home.orphans(t) {
+			set[s.pid] = true
+		}
+		return set
+	})
+	r.keeper.dismiss()
+	return err
+}
+
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+func startFailure(c Command, err error) (int, error) {
+	// The kernel gives a missing folder and a missing program the same error.
+	if c.Dir != "" {
+		if _, bad := os.Stat(c.Dir); bad != nil {
+			return -1, fmt.Errorf("run %q in %q: %w", c.Argv[0], c.Dir, bad)
+		}
+	}
+	err = fmt.Errorf("run %q: %w", c.Argv[0], err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return ExitNotFound, err
+	}
+	return ExitNotExecutable, err
+}

@@ -1,0 +1,92 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Running is a process that was found by the name of its program.
+type Running struct {
+	lockkeeper.Process
+	Program string // of those that were looked for
+	TTY     string // empty: it sits in no terminal
+	Dir     string // where it works
+
+	Env []string // with which it was started; nil: that cannot be seen
+}
+
+// Named lists the running programs of some names whose working directory can be seen, the
+// longest running first. Of those that one of them started itself nothing is said.
+func Named(names ...string) ([]Running, error) {
+	t, err := readTable(nil)
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]string{}
+	for pid, s := range t {
+		if name := programOf(s, names); name != "" && !s.dead() {
+			found[pid] = name
+		}
+	}
+	var list []Running
+	for pid, name := range found {
+		if isBelow(t, pid, found) {
+			continue
+		}
+		dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+		if err != nil {
+			continue // of another user, or gone
+		}
+		p, err := Identify(pid)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		r := Running{Process: p, Program: name, Dir: dir}
+		if tty := t[pid].tty; tty != 0 {
+			r.TTY = terminalName(tty)
+		}
+		if env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && len(env) > 0 {
+			r.Env = strings.Split(strings.TrimSuffix(string(env), "\x00"), "\x00")
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Running) int { return int(int64(t[a.PID].start) - int64(t[b.PID].start)) })
+	return list, nil
+}
+
+// isBelow reports whether one of those that were found is above a process.
+func isBelow(t table, pid int, found map[int]string) bool {
+	for above := range t.ancestors(t[pid].parent) {
+		if found[above] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// programOf is which of the programs a process is; empty: none. Some are scripts, which
+// their interpreter is told to run.
+func programOf(s stat, names []string) string {
+	if slices.Contains(names, s.name) {
+		return s.name
+	}
+	if s.name != "node" && s.name != "MainThread" && s.name != "bun" {
+		return ""
+	}
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	for i, arg := range bytes.Split(line, []byte{0}) {
+		if name := filepath.Base(string(arg)); i < 2 && slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,134 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// stat is what /proc/<pid>/stat says of a process, as far as it is used.
+type stat struct {
+	pid, parent, group, session int
+	tty                         uint64
+	threads                     int
+	state                       byte
+	start                       uint64 // clock ticks since boot
+	name                        string
+
+	mark mark // as readTable was told to read it
+}
+
+// dead reports whether nothing of the process can run any more. A leader that
+// exited before its other threads shows as a zombie too, and is not dead.
+func (s stat) dead() bool {
+	return s.state == 'X' || s.state == 'x' || s.state == 'Z' && s.threads <= 1
+}
+
+// errGone says that there is no such process.
+var errGone = errors.New("no such process")
+
+// readStat fails with errGone when the process does not exist.
+func readStat(pid int) (stat, error) { return readStatIn(pid, make([]byte, maxStat)) }
+
+// readStatIn is readStat with room for what is read.
+func readStatIn(pid int, room []byte) (stat, error) {
+	n, err := readOnce("/proc/"+strconv.Itoa(pid)+"/stat", room)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return stat{}, errGone
+	case err != nil:
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
+	return parseStat(room[:n])
+}
+
+// maxStat is more than /proc/<pid>/stat ever holds: a name of at most 64 bytes and some fifty
+// numbers.
+const maxStat = 2048
+
+// readOnce reads a file of /proc with one system call, so that its content is consistent.
+// A walk over /proc reads hundreds of them.
+func readOnce(path string, room []byte) (n int, err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	n, err = unix.Read(fd, room)
+	return n, errors.Join(err, unix.Close(fd))
+}
+
+// parseStat splits at the last closing parenthesis: the name before it is
+// chosen by the process and may hold spaces, parentheses and newlines, while
+// after it come only numbers and the state.
+func parseStat(b []byte) (stat, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open {
+		return stat{}, fmt.Errorf("process state %q is not understood", b)
+	}
+	var f [20][]byte // f[i] is the field that proc(5) numbers i+3
+	n := 0
+	for field := range bytes.FieldsSeq(b[end+1:]) {
+		if n == len(f) {
+			break
+		}
+		f[n] = field
+		n++
+	}
+	if n < len(f) || len(f[0]) != 1 {
+		return stat{}, fmt.Errorf("process state %q is not understood", b)
+	}
+	s := stat{state: f[0][0], name: string(b[open+1 : end])}
+	var bad error
+	num := func(text []byte) int64 {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		bad = errors.Join(bad, err)
+		return n
+	}
+	s.pid = int(num(bytes.TrimSpace(b[:open])))
+	s.parent, s.group, s.session = int(num(f[1])), int(num(f[2])), int(num(f[3]))
+	s.tty = uint64(uint32(num(f[4])))
+	s.threads = int(num(f[17]))
+	s.start = uint64(num(f[19]))
+	if bad != nil {
+		return stat{}, fmt.Errorf("process state %q is not understood: %w", b, bad)
+	}
+	return s, nil
+}
+
+// mark is what the environment of a process says about a grant.
+type mark uint8
+
+const (
+	unmarked   mark = iota
+	marked          // it runs under the grant
+	unreadable      // of another user, or wiped out by the program itself
+)
+
+// markOf reads the environment a process was started with.
+func markOf(pid int, grantID string) mark {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil || len(bytes.Trim(env, "\x00")) == 0 {
+		return unreadable
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		name, value, _ := bytes.Cut(v, []byte("="))
+		switch string(name) {
+		case GrantVariable:
+			if string(value) == grantID {
+				return marked
+			}
+		case grantsVariable:
+			if slices.Contains(strings.Split(string(value), ":"), grantID) {
+				return marked
+			}
+		}
+	}
+	return unmarked
+}

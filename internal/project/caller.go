@@ -1,0 +1,51 @@
+package project
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"lockkeeper"
+)
+
+// Caller is who uses the tokens of this user. The zero value is a person, who may use all.
+type Caller struct {
+	Agent string               // which one it is; empty: a person
+	Own   lockkeeper.Process   // the process of the agent
+	Above []lockkeeper.Process // all that this one was started from: an agent that another one started may use the tokens of both
+}
+
+// seal is a token as it is kept: what a person acquires alone in its line, and what an agent
+// acquires with the agent's process in a second one.
+func (c Caller) seal(token string) ([]byte, error) {
+	if c.Agent == "" {
+		return []byte(token), nil
+	}
+	own, err := json.Marshal(c.Own)
+	return fmt.Appendf(nil, "%s\n%s", token, own), err
+}
+
+// open is the token that was sealed, for whom it is.
+func (c Caller) open(grant string, text []byte) (string, error) {
+	token, own, agents := strings.Cut(string(text), "\n")
+	if c.Agent == "" {
+		return token, nil
+	}
+	refused := &lockkeeper.RefusedError{Act: "using grant " + grant,
+		Reason: "this runs inside an agent (" + c.Agent + "), which uses only what it has acquired itself with lockkeeper lock acquire, and this was acquired by a person, or for a session",
+		Next:   "what your session claims is given back at the end of its turn; for all else ask whoever holds it: lockkeeper status"}
+	if !agents {
+		return "", refused
+	}
+	var by lockkeeper.Process
+	if err := json.Unmarshal([]byte(own), &by); err != nil {
+		return "", fmt.Errorf("the token of grant %s: whose it is cannot be read: %w", grant, err)
+	}
+	for _, p := range append(c.Above, c.Own) {
+		if p == by {
+			return token, nil
+		}
+	}
+	refused.Reason = fmt.Sprintf("this runs inside an agent (%s), which uses only what it has acquired itself, and this was acquired by another one, process %d", c.Agent, by.PID)
+	return "", refused
+}

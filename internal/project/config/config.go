@@ -1,0 +1,296 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/project/protect"
+)
+
+// FileName is the name of the configuration file at the root of a codebase.
+const FileName = protect.ConfigFile
+
+// MultiNode is the Config.Deployment of a codebase that several machines work on;
+// the other one is single-node, and empty means not declared.
+const MultiNode = "multi-node"
+
+// GrantOptional is the Gate.Grant of the legacy mode; the other one is required.
+const GrantOptional = "optional"
+
+// Config is the whole configuration. A field with a key tag is a value of the
+// file; doc becomes the comment in the sample and the description in the
+// schema. Variables that the source documents name keep those names, the
+// others begin with LOCKKEEPER_.
+type Config struct {
+	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
+	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Required for a PostgreSQL store, which several machines could share."`
+	Space      string `key:"space" pattern:"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" doc:"The id of the space in a PostgreSQL store. init writes it, so that the next machine joins the same space."`
+
+	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of agent processes at once."`
+	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of model API calls at once. Agent processes do not count."`
+	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of test runs at once. Use more than 1 only if test runs do not share a database or a port. Each run gets its own number, from 1, in LOCKKEEPER_SLOT."`
+	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" doc:"How many times an agent may try to fix failing tests."`
+	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How many times an agent may try to fix failing CI checks."`
+	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work can be blocked by the same locks before this counts as one retry."`
+	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Number of retries after which blocked work fails."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work waits for locks or a slot before it is escalated. Escalated work reserves its locks and starts before other queued work."`
+	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" doc:"How many times queued work is started if its worker disappears. Then it fails."`
+	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often expired leases are searched for. This is a safety net: acquiring a lock does not wait for it."`
+
+	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" doc:"Maximum number of submitted jobs running at once."`
+	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Maximum number of submitted jobs running at once in one project."`
+	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Maximum number of submitted map jobs running at once in one project."`
+	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" doc:"Maximum number of submitted jobs of class cpu running at once."`
+
+	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this machine reaches. In a multi-node deployment queued work names its root and goes to machines that reach it. Machines that share this file but reach different roots set LOCKKEEPER_ROOTS."`
+
+	LocksFile string `key:"locks_file" is:"path" example:".locks/locks.json" doc:"A JSON lock file, relative to the root, for tools that know no other locks. It shows the claims of authors, and its other entries count as claims. Empty: none."`
+
+	Events Events `key:"events" doc:"How much of the event log is kept. The limit that is reached first applies."`
+
+	Gate Gate `key:"gate" doc:"What may be written into the codebase, and how long originals are kept."`
+
+	Agent    Agent    `key:"agent" doc:"The agent that does the work of a run."`
+	Run      Run      `key:"run" doc:"How a run works, and when its changes land."`
+	Research Research `key:"research" doc:"How research topics are answered."`
+	Links    Links    `key:"links" doc:"What the link checker checks."`
+	Serve    Serve    `key:"serve" doc:"How people and tools reach the server."`
+	Sessions Sessions `key:"sessions" doc:"How interactive agents are checked."`
+
+	// Leases has an entry for every policy whose grants expire. Policies lays
+	// them over the built-in ones.
+	Leases map[string]*Lease `key:"policies" doc:"The lease times of each policy. Leases cannot be switched off."`
+
+	Resources  Table[Resource]  `key:"resources" doc:"Named resources and the files they cover. lockkeeper init book and lockkeeper init fole write such tables."`
+	Operations Table[Operation] `key:"operations" doc:"The resources that each operation needs. An operation that is not in the table is refused."`
+
+	documents []string          // directories of flow documents by default and in the file
+	sources   map[string]string // key to where its value came from; none: default
+	places    map[string]string // keys, entries of lists and headings of tables to their places in the file
+}
+
+// Events says how long events are kept.
+type Events struct {
+	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" doc:"Events older than this are deleted."`
+	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" doc:"Maximum number of events. The oldest are deleted first."`
+}
+
+// Gate says what the gate lets through.
+type Gate struct {
+	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to. \".\" is everything."`
+	Grant             string        `key:"grant" enum:"required optional" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
+	Keep              time.Duration `key:"keep" min:"1h" max:"365d" doc:"How long originals for undo, and content that could not land, are kept."`
+	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. Of a larger one it is noted that it is not kept."`
+	KeepTotalMB       int           `key:"keep_total_mb" min:"1" max:"100000000" doc:"How much the rescue shelf keeps at most, in MB. It never takes more than half of the free disk space for one file."`
+}
+
+// Agent says which program does the work of a run.
+type Agent struct {
+	Name       string        `key:"name" env:"LOCKKEEPER_AGENT" enum:"claude codex gemini command" doc:"The agent. command is any other program, which reads its prompt from standard input."`
+	Command    []string      `key:"command" example:"claude" doc:"The program and its first arguments. Empty: the program with the agent's name in PATH."`
+	Args       []string      `key:"args" example:"--effort=high" doc:"Additional arguments for the program."`
+	Model      string        `key:"model" env:"LOCKKEEPER_MODEL" example:"claude-opus-4-1" doc:"The model. Empty: the program's default."`
+	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" doc:"Maximum time of one call."`
+	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent can be silent before it is shown as stalled."`
+	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"Maximum number of calls, including the first, if calls fail temporarily."`
+	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests run in a sandbox, where they see only their workspace, the system and the paths listed here. prefer uses what this machine supports. require fails if this machine cannot deny access to other files."`
+	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Additional directories and files that agents and tests may read and write."`
+	Read       []string      `key:"read" example:"/run/postgresql" doc:"Additional directories, files and sockets that agents and tests may read. The system, the toolchains in PATH and the caches of package managers are always readable."`
+	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Environment variables that agents get although they contain a credential. A name can end in *. An agent always gets the variables of its own API."`
+	Linked     []string      `key:"linked" example:"node_modules" doc:"Dependency directories that workspaces share with the codebase if a sandbox prevents agents from writing there. Otherwise they are copied."`
+}
+
+// Run says how a run goes.
+type Run struct {
+	Locking           string        `key:"locking" enum:"on off" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
+	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" doc:"Directory for the documents of phases, relative to the root."`
+	AnalysisDir       string        `key:"analysis_dir" doc:"Directory for the documents of the screens flow, relative to the root."`
+	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" doc:"Pattern of the controller files."`
+	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" doc:"Names of controllers to leave out."`
+	Screens           string        `key:"screens" doc:"The manifest of the screens flow, relative to the root."`
+	ScreensGate       string        `key:"screens_gate" enum:"off on" doc:"Whether a person must approve the changes that a controller's screens want before its merge starts."`
+	LockReads         string        `key:"lock_reads" enum:"auto on off" doc:"Whether phases that only read acquire read locks. auto: only in the screens flow."`
+	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
+	SuiteCommand      string        `key:"suite_command" example:"bin/rails test" doc:"The command that runs all tests, for a batch whose test file does not exist. A shell runs it in the workspace. Empty: such a batch is not tested."`
+	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch. {path} is replaced by the test files, {controller} by the controller. A shell runs it in the workspace. Empty: none."`
+	CI                []string      `key:"ci" example:"bin/rubocop" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
+	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get although they contain a credential. A name can end in *."`
+	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" doc:"Maximum time of one test or CI command."`
+	Land              string        `key:"land" enum:"after_verify after_apply" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are rolled back if they do not pass."`
+	Review            string        `key:"review" enum:"off risky all" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
+	Commit            string        `key:"commit" enum:"on off" doc:"Whether each batch that lands becomes a git commit."`
+	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on. Empty: the current branch."`
+	BudgetUSD         int           `key:"budget_usd" min:"0" max:"1000000" doc:"Maximum cost of a run in dollars. 0: no limit."`
+	BudgetTokens      int           `key:"budget_tokens" min:"0" max:"1000000000000" doc:"Maximum number of tokens of a run. 0: no limit."`
+}
+
+// Research says how research topics are answered. The key of the API is in the
+// environment, in ANTHROPIC_API_KEY.
+type Research struct {
+	Method string `key:"method" enum:"ask api" doc:"Who answers research topics. ask: a person chooses for each topic. api: all go to the Messages API."`
+	Model  string `key:"model" doc:"The model for the Messages API."`
+}
+
+// DocumentDirs lists the directories in which documents of flows are, or may be: as
+// configured, as the file says, and by default. A process can set its own environment, so
+// the environment adds to the list and takes nothing away.
+func (c *Config) DocumentDirs() []string {
+	dirs := append([]string{c.Run.SidecarDir, c.Run.AnalysisDir}, c.documents...)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// Lease holds the times of one policy.
+type Lease struct {
+	TTL       time.Duration `key:"ttl" min:"1s" max:"1d" doc:"How long a grant lasts without renewal."`
+	Grace     time.Duration `key:"grace" min:"0s" max:"1h" doc:"How long after that the grant is still not released."`
+	Heartbeat time.Duration `key:"heartbeat" min:"100ms" max:"12h" doc:"How often the holder renews the grant. Must be less than ttl."`
+}
+
+// Default is the configuration of somebody who set nothing.
+func Default() *Config {
+	c := &Config{
+		Store:                          ".lockkeeper/state.db",
+		MaxClaudeConcurrency:           12,
+		MaxAPIConcurrency:              20,
+		MaxTestConcurrency:             1,
+		MaxFixAttempts:                 2,
+		MaxCIFixAttempts:               2,
+		LockTimeout:                    300 * time.Second,
+		MaxLockRetries:                 11,
+		EscalateAfter:                  10 * time.Minute,
+		MaxAttempts:                    3,
+		ReaperInterval:                 30 * time.Second,
+		MaxGlobalJobs:                  16,
+		MaxJobsPerProject:              8,
+		MaxConcurrentMapJobsPerProject: 2,
+		MaxCPUJobs:                     4,
+		Events:                         Events{Retention: 30 * 24 * time.Hour, MaxRows: 1_000_000},
+		Gate: Gate{
+			AllowedWritePaths: []string{"app/controllers", "app/views", "app/models", "app/services", "test/"},
+			Grant:             "required",
+			Keep:              14 * 24 * time.Hour,
+			KeepFileMB:        1024,
+			KeepTotalMB:       8192,
+		},
+		Agent: Agent{Name: "claude", Timeout: time.Hour, StallAfter: 10 * time.Minute, Attempts: 4, Sandbox: "prefer"},
+		Run: Run{
+			Locking: "on", SidecarDir: ".pipeline", AnalysisDir: ".analysis",
+			DiscoveryGlob: "app/controllers/**/*_controller.rb", DiscoveryExcludes: []string{"application_controller"},
+			Screens: "screens.json", ScreensGate: "off", LockReads: "auto",
+			TestPathResolver: "test/controllers/{controller}_controller_test.rb", CheckTimeout: 30 * time.Minute,
+			Land: "after_verify", Review: "off", Commit: "off",
+		},
+		Research: Research{Method: "ask", Model: "claude-sonnet-4-6"},
+		Links:    defaultLinks(),
+		Serve:    defaultServe(),
+		Sessions: defaultSessions(),
+		Leases:   map[string]*Lease{},
+		sources:  map[string]string{},
+		places:   map[string]string{},
+	}
+	for name, p := range lockkeeper.Policies() {
+		if p.TTL > 0 {
+			c.Leases[name] = &Lease{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat}
+		}
+	}
+	c.documents = []string{c.Run.SidecarDir, c.Run.AnalysisDir}
+	return c
+}
+
+// Policies is the built-in policies with the configured times. The map is the
+// caller's.
+func (c *Config) Policies() map[string]lockkeeper.Policy {
+	set := lockkeeper.Policies()
+	for name, l := range c.Leases {
+		p := set[name]
+		p.TTL, p.Grace, p.Heartbeat = l.TTL, l.Grace, l.Heartbeat
+		set[name] = p
+	}
+	return set
+}
+
+// CheckDeployment refuses a store that several machines can share while nobody
+// declared whether they do.
+func (c *Config) CheckDeployment() error {
+	if c.Deployment != "" || !IsPostgres(c.Store) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "deployment",
+		Reason: fmt.Sprintf("not declared, and the store %s from %s can be shared by several machines", Redact(c.Store), c.source("store")),
+		Next:   "write `deployment: single-node` or `deployment: multi-node` into " + FileName + ", or set LOCKKEEPER_DEPLOYMENT"}
+}
+
+// RootOf is the root that queued work is on: the named one, or the only one that this
+// node reaches. Where several machines work, it must be clear which.
+func (c *Config) RootOf(named string) (string, error) {
+	if named != "" || c.Deployment != MultiNode {
+		return named, nil
+	}
+	switch len(c.Roots) {
+	case 0:
+		return "", c.unclear("nobody said which root the work is on, nor which this node reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
+	case 1:
+		return c.Roots[0], nil
+	}
+	return "", c.unclear("nobody said which root the work is on, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
+}
+
+// CheckReach refuses a worker that has not said what it reaches, where that matters.
+func (c *Config) CheckReach() error {
+	if c.Deployment != MultiNode || len(c.Roots) > 0 {
+		return nil
+	}
+	return c.unclear("nobody said which roots this node reaches, so no work can be sent to it", "name them with --root, or set LOCKKEEPER_ROOTS")
+}
+
+func (c *Config) unclear(what, next string) error {
+	return &lockkeeper.InputError{Field: "root", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
+}
+
+// Value is one configured value as it is shown to people.
+type Value struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Source  string `json:"source"`            // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
+	Allowed string `json:"allowed,omitempty"` // what it may be; empty: any text
+}
+
+// FromDefault is the source of a value that nobody set.
+const FromDefault = "default"
+
+// Source is where the value of a key came from, as Values says it.
+func (c *Config) Source(key string) string {
+	for _, v := range c.Values() {
+		if v.Key == key {
+			return v.Source
+		}
+	}
+	return ""
+}
+
+// Values lists every value by key, passwords hidden. In the rows of tables those that
+// nobody set say nothing, and are left out.
+func (c *Config) Values() []Value {
+	fields, tables := fieldsOf(c), tablesOf(c)
+	list := make([]Value, 0, len(fields))
+	for _, f := range fields {
+		group, _, _ := strings.Cut(f.key, ".")
+		if _, set := c.sources[f.key]; !set && tables[group] != nil {
+			continue
+		}
+		list = append(list, Value{Key: f.key, Value: f.shown(), Source: c.source(f.key), Allowed: f.allowed()})
+	}
+	slices.SortFunc(list, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
+	return list
+}
+
+func (c *Config) source(key string) string {
+	if s, ok := c.sources[key]; ok {
+		return s
+	}
+	return FromDefault
+}

@@ -1,0 +1,250 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"lockkeeper/internal/project/protect"
+)
+
+// field is one value of a Config: where it is kept and what it may be.
+type field struct {
+	key     string // dotted, as in events.retention
+	env     string
+	doc     string
+	example string // an example for the sample, where there is no default; empty: none
+	enum    []string
+	form    string // what a text, or each of a list, must match; empty: anything
+	isPath  bool   // each text is a path below the root
+	noneOK  bool   // of a list: it may be empty
+	min     int64  // of numbers and durations, both ends included
+	max     int64
+	value   reflect.Value // settable, in the Config the field was made from
+}
+
+// fieldsOf lists the values of c in the order of the struct, entries of maps by
+// name.
+func fieldsOf(c *Config) []field {
+	fields := make([]field, 0, 48)
+	walk(reflect.ValueOf(c).Elem(), "", func(f field) { fields = append(fields, f) })
+	return fields
+}
+
+func walk(v reflect.Value, prefix string, visit func(field)) {
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		name, ok := tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		key, value := prefix+name, v.Field(i)
+		switch value.Kind() {
+		case reflect.Struct:
+			t, ok := asTable(value)
+			if !ok {
+				walk(value, key+".", visit)
+				continue
+			}
+			for _, row := range t.Names() {
+				walk(t.row(row), key+"."+row+".", visit)
+			}
+		case reflect.Map:
+			entries := value.Interface().(map[string]*Lease)
+			for _, entry := range slices.Sorted(maps.Keys(entries)) {
+				walk(reflect.ValueOf(entries[entry]).Elem(), key+"."+entry+".", visit)
+			}
+		default:
+			visit(newField(key, value, tag))
+		}
+	}
+}
+
+// groupDoc is the doc of a group at the top of the file.
+func groupDoc(name string) string {
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if tag := reflect.TypeFor[Config]().Field(i).Tag; tag.Get("key") == name {
+			return tag.Get("doc")
+		}
+	}
+	return ""
+}
+
+func newField(key string, value reflect.Value, tag reflect.StructTag) field {
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
+	if enum := tag.Get("enum"); enum != "" {
+		f.enum = strings.Fields(enum)
+		f.example = f.enum[0]
+	}
+	limit := func(text string, into *int64) {
+		n, err := f.number(text)
+		if err != nil {
+			panic(fmt.Sprintf("config: limit %q of %s: %v", text, key, err))
+		}
+		*into = n
+	}
+	if f.value.CanInt() {
+		limit(tag.Get("min"), &f.min)
+		limit(tag.Get("max"), &f.max)
+	}
+	return f
+}
+
+func (f field) isList() bool     { return f.value.Kind() == reflect.Slice }
+func (f field) isDuration() bool { return f.value.Type() == reflect.TypeFor[time.Duration]() }
+
+// flag is the name of the flag that sets the field.
+func (f field) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(f.key) }
+
+// number reads the text of a number or duration.
+func (f field) number(text string) (int64, error) {
+	if f.isDuration() {
+		d, err := ParseDuration(text)
+		return int64(d), err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("not a whole number")
+	}
+	return n, nil
+}
+
+// set gives the field the value that text spells, or says why it cannot. Texts
+// of a list are separated by commas.
+func (f field) set(text string) error {
+	switch {
+	case f.isList():
+		list := strings.Split(text, ",")
+		for i, entry := range list {
+			list[i] = strings.TrimSpace(entry)
+			if err := f.checkText(list[i]); err != nil {
+				return fmt.Errorf("entry %d is %w", i+1, err)
+			}
+		}
+		f.setList(list)
+		return nil
+	case f.value.Kind() == reflect.String:
+		if err := f.checkText(text); err != nil {
+			return err
+		}
+		f.value.SetString(text)
+		return nil
+	}
+	n, err := f.number(text)
+	if err != nil {
+		return err
+	}
+	if n < f.min || n > f.max {
+		nearest := f.format(f.min) + " or more"
+		if n > f.max {
+			nearest = f.format(f.max) + " or less"
+		}
+		return &rangeError{f.format(f.min), f.format(f.max), "set it to " + nearest}
+	}
+	f.value.SetInt(n)
+	return nil
+}
+
+// setList gives a list its texts, each of which was checked.
+func (f field) setList(list []string) { f.value.Set(reflect.ValueOf(list)) }
+
+// checkText looks at a text, or at one of a list.
+func (f field) checkText(text string) error {
+	if f.enum != nil && !slices.Contains(f.enum, text) {
+		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
+	}
+	switch {
+	case f.form != "" && !regexp.MustCompile(f.form).MatchString(text):
+		return fmt.Errorf("not of the form %s", f.form)
+	case f.key == "store":
+		return checkStore(text)
+	case f.key == "locks_file":
+		return checkLocksFile(text)
+	case f.isPath:
+		return checkBelowRoot(text)
+	}
+	return nil
+}
+
+// checkLocksFile refuses a path at which something else lies than a list of locks:
+// whatever is there is replaced.
+func checkLocksFile(name string) error {
+	if err := checkBelowRoot(name); err != nil {
+		return err
+	}
+	if kept, is := protect.HasReserved(name); is {
+		return fmt.Errorf("%s is not for locks, nor is anything below it; use a name such as .locks/locks.json", kept)
+	}
+	if !strings.HasSuffix(name, ".json") {
+		return errors.New("does not end in .json, as a list of locks does; use a name such as .locks/locks.json")
+	}
+	return nil
+}
+
+// checkBelowRoot refuses a path that does not plainly lie below the root.
+func checkBelowRoot(path string) error {
+	switch {
+	case path == "":
+		return errors.New("empty")
+	case strings.HasPrefix(path, "/"):
+		return errors.New("not relative to the root")
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return errors.New("a path with .., which may lead out of the root")
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return errors.New("a path with a control character")
+	}
+	return nil
+}
+
+func (f field) format(n int64) string {
+	if f.isDuration() {
+		return formatDuration(time.Duration(n))
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// shown is the value for people, passwords hidden.
+func (f field) shown() string {
+	switch {
+	case f.isList():
+		return strings.Join(f.value.Interface().([]string), ", ")
+	case f.value.Kind() == reflect.String:
+		return f.hide(f.value.String())
+	}
+	return f.format(f.value.Int())
+}
+
+// allowed says what the field may be; empty: any text.
+func (f field) allowed() string {
+	switch {
+	case f.enum != nil:
+		return strings.Join(f.enum, ", ")
+	case f.value.CanInt():
+		return f.format(f.min) + " to " + f.format(f.max)
+	}
+	return ""
+}
+
+// hide makes a value that was meant for this field fit to be printed.
+func (f field) hide(text string) string {
+	switch {
+	case f.key == "store":
+		return Redact(text)
+	case f.key == "serve.webhook" && text != "":
+		return redactWebhook(text)
+	}
+	return text
+}
+
+// rangeError refuses a number that is too small or too large.
+type rangeError struct{ min, max, next string }
+
+func (e *rangeError) Error() string { return "out of range, must be " + e.min + " to " + e.max }

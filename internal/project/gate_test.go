@@ -1,0 +1,53 @@
+package project_test
+
+import (
+	"sync"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/project"
+)
+
+// Many who ask at once get one gate, and what they land is marked at the end.
+func TestGateIsOpenedOnce(t *testing.T) {
+	s := lockable(t)
+	a, err := project.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := a.Resolve(lockkeeper.Write, "app/models/a.rb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := a.Acquire(t.Context(), lockkeeper.Request{Holder: "otter", Locks: []lockkeeper.Lock{l}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	gates := make([]*gate.Gate, 8)
+	for i := range gates {
+		all.Go(func() {
+			var err error
+			if gates[i], err = a.Gate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, other := range gates {
+		if other != gates[0] {
+			t.Fatal("two gates for one codebase")
+		}
+	}
+	if _, err := gates[0].Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("app/models/a.rb", []byte("new"))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := open(t, s).Locks.Entries(t.Context())
+	if err != nil || len(entries) != 1 || entries[0].State != "held" {
+		t.Errorf("after the gate was closed: %+v, %v", entries, err)
+	}
+}

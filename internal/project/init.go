@@ -1,0 +1,381 @@
+package project
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/store/sqlstore"
+)
+
+// InitOptions says how a root is to be made.
+type InitOptions struct {
+	Space    string // join this space instead of making a new one
+	Restored bool   // accept a database that was copied or restored
+	NewWorld bool   // make new locks although others were here
+
+	// Confirm asks a person whether the old world, told by facts, is really
+	// over; an error refuses. It is called at most once, while nobody uses it.
+	Confirm func(act, facts string) error
+}
+
+// InitResult says what Init did.
+type InitResult struct {
+	Root    string   `json:"root"`
+	Space   string   `json:"space"`
+	Store   string   `json:"store"`
+	Already bool     `json:"already"` // it was there, and nothing was made
+	Made    []string `json:"made"`
+
+	NextMachine string   `json:"next_machine,omitempty"`        // the command that joins the space from another machine
+	Allowed     []string `json:"allowed_write_paths,omitempty"` // what the gate may write to, where nothing of it exists
+}
+
+// Init makes the settings' directory the root of a space. A root that is whole
+// is left as it is.
+func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error) {
+	root, err := disk.RealDir(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Space != "" && !isUUID(opt.Space) {
+		return nil, &lockkeeper.InputError{Field: "space", Value: opt.Space, Reason: "not the id of a space", Next: "copy it from " + DirName + "/" + markerName + " of the root to join"}
+	}
+	if err := refuseNested(root); err != nil {
+		return nil, err
+	}
+	state, err := StateDir(s.Env)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(filepath.Join(root, config.FileName), s.Env, s.flags())
+	if err != nil {
+		return nil, err
+	}
+	if config.HasPassword(s.Store) {
+		return nil, &lockkeeper.InputError{Field: "store", Value: config.Redact(s.Store), Reason: "it carries a password, which is not written into " + config.FileName,
+			Next: "leave the password out and put it into PGPASSFILE, or set LOCKKEEPER_STORE instead of --store"}
+	}
+	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg, opt.Space)
+	if err != nil {
+		return nil, err
+	}
+	space := opt.Space
+	if space == "" && config.IsPostgres(cfg.Store) {
+		space = cfg.Space
+	}
+	i := &initialiser{root: root, file: file, space: space, opt: opt, config: cfg, world: worldOf(state, root),
+		result: &InitResult{Root: root, Store: config.Redact(cfg.Store), Made: []string{}}}
+	return i.result, i.run(ctx)
+}
+
+// refuseNested keeps two lock worlds from covering one file.
+func refuseNested(root string) error {
+	above := filepath.Dir(root)
+	if above == root {
+		return nil
+	}
+	outer, _, err := findRoot(above)
+	if err != nil {
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+			return nil // nothing above
+		}
+		return err
+	}
+	return &lockkeeper.InputError{Field: "directory", Value: root, Reason: "it lies inside the root " + outer + ", whose locks already cover it",
+		Next: "work with that root; its paths may be given relative to where you are"}
+}
+
+// initialiser is one Init on its way.
+type initialiser struct {
+	root   string
+	opt    InitOptions
+	config *config.Config
+	file   *plan
+	space  string // to join; empty: make one
+	world  world
+	alive  *os.File // while init is alone
+	result *InitResult
+}
+
+func (i *initialiser) run(ctx context.Context) error {
+	marked, err := readMarker(i.root)
+	if err != nil {
+		return err
+	}
+	seen, err := i.world.recall()
+	if err != nil {
+		return err
+	}
+	if marked != nil && !i.opt.Restored && (seen == nil || seen.Space == marked.Space) {
+		if err := i.keep(ctx, marked); err == nil || !i.opt.NewWorld {
+			return err
+		}
+	}
+	alive, err := i.world.claim()
+	if err != nil {
+		return i.inUse(err, seen)
+	}
+	defer alive.Close()
+	i.alive = alive
+	// Somebody else's init may have been first.
+	if marked, err = readMarker(i.root); err != nil {
+		return err
+	}
+	if seen, err = i.world.recall(); err != nil {
+		return err
+	}
+	return i.alone(ctx, marked, seen)
+}
+
+// alone is the part of init during which nobody of this user uses the world.
+func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) error {
+	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.space != seen.Space) {
+		if err := i.endWorld(seen, marked); err != nil { // joining it again would be no second world
+			return err
+		}
+	}
+	switch {
+	case marked != nil && i.opt.Restored:
+		return i.restore(ctx, marked)
+	case marked != nil:
+		err := i.keep(ctx, marked)
+		if err == nil || !i.opt.NewWorld || seen == nil {
+			return err
+		}
+		if err := i.endWorld(seen, nil); err != nil {
+			return err
+		}
+		if err := i.moveAside(); err != nil {
+			return err
+		}
+		return i.make(ctx)
+	case i.space != "" && !config.IsPostgres(i.config.Store):
+		return i.join(ctx)
+	}
+	return i.make(ctx)
+}
+
+// moveAside keeps what is left of locks that cannot be used.
+func (i *initialiser) moveAside() error {
+	old := DirName + ".old-" + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Rename(filepath.Join(i.root, DirName), filepath.Join(i.root, old)); err != nil {
+		return i.unwritable(err)
+	}
+	i.result.Made = append(i.result.Made, old+"/ of what was left")
+	return nil
+}
+
+// inUse explains why the world cannot be had for init alone.
+func (i *initialiser) inUse(err error, seen *witness) error {
+	var busy *inUseError
+	if !errors.As(err, &busy) {
+		return err
+	}
+	if seen == nil {
+		return &lockkeeper.RefusedError{Act: "init", Reason: busy.Error(), Next: "try again when they are done"}
+	}
+	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; new locks would not know of theirs", seen.Space, busy),
+		Next: "stop these processes, then run it again"}
+}
+
+// endWorld makes sure that a person wants the old world to be over.
+func (i *initialiser) endWorld(seen *witness, marked *marker) error {
+	gone := error(goneWorld(i.root, seen))
+	if marked != nil {
+		gone = otherWorld(i.root, seen, marked.Space)
+	}
+	if !i.opt.NewWorld || i.opt.Confirm == nil {
+		return gone
+	}
+	return i.opt.Confirm("init --new-world", fmt.Sprintf("%s had the locks of space %s, kept in %s. They are gone, and nobody of yours uses them now.\n"+
+		"Other users or machines that still work here will not see the new locks.", i.root, seen.Space, seen.Store))
+}
+
+// keep leaves a root as it is, after proving that it can be used.
+func (i *initialiser) keep(ctx context.Context, marked *marker) error {
+	if i.opt.Space != "" && i.opt.Space != marked.Space {
+		return &lockkeeper.InputError{Field: "space", Value: i.opt.Space, Reason: "this root is already space " + marked.Space, Next: "leave --space out"}
+	}
+	if err := agree(i.config, marked); err != nil {
+		return err
+	}
+	store, err := openStore(ctx, i.config.Store, i.root, marked.Space, nil)
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	i.result.Space, i.result.Already = marked.Space, true
+	return i.settle(ctx)
+}
+
+// restore accepts a database that is a copy.
+func (i *initialiser) restore(ctx context.Context, marked *marker) error {
+	if config.IsPostgres(i.config.Store) {
+		return &lockkeeper.InputError{Field: "restored", Value: i.result.Store, Reason: "PostgreSQL notices a restore by itself", Next: "leave --restored out"}
+	}
+	path := storePath(i.config.Store, i.root)
+	if err := checkOwner(path); err != nil {
+		return err
+	}
+	if i.opt.Confirm == nil {
+		return &lockkeeper.RefusedError{Act: "init --restored", Reason: "it needs a person", Next: "run it in a terminal"}
+	}
+	if err := i.opt.Confirm("init --restored", fmt.Sprintf("The locks of %s are taken from a database that was copied, restored or lost its latest changes.\n"+
+		"Locks taken since then are missing from it: whoever holds one is not seen.", i.root)); err != nil {
+		return err
+	}
+	if err := sqlstore.RestoreSQLite(ctx, path, marked.Space, sqlstore.Options{Mark: i.alive}); err != nil {
+		return err
+	}
+	i.result.Space = marked.Space
+	i.result.Made = append(i.result.Made, "a new epoch of fences")
+	return i.settle(ctx)
+}
+
+// join puts the marker back to a database that is still there.
+func (i *initialiser) join(ctx context.Context) error {
+	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(i.root, DirName), 0o700); err != nil {
+		return i.unwritable(err)
+	}
+	if err := durable.WriteJSON(ctx, markerPath(i.root), marker{Space: i.space, CreatedAt: time.Now().UTC()}, 0o600); err != nil {
+		return i.unwritable(err)
+	}
+	i.result.Space = i.space
+	i.result.Made = append(i.result.Made, DirName+"/"+markerName)
+	return i.settle(ctx)
+}
+
+// make builds .lockkeeper beside its place and moves it there as a whole.
+func (i *initialiser) make(ctx context.Context) (err error) {
+	space := i.space
+	if space == "" {
+		space = newUUID()
+	}
+	built, err := os.MkdirTemp(i.root, DirName+".init-")
+	if err != nil {
+		return i.unwritable(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(built)) }()
+	if err := os.WriteFile(filepath.Join(built, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+		return i.unwritable(err)
+	}
+	if err := i.makeStore(ctx, built, space); err != nil {
+		return err
+	}
+	err = durable.WriteJSON(ctx, filepath.Join(built, markerName), marker{Space: space, CreatedAt: time.Now().UTC()}, 0o600)
+	if err != nil {
+		return i.unwritable(err)
+	}
+	place := filepath.Join(i.root, DirName)
+	if err := os.Rename(built, place); err != nil {
+		return &lockkeeper.StoreError{Store: place, Reason: "something without a marker is in the place of the locks", Err: err,
+			Next: "look at it and move it away; if it has a state.db, somebody's locks may be in it"}
+	}
+	i.result.Space = space
+	i.result.Made = append(i.result.Made, DirName+"/")
+	return i.settle(ctx)
+}
+
+func (i *initialiser) makeStore(ctx context.Context, built, space string) error {
+	if config.IsPostgres(i.config.Store) {
+		if i.space != "" {
+			return i.checkSpace(ctx)
+		}
+		return sqlstore.CreateSpace(ctx, i.config.Store, space)
+	}
+	path := storePath(i.config.Store, i.root)
+	if rel, err := filepath.Rel(filepath.Join(i.root, DirName), path); err == nil && filepath.IsLocal(rel) {
+		path = filepath.Join(built, rel)
+	}
+	if i.alive != nil { // what it remembers is of earlier locks here
+		if err := i.alive.Truncate(0); err != nil {
+			return err
+		}
+	}
+	return sqlstore.CreateSQLite(ctx, path, space)
+}
+
+// checkSpace proves that the space to join is there: one that was mistyped must
+// not become a world of its own.
+func (i *initialiser) checkSpace(ctx context.Context) error {
+	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
+	if err == nil {
+		return store.Close()
+	}
+	var bad *lockkeeper.StoreError
+	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Reason, "it has no space") && !strings.HasPrefix(bad.Reason, "there is no Lockkeeper schema") {
+		return err
+	}
+	missing := &lockkeeper.InputError{Field: "space", Value: i.space, Reason: "no space " + i.space + " in this database (" + i.result.Store + ")",
+		Next: "copy the id from `lockkeeper init` on a machine that has it; without --space a new one is made"}
+	if i.opt.Space == "" {
+		missing.Next = "check the store; if a new space is wanted, remove the key space from " + config.FileName
+	}
+	return missing
+}
+
+// settle writes what a whole root has beside its locks. On PostgreSQL the file
+// names the space, so that a clone joins it.
+func (i *initialiser) settle(ctx context.Context) error {
+	if config.IsPostgres(i.config.Store) {
+		if i.file.space == "" {
+			i.file.set("space", i.result.Space)
+		}
+		i.result.NextMachine = joinCommand(i.result.Store, i.result.Space)
+	}
+	if i.file.changed {
+		if err := durable.WriteFile(ctx, filepath.Join(i.root, config.FileName), []byte(i.file.text), 0o644); err != nil {
+			return i.unwritable(err)
+		}
+		i.result.Made = append(i.result.Made, config.FileName)
+	}
+	if allowed := i.config.Gate.AllowedWritePaths; !slices.ContainsFunc(allowed, i.exists) {
+		i.result.Allowed = allowed
+	}
+	if err := makeDir(filepath.Dir(i.world.path)); err != nil {
+		return err
+	}
+	return i.world.remember(ctx, i.result.Space, i.result.Store)
+}
+
+func (i *initialiser) exists(path string) bool {
+	_, err := os.Lstat(filepath.Join(i.root, filepath.FromSlash(path)))
+	return err == nil
+}
+
+func (i *initialiser) unwritable(err error) error {
+	p := &lockkeeper.StoreError{Store: i.root, Reason: "the root cannot be written", Err: err, Next: "check its permissions and whether the disk is read-only or full"}
+	if errors.Is(err, fs.ErrPermission) {
+		p.Next = "run it as a user who may write there"
+	}
+	return p
+}
+
+// newUUID makes a random UUID (version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

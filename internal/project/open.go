@@ -1,0 +1,295 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/lock"
+	"lockkeeper/store"
+	"lockkeeper/store/sqlstore"
+	"lockkeeper/tree"
+)
+
+// Settings is what a command was told about where to work.
+type Settings struct {
+	Dir        string                      // the directory to work in, absolute
+	Store      string                      // --store; empty: environment or file
+	Deployment string                      // --deployment; empty: environment or file
+	Roots      []string                    // --root of a worker; none: environment or file
+	Env        func(string) (string, bool) // as os.LookupEnv
+
+	Caller       func() Caller // who uses the tokens of grants; nil: a person, or who speaks for sessions of its own
+	SkipRecovery bool          // do not look for what crashes left
+}
+
+func (s Settings) flags() map[string]string {
+	given := map[string]string{"store": s.Store, "deployment": s.Deployment, "roots": strings.Join(s.Roots, ",")}
+	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
+	return given
+}
+
+// Project is one open codebase.
+type Project struct {
+	Root   *tree.Root
+	Space  string
+	Config *config.Config
+	Locks  *lock.Manager
+	Host   *process.Host
+	Tokens Tokens
+
+	Recovery *Recovery // nil: no crash had left anything
+
+	WorkDir  string
+	StateDir string                      // the user's own directory
+	Env      func(string) (string, bool) // as os.LookupEnv
+	Store    store.Store
+	gateway  *gateway
+	alive    *os.File
+
+	protected *protect.List
+}
+
+// Open finds the root and opens everything that belongs to it.
+func Open(ctx context.Context, s Settings) (_ *Project, err error) {
+	base, err := disk.RealDir(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	root, marked, err := findRoot(base)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is none
+		err = lostRoot(s.Env, base, err)
+	}
+	if err == nil {
+		err = refuseInner(root, s.Env)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &Project{Space: marked.Space, WorkDir: base, Env: s.Env}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.Config, err = config.Load(filepath.Join(root, config.FileName), s.Env, s.flags()); err != nil {
+		return nil, err
+	}
+	if err := a.Config.CheckDeployment(); err != nil {
+		return nil, err
+	}
+	if err := agree(a.Config, marked); err != nil {
+		return nil, err
+	}
+	state, err := StateDir(s.Env)
+	if err != nil {
+		return nil, err
+	}
+	a.StateDir = state
+	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space), caller: s.Caller}
+	if err := a.enter(ctx, state, root); err != nil {
+		return nil, err
+	}
+	if a.Root, err = tree.Open(root); err != nil {
+		return nil, err
+	}
+	a.protected = protection(a.Root.Dir(), a.Config, s.Env)
+	if a.Host, err = process.NewHost(filepath.Join(root, DirName)); err != nil {
+		return nil, err
+	}
+	if a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, a.alive); err != nil {
+		return nil, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	a.gateway = &gateway{app: a, host: self.Host}
+	a.Locks = lock.New(a.Store, lock.Options{
+		Policies: a.Config.Policies(), Processes: a.Host, Self: &self, RecoverLandings: a.gateway.recoverLandings,
+		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,
+	})
+	if !s.SkipRecovery {
+		a.Recovery = a.gateway.recoverLeft(ctx)
+	}
+	return a, nil
+}
+
+// enter joins the users of the root's world, once marker and witness agree.
+func (a *Project) enter(ctx context.Context, state, root string) error {
+	w := worldOf(state, root)
+	alive, err := w.enter()
+	if err != nil {
+		return err
+	}
+	a.alive = alive
+	seen, err := w.recall()
+	if err == nil && seen == nil {
+		seen, err = recallElsewhere(state, root, a.Space)
+	}
+	switch {
+	case err != nil:
+		return err
+	case seen == nil && config.IsPostgres(a.Config.Store) && strings.HasPrefix(a.Config.Source("store"), config.FileName):
+		return &lockkeeper.RefusedError{Act: "connecting to " + config.Redact(a.Config.Store),
+			Reason: config.FileName + " names that server, and you have not used it here: a repository from elsewhere must not choose whom you send your password to",
+			Next:   "if you know it, `lockkeeper init`"}
+	case seen == nil:
+		return w.remember(ctx, a.Space, config.Redact(a.Config.Store))
+	case seen.Space != a.Space:
+		return otherWorld(root, seen, a.Space)
+	case !sameStore(seen.Store, a.Config.Store, root):
+		return &lockkeeper.StoreError{Store: config.Redact(a.Config.Store), Reason: "the locks of this root are kept in " + seen.Store + ", whose users would not see yours",
+			Next: "leave --store and LOCKKEEPER_STORE as they were; to move the locks, stop everybody and run `lockkeeper init --new-world`"}
+	}
+	return nil
+}
+
+// sameStore reports whether two ways to write a store mean the same one, whoever
+// connects to it and how.
+func sameStore(a, b, root string) bool { return storeName(a, root) == storeName(b, root) }
+
+func storeName(st, root string) string {
+	if !config.IsPostgres(st) {
+		return storePath(st, root)
+	}
+	u, err := url.Parse(st)
+	if err != nil {
+		return st
+	}
+	port := u.Port()
+	if port == "" {
+		port = "5432"
+	}
+	return u.Hostname() + ":" + port + u.Path
+}
+
+// agree refuses a configuration that names another space than the marker: those
+// who follow the one would not see the locks of those who follow the other.
+func agree(c *config.Config, m *marker) error {
+	if c.Space == "" || c.Space == m.Space || !config.IsPostgres(c.Store) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "space", Value: c.Space, Reason: config.FileName + " names it, and this root is space " + m.Space,
+		Next: "put the file back; or, when nobody works here, remove " + DirName + " and run `lockkeeper init`"}
+}
+
+func otherWorld(root string, seen *witness, space string) error {
+	return &lockkeeper.StoreError{Store: root, Reason: "you have used the locks of space " + seen.Space + " here, and now the root says it is space " + space +
+		": whoever still works under the old locks is not seen",
+		Next: "put " + DirName + " back as it was; if nobody works here any more, `lockkeeper init --new-world`"}
+}
+
+// Close gives everything back, in the reverse order of opening. It may be
+// called on a Project that is only partly open.
+func (a *Project) Close() error {
+	var errs []error
+	if a.Locks != nil {
+		// Before the gate, through which its reaper settles. What the gate still has
+		// to mark needs nothing that ends here.
+		errs = append(errs, a.Locks.Close())
+	}
+	if a.gateway != nil {
+		errs = append(errs, a.gateway.close())
+	}
+	if a.Store != nil {
+		errs = append(errs, a.Store.Close())
+	}
+	if a.Root != nil {
+		errs = append(errs, a.Root.Close())
+	}
+	if a.alive != nil {
+		errs = append(errs, a.alive.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// storePath makes the path of an SQLite file absolute: it is relative to the
+// root.
+func storePath(st, root string) string {
+	if filepath.IsAbs(st) {
+		return filepath.Clean(st)
+	}
+	return filepath.Join(root, st)
+}
+
+// openStore opens the store of a space; mark is where an SQLite store remembers
+// the last number outside of the tree.
+func openStore(ctx context.Context, st, root, space string, mark *os.File) (store.Store, error) {
+	if config.IsPostgres(st) {
+		s, err := sqlstore.OpenPostgres(ctx, st, space, sqlstore.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	if err := checkOwner(storePath(st, root)); err != nil {
+		return nil, err
+	}
+	s, err := sqlstore.OpenSQLite(ctx, storePath(st, root), space, sqlstore.Options{Mark: mark})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Resolve makes the lock for a path as it was typed.
+func (a *Project) Resolve(mode lockkeeper.Mode, path string) (lockkeeper.Lock, error) {
+	base, path := a.climb(path)
+	return a.Root.Resolve(base, path, mode)
+}
+
+// climb takes the .. at the beginning of a path for the directories above the one that the
+// command runs in, as long as they are in the root. That one is a real path, so it is sure
+// which they are; a .. further on, or out of the root, stays and is refused.
+func (a *Project) climb(path string) (base, rest string) {
+	base, rest = a.WorkDir, path
+	for rest == ".." || strings.HasPrefix(rest, "../") {
+		if !strings.HasPrefix(base, a.Root.Dir()+"/") {
+			return a.WorkDir, path
+		}
+		base, rest = filepath.Dir(base), cmp.Or(strings.TrimLeft(rest[2:], "/"), ".")
+	}
+	return base, rest
+}
+
+// FindRoot finds the codebase that the settings' directory is in, without opening it.
+func FindRoot(s Settings) (string, error) {
+	base, err := disk.RealDir(s.Dir)
+	if err != nil {
+		return "", err
+	}
+	root, _, err := findRoot(base)
+	return root, err
+}
+
+// LoadConfig reads the configuration alone, for showing it.
+func LoadConfig(s Settings) (*config.Config, error) {
+	root, err := FindRoot(s)
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(filepath.Join(root, config.FileName), s.Env, s.flags())
+}
+
+// View reads a consistent state of the space.
+func (a *Project) View(ctx context.Context, look func(store.Reader) error) error {
+	return a.Store.View(ctx, look)
+}
+
+// Dir is the directory that the caller works in, from the root and with slashes, for
+// an item that is to run there.
+func (a *Project) Dir() (string, error) {
+	dir, err := filepath.Rel(a.Root.Dir(), a.WorkDir)
+	return filepath.ToSlash(dir), err
+}

@@ -1,0 +1,53 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"lockkeeper"
+)
+
+// checkOwner refuses the database of another user: to root, who would leave
+// files in it that its owner may not write, and to whom it is closed anyway.
+func checkOwner(path string) error {
+	uid, known := ownerOf(path)
+	switch {
+	case !known || uid == os.Geteuid():
+		return nil
+	case os.Geteuid() == 0:
+		return &lockkeeper.RefusedError{Act: "opening the locks as root",
+			Reason: "they belong to user " + userName(uid) + ", and what root leaves beside them, as with sudo, would lock its owner out",
+			Next:   "run it as " + userName(uid)}
+	case !mayWrite(path):
+		return belongsTo(path, uid, fs.ErrPermission)
+	}
+	return nil
+}
+
+// closedMarker explains a marker that may not be read; nil when err is no such
+// thing or nobody knows whose it is.
+func closedMarker(path string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if uid, known := ownerOf(filepath.Dir(path)); known && uid != os.Geteuid() {
+		return belongsTo(path, uid, err)
+	}
+	return nil
+}
+
+func belongsTo(path string, uid int, err error) error {
+	return &lockkeeper.StoreError{Store: path, Reason: "this root's locks belong to user " + userName(uid), Err: err,
+		Next: "run as that user, or share through PostgreSQL"}
+}
+
+func userName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return "number " + strconv.Itoa(uid)
+}

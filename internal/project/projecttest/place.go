@@ -1,0 +1,118 @@
+package projecttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent/scripted"
+	"lockkeeper/internal/flow/sample"
+	"lockkeeper/internal/project"
+)
+
+// Place is a codebase, and the environment of whoever works in it.
+type Place struct {
+	Dir  string // has Root, and all else of it
+	Root string
+	Env  []string
+}
+
+// Empty is a codebase with nothing but its configuration.
+func Empty(t testing.TB, config string) *Place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	Must(t, err)
+	root, home := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
+	Must(t, os.Mkdir(root, 0o755), os.Mkdir(home, 0o700))
+	p := &Place{Dir: dir, Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
+	p.configure(t, config)
+	return p
+}
+
+// Options say how the sample application is worked on.
+type Options struct {
+	Pace float64 // of the agents; 0: nobody waits
+	Run  string  // lines of the configuration under "run"
+}
+
+// Sample is the sample application, with scripted agents that change it.
+func Sample(t testing.TB, o Options) *Place {
+	t.Helper()
+	p := Empty(t, "")
+	Must(t, os.Remove(p.config()), sample.Write(p.Root))
+	home, _ := Lookup(p.Env)("HOME")
+	script, err := sample.Script(o.Pace)
+	Must(t, err)
+	agent, said := filepath.Join(home, scripted.Program), filepath.Join(home, "script.yaml")
+	Must(t, os.WriteFile(said, script, 0o600))
+	callSelf(t, agent)
+	p.Env = append(p.Env, scripted.ScriptVariable+"="+said)
+	p.configure(t, fmt.Sprintf(`gate: {allowed_write_paths: [app, test, config]}
+agent: {command: [%q], caches: [%q]}
+run:
+  test_command: %s {path}
+`, agent, home, sample.Test)+o.Run)
+	return p
+}
+
+// callSelf gives the test's own program another name: see Main.
+func callSelf(t testing.TB, name string) {
+	t.Helper()
+	exe, err := os.Executable()
+	Must(t, err, os.Symlink(exe, name))
+}
+
+// With has more files in the codebase, by their paths.
+func (p *Place) With(t testing.TB, files map[string]string) *Place {
+	t.Helper()
+	for path, text := range files {
+		file := filepath.Join(p.Root, path)
+		Must(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
+	}
+	return p
+}
+
+// Read is what a file of the codebase holds; empty: there is none.
+func (p *Place) Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Root, path))
+	if !errors.Is(err, os.ErrNotExist) {
+		Must(t, err)
+	}
+	return string(text)
+}
+
+func (p *Place) config() string { return filepath.Join(p.Root, "lockkeeper.yaml") }
+
+func (p *Place) configure(t testing.TB, config string) {
+	t.Helper()
+	Must(t, os.WriteFile(p.config(), []byte(config), 0o644))
+}
+
+// Lookup finds variables in an environment.
+func Lookup(env []string) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, entry := range slices.Backward(env) { // the last one counts
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+// Open makes the codebase lockable and opens it for as long as the test runs.
+func (p *Place) Open(t testing.TB) *project.Project {
+	t.Helper()
+	s := project.Settings{Dir: p.Root, Env: Lookup(p.Env)}
+	_, err := project.Init(t.Context(), s, project.InitOptions{})
+	Must(t, err)
+	a, err := project.Open(t.Context(), s)
+	Must(t, err)
+	t.Cleanup(func() { Must(t, a.Close()) })
+	return a
+}

@@ -1,0 +1,127 @@
+package protect
+
+import (
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	gitDir = ".git"        // at any depth
+	OwnDir = ".lockkeeper" // at any depth, because it makes a root of its directory
+)
+
+// ConfigFile is the configuration of a codebase, in its root.
+const ConfigFile = "lockkeeper.yaml"
+
+// IsReserved reports whether a single name belongs to git or to Lockkeeper in every
+// directory.
+func IsReserved(name string) bool {
+	name = fold(name)
+	return name == gitDir || name == OwnDir
+}
+
+// HasReserved returns the first name in a path that IsReserved reports.
+func HasReserved(path string) (name string, is bool) {
+	for part := range strings.SplitSeq(filepath.ToSlash(path), "/") {
+		if IsReserved(part) {
+			return part, true
+		}
+	}
+	return "", false
+}
+
+// HostFiles lists the files of a project in which agents find their hooks. An agent may be
+// started in any directory, so they are protected at any depth.
+func HostFiles() []string {
+	return []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json"}
+}
+
+// starters lists the files and directories of a project by which agents and editors start
+// programs, or stop asking before they do, without a person who invokes the file. An agent
+// or an editor may be started in any directory, so they are protected at any depth.
+//
+// Files that only take effect when they are invoked, such as commands, skills and
+// instructions, are not in the list: a lock and a review are enough for them.
+func starters() []string {
+	return append(HostFiles(),
+		".mcp.json", // servers of Claude Code, which other agents read too
+		".claude/hooks",
+		".codex/hooks", ".codex/rules", ".codex/agents", ".codex/environments", ".codex/.env",
+		".gemini/hooks", ".gemini/extensions", ".gemini/policies", ".gemini/.env", ".gemini/sandbox.bashrc", ".gemini/sandbox.Dockerfile",
+		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
+		".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json",
+		"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/package.json",
+		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools")
+}
+
+// homeFiles lists what is protected in a user's home directory, by class.
+func homeFiles() map[string]Class {
+	files := map[string]Class{".gemini/trustedFolders.json": Hooks, ".gemini/trusted_hooks.json": Hooks, ".claude/plugins": Hooks,
+		".claude.json": Hooks, ".claude/.claude.json": Hooks} // the second is where CLAUDE_CONFIG_DIR moves it
+	for _, n := range starters() {
+		files[n] = Hooks
+	}
+	for _, kept := range []string{"access", "sessions", "tokens", "worlds"} {
+		files[".local/state/lockkeeper/"+kept] = Own
+	}
+	return files
+}
+
+// HomeVariables maps environment variables to the directory in the user's home that each
+// one replaces; an empty directory means the whole home.
+func HomeVariables() map[string]string {
+	return map[string]string{"XDG_STATE_HOME": ".local/state", "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "GEMINI_CLI_HOME": ""}
+}
+
+// namesAtHome lists the protected paths in the user's home and in the system, absolute.
+func namesAtHome(env func(string) (string, bool)) map[string]Class {
+	names := map[string]Class{"/etc/claude-code": Hooks, "/etc/codex": Hooks, "/etc/gemini-cli": Hooks}
+	files := homeFiles()
+	if at, known := env("HOME"); known && filepath.IsAbs(at) {
+		for n, class := range files {
+			names[filepath.Join(at, n)] = class
+		}
+	}
+	for variable, usual := range HomeVariables() {
+		at, known := env(variable)
+		if !known || !filepath.IsAbs(at) {
+			continue
+		}
+		for n, class := range files {
+			if usual == "" {
+				names[filepath.Join(at, n)] = class
+			} else if below, is := strings.CutPrefix(n, usual+"/"); is {
+				names[filepath.Join(at, below)] = class
+			}
+		}
+	}
+	return names
+}
+
+// fold maps all spellings of a path that are equal on some disk to one: it ignores case,
+// Unicode forms and invisible characters. Protected names are compared folded on every
+// disk, because another checkout may be on a disk that ignores these differences.
+func fold(path string) string {
+	for i := range len(path) {
+		if path[i] >= utf8.RuneSelf {
+			visible := strings.Map(func(r rune) rune {
+				if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+					return -1
+				}
+				return r
+			}, path)
+			return norm.NFC.String(cases.Fold().String(norm.NFD.String(visible)))
+		}
+	}
+	return strings.ToLower(path)
+}
+
+// isAtOrBelow reports whether a path is a directory or lies below it.
+func isAtOrBelow(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

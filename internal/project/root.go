@@ -1,0 +1,181 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/project/protect"
+)
+
+const (
+	DirName    = protect.OwnDir // in the root: the marker, the database, and what the gate keeps
+	markerName = "space.json"
+)
+
+// marker says which space a root is.
+type marker struct {
+	Space     string    `json:"space"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func markerPath(root string) string { return filepath.Join(root, DirName, markerName) }
+
+// readMarker finds the marker of a root; nil when there is none.
+func readMarker(root string) (*marker, error) {
+	path := markerPath(root)
+	m, err := loadMarker(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && !isUUID(m.Space):
+		err = errors.New("it names no space")
+	}
+	if closed := closedMarker(path, err); closed != nil {
+		return nil, closed
+	}
+	if err != nil {
+		return nil, &lockkeeper.StoreError{Store: path, Reason: "the marker of this root cannot be read", Err: err,
+			Next: "put the file back as it was; the space's id is also in the witness that `lockkeeper init` names"}
+	}
+	return &m, nil
+}
+
+// loadMarker refuses what init never makes: a codebase from elsewhere may bring a
+// link that leads out of it, or a file that fills the memory.
+func loadMarker(path string) (m marker, err error) {
+	const limit = 4 << 10
+	if dir, err := os.Lstat(filepath.Dir(path)); err == nil && !dir.IsDir() {
+		return m, errors.New(DirName + " is not a directory of its own")
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return m, err
+	case !info.Mode().IsRegular():
+		return m, errors.New("it is not a regular file")
+	case info.Size() > limit:
+		return m, fmt.Errorf("it has %d bytes, over the limit of %d", info.Size(), limit)
+	}
+	return durable.ReadJSON[marker](path)
+}
+
+// findRoot walks up from dir to the directory that carries a marker.
+func findRoot(dir string) (root string, m *marker, err error) {
+	for here := dir; ; here = filepath.Dir(here) {
+		m, err := readMarker(here)
+		if err != nil || m != nil {
+			return here, m, err
+		}
+		if here == filepath.Dir(here) {
+			return "", nil, &lockkeeper.InputError{Field: "directory", Value: dir,
+				Reason: "no root found: neither it nor a directory above it has " + DirName + "/" + markerName,
+				Next:   "lockkeeper init, in the root of the codebase"}
+		}
+	}
+}
+
+// refuseInner refuses a root inside of another one that this user made: init makes no such
+// thing, and whoever puts a marker there by other means would have the files below it
+// covered by locks that nobody else asks for.
+func refuseInner(root string, env func(string) (string, bool)) error {
+	state, err := StateDir(env)
+	if err != nil {
+		return err
+	}
+	for here := filepath.Dir(root); here != filepath.Dir(here); here = filepath.Dir(here) {
+		if m, err := readMarker(here); m == nil && err == nil {
+			continue
+		}
+		if seen, err := worldOf(state, here).recall(); seen != nil || err != nil {
+			return &lockkeeper.StoreError{Store: markerPath(root), Reason: "it lies inside the root " + here + ", whose locks already cover it", Err: err,
+				Next: "remove " + filepath.Join(root, DirName) + "; if its locks are the ones to stay, remove " + filepath.Join(here, DirName)}
+		}
+	}
+	return nil
+}
+
+// isUUID reports whether s is spelled as ids are here, so that it may become a
+// file name.
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case !('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+// IsOwn reports whether a path is one that only Lockkeeper itself locks.
+func IsOwn(path string) bool { return path == DirName || strings.HasPrefix(path, DirName+"/") }
+
+// IsRoot reports whether the settings' directory is itself a root, as the one is
+// that a hook was made for. A root above it covers a work tree elsewhere. Of locks
+// that were there and are gone it says so.
+func IsRoot(s Settings) (bool, error) {
+	dir, err := disk.RealDir(s.Dir)
+	if err != nil {
+		return false, nil // another work tree need not have all its directories
+	}
+	root, _, err := findRoot(dir)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		lost := lostRoot(s.Env, dir, err)
+		if lost == err {
+			return false, nil
+		}
+		return false, lost
+	}
+	return root == dir, err
+}
+
+// RootOf finds the codebase that a file belongs to, which need not be there yet; empty
+// when it belongs to none. Of locks that were there and are gone it says so.
+func RootOf(file string, env func(string) (string, bool)) (string, error) {
+	dir := filepath.Dir(file)
+	for {
+		info, err := os.Stat(dir)
+		if err == nil && info.IsDir() {
+			break
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			return "", &lockkeeper.InputError{Field: "path", Value: file, Reason: disk.Reason(err), Next: "give a path that you may look at"}
+		}
+		dir = filepath.Dir(dir) // the root of the file system is always there
+	}
+	real, err := disk.RealDir(dir)
+	if err != nil {
+		return "", err
+	}
+	root, _, err := findRoot(real)
+	if err == nil {
+		return root, refuseInner(root, env)
+	}
+	if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		return root, err
+	}
+	if lost := lostRoot(env, real, err); lost != err {
+		return "", lost
+	}
+	return "", nil
+}
+
+func (a *Project) Below(dir string) string {
+	return filepath.Join(a.Root.Dir(), filepath.FromSlash(dir))
+}

@@ -1,0 +1,83 @@
+package project
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/project/config"
+)
+
+// plan is what the configuration file is to be after init.
+type plan struct {
+	text    string
+	changed bool   // from what it is
+	space   string // that it names already
+}
+
+// planConfig plans the configuration file: the sample when there is none, with
+// the store, the deployment and the space in it that init was told. A file that
+// names others is refused. PostgreSQL without a declared deployment becomes
+// multi-node: that is what it is chosen for, and the careful one of the two.
+func planConfig(path string, s Settings, cfg *config.Config, space string) (*plan, error) {
+	read, err := os.ReadFile(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	text := string(read)
+	switch {
+	case missing:
+		text = config.Sample()
+	case err != nil:
+		return nil, err
+	}
+	file, err := config.LoadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	deployment := s.Deployment
+	if deployment == "" && file.Deployment == "" && config.IsPostgres(cfg.Store) {
+		deployment = cmp.Or(cfg.Deployment, config.MultiNode)
+	}
+	p := &plan{text: text, changed: missing, space: file.Space}
+	if !config.IsPostgres(cfg.Store) {
+		space = ""
+	}
+	for _, v := range []struct{ key, want, have, unset string }{
+		{"store", s.Store, file.Store, config.Default().Store},
+		{"deployment", deployment, file.Deployment, ""},
+		{"space", space, file.Space, ""},
+	} {
+		switch {
+		case v.want == "" || v.want == v.have:
+		case v.have != v.unset:
+			return nil, &lockkeeper.InputError{Field: v.key, Value: v.want, Reason: path + " names another one, " + config.Redact(v.have),
+				Next: "change it there, or leave --" + v.key + " out"}
+		default:
+			p.set(v.key, v.want)
+		}
+	}
+	if space != "" {
+		p.space = space
+	}
+	return p, nil
+}
+
+func (p *plan) set(key, value string) {
+	p.text, p.changed = withValue(p.text, key, value), true
+}
+
+// withValue puts a value into the text of a configuration file, in the place of
+// the sample's commented line where that is still there.
+func withValue(text, key, value string) string {
+	line := key + ": '" + strings.ReplaceAll(value, "'", "''") + "'"
+	if at := regexp.MustCompile(`(?m)^#?` + key + `:.*$`).FindStringIndex(text); at != nil {
+		return text[:at[0]] + line + text[at[1]:]
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line + "\n"
+}

@@ -1,0 +1,144 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+)
+
+// StateDir returns the user's own directory.
+func StateDir(env func(string) (string, bool)) (string, error) {
+	base, _ := env("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) { // also when empty; relative ones do not count
+		home, _ := env("HOME")
+		if !filepath.IsAbs(home) {
+			return "", &lockkeeper.InputError{Field: "HOME", Value: home,
+				Reason: "no home directory, so there is no place for the secret tokens of grants",
+				Next:   "set HOME or XDG_STATE_HOME to a directory of your own"}
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "lockkeeper"), nil
+}
+
+// makeDir makes a directory for this user alone, with all above it. One that others may
+// enter is closed to them.
+func makeDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.MkdirAll(dir, 0o700)
+	case err != nil:
+	case !info.IsDir():
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is not a directory")}
+	case info.Mode().Perm()&0o077 != 0:
+		err = os.Chmod(dir, 0o700)
+	}
+	if err != nil {
+		return &lockkeeper.StoreError{Store: dir, Reason: "your state directory cannot be made", Err: err,
+			Next: "set XDG_STATE_HOME to a directory you may write"}
+	}
+	return nil
+}
+
+// Tokens keeps the secret tokens of the grants that this user acquired in one
+// space. All that the user runs can get at them, agents too; so of each is kept for
+// which agent it was acquired, and no other agent gets it.
+type Tokens struct {
+	dir    string
+	caller func() Caller
+}
+
+func (t Tokens) path(grant string) (string, error) {
+	return filepath.Join(t.dir, grant), CheckGrantID(grant)
+}
+
+// CheckGrantID refuses what cannot be the id of a grant.
+func CheckGrantID(id string) error {
+	if isUUID(id) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "grant", Value: id, Reason: "not a grant id",
+		Next: "copy the id from `lockkeeper status`; where it comes from `lockkeeper lock acquire`, see whether that failed"}
+}
+
+// Put keeps a token.
+func (t Tokens) Put(ctx context.Context, grant, token string) error {
+	path, err := t.path(grant)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(t.dir); err != nil {
+		return err
+	}
+	text, err := t.who().seal(token)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(ctx, path, text, 0o600)
+}
+
+// Get finds a token; it is empty when this user has none for the grant. An agent is
+// refused one that was not acquired by itself.
+func (t Tokens) Get(grant string) (string, error) {
+	path, err := t.path(grant)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return t.who().open(grant, text)
+}
+
+func (t Tokens) who() Caller {
+	if t.caller == nil {
+		return Caller{}
+	}
+	return t.caller()
+}
+
+// Drop forgets a token.
+func (t Tokens) Drop(grant string) error {
+	path, err := t.path(grant)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep forgets the tokens of grants that ended by themselves. live says which
+// grants were there when the caller looked; younger tokens may belong to grants
+// that came since. It does what it can: a token of an ended grant opens nothing,
+// and the next sweep meets it again.
+func (t Tokens) Sweep(live func(grant string) bool) {
+	const young = time.Minute
+	entries, _ := os.ReadDir(t.dir)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || live(e.Name()) || time.Since(info.ModTime()) < young {
+			continue
+		}
+		os.Remove(filepath.Join(t.dir, e.Name()))
+	}
+}
+
+// AccessDir is where who may use the server of this codebase is kept, in the user's own
+// directory.
+func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access", a.Space) }
+
+// WorkspacesDir is where runs make copies of this codebase for their agents.
+func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }

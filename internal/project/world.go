@@ -1,0 +1,174 @@
+package project
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/machine/disk"
+	"lockkeeper/internal/machine/filelock"
+	"lockkeeper/internal/project/config"
+)
+
+// witness says, outside of the codebase, which lock world a root had.
+type witness struct {
+	Root  string `json:"root"`
+	Space string `json:"space"`
+	Store string `json:"store"` // without password
+}
+
+// world is what the user's state directory knows about one root.
+type world struct {
+	path string // of the witness
+	root string
+}
+
+func worldOf(state, root string) world {
+	sum := sha256.Sum256([]byte(root))
+	return world{path: filepath.Join(state, "worlds", hex.EncodeToString(sum[:16])+".json"), root: root}
+}
+
+func (w world) alivePath() string { return w.path[:len(w.path)-len(".json")] + ".alive" }
+
+// recall reads the witness; nil when this user never used the root.
+func (w world) recall() (*witness, error) {
+	seen, err := durable.ReadJSON[witness](w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &lockkeeper.StoreError{Store: w.path, Reason: "the witness of the locks at " + w.root + " cannot be read", Err: err,
+			Next: "make it readable; remove it only if nothing at this root is locked"}
+	}
+	return &seen, nil
+}
+
+// recallElsewhere reads what this user's state says of a root under another name that
+// it has by a mount; nil when it says nothing, or speaks of another space.
+func recallElsewhere(state, root, space string) (*witness, error) {
+	for _, name := range disk.MountedNames(root) {
+		seen, err := worldOf(state, name).recall()
+		if err != nil || seen != nil && seen.Space == space {
+			return seen, err
+		}
+	}
+	return nil, nil
+}
+
+func (w world) remember(ctx context.Context, space, store string) error {
+	return durable.WriteJSON(ctx, w.path, witness{Root: w.root, Space: space, Store: store}, 0o600)
+}
+
+// enter joins those who use the world, until the file is closed. It waits while
+// init makes the world, which takes milliseconds.
+func (w world) enter() (*os.File, error) {
+	f, err := w.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := filelock.Share(f); err != nil {
+		f.Close()
+		return nil, w.trouble(err)
+	}
+	return f, nil
+}
+
+// claim takes the world for init alone, until the file is closed. It fails with
+// an *inUseError while anybody uses it.
+func (w world) claim() (*os.File, error) {
+	f, err := w.open()
+	if err != nil {
+		return nil, err
+	}
+	alone, err := filelock.Try(f)
+	switch {
+	case err != nil:
+		f.Close()
+		return nil, w.trouble(err)
+	case !alone:
+		pids := flockPIDs(f)
+		f.Close()
+		return nil, &inUseError{pids: pids}
+	}
+	return f, nil
+}
+
+func (w world) open() (*os.File, error) {
+	worlds := filepath.Dir(w.path)
+	for _, dir := range []string{filepath.Dir(worlds), worlds} {
+		if err := makeDir(dir); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(w.alivePath(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, w.trouble(err)
+	}
+	return f, nil
+}
+
+func (w world) trouble(err error) error {
+	return &lockkeeper.StoreError{Store: w.alivePath(), Reason: "cannot be locked", Err: err, Next: "check the permissions of your state directory"}
+}
+
+// inUseError says which processes use a world.
+type inUseError struct{ pids []int }
+
+func (e *inUseError) Error() string {
+	if len(e.pids) == 0 {
+		return "processes of yours still use it"
+	}
+	s := "processes of yours still use it: pid"
+	for i, pid := range e.pids {
+		if i > 0 {
+			s += ","
+		}
+		s += fmt.Sprintf(" %d", pid)
+		if name := commandOf(pid); name != "" {
+			s += fmt.Sprintf(" (%s)", name)
+		}
+	}
+	return s
+}
+
+// lostRoot looks for a witness of a root at dir or above it, to say more than
+// that there is no root. It returns err when it finds none.
+func lostRoot(env func(string) (string, bool), dir string, err error) error {
+	state, stateErr := StateDir(env)
+	if stateErr != nil {
+		return err
+	}
+	for here := dir; ; here = filepath.Dir(here) {
+		if seen, readErr := worldOf(state, here).recall(); readErr == nil && seen != nil {
+			return goneWorld(here, seen)
+		}
+		if here == filepath.Dir(here) {
+			return err
+		}
+	}
+}
+
+func goneWorld(root string, seen *witness) *lockkeeper.StoreError {
+	if config.IsPostgres(seen.Store) {
+		return &lockkeeper.StoreError{Store: root, Reason: DirName + " is gone, as after git clean -fdx; its locks are still in PostgreSQL, in space " + seen.Space + " of " + seen.Store,
+			Next: joinCommand(seen.Store, seen.Space)}
+	}
+	return &lockkeeper.StoreError{Store: root, Reason: "its locks were removed: space " + seen.Space + " was kept in " + seen.Store + " and " + DirName + " is gone, as after git clean -fdx",
+		Next: "put " + DirName + " back; if nobody works here any more, `lockkeeper init --new-world`"}
+}
+
+// joinCommand joins a space of PostgreSQL. A store whose password is hidden
+// cannot be typed: it comes from the environment or the configuration.
+func joinCommand(store, space string) string {
+	if config.HasPassword(store) {
+		return "lockkeeper init --space " + space + " (with LOCKKEEPER_STORE set as here)"
+	}
+	return "lockkeeper init --store '" + store + "' --space " + space
+}

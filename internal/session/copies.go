@@ -1,0 +1,45 @@
+package session
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockkeeper/internal/project"
+)
+
+// SessionsDir is where what this user's interactive sessions remember of this codebase is
+// kept, in the user's own directory.
+func SessionsDir(a *project.Project) string { return filepath.Join(a.StateDir, "sessions", a.Space) }
+
+// CopiesDir is where sessions keep content of files as they knew it, by its SHA-256 in hex.
+func CopiesDir(a *project.Project) string { return filepath.Join(SessionsDir(a), "copies") }
+
+// Copy is content that a session has kept; nil when it is not there, or not as it was.
+func Copy(a *project.Project, sum string) []byte {
+	content, err := os.ReadFile(filepath.Join(CopiesDir(a), sum))
+	if err != nil || fmt.Sprintf("%x", sha256.Sum256(content)) != sum {
+		return nil
+	}
+	return content
+}
+
+// SessionsDirs lists what SessionsDir is for each codebase in which this user has sessions.
+func SessionsDirs(env func(string) (string, bool)) (dirs []string, err error) {
+	state, err := project.StateDir(env)
+	if err != nil {
+		return nil, err
+	}
+	state = filepath.Join(state, "sessions")
+	list, err := os.ReadDir(state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range list {
+		dirs = append(dirs, filepath.Join(state, e.Name()))
+	}
+	return dirs, err
+}

@@ -1,0 +1,244 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/session/refusal"
+)
+
+// check is one call on its way.
+type check struct {
+	call   Call
+	agent  string
+	world  World
+	window *lockkeeper.Process
+	tty    string
+	out    *outcome
+
+	programs []string // that the command spells out, in other languages
+	opaque   bool     // as in Plan
+	sweeps   []Sweep
+}
+
+// run visits the codebases that a call concerns. What fails before a call refuses it;
+// otherwise one codebase is not to pay for another.
+func (k *check) run(ctx context.Context) (failed error) {
+	places, err := k.places()
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		model, person := len(k.out.Model), len(k.out.Person)
+		err := k.visit(ctx, p)
+		if dir := protect.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // paths are told from the root
+			for _, list := range [][]string{k.out.Model[model:], k.out.Person[person:]} {
+				for i := range list {
+					list[i] = "In " + p.root + ": " + list[i]
+				}
+			}
+		}
+		if failed = errors.Join(failed, err); failed != nil && k.call.Event == Before {
+			break
+		}
+	}
+	return failed
+}
+
+// visit does what a call asks for in one codebase.
+func (k *check) visit(ctx context.Context, p *place) (err error) {
+	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env, SkipRecovery: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	book := session.Open(a)
+	if off, err := book.Off(ctx); err != nil || off != nil {
+		if off != nil {
+			k.out.Person = append(k.out.Person, fmt.Sprintf("LOCKKEEPER IS OFF until %s, by %s: writes are not checked. lockkeeper off --end switches it on.",
+				off.Until.Local().Format("15:04:05"), off.By))
+		}
+		return err
+	}
+	s, err := book.Enter(ctx, session.Visitor{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty, Inner: k.call.Inner})
+	if err != nil {
+		return err
+	}
+	v := &visit{check: k, place: p, app: a, book: book, seat: s}
+	if k.call.Event == End {
+		return v.leave(ctx)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	switch k.call.Event {
+	case Before:
+		return v.before(ctx)
+	case After:
+		return v.after(ctx)
+	case Stop:
+		return v.stop(ctx)
+	case InnerEnd:
+		s.EndInner()
+	case Start, Prompt:
+		return v.begin(ctx)
+	}
+	return nil
+}
+
+// visit is a call in one codebase.
+type visit struct {
+	*check
+	place *place
+	app   *project.Project
+	book  *session.Book
+	seat  *session.Seat
+}
+
+func (v *visit) before(ctx context.Context) error {
+	if err := v.disturbed(ctx, session.Call{}); err != nil {
+		return err
+	}
+	for _, g := range v.place.guarded {
+		v.refuse(g.refusal(v.name(g.file)))
+	}
+	var list []session.Write
+	for _, t := range v.place.writes {
+		w, refused, err := v.target(t)
+		switch {
+		case err != nil:
+			return err
+		case refused != nil:
+			v.refuse(*refused)
+		case w.Path != "":
+			list = append(list, w)
+		}
+	}
+	if len(v.out.refused) > 0 {
+		return nil
+	}
+	if err := v.looked(ctx); err != nil || len(v.out.refused) > 0 {
+		return err
+	}
+	for _, g := range v.place.git {
+		refused, err := v.seat.Rewrite(ctx, g.Name)
+		if v.refuse(refused...); err != nil || len(refused) > 0 {
+			return err
+		}
+	}
+	if len(list) > 0 {
+		refused, err := v.seat.Claim(ctx, list...)
+		if isRefusal(err) {
+			refused, err = []refusal.Refusal{refusal.Reserved(list[0].Path, err.Error())}, nil
+		}
+		if v.refuse(refused...); err != nil || len(refused) > 0 {
+			return err
+		}
+		warnings, err := v.seat.Elsewhere(list)
+		if v.out.Model = append(v.out.Model, warnings...); err != nil {
+			return err
+		}
+	}
+	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
+		return errors.Join(err, v.seat.EndRewrite(ctx))
+	}
+	kept, err := v.keep(ctx)
+	if err != nil || len(v.out.refused) > 0 {
+		return errors.Join(err, v.seat.EndRewrite(ctx))
+	}
+	if v.call.Command != "" || len(list) > 0 {
+		var paths []string
+		for _, w := range list {
+			paths = append(paths, w.Path)
+		}
+		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths, Snapshot: kept}
+		if c.Command != "" {
+			c.Guarded = project.Configured(v.place.root)
+		}
+		return v.seat.Begin(v.call.ID, c)
+	}
+	return nil
+}
+
+func (v *visit) refuse(list ...refusal.Refusal) { v.out.refused = append(v.out.refused, list...) }
+
+// name is a file for people: from the root, where it is in it.
+func (v *visit) name(file string) string {
+	if rel, err := filepath.Rel(v.place.root, protect.Real(file)); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return file
+}
+
+// target is the one name of a file that is to be written, or why it may not be.
+func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err error) {
+	name := v.name(t.File)
+	no := func(why string) (session.Write, *refusal.Refusal, error) {
+		r := refusal.Reserved(name, why)
+		return w, &r, nil
+	}
+	path, err := v.book.Path(t.File)
+	if isRefusal(err) {
+		if isDir(t.File) {
+			v.place.trees = append(v.place.trees, t.File)
+			return session.Write{}, nil, nil
+		}
+		return no(err.Error())
+	}
+	return session.Write{Path: path, Whole: t.Whole}, nil, err
+}
+
+func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(filepath.Separator)) }
+
+// looked refuses what a command would do to files that others hold, where the command only
+// names them, or a directory above them.
+func (v *visit) looked(ctx context.Context) error {
+	refused, err := v.seat.Taken(ctx, v.place.trees, v.place.names)
+	v.refuse(refused...)
+	return err
+}
+
+// after notes what a call left, and compares what others hold.
+func (v *visit) after(ctx context.Context) error {
+	began := v.seat.End(v.call.ID, v.call.Background)
+	var own []string
+	for _, t := range v.place.writes {
+		if path, err := v.book.Path(t.File); err == nil {
+			own = append(own, path)
+		}
+	}
+	v.unguarded(began)
+	if err := v.seat.Left(ctx, began, own); err != nil {
+		return err
+	}
+	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on is what somebody else made of it
+		if err := v.disturbed(ctx, began); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.place.reads {
+		path, err := v.book.Path(t.File)
+		if err != nil {
+			continue // nothing that could be written
+		}
+		if err := v.seat.Saw(ctx, path, func(content []byte) bool { return v.call.showed(t, content) }); err != nil {
+			return err
+		}
+	}
+	if len(v.place.git) > 0 {
+		if err := v.seat.EndRewrite(ctx); err != nil {
+			return err
+		}
+	}
+	if v.place.shell {
+		if err := errors.Join(v.compare(ctx, began), v.lost(ctx)); err != nil {
+			return err
+		}
+	}
+	return v.news(ctx)
+}

@@ -1,0 +1,367 @@
+package hook
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// prefix is a program that runs the one whose words follow its own.
+type prefix struct {
+	operands int     // words of its own that are no options
+	valued   string  // letters of options that are followed by a value
+	harmless allowed // options that change nothing about which files are written
+}
+
+var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT", harmless: "-n -u="}, "doas": {valued: "uC", harmless: "-n -u="}, "env": {valued: "uC"}, "nice": {valued: "n", harmless: "-n= -#"},
+	"timeout": {operands: 1, valued: "sk", harmless: "-s= -k= -v --signal= --kill-after= --foreground --preserve-status"},
+	"xargs":   {valued: "nIPLdEas", harmless: "-0 -r -t -x -n= -P= -L= -d= -I= -E= -s= --null --no-run-if-empty --verbose --max-args= --max-procs= --max-lines= --delimiter= --replace="},
+	"stdbuf":  {valued: "ioe", harmless: "-i= -o= -e="}, "nohup": {}, "time": {harmless: "-p"}, "command": {harmless: "-p"}, "builtin": {}, "exec": {valued: "a"}, "setsid": {harmless: "-w -f"},
+	"ionice": {valued: "cn", harmless: "-c= -n="}, "taskset": {operands: 1}, "chrt": {operands: 1}, "busybox": {}, "toybox": {}}
+
+// steered makes the command opaque if a prefix has options or assignments that may change what
+// the program after it does.
+func (r *reader) steered(args []string) {
+	for len(args) > 1 {
+		name := filepath.Base(args[0])
+		p, is := prefixes[name]
+		if !is {
+			return
+		}
+		rest := p.after(args[1:])
+		own := args[1 : len(args)-len(rest)]
+		if name == "env" {
+			own = slices.DeleteFunc(slices.Clone(own), func(a string) bool {
+				variable, value, assigns := strings.Cut(a, "=")
+				return assigns && isPlainSetting(variable, value)
+			})
+		}
+		operands, ok := p.harmless.operands(own)
+		if !ok || len(operands) > p.operands || name == "busybox" || name == "toybox" {
+			r.opaque()
+		}
+		args = rest
+	}
+}
+
+// strip takes off what only says how to run a command.
+func strip(args []string) []string {
+	for len(args) > 0 {
+		name := filepath.Base(args[0])
+		p, is := prefixes[name]
+		if !is {
+			break
+		}
+		if args = args[1:]; name == "env" {
+			args = splitString(args)
+		}
+		rest := p.after(args)
+		if name == "xargs" {
+			return strip(fedWords(args[:len(args)-len(rest)], rest))
+		}
+		args = rest
+	}
+	return args
+}
+
+// splitString puts the words of env's -S in its place.
+func splitString(args []string) []string {
+	for i, a := range args {
+		text, joined := strings.CutPrefix(a, "--split-string=")
+		switch {
+		case (a == "-S" || a == "--split-string") && i+1 < len(args):
+			return slices.Concat(args[:i], strings.Fields(args[i+1]), args[i+2:])
+		case joined:
+			return slices.Concat(args[:i], strings.Fields(text), args[i+1:])
+		case strings.HasPrefix(a, "-S"):
+			return slices.Concat(args[:i], strings.Fields(a[2:]), args[i+1:])
+		}
+	}
+	return args
+}
+
+// after is what follows the program's own words.
+func (p prefix) after(args []string) []string {
+	for len(args) > 0 {
+		switch a := args[0]; {
+		case len(a) == 2 && a[0] == '-' && strings.Contains(p.valued, a[1:]) && len(args) > 1:
+			args = args[1:]
+		case strings.HasPrefix(a, "-") || strings.Contains(a, "="):
+		case p.operands > 0:
+			p.operands--
+		default:
+			return args
+		}
+		args = args[1:]
+	}
+	return args
+}
+
+// command takes in what a command with these words does.
+func (r *reader) command(args []string, s *syntax.Stmt) {
+	r.own(args, s)
+	given := args
+	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // which runs nothing
+		return
+	}
+	r.steered(args)
+	args = strip(args)
+	r.left = r.left || leaves(given) || leaves(args)
+	if len(args) == 0 {
+		return
+	}
+	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed { // what runs another program may not run it, or print elsewhere
+		r.branch(func() { r.command(args, s) })
+		return
+	}
+	name, rest := filepath.Base(args[0]), args[1:]
+	options, operands := split(rest)
+	r.effect(args[0], rest, s)
+	switch name {
+	case "cd", "pushd":
+		r.cd(operands)
+	case "cat", "nl", "bat", "batcat", "head", "tail", "less", "more":
+		r.reads(operands)
+	case "tee":
+		r.writes(!has(options, "-a", "--append"), operands...)
+	case "sponge": // which has read all before it writes
+		for _, f := range operands {
+			r.writes(!has(options, "-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
+		}
+	case "sed", "gsed":
+		r.sed(rest)
+	case "perl", "ruby", "python", "python2", "python3", "node", "bun", "deno", "php":
+		r.interpreter(name, rest, s)
+	case "cp", "install", "mv", "ln", "rsync", "scp":
+		r.copies(name, rest)
+	case "rm", "unlink", "rmdir", "shred", "trash":
+		r.removes(name, operands)
+	case "truncate":
+		r.truncate(rest)
+	case "touch", "chmod", "chown":
+		r.writes(false, operandsOf(name, operands)...)
+	case "patch":
+		r.patch(rest, s)
+	case "awk", "gawk":
+		r.awk(rest)
+	case "dd":
+		keeps := strings.Contains(strings.Join(rest, " "), "notrunc")
+		for _, a := range rest {
+			if file, ok := strings.CutPrefix(a, "of="); ok {
+				r.writes(!keeps, file)
+			}
+		}
+	case "sort":
+		for _, f := range valuesOf(rest, "-o", "--output", "ktST") {
+			other := slices.Index(operands, f) + 1 // it stands there once more where it is what is sorted
+			r.writes(!slices.Contains(operands[other:], f), f)
+		}
+	case "curl":
+		r.curl(rest)
+	case "wget":
+		r.writes(true, valuesOf(rest, "-O", "--output-document", "aABDeFiIloPQtTUwX")...)
+	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+		r.shell(rest, s)
+	case "script", "su", "runuser", "flock":
+		r.branch(func() { r.shell(rest, s) })
+	case "eval":
+		r.branch(func() { r.script(strings.Join(rest, " ")) })
+	case "git":
+		r.git(rest, s)
+	case "apply_patch", "applypatch": // which Codex does itself
+		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
+			for _, t := range list {
+				if r.writes(t.Whole, t.File); t.Goes {
+					r.discards(name, t.File)
+				}
+			}
+		}
+	case "find":
+		r.find(rest, s)
+	}
+}
+
+// split parts options from operands.
+func split(args []string) (options, operands []string) {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return options, append(operands, args[i+1:]...)
+		case len(a) > 1 && a[0] == '-':
+			options = append(options, a)
+		default:
+			operands = append(operands, a)
+		}
+	}
+	return options, operands
+}
+
+// has reports whether one of the options is given, also among letters that share a dash.
+func has(options []string, names ...string) bool {
+	for _, o := range options {
+		for _, n := range names {
+			short := len(n) == 2 && len(o) > 1 && o[1] != '-' && strings.Contains(o, n[1:])
+			if o == n || strings.HasPrefix(o, n+"=") || short {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operandsOf leaves out what is no file: modes and owners come first.
+func operandsOf(name string, operands []string) []string {
+	if (name == "chmod" || name == "chown") && len(operands) > 0 {
+		return operands[1:]
+	}
+	return operands
+}
+
+func (r *reader) cd(operands []string) {
+	if len(operands) == 1 && operands[0] != "" && operands[0] != "-" {
+		r.goTo(operands[0])
+	}
+}
+
+// goTo changes the directory as shells do: by the letters of its path, not by its links.
+func (r *reader) goTo(dir string) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(r.dir, dir)
+	}
+	r.dir = filepath.Clean(dir)
+	r.plan.Dirs = append(r.plan.Dirs, r.dir)
+}
+
+// sed writes its files with -i; its first operand is the script unless an option has it.
+func (r *reader) sed(args []string) {
+	inPlace, script := false, false
+	var files []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "-e" || a == "-f" || a == "--expression" || a == "--file":
+			script = true
+			i++
+		case strings.HasPrefix(a, "-e") || strings.HasPrefix(a, "--expression=") || strings.HasPrefix(a, "--file="):
+			script = true
+		case strings.HasPrefix(a, "--in-place"):
+			inPlace = true
+		case len(a) > 1 && a[0] == '-' && a[1] != '-':
+			inPlace = inPlace || strings.ContainsRune(a, 'i')
+			if strings.HasSuffix(a, "e") {
+				script = true
+				i++
+			}
+		case a != "--":
+			files = append(files, a)
+		}
+	}
+	if !script && len(files) > 0 {
+		files = files[1:]
+	}
+	if inPlace {
+		r.writes(false, files...)
+	} else {
+		r.reads(files)
+	}
+}
+
+// copies writes the last operand, or into it when it is a directory. What is moved is
+// written as well.
+func (r *reader) copies(name string, args []string) {
+	options, operands := split(args)
+	to := ""
+	for i, a := range args {
+		long, joined := strings.CutPrefix(a, "--target-directory=")
+		switch {
+		case joined:
+			to = long
+		case strings.HasPrefix(a, "-t") && len(a) > 2 && name != "rsync":
+			to = a[2:]
+		case (a == "-t" && name != "rsync" || a == "--target-directory") && i+1 < len(args):
+			to = args[i+1]
+			operands = slices.DeleteFunc(operands, func(o string) bool { return o == to })
+		}
+	}
+	if to == "" {
+		if len(operands) < 2 {
+			return
+		}
+		to, operands = operands[len(operands)-1], operands[:len(operands)-1]
+	}
+	if to == "" || strings.Contains(to, ":") && (name == "scp" || name == "rsync") {
+		return
+	}
+	target := absolute(r.dir, to)
+	if name == "rsync" && !has(options, "-n", "--dry-run") && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
+		r.discards(name, target)
+	}
+	whole := !has(options, "-n", "--no-clobber") && (name != "ln" || has(options, "-f", "--force"))
+	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
+	for _, from := range operands {
+		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // its holder could not land it any more
+			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
+		}
+		switch {
+		case from == "" && into:
+		case from == "": // it may be made of what it replaces
+			r.writes(false, target)
+		case name == "rsync" && strings.HasSuffix(from, "/"): // what is in it
+			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
+		case into:
+			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)), whole)
+		default:
+			r.lands(absolute(r.dir, from), target, whole)
+		}
+		if name == "mv" && from != "" {
+			r.goes(absolute(r.dir, from))
+		}
+	}
+}
+
+// lands is what a copy of something replaces.
+func (r *reader) lands(from, to string, whole bool) {
+	if isDir(from) {
+		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
+		return
+	}
+	r.writes(whole && !r.isMadeOf(from, to), to)
+}
+
+// goes is what is not there any more.
+func (r *reader) goes(file string) {
+	if isDir(file) {
+		r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: true})
+		return
+	}
+	r.writes(false, file)
+}
+
+func (r *reader) removes(name string, operands []string) {
+	if name != "rmdir" && name != "trash" { // which take away nothing for good
+		r.discards(name, operands...)
+	}
+	for _, f := range operands {
+		if f != "" {
+			r.goes(absolute(r.dir, f))
+		}
+	}
+}
+
+// shell reads the command of a shell, or what is fed to it.
+func (r *reader) shell(args []string, s *syntax.Stmt) {
+	for i, a := range args {
+		if len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsRune(a, 'c') && i+1 < len(args) {
+			r.inner(func(in *reader) {
+				in.maybe = in.maybe || i > 0 || a != "-c" && a != "-lc" // others may not run it, or not to its end
+				in.script(args[i+1])
+			})
+			return
+		}
+	}
+	r.inner(func(in *reader) {
+		in.maybe = in.maybe || len(args) > 0 // of a script, it is the input
+		in.script(fed(s))
+	})
+}

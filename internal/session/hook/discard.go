@@ -1,0 +1,259 @@
+package hook
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/git"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/session/refusal"
+)
+
+// Discard is an act that takes away what nobody can bring back, unless git has it.
+type Discard struct {
+	Act string // as the command spells it
+	Dir string // where it is done
+	git.Unsaved
+}
+
+// discard notes a file or directory, absolute, that something other than git removes.
+func (p *Plan) discard(act, file string) {
+	dir, name := filepath.Split(file)
+	if isDir(file) { // which may be the root itself
+		dir, name = file, "."
+	}
+	if last := len(p.Discards) - 1; last >= 0 && p.Discards[last].Literal && p.Discards[last].Dir == dir {
+		p.Discards[last].Paths = append(p.Discards[last].Paths, name)
+		return
+	}
+	p.Discards = append(p.Discards, Discard{Act: act, Dir: dir,
+		Unsaved: git.Unsaved{Paths: []string{name}, Literal: true, Tracked: true, Untracked: true, Ignored: true}})
+}
+
+// discards notes what a program removes.
+func (r *reader) discards(act string, files ...string) {
+	for _, f := range files {
+		if f != "" {
+			r.plan.discard(act, absolute(r.dir, f))
+		}
+	}
+}
+
+// gitDiscard is what an act of git takes away that is not committed. It is given the files
+// that the act names; one that is not known may be any.
+func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
+	options, _ := split(args)
+	forced := has(options, "-f", "--force")
+	q.Tracked = true
+	switch act {
+	case "checkout", "restore":
+		is = len(files) > 0 || forced || has(options, "--pathspec-from-file") && !has(options, "--staged", "-S")
+		q.Paths = files
+	case "switch":
+		is = forced || has(options, "--discard-changes")
+	case "reset":
+		is = has(options, "--hard", "--merge")
+	case "stash": // which takes it away from who is at work on it
+		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
+		q.Paths = afterDashes(args)
+		q.Ignored = has(options, "-a", "--all")
+		q.Untracked = q.Ignored || has(options, "-u", "--include-untracked")
+	case "clean":
+		is = forced && !has(options, "-n", "--dry-run")
+		paths, spared := spares(args)
+		q.Tracked, q.Untracked, q.Ignored = false, !has(options, "-X"), has(options, "-x", "-X")
+		if q.Shallow = !has(options, "-d") && len(paths) == 0; len(paths) == 0 {
+			paths = []string{"."}
+		}
+		if q.Paths = paths; !slices.Contains(paths, "") {
+			q.Paths = append(paths, spared...)
+		}
+	case "rm":
+		is = forced && !has(options, "--cached")
+		q.Paths = files
+	case "rebase", "merge", "cherry-pick", "revert", "am":
+		is = has(options, "--abort", "--skip")
+	case "checkout-index", "read-tree":
+		is = forced || has(options, "--reset")
+	}
+	if slices.Contains(q.Paths, "") {
+		q.Paths = nil
+	}
+	return q, is
+}
+
+// spares parts the paths that git clean is given from what it is told to spare by name. The
+// latter is spelled as git reads it among paths; of other patterns nothing is spared.
+func spares(args []string) (paths, spared []string) {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		name, joined := strings.CutPrefix(args[i], "--exclude=")
+		switch {
+		case (args[i] == "-e" || args[i] == "--exclude") && i+1 < len(args):
+			i++
+			name = args[i]
+		case !joined:
+			rest = append(rest, args[i])
+			continue
+		}
+		if name = strings.TrimSuffix(name, "/"); name != "" && !strings.ContainsAny(name, "/!\\") {
+			spared = append(spared, ":(exclude,top,glob)**/"+name, ":(exclude,top,glob)**/"+name+"/**")
+		}
+	}
+	_, paths = split(rest)
+	return paths, spared
+}
+
+// mostNamed is how many files a refusal names.
+const mostNamed = 3
+
+// discarded refuses to take away what the session neither saw nor made and git could not
+// bring back: it may be a person's work.
+func (v *visit) discarded(ctx context.Context) error {
+	var act string // the first one that is refused
+	var unknown []string
+	for _, d := range gathered(v.place.discards) {
+		files, ignored, err := unsaved(ctx, d)
+		if err != nil {
+			return err
+		}
+		// Ignored files can be made again, but protected ones cannot.
+		found, err := v.firstGuarded(slices.Concat(files, ignored))
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			name := v.name(found.file)
+			r := found.refusal(name)
+			if d.Act == "git clean" {
+				r.Next = append([]string{"git clean … -e .lockkeeper -e .claude -e .codex -e .gemini" + sparing(name)}, r.Next...)
+			}
+			v.refuse(r)
+			return nil
+		}
+		some, err := v.seat.Unknown(v.namesOf(files))
+		if err != nil {
+			return err
+		}
+		if unknown = append(unknown, some...); act == "" && len(some) > 0 {
+			act = d.Act
+		}
+	}
+	if len(unknown) > 0 {
+		v.refuse(refusal.Discards(act, unknown[:min(len(unknown), mostNamed)], len(unknown)))
+	}
+	return nil
+}
+
+// gathered has one question asked of each repository for all that an act removes by name:
+// the names may be in very many directories.
+func gathered(list []Discard) (questions []Discard) {
+	type in struct{ act, top string }
+	asked := map[in]int{}
+	for _, d := range list {
+		dir := protect.Real(d.Dir)
+		top := topOf(dir)
+		if !d.Literal || top == "" || !isDir(dir) {
+			questions = append(questions, d)
+			continue
+		}
+		at, known := asked[in{d.Act, top}]
+		if !known {
+			at = len(questions)
+			asked[in{d.Act, top}] = at
+			questions = append(questions, Discard{Act: d.Act, Dir: top, Unsaved: d.Unsaved})
+			questions[at].Paths = nil
+		}
+		for _, p := range d.Paths {
+			questions[at].Paths = append(questions[at].Paths, filepath.Join(strings.TrimPrefix(strings.TrimPrefix(dir, top), "/"), p))
+		}
+	}
+	return questions
+}
+
+// topOf is the directory at or above one that has a repository in it; empty: there is none.
+func topOf(dir string) string {
+	for ; !isThere(filepath.Join(dir, lockkeeper.GitTarget)); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+	return dir
+}
+
+// sparing is the option that makes git clean keep a file's topmost directory, unless the
+// usual options name it.
+func sparing(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	if slices.Contains([]string{".lockkeeper", ".claude", ".codex", ".gemini"}, top) {
+		return ""
+	}
+	return " -e " + top
+}
+
+// firstGuarded returns the first of some files that is protected, or is a directory above
+// something protected; nil: none is.
+func (v *visit) firstGuarded(files []string) (*guarded, error) {
+	list, err := project.Protection(v.place.root, v.world.Env)
+	if err != nil {
+		return nil, err
+	}
+	look := list.Look()
+	for _, f := range files {
+		if class, is := look.Tree(f); is {
+			return &guarded{f, class}, nil
+		}
+	}
+	return nil, nil
+}
+
+// namesOf is the names of files, absolute and as they are on disk, from the root. A directory
+// is resolved once.
+func (v *visit) namesOf(files []string) (names []string) {
+	dirs := map[string]string{}
+	for _, f := range files {
+		dir, base := filepath.Split(f)
+		in, known := dirs[dir]
+		if !known {
+			in = v.name(dir)
+			dirs[dir] = in
+		}
+		names = append(names, filepath.Join(in, base))
+	}
+	return names
+}
+
+// unsaved lists what an act takes away. Without git that is all that it names.
+func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error) {
+	if _, err := os.Stat(d.Dir); err != nil {
+		return nil, nil, nil // nothing is there
+	}
+	files, ignored, err = git.NewWorkTree(d.Dir, d.Dir, os.Environ()).Unsaved(ctx, d.Unsaved)
+	if !isRefusal(err) {
+		return files, ignored, err
+	}
+	if !d.Literal { // git will not do it either
+		return nil, nil, nil
+	}
+	for _, p := range d.Paths {
+		err := filepath.WalkDir(filepath.Join(d.Dir, p), func(file string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil // what cannot be looked at cannot be removed, or is not there
+			case e.Type().IsRegular():
+				files = append(files, file)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return files, nil, nil
+}

@@ -1,0 +1,243 @@
+package hook
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// words reads what a shell does to make up the words of a command: the commands that it
+// substitutes, and what else it evaluates. The statements of a compound command are read on
+// their own.
+func (r *reader) words(in syntax.Node) {
+	syntax.Walk(in, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			return n == in
+		case *syntax.CmdSubst:
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			return false
+		case *syntax.ProcSubst:
+			r.inner(func(in *reader) { in.statements(n.Stmts) })
+			return false
+		case *syntax.ParamExp:
+			r.parameter(n)
+		case *syntax.ArithmExp:
+			r.arithmetic(n.X)
+		case *syntax.ArithmCmd:
+			r.arithmetic(n.X)
+		case *syntax.LetClause, *syntax.CStyleLoop, *syntax.ExtGlob: // zsh runs code in the latter
+			r.opaque()
+		case *syntax.DblQuoted:
+			if n.Dollar {
+				r.opaque() // what a translation contains is expanded
+			}
+		case *syntax.Assign:
+			if n.Index != nil {
+				r.arithmetic(n.Index)
+			}
+		case *syntax.UnaryTest:
+			if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+				r.opaque()
+			}
+		case *syntax.BinaryTest:
+			switch n.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+				r.operand(n.X)
+				r.operand(n.Y)
+			}
+		}
+		return true
+	})
+}
+
+// parameter makes the command opaque unless an expansion only yields text.
+func (r *reader) parameter(p *syntax.ParamExp) {
+	if p.Param == nil || p.Excl || p.Width || p.IsSet || p.Flags != nil || p.NestedParam != nil || p.Modifiers != nil || p.Names != 0 {
+		r.opaque()
+		return
+	}
+	if p.Index != nil {
+		if w, is := p.Index.(*syntax.Word); !is || w.Lit() != "@" && w.Lit() != "*" {
+			r.arithmetic(p.Index)
+		}
+	}
+	if p.Slice != nil {
+		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
+			if x != nil {
+				r.arithmetic(x)
+			}
+		}
+	}
+	if p.Exp == nil {
+		return
+	}
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
+		syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix,
+		syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		r.sets(p.Param.Value)
+	case syntax.OtherParamOps:
+		if !slices.Contains([]string{"Q", "U", "u", "L"}, p.Exp.Word.Lit()) {
+			r.opaque()
+		}
+	default:
+		r.opaque()
+	}
+}
+
+// arithmetic makes the command opaque unless an expression has only numbers: a shell evaluates
+// the text of a variable in it, with the commands that it contains.
+func (r *reader) arithmetic(x syntax.ArithmExpr) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		r.operand(x)
+	case *syntax.ParenArithm:
+		r.arithmetic(x.X)
+	case *syntax.UnaryArithm:
+		if r.arithmetic(x.X); x.Op == syntax.Inc || x.Op == syntax.Dec {
+			r.opaque()
+		}
+	case *syntax.BinaryArithm:
+		r.arithmetic(x.X)
+		r.arithmetic(x.Y)
+		if strings.HasSuffix(x.Op.String(), "=") && !slices.Contains([]syntax.BinAritOperator{syntax.Eql, syntax.Neq, syntax.Leq, syntax.Geq}, x.Op) {
+			r.opaque()
+		}
+	default:
+		r.opaque()
+	}
+}
+
+// operand makes the command opaque unless a word of an expression is a number.
+func (r *reader) operand(x syntax.Node) {
+	w, is := x.(*syntax.Word)
+	if !is {
+		r.opaque()
+		return
+	}
+	if len(w.Parts) == 1 {
+		switch p := w.Parts[0].(type) {
+		case *syntax.ParamExp:
+			if p.Param != nil && (strings.Contains("?#$!", p.Param.Value) || p.Length) && p.Exp == nil && p.Index == nil {
+				return // always a number
+			}
+		case *syntax.ArithmExp:
+			return // read on its own
+		}
+	}
+	text, known, _ := r.literal(w)
+	if value, set := r.vars[text]; set {
+		text = value
+	}
+	if !known || !isNumber(text) {
+		r.opaque()
+	}
+}
+
+// sets notes that a variable gets a value that is not known.
+func (r *reader) sets(name string) {
+	delete(r.vars, name)
+	r.steer(name)
+}
+
+// steer makes the command opaque if a variable may decide what a shell or a program does. One
+// that is in the environment is exported.
+func (r *reader) steer(name string) {
+	if _, exported := r.env(name); exported || !steersNothing(name) {
+		r.opaque()
+	}
+}
+
+// prefixed judges an assignment before a program, which puts it into its environment.
+func (r *reader) prefixed(a *syntax.Assign) {
+	value, _, _ := r.literal(a.Value)
+	if a.Name == nil || a.Append || a.Array != nil || a.Index != nil || !isPlainSetting(a.Name.Value, value) {
+		r.opaque()
+	}
+}
+
+// assign reads an assignment to a variable of the shell.
+func (r *reader) assign(a *syntax.Assign) {
+	if a.Name == nil {
+		r.opaque() // such as declare "$x"
+		return
+	}
+	name := a.Name.Value
+	was, known := r.vars[name]
+	r.sets(name)
+	if a.Value == nil || a.Index != nil {
+		return
+	}
+	text, ok, _ := r.literal(a.Value)
+	switch {
+	case !ok || a.Append && !known:
+		return
+	case strings.Contains(text, "$(") || strings.Contains(text, "`"):
+		r.opaque() // a shell may evaluate it later
+	case a.Append:
+		text = was + text
+	}
+	r.vars[name] = text
+}
+
+// declare reads declare, export, local, readonly and typeset. Their other options evaluate
+// values, or make one variable stand for another.
+func (r *reader) declare(c *syntax.DeclClause) {
+	exports := c.Variant.Value == "export"
+	for _, a := range c.Args {
+		if a.Name != nil {
+			if r.assign(a); exports {
+				r.opaque()
+			}
+			continue
+		}
+		option, known, _ := r.literal(a.Value)
+		if !known || strings.Trim(option, "-argpfFA") != "" || c.Variant.Value == "nameref" {
+			r.opaque()
+		}
+	}
+}
+
+// branch reads what runs only if something else turns out so. A variable that has another
+// value then has none that is known afterwards, and so has the directory.
+func (r *reader) branch(do func()) {
+	was, dir, vars := r.maybe, r.dir, maps.Clone(r.vars)
+	r.maybe = true
+	do()
+	r.maybe = was
+	r.join(vars, dir)
+}
+
+// join forgets what is not the same in another state in which the shell may be.
+func (r *reader) join(vars map[string]string, dir string) {
+	for name, value := range r.vars {
+		if other, known := vars[name]; !known || other != value {
+			delete(r.vars, name)
+		}
+	}
+	if r.dir != dir {
+		r.opaque()
+	}
+}
+
+// repeat reads what runs any number of times, until what is known of variables before and
+// after is the same.
+func (r *reader) repeat(do func()) {
+	const mostRounds, mostLoops = 4, 4
+	r.loops++
+	defer func() { r.loops-- }()
+	for range mostRounds {
+		before := maps.Clone(r.vars)
+		if r.branch(do); maps.Equal(before, r.vars) {
+			return
+		}
+		if r.loops > mostLoops { // each round reads the loops within again
+			break
+		}
+	}
+	r.opaque()
+}

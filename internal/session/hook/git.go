@@ -1,0 +1,155 @@
+package hook
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func isDir(file string) bool {
+	info, err := os.Lstat(file)
+	return err == nil && info.IsDir()
+}
+
+// git takes in an act of git: which files it writes, or that it rewrites what all share.
+func (r *reader) git(args []string, s *syntax.Stmt) {
+	dir, configured := r.dir, false
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		configured = configured || !slices.Contains([]string{"-C", "-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"}, args[0])
+		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
+		switch {
+		case joined:
+			dir = absolute(dir, tree)
+		case (args[0] == "-C" || args[0] == "--work-tree") && len(args) > 1:
+			configured = configured || args[1] == ""
+			dir = absolute(dir, args[1])
+			args = args[1:]
+		case args[0] == "-c" && len(args) > 1 && strings.HasPrefix(args[1], "alias."):
+			_, does, _ := strings.Cut(args[1], "=")
+			if command, is := strings.CutPrefix(does, "!"); is {
+				does = command
+			} else {
+				does = "git " + does
+			}
+			r.inner(func(in *reader) { in.script(does) })
+			args = args[1:]
+		case (args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--namespace") && len(args) > 1:
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	r.plan.Dirs = append(r.plan.Dirs, dir)
+	act, rest := args[0], args[1:]
+	if configured || !isHarmlessGit(act, rest) || !isPlainRepository(dir) {
+		r.opaque()
+	}
+	in := *r
+	in.dir = dir
+	if act == "apply" && !has(rest, "--check", "--stat", "--numstat", "--summary", "--cached") {
+		in.gitApply(rest, s)
+	}
+	files, rewrites := in.gitAct(act, rest)
+	if q, is := gitDiscard(act, rest, files); is {
+		r.plan.Discards = append(r.plan.Discards, Discard{Act: "git " + act, Dir: dir, Unsaved: q})
+	}
+	for _, f := range files {
+		file := absolute(dir, f)
+		switch {
+		case f == "" || isPattern(f): // which git itself resolves
+			rewrites = true
+		case isDir(file):
+			r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: act == "rm" || act == "mv"})
+		default:
+			r.writes(false, file)
+		}
+	}
+	if options, operands := split(rest); act == "worktree" && len(operands) > 1 && operands[0] == "remove" && has(options, "-f", "--force") {
+		in.removes("git worktree remove", operands[1:])
+	}
+	if rewrites {
+		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir})
+	}
+}
+
+// gitAct tells acts that write the files they name from those that rewrite what all share:
+// the work tree as a whole, the stash, or history that others stand on.
+func (r *reader) gitAct(act string, args []string) (files []string, rewrites bool) {
+	options, operands := split(args)
+	named := afterDashes(args)
+	switch act {
+	case "stash":
+		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
+	case "reset":
+		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(operands))
+	case "checkout":
+		switch {
+		case has(options, "--pathspec-from-file"):
+			return nil, true
+		case len(named) > 0:
+			return named, false
+		case slices.Contains(args, "--"): // after a branch
+			return nil, true
+		case has(options, "-b", "-B", "--orphan"): // the branch that all commit to
+			return nil, true
+		case len(operands) > 0 && r.arePaths(operands):
+			return operands, false
+		case len(operands) > 1 && r.arePaths(operands[1:]):
+			return operands[1:], false
+		}
+		return nil, true
+	case "switch":
+		return nil, true
+	case "restore":
+		if has(options, "--staged", "-S") && !has(options, "--worktree", "-W") {
+			return nil, false
+		}
+		return operands, has(options, "--pathspec-from-file")
+	case "commit":
+		return nil, has(options, "--amend")
+	case "clean":
+		return nil, has(options, "-f", "--force") && !has(options, "-n", "--dry-run")
+	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "gc", "prune":
+		return nil, true
+	case "rm", "mv":
+		return operands, false
+	}
+	return nil, false
+}
+
+func afterDashes(args []string) []string {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[i+1:]
+	}
+	return nil
+}
+
+// isPattern reports whether git finds out which files a word means. No branch is called so.
+func isPattern(word string) bool {
+	return strings.HasPrefix(word, ":") || strings.ContainsAny(word, "*?[")
+}
+
+// arePaths reports whether words name files, or are patterns of them.
+func (r *reader) arePaths(words []string) bool {
+	for _, w := range words {
+		if !isPattern(w) && !r.areFiles([]string{w}) {
+			return false
+		}
+	}
+	return len(words) > 0
+}
+
+// areFiles reports whether words name files rather than branches: they are there. Git
+// refuses a word that is both.
+func (r *reader) areFiles(words []string) bool {
+	for _, w := range words {
+		if _, err := os.Lstat(absolute(r.dir, w)); w == "" || err != nil {
+			return false
+		}
+	}
+	return len(words) > 0
+}

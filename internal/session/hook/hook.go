@@ -1,0 +1,199 @@
+package hook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/session/refusal"
+)
+
+// World is what a hook shares with the world outside.
+type World struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) (string, bool) // as os.LookupEnv
+	Store    string                      // instead of what is configured
+	Deadline time.Duration               // 0: as long as Deadline says
+}
+
+// Deadline is how long a hook may take, all in all. The hosts are told to allow three times
+// as much; at the end of a session they allow a second and a half.
+const (
+	Deadline    = 10 * time.Second
+	endDeadline = 1200 * time.Millisecond
+)
+
+// The exit codes that hosts know.
+const (
+	exitPass    = 0
+	exitTrouble = 1 // told to the person; the host goes on
+	exitRefuse  = 2 // the call is not made, and the agent is told why
+)
+
+// maxInput is the largest call: a whole file may be in it.
+const maxInput = 64 << 20
+
+// Run answers one call of a host's hook and returns the exit code.
+func Run(ctx context.Context, agent string, w World) int {
+	h, err := hostOf(agent)
+	if err != nil {
+		return refuse(w, refusal.Unchecked("hook", err))
+	}
+	limit := cmp.Or(w.Deadline, Deadline)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	input, err := read(ctx, w.In)
+	if err != nil {
+		return refuse(w, refusal.Unchecked("hook", err))
+	}
+	c, err := h.decode(input)
+	if err != nil {
+		return trouble(w, c, err)
+	}
+	if c.Event == End {
+		limit = min(limit, endDeadline)
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	done := make(chan outcome, 1)
+	go func() { done <- answer(ctx, h, c, w) }()
+	select {
+	case o := <-done:
+		return o.tell(h, c, w)
+	case <-ctx.Done():
+		// What hangs, in the kernel or behind somebody's lock, ends with this process.
+		return trouble(w, c, fmt.Errorf("no answer within %s", limit))
+	}
+}
+
+// read takes a call in. What a host does not bring to its end is not waited for: the host
+// would let the call through when its own time is over.
+func read(ctx context.Context, in io.Reader) ([]byte, error) {
+	type taken struct {
+		input []byte
+		err   error
+	}
+	done := make(chan taken, 1)
+	go func() {
+		input, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+		if err == nil && len(input) > maxInput {
+			err = errors.New("the call is larger than 64 MiB")
+		}
+		done <- taken{input, err}
+	}()
+	select {
+	case t := <-done:
+		return t.input, t.err
+	case <-ctx.Done():
+		return nil, errors.New("the call did not come to its end in time")
+	}
+}
+
+// outcome is what a call comes to.
+type outcome struct {
+	Answer
+	refused []refusal.Refusal
+	err     error
+}
+
+// answer does the work of a call. A panic refuses, like any other failure.
+func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{err: fmt.Errorf("internal error: %v", p)}
+		}
+	}()
+	if c.Event == Other {
+		return o
+	}
+	if !filepath.IsAbs(c.Dir) {
+		return outcome{err: fmt.Errorf("the call does not say where the agent works: %q", c.Dir)}
+	}
+	window, tty, err := process.Window()
+	if err != nil {
+		return outcome{err: err}
+	}
+	k := &check{call: c, agent: h.name(), world: w, window: window, tty: tty, out: &o}
+	o.err = k.run(ctx)
+	return o
+}
+
+// tell says what came of a call.
+func (o outcome) tell(h host, c Call, w World) int {
+	if len(o.refused) > 0 || o.err != nil {
+		var code int
+		if len(o.refused) > 0 {
+			code = refuse(w, o.refused...)
+		} else {
+			code = trouble(w, c, o.err)
+		}
+		if len(o.Model) > 0 { // which is told once
+			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
+		}
+		return code
+	}
+	text, err := h.encode(c, o.Answer)
+	if err != nil {
+		return trouble(w, c, err)
+	}
+	if len(text) == 0 {
+		return exitPass
+	}
+	if _, err := w.Out.Write(append(text, '\n')); err != nil {
+		return exitTrouble // nobody reads; the call itself was let through
+	}
+	return exitPass
+}
+
+// refuse tells the agent why, and that it is a refusal.
+func refuse(w World, list ...refusal.Refusal) int {
+	texts := make([]string, len(list))
+	for i, r := range list {
+		texts[i] = r.String()
+	}
+	fmt.Fprintln(w.Err, strings.Join(texts, "\n\n")) // without a reader the exit code says it
+	return exitRefuse
+}
+
+// trouble answers a call that could not be checked. Before a call of a tool that refuses
+// it, and so does a call that nobody understands; afterwards the agent is told that nothing
+// was compared. At the turns of a session the host would take a refusal for something else.
+func trouble(w World, c Call, err error) int {
+	r := refusal.Unchecked(subject(c), err)
+	switch c.Event {
+	case Before, Other:
+		return refuse(w, r)
+	case After:
+		fmt.Fprintln(w.Err, "lockkeeper: what others hold could not be compared after this call: "+err.Error())
+		return exitRefuse // the call is over; this only has the agent read it
+	}
+	fmt.Fprintln(w.Err, "lockkeeper: "+err.Error())
+	return exitTrouble
+}
+
+// subject is what a call is about, for messages.
+func subject(c Call) string {
+	switch {
+	case len(c.Writes) > 0:
+		return c.Writes[0].File
+	case c.Command != "":
+		return "command"
+	case c.Tool != "":
+		return c.Tool
+	}
+	return cmp.Or(c.Name, "hook")
+}
+
+// isRefusal reports whether an error is about the request, which the agent can mend.
+func isRefusal(err error) bool {
+	code := lockkeeper.CodeOf(err)
+	return code == lockkeeper.CodeInput || code == lockkeeper.CodeOverLock || code == lockkeeper.CodeRefused
+}

@@ -1,0 +1,114 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/session/refusal"
+	"lockkeeper/internal/session/snapshot"
+)
+
+// keepTime is how long listing and copying uncommitted files may take. A build is not
+// refused because it takes longer.
+const keepTime = 5 * time.Second
+
+// all stands for every uncommitted file, if they cannot even be listed.
+const all = "."
+
+// keep takes a snapshot of uncommitted files before an opaque command, and returns its id.
+// If some files could not be copied, it refuses a command that sweeps where they are, and
+// lets any other command through with a notice.
+func (v *visit) keep(ctx context.Context) (id string, err error) {
+	if !v.opaque || !v.place.shell {
+		return "", nil
+	}
+	short, cancel := context.WithTimeout(ctx, keepTime)
+	defer cancel()
+	id, missed, err := v.seat.Keep(short, v.call.ID, v.call.Command)
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", err
+		}
+		reason := err.Error()
+		if short.Err() != nil {
+			reason = fmt.Sprintf("it takes longer than %s", keepTime)
+		}
+		missed = []snapshot.Miss{{Path: all, Why: reason}}
+	}
+	if len(missed) == 0 {
+		return id, nil
+	}
+	if act, hit := v.swept(missed); act != "" {
+		names := make([]string, 0, mostNamed)
+		for _, m := range hit[:min(len(hit), mostNamed)] {
+			if m.Path != all {
+				names = append(names, m.Path)
+			}
+		}
+		v.refuse(refusal.Unkept(act, names, len(hit), hit[0].Why))
+		return "", nil
+	}
+	text := fmt.Sprintf("NOT KEPT %s: %s.", missed[0].Path, missed[0].Why)
+	switch {
+	case missed[0].Path == all:
+		text = fmt.Sprintf("NOT KEPT any uncommitted file: %s.", missed[0].Why)
+	case len(missed) > 1:
+		text = fmt.Sprintf("NOT KEPT %d uncommitted files, such as %s: %s.", len(missed), missed[0].Path, missed[0].Why)
+	}
+	if v.seat.Unkept(text) {
+		v.out.tellBoth(text + " If a command removes or overwrites it, it cannot be restored. Copy it elsewhere, or commit it if it is yours, before you run such a command.")
+	}
+	return id, nil
+}
+
+// swept returns the first part of the command that sweeps a directory with files that could
+// not be copied, and these files.
+func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) {
+	for _, s := range v.sweeps {
+		dir := protect.Real(s.Dir)
+		hit = slices.DeleteFunc(slices.Clone(missed), func(m snapshot.Miss) bool {
+			file := filepath.Join(v.place.root, filepath.FromSlash(m.Path))
+			return s.Dir != anywhere && m.Path != all && file != dir && !isBelow(file, dir)
+		})
+		if len(hit) > 0 {
+			return s.Act, hit
+		}
+	}
+	return "", nil
+}
+
+// mostLost is how many lost files are reported one by one.
+const mostLost = 5
+
+// lost reports the uncommitted files that commands of the session removed or overwrote and
+// that the session did not make.
+func (v *visit) lost(ctx context.Context) error {
+	list, err := v.seat.Lost(ctx)
+	for i, l := range list {
+		if i == mostLost || l.Rescue == "" {
+			v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten as well: %s. Copies are kept. next: lockkeeper rescue list", more(len(list)-i, l.Path)))
+			break
+		}
+		did := "OVERWRITTEN"
+		if l.Gone {
+			did = "REMOVED"
+		}
+		v.out.tellBoth(fmt.Sprintf("%s %s while your command ran: it was not committed, and you did not make it. A copy is kept. next: lockkeeper rescue restore %s", did, oneLine(l.Path), l.Rescue))
+	}
+	return err
+}
+
+func more(n int, first string) string {
+	if n == 1 {
+		return oneLine(first)
+	}
+	return fmt.Sprintf("%d files, such as %s", n, oneLine(first))
+}
+
+// oneLine returns a name without line breaks, so that it cannot add lines to a message.
+func oneLine(name string) string { return strings.Join(strings.Fields(name), " ") }

@@ -1,0 +1,281 @@
+package hook
+
+import (
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// redirect notes the file that a redirection writes.
+func (r *reader) redirect(d *syntax.Redirect) {
+	if d.N != nil && strings.HasPrefix(d.N.Value, "{") {
+		r.sets(strings.Trim(d.N.Value, "{}"))
+	}
+	whole := true
+	switch d.Op {
+	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+		return
+	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll, syntax.RdrInOut: // the last one writes from the beginning on
+	case syntax.AppOut, syntax.AppAll:
+		whole = false
+	case syntax.DplOut: // also of a file, unless what follows is a number
+		if text, ok, _ := r.literal(d.Word); ok && strings.Trim(text, "0123456789-") == "" {
+			return
+		}
+	default:
+		r.opaque()
+	}
+	for _, file := range r.expand(d.Word) {
+		if r.writes(whole, file); file == "" && whole {
+			r.sweeps(d.Op.String())
+		}
+	}
+}
+
+func (r *reader) writes(whole bool, files ...string) {
+	for _, f := range files {
+		if f == "" || f == "-" {
+			continue
+		}
+		file := absolute(r.dir, f)
+		if isDescriptor(file) {
+			r.opaque()
+		}
+		r.plan.Writes = append(r.plan.Writes, Touch{File: file, Whole: whole})
+	}
+}
+
+// isDescriptor reports whether a path may lead to any file that a process has open: writing
+// there truncates it, however it was opened.
+func isDescriptor(file string) bool {
+	device, is := strings.CutPrefix(file, "/dev/")
+	return strings.HasPrefix(file, "/proc/") || is && device != "null" && device != "tty" && !strings.HasPrefix(device, "tcp/") && !strings.HasPrefix(device, "udp/")
+}
+
+// valuesOf lists what an option is given, that may stand among other letters: in the same
+// word, or in the next. Behind the letters in valued stands what these are given. An option
+// may have no short name.
+func valuesOf(args []string, short, long, valued string) (list []string) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		value, given := strings.CutPrefix(a, long+"=")
+		next := a == long
+		if short != "" && len(a) > 1 && a[0] == '-' && a[1] != '-' {
+			at := strings.IndexByte(a, short[1])
+			if other := strings.IndexAny(a[1:], valued); at > 0 && (other < 0 || other+1 > at) {
+				value, given = a[at+1:], at+1 < len(a)
+				next = !given
+			}
+		}
+		if next && i+1 < len(args) {
+			i++
+			value, given = args[i], true
+		}
+		if given {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// given reports whether a letter stands among options that share a dash, and not behind one
+// that takes the rest for its value.
+func given(args []string, letter, valued string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		at, other := strings.Index(a, letter), strings.IndexAny(a, valued)
+		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && at > 0 && (other < 0 || at < other)
+	})
+}
+
+// curl writes the files that it is told, or those that addresses end with.
+func (r *reader) curl(args []string) {
+	const valued = "AbcCdDeEFhHKmPQrtTuUwxXyYz"
+	files := valuesOf(args, "-o", "--output", valued)
+	_, operands := split(args)
+	remote := given(args, "O", valued+"o") || slices.Contains(args, "--remote-name") || slices.Contains(args, "--remote-name-all")
+	for _, address := range operands {
+		if at, _, _ := strings.Cut(address, "?"); remote && strings.Contains(at, "://") {
+			files = append(files, path.Base(at))
+		}
+	}
+	for _, dir := range valuesOf(args, "", "--output-dir", "") {
+		for i, f := range files {
+			files[i] = filepath.Join(dir, f)
+		}
+	}
+	r.writes(true, files...)
+}
+
+// truncate cuts its files off, unless it is to make them longer.
+func (r *reader) truncate(args []string) {
+	sizes := valuesOf(args, "-s", "--size", "r")
+	_, operands := split(args)
+	files := slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(sizes, o) })
+	r.writes(!slices.ContainsFunc(sizes, func(size string) bool { return strings.HasPrefix(size, "+") || strings.HasPrefix(size, ">") }), files...)
+}
+
+// awk writes its files with the extension inplace. Its first operand is the program, unless
+// an option has that.
+func (r *reader) awk(args []string) {
+	inPlace, program := false, false
+	var operands []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case (a == "-i" || a == "--include" || a == "-l" || a == "--load") && i+1 < len(args):
+			i++
+			inPlace = inPlace || args[i] == "inplace"
+		case a == "-iinplace" || a == "--include=inplace":
+			inPlace = true
+		case (a == "-f" || a == "--file") && i+1 < len(args):
+			program = true
+			i++
+		case (a == "-v" || a == "-F") && i+1 < len(args):
+			i++
+		case len(a) > 1 && a[0] == '-':
+			program = program || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--file=")
+		default:
+			operands = append(operands, a)
+		}
+	}
+	if !program && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	if inPlace {
+		r.writes(false, slices.DeleteFunc(operands, func(o string) bool { return strings.Contains(o, "=") })...)
+	}
+}
+
+// patch writes the file that it is told, or those that the patch names.
+func (r *reader) patch(args []string, s *syntax.Stmt) {
+	const valued = "diopFBDVYzr"
+	of := func(short, long string) []string {
+		return valuesOf(args, short, long, strings.ReplaceAll(valued, short[1:], ""))
+	}
+	dirs, inputs, outputs, strips := of("-d", "--directory"), of("-i", "--input"), of("-o", "--output"), of("-p", "--strip")
+	in := *r
+	for _, dir := range dirs {
+		in.dir = absolute(r.dir, dir)
+	}
+	in.writes(true, outputs...)
+	_, operands := split(args)
+	operands = slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(slices.Concat(dirs, inputs, outputs, strips), o) })
+	if len(operands) > 0 {
+		in.writes(false, operands[0])
+		return
+	}
+	text := r.input(s)
+	for _, file := range inputs {
+		text += contentOf(absolute(in.dir, file))
+	}
+	in.writes(false, patchedFiles(text, depthOf(strips, -1))...)
+}
+
+// depthOf is the number that -p is given last.
+func depthOf(given []string, depth int) int {
+	for _, p := range given {
+		if n, err := strconv.Atoi(p); err == nil && n >= 0 {
+			depth = n
+		}
+	}
+	return depth
+}
+
+// gitApply writes what the patches name that git is to apply.
+func (r *reader) gitApply(args []string, s *syntax.Stmt) {
+	_, operands := split(args)
+	text := r.input(s)
+	for _, file := range operands {
+		text += contentOf(absolute(r.dir, file))
+	}
+	below := ""
+	for _, dir := range valuesOf(args, "", "--directory", "") {
+		below = dir
+	}
+	for _, file := range patchedFiles(text, depthOf(valuesOf(args, "-p", "--strip", "C"), 1)) {
+		r.writes(false, filepath.Join(below, file))
+	}
+}
+
+// patchedFiles lists the files that a patch names, without so many of the directories in
+// front; -1: without all.
+func patchedFiles(text string, depth int) (list []string) {
+	for line := range strings.Lines(text) {
+		for _, head := range []string{"--- ", "+++ ", "rename to ", "rename from "} {
+			name, is := strings.CutPrefix(strings.TrimRight(line, "\r\n"), head)
+			name, _, _ = strings.Cut(name, "\t")
+			parts := strings.Split(name, "/")
+			switch {
+			case !is || name == "/dev/null" || name == "":
+				continue
+			case strings.HasPrefix(head, "rename"):
+			case depth < 0:
+				name = parts[len(parts)-1]
+			case len(parts) > depth:
+				name = strings.Join(parts[depth:], "/")
+			}
+			if !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// input is what a command is given to read, as far as it is known: a here-document, or a
+// file that is there.
+func (r *reader) input(s *syntax.Stmt) string {
+	text := fed(s)
+	for _, d := range s.Redirs {
+		if file, ok, _ := r.literal(d.Word); d.Op == syntax.RdrIn && ok {
+			text += contentOf(absolute(r.dir, file))
+		}
+	}
+	return text
+}
+
+// longestPatch is how much of a file is read for the names in it.
+const longestPatch = 1 << 20
+
+// contentOf is the beginning of a file; nothing where it is none.
+func contentOf(file string) string {
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, longestPatch)) // what cannot be read names nothing: it is seen afterwards
+	return string(text)
+}
+
+// fed is the text of a here-document or here-string.
+func fed(s *syntax.Stmt) string {
+	var b strings.Builder
+	for _, d := range s.Redirs {
+		w := d.Hdoc
+		if d.Op == syntax.WordHdoc {
+			w = d.Word
+		}
+		if w == nil {
+			continue
+		}
+		syntax.Walk(w, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Lit:
+				b.WriteString(n.Value)
+			case *syntax.SglQuoted:
+				b.WriteString(n.Value)
+			}
+			return true
+		})
+	}
+	return b.String()
+}

@@ -1,0 +1,132 @@
+package hook
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"lockkeeper/internal/project/protect"
+)
+
+const (
+	ownProgram = "lockkeeper"
+	ownHook    = "lockkeeper-hook"
+)
+
+// reserved are the acts of this program that an agent's shell may not do, by the words
+// that spell them. Others may stand between: the values of options look like words.
+func reserved() [][]string {
+	return [][]string{{"off"}, {"hook"}, {"lock", "clear"}, {"lock", "force-release"}, {"lock", "release"}, {"init", "--undo"}}
+}
+
+// runners are programs, beside the prefixes, that run another one which is spelled
+// somewhere among their words, be it as one text.
+func runners() []string {
+	return []string{"script", "su", "runuser", "flock", "watch", "parallel", "ssh", "tmux", "screen", "unshare", "nsenter", "chroot", "setpriv",
+		"systemd-run", "strace", "ltrace", "gdb", "unbuffer", "expect", "bwrap", "find", "fd", "entr", "at", "start-stop-daemon"}
+}
+
+// own refuses what only a person may do with this program, however it is started.
+func (r *reader) own(args []string, s *syntax.Stmt) {
+	if len(args) == 0 {
+		return
+	}
+	name, words := filepath.Base(args[0]), args
+	if _, runs := prefixes[name]; runs || slices.Contains(runners(), name) {
+		words = nil
+		for _, a := range args[1:] {
+			words = append(words, wordsOf(a)...)
+		}
+		if name == "xargs" || name == "parallel" { // which add words that they are fed
+			words = append(words, wordsOf(fed(s))...)
+		}
+	} else if !r.isOwn(args[0]) {
+		return
+	}
+	if at := slices.IndexFunc(words, r.isOwn); at >= 0 {
+		r.reserve(words[at:])
+	}
+}
+
+// program refuses the same in a program of another language, where that starts programs.
+func (r *reader) program(text string) {
+	if !slices.ContainsFunc([]string{"system", "subprocess", "exec", "spawn", "popen", "`"}, func(sign string) bool { return strings.Contains(text, sign) }) {
+		return
+	}
+	words := wordsOf(text)
+	for i, w := range words {
+		if isOwnName(w) {
+			r.reserve(words[i:min(len(words), i+8)])
+		}
+	}
+}
+
+// wordsOf is text cut where a shell, or a list in another language, would cut it. What is not
+// known is one word all the same.
+func wordsOf(text string) []string {
+	words := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`,;()[]{}|&<>\\", c) })
+	if len(words) == 0 {
+		return []string{""}
+	}
+	return words
+}
+
+// reserve notes a command of this program that is reserved, or may be: its first words are
+// not known. What follows a -- is another program's.
+func (r *reader) reserve(words []string) {
+	program, rest := words[0], words[1:]
+	if i := slices.Index(rest, "--"); i >= 0 {
+		if r.depth < maxDepth {
+			r.inner(func(in *reader) { in.own(rest[i+1:], &syntax.Stmt{}) })
+		}
+		rest = rest[:i]
+	}
+	var acts []string // without what may be the value of an option
+	for i, w := range rest {
+		if !strings.HasPrefix(w, "-") && (w != "" || i == 0 || !strings.HasPrefix(rest[i-1], "-")) {
+			acts = append(acts, w)
+		}
+	}
+	unknown := len(acts) > 0 && (acts[0] == "" || acts[0] == "lock" && len(acts) > 1 && acts[1] == "")
+	is := func(act []string) bool {
+		for _, w := range rest {
+			if len(act) > 0 && (w == act[0] || strings.HasPrefix(w, act[0]+"=")) {
+				act = act[1:]
+			}
+		}
+		return len(act) == 0
+	}
+	if len(acts) > 0 && acts[0] == "help" {
+		return
+	}
+	isHook := filepath.Base(program) == ownHook || filepath.Base(r.starts(program)) == ownHook
+	if unknown || isHook || slices.ContainsFunc(reserved(), is) {
+		r.plan.Reserved = strings.Join(append([]string{ownProgram}, rest...), " ")
+	}
+}
+
+// isOwn reports whether a word starts this program: by one of its names, or by a link.
+func (r *reader) isOwn(word string) bool { return isOwnName(word) || isOwnName(r.starts(word)) }
+
+func isOwnName(file string) bool {
+	base := filepath.Base(file)
+	return base == ownProgram || base == ownHook
+}
+
+// starts is the file that a word in the place of a program stands for, past links; the word
+// itself where none is found.
+func (r *reader) starts(word string) string {
+	if strings.Contains(word, "/") {
+		return protect.Real(absolute(r.dir, word))
+	}
+	path, _ := r.env("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if file := filepath.Join(dir, word); word != "" && word[0] != '-' && isThere(file) {
+			return protect.Real(file)
+		}
+	}
+	return word
+}

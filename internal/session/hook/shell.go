@@ -1,0 +1,377 @@
+package hook
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Plan is what a command is known to do before it runs. What is not known is found by the
+// comparison afterwards.
+type Plan struct {
+	Writes   []Touch  // files, absolute
+	Trees    []Tree   // directories that go or are changed as a whole
+	Names    []string // files that a program names and may write, absolute
+	Reads    []Touch  // files that it may show, absolute
+	Programs []string // in other languages, which are spelled out and certainly run
+	Git      []GitAct // acts that rewrite shared state
+	Discards []Discard
+	Opaque   bool     // a part of it may remove or overwrite files that nothing here names
+	Sweeps   []Sweep  // parts that certainly do
+	Dirs     []string // to which it goes, absolute
+	Reserved string   // a command that only a person may run
+
+	Background bool // something of it goes on when it is over
+}
+
+// Tree is a directory, absolute, with all that is in it.
+type Tree struct {
+	Dir  string
+	Goes bool // it is not there any more
+}
+
+// GitAct is an act of git, and where it is done.
+type GitAct struct {
+	Name string
+	Dir  string
+}
+
+// reader follows a command as a shell would, as far as words are literal.
+type reader struct {
+	dir   string
+	env   func(string) (string, bool) // of who runs the command
+	vars  map[string]string
+	plan  *Plan
+	depth int
+
+	fedBy   []string            // files that the commands are given whose output it reads
+	sources map[string][]string // of files that it prints to: out of which they are made
+
+	maybe bool // what is read runs only if something else turns out so
+	left  bool // from here on nobody knows what runs, or what a name means
+
+	loops  int      // around what is read
+	within []string // directories, absolute, in which words that are not known name files; nil: anywhere
+}
+
+// maxDepth bounds shells within shells.
+const maxDepth = 8
+
+// planOf reads a command. One that is no shell has no plan.
+func planOf(command, dir string, env func(string) (string, bool)) Plan {
+	var p Plan
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p, sources: map[string][]string{}}
+	if home, known := env("HOME"); known {
+		r.vars["HOME"] = home
+	}
+	r.script(command)
+	return p
+}
+
+func (r *reader) script(text string) {
+	if r.depth >= maxDepth {
+		r.opaque()
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil { // another shell may understand it
+		r.opaque()
+	}
+	if file == nil {
+		return
+	}
+	r.statements(file.Stmts)
+}
+
+func (r *reader) statements(list []*syntax.Stmt) {
+	for _, s := range list {
+		r.statement(s)
+	}
+}
+
+// inner reads what runs in a shell of its own: where it goes to stays there.
+func (r *reader) inner(do func(*reader)) {
+	in := *r
+	in.vars, in.depth = maps.Clone(r.vars), r.depth+1
+	do(&in)
+}
+
+// certain reports whether a command runs as it stands there.
+func (r *reader) certain() bool { return !r.maybe && !r.left }
+
+func (r *reader) statement(s *syntax.Stmt) {
+	if s == nil {
+		return
+	}
+	if s.Background || s.Coprocess {
+		r.plan.Background = true
+		front := *s
+		front.Background, front.Coprocess = false, false
+		r.inner(func(in *reader) { in.statement(&front) })
+		return
+	}
+	var args []string
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
+		args = r.call(call)
+	} else if s.Cmd != nil {
+		r.words(s.Cmd)
+	}
+	for _, redirect := range s.Redirs {
+		r.words(redirect)
+		r.redirect(redirect)
+	}
+	r.derive(s)
+	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
+		r.command(args, s)
+		return
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+			r.inner(func(in *reader) { in.statement(c.X) })
+			r.inner(func(in *reader) {
+				in.fedBy = slices.Concat(r.fedBy, r.named(c.X))
+				in.statement(c.Y)
+				r.join(in.vars, in.dir) // zsh runs the last part in the shell itself
+			})
+			return
+		}
+		r.statement(c.X)
+		if c.Op == syntax.AndStmt && r.succeeds(c.X) {
+			r.statement(c.Y)
+		} else {
+			r.branch(func() { r.statement(c.Y) })
+		}
+	case *syntax.Subshell:
+		r.inner(func(in *reader) { in.statements(c.Stmts) })
+	case *syntax.Block:
+		r.statements(c.Stmts)
+	case *syntax.IfClause:
+		r.statements(c.Cond)
+		r.branch(func() { r.statements(c.Then) })
+		for c = c.Else; c != nil; c = c.Else {
+			r.branch(func() { r.statements(c.Cond) })
+			r.branch(func() { r.statements(c.Then) })
+		}
+	case *syntax.WhileClause:
+		r.statements(c.Cond)
+		r.repeat(func() {
+			r.statements(c.Do)
+			r.statements(c.Cond)
+		})
+	case *syntax.ForClause:
+		r.loop(c)
+	case *syntax.CaseClause:
+		for _, item := range c.Items {
+			r.branch(func() { r.statements(item.Stmts) })
+		}
+	case *syntax.FuncDecl:
+		r.left = true
+		r.opaque() // it may have the name of any program
+		r.inner(func(in *reader) { in.statement(c.Body) })
+	case *syntax.TimeClause:
+		r.statement(c.Stmt)
+	case *syntax.CoprocClause:
+		r.opaque() // it sets variables
+		r.inner(func(in *reader) { in.statement(c.Stmt) })
+	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
+	case *syntax.DeclClause:
+		r.declare(c)
+	case nil: // redirections alone
+	default:
+		r.opaque()
+	}
+}
+
+// loop reads the body of a loop once for each literal word.
+func (r *reader) loop(c *syntax.ForClause) {
+	each, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		r.repeat(func() { r.statements(c.Do) })
+		return
+	}
+	name := each.Name.Value
+	r.sets(name)
+	const most = 200
+	n := 0
+	for _, w := range each.Items {
+		for _, word := range r.expand(w) {
+			if n++; word == "" || n > most || c.Select { // not known, or none, or too many
+				r.repeat(func() {
+					delete(r.vars, name)
+					r.statements(c.Do)
+				})
+			} else {
+				r.vars[name] = word
+				r.statements(c.Do)
+			}
+			if n > most {
+				return
+			}
+		}
+	}
+	delete(r.vars, name)
+	if n == 0 {
+		r.repeat(func() { r.statements(c.Do) })
+	}
+}
+
+// call is the words of a command, after its assignments and substitutions were read.
+// Words that are not literal are empty.
+func (r *reader) call(c *syntax.CallExpr) (args []string) {
+	r.words(c)
+	for _, w := range c.Args {
+		args = append(args, r.expand(w)...)
+	}
+	for _, a := range c.Assigns {
+		if len(c.Args) == 0 {
+			r.assign(a)
+		} else {
+			r.prefixed(a)
+		}
+	}
+	return args
+}
+
+// expand is what a word stands for: one literal, or the files that a pattern finds. A word
+// that is not literal is one empty string.
+func (r *reader) expand(w *syntax.Word) (list []string) {
+	if w == nil {
+		return []string{""}
+	}
+	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // a word in a loop is read again
+	if !syntax.SplitBraces(braces) {
+		return r.pattern(w)
+	}
+	const most = 200
+	for one, err := range expand.BracesSeq(nil, braces) {
+		if err != nil || len(list) > most {
+			return append(list, "")
+		}
+		list = append(list, r.pattern(one)...)
+	}
+	return list
+}
+
+// pattern is what a word without braces stands for.
+func (r *reader) pattern(w *syntax.Word) []string {
+	text, ok, pattern := r.literal(w)
+	switch {
+	case !ok:
+		return []string{""}
+	case !pattern || text == "[":
+		return []string{text}
+	}
+	found, err := filepath.Glob(absolute(r.dir, text))
+	for _, unlike := range []string{"**", "[!", "[:", "[.", "[="} { // which shells read in another way
+		if strings.Contains(text, unlike) {
+			return append(found, "")
+		}
+	}
+	switch {
+	case err != nil || isPattern(r.dir):
+		return []string{""}
+	case len(found) == 0:
+		return []string{text}
+	}
+	return found
+}
+
+// literal is the text of a word, if that is known, and whether it is a pattern.
+func (r *reader) literal(w *syntax.Word) (text string, ok, pattern bool) {
+	if w == nil {
+		return "", false, false
+	}
+	var b strings.Builder
+	for i, part := range w.Parts {
+		if !r.part(&b, part, i == 0, &pattern) {
+			return "", false, false
+		}
+	}
+	return b.String(), true, pattern
+}
+
+func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, pattern *bool) bool {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		text := unescaped(p.Value, false)
+		if first && strings.HasPrefix(text, "~") {
+			home, known := r.vars["HOME"]
+			if !known || text != "~" && text[1] != '/' { // such as ~+ and ~user
+				return false
+			}
+			text = home + text[1:]
+		}
+		*pattern = *pattern || strings.ContainsAny(p.Value, "*?[")
+		b.WriteString(text)
+	case *syntax.SglQuoted:
+		text := p.Value
+		if p.Dollar {
+			decoded, _, err := expand.Format(nil, text, nil)
+			if err != nil {
+				return false
+			}
+			text, _, _ = strings.Cut(decoded, "\x00")
+		}
+		b.WriteString(text)
+	case *syntax.DblQuoted:
+		for _, in := range p.Parts {
+			switch in := in.(type) {
+			case *syntax.Lit:
+				b.WriteString(unescaped(in.Value, true))
+			case *syntax.ParamExp:
+				value, known := r.value(in)
+				if !known {
+					return false
+				}
+				b.WriteString(value)
+			default:
+				return false
+			}
+		}
+	case *syntax.ParamExp:
+		value, known := r.value(p)
+		if !known || strings.ContainsAny(value, " \t\n*?[") { // it becomes several words, or the files that it matches
+			return false
+		}
+		b.WriteString(value)
+	default:
+		return false
+	}
+	return true
+}
+
+// value is that of a variable, if it is known and nothing is made of it.
+func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
+	if p.Param == nil || p.Length || p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil || p.Width || p.IsSet {
+		return "", false
+	}
+	if p.Param.Value == "PWD" {
+		return r.dir, true
+	}
+	value, known = r.vars[p.Param.Value]
+	return value, known
+}
+
+// unescaped is text without the backslashes that a shell takes away. Between double quotes
+// most stay.
+func unescaped(text string, quoted bool) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && (!quoted || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
+			i++
+			if text[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}

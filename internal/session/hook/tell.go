@@ -1,0 +1,147 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/session/deferred"
+)
+
+// compare shows what a command changed of what others hold.
+func (v *visit) compare(ctx context.Context, began session.Call) error {
+	list, err := v.seat.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
+	for i, u := range list {
+		if i == mostTold {
+			v.out.tellBoth(fmt.Sprintf("UNCOVERED and %d more that others hold. All are in lockkeeper audit, and lockkeeper rescue list says what is kept.", len(list)-i))
+			break
+		}
+		v.out.tellBoth(uncovered(u))
+	}
+	return err
+}
+
+// mostTold is how many changes are told one by one: an agent reads no more.
+const mostTold = 20
+
+func uncovered(u session.Uncovered) string {
+	did := "changed"
+	if u.Gone {
+		did = "removed"
+	}
+	text := fmt.Sprintf("UNCOVERED %s was %s while your command ran; it is %s.", u.Path, did, u.Holder)
+	switch {
+	case u.Doubt != "":
+		text += " It may not have been you: " + u.Doubt + "."
+	case u.Back:
+		text += " It is again as its holder left it."
+	}
+	if u.NotBack != "" {
+		text += " It could not be put back: " + u.NotBack + "."
+	}
+	if u.Rescue != "" {
+		text += " The change is kept: lockkeeper rescue show " + u.Rescue + "."
+	}
+	return text + " Do not write it again."
+}
+
+// disturbed tells what somebody who asked nobody did to what the session holds, or the
+// command that has ended.
+func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
+	list, err := v.seat.Disturbed(ctx, ended)
+	for _, d := range list {
+		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed by somebody who asked nobody: an editor, or an agent without hooks. Read it again before you go on.", d.Path)
+		switch {
+		case d.Beside && d.Gone:
+			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by somebody else.", d.Path)
+		case d.Beside:
+			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by somebody else. Read it again before you replace it.", d.Path)
+		case d.Gone:
+			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed by somebody who asked nobody.", d.Path)
+		}
+		if d.Rescue != "" {
+			text += " Your version is kept: lockkeeper rescue show " + d.Rescue + "."
+		}
+		v.out.tellBoth(text)
+	}
+	return err
+}
+
+// news tells what became free, and what became of patches that were deferred.
+func (v *visit) news(ctx context.Context) error {
+	free, err := v.seat.News(ctx)
+	if v.out.Model = append(v.out.Model, free...); err != nil {
+		return err
+	}
+	queue := deferred.Open(v.app)
+	_, landing := queue.Land(ctx)
+	ended, err := queue.News(v.call.Session)
+	v.out.Model = append(v.out.Model, ended...)
+	return errors.Join(landing, err)
+}
+
+// unguarded tells of files that say whether agents are checked and that went with a command:
+// git clean and git stash remove what is not committed, a checkout what was committed later.
+func (v *visit) unguarded(began session.Call) {
+	now := project.Configured(v.place.root)
+	for _, name := range began.Guarded {
+		if !slices.Contains(now, name) {
+			v.out.tellBoth(fmt.Sprintf("GONE %s was removed while your command ran; it says whether agents are checked here. Write nothing until a person has put it back: with git, or lockkeeper init and lockkeeper doctor.", name))
+		}
+	}
+}
+
+// begin greets: what is free by now, and who is there.
+func (v *visit) begin(ctx context.Context) error {
+	v.seat.EndInner() // a person who interrupts ends them; one that goes on says so with its next write
+	if err := v.settle(ctx); err != nil {
+		return err
+	}
+	if v.seat.New {
+		s := v.seat.Session()
+		v.out.Model = append(v.out.Model, fmt.Sprintf("Lockkeeper knows this session as %s. Files that you write are yours until the end of the turn; a refusal says what to do.", s.Callsign))
+	}
+	return v.news(ctx)
+}
+
+// settle compares what calls left whose end was not told, and looks at what the session
+// holds.
+func (v *visit) settle(ctx context.Context) error {
+	began, err := v.seat.EndAll(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
+}
+
+// settleInTime settles in half of the time that there is: the other half is for giving back.
+func (v *visit) settleInTime(ctx context.Context) error {
+	until, _ := ctx.Deadline() // which every call has
+	half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
+	defer cancel()
+	return v.settle(half)
+}
+
+// leave ends the session. What calls left whose end was not told is compared first. Whoever
+// comes next in the same window does it otherwise.
+func (v *visit) leave(ctx context.Context) (err error) {
+	if !v.call.Anew {
+		err = v.settleInTime(ctx)
+	}
+	return errors.Join(err, v.seat.Leave(ctx, v.call.Anew))
+}
+
+// stop compares once more, and gives everything back whatever came of that.
+func (v *visit) stop(ctx context.Context) error {
+	err := v.settleInTime(ctx)
+	if releasing := v.seat.Release(ctx); releasing != nil {
+		return errors.Join(err, releasing)
+	}
+	_, landing := deferred.Open(v.app).Land(ctx)
+	return errors.Join(err, landing)
+}

@@ -1,0 +1,183 @@
+package acts
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/sidecar"
+)
+
+// Seen is the versions of gates that a person had in front of them. What is not in it is
+// not compared.
+type Seen map[progress.Ref]string
+
+// of is what was seen of some of them.
+func (s Seen) of(refs ...progress.Ref) map[progress.Ref]string {
+	some := map[progress.Ref]string{}
+	for _, r := range refs {
+		if version, ok := s[r]; ok {
+			some[r] = version
+		}
+	}
+	return some
+}
+
+// Saying is what comes with an answer.
+type Saying struct {
+	Notes []string `json:"notes,omitempty"`
+	Was   string   `json:"was,omitempty"`  // what an item was decided to be, if that is to change: todo, defer or reject
+	Only  bool     `json:"only,omitempty"` // items of other units with the same words stay as they are
+	Text  string   `json:"text,omitempty"` // of an answer that was found elsewhere
+	Seen  Seen     `json:"seen,omitempty"`
+}
+
+func (s Saying) note() string { return strings.TrimSpace(strings.Join(s.Notes, "\n")) }
+
+// Answer is one thing that can be said to what is of a kind.
+type Answer struct {
+	Word  string        `json:"word"`
+	Key   byte          `json:"-"` // for who answers with single keys; 0: there is none
+	Kind  progress.Kind `json:"kind"`
+	Means string        `json:"means"`
+	Asks  string        `json:"asks,omitempty"` // for a note without which it is refused; empty: none is needed
+
+	give func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict)
+}
+
+// Answers are all that can be said. Every surface is made from them.
+func Answers() []Answer {
+	return []Answer{
+		{"todo", 't', progress.ItemKind, "do it", "", decideAs(flow.Todo)},
+		{"defer", 'd', progress.ItemKind, "later: it comes up again", "", decideAs(flow.Defer)},
+		{"reject", 'r', progress.ItemKind, "never: it does not come up again", "", decideAs(flow.Reject)},
+		{"answer", 0, progress.TopicKind, "what was found elsewhere", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
+			return "is answered", b.Answer(ctx, r.Unit, r.Topic, sidecar.MethodPaste, s.Text, d.By.Name)
+		})},
+		{"reject", 'r', progress.TopicKind, "it needs no answer", "why it needs no answer", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
+			return "is rejected", b.RejectTopic(ctx, r.Unit, r.Topic, s.note(), d.By.Name)
+		})},
+		{"api", 'a', progress.TopicKind, "ask the Messages API", "", each((*Decider).askAPI)},
+		{"approve", 'a', progress.PlanKind, "the batches may be applied", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+			return "is approved", b.ApprovePlan(ctx, r.Unit, d.By.Name)
+		})},
+		{"approve", 'a', progress.ReviewKind, "it lands as it was shown", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
+		})},
+		{"return", 'b', progress.ReviewKind, "sent back, changed as you say, and tested anew", "what should be otherwise", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
+			return "is returned: it is changed as you say, and tested anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
+		})},
+		{"follow-up", 'f', progress.GapKind, "a batch of its own makes the change", "", each((*Decider).followUp)},
+		{"dismiss", 'd', progress.GapKind, "nothing is to be made of it", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+			return "is dismissed", b.DismissGap(ctx, r.Unit, r.Batch, r.Gap, d.By.Name)
+		})},
+	}
+}
+
+// KindsOf are the kinds that a word is an answer to.
+func KindsOf(word string) (list []progress.Kind) {
+	for _, a := range Answers() {
+		if a.Word == word {
+			list = append(list, a.Kind)
+		}
+	}
+	return list
+}
+
+// each is an answer that is given to one after the other. The book compares what was seen
+// of that one.
+func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error)) func(*Decider, context.Context, []progress.Ref, Saying, *Verdict) {
+	return func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict) {
+		for _, r := range refs {
+			what, err := give(d, ctx, d.Book.IfUnchanged(s.Seen.of(r)), r, s)
+			v.take(err, r, what)
+		}
+	}
+}
+
+// Give gives the answer that a word is to each of the references.
+func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s Saying) (Verdict, error) {
+	var v Verdict
+	if err := d.checkAnswer(ctx, word, refs, s); err != nil {
+		return v, err
+	}
+	for _, a := range Answers() {
+		some := slices.DeleteFunc(slices.Clone(refs), func(r progress.Ref) bool { return r.Kind != a.Kind })
+		if a.Word == word && len(some) > 0 {
+			a.give(d, ctx, some, s, &v)
+		}
+	}
+	return d.finish(ctx, v)
+}
+
+// checkAnswer refuses what is no answer before any of it is given.
+func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.Ref, s Saying) error {
+	kinds := KindsOf(word)
+	if len(kinds) == 0 {
+		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "nothing is answered so", Next: "use one of " + strings.Join(words(), ", ")}
+	}
+	if err := d.checkNamed(refs); err != nil {
+		return err
+	}
+	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
+		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "no decision", Next: "use todo, defer or reject"}
+	}
+	for _, r := range refs {
+		if !slices.Contains(kinds, r.Kind) {
+			return &lockkeeper.InputError{Field: "reference", Value: r.String(), Reason: word + " is no answer to a " + string(r.Kind), Next: d.Command("decide", "show", r.String())}
+		}
+		if _, err := d.Unit(ctx, r.Unit); err != nil {
+			return err
+		}
+	}
+	for _, a := range Answers() {
+		said := a.Asks == "" || s.note() != ""
+		if a.Word == word && !said && slices.ContainsFunc(refs, func(r progress.Ref) bool { return r.Kind == a.Kind }) {
+			return &lockkeeper.InputError{Field: "note", Reason: "to " + word + " a " + string(a.Kind) + " you say " + a.Asks, Next: "add a note: --note, or notes in the HTTP API"}
+		}
+	}
+	return nil
+}
+
+// checkNamed refuses references that name nothing.
+func (d *Decider) checkNamed(refs []progress.Ref) error {
+	switch {
+	case len(refs) == 0:
+		return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+	case slices.Contains(refs, progress.Ref{}):
+		return &lockkeeper.InputError{Field: "reference", Reason: "one of those that are given is empty", Next: d.Command("decide")}
+	}
+	return nil
+}
+
+func words() (list []string) {
+	for _, a := range Answers() {
+		if !slices.Contains(list, a.Word) {
+			list = append(list, a.Word)
+		}
+	}
+	return list
+}
+
+// askAPI has a topic asked of the Messages API, which needs a key.
+func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+	if !conduct.CanAskAPI(d.App) {
+		return "", &lockkeeper.RefusedError{Act: "ask the API about " + r.String(), Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by pasting what was found elsewhere",
+			Next: d.Command("decide", "answer", r.String(), "FILE") + ", or set the key here and where lockkeeper run runs"}
+	}
+	return "is to be asked of the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
+}
+
+// followUp has a batch of its own make the change of a gap.
+func (d *Decider) followUp(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+	change, err := d.changeOf(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	id, err := b.FollowUpGap(ctx, r.Unit, r.Batch, r.Gap, change, d.By.Name)
+	return "is followed up by batch " + id + ", which waits for approval: plan " + r.Unit, err
+}

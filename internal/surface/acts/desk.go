@@ -1,0 +1,148 @@
+package acts
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+)
+
+// Desk is a person in front of one flow of an open codebase.
+type Decider struct {
+	App   *project.Project
+	Flow  flow.Flow
+	Book  *progress.Tracker
+	Units []string // that have documents
+	By    lockkeeper.Actor
+
+	runs, decides bool // whether that command means this flow without being told
+}
+
+// Open opens the documents of a flow: of the one that is named, or else that is under way
+// or was last.
+func Open(ctx context.Context, a *project.Project, flowName string, by lockkeeper.Actor) (*Decider, error) {
+	name, err := conduct.LastFlow(a, flowName)
+	if err != nil {
+		return nil, err
+	}
+	last, err := conduct.LastFlow(a, "")
+	if err != nil {
+		return nil, err
+	}
+	next, err := conduct.FlowName(a, "", "")
+	if err != nil {
+		return nil, err
+	}
+	book, f, docs, err := conduct.Book(a, name)
+	if err != nil {
+		return nil, err
+	}
+	d := &Decider{App: a, Flow: f, Book: book, By: by, runs: next == name, decides: last == name}
+	d.Units, err = conduct.UnitsOf(ctx, a, f, docs)
+	return d, err
+}
+
+// Seeing is the desk for one act of a person who saw these versions: on a unit of which
+// one is not so any more it is refused as stale.
+func (d *Decider) Seeing(seen Seen) *Decider {
+	careful := *d
+	careful.Book = d.Book.IfUnchanged(seen)
+	return &careful
+}
+
+// Command is a command about this flow as one would type it: it names the flow where
+// another one would be meant.
+func (d *Decider) Command(words ...string) string {
+	words = append([]string{"lockkeeper"}, words...)
+	means := d.decides
+	if words[1] == "run" {
+		means = d.runs
+	}
+	if !means {
+		words = append(words, "--flow", d.Flow.Name)
+	}
+	return strings.Join(words, " ")
+}
+
+// Unit reads a unit that must be there.
+func (d *Decider) Unit(ctx context.Context, name string) (*progress.Unit, error) {
+	if !slices.Contains(d.Units, name) {
+		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no documents of it", Next: didYouMean(name, d.Units)}
+	}
+	return d.Book.Unit(ctx, name)
+}
+
+// Has reports whether there is what a reference names, whether it waits or not.
+func (d *Decider) Has(ctx context.Context, ref progress.Ref) (bool, error) {
+	if !slices.Contains(d.Units, ref.Unit) {
+		return false, nil
+	}
+	u, err := d.Book.Unit(ctx, ref.Unit)
+	return err == nil && isIn(u, ref), err
+}
+
+// isIn reports whether a unit has what a reference names.
+func isIn(u *progress.Unit, ref progress.Ref) (there bool) {
+	switch ref.Kind {
+	case progress.TopicKind:
+		there = slices.ContainsFunc(u.Topics, func(t progress.Topic) bool { return t.Slug == ref.Topic })
+	case progress.ItemKind:
+		_, there = u.Item(ref.Item)
+	case progress.PlanKind:
+		there = true
+	case progress.ReviewKind:
+		_, there = u.Batch(ref.Batch)
+	case progress.GapKind:
+		if b, ok := u.Batch(ref.Batch); ok {
+			there = ref.Gap <= len(b.Gaps())
+		}
+	}
+	return there
+}
+
+// need reads the unit of a reference to something that must be there.
+func (d *Decider) need(ctx context.Context, ref progress.Ref) (*progress.Unit, error) {
+	u, err := d.Unit(ctx, ref.Unit)
+	if err == nil && !isIn(u, ref) {
+		err = &lockkeeper.InputError{Field: "reference", Value: ref.String(), Reason: ref.Unit + " has no such " + string(ref.Kind), Next: d.Command("decide", "show", "plan", ref.Unit)}
+	}
+	return u, err
+}
+
+// Waiting lists all that waits for a person in the flow, each with its version.
+func (d *Decider) Waiting(ctx context.Context) ([]progress.Decision, error) {
+	return d.Book.Waiting(ctx, d.Units)
+}
+
+// Asked lists the topics that the Messages API is to be asked about.
+func (d *Decider) Asked(ctx context.Context) (list []progress.Ref, err error) {
+	for _, unit := range d.Units {
+		u, err := d.Book.Unit(ctx, unit)
+		if err != nil {
+			return nil, err
+		}
+		slugs, err := d.Book.ByAPI(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		for _, slug := range slugs {
+			list = append(list, progress.Ref{Kind: progress.TopicKind, Unit: unit, Topic: slug})
+		}
+	}
+	return list, nil
+}
+
+// didYouMean is the next step for somebody who mistyped a name.
+func didYouMean(typed string, known []string) string {
+	if near, ok := config.Nearest(typed, known); ok {
+		return "did you mean " + near + "?"
+	}
+	return "use one of " + cmp.Or(strings.Join(known, ", "), "those that lockkeeper run makes")
+}

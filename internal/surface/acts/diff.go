@@ -1,0 +1,157 @@
+package acts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/rescue"
+)
+
+// diffLimit is the size up to which contents are compared line by line.
+const diffLimit = 8 << 20
+
+// nothing is what a diff calls a file that is not there.
+const nothing = "/dev/null"
+
+// Diff is what a batch changes: what was there, against what it made of it, both as they
+// were kept.
+func (d *Decider) Diff(unit string, b *progress.Batch) (string, error) {
+	var text strings.Builder
+	for _, f := range b.Files() {
+		part, err := d.fileDiff(unit, b.ID, f)
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(part)
+	}
+	return text.String(), nil
+}
+
+func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
+	content := func(v lockkeeper.Version, name string) ([]byte, string, error) {
+		if !v.Exists() {
+			return nil, nothing, nil
+		}
+		text, err := readSome(d.Book.Kept(unit, batch, v.Sum))
+		return text, name, err
+	}
+	was, from, err := content(f.Old, "a/"+f.Path)
+	is, to, failed := content(f.New, "b/"+f.Path)
+	switch err := cmp.Or(err, failed); {
+	case errors.Is(err, fs.ErrNotExist):
+		return f.Path + ": its content is not kept any more\n", nil
+	case err != nil:
+		return "", err
+	case len(was) > diffLimit || len(is) > diffLimit:
+		return f.Path + ": too large to be shown as a diff\n", nil
+	case isBinary(was) || isBinary(is):
+		return f.Path + ": binary content\n", nil
+	}
+	return string(diff.Diff(from, was, to, is)), nil
+}
+
+// changeOf is the change that a gap is about, as it is kept; empty: nothing is, or it is
+// no text.
+func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) {
+	u, err := d.Book.Unit(ctx, r.Unit)
+	if err != nil {
+		return "", err
+	}
+	b, known := u.Batch(r.Batch)
+	if !known {
+		return "", nil // which the answer itself says better
+	}
+	for _, g := range b.Gaps() {
+		if g.Number != r.Gap || g.Rescue == "" {
+			continue
+		}
+		e, err := d.App.Shelf().Get(g.Rescue)
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+			return "", nil // it was dropped since
+		}
+		if err != nil {
+			return "", err
+		}
+		text, _, err := Difference(d.App, e)
+		return text, err
+	}
+	return "", nil
+}
+
+// Difference is what something on the rescue shelf would change where it was to go, or a
+// note where that is no text. Of what is in place already, as a command leaves it that
+// writes around locks, it is what it changed then, where a session knows what was there.
+func Difference(a *project.Project, e rescue.Entry) (text, note string, err error) {
+	shelf := a.Shelf()
+	content := shelf.ContentPath(e.ID)
+	switch e.Kind {
+	case rescue.Archive:
+		return "", "an archive of many files; to list them: " + ListArchive(a, e), nil
+	case rescue.Whole, rescue.Noted:
+		where, err := readSome(shelf.Content(e.ID))
+		return "", strings.TrimSpace(string(where)), err
+	case rescue.Damaged:
+		return "", "what is left of the content is in " + content, nil
+	}
+	now, name := e.Path, e.Path
+	there, err := readSome(os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(e.Path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		now = nothing
+	case err != nil:
+		return "", "what is at " + e.Path + " now cannot be read: " + err.Error(), nil
+	}
+	var kept []byte
+	switch {
+	case e.Sum == "" && !e.Delete:
+		return "", fmt.Sprintf("no content is kept; the permissions wanted are %04o", e.Mode.Perm()), nil
+	case e.Delete:
+		name = nothing
+	default:
+		if kept, err = readSome(shelf.Content(e.ID)); err != nil {
+			return "", "", err
+		}
+	}
+	switch {
+	case len(kept) > diffLimit || len(there) > diffLimit:
+		return "", "too large to be shown as a diff; the content is in " + content, nil
+	case isBinary(kept) || isBinary(there):
+		return "", "binary content, SHA-256 " + e.Sum + "; it is in " + content, nil
+	case bytes.Equal(kept, there):
+		was := session.Copy(a, fmt.Sprintf("%x", e.Base.Sum))
+		if was == nil || isBinary(was) || bytes.Equal(was, kept) {
+			return "", "the same content is there already", nil
+		}
+		return string(diff.Diff(e.Path, was, name, kept)), "the same content is there already; this is what it changed", nil
+	}
+	return string(diff.Diff(now, there, name, kept)), "", nil
+}
+
+// readSome reads an opened file, and of one beyond the limit just enough to tell.
+func readSome(f *os.File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, diffLimit+1))
+	return text, errors.Join(err, f.Close())
+}
+
+// isBinary reports whether content is no text that could be shown.
+func isBinary(content []byte) bool { return bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(content) }

@@ -1,0 +1,90 @@
+package acts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/lock"
+)
+
+// WrongHolderError says that a grant is not held by whom somebody wanted to take it from.
+type WrongHolderError struct {
+	Holder string // who has it
+	Named  string
+}
+
+func (e *WrongHolderError) Error() string {
+	return lockkeeper.JoinNext("force-release refused: the grant is held by "+e.Holder+", not by "+e.Named, e.NextStep())
+}
+
+// NextStep implements lockkeeper.NextStep.
+func (e *WrongHolderError) NextStep() string { return "reload it and check who holds it" }
+
+// Code implements lockkeeper.CodeOf.
+func (e *WrongHolderError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
+
+// ForceRelease takes a grant away from its holder, whom the person names: they were shown
+// who loses it. What runs under it is ended.
+func ForceRelease(ctx context.Context, a *project.Project, e *lock.Entry, holder, reason string, by lockkeeper.Actor) error {
+	if err := needReason(reason); err != nil {
+		return err
+	}
+	if holder != e.Holder {
+		return &WrongHolderError{Holder: e.Holder, Named: holder}
+	}
+	return a.Locks.ForceRelease(ctx, e.ID, by, reason)
+}
+
+func needReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the record"}
+	}
+	return nil
+}
+
+// Cleared is what came of taking many grants away.
+type Cleared struct {
+	Freed []string // their ids
+	Kept  []KeptGrant
+}
+
+// KeptGrant is a grant that could not be freed.
+type KeptGrant struct {
+	ID     string
+	Holder string
+	Err    error // why
+}
+
+// Clear takes grants away, those that a person was shown. One that stays, as its policy wants
+// proof that it is abandoned, does not keep the others from being freed.
+func Clear(ctx context.Context, a *project.Project, grants []lockkeeper.GrantSnapshot, reason string, by lockkeeper.Actor) (c Cleared) {
+	for _, g := range grants {
+		if err := a.Locks.ForceRelease(ctx, g.ID, by, reason); err != nil {
+			c.Kept = append(c.Kept, KeptGrant{g.ID, g.Holder, err})
+			continue
+		}
+		c.Freed = append(c.Freed, g.ID)
+	}
+	return c
+}
+
+// ClearShown is Clear of all grants that there are, for a person who was shown them at a
+// number of the log. It is refused, and nothing is freed, when somebody got one since.
+func ClearShown(ctx context.Context, a *project.Project, seq uint64, reason string, by lockkeeper.Actor) (Cleared, error) {
+	if err := needReason(reason); err != nil {
+		return Cleared{}, err
+	}
+	grants, err := a.Locks.ActiveGrants(ctx)
+	if err != nil {
+		return Cleared{}, err
+	}
+	for _, g := range grants {
+		if g.Fence > seq {
+			return Cleared{}, &lockkeeper.RefusedError{Act: "clear", Reason: fmt.Sprintf("since this was shown %s got a lock, and the locks are unchanged", g.Holder), Next: "look at the locks as they are now"}
+		}
+	}
+	return Clear(ctx, a, grants, reason, by), nil
+}

@@ -1,0 +1,81 @@
+package acts_test
+
+import (
+	"errors"
+	"testing"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/lock"
+)
+
+// held takes a file for somebody.
+func (o *office) held(holder, policy, path string) *lock.Entry {
+	o.t.Helper()
+	g, err := o.app.Locks.TryAcquire(o.t.Context(), lockkeeper.Request{Holder: holder, Policy: policy,
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
+	must(o.t, err)
+	e, err := o.app.Locks.Entry(o.t.Context(), g.ID)
+	must(o.t, err)
+	return e
+}
+
+// holders are those who hold something.
+func (o *office) holders() (names []string) {
+	o.t.Helper()
+	grants, err := o.app.Locks.ActiveGrants(o.t.Context())
+	must(o.t, err)
+	for _, g := range grants {
+		names = append(names, g.Holder)
+	}
+	return names
+}
+
+// A grant is taken from nobody but the holder that the person named, and not without a
+// reason; never by an agent.
+//
+// shows: CF-14
+func TestForceRelease(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx, e := t.Context(), o.held("otter", "", model)
+	var other *acts.WrongHolderError
+	if err := acts.ForceRelease(ctx, o.app, e, "heron", "it hangs", person("ann")); !errors.As(err, &other) || other.Holder != "otter" || lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("%v", err)
+	}
+	if err := acts.ForceRelease(ctx, o.app, e, "otter", " ", person("ann")); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		t.Errorf("%v", err)
+	}
+	if err := acts.ForceRelease(ctx, o.app, e, "otter", "it hangs", lockkeeper.Actor{Name: "heron", Kind: lockkeeper.ActorHolder}); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("%v", err)
+	}
+	if names := o.holders(); len(names) != 1 {
+		t.Fatalf("held by %v", names)
+	}
+	must(t, acts.ForceRelease(ctx, o.app, e, "otter", "it hangs", person("ann")))
+	if names := o.holders(); len(names) != 0 {
+		t.Errorf("held by %v", names)
+	}
+}
+
+// All grants go at once, but for those whose policy wants proof that they are abandoned; and
+// none, when somebody got one since the person was shown them.
+func TestClear(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	first := o.held("otter", "", model)
+	o.held("heron", "dal", other)
+	if _, err := acts.ClearShown(ctx, o.app, first.Fence, "power cut", person("ann")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("%v", err)
+	}
+	if names := o.holders(); len(names) != 2 {
+		t.Fatalf("held by %v", names)
+	}
+	last, err := o.app.Locks.ActiveGrants(ctx)
+	must(t, err)
+	cleared, err := acts.ClearShown(ctx, o.app, last[1].Fence, "power cut", person("ann"))
+	must(t, err)
+	if len(cleared.Freed) != 1 || cleared.Freed[0] != first.ID || len(cleared.Kept) != 1 || cleared.Kept[0].Holder != "heron" || lockkeeper.CodeOf(cleared.Kept[0].Err) != lockkeeper.CodeRefused {
+		t.Errorf("%+v", cleared)
+	}
+	wantText(t, cleared.Kept[0].Err.Error(), "stale and unclaimed")
+}

@@ -1,0 +1,87 @@
+package acts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/project"
+	"lockkeeper/rescue"
+)
+
+// LandRescued writes something that is kept on the rescue shelf to where it was to go, and
+// drops it there. There is no landing if it was so already. Without ontoCurrent it is
+// refused when the file is not what it was when the content was kept.
+func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent bool, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
+	if e, err = a.Shelf().Get(id); err != nil {
+		return e, nil, err
+	}
+	switch e.Kind {
+	case rescue.Damaged:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: e.Reason, Next: "lockkeeper rescue show " + id}
+	case rescue.Noted:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "its content was too large to keep", Next: "lockkeeper rescue show " + id + ", then lockkeeper rescue drop " + id}
+	case rescue.Archive:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is an archive of many files, and the gate lands single files", Next: "look what is in it: " + ListArchive(a, e)}
+	case rescue.Whole:
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is no file but a directory, or something odd, that was moved aside as it is, and the gate lands files only",
+			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
+	}
+	err = hold(ctx, "land rescued "+id, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		l, err = landing.LandRescued(ctx, a, grant, e, ontoCurrent)
+		notHeldByUs(err, grant.ID)
+		return err
+	})
+	if err != nil {
+		staysKept(err, id)
+	}
+	return e, l, err
+}
+
+// ListArchive is the command that lists an archive of the rescue shelf.
+func ListArchive(a *project.Project, e rescue.Entry) string {
+	return "tar -tzf " + a.Shelf().ContentPath(e.ID)
+}
+
+// DropRescued removes something that is kept, for good. That, and who did it, is recorded
+// first: what is gone cannot be asked.
+func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeeper.Actor) (e rescue.Entry, err error) {
+	if e, err = a.Shelf().Get(id); err != nil {
+		return e, err
+	}
+	if err := conduct.Decided(ctx, a, by, fmt.Sprintf("what is kept of %s as %s is dropped", e.Path, id)); err != nil {
+		return e, err
+	}
+	return e, a.Shelf().Drop(id)
+}
+
+// notHeldByUs leaves the grant under which a write was refused out of who holds the path:
+// nobody else is in its way.
+func notHeldByUs(err error, grant string) {
+	for _, part := range lockkeeper.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		if errors.As(part, &v) && v.HeldBy != nil && v.HeldBy.GrantID == grant {
+			v.HeldBy = nil
+		}
+	}
+}
+
+// staysKept says of refusals that what is kept is so still, under the same id.
+func staysKept(err error, id string) {
+	for _, part := range lockkeeper.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		var input *lockkeeper.InputError
+		next := "it stays kept: lockkeeper rescue show " + id
+		switch {
+		case errors.As(part, &v) && v.Check == "base":
+			v.Next = "lockkeeper rescue show " + id + ", then lockkeeper rescue land --onto-current " + id
+		case errors.As(part, &v):
+			v.Next = next
+		case errors.As(part, &input) && input.Field == "path":
+			input.Next = next
+		}
+	}
+}

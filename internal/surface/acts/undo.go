@@ -1,0 +1,265 @@
+package acts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/lock"
+)
+
+// Hold does work under a grant that holds paths for writing.
+type Hold func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) error
+
+// ownTTL is the lease of a grant that an act takes for its own short work. It is renewed
+// while the work lasts.
+const ownTTL = time.Minute
+
+// Holding takes the locks for a person's own short work, and gives them back. Somebody
+// else who has one of them is a *lockkeeper.BlockedError: it does not wait.
+func Holding(a *project.Project, by lockkeeper.Actor) Hold {
+	return Taking(by.Name, func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) { return a.Hold(ctx, req, 0) })
+}
+
+// Taking does work under a grant of its own, which take gets and which ends with the work.
+func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock.Grant, error)) Hold {
+	return func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) (err error) {
+		self, err := process.Self()
+		if err != nil {
+			return err
+		}
+		req := lockkeeper.Request{Holder: holder, TTL: ownTTL, Process: &self, Metadata: map[string]string{"reason": reason}}
+		for _, path := range paths {
+			req.Locks = append(req.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+		}
+		g, err := take(ctx, req)
+		if err != nil {
+			return err
+		}
+		// Most work is over long before the lease needs to be renewed. A keeper that was
+		// there from the start would often meet the release, and record that it found
+		// nothing to renew.
+		keeper := time.AfterFunc(ownTTL/3, g.Keep)
+		defer func() {
+			keeper.Stop()
+			err = errors.Join(err, g.Release(context.WithoutCancel(ctx)))
+		}()
+		return work(ctx, &g.Grant)
+	}
+}
+
+// Undone is what was taken back.
+type Undone struct {
+	Landings []*lockkeeper.Landing `json:"landings"` // those that took it back
+	Paths    []string              `json:"paths"`
+	Of       *lockkeeper.Landing   `json:"of,omitempty"`    // the one that was named, if one was
+	Batch    *UndoneBatch          `json:"batch,omitempty"` // whose change it was; nil: nobody's in a flow
+}
+
+// UndoneBatch is a batch of which landings were taken back.
+type UndoneBatch struct {
+	Flow   string   `json:"flow"`
+	Unit   string   `json:"unit"`
+	ID     string   `json:"id"`
+	Undone bool     `json:"undone"`           // all of it, and its documents say so
+	Partly bool     `json:"partly"`           // some of its landings were taken back, and some stand
+	Left   []uint64 `json:"left"`             // its landings that still stand
+	Commit string   `json:"commit,omitempty"` // of git, which stays
+}
+
+// Name is the batch as people name it.
+func (b UndoneBatch) Name() string { return b.Unit + "/" + b.ID }
+
+// UndoBatch puts back what a batch changed: its landings, the last first, under one grant.
+// What was put back before, by its number or by somebody who died on the way, is passed
+// over.
+func (d *Decider) UndoBatch(ctx context.Context, unit, batch string, hold Hold) (*Undone, error) {
+	ref := reviewOf(unit, batch)
+	u, err := d.need(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	g, err := d.App.Gate()
+	if err != nil {
+		return nil, err
+	}
+	b, _ := u.Batch(batch)
+	if err := d.mayUndo(ctx, g, unit, b); err != nil {
+		return nil, err
+	}
+	out := &Undone{Landings: []*lockkeeper.Landing{}, Batch: &UndoneBatch{Flow: d.Flow.Name, Unit: unit, ID: batch, Undone: true, Left: []uint64{}, Commit: b.Landed.Commit}}
+	if out.Paths, err = pathsOf(ctx, g, b.Landed.Landings); err != nil {
+		return nil, err
+	}
+	err = hold(ctx, "undo "+out.Batch.Name(), out.Paths, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		for _, seq := range slices.Backward(b.Landed.Landings) {
+			by, err := g.UndoneBy(ctx, seq)
+			if err != nil {
+				return err
+			}
+			if by != 0 {
+				continue
+			}
+			back, err := g.Undo(ctx, grant, seq)
+			if err != nil {
+				return err
+			}
+			out.Landings = append(out.Landings, back)
+		}
+		return d.Book.PutUndone(ctx, unit, batch, d.By.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, d.tell(ctx, []Done{{Ref: ref, What: "is undone"}})
+}
+
+// mayUndo refuses to undo a batch of which nothing is in the tree.
+func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *progress.Batch) error {
+	name := unit + "/" + b.ID
+	refuse := func(reason, next string) error {
+		return &lockkeeper.RefusedError{Act: "undo " + name, Reason: reason, Next: next}
+	}
+	switch {
+	case b.Landed == nil:
+		return refuse("it is "+b.Status+", and nothing of it is in the tree", d.Command("decide", "show", "review", name)+"; single landings have numbers: lockkeeper audit --kind landed")
+	case b.Landed.Undone == nil:
+		return nil
+	}
+	var back []string
+	for _, seq := range b.Landed.Landings {
+		by, err := g.UndoneBy(ctx, seq)
+		if err != nil {
+			return err
+		}
+		if by != 0 {
+			back = append(back, fmt.Sprintf("lockkeeper undo %d", by))
+		}
+	}
+	next := d.RedoCommand(name)
+	if len(back) > 0 {
+		next += ", or to have it back: " + strings.Join(back, ", ")
+	}
+	return refuse("it was undone by "+b.Landed.Undone.By+" at "+Moment(b.Landed.Undone.At), next)
+}
+
+// RedoCommand has a batch that was undone done anew.
+func (d *Decider) RedoCommand(name string) string {
+	return d.Command("decide", "redo", name, d.Flow.FirstOfBatch())
+}
+
+// pathsOf are the paths that landings changed.
+func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []string, err error) {
+	for _, seq := range landings {
+		l, err := g.Landing(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range l.Changes {
+			if !slices.Contains(paths, c.Path) {
+				paths = append(paths, c.Path)
+			}
+		}
+	}
+	return paths, nil
+}
+
+// UndoLanding puts back what a landing changed. If it was a batch's, or took one back, the
+// documents of the batch say how it is now.
+func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkeeper.Actor, hold Hold) (*Undone, error) {
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	out := &Undone{}
+	if out.Of, err = g.Landing(ctx, seq); err != nil {
+		return nil, err
+	}
+	for _, c := range out.Of.Changes {
+		out.Paths = append(out.Paths, c.Path)
+	}
+	err = hold(ctx, fmt.Sprintf("undo landing %d", seq), out.Paths, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		back, err := g.Undo(ctx, grant, seq)
+		out.Landings = []*lockkeeper.Landing{back}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.Batch, err = noteLanding(ctx, a, g, seq, by); err != nil {
+		return out, fmt.Errorf("landing %d takes landing %d back, and the documents of its batch could not be told: %w", out.Landings[0].Seq, seq, err)
+	}
+	return out, nil
+}
+
+// noteLanding brings the documents of the batch up to date whose landing was taken back, or
+// came back; nil: it is no batch's.
+func noteLanding(ctx context.Context, a *project.Project, g *gate.Gate, seq uint64, by lockkeeper.Actor) (*UndoneBatch, error) {
+	first := seq
+	for { // an undo can be undone, too, any number of times
+		l, err := g.Landing(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		if l.Undoes == 0 {
+			break
+		}
+		first = l.Undoes
+	}
+	for _, f := range flow.All() {
+		d, err := Open(ctx, a, f.Name, by)
+		if err != nil {
+			return nil, err
+		}
+		for _, unit := range d.Units {
+			u, err := d.Book.Unit(ctx, unit)
+			if err != nil {
+				return nil, err
+			}
+			for i := range u.Batches {
+				if l := u.Batches[i].Landed; l != nil && slices.Contains(l.Landings, first) {
+					return d.noteBatch(ctx, g, unit, &u.Batches[i])
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// noteBatch makes the documents of a batch say whether it is undone.
+func (d *Decider) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *progress.Batch) (*UndoneBatch, error) {
+	out := &UndoneBatch{Flow: d.Flow.Name, Unit: unit, ID: b.ID, Left: []uint64{}, Commit: b.Landed.Commit}
+	for _, seq := range b.Landed.Landings {
+		by, err := g.UndoneBy(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		if by == 0 {
+			out.Left = append(out.Left, seq)
+		}
+	}
+	out.Undone = len(out.Left) == 0
+	out.Partly = !out.Undone && len(out.Left) < len(b.Landed.Landings)
+	what, err := "", error(nil)
+	switch {
+	case out.Undone && b.Landed.Undone == nil:
+		what, err = "is undone", d.Book.PutUndone(ctx, unit, b.ID, d.By.Name)
+	case !out.Undone && b.Landed.Undone != nil:
+		what, err = "is back", d.Book.TakeBackUndone(ctx, unit, b.ID, d.By.Name)
+	default:
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, d.tell(ctx, []Done{{Ref: reviewOf(unit, b.ID), What: what}})
+}

@@ -1,0 +1,222 @@
+package acts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/job"
+	"lockkeeper/store"
+)
+
+func planOf(unit string) progress.Ref { return progress.Ref{Kind: progress.PlanKind, Unit: unit} }
+
+func reviewOf(unit, batch string) progress.Ref {
+	return progress.Ref{Kind: progress.ReviewKind, Unit: unit, Batch: batch}
+}
+
+// AddItem adds an item that no phase came up with. It is to be done.
+func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	id, err := d.Book.AddItem(ctx, unit, item, d.By.Name)
+	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added, and to be done")
+}
+
+// Words are what an item of a unit says, by its id, also of one that the audit dropped.
+func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) {
+	u, err := d.Unit(ctx, unit)
+	if err != nil {
+		return "", err
+	}
+	if known, ok := u.Item(item); ok {
+		return known.Description, nil
+	}
+	for _, g := range u.DroppedItems() {
+		if g.ID == item {
+			return g.Description, nil
+		}
+	}
+	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "nothing that was dropped has this id", Next: d.Command("decide", "show", "plan", unit)}
+}
+
+// Reenable lets an item come up again that was rejected in an earlier run; undo takes that
+// back.
+func (d *Decider) Reenable(ctx context.Context, unit, description string, undo bool) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	act, what := d.Book.Reenable, "lets come up again"
+	if undo {
+		act, what = d.Book.UndoReenable, "does not let come up again"
+	}
+	again, err := act(ctx, unit, description, d.By.Name)
+	what += fmt.Sprintf(" %q", description)
+	if !again {
+		what += ", in the next run"
+	}
+	return d.one(ctx, err, planOf(unit), what)
+}
+
+// Exclude has the merge of a controller do without a screen, and says why.
+func (d *Decider) Exclude(ctx context.Context, unit, screen, why string) (Verdict, error) {
+	s, err := d.screen(unit, screen)
+	if err != nil {
+		return Verdict{}, err
+	}
+	err = d.Book.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, why, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "does without screen "+s.Name)
+}
+
+// Include takes that back.
+func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, error) {
+	s, err := d.screen(unit, screen)
+	if err != nil {
+		return Verdict{}, err
+	}
+	err = d.Book.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "does not do without screen "+s.Name+" any more")
+}
+
+// screen finds a screen in the manifest.
+func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
+	if !d.Flow.HasScreens() {
+		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "it has no screens", Next: "--flow " + flow.ForScreens().Name}
+	}
+	m, err := conduct.Manifest(d.App)
+	if err != nil {
+		return s, err
+	}
+	var known []string
+	for _, s := range m.Screens {
+		if s.Unit() == unit && s.Name == name {
+			return s, nil
+		}
+		known = append(known, s.ID())
+	}
+	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
+}
+
+// Redo has a phase of a unit done anew, with all behind it. While something of the unit
+// runs it is refused with *WrongStatusError.
+func (d *Decider) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	if err := d.standsStill(ctx, unit, "", phase); err != nil {
+		return Verdict{}, err
+	}
+	return d.one(ctx, d.Book.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "does the phase "+phase+" anew")
+}
+
+// RedoBatch has a phase of a batch done anew, with all behind it. What landed is undone
+// first. While the batch runs it is refused with *WrongStatusError.
+func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
+	ref := reviewOf(unit, batch)
+	if _, err := d.need(ctx, ref); err != nil {
+		return Verdict{}, err
+	}
+	if err := d.standsStill(ctx, unit, batch, phase); err != nil {
+		return Verdict{}, err
+	}
+	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")
+}
+
+// standsStill refuses to have a phase done anew of what somebody works on: the documents
+// that they go by would be put aside under their hands.
+func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) error {
+	var open map[string][]*lockkeeper.Item
+	err := d.App.View(ctx, func(r store.Reader) (err error) {
+		open, err = run.OpenItems(r, d.Flow.Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at := where{unit: &progress.Unit{Name: unit}, part: batch}
+	for _, it := range open[unit] {
+		work, _ := run.WorkOf(it)
+		if it.Status == lockkeeper.ItemDispatched && (batch == "" || work.Part == batch) {
+			return &WrongStatusError{Unit: at.name(), Status: string(it.Status), Phase: phase,
+				Next: fmt.Sprintf("wait until item %s (%s, %s) has ended, or end it: lockkeeper job cancel %s", it.ID, it.Workflow, it.Phase, it.ID)}
+		}
+	}
+	return nil
+}
+
+// StillIs refuses as stale what is to be done to a batch by somebody who saw it in another
+// status.
+func (d *Decider) StillIs(ctx context.Context, unit, batch, status string) error {
+	ref := reviewOf(unit, batch)
+	u, err := d.need(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if b, _ := u.Batch(batch); b.Status != status {
+		return &progress.StaleError{Ref: ref, Seen: status, Became: "the batch is " + b.Status}
+	}
+	return nil
+}
+
+// Retry puts what failed back into the queue, at the phase in which it failed: by the names
+// of units, or of batches, screens or topics in them. The note is left first, so that
+// whoever takes it up finds it.
+func (d *Decider) Retry(ctx context.Context, names []string, note string) (v Verdict, err error) {
+	failed, err := d.failed(ctx, names)
+	if err != nil {
+		return v, err
+	}
+	return d.retry(ctx, failed, note)
+}
+
+func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) (v Verdict, err error) {
+	q, err := job.Open(d.App)
+	if err != nil {
+		return v, err
+	}
+	for _, f := range failed {
+		var err error
+		if note != "" {
+			n := progress.Note{Phase: f.Phase, Text: note, By: d.By.Name}
+			if f.Kind == string(flow.BatchUnit) {
+				n.Batch = f.Part
+			}
+			err = d.Book.AddNote(ctx, f.Unit, n)
+		}
+		if err == nil {
+			_, err = q.Retry(ctx, f.Item, d.By)
+		}
+		v.take(err, planOf(f.Unit), fmt.Sprintf("tries %s again, in the phase %s", f.Name(), f.Phase))
+	}
+	return d.finish(ctx, v)
+}
+
+// failed finds what failed by names of units, or of parts of them.
+func (d *Decider) failed(ctx context.Context, names []string) (list []run.Failure, err error) {
+	all, err := conduct.Failures(ctx, d.App, d.Flow.Name)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, f := range all {
+		known = append(known, f.Name())
+	}
+	for _, name := range names {
+		matches := slices.DeleteFunc(slices.Clone(all), func(f run.Failure) bool { return f.Name() != name && f.Unit != name })
+		if len(matches) == 0 {
+			next := d.Command("decide")
+			if len(known) > 0 {
+				next = didYouMean(name, known)
+			}
+			return nil, &lockkeeper.InputError{Field: "name", Value: name, Reason: "nothing of this name has failed", Next: next}
+		}
+		list = append(list, matches...)
+	}
+	return list, nil
+}

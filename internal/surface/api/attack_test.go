@@ -1,0 +1,379 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/surface/access"
+)
+
+// addresses is one address for each route, whether it leads anywhere or not.
+func (s *scene) addresses() (list [][2]string) {
+	for _, rt := range s.server.table {
+		list = append(list, [2]string{rt.method, wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "x")})
+	}
+	return list
+}
+
+// Nobody who has not said who they are gets anything but the few open routes, by any
+// method, whatever they send.
+func TestNothingWithoutAToken(t *testing.T) {
+	s := newScene(t)
+	token := s.tokens[access.Admin]
+	for i, at := range s.addresses() {
+		if s.server.table[i].open {
+			continue
+		}
+		for name, change := range map[string]func(*http.Request){
+			"none":         func(*http.Request) {},
+			"wrong":        header("Authorization", "Bearer lk_"+strings.Repeat("A", 43)),
+			"empty":        header("Authorization", "Bearer "),
+			"cut":          header("Authorization", "Bearer "+token[:len(token)-1]),
+			"basic":        header("Authorization", "Basic "+token),
+			"in the query": func(r *http.Request) { r.URL.RawQuery = "token=" + token + "&access_token=" + token },
+			"cookie":       func(r *http.Request) { r.AddCookie(&http.Cookie{Name: s.server.cookieName(), Value: token}) },
+		} {
+			a := s.send(at[0], at[1], nil, change, s.sameOrigin)
+			if a.status != http.StatusUnauthorized && a.status != http.StatusSeeOther {
+				t.Errorf("%s, token %s: %d %.200s", a.asked, name, a.status, a.body)
+			}
+			if a.status == http.StatusSeeOther && (a.header.Get("Location") != "/login" || at[0] != "GET") {
+				t.Errorf("%s leads to %s", a.asked, a.header.Get("Location"))
+			}
+		}
+	}
+	// What there is is not told either.
+	for _, at := range []string{"/api/v1/nowhere", "/nowhere", "/.env", "/debug/pprof/", "/api/v1/grants/../../x"} {
+		if a := s.send("GET", at, nil); a.status != http.StatusUnauthorized && a.status != http.StatusNotFound {
+			t.Errorf("%s: %d", at, a.status)
+		}
+	}
+	s.send("DELETE", "/api/v1/state", nil).want(http.StatusUnauthorized, codeUnauthorized)
+}
+
+// Each role may what the table says, and nothing else.
+func TestTooWeakTokens(t *testing.T) {
+	s := newScene(t)
+	for i, at := range s.addresses() {
+		rt := &s.server.table[i]
+		if rt.open || rt.pattern == "/events" {
+			continue
+		}
+		for _, role := range []access.Role{access.Viewer, access.Operator, access.Agent} {
+			if role.Meets(rt.need) {
+				continue
+			}
+			a := s.as(role, at[0], at[1], nil).want(http.StatusForbidden).has("the-"+string(role), string(rt.need.AtLeast))
+			if rt.failure != failureLFS { // which knows no codes
+				a.want(http.StatusForbidden, codeForbidden)
+			}
+		}
+	}
+	for _, at := range []string{"/events", "/metrics", "/", "/board"} {
+		s.as(access.Agent, "GET", at, nil).want(http.StatusForbidden, codeForbidden)
+	}
+}
+
+// A page whose own name was pointed at this machine gets nothing, not even the login page.
+func TestForeignHosts(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.AllowHosts = []string{"Locks.example.org", "exact.example.org:8443"} })
+	port := s.server.Address()[strings.LastIndexByte(s.server.Address(), ':')+1:]
+	ask := func(path, host string) answer {
+		return s.as(access.Admin, "GET", path, nil, func(r *http.Request) { r.Host = host })
+	}
+	for _, host := range []string{"evil.example", "evil.example:" + port, "127.0.0.1.evil.example:" + port, "localhost.evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.2:" + port, "localhost",
+		"localhost:1", "[::1]:" + port, "0.0.0.0:" + port, "127.1:" + port, "2130706433:" + port, "user@127.0.0.1:" + port, "localhost.:" + port, "exact.example.org", "exact.example.org:1", "x.locks.example.org"} {
+		for _, path := range []string{"/state", "/login", "/healthz", "/api/v1/me", "/nowhere"} {
+			a := ask(path, host)
+			if a.status != http.StatusMisdirectedRequest && a.status != http.StatusBadRequest {
+				t.Errorf("%s as %s: %d", path, host, a.status)
+			}
+		}
+	}
+	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "LOCALHOST:" + port, "[::ffff:127.0.0.1]:" + port, "locks.example.org", "locks.example.org:443", "LOCKS.example.org", "exact.example.org:8443"} {
+		ask("/api/v1/me", host).want(ok)
+	}
+}
+
+// What another page makes a browser send is refused, also where the browser adds the
+// session: cookies know no ports, so a page of another server on this machine is one, too.
+func TestForeignPages(t *testing.T) {
+	s := newScene(t)
+	session := s.login(s.member("ann", access.Admin))
+	post := func(change ...func(*http.Request)) answer {
+		return s.send("POST", "/api/v1/run/stop", map[string]any{}, append([]func(*http.Request){session}, change...)...)
+	}
+	for name, change := range map[string][]func(*http.Request){
+		"cross-site form":    {header("Origin", "https://evil.example"), header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")},
+		"cross-site fetch":   {header("Origin", "https://evil.example"), header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "cors")},
+		"another port":       {header("Origin", "http://127.0.0.1:1"), header("Sec-Fetch-Site", "same-site")},
+		"an old browser":     {header("Origin", "https://evil.example")},
+		"an opaque origin":   {header("Origin", "null")},
+		"no origin":          {},
+		"typed":              {header("Sec-Fetch-Site", "none")},
+		"lies in part":       {header("Origin", "https://evil.example"), header("Sec-Fetch-Site", "same-origin")},
+		"the name with more": {header("Origin", s.server.Address()+".evil.example")},
+		"the name as a user": {header("Origin", "http://127.0.0.1@evil.example")},
+		"another scheme":     {header("Origin", "ftp"+strings.TrimPrefix(s.server.Address(), "http"))},
+	} {
+		a := post(change...)
+		if a.status != http.StatusForbidden {
+			t.Errorf("%s: %d", name, a.status)
+		}
+		a.want(http.StatusForbidden, codeOrigin)
+	}
+	post(s.sameOrigin).want(http.StatusConflict)                         // it gets there: nothing runs
+	post(header("Origin", s.server.Address())).want(http.StatusConflict) // a browser without fetch metadata
+	post(header("Sec-Fetch-Site", "same-origin")).want(http.StatusConflict)
+
+	// Forms cannot send JSON, and nothing else is read as such.
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/json-x"} {
+		s.send("POST", "/api/v1/run/stop", `{"now":true}`, session, s.sameOrigin, header("Content-Type", media)).want(http.StatusUnsupportedMediaType, codeMedia)
+	}
+	// Other pages cannot load anything either, nor hold streams open; links may lead here.
+	for _, path := range []string{"/state", "/api/v1/me", "/events", "/"} {
+		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "no-cors"), header("Sec-Fetch-Dest", "image")).want(http.StatusForbidden, codeOrigin)
+		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "same-site"), header("Sec-Fetch-Mode", "cors"), header("Sec-Fetch-Dest", "empty")).want(http.StatusForbidden, codeOrigin)
+		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "iframe")).want(http.StatusForbidden, codeOrigin)
+	}
+	s.send("GET", "/api/v1/me", nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "document")).want(ok)
+	// Nobody is logged in by another page.
+	ticket, err := s.People.Ticket(t.Context(), s.member("eve", access.Viewer), time.Now())
+	must(t, err)
+	s.send("POST", "/login", "secret="+ticket, header("Content-Type", "application/x-www-form-urlencoded"), header("Origin", "https://evil.example")).want(http.StatusForbidden, codeOrigin)
+	// And a browser is never told that others may ask.
+	for _, a := range []answer{post(s.sameOrigin), s.send("OPTIONS", "/state", nil, session, header("Origin", "https://evil.example"), header("Access-Control-Request-Method", "POST"))} {
+		for name := range a.header {
+			if strings.HasPrefix(name, "Access-Control-") {
+				t.Errorf("%s: %s", a.asked, name)
+			}
+		}
+	}
+}
+
+// Every answer, good or bad, tells browsers what it may never do.
+func TestEveryAnswerIsConfined(t *testing.T) {
+	s := newScene(t)
+	for _, a := range []answer{
+		s.as(access.Admin, "GET", "/state", nil), s.send("GET", "/login", nil), s.send("GET", "/", nil), s.send("GET", "/state", nil), s.as(access.Admin, "GET", "/nowhere", nil),
+		s.as(access.Admin, "GET", "/board", nil), s.as(access.Admin, "GET", "/healthz", nil, func(r *http.Request) { r.Host = "evil.example" }), s.as(access.Admin, "GET", "/metrics", nil),
+	} {
+		policy := a.header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: no %s in %q", a.asked, want, policy)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Referrer-Policy") != "same-origin" || a.header.Get("X-Frame-Options") != "DENY" ||
+			!strings.Contains(a.header.Get("Cache-Control"), "no-store") || a.header.Get("Server") != "" {
+			t.Errorf("%s: %v", a.asked, a.header)
+		}
+	}
+}
+
+// Addresses that mean another one than they say lead nowhere, and no file is read by them.
+func TestAddressesThatClimb(t *testing.T) {
+	s := newScene(t)
+	for _, path := range []string{
+		"/assets/../../../../etc/passwd", "/login/../../server.go", "/login/..%2f..%2fserver.go", "/login/%2e%2e/login.html", "/login/login.html", "/login/login.html%00.js", "/assets/%2e%2e%2f%2e%2e%2fgo.mod",
+		"/api/v1/rescue/../../../lockkeeper.yaml", "/api/v1/rescue/..%2f..%2f..%2flockkeeper.yaml", "/api/v1/rescue/%2e%2e", "/api/v1/items/..%2f..%2fetc%2fpasswd/log", "//etc/passwd", "/./state", "/api//v1/state",
+		`/api/v1/rescue/..\..\lockkeeper.yaml`, "/api/v1/waiting/plan/../../etc", "/api/v1/waiting/plan/..%2f..%2fetc", "/item/..%2f..%2fetc%2fpasswd",
+	} {
+		a := s.as(access.Admin, "GET", path, nil)
+		if a.status != http.StatusNotFound {
+			t.Errorf("%s: %d %.300s", path, a.status, a.body)
+		}
+		if bytes.Contains(a.body, []byte("root:")) || bytes.Contains(a.body, []byte("allowed_write_paths")) {
+			t.Errorf("%s: a file was read: %.300s", path, a.body)
+		}
+	}
+	for _, path := range []string{"/pipeline/analyze/..%2f..%2fetc", "/analyze/..%2fx", "/api/v1/units/redo/..%2f..%2fx", "/api/v1/units/redo/a%2f..%2fb", "/api/v1/rescue/..%2fx/drop", "/api/v1/rescue/%2e%2e%2fx/land"} {
+		s.as(access.Admin, "POST", path, map[string]any{}).want(http.StatusNotFound)
+	}
+	for _, path := range []string{"../outside.rb", "/etc/passwd", "app/../../x", "app/x\x00y", ""} {
+		s.as(access.Admin, "POST", "/api/v1/grants", map[string]any{"write": []string{path}}).want(http.StatusBadRequest, "input")
+	}
+}
+
+// What models and files say is text, wherever it turns up.
+func TestScriptsAreText(t *testing.T) {
+	s := newScene(t)
+	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
+	name := "app/models/<script>alert(3)</script>.rb"
+	s.audited("blog/posts", evil, "Mend it")
+	g := s.taken(access.Agent, name)
+	s.as(access.Agent, "POST", "/api/v1/write", map[string]any{"grant": g.ID, "token": g.Token, "changes": []map[string]any{{"path": name, "text": evil}}}).want(ok)
+	s.as(access.Agent, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}, "holder": evil, "reason": evil}).want(ok)
+	for _, path := range []string{"/state", "/api/v1/waiting", "/api/v1/waiting/item/blog/posts/i1", "/api/v1/audit", "/api/v1/landings", "/api/v1/grants", "/api/v1/locks", "/api/v1/now",
+		"/", "/decide", "/board", "/locks", "/audit", "/run", "/timeline", "/rescue"} {
+		a := s.as(access.Admin, "GET", path, nil).want(ok)
+		if bytes.Contains(a.body, []byte("<script>alert")) || bytes.Contains(a.body, []byte("<img src=x")) {
+			t.Errorf("%s has it as it was said: %.2000s", path, a.body)
+		}
+		media := a.header.Get("Content-Type")
+		if !strings.HasPrefix(media, "application/json") && !strings.HasPrefix(media, "text/html") {
+			t.Errorf("%s is %s", path, media)
+		}
+	}
+	s.as(access.Admin, "GET", "/api/v1/waiting/item/blog/posts/"+"<script>", nil).want(http.StatusNotFound)
+	if a := s.as(access.Admin, "GET", "/<script>alert(1)</script>", nil); bytes.Contains(a.body, []byte("<script>alert")) {
+		t.Errorf("an address comes back: %s", a.body)
+	}
+}
+
+// Bodies and headers have a size, and whoever is slow with them is cut off.
+func TestOversizedAndSlowRequests(t *testing.T) {
+	s := newScene(t)
+	large := func(n int) string { return `{"reason":"` + strings.Repeat("x", n) + `"}` }
+	s.as(access.Operator, "POST", "/api/v1/items/x/cancel", large(1<<20)).want(http.StatusRequestEntityTooLarge, codeTooLarge)
+	s.as(access.Agent, "POST", "/api/v1/write", large(9<<20)).want(http.StatusRequestEntityTooLarge, codeTooLarge)
+	s.as(access.Agent, "POST", "/api/v1/write", `{"text":"`+strings.Repeat("x", 2<<20)+`"}`).want(http.StatusBadRequest, "input") // large enough to be read
+	if a, err := s.try("GET", "/state", nil, header("X-Long", strings.Repeat("x", 64<<10))); err == nil && a.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 64 KiB: %d", a.status)
+	}
+	s.as(access.Viewer, "GET", "/api/v1/audit?text="+strings.Repeat("x", 8<<10), nil).want(ok)
+
+	hurried := newScene(t, func(o *Options) { o.Limits = Limits{Read: 300 * time.Millisecond} })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(hurried.server.Address(), "http://"))
+	must(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", conn.RemoteAddr(), hurried.tokens[access.Operator])
+	must(t, conn.SetReadDeadline(time.Now().Add(hung)))
+	said, err := io.ReadAll(conn)
+	if err != nil || !bytes.Contains(said, []byte(" 413 ")) {
+		t.Errorf("a body that never comes: %v %.200s", err, said)
+	}
+	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n{}\r\n0\r\n\r\n"); !strings.Contains(said, " 400 ") || !strings.Contains(said, "did not come whole") {
+		t.Errorf("a body that is none: %.300s", said)
+	}
+	// Who sends all before they read the answer gets it, too.
+	much := strings.Repeat("x", 4<<20)
+	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(much)) + "\r\n\r\n" + much); !strings.Contains(said, " 413 ") {
+		t.Errorf("a body of 4 MiB: %.300s", said)
+	}
+}
+
+// raw sends bytes as they are, with the server's address in place of %s, and reads what
+// comes back until the end.
+func (s *scene) raw(text string) string {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
+	must(s.t, err)
+	defer conn.Close()
+	must(s.t, conn.SetDeadline(time.Now().Add(hung)))
+	_, err = io.WriteString(conn, strings.Replace(text, "%s", conn.RemoteAddr().String(), 1))
+	must(s.t, err)
+	said, err := io.ReadAll(conn)
+	must(s.t, err)
+	return string(said)
+}
+
+// Strangers who send slowly keep nobody from what is open to all, and send little.
+func TestSlowStrangers(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.Limits = Limits{Strangers: 2} })
+	for _, ask := range []string{"POST /login", "POST /login", "GET /healthz", "GET /login", "POST /login"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
+		must(t, err)
+		defer conn.Close()
+		// That it is asked to go on says that the server has begun to read.
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", ask, conn.RemoteAddr(), s.server.Address())
+		must(t, conn.SetReadDeadline(time.Now().Add(hung)))
+		said := make([]byte, len("HTTP/1.1 100 Continue"))
+		if _, err := io.ReadFull(conn, said); err != nil || string(said) != "HTTP/1.1 100 Continue" {
+			t.Fatalf("%s: %v %s", ask, err, said)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/login", "/login/login.js"} {
+		s.send("GET", path, nil).want(ok)
+	}
+	s.login(s.member("ann", access.Admin))
+	s.send("POST", "/login", "secret="+strings.Repeat("x", 8<<10), s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded")).want(http.StatusRequestEntityTooLarge, codeTooLarge)
+}
+
+// A flood is answered or turned away, and afterwards all is as before.
+func TestFloods(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.Limits = Limits{Requests: 4, Connections: 64} })
+	var answered, turnedAway, strangers atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			for range 20 {
+				change := header("Authorization", "Bearer "+s.tokens[access.Viewer])
+				if i%2 == 0 {
+					change = header("Authorization", "Bearer wrong")
+				}
+				a, err := s.try("GET", "/api/v1/now", nil, change)
+				switch {
+				case err != nil:
+					turnedAway.Add(1)
+				case a.status == ok:
+					answered.Add(1)
+				case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "":
+					turnedAway.Add(1)
+				case a.status == http.StatusUnauthorized:
+					strangers.Add(1)
+				default:
+					t.Errorf("%d %.200s", a.status, a.body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d answered, %d turned away, %d strangers", answered.Load(), turnedAway.Load(), strangers.Load())
+	if answered.Load() == 0 || strangers.Load() == 0 {
+		t.Error("nobody was answered")
+	}
+	for name, room := range s.server.rooms {
+		if room.taken() != 0 {
+			t.Errorf("%d places of room %d are still taken", room.taken(), name)
+		}
+	}
+	for range 4 { // all that there is is taken, and stays so
+		leave, err := s.server.rooms[roomUsual].enter(t.Context())
+		must(t, err)
+		defer leave()
+	}
+	a := s.as(access.Viewer, "GET", "/api/v1/now", nil).want(http.StatusServiceUnavailable, codeBusy)
+	if a.header.Get("Retry-After") == "" {
+		t.Error("nobody says when to come back")
+	}
+}
+
+// Whoever tries to log in again and again has to wait, and others need not: not even at
+// the same address, with what is right.
+func TestLoginsAreCounted(t *testing.T) {
+	now := time.Now()
+	s := newScene(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	form := header("Content-Type", "application/x-www-form-urlencoded")
+	for range 10 {
+		s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized).has("That logs nobody in")
+	}
+	a := s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
+	if a.header.Get("Retry-After") != "6" {
+		t.Errorf("Retry-After: %q", a.header.Get("Retry-After"))
+	}
+	s.send("POST", "/login", "secret="+s.tokens[access.Viewer], s.sameOrigin, form).want(http.StatusSeeOther)
+	s.login(s.member("ann", access.Admin))
+	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok) // who has a token need not log in
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
+	now = now.Add(6 * time.Second)
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized)
+	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
+	if left := s.server.logins.take("192.0.2.1", now); left != 0 {
+		t.Errorf("somebody else has to wait %s", left)
+	}
+	for i := range 2 * addressesKept {
+		s.server.logins.take(fmt.Sprint(i), now)
+	}
+	if n := len(s.server.logins.left); n > addressesKept+1 {
+		t.Errorf("%d addresses are kept", n)
+	}
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/surface/access"
+)
+
+// gone is an answer to somebody whose connection the test breaks.
+type gone struct{ *httptest.ResponseRecorder }
+
+func (gone) SetReadDeadline(time.Time) error  { return nil }
+func (gone) SetWriteDeadline(time.Time) error { return nil }
+
+// ask has the server answer a request in this goroutine, until the context of its
+// connection ends.
+func (s *scene) ask(ctx context.Context, path, key string) *httptest.ResponseRecorder {
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, s.server.listener.Addr())
+	ctx = context.WithValue(ctx, peerKey{}, func() error { return nil }) // it comes over no connection
+	r := httptest.NewRequestWithContext(ctx, "POST", s.server.Address()+path, io.NopCloser(strings.NewReader("{}")))
+	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(onceHeader, key)
+	w := gone{httptest.NewRecorder()}
+	s.server.ServeHTTP(w, r)
+	return w.ResponseRecorder
+}
+
+// Who leaves before the answer comes has acted all the same, and once: the act goes on to
+// its end, and whoever asks again with the key gets its answer.
+func TestActsOfWhoLeft(t *testing.T) {
+	s := newScene(t)
+	var done atomic.Int64
+	began, left := make(chan struct{}), make(chan struct{})
+	slow := act(api+"/slow", operators, "Only here.", func(_ *Server, c *call, _ nothing) (string, error) {
+		if done.Add(1) == 1 {
+			close(began)
+			<-left
+		}
+		return "done", c.r.Context().Err() // as what tells others of an act would find
+	})
+	s.server.add(&slow)
+	ctx, leave := context.WithCancel(t.Context())
+	first := make(chan *httptest.ResponseRecorder, 1)
+	go func() { first <- s.ask(ctx, slow.pattern, "one") }()
+	<-began
+	leave()
+	close(left)
+	if w := <-first; w.Code != ok {
+		t.Errorf("the act ended with whoever asked: %d %s", w.Code, w.Body)
+	}
+	again := s.ask(t.Context(), slow.pattern, "one")
+	if again.Code != ok || again.Header().Get("Idempotent-Replayed") == "" || done.Load() != 1 {
+		t.Errorf("it was done %d times: %d %s", done.Load(), again.Code, again.Body)
+	}
+}
+
+// What somebody asked for ends with the server, whether they wait for it or not.
+func TestActsEndWithTheServer(t *testing.T) {
+	s := newScene(t)
+	began := make(chan struct{})
+	endless := act(api+"/endless", operators, "Only here.", func(_ *Server, c *call, _ nothing) (string, error) {
+		close(began)
+		<-c.r.Context().Done()
+		return "", c.r.Context().Err()
+	})
+	s.server.add(&endless)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.ask(t.Context(), endless.pattern, "two")
+	}()
+	<-began
+	s.server.stop()
+	<-ended
+}

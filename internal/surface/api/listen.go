@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"lockkeeper"
+)
+
+// listen opens the address that a server is reached at. Without TLS, what goes over the
+// wire can be read and changed by whoever is on the way: so beyond this machine it needs a
+// word of the operator.
+func listen(ctx context.Context, o *Options) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, &lockkeeper.InputError{Field: "listen", Value: o.Listen, Reason: "not an address and a port", Next: "use one like 127.0.0.1:0, where 0 is any free port"}
+	}
+	if (o.Certificate == "") != (o.Key == "") {
+		return nil, &lockkeeper.InputError{Field: "tls", Reason: "TLS needs a certificate and a key", Next: "give both --tls-cert and --tls-key"}
+	}
+	if o.Certificate == "" && !o.BeyondLoopback && !isLoopback(host) {
+		return nil, &lockkeeper.RefusedError{Act: "listening at " + o.Listen, Reason: "others can reach it, and without TLS whoever is on the way can read tokens and act in your name",
+			Next: "give --tls-cert and --tls-key, or listen at 127.0.0.1 and forward the port with ssh; --insecure-beyond-loopback if you know the network"}
+	}
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // a client on this machine gains nothing from several paths
+	l, err := config.Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, &lockkeeper.InputError{Field: "listen", Value: o.Listen, Reason: err.Error(), Next: "use another port, or 0 for any free one"}
+	}
+	bounded := &boundedListener{Listener: l, places: make(chan struct{}, o.Limits.Connections), closed: make(chan struct{})}
+	if o.Certificate == "" {
+		return bounded, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
+	if err != nil {
+		bounded.Close()
+		return nil, &lockkeeper.InputError{Field: "tls", Value: o.Certificate, Reason: err.Error(), Next: "name a certificate and its key, both in PEM"}
+	}
+	return tls.NewListener(bounded, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), nil
+}
+
+// isLoopback reports whether only this machine reaches a host.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	at, err := netip.ParseAddr(host)
+	return err == nil && at.Unmap().IsLoopback()
+}
+
+// writeBuffer is how much the kernel keeps for a client that does not read. By itself it
+// would keep megabytes for each.
+const writeBuffer = 256 << 10
+
+// boundedListener takes so many connections at once. More of them wait where the kernel
+// keeps them.
+type boundedListener struct {
+	net.Listener
+	places chan struct{}
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(writeBuffer) // refused only by a connection that is gone, as the first read finds
+	}
+	return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+// Close implements net.Listener.
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// placedConn gives its place back when it is closed.
+type placedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *placedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+// addressOfListener is what people type to reach a server.
+func addressOfListener(l net.Listener, secure bool) string {
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	at, err := netip.ParseAddrPort(l.Addr().String())
+	if err != nil {
+		return fmt.Sprintf("%s://%s", scheme, l.Addr())
+	}
+	host := at.Addr().Unmap()
+	if host.IsUnspecified() { // every address of this machine, of which one is sure to be there
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return fmt.Sprintf("%s://%s", scheme, netip.AddrPortFrom(host, at.Port()))
+}

@@ -1,0 +1,328 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/lock"
+)
+
+// lockRoutes are the lock engine's.
+func lockRoutes() []route {
+	grants := api + "/grants"
+	return []route{
+		ask(grants, lookers, "Grants and waiting requests, the oldest first.", listGrants),
+		act(grants, writers, "Take locks, all of them or none; with wait_seconds after standing in line.", acquire).withRoom(roomWaits),
+		ask(grants+"/{id}", lookers, "One grant or waiting request, with what stands in its way.", showGrant),
+		act(grants+"/{id}/renew", writers, "Give a grant a whole new lease.", renew),
+		act(grants+"/{id}/upgrade", writers, "Turn upgradeable locks into write locks.", upgrade),
+		act(grants+"/{id}/extend", writers, "Add locks to a grant.", extend),
+		act(grants+"/{id}/release", writers, "Give a grant back. One that is gone already is harmless.", release),
+		act(grants+"/{id}/force-release", admins, "Take a grant away from its holder. confirm is the holder's name, reason goes into the record.", forceRelease),
+		act(api+"/locks/clear", admins, "Take away all grants that there were at an event of the log: confirm is clear, seq that of GET /api/v1/locks. Refused where somebody got one since.", clearLocks),
+		ask(api+"/check", lookers, "Whether locks would be granted now; nothing is taken.", check),
+	}
+}
+
+// longestWait is how long a request may stand in line.
+const longestWait = 10 * time.Minute
+
+// targets are paths from the root, by mode.
+type targets struct {
+	Read        []string `json:"read,omitempty" doc:"A path from the root; may be given more than once."`
+	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and perhaps write later."`
+	Write       []string `json:"write,omitempty" doc:"The same, to write."`
+}
+
+// locks resolves paths. One that is wrong refuses them all.
+func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
+	if len(t.Read)+len(t.Upgradeable)+len(t.Write) > lockkeeper.MaxTargets {
+		return nil, &lockkeeper.InputError{Field: "targets", Reason: "more than " + strconv.Itoa(lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
+	}
+	for _, given := range []struct {
+		mode  lockkeeper.Mode
+		paths []string
+	}{{lockkeeper.Read, t.Read}, {lockkeeper.Upgradeable, t.Upgradeable}, {lockkeeper.Write, t.Write}} {
+		for _, path := range given.paths {
+			l, err := a.Root.Resolve(a.Root.Dir(), path, given.mode)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return nil, &lockkeeper.InputError{Field: "targets", Reason: "no path is named", Next: "name some in read, write or upgradeable"}
+	}
+	return list, nil
+}
+
+// wanted is a request for locks.
+type wanted struct {
+	targets
+	Holder string  `json:"holder,omitempty"` // follows the name of whoever asks, as in ci/otter
+	Policy string  `json:"policy,omitempty"`
+	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's own
+	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not stand in line
+	Reason string  `json:"reason,omitempty"`
+}
+
+// given is a grant in the hands of whoever asked: the token is told once.
+type given struct {
+	lockkeeper.GrantSnapshot
+	Token string `json:"token"`
+}
+
+func acquire(s *Server, c *call, in wanted) (given, error) {
+	req, wait, err := in.request(s, c)
+	if err != nil {
+		return given{}, err
+	}
+	ctx, cancel := context.WithCancelCause(c.r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(s.leaving, func() { cancel(errLeaving) })()
+	if err := s.allowWait(c, wait); err != nil {
+		return given{}, err
+	}
+	g, err := s.opt.App.Hold(ctx, req, wait)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errLeaving) {
+			return given{}, errLeaving
+		}
+		return given{}, err
+	}
+	if err := c.r.Context().Err(); err != nil { // nobody would know of it
+		return given{}, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
+	}
+	return given{g.Snapshot(s.opt.Now()), g.Token}, nil
+}
+
+var errLeaving = &refusal{code: codeBusy, reason: "the server ends; nothing was taken", next: "ask again once it is back", after: 5 * time.Second}
+
+// allowWait gives the answer time for the wait.
+func (s *Server) allowWait(c *call, wait time.Duration) error {
+	return c.control.SetWriteDeadline(time.Now().Add(wait + s.opt.Limits.Write))
+}
+
+// request makes the request that is meant. Whoever asks is in the holder's name, so that
+// the record knows.
+func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.Duration, err error) {
+	switch {
+	case in.TTL < 0 || in.TTL > 0 && in.TTL < 1 || in.TTL > 24*60*60:
+		return req, 0, &lockkeeper.InputError{Field: "ttl_seconds", Reason: "it must be from 1 to 86400", Next: "leave it out for the policy's own"}
+	case in.Wait < 0 || in.Wait > longestWait.Seconds():
+		return req, 0, &lockkeeper.InputError{Field: "wait_seconds", Reason: "it must be from 0 to " + strconv.Itoa(int(longestWait.Seconds())), Next: "ask again when it is over"}
+	}
+	req = lockkeeper.Request{Holder: c.who.Name, Policy: in.Policy, TTL: seconds(in.TTL)}
+	if in.Holder != "" {
+		req.Holder += "/" + in.Holder
+	}
+	if in.Reason != "" {
+		req.Metadata = map[string]string{"reason": in.Reason}
+	}
+	req.Locks, err = in.locks(s.opt.App)
+	return req, seconds(in.Wait), err
+}
+
+// seconds is a time that is known to be short enough for a duration.
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// grantPage is a page of grants and waiting requests.
+type grantPage struct {
+	Grants []lock.Entry `json:"grants"`
+	Next   string       `json:"next,omitempty"` // to be given as after; empty: there is no more
+}
+
+func listGrants(s *Server, c *call, q struct {
+	After string `json:"after" doc:"The next of the last page."`
+	Limit *int   `json:"limit"`
+}) (grantPage, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return grantPage{}, err
+	}
+	entries, err := s.opt.App.Locks.Entries(c.r.Context())
+	if err != nil {
+		return grantPage{}, err
+	}
+	slices.SortFunc(entries, func(a, b lock.Entry) int { return strings.Compare(placeOf(a), placeOf(b)) })
+	first, found := slices.BinarySearchFunc(entries, q.After, func(e lock.Entry, after string) int { return strings.Compare(placeOf(e), after) })
+	if found {
+		first++
+	}
+	page := grantPage{Grants: append([]lock.Entry{}, entries[first:min(len(entries), first+limit)]...)}
+	if first+limit < len(entries) {
+		page.Next = placeOf(page.Grants[limit-1])
+	}
+	return page, nil
+}
+
+// placeOf is the place of a grant in the list, which stays the same while others come and
+// go.
+func placeOf(e lock.Entry) string {
+	return e.AcquiredAt.UTC().Format("20060102T150405.000000000") + "-" + e.ID
+}
+
+func showGrant(s *Server, c *call, _ nothing) (*lock.Entry, error) { return s.grant(c) }
+
+// grant finds the grant that an address names.
+func (s *Server) grant(c *call) (*lock.Entry, error) {
+	id := c.r.PathValue("id")
+	if err := project.CheckGrantID(id); err != nil {
+		return nil, err
+	}
+	e, err := s.opt.App.Locks.Entry(c.r.Context(), id)
+	if err == nil && e == nil {
+		err = &refusal{code: codeNotFound, reason: "grant " + id + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists those that there are"}
+	}
+	return e, err
+}
+
+// held is what proves that a grant is somebody's own.
+type held struct {
+	Token string `json:"token"`
+}
+
+// own is the id of the grant that an address names, of which the caller must have the token.
+func (h held) own(c *call) (id string, err error) {
+	id = c.r.PathValue("id")
+	if err := project.CheckGrantID(id); err != nil {
+		return "", err
+	}
+	return id, h.checkToken()
+}
+
+func (h held) checkToken() error {
+	if h.Token == "" {
+		return &lockkeeper.InputError{Field: "token", Reason: "missing", Next: "send the token that came with the grant"}
+	}
+	return nil
+}
+
+func renew(s *Server, c *call, in held) (lockkeeper.GrantSnapshot, error) {
+	id, err := in.own(c)
+	if err != nil {
+		return lockkeeper.GrantSnapshot{}, err
+	}
+	g, err := s.opt.App.Locks.Renew(c.r.Context(), id, in.Token)
+	return g.Snapshot(s.opt.Now()), err
+}
+
+func upgrade(s *Server, c *call, in struct {
+	held
+	Paths []string `json:"paths"`
+}) (lockkeeper.GrantSnapshot, error) {
+	id, err := in.own(c)
+	if err != nil {
+		return lockkeeper.GrantSnapshot{}, err
+	}
+	locks, err := targets{Upgradeable: in.Paths}.locks(s.opt.App)
+	if err != nil {
+		return lockkeeper.GrantSnapshot{}, err
+	}
+	paths := make([]string, len(locks))
+	for i, l := range locks {
+		paths[i] = l.Path
+	}
+	g, err := s.opt.App.Locks.Upgrade(c.r.Context(), id, in.Token, paths...)
+	return g.Snapshot(s.opt.Now()), err
+}
+
+func extend(s *Server, c *call, in struct {
+	held
+	targets
+}) (lockkeeper.GrantSnapshot, error) {
+	id, err := in.own(c)
+	if err != nil {
+		return lockkeeper.GrantSnapshot{}, err
+	}
+	locks, err := in.locks(s.opt.App)
+	if err != nil {
+		return lockkeeper.GrantSnapshot{}, err
+	}
+	g, err := s.opt.App.Locks.Extend(c.r.Context(), id, in.Token, locks...)
+	return g.Snapshot(s.opt.Now()), err
+}
+
+// released says whether something was given back now.
+type released struct {
+	ID       string `json:"id"`
+	Released bool   `json:"released"`
+}
+
+func release(s *Server, c *call, in held) (released, error) {
+	id := c.r.PathValue("id")
+	if err := in.checkToken(); err != nil {
+		return released{}, err
+	}
+	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an id that no grant has
+	return released{id, done}, err
+}
+
+func forceRelease(s *Server, c *call, in struct {
+	Reason  string `json:"reason"`
+	Confirm string `json:"confirm"` // the holder's name
+}) (released, error) {
+	e, err := s.grant(c)
+	if err != nil {
+		return released{}, err
+	}
+	err = acts.ForceRelease(c.r.Context(), s.opt.App, e, in.Confirm, in.Reason, c.who.Actor())
+	var other *acts.WrongHolderError
+	if errors.As(err, &other) {
+		err = &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and what runs under them", Next: "look at the grant, and send the holder's name"}
+	}
+	return released{e.ID, true}, err
+}
+
+// clearedLocks is which grants are gone, and why others are not.
+type clearedLocks struct {
+	Freed []string         `json:"freed"` // their ids
+	Kept  []map[string]any `json:"kept"`
+}
+
+func clearLocks(s *Server, c *call, in struct {
+	Reason  string `json:"reason"`
+	Confirm string `json:"confirm"` // clear
+	Seq     uint64 `json:"seq"`     // of what the person saw
+}) (clearedLocks, error) {
+	if in.Confirm != "clear" {
+		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "everybody would lose their locks, and what runs under them", Next: "send clear as confirm"}
+	}
+	cleared, err := acts.ClearShown(c.r.Context(), s.opt.App, in.Seq, in.Reason, c.who.Actor())
+	if err != nil {
+		return clearedLocks{}, err
+	}
+	kept := []map[string]any{}
+	for _, k := range cleared.Kept {
+		facts := factsOf(k.Err)
+		facts["grant"], facts["holder"] = k.ID, k.Holder
+		kept = append(kept, facts)
+	}
+	return clearedLocks{append([]string{}, cleared.Freed...), kept}, nil
+}
+
+// verdict is whether locks are free.
+type verdict struct {
+	Free      bool                      `json:"free"`
+	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
+}
+
+func check(s *Server, c *call, q targets) (verdict, error) {
+	locks, err := q.locks(s.opt.App)
+	if err != nil {
+		return verdict{}, err
+	}
+	found, err := s.opt.App.Locks.CheckConflicts(c.r.Context(), locks)
+	if found == nil {
+		found = []lockkeeper.ConflictInfo{}
+	}
+	return verdict{len(found) == 0, found}, err
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"math"
+	"net"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	"lockkeeper/internal/surface/access"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// loginPage is parsed when it is first shown: every command of the program starts with
+// this package in it, and a hook has milliseconds.
+var loginPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(assets, "assets/login.html"))
+})
+
+// showLogin is the page that people log in on.
+func showLogin(_ *Server, c *call) error { return writeLogin(c, http.StatusOK, "") }
+
+func writeLogin(c *call, status int, wrong string) error {
+	var page bytes.Buffer
+	if err := loginPage().Execute(&page, struct{ Wrong string }{wrong}); err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	c.w.WriteHeader(status)
+	c.w.Write(page.Bytes())
+	return nil
+}
+
+// loginAsset is what the page is made with.
+func loginAsset(_ *Server, c *call) error {
+	name := c.r.PathValue("asset")
+	body, err := assets.ReadFile("assets/" + name)
+	kind, known := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}[path.Ext(name)]
+	if err != nil || !known {
+		return &refusal{code: codeNotFound, reason: "there is no such file"}
+	}
+	c.w.Header().Set("Content-Type", kind)
+	c.w.Write(body)
+	return nil
+}
+
+// logIn exchanges a ticket, or a token, for a session. What is right logs in however many
+// attempts were wrong before: many people have one address, and nobody may lock out another.
+func logIn(s *Server, c *call) error {
+	secret := c.r.PostFormValue("secret")
+	who, known, err := s.book.ByToken(secret)
+	if err == nil && !known {
+		who, known, err = s.book.Redeem(secret, s.opt.Now())
+	}
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		if wait := s.logins.take(addressOf(c.r), s.opt.Now()); wait > 0 {
+			c.w.Header().Set("Retry-After", fmt.Sprint(int(math.Ceil(wait.Seconds()))))
+			return writeLogin(c, http.StatusTooManyRequests, fmt.Sprintf("That is not right either, and was too many attempts. Try again in %s.", wait.Round(time.Second)))
+		}
+		s.opt.Log.Warn("a login failed", "from", addressOf(c.r))
+		return writeLogin(c, http.StatusUnauthorized, "That logs nobody in: it was used already, is older than "+minutes(access.TicketLife)+", or never was right.")
+	}
+	until := s.opt.Now().Add(s.opt.Session)
+	session, err := s.book.StartSession(c.r.Context(), who, s.opt.Now(), until)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(c.w, s.cookie(session, until))
+	http.Redirect(c.w, c.r, "/", http.StatusSeeOther)
+	return nil
+}
+
+func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }
+
+// logOut ends the session, and has the browser forget it.
+func logOut(s *Server, c *call) error {
+	if cookie, err := c.r.Cookie(s.cookieName()); err == nil { // else it came with a token
+		if err := s.book.EndSession(cookie.Value); err != nil {
+			return err
+		}
+	}
+	http.SetCookie(c.w, s.cookie("", time.Unix(1, 0)))
+	http.Redirect(c.w, c.r, "/login", http.StatusSeeOther)
+	return nil
+}
+
+// cookieName tells the sessions of codebases apart: browsers send cookies to every port of
+// a machine.
+func (s *Server) cookieName() string {
+	name := "lockkeeper_" + s.opt.App.Space[:8]
+	if s.opt.Certificate != "" {
+		name = "__Host-" + name // nobody else can have set it
+	}
+	return name
+}
+
+func (s *Server) cookie(value string, until time.Time) *http.Cookie {
+	return &http.Cookie{Name: s.cookieName(), Value: value, Path: "/", Expires: until, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.opt.Certificate != ""}
+}
+
+// addressOf is the machine that a request comes from.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// attempts bounds how often somebody may be wrong: secrets cannot be guessed, so this is
+// about the noise.
+type attempts struct {
+	burst int           // at once
+	every time.Duration // one more
+
+	mu   sync.Mutex
+	left map[string]credit
+}
+
+type credit struct {
+	n  float64
+	at time.Time
+}
+
+// addressesKept bounds how many addresses are told apart. When there are more, all begin
+// anew.
+const addressesKept = 10_000
+
+func newAttempts(burst int, every time.Duration) *attempts {
+	return &attempts{burst: burst, every: every, left: map[string]credit{}}
+}
+
+// take uses one attempt up; positive: there is none, and when there will be.
+func (a *attempts) take(from string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.left) > addressesKept {
+		clear(a.left)
+	}
+	c, known := a.left[from]
+	if !known {
+		c = credit{float64(a.burst), now}
+	}
+	c.n = min(float64(a.burst), c.n+float64(now.Sub(c.at))/float64(a.every))
+	c.at = now
+	wait := time.Duration((1 - c.n) * float64(a.every))
+	if wait <= 0 {
+		c.n--
+	}
+	a.left[from] = c
+	return max(0, wait)
+}

@@ -1,0 +1,237 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/lock"
+)
+
+func TestMain(m *testing.M) {
+	projecttest.Main(m, projecttest.Program{Name: confinedClient, Main: askConfined})
+}
+
+var must = projecttest.Must
+
+// scene is the sample application with its locks in an SQLite file, a server on loopback,
+// and a token of each role.
+type scene struct {
+	*projecttest.Codebase
+	t      testing.TB
+	opt    Options
+	server *Server
+	tokens map[access.Role]string
+	client *http.Client
+}
+
+// newScene opens the application and serves it, with options as they are changed.
+func newScene(t testing.TB, change ...func(*Options)) *scene {
+	t.Helper()
+	return newSceneOf(t, projecttest.Sample(t, projecttest.Options{}), change...)
+}
+
+// newSceneOf serves a codebase.
+func newSceneOf(t testing.TB, place *projecttest.Place, change ...func(*Options)) *scene {
+	t.Helper()
+	s := &scene{Codebase: place.Codebase(t), t: t, tokens: map[access.Role]string{}}
+	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {
+		s.tokens[role] = s.Token(t, "the-"+string(role), role)
+	}
+	s.opt = Options{App: s.App, Look: s.Look, Runs: s.Runs, Owner: "ann", Version: "test"}
+	for _, c := range change {
+		c(&s.opt)
+	}
+	s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(s.client.CloseIdleConnections)
+	s.serve()
+	t.Cleanup(func() { must(t, s.server.Close()) })
+	return s
+}
+
+func (s *scene) serve() {
+	s.t.Helper()
+	var err error
+	s.server, err = Open(s.t.Context(), s.opt)
+	must(s.t, err)
+}
+
+// restart ends the server and begins another one at the same address.
+func (s *scene) restart() {
+	s.t.Helper()
+	address := strings.TrimPrefix(s.server.Address(), "http://")
+	must(s.t, s.server.Close())
+	s.opt.Listen = address
+	s.serve()
+}
+
+// answer is what the server said.
+type answer struct {
+	t      testing.TB
+	asked  string
+	status int
+	header http.Header
+	body   []byte
+}
+
+// as asks with the token of a role; "": with none.
+func (s *scene) as(role access.Role, method, path string, body any, change ...func(*http.Request)) answer {
+	s.t.Helper()
+	return s.send(method, path, body, append([]func(*http.Request){func(r *http.Request) {
+		if role != "" {
+			r.Header.Set("Authorization", "Bearer "+s.tokens[role])
+		}
+	}}, change...)...)
+}
+
+// send asks. A body that is a string is sent as it is, others as JSON.
+func (s *scene) send(method, path string, body any, change ...func(*http.Request)) answer {
+	s.t.Helper()
+	a, err := s.try(method, path, body, change...)
+	must(s.t, err)
+	return a
+}
+
+// try is send for what may not be answered at all.
+func (s *scene) try(method, path string, body any, change ...func(*http.Request)) (answer, error) {
+	var sent io.Reader
+	switch body := body.(type) {
+	case nil:
+	case string:
+		sent = strings.NewReader(body)
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.server.Address()+path, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range change {
+		c(r)
+	}
+	got, err := s.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	return answer{s.t, method + " " + path, got.StatusCode, got.Header, text}, err
+}
+
+// want checks the status, and the code of an error.
+func (a answer) want(status int, code ...lockkeeper.Code) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s: %d instead of %d: %.600s", a.asked, a.status, status, a.body)
+	}
+	if len(code) == 0 {
+		return a
+	}
+	var p Problem
+	if err := json.Unmarshal(a.body, &p); err != nil || p.Error.Code != code[0] || p.Error.Message == "" {
+		a.t.Fatalf("%s: not the error %s: %v %.600s", a.asked, code[0], err, a.body)
+	}
+	return a
+}
+
+// has checks that the answer says something.
+func (a answer) has(parts ...string) answer {
+	a.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(string(a.body), part) {
+			a.t.Errorf("%s: no %q in %.2000s", a.asked, part, a.body)
+		}
+	}
+	return a
+}
+
+// into reads the answer.
+func (a answer) into(value any) answer {
+	a.t.Helper()
+	if err := json.Unmarshal(a.body, value); err != nil {
+		a.t.Fatalf("%s: %v: %.600s", a.asked, err, a.body)
+	}
+	return a
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+const ok = http.StatusOK
+
+// login logs somebody in as a browser does, and returns what the browser sends from then on.
+func (s *scene) login(who access.Person) func(*http.Request) {
+	s.t.Helper()
+	ticket, err := s.People.Ticket(s.t.Context(), who, time.Now())
+	must(s.t, err)
+	a := s.send("POST", "/login", "secret="+ticket, s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded")).want(http.StatusSeeOther)
+	cookies := (&http.Response{Header: a.header}).Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+		s.t.Fatalf("cookies: %v", cookies)
+	}
+	return func(r *http.Request) { r.AddCookie(cookies[0]) }
+}
+
+// member is somebody who logs in by tickets.
+func (s *scene) member(name string, role access.Role) access.Person {
+	s.t.Helper()
+	p, err := s.People.Member(s.t.Context(), name, role)
+	must(s.t, err)
+	return p
+}
+
+// sameOrigin is what a browser says of a page of this server.
+func (s *scene) sameOrigin(r *http.Request) {
+	r.Header.Set("Origin", s.server.Address())
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+}
+
+// taken is a grant that somebody took.
+func (s *scene) taken(role access.Role, paths ...string) given {
+	s.t.Helper()
+	var g given
+	s.as(role, "POST", "/api/v1/grants", map[string]any{"write": paths}).want(ok).into(&g)
+	return g
+}
+
+// audited takes a unit of the flow of controllers to where its items are to be decided.
+func (s *scene) audited(unit string, words ...string) {
+	s.t.Helper()
+	projecttest.Audited(s.t, projecttest.Book(s.t, s.App), unit, words...)
+}
+
+// planned takes a unit with two items to a plan of two batches that nobody has approved.
+func (s *scene) planned(unit string, targets ...string) {
+	s.t.Helper()
+	projecttest.Planned(s.t, projecttest.Book(s.t, s.App), unit, targets...)
+}
+
+// pruneTo cuts the log to so many events.
+func pruneTo(keep int) func(*lock.Act) error {
+	return func(a *lock.Act) error {
+		for range 50 { // it does a bounded amount of work
+			if err := a.Tx().Prune(a.Now().Wall.Add(-24*time.Hour), keep); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/feed"
+	"lockkeeper/internal/surface/view"
+)
+
+// metrics counts what happens. Counters begin with the server, and are fed by the event
+// log; what is there now is read from the store when somebody asks.
+type metrics struct {
+	registry *prometheus.Registry
+
+	events    *prometheus.CounterVec
+	lockWait  prometheus.Histogram
+	dispatch  prometheus.Histogram
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	sent      prometheus.Counter
+
+	waiting map[string]time.Time // grant or item to when it began to wait; for follow alone
+}
+
+// waitingKept bounds what is remembered of those who wait.
+const waitingKept = 50_000
+
+func newMetrics(s *Server) *metrics {
+	waits := []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_events_total", Help: "Events of the log by kind, since the server began. Kind gap is a write that the gate refused, recovered a lock of a dead holder."}, []string{"kind"}),
+		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_lock_wait_seconds", Help: "How long requests stood in line before they were granted.", Buckets: waits}),
+		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_dispatch_latency_seconds", Help: "From an item being queued to its dispatch.", Buckets: waits}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_http_requests_total", Help: "Requests by route and status."}, []string{"route", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockkeeper_http_request_duration_seconds", Help: "How long requests took by route.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 60}}, []string{"route"}),
+		sent:    prometheus.NewCounter(prometheus.CounterOpts{Name: "lockkeeper_sse_events_total", Help: "Events sent to clients."}),
+		waiting: map[string]time.Time{},
+	}
+	m.registry.MustRegister(m.events, m.lockWait, m.dispatch, m.requests, m.durations, m.sent,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &stock{s: s})
+	return m
+}
+
+// answered counts a request.
+func (m *metrics) answered(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.durations.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (m *metrics) delivered(events int) { m.sent.Add(float64(events)) }
+
+// follow counts events until the feed is closed.
+func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error)) {
+	for after := f.Last(); ; {
+		events, err := f.Next(ctx, after)
+		if errors.Is(err, feed.ErrClosed) || ctx.Err() != nil {
+			return
+		}
+		if err != nil { // of the store, and the feed goes on when the store does
+			trouble(err)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		for i := range events {
+			m.count(&events[i])
+			after = events[i].Seq
+		}
+	}
+}
+
+// count takes up one event.
+func (m *metrics) count(ev *lockkeeper.Event) {
+	m.events.WithLabelValues(string(ev.Kind)).Inc()
+	item := view.ItemOf(*ev)
+	switch ev.Kind {
+	case lockkeeper.EventWaiting:
+		m.began(ev.GrantID, ev.At)
+	case lockkeeper.EventQueued, lockkeeper.EventRequeued:
+		m.began(item, ev.At)
+	case lockkeeper.EventAcquired:
+		m.ended(ev.GrantID, ev.At, m.lockWait)
+		m.ended(item, ev.At, m.dispatch)
+	case lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut, lockkeeper.EventFailed:
+		delete(m.waiting, ev.GrantID)
+		delete(m.waiting, item)
+	}
+}
+
+// began notes that a grant or an item waits, from the first time that it is told.
+func (m *metrics) began(id string, at time.Time) {
+	if _, known := m.waiting[id]; id != "" && !known && len(m.waiting) < waitingKept {
+		m.waiting[id] = at
+	}
+}
+
+func (m *metrics) ended(id string, at time.Time, waits prometheus.Histogram) {
+	if began, known := m.waiting[id]; known {
+		waits.Observe(max(0, at.Sub(began).Seconds()))
+		delete(m.waiting, id)
+	}
+}
+
+// serveMetrics answers a scrape.
+func (s *Server) serveMetrics(c *call) error {
+	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(c.w, c.r)
+	return nil
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper/internal/compat/lfs"
+)
+
+const mediaJSON = "application/json"
+
+var wildcard = regexp.MustCompile(`\{([a-z_]+)(\.\.\.)?\}`)
+
+// describe makes the OpenAPI document of a table of routes.
+func describe(table []route, version string) ([]byte, error) {
+	g := &schemas{components: map[string]schema{}}
+	paths := map[string]map[string]any{}
+	for i := range table {
+		rt := &table[i]
+		address := addressPattern(rt)
+		if paths[address] == nil {
+			paths[address] = map[string]any{}
+		}
+		paths[address][strings.ToLower(rt.method)] = g.operation(rt)
+	}
+	codes := map[string]int{}
+	for code, status := range statuses {
+		codes[string(code)] = status
+	}
+	return json.Marshal(map[string]any{
+		"openapi": "3.1.0",
+		"info": map[string]any{"title": "Lockkeeper", "version": version,
+			"description": "Locks, queue, decisions and runs of one codebase. Pages, agents by the Model Context Protocol and git-lfs are answered beside it, each in its own way. Roles: viewer looks, operator decides and steers, admin also takes locks away; agent takes locks and writes under them. Every POST takes an Idempotency-Key. Statuses of the codes of errors: " + listed(codes) + "."},
+		"paths":      paths,
+		"security":   []any{map[string]any{"token": []string{}}, map[string]any{"session": []string{}}},
+		"components": map[string]any{"responses": g.failures(), "schemas": g.components, "securitySchemes": map[string]any{"token": schema{"type": "http", "scheme": "bearer"}, "session": schema{"type": "apiKey", "in": "cookie", "name": "lockkeeper"}}},
+	})
+}
+
+// failures describes the ways in which routes say what was wrong. The layers before them
+// answer with a Problem, but for git-lfs.
+func (g *schemas) failures() map[failure]any {
+	problem, text := g.of(reflect.TypeFor[Problem]()), schema{"type": "string"}
+	message := schema{"type": "object", "required": []string{"message"}, "properties": map[string]any{"message": text}}
+	said := func(by map[string]schema) map[string]any {
+		all := map[string]any{}
+		for media, s := range by {
+			maps.Copy(all, content(media, s))
+		}
+		return map[string]any{"description": "What was wrong.", "content": all}
+	}
+	return map[failure]any{
+		failureProblem:  said(map[string]schema{mediaJSON: problem}),
+		failurePage:     said(map[string]schema{mediaJSON: problem, mediaPage: text}),
+		failureProtocol: said(map[string]schema{mediaJSON: problem, "text/plain": text}),
+		failureLFS:      said(map[string]schema{mediaJSON: message, lfs.Media: message}),
+	}
+}
+
+func listed(codes map[string]int) string {
+	var list []string
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		list = append(list, code+" "+strconv.Itoa(codes[code]))
+	}
+	return strings.Join(list, ", ")
+}
+
+func content(media string, s schema) map[string]any {
+	return map[string]any{media: map[string]any{"schema": s}}
+}
+
+// addressPattern is the address of a route as OpenAPI writes it.
+func addressPattern(rt *route) string {
+	return wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "{$1}")
+}
+
+// operation describes one route.
+func (g *schemas) operation(rt *route) map[string]any {
+	op := map[string]any{"summary": rt.summary, "operationId": operationID(rt), "description": "Needs the role " + rt.need.String() + "."}
+	if rt.open {
+		op["description"], op["security"] = "Needs no token.", []any{}
+	}
+	if list := g.parameters(rt); len(list) > 0 {
+		op["parameters"] = list
+	}
+	if rt.in != nil {
+		op["requestBody"] = map[string]any{"content": content(mediaJSON, g.of(rt.in))}
+	}
+	responses := map[string]any{"default": map[string]any{"$ref": "#/components/responses/" + string(cmp.Or(rt.failure, failureProblem))}}
+	for _, r := range rt.ways() {
+		answer := map[string]any{"description": r.what}
+		switch {
+		case rt.out != nil:
+			answer["content"] = content(r.media, g.of(rt.out))
+		case strings.HasSuffix(r.media, "json"):
+			answer["content"] = content(r.media, schema{"type": "object"})
+		case r.media != "":
+			answer["content"] = content(r.media, schema{"type": "string"})
+		}
+		responses[strconv.Itoa(r.status)] = answer
+	}
+	op["responses"] = responses
+	return op
+}
+
+// ways are all in which a route answers what is asked rightly.
+func (rt *route) ways() []reply {
+	if len(rt.replies) > 0 {
+		return rt.replies
+	}
+	return []reply{{http.StatusOK, cmp.Or(rt.media, mediaJSON), "As asked."}}
+}
+
+var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// operationID names an operation for programs that are made from the document.
+func operationID(rt *route) string {
+	return strings.Trim(strings.ToLower(rt.method)+"_"+strings.Trim(notWord.ReplaceAllString(rt.pattern, "_"), "_"), "_")
+}
+
+// parameters describes what is in the address of a route, and its headers.
+func (g *schemas) parameters(rt *route) (list []map[string]any) {
+	for _, found := range wildcard.FindAllStringSubmatch(rt.pattern, -1) {
+		p := map[string]any{"name": found[1], "in": "path", "required": true, "schema": schema{"type": "string"}}
+		if found[2] != "" {
+			p["description"] = "May have slashes in it."
+		}
+		list = append(list, p)
+	}
+	if rt.method == http.MethodPost {
+		list = append(list, map[string]any{"name": onceHeader, "in": "header", "schema": schema{"type": "string", "pattern": onceKey.String()},
+			"description": "A repeated request with the same key and body gets the same answer, and is done once."})
+	}
+	if rt.query == nil {
+		return list
+	}
+	for _, f := range reflect.VisibleFields(rt.query) {
+		if nameOf(f) == "" { // its own fields are listed as well
+			continue
+		}
+		t := f.Type
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		p := map[string]any{"name": nameOf(f), "in": "query", "schema": g.of(t)}
+		if doc := f.Tag.Get("doc"); doc != "" {
+			p["description"] = doc
+		}
+		list = append(list, p)
+	}
+	return list
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"lockkeeper/internal/machine/peer"
+)
+
+// Which clients on this machine a server admits, if they prove who they are. Clients on
+// other machines are always admitted.
+const (
+	ClientsOutside = "outside" // those that are seen to run outside of every sandbox
+	ClientsUnseen  = "unseen"  // also those whose process cannot be seen
+	ClientsAny     = "any"     // also agents in sandboxes
+)
+
+// peerKey is where a connection's context has its verdict, a func() error.
+type peerKey struct{}
+
+// withPeer lets the requests of a connection ask whether its client may be served. The
+// first request runs the check, and the others share its result.
+func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, sync.OnceValue(func() error { return s.peers.Check(ctx, c) }))
+}
+
+// checkPeer refuses clients that run in a sandbox, even if they have a valid token or
+// session.
+func (s *Server) checkPeer(c *call) error {
+	if s.opt.Clients == ClientsAny {
+		return nil
+	}
+	verdict, ok := c.r.Context().Value(peerKey{}).(func() error)
+	if !ok {
+		return errors.New("connection context has no peer check")
+	}
+	err := verdict()
+	var confined *peer.ConfinedError
+	var unseen *peer.UnseenError
+	switch {
+	case errors.As(err, &confined):
+		s.opt.Log.Warn("refused a client in a sandbox", "pid", confined.PID)
+		return &refusal{code: codeConfined, reason: "agents in a sandbox may not use the server",
+			next: "finish your task without the server, and write what you need from a person into your answer"}
+	case errors.As(err, &unseen):
+		if s.opt.Clients == ClientsUnseen {
+			return nil
+		}
+		s.opt.Log.Warn("refused a client", "reason", unseen)
+		return &refusal{code: codeUnseen, reason: fmt.Sprintf("%s, so it may come out of a sandbox", unseen),
+			next: "use a client that runs on this machine as the user of the server, or set serve.local_clients: unseen in lockkeeper.yaml"}
+	}
+	return err
+}

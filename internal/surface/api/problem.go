@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/httpstatus"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/facts"
+)
+
+// The codes of what only a server has to say.
+const (
+	codeUnauthorized lockkeeper.Code = "unauthorized"       // nobody knows who asks
+	codeForbidden    lockkeeper.Code = "forbidden"          // whoever asks may not
+	codeHost         lockkeeper.Code = "unknown_host"       // the server is not known by that name
+	codeOrigin       lockkeeper.Code = "cross_origin"       // another page asks, or nobody says which
+	codeNotFound     lockkeeper.Code = "not_found"          // there is no such thing
+	codeMethod       lockkeeper.Code = "method_not_allowed" // it is not asked so
+	codeTooLarge     lockkeeper.Code = "too_large"
+	codeMedia        lockkeeper.Code = "media_type" // the body is not JSON
+	codeReused       lockkeeper.Code = "key_reused" // the key of another request
+	codeTooMany      lockkeeper.Code = "too_many"   // attempts
+	codeBusy         lockkeeper.Code = "busy"       // as much as can be is under way
+	codeStale        lockkeeper.Code = "stale"      // it is not what the person saw
+	codeWrongStatus  lockkeeper.Code = "wrong_status"
+	codeConfined     lockkeeper.Code = "confined"      // the client runs in a sandbox
+	codeUnseen       lockkeeper.Code = "unseen_client" // the client may run in a sandbox
+)
+
+// statuses says what those are in HTTP; package httpstatus has all other codes.
+var statuses = map[lockkeeper.Code]int{
+	codeUnauthorized: http.StatusUnauthorized,
+	codeForbidden:    http.StatusForbidden,
+	codeHost:         http.StatusMisdirectedRequest,
+	codeOrigin:       http.StatusForbidden,
+	codeNotFound:     http.StatusNotFound,
+	codeMethod:       http.StatusMethodNotAllowed,
+	codeTooLarge:     http.StatusRequestEntityTooLarge,
+	codeMedia:        http.StatusUnsupportedMediaType,
+	codeReused:       http.StatusConflict,
+	codeTooMany:      http.StatusTooManyRequests,
+	codeBusy:         http.StatusServiceUnavailable,
+	codeStale:        http.StatusConflict,
+	codeWrongStatus:  http.StatusConflict,
+	codeConfined:     http.StatusForbidden,
+	codeUnseen:       http.StatusForbidden,
+}
+
+// refusal is what the server itself has against a request.
+type refusal struct {
+	code   lockkeeper.Code
+	reason string
+	next   string
+	after  time.Duration // when it is worth another try; 0: nobody knows
+	allow  string        // methods
+}
+
+func (e *refusal) Error() string {
+	return lockkeeper.JoinNext(e.reason, e.next)
+}
+
+// NextStep implements lockkeeper.NextStep.
+func (e *refusal) NextStep() string { return e.next }
+
+// Code implements lockkeeper.CodeOf.
+func (e *refusal) Code() lockkeeper.Code { return e.code }
+
+// Problem is an error as it is answered.
+type Problem struct {
+	Error struct {
+		Code    lockkeeper.Code `json:"code"`
+		Message string          `json:"message"`
+		Next    string          `json:"next,omitempty"`
+	} `json:"error"` // with more facts, which depend on the code
+}
+
+// codeOf is the code of an error. What a person did not see, and what is elsewhere, have
+// codes of their own here: clients act on them.
+func codeOf(err error) lockkeeper.Code {
+	var stale *progress.StaleError
+	var elsewhere *acts.WrongStatusError
+	switch {
+	case errors.As(err, &stale):
+		return codeStale
+	case errors.As(err, &elsewhere):
+		return codeWrongStatus
+	}
+	return lockkeeper.CodeOf(err)
+}
+
+// factsOf is an error as JSON has it.
+func factsOf(err error) map[string]any {
+	facts := facts.Of(err)
+	var elsewhere *acts.WrongStatusError
+	if errors.As(err, &elsewhere) {
+		facts["unit"], facts["status"], facts["phase"] = elsewhere.Unit, elsewhere.Status, elsewhere.Phase
+	}
+	facts["code"], facts["message"] = codeOf(err), lockkeeper.Message(err)
+	if next := lockkeeper.NextStep(err); next != "" {
+		facts["next"] = next
+	}
+	return facts
+}
+
+// notThere is an error about what an address names.
+type notThere struct{ error }
+
+func (e *notThere) Unwrap() error { return e.error }
+
+// Code implements lockkeeper.CodeOf.
+func (e *notThere) Code() lockkeeper.Code { return codeNotFound }
+
+// partsRefused is what was wrong with several things that one request was about.
+type partsRefused struct{ parts []error }
+
+func (e *partsRefused) Error() string { return errors.Join(e.parts...).Error() }
+
+// Unwrap lets the first of them speak for all.
+func (e *partsRefused) Unwrap() error { return e.parts[0] }
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, r *http.Request, err error) int {
+	code := codeOf(err)
+	status, known := statuses[code]
+	if !known {
+		status = httpstatus.OfCode(code)
+	}
+	var input *lockkeeper.InputError
+	if errors.As(err, &input) && input.Value != "" && inPath(r, input.Value) {
+		code, status = codeNotFound, http.StatusNotFound // what is wrong is what the address names
+	}
+	facts := factsOf(err)
+	facts["code"] = code
+	var several *partsRefused
+	if errors.As(err, &several) {
+		facts["refused"] = listOf(several.parts)
+	}
+	var said *refusal
+	if errors.As(err, &said) {
+		if said.after > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(said.after.Seconds()+0.999)))
+		}
+		if said.allow != "" {
+			w.Header().Set("Allow", said.allow)
+		}
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="lockkeeper"`)
+		if r.Header.Get("HX-Request") != "" {
+			w.Header().Set("HX-Redirect", "/login")
+		}
+	}
+	if isLFS(r) {
+		failLFS(w, status, err)
+		return status
+	}
+	writeJSON(w, status, map[string]any{"error": facts})
+	return status
+}
+
+// listOf is several errors as JSON has them.
+func listOf(errs []error) []map[string]any {
+	list := make([]map[string]any, len(errs))
+	for i, err := range errs {
+		list[i] = factsOf(err)
+	}
+	return list
+}
+
+// inPath reports whether a value is one of those that the address of a request has.
+func inPath(r *http.Request, value string) bool {
+	for part := range strings.SplitSeq(strings.Trim(r.Pattern, "/"), "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok && r.PathValue(strings.TrimRight(name, ".}")) == value {
+			return true
+		}
+	}
+	return false
+}
+
+// writeJSON answers with a value. What cannot be written has nobody to be told to: whoever
+// asked is gone.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":{"code":"failed","message":%q}}`, "the answer cannot be written as JSON: "+err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// isGone reports whether an error is that whoever asked has left.
+func isGone(r *http.Request, err error) bool {
+	return r.Context().Err() != nil && errors.Is(err, context.Canceled)
+}

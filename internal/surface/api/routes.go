@@ -1,0 +1,82 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"lockkeeper/internal/surface/access"
+)
+
+// Who may do what.
+var (
+	viewers   = access.Need{AtLeast: access.Viewer}
+	lookers   = access.Need{AtLeast: access.Viewer, Agents: true}
+	operators = access.Need{AtLeast: access.Operator}
+	writers   = access.Need{AtLeast: access.Operator, Agents: true}
+	admins    = access.Need{AtLeast: access.Admin}
+)
+
+const api = "/api/v1"
+
+// routes is all that can be asked of a server.
+func routes() []route {
+	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes(),
+		pageRoutes(), agentRoutes(), lfsRoutes())
+}
+
+// systemRoutes are about the server itself.
+func systemRoutes() []route {
+	return []route{
+		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process lives.", health).opened(),
+		raw(http.MethodGet, "/readyz", viewers, "text/plain", "Whether the store answers.", ready).opened(),
+		raw(http.MethodGet, "/login", viewers, mediaPage, "The page that people log in on.", showLogin).opened(),
+		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "What that page is made with.", loginAsset).opened(),
+		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened().
+			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "It logs nobody in."}, reply{http.StatusTooManyRequests, mediaPage, "It was wrong too often."}),
+		raw(http.MethodPost, "/logout", lookers, mediaPage, "End the session.", logOut).answers(reply{http.StatusSeeOther, "", "It has ended."}),
+		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
+		raw(http.MethodGet, api+"/openapi.json", lookers, "application/json", "This document.", showOpenAPI),
+		ask(api+"/me", lookers, "Who the token or session belongs to.", me),
+		raw(http.MethodGet, "/events", viewers, "text/event-stream", "Events as they happen: id is the number, event the kind, data the event as JSON. Goes on after Last-Event-ID, or after. An event gap says which numbers the log has forgotten.", (*Server).stream).of(typeOf[streamQuery]()).withRoom(roomStreams),
+	}
+}
+
+// What answers are, besides JSON.
+const (
+	mediaPage = "text/html" // which a browser shows
+	mediaForm = "application/x-www-form-urlencoded"
+	mediaAny  = "*/*" // which a file tells of itself
+)
+
+func health(_ *Server, c *call) error { return plain(c, "ok\n") }
+
+// ready reports whether the store answers.
+func ready(s *Server, c *call) error {
+	if _, err := s.queue.Census(c.r.Context()); err != nil {
+		s.opt.Log.Warn("the store does not answer", "error", err)
+		return &refusal{code: codeBusy, reason: "the store does not answer"} // to whom it may concern: no more than that
+	}
+	return plain(c, "ok\n")
+}
+
+func plain(c *call, text string) error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.w.Write([]byte(text))
+	return nil
+}
+
+func showOpenAPI(s *Server, c *call) error {
+	c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	c.w.Write(s.openapi)
+	return nil
+}
+
+// identity is who somebody is here.
+type identity struct {
+	Name string      `json:"name"`
+	Role access.Role `json:"role"`
+}
+
+func me(_ *Server, c *call, _ nothing) (identity, error) {
+	return identity{c.who.Name, c.who.Role}, nil
+}

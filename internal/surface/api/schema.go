@@ -1,0 +1,113 @@
+package api
+
+import (
+	"encoding"
+	"encoding/json"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// schema is a JSON schema, as OpenAPI 3.1 has it.
+type schema = map[string]any
+
+// schemas describes Go types as JSON has them. Named structures are described once, as
+// components that others refer to.
+type schemas struct{ components map[string]schema }
+
+func (g *schemas) of(t reflect.Type) schema {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return schema{"type": "string", "format": "date-time"}
+	case t.Kind() == reflect.Pointer:
+		return schema{"anyOf": []schema{g.of(t.Elem()), {"type": "null"}}}
+	case implements[json.Marshaler](t):
+		return schema{}
+	case implements[encoding.TextMarshaler](t):
+		return schema{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return schema{"type": "string"}
+	case reflect.Bool:
+		return schema{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return schema{"type": "number"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return schema{"type": "integer"}
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return schema{"type": "integer", "minimum": 0}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return schema{"type": []string{"string", "null"}, "contentEncoding": "base64"}
+		}
+		return schema{"type": []string{"array", "null"}, "items": g.of(t.Elem())}
+	case reflect.Map:
+		return schema{"type": []string{"object", "null"}, "additionalProperties": g.of(t.Elem())}
+	case reflect.Struct:
+		return g.structure(t)
+	}
+	return schema{}
+}
+
+func implements[I any](t reflect.Type) bool {
+	want := reflect.TypeFor[I]()
+	return t.Implements(want) || reflect.PointerTo(t).Implements(want)
+}
+
+// structure describes a structure, by reference where it has a name.
+func (g *schemas) structure(t reflect.Type) schema {
+	if t.Name() == "" {
+		return g.object(t)
+	}
+	name := path.Base(t.PkgPath()) + "." + t.Name()
+	if _, known := g.components[name]; !known {
+		g.components[name] = schema{} // it may contain itself
+		g.components[name] = g.object(t)
+	}
+	return schema{"$ref": "#/components/schemas/" + name}
+}
+
+func (g *schemas) object(t reflect.Type) schema {
+	properties, required := map[string]any{}, []string{}
+	g.fields(t, properties, &required, false)
+	s := schema{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// fields describes the fields of a structure. Those of an embedded one are its own, unless
+// it has one of the same name; of one that may be nil none is sure to be there.
+func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]string, optional bool) {
+	var embedded []reflect.StructField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			embedded = append(embedded, f)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		if _, hidden := properties[name]; hidden {
+			continue
+		}
+		properties[name] = g.of(f.Type)
+		if !optional && !strings.Contains(options, "omit") {
+			*required = append(*required, name)
+		}
+	}
+	for _, f := range embedded {
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner, optional = inner.Elem(), true
+		}
+		g.fields(inner, properties, required, optional)
+	}
+}

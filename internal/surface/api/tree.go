@@ -1,0 +1,220 @@
+package api
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/view"
+	"lockkeeper/rescue"
+)
+
+// treeRoutes are about what reached the tree, and what could not.
+func treeRoutes() []route {
+	return []route{
+		act(api+"/write", writers, "Change files under a grant, through the gate. What it refuses is kept and told; with whole, one refusal refuses all.", write).withLargeBody(),
+		ask(api+"/landings", viewers, "What reached the tree, the newest first.", listLandings),
+		act(api+"/landings/{landing}/undo", operators, "Put back what a landing changed.", undoLanding),
+		ask(api+"/rescue", viewers, "What could not land, and is kept, the newest first.", listRescued),
+		ask(api+"/rescue/{id}", viewers, "One thing that is kept, with what it would change.", func(s *Server, c *call, _ nothing) (*view.Rescued, error) {
+			return s.opt.Look.Rescued(c.r.Context(), c.r.PathValue("id"))
+		}),
+		act(api+"/rescue/{id}/drop", operators, "Remove something that is kept. confirm is its id: nothing brings it back.", dropRescued),
+		act(api+"/rescue/{id}/land", operators, "Write something that is kept to where it was to go.", landRescued),
+	}
+}
+
+// wantedChange is a change of one file.
+type wantedChange struct {
+	Path    string  `json:"path"`              // from the root
+	Text    *string `json:"text,omitempty"`    // the new content; without it and content, the content stays
+	Content []byte  `json:"content,omitempty"` // the same in base64, for what is no text
+	Delete  bool    `json:"delete,omitempty"`
+	Mode    string  `json:"mode,omitempty"` // in octal, as 0644
+	Base    string  `json:"base,omitempty"` // what must be there: nothing, a version, or the SHA-256 of the content
+}
+
+// writing is changes under a grant.
+type writing struct {
+	Grant   string         `json:"grant"`
+	Token   string         `json:"token"`
+	Whole   bool           `json:"whole,omitempty"` // all of them or none
+	Changes []wantedChange `json:"changes"`
+}
+
+// written is what became of them.
+type written struct {
+	Landing uint64        `json:"landing,omitempty"` // 0: nothing landed
+	Files   []writtenFile `json:"files"`
+}
+
+type writtenFile struct {
+	Path    string         `json:"path"`
+	Landed  bool           `json:"landed"` // false without a refusal: it was so already
+	Version string         `json:"version,omitempty"`
+	Refused map[string]any `json:"refused,omitempty"`
+}
+
+func write(s *Server, c *call, in writing) (written, error) {
+	if err := project.CheckGrantID(in.Grant); err != nil {
+		return written{}, err
+	}
+	if len(in.Changes) == 0 {
+		return written{}, &lockkeeper.InputError{Field: "changes", Reason: "there is none", Next: "name at least one file"}
+	}
+	changes := make([]gate.Change, len(in.Changes))
+	for i, w := range in.Changes {
+		var err error
+		if changes[i], err = w.change(s.opt.App); err != nil {
+			return written{}, err
+		}
+	}
+	done, err := landing.ApplyUnder(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: in.Grant, Token: in.Token}, changes, in.Whole)
+	if err != nil {
+		return written{}, err
+	}
+	out := written{Files: []writtenFile{}}
+	if done.Landing != nil {
+		out.Landing = done.Landing.Seq
+	}
+	var refused []error
+	for _, o := range done.Files {
+		f := writtenFile{Path: o.Path, Landed: o.Landed}
+		if o.Landed {
+			f.Version = o.Version.String()
+		}
+		if o.Refusal != nil {
+			f.Refused = factsOf(o.Refusal)
+			refused = append(refused, o.Refusal)
+		}
+		out.Files = append(out.Files, f)
+	}
+	if len(refused) == len(done.Files) {
+		return out, &partsRefused{refused}
+	}
+	return out, nil
+}
+
+// change is a change as the gate has it.
+func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
+	at, err := a.Root.Resolve(a.Root.Dir(), w.Path, lockkeeper.Write)
+	if err != nil {
+		return ch, err
+	}
+	ch = gate.Change{Path: at.Path, Delete: w.Delete}
+	switch {
+	case w.Text != nil && w.Content != nil, w.Delete && (w.Text != nil || w.Content != nil):
+		return ch, &lockkeeper.InputError{Field: "changes", Value: w.Path, Reason: "it says more than one thing that is to become of the file", Next: "give one of text, content and delete"}
+	case w.Text != nil:
+		ch.Body = gate.Bytes([]byte(*w.Text))
+	case w.Content != nil:
+		ch.Body = gate.Bytes(w.Content)
+	}
+	if w.Mode != "" {
+		bits, err := strconv.ParseUint(w.Mode, 8, 9)
+		if err != nil {
+			return ch, &lockkeeper.InputError{Field: "mode", Value: w.Mode, Reason: "not permissions in octal", Next: "write them like 0644"}
+		}
+		mode := fs.FileMode(bits)
+		ch.Mode = &mode
+	}
+	if w.Base != "" {
+		ch.Base, err = landing.ParseBase(a, at.Path, w.Base)
+	}
+	return ch, err
+}
+
+func listLandings(s *Server, c *call, q struct {
+	After uint64 `json:"after" doc:"The next of the last page."`
+	Limit *int   `json:"limit"`
+	Path  string `json:"path"`
+}) (*view.Landings, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.opt.Look.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: limit, Path: q.Path})
+}
+
+func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
+	seq, err := strconv.ParseUint(c.r.PathValue("landing"), 10, 63)
+	if err != nil || seq == 0 {
+		return nil, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists those that there are"}
+	}
+	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.who.Actor(), acts.Holding(s.opt.App, c.who.Actor()))
+}
+
+// rescuedPage is a page of what is kept.
+type rescuedPage struct {
+	*view.Rescue
+	Next string `json:"next,omitempty"` // to be given as after; empty: there is no more
+}
+
+func listRescued(s *Server, c *call, q struct {
+	After string `json:"after" doc:"The next of the last page."`
+	Limit *int   `json:"limit"`
+}) (rescuedPage, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return rescuedPage{}, err
+	}
+	all, err := s.opt.Look.Rescue(c.r.Context())
+	if err != nil {
+		return rescuedPage{}, err
+	}
+	page := rescuedPage{Rescue: all}
+	if q.After != "" { // ids sort by time
+		kept := all.Entries[:0]
+		for _, e := range all.Entries {
+			if e.ID < q.After {
+				kept = append(kept, e)
+			}
+		}
+		all.Entries = kept
+	}
+	if len(all.Entries) > limit {
+		all.Entries = all.Entries[:limit]
+		page.Next = all.Entries[limit-1].ID
+	}
+	return page, nil
+}
+
+// dropped is something that is not kept any more.
+type dropped struct {
+	Entry rescue.Entry `json:"entry"`
+}
+
+func dropRescued(s *Server, c *call, in struct {
+	Confirm string `json:"confirm"`
+}) (dropped, error) {
+	id := c.r.PathValue("id")
+	_, err := s.opt.App.Shelf().Get(id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return dropped{}, &refusal{code: codeNotFound, reason: "nothing is kept under the id " + id, next: "GET " + api + "/rescue lists what is"}
+	case err != nil:
+		return dropped{}, err
+	case in.Confirm != id:
+		return dropped{}, &lockkeeper.InputError{Field: "confirm", Reason: "nothing brings it back", Next: "send its id as confirm"}
+	}
+	e, err := acts.DropRescued(c.r.Context(), s.opt.App, id, c.who.Actor())
+	return dropped{e}, err
+}
+
+// landedAgain is something that was kept, and has landed; no landing: it was so already.
+type landedAgain struct {
+	Entry   rescue.Entry        `json:"entry"`
+	Landing *lockkeeper.Landing `json:"landing"`
+}
+
+func landRescued(s *Server, c *call, in struct {
+	OntoCurrent bool `json:"onto_current,omitempty"` // whatever is there now
+}) (landedAgain, error) {
+	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, acts.Holding(s.opt.App, c.who.Actor()))
+	return landedAgain{e, l}, err
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/view"
+)
+
+// viewRoutes are what a person sees.
+func viewRoutes() []route {
+	state := raw(http.MethodGet, "/state", viewers, "", "Everything at once.", serveState)
+	state.out = typeOf[view.State]()
+	return []route{
+		state, state.under(api),
+		ask(api+"/now", viewers, "What needs me, what is stuck, what changed since, what it costs.", func(s *Server, c *call, q struct {
+			Since uint64 `json:"since" doc:"The last event that was seen."`
+		}) (*view.Now, error) {
+			return s.opt.Look.Now(c.r.Context(), q.Since)
+		}),
+		ask(api+"/waiting", viewers, "What waits for a person, in the order in which it is best answered.", waiting),
+		ask(api+"/waiting/{kind}/{name...}", viewers, "All that is known of one thing that waits, or waited.", gateDetail),
+		ask(api+"/board", viewers, "Where every unit of a flow is.", func(s *Server, c *call, q flowQuery) (*view.Board, error) {
+			return s.opt.Look.Board(c.r.Context(), q.Flow)
+		}),
+		ask(api+"/locks", viewers, "Who holds what, who waits for whom, who wrote last.", func(s *Server, c *call, _ nothing) (*view.Locks, error) {
+			return s.opt.Look.Locks(c.r.Context())
+		}),
+		ask(api+"/timeline", viewers, "Where the time went.", func(s *Server, c *call, q struct {
+			From time.Time `json:"from"`
+			To   time.Time `json:"to"`
+		}) (*view.Timeline, error) {
+			return s.opt.Look.Timeline(c.r.Context(), q.From, q.To)
+		}),
+		ask(api+"/run", viewers, "What a flow did, what was refused, what landed.", func(s *Server, c *call, q flowQuery) (*view.Run, error) {
+			run, err := s.opt.Look.Run(c.r.Context(), q.Flow)
+			if err != nil {
+				return nil, err
+			}
+			return run.With(s.opt.Runs.Now().Troubles(run.Line.Flow)), nil
+		}),
+		ask(api+"/nodes", viewers, "Who takes part, and what is enforced here.", func(s *Server, c *call, _ nothing) (*view.Nodes, error) {
+			return s.opt.Look.Nodes(c.r.Context())
+		}),
+		ask(api+"/audit", viewers, "Who did what, the newest first.", audit),
+	}
+}
+
+// flowQuery names a flow.
+type flowQuery struct {
+	Flow string `json:"flow" doc:"controllers, screens or tasks; empty: the one under way, or last."`
+}
+
+// Sizes of pages.
+const (
+	pageUsual  = 100
+	pageLimit  = 1_000
+	pageReason = "from 1 to 1000"
+)
+
+// pageSize checks how many somebody wants at once; nil: they do not say.
+func pageSize(limit *int) (int, error) {
+	switch {
+	case limit == nil:
+		return pageUsual, nil
+	case *limit < 1 || *limit > pageLimit:
+		return 0, &lockkeeper.InputError{Field: "limit", Value: strconv.Itoa(*limit), Reason: "it must be " + pageReason, Next: "leave it out for " + strconv.Itoa(pageUsual)}
+	}
+	return *limit, nil
+}
+
+// serveState answers with everything at once. It spells itself: nothing else is asked for
+// so often, and is so long.
+func serveState(s *Server, c *call) error {
+	state, err := s.opt.Look.State(c.r.Context())
+	if err != nil {
+		return err
+	}
+	body, err := state.JSON()
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	c.w.Write(body)
+	return nil
+}
+
+// waitingPage is a page of what waits.
+type waitingPage struct {
+	*view.Queue
+	Next *progress.Ref `json:"next,omitempty"` // to be given as after; none: there is no more
+}
+
+func waiting(s *Server, c *call, q struct {
+	flowQuery
+	After string `json:"after" doc:"The reference that the last page ended with."`
+	Limit *int   `json:"limit"`
+}) (waitingPage, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return waitingPage{}, err
+	}
+	queue, err := s.opt.Look.Queue(c.r.Context(), q.Flow)
+	if err != nil {
+		return waitingPage{}, err
+	}
+	page := waitingPage{Queue: queue}
+	if q.After != "" {
+		at := slices.IndexFunc(queue.Gates, func(w view.Waiting) bool { return w.Ref.String() == q.After })
+		if at < 0 {
+			return page, &lockkeeper.InputError{Field: "after", Value: q.After, Reason: "it does not wait any more", Next: "begin with the first page again"}
+		}
+		queue.Gates = queue.Gates[at+1:]
+	}
+	if len(queue.Gates) > limit {
+		queue.Gates = queue.Gates[:limit]
+		page.Next = &queue.Gates[limit-1].Ref
+	}
+	return page, nil
+}
+
+func gateDetail(s *Server, c *call, q flowQuery) (*view.GateDetail, error) {
+	ref, err := progress.ParseRef(c.r.PathValue("kind") + " " + c.r.PathValue("name"))
+	if err != nil {
+		return nil, &notThere{err}
+	}
+	detail, err := s.opt.Look.Gate(c.r.Context(), q.Flow, ref)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		err = &notThere{err}
+	}
+	return detail, err
+}
+
+func audit(s *Server, c *call, q struct {
+	After uint64    `json:"after" doc:"The next of the last page."`
+	Limit *int      `json:"limit"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Who   string    `json:"who" doc:"A holder, an actor, an item, or what an item is called."`
+	Path  string    `json:"path"`
+	Kind  []string  `json:"kind" doc:"Of events; may be given more than once."`
+	Text  string    `json:"text" doc:"That is found in the line."`
+}) (*view.Audit, error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.opt.Look.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: limit})
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/surface/feed"
+	"lockkeeper/internal/surface/view"
+)
+
+// Times of the webhook.
+const (
+	hookPause    = 5 * time.Second // before a look, so that what comes together is told together
+	hookEvery    = time.Minute     // between two calls, at least
+	hookTimeout  = 10 * time.Second
+	hookAttempts = 6
+)
+
+// needed is what a webhook is told: that somebody is needed, and nothing of what for.
+type needed struct {
+	Text    string         `json:"text"` // for chats that show it
+	Root    string         `json:"codebase"`
+	Total   int            `json:"total"`
+	Kinds   map[string]int `json:"kinds"`
+	Address string         `json:"address"` // of the dashboard
+	Seq     uint64         `json:"seq"`
+}
+
+// webhook tells somebody that a person is needed.
+type webhook struct {
+	s      *Server
+	url    string
+	client *http.Client
+	pause  time.Duration
+	every  time.Duration
+	retry  time.Duration // before the second attempt; doubled before each later one
+}
+
+func newWebhook(s *Server, address string) *webhook {
+	return &webhook{s: s, url: address, pause: hookPause, every: hookEvery, retry: time.Second, client: &http.Client{
+		Timeout:       hookTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it goes where the operator said
+	}}
+}
+
+// follow looks after events whether more needs a person than was told, until ctx ends.
+// What waits is in documents, and whoever writes one also ends a piece of work, which is
+// an event.
+func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
+	told := 0
+	for after := f.Last(); ; {
+		now, err := h.s.opt.Look.Now(ctx, after)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			h.trouble(err)
+		case now.Needs.Total > told:
+			if err := h.tell(ctx, now); err != nil {
+				h.trouble(err)
+			} else {
+				told = now.Needs.Total
+			}
+			if !sleep(ctx, h.every) {
+				return
+			}
+		default:
+			told = now.Needs.Total // less: what comes is news again
+		}
+		events, err := f.Next(ctx, after)
+		if errors.Is(err, feed.ErrClosed) || ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			h.trouble(err)
+		}
+		if len(events) > 0 {
+			after = events[len(events)-1].Seq
+		}
+		if !sleep(ctx, h.pause) {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// trouble says what went wrong, without the address: it may be a secret.
+func (h *webhook) trouble(err error) {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	h.s.opt.Log.Warn("the webhook could not be told", "error", err)
+}
+
+// tell calls the webhook until it has understood, or for a while.
+func (h *webhook) tell(ctx context.Context, now *view.Now) (err error) {
+	body, err := json.Marshal(h.news(now))
+	if err != nil {
+		return err
+	}
+	wait := h.retry
+	for attempt := range hookAttempts {
+		if attempt > 0 && !sleep(ctx, wait) {
+			return context.Cause(ctx)
+		}
+		if attempt > 0 {
+			wait *= 2
+		}
+		var final bool
+		if final, err = h.post(ctx, body); err == nil || final {
+			return err
+		}
+	}
+	return err
+}
+
+// post calls once; final: asking again would get the same answer.
+func (h *webhook) post(ctx context.Context, body []byte) (final bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
+	if err != nil {
+		return true, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "lockkeeper")
+	answer, err := h.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	if err := answer.Body.Close(); err != nil {
+		return false, err
+	}
+	if answer.StatusCode/100 == 2 {
+		return true, nil
+	}
+	again := answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout
+	return !again, fmt.Errorf("it answered %s", answer.Status)
+}
+
+func (h *webhook) news(now *view.Now) needed {
+	n := needed{Root: h.s.opt.Name, Total: now.Needs.Total, Kinds: map[string]int{}, Address: h.s.Address(), Seq: now.Seq}
+	var parts []string
+	for _, k := range now.Needs.Kinds {
+		n.Kinds[string(k.Kind)] = k.Count
+		parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
+	}
+	n.Text = fmt.Sprintf("Lockkeeper: %d wait for you in %s (%s)", n.Total, n.Root, strings.Join(parts, ", "))
+	return n
+}

@@ -1,0 +1,274 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/enrol"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/doctor"
+	"lockkeeper/internal/surface/view"
+)
+
+// enrolOptions says how an agent is enrolled.
+type enrolOptions struct {
+	initOptions
+	yes, undo bool
+}
+
+// enrolled is what init says of an agent, as JSON.
+type enrolled struct {
+	Root   string         `json:"root"`
+	Agent  string         `json:"agent"`
+	Undone bool           `json:"undone"`
+	Edits  []enrolEdit    `json:"edits"`
+	Doctor *doctor.Report `json:"doctor,omitempty"`
+}
+
+type enrolEdit struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+	Note string `json:"note,omitempty"`
+	Diff string `json:"diff"`
+}
+
+func (p *program) agentCommand(h enrol.Host) *cobra.Command {
+	var o enrolOptions
+	cmd := &cobra.Command{
+		Use:   h.Name,
+		Short: "Check the writes of " + h.Name + " in this codebase",
+		Long: `Make this directory the root of a space, unless it lies in one, and have ` + h.Name + ` take
+part in its locks: hooks that refuse writes to what others hold, the MCP server,
+and a short instruction. It shows what it would change in which files, asks, and
+keeps everything else in them as it is. Then it examines what is enforced, as
+lockkeeper doctor does. Running it again is harmless.
+
+--undo takes all that out again: a file that nobody edited since is exactly what it
+was. Only a person may do that, who types an answer on a terminal; with --yes it asks
+nothing, and where there is no terminal either it is refused while a session of an
+agent is there.`,
+		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
+		Args:    command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.undo {
+				return p.dismiss(cmd, o, h)
+			}
+			return p.enrol(cmd, o, h)
+		},
+	}
+	o.initOptions.flags(cmd.Flags())
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *enrolOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "take out again what init put into the files of agents")
+}
+
+// enrol has an agent take part.
+func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error {
+	root, err := project.FindRoot(p.Settings())
+	site := enrol.At(root, p.Lookup)
+	isNew := lockkeeper.CodeOf(err) == lockkeeper.CodeInput
+	if isNew {
+		site, err = enrol.Site{Root: p.Base(), Env: p.Lookup}, nil
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := p.planOf(site, h)
+	if err != nil {
+		return err
+	}
+	if err := p.agree(plan, o, "init "+h.Name); err != nil {
+		return err
+	}
+	if isNew {
+		done, err := p.initialise(cmd.Context(), o.initOptions)
+		if err != nil {
+			return err
+		}
+		if !p.JSON {
+			fmt.Fprintf(p.Out, "%s is ready: space %s\n", term.Clean(done.Root), done.Space)
+		}
+	}
+	if err := p.carryOut(cmd, plan); err != nil {
+		return err
+	}
+	return p.afterwards(cmd.Context(), plan)
+}
+
+// planOf plans to enrol an agent with this program.
+func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	program, err := site.Find(self)
+	if err != nil {
+		return nil, err
+	}
+	if site.Look(h).Program == "" && !p.JSON {
+		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written all the same\n", h.Program)
+	}
+	return site.Plan(h, program)
+}
+
+// agree shows what is to be changed, and asks.
+func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
+	if len(plan.Edits) == 0 {
+		return nil
+	}
+	if !p.JSON {
+		for _, e := range plan.Edits {
+			fmt.Fprint(p.Out, cleanLines(e.Diff()))
+			if e.Note != "" {
+				fmt.Fprintf(p.Out, "note: %s: %s\n", term.Clean(e.Path), term.Clean(e.Note))
+			}
+		}
+	}
+	return p.ConfirmUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
+}
+
+// cleanLines is clean for a text of several lines, as a diff.
+func cleanLines(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		body := strings.TrimRight(line, "\r\n")
+		parts := strings.Split(body, "\t")
+		for i := range parts {
+			parts[i] = term.Clean(parts[i])
+		}
+		out.WriteString(strings.Join(parts, "\t") + "\n")
+	}
+	return out.String()
+}
+
+// carryOut changes the files, under locks on those that lie in the codebase. The plan is
+// made anew: what its records are is known only once the root is there.
+func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
+	if len(seen.Edits) == 0 {
+		return nil
+	}
+	return p.With(cmd.Context(), func(a *project.Project) error {
+		var paths []string
+		for _, e := range seen.Edits {
+			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // what is a link to elsewhere has no lock here
+				paths = append(paths, at.Path)
+			}
+		}
+		plan := seen.In(enrol.At(a.Root.Dir(), a.Env))
+		if len(paths) == 0 {
+			return plan.Apply(cmd.Context())
+		}
+		return p.Under(cmd, a, "enrol "+plan.Host.Name, command.OwnLock{}, paths, func(ctx context.Context, _ *lockkeeper.Grant) error { return plan.Apply(ctx) })
+	})
+}
+
+// afterwards examines what is enforced, and ends with a line that says so.
+func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
+	h := plan.Host
+	report, err := doctor.Examine(ctx, p.Settings())
+	if err != nil {
+		return err
+	}
+	broken := false
+	for _, w := range report.Ways {
+		broken = broken || w.Writer == h.Name && w.Broken
+	}
+	if p.JSON {
+		if err := p.PrintJSON(enrolledOf(report.Root, plan, false, report)); err != nil {
+			return err
+		}
+	} else {
+		if len(plan.Edits) == 0 {
+			fmt.Fprintf(p.Out, "%s is enrolled already; nothing changed\n", h.Name)
+		}
+		for _, w := range report.Ways {
+			if w.Writer == h.Name && w.Level != view.Enforced {
+				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, term.Clean(w.Name), term.Clean(w.Fact))
+				p.Advise(w.Next)
+			}
+		}
+		fmt.Fprintln(p.Out, term.Clean(report.Summary))
+	}
+	if broken {
+		return &command.ExitError{Code: command.ExitFailed}
+	}
+	return nil
+}
+
+func enrolledOf(root string, plan *enrol.Plan, undone bool, report *doctor.Report) enrolled {
+	out := enrolled{Root: root, Agent: plan.Host.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
+	for _, e := range plan.Edits {
+		out.Edits = append(out.Edits, enrolEdit{e.Path, e.What, e.Note, e.Diff()})
+	}
+	return out
+}
+
+// mayDismiss refuses to take agents out to all but a person at a terminal. A script of a
+// person's may do it as well, with --yes, while no session is there that would go on
+// unchecked.
+func (p *program) mayDismiss(ctx context.Context, yes bool) error {
+	const act = "init --undo"
+	return p.AsPerson(ctx, act, func(a *project.Project) error {
+		if !yes || p.Attended() {
+			return p.MayForce(act)
+		}
+		live, err := session.Open(a).Live(ctx)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		s := live[0]
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) works here since %s, of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
+			Next: "run it in a terminal, or when they have ended"}
+	})
+}
+
+// dismiss takes agents out again.
+func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
+	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
+		return err
+	}
+	root, err := project.FindRoot(p.Settings())
+	site := enrol.At(root, p.Lookup)
+	if err != nil {
+		return err
+	}
+	answers, edits := []enrolled{}, 0
+	for _, h := range hosts {
+		plan, err := site.Undo(h)
+		if err != nil {
+			return err
+		}
+		if err := p.agree(plan, o, "init --undo"); err != nil {
+			return err
+		}
+		if err := p.carryOut(cmd, plan); err != nil {
+			return err
+		}
+		answers = append(answers, enrolledOf(site.Root, plan, true, nil))
+		edits += len(plan.Edits)
+		if len(plan.Edits) > 0 && !p.JSON {
+			fmt.Fprintf(p.Out, "%s is not enrolled any more: %s changed\n", h.Name, term.Counted(len(plan.Edits), "file"))
+		} else if !p.JSON && len(hosts) == 1 {
+			fmt.Fprintf(p.Out, "%s was not enrolled; nothing changed\n", h.Name)
+		}
+	}
+	if p.JSON {
+		return p.PrintJSON(answers)
+	}
+	if edits == 0 && len(hosts) > 1 {
+		fmt.Fprintln(p.Out, "no agent is enrolled here; nothing changed")
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package agents
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/gate"
+	"lockkeeper/internal/compat/resource"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/cli/command"
+)
+
+// presetWords says what each preset is for, and where to go on.
+var presetWords = map[string]struct{ short, long, next string }{
+	"book": {"Set up a book project, whose chapters and registries are locked by name", `Make this directory the root of a book project. Besides what lockkeeper init
+makes, lockkeeper.yaml gets the resources of a book (Chapter_01, StyleSystem, …), the
+prompts that work on them, and a file that shows claims to other tools; and the
+project gets the documents that tell its authors and their agents of the locks.
+
+A document that is there keeps what it has, and gets a section at its end. All of
+them land through the gate, as one: lockkeeper undo takes them back. Running it again
+is harmless.`, "lockkeeper claim Chapter_01, before you change that chapter; lockkeeper op lists the prompts"},
+	"fole": {"Set up projects, maps and sketches, with the locks each operation needs", `Make this directory the root of a space for projects, maps and sketches. Besides
+what lockkeeper init makes, lockkeeper.yaml gets the table of operations and of the
+locks they need, which lockkeeper op reads. Running it again is harmless.`, "lockkeeper op, which lists the operations"},
+}
+
+func (p *program) presetCommand(name string) *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use:     name,
+		Short:   presetWords[name].short,
+		Long:    presetWords[name].long,
+		Example: "  lockkeeper init " + name,
+		Args:    command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			preset, err := resource.PresetOf(name)
+			if err != nil {
+				return err
+			}
+			if _, _, err := withTables(filepath.Join(p.Base(), config.FileName), preset); err != nil {
+				return err // before anything is made
+			}
+			done, err := p.initialise(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			landing, err := p.layPreset(cmd, done, preset)
+			if err != nil {
+				return err
+			}
+			if err := p.showInit(done, presetWords[name].next); err != nil || landing == nil || p.JSON {
+				return err
+			}
+			_, err = fmt.Fprintf(p.Out, "the documents are landing %d; %s\n", landing.Seq, command.UndoStep(landing.Seq, ""))
+			return err
+		},
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+// layPreset adds what a preset has to what init made, and says what landed of it, if
+// anything did.
+func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset *resource.Preset) (landing *lockkeeper.Landing, err error) {
+	path := filepath.Join(done.Root, config.FileName)
+	text, changed, err := withTables(path, preset)
+	if err != nil {
+		return nil, err
+	}
+	if changed {
+		if err := durable.WriteFile(cmd.Context(), path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(done.Made, config.FileName) {
+			done.Made = append(done.Made, config.FileName)
+		}
+	}
+	done.Allowed = nil // the preset's are for files to come
+	err = p.With(cmd.Context(), func(a *project.Project) error {
+		if _, err := resource.Of(a.Config); err != nil { // do the tables go with the rest of the file?
+			return err
+		}
+		landing, err = p.layDocuments(cmd, a, preset)
+		return err
+	})
+	if landing != nil {
+		for _, c := range landing.Changes {
+			done.Made = append(done.Made, c.Path)
+		}
+	}
+	return landing, err
+}
+
+// withTables puts the tables of a preset into the text of a configuration file. One
+// that has all their rows, however changed, is left alone; one that has others is refused.
+func withTables(path string, preset *resource.Preset) (text string, changed bool, err error) {
+	have, err := config.LoadFile(path)
+	if err != nil {
+		return "", false, err
+	}
+	read, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		read, err = []byte(config.Sample()), nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	text = string(read)
+	missing := slices.DeleteFunc(preset.Rows(), func(name string) bool {
+		return have.Resources.Row(name) != nil || have.Operations.Row(name) != nil
+	})
+	if len(missing) == 0 {
+		return text, false, nil
+	}
+	// The sample's lines that show these keys give way to the keys themselves.
+	text = regexp.MustCompile(`(?m)^# .*\n#(locks_file|resources|operations):.*\n\n?`).ReplaceAllString(text, "")
+	if found := regexp.MustCompile(`(?m)^(locks_file|resources|operations):`).FindString(text); found != "" {
+		key := strings.TrimSuffix(found, ":")
+		return "", false, &lockkeeper.InputError{Field: "preset", Value: preset.Name, Reason: config.FileName + " has " + key + " of its own, without " + strings.Join(missing[:min(3, len(missing))], ", ") + " of the preset",
+			Next: "add by hand what you need; lockkeeper init " + preset.Name + " in an empty directory shows the whole table"}
+	}
+	if len(preset.Writes) > 0 {
+		line := regexp.MustCompile(`(?m)^  #allowed_write_paths:.*$`)
+		text = line.ReplaceAllLiteralString(text, "  allowed_write_paths: ["+strings.Join(preset.Writes, ", ")+"]")
+	}
+	return strings.TrimRight(text, "\n") + "\n" + preset.Tables, true, nil
+}
+
+// layDocuments lands the documents of a preset, as one, where they are not there yet.
+func (p *program) layDocuments(cmd *cobra.Command, a *project.Project, preset *resource.Preset) (landing *lockkeeper.Landing, err error) {
+	var changes []gate.Change
+	var paths []string
+	for _, d := range preset.Documents {
+		at, err := a.Root.Resolve("", d.Path, lockkeeper.Write)
+		if err != nil {
+			return nil, err
+		}
+		change, err := withSection(a.Root.Dir(), at.Path, d)
+		if err != nil {
+			return nil, err
+		}
+		if change != nil {
+			changes, paths = append(changes, *change), append(paths, at.Path)
+		}
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	err = p.Under(cmd, a, "write the documents of a "+preset.Name, command.OwnLock{}, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
+		landing, err = g.Commit(ctx, grant, changes)
+		return err
+	})
+	return landing, err
+}
+
+// withSection is the change that gives a file the section; nil when it has it.
+func withSection(root, path string, d resource.Document) (*gate.Change, error) {
+	file := filepath.Join(root, filepath.FromSlash(path))
+	var base lockkeeper.Version
+	content, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		base = lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: sha256.Sum256(content)}
+	}
+	wanted := d.Into(string(content))
+	if wanted == string(content) {
+		return nil, nil
+	}
+	change := gate.Put(path, []byte(wanted))
+	change.Base = &base
+	return &change, nil
+}

@@ -1,0 +1,117 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/surface/cli"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// watch is a clock that runs only while somebody waits, and then at once.
+type watch struct {
+	now    time.Time
+	waits  []time.Duration
+	before func(n int) // the n-th wait, from 1 on
+}
+
+func (w *watch) after(d time.Duration) <-chan time.Time {
+	w.waits = append(w.waits, d)
+	w.before(len(w.waits))
+	w.now = w.now.Add(d)
+	fired := make(chan time.Time, 1)
+	fired <- w.now
+	return fired
+}
+
+// While a person waits it looks every 5 seconds, and asks again after 2 minutes; what was
+// waited for is claimed at the next look after its release.
+//
+// shows: LM-15 LM-18 LM-45
+func TestWaitLooksEvery5SecondsAndAsksAfter2Minutes(t *testing.T) {
+	d := newBook(t, "")
+	d.foreign("Chapter_03", "CLI-12345", 3*time.Minute)
+	const looks, more = 24, 3 // in 2 minutes, and after that
+	w := &watch{now: time.Now(), before: func(n int) {
+		if n == looks+more {
+			if err := os.WriteFile(d.locksFile(), []byte(`{"locks": []}`), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	var typing sync.WaitGroup
+	typing.Go(func() {
+		for _, asked := range []string{"checks every 5 seconds", "Chapter_03 is still locked after 2m"} {
+			d.sees(asked)
+			d.past(asked)
+			d.sees("Choose option (1-3): ")
+			d.past("Choose option (1-3): ")
+			io.WriteString(d.person, "1\n")
+			d.sees("Waiting for Chapter_03, checking every 5s for up to 2m")
+		}
+	})
+	code := cli.Main(context.Background(), &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env,
+		Now: func() time.Time { return w.now }, After: w.after}, []string{"claim", "Chapter_03", "--instance", "CLI-2"})
+	typing.Wait()
+	d.sees("claimed by CLI-2: Chapter_03")
+	if want := slices.Repeat([]time.Duration{5 * time.Second}, looks+more); code != 0 || !slices.Equal(w.waits, want) {
+		t.Errorf("ended with %d after %d waits: %v", code, len(w.waits), w.waits)
+	}
+}
+
+// Without a terminal the same wait ends after 2 minutes, in vain.
+//
+// shows: LM-18 GP-43
+func TestWaitOfAScriptEndsAfter2Minutes(t *testing.T) {
+	d := newBook(t, "")
+	d.foreign("Chapter_03", "CLI-12345", 3*time.Minute)
+	w := &watch{now: time.Now(), before: func(int) {}}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nothing.Close()
+	code := cli.Main(context.Background(), &term.IO{In: nothing, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env,
+		Now: func() time.Time { return w.now }, After: w.after}, []string{"claim", "Chapter_03", "--instance", "CLI-2", "--on-conflict", "wait"})
+	if shown := d.sees("nothing was claimed"); code != 4 || len(w.waits) != 24 || !strings.Contains(shown, "waited 2m") {
+		t.Errorf("ended with %d after %v:\n%s", code, w.waits, shown)
+	}
+}
+
+// What another tool claims in the file while somebody else has it is told by the server
+// within a second, each time.
+//
+// shows: LM-42 LM-43 CF-39
+func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {
+	d := newBook(t, "")
+	d.must(0, "claim", "StyleSystem", "--instance", "CLI-1")
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	serving.Go(func() {
+		cli.Main(ctx, &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env, Now: time.Now}, []string{"serve"})
+	})
+	d.sees("Ctrl-C ends the server")
+	const tries = 20
+	for soon, i := 0, 0; soon < 5; i++ { // a busy machine can delay some
+		if i == tries {
+			t.Fatalf("%d of %d claims were told within a second", soon, tries)
+		}
+		instance, began := fmt.Sprint("CLI-6", i), time.Now()
+		d.foreign("StyleSystem", instance, 0)
+		d.sees(instance + " claims StyleSystem in the lock file, which CLI-1")
+		took := time.Since(began)
+		if took <= time.Second {
+			soon++
+		}
+		t.Log("told after", took)
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/agents"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/compat"
+	"lockkeeper/internal/surface/cli/demo"
+	"lockkeeper/internal/surface/cli/flows"
+	"lockkeeper/internal/surface/cli/inspect"
+	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/landings"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/server"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// Main runs the command line and returns the exit code.
+func Main(ctx context.Context, io *term.IO, args []string) int {
+	// A reader who leaves early must not end us before we have cleaned up.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	p := &command.Program{IO: io, Out: &term.Output{File: io.Out}, Args: args}
+	root := root(p)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if failed := command.Unwritten(p.Out); failed != nil {
+		err = failed
+	}
+	p.Report(err)
+	command.Die(err)
+	return command.ExitCode(err)
+}
+
+func root(p *command.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lockkeeper",
+		Short: "Let many agents and people change one codebase at the same time",
+		Long: `Lockkeeper lets many agents and people change one codebase at the same time
+without writing over each other: each declares the files it reads and writes,
+and gets all of them at once, or waits its turn.`,
+		Example: `  lockkeeper demo
+  lockkeeper init
+  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
+  lockkeeper status`,
+		Version:       project.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          command.Subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(p.In)
+	cmd.SetOut(p.Out)
+	cmd.SetErr(p.Err)
+	cmd.SetVersionTemplate("lockkeeper {{.Version}}\n")
+	cmd.SetFlagErrorFunc(p.WrongFlag)
+	cmd.SetHelpCommand(helpCommand())
+	f := cmd.PersistentFlags()
+	f.StringVar(&p.WorkDir, "dir", "", "work as if started in this `directory`")
+	f.StringVar(&p.Store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
+	f.BoolVar(&p.JSON, "json", false, "answer with JSON")
+	all := []*cobra.Command{versionCommand(), exitCodesTopic(), manCommand()}
+	for _, commands := range []func(*command.Program) []*cobra.Command{
+		inspect.Commands, locks.Commands, landings.Commands, jobs.Commands, flows.Commands, demo.Commands, agents.Commands, compat.Commands, server.Commands,
+	} {
+		all = append(all, commands(p)...)
+	}
+	addGrouped(cmd, all)
+	complete(p, cmd)
+	return cmd
+}
+
+// versionCommand is --version as a command.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  lockkeeper version",
+		Args:    command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "lockkeeper", project.Version())
+			return err
+		},
+	}
+}
+
+// Process runs the command line of this process and returns the exit code.
+func Process() int {
+	io, err := term.System()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lockkeeper:", err)
+		return command.ExitFailed
+	}
+	return Main(context.Background(), io, os.Args[1:])
+}

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// The exit codes. A command that lock exec runs passes its own code through.
+const (
+	ExitOK        = 0
+	ExitFailed    = 1   // any other failure
+	exitUsage     = 2   // invalid command line or input
+	ExitBlocked   = 3   // another holder has the lock, or waits for it earlier
+	exitTimeout   = 4   // still blocked after --wait
+	ExitViolation = 5   // refused by the gate
+	ExitOverLock  = 6   // a directory asked for writing
+	ExitBudget    = 7   // the budget of a run is spent
+	ExitLost      = 125 // the grant was lost while the command ran, or could not be released
+)
+
+// An Exit is one exit code with its meaning, and the classes of errors that end with it.
+type Exit struct {
+	Code    string // a number, or a formula such as 128+N
+	Meaning string
+	number  int
+	classes []lockkeeper.Code
+}
+
+// Exits returns the table of exit codes.
+func Exits() []Exit {
+	list := []Exit{
+		{number: ExitOK, Meaning: "success"},
+		{number: ExitFailed, Meaning: "failure; also refused, not held, or the lock store is unreachable", classes: []lockkeeper.Code{lockkeeper.CodeNotHeld, lockkeeper.CodeRefused, lockkeeper.CodeStore, lockkeeper.CodeFailed}},
+		{number: exitUsage, Meaning: "invalid command line or input", classes: []lockkeeper.Code{lockkeeper.CodeInput}},
+		{number: ExitBlocked, Meaning: "blocked: another holder has the lock, or waits for it earlier", classes: []lockkeeper.Code{lockkeeper.CodeBlocked}},
+		{number: exitTimeout, Meaning: "timed out: still blocked after --wait", classes: []lockkeeper.Code{lockkeeper.CodeTimeout}},
+		{number: ExitViolation, Meaning: "the gate refused a write", classes: []lockkeeper.Code{lockkeeper.CodeViolation}},
+		{number: ExitOverLock, Meaning: "a directory was requested for writing", classes: []lockkeeper.Code{lockkeeper.CodeOverLock}},
+		{number: ExitBudget, Meaning: "the budget of a run is spent", classes: []lockkeeper.Code{lockkeeper.CodeBudget}},
+		{number: ExitLost, Meaning: "lock exec: the grant was lost while the command ran, or could not be released"},
+		{number: process.ExitNotExecutable, Meaning: "lock exec: the command cannot be executed"},
+		{number: process.ExitNotFound, Meaning: "lock exec: the command was not found"},
+	}
+	for i := range list {
+		list[i].Code = strconv.Itoa(list[i].number)
+	}
+	return append(list, Exit{Code: "128+N", Meaning: "signal N ended the program"})
+}
+
+// ExitError ends the program with a code of its own. Without an error there is
+// nothing to say: what ran has said it.
+type ExitError struct {
+	Code   int
+	Err    error
+	Signal syscall.Signal // to die of, once all is cleaned up; 0: none
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+func ExitCode(err error) int {
+	var coded *ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &coded):
+		return coded.Code
+	}
+	class := lockkeeper.CodeOf(err)
+	for _, exit := range Exits() {
+		if slices.Contains(exit.classes, class) {
+			return exit.number
+		}
+	}
+	return ExitFailed
+}
+
+// Unwritten is how the program ends when its answer did not arrive; nil when it
+// did. Of a reader that has seen enough nothing is said, as is the custom.
+func Unwritten(o *term.Output) error {
+	switch {
+	case o.Err == nil:
+		return nil
+	case errors.Is(o.Err, syscall.EPIPE):
+		return &ExitError{Code: 128 + int(syscall.SIGPIPE)}
+	}
+	return &ExitError{Code: ExitFailed, Err: errors.New("cannot write the answer: " + o.Err.Error())}
+}

@@ -1,0 +1,288 @@
+package compat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/compat/author"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// claimBlocked says who has what was to be claimed.
+type claimBlocked struct {
+	conflicts []author.Conflict
+	by        author.Instance
+	waited    time.Duration // 0: not at all
+}
+
+func (e *claimBlocked) Error() string {
+	var parts []string
+	for _, c := range e.conflicts {
+		parts = append(parts, e.told(c))
+	}
+	s := "nothing was claimed: " + strings.Join(parts, "; ")
+	if e.waited > 0 {
+		s = fmt.Sprintf("waited %s; ", term.Span(e.waited)) + s
+	}
+	return s + "; next: " + e.next()
+}
+
+// told says who has a resource, and as what where that is not its own name.
+func (e *claimBlocked) told(c author.Conflict) string {
+	held := "claimed"
+	switch {
+	case !c.IsClaim:
+		held = "locked"
+	case c.Mode == lockkeeper.Read:
+		held = "claimed for reading"
+	}
+	what, who := c.Resource+" is "+held, c.Instance
+	if !slices.Contains(c.Resources, c.Resource) {
+		what = fmt.Sprintf("%s overlaps %s, which is %s", c.Resource, strings.Join(c.Resources, ", "), held)
+	}
+	if e.by.Has(c.GrantStatus) {
+		who = "this very session, " + who
+	}
+	return fmt.Sprintf("%s by %s since %s (%s), %s", what, who, term.Stamp(c.Since), minutesAgo(c.Minutes), c.State)
+}
+
+// next is the step that helps against all that is in the way.
+func (e *claimBlocked) next() string {
+	other := func(c author.Conflict) bool { return !e.by.Has(c.GrantStatus) }
+	stays := func(c author.Conflict) bool { return other(c) && !c.MayOverride() }
+	switch {
+	case !slices.ContainsFunc(e.conflicts, other):
+		return "lockkeeper unclaim what overlaps, and claim all of it anew"
+	case slices.ContainsFunc(e.conflicts, stays) && e.waited > 0:
+		return "lockkeeper claim status, or a longer --patience"
+	case slices.ContainsFunc(e.conflicts, stays):
+		return "lockkeeper claim status, or --on-conflict wait"
+	case e.by.Agent != "":
+		return "tell the author that whoever has it is gone: lockkeeper claim clear, on a terminal, frees it"
+	}
+	return "whoever has it is gone: --on-conflict override-stale takes it over, and lockkeeper claim clear, on a terminal, frees it"
+}
+
+// Code implements lockkeeper.CodeOf.
+func (e *claimBlocked) Code() lockkeeper.Code {
+	if e.waited > 0 {
+		return lockkeeper.CodeTimeout
+	}
+	return lockkeeper.CodeBlocked
+}
+
+// Facts is what the error knows, for JSON.
+func (e *claimBlocked) Facts() map[string]any { return map[string]any{"conflicts": e.conflicts} }
+
+func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "minute")) }
+
+// settleClaim claims, and finds out what to do about each resource that somebody else
+// has: by asking a person, or as it was told. Nobody is overridden before the last of
+// these is settled.
+func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
+	asks := p.Attended() && w.By.Agent == "" && !o.asked && !p.JSON
+	typed := bufio.NewReader(p.In)
+	waited := time.Duration(0)
+	for {
+		answer, err := au.Claim(ctx, w)
+		if answer != nil {
+			p.tellAnswer(answer)
+		}
+		if err != nil || len(answer.Conflicts) == 0 {
+			return answer, err
+		}
+		open := slices.IndexFunc(answer.Conflicts, func(c author.Conflict) bool { return !slices.Contains(w.Override, c.Grant) })
+		c := answer.Conflicts[max(open, 0)]
+		choice := o.onConflict
+		if asks {
+			if choice, err = p.askAbout(ctx, au, typed, c, o, waited); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case choice == onOverrideStale && (asks || c.MayOverride()):
+			w.Override = append(w.Override, c.Grant)
+		case choice == onWait && (asks || waited == 0):
+			began := p.Now()
+			if answer, err = p.awaitClaim(ctx, au, w, c, o); err != nil || answer != nil {
+				return answer, err
+			}
+			waited += p.Now().Sub(began)
+		case asks:
+			return nil, &command.ExitError{Code: command.ExitBlocked, Err: errors.New("cancelled; nothing was claimed or changed")}
+		default:
+			return nil, &claimBlocked{conflicts: answer.Conflicts, by: w.By, waited: waited}
+		}
+	}
+}
+
+// awaitClaim tries again and again. It answers nil when its patience has ended, with a
+// last look then, or when who is in the way turns out to be gone, or stale.
+func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Request, c author.Conflict, o claimOptions) (*author.Result, error) {
+	poll, patience := max(time.Duration(o.poll), time.Millisecond), time.Duration(o.patience)
+	if !p.JSON {
+		fmt.Fprintf(p.Err, "Waiting for %s, checking every %s for up to %s …\n", term.Clean(c.Resource), term.Span(poll), term.Span(patience))
+	}
+	ctx, stop := command.Interruptible(ctx)
+	defer stop()
+	after := p.After
+	if after == nil {
+		after = time.After
+	}
+	for limit := p.Now().Add(patience); ; {
+		left := limit.Sub(p.Now())
+		if left <= 0 {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, command.Interrupted(ctx, context.Cause(ctx))
+		case <-after(min(poll, left)):
+		}
+		answer, err := au.Claim(ctx, w)
+		if err != nil {
+			return nil, command.Interrupted(ctx, err)
+		}
+		p.tellAnswer(answer)
+		if len(answer.Conflicts) == 0 {
+			return answer, nil
+		}
+		for _, now := range answer.Conflicts {
+			if now.Grant == c.Grant && offersStale(now) && !offersStale(c) {
+				return nil, nil
+			}
+		}
+	}
+}
+
+// offersStale reports whether a lock is shown as stale: there was no sign of life for
+// long, or whoever has it is gone.
+func offersStale(c author.Conflict) bool { return c.IsClaim && (c.Stale || c.State == author.Gone) }
+
+// askAbout shows who has a resource and lets a person choose.
+func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.Reader, c author.Conflict, o claimOptions, waited time.Duration) (string, error) {
+	if waited > 0 {
+		fmt.Fprintf(p.Err, "%s is still locked after %s.\n\n", term.Clean(c.Resource), term.Span(waited))
+	}
+	stale := offersStale(c)
+	switch {
+	case stale && c.Stale:
+		fmt.Fprintf(p.Err, "⚠️ %s has a stale lock (older than %s).\n\n", term.Clean(c.Resource), inWords(au.StaleAfter()))
+	case stale:
+		fmt.Fprintf(p.Err, "⚠️ %s has a lock whose instance is gone.\n\n", term.Clean(c.Resource))
+	default:
+		fmt.Fprintf(p.Err, "⚠️ %s is currently locked by another instance.\n\n", term.Clean(c.Resource))
+	}
+	p.showLockDetails(c)
+	if c.IsClaim {
+		p.showUncommitted(ctx, au, c)
+	}
+	wait, cancel, override := fmt.Sprintf("Wait for lock to clear (checks every %s)", inWords(time.Duration(o.poll))), "Cancel operation", "Override lock (not recommended)"
+	choices, values := []string{wait, cancel, override}, []string{onWait, onCancel, onOverrideStale}
+	switch {
+	case stale:
+		fmt.Fprint(p.Err, whyStale(c), "\n\n")
+		choices, values = []string{"Override stale lock and continue", cancel}, []string{onOverrideStale, onCancel}
+	case !c.IsClaim: // the work of an agent, or a job, which has its own ways to end
+		choices, values = choices[:2], values[:2]
+	}
+	return p.choose(typed, choices, values)
+}
+
+// whyStale says what may have become of who has a stale lock.
+func whyStale(c author.Conflict) string {
+	if c.Process == lockkeeper.LifeAlive.String() {
+		return "Its instance still runs, and has not been at it for that long."
+	}
+	return "This lock may be from a crashed instance."
+}
+
+// inWords is a duration in words, where it is a whole number of minutes or seconds.
+func inWords(d time.Duration) string {
+	switch {
+	case d >= time.Minute && d%time.Minute == 0:
+		return term.Counted(int(d/time.Minute), "minute")
+	case d >= time.Second && d%time.Second == 0:
+		return term.Counted(int(d/time.Second), "second")
+	}
+	return d.String()
+}
+
+// showLockDetails shows the facts of a lock.
+func (p *program) showLockDetails(c author.Conflict) {
+	fmt.Fprintf(p.Err, "Lock details:\n- Resource: %s\n- Locked at: %s (%s)\n- Instance: %s\n", term.Clean(c.Resource), term.Stamp(c.Since), minutesAgo(c.Minutes), term.Clean(c.Instance))
+	if c.Who != "" {
+		fmt.Fprintf(p.Err, "- Person: %s\n", term.Clean(c.Who))
+	}
+	state := string(c.State)
+	if c.Process != "" && c.Process != lockkeeper.LifeUnknown.String() {
+		state += ", its process is " + c.Process
+	}
+	if quiet := p.Now().Sub(c.Seen); quiet >= time.Minute && c.Seen.After(c.Since) {
+		state += ", last sign of life " + minutesAgo(int(quiet.Minutes()))
+	}
+	fmt.Fprintf(p.Err, "- State: %s\n", state)
+	if c.Reason != "" {
+		fmt.Fprintf(p.Err, "- For: %s\n", term.Clean(c.Reason))
+	}
+	if !slices.Equal(c.Resources, []string{c.Resource}) {
+		fmt.Fprintf(p.Err, "- Held with it: %s\n", term.Clean(strings.Join(c.Resources, ", ")))
+	}
+	fmt.Fprintln(p.Err)
+}
+
+// showUncommitted shows what somebody wrote and did not commit: whoever overrides
+// takes it over.
+func (p *program) showUncommitted(ctx context.Context, au *author.Author, c author.Conflict) {
+	list, err := au.Uncommitted(ctx, c.GrantStatus)
+	switch {
+	case err != nil:
+		fmt.Fprintf(p.Err, "What is not committed there cannot be told: %s\n\n", term.Clean(err.Error()))
+		return
+	case len(list) == 0:
+		return
+	}
+	fmt.Fprintln(p.Err, "Not committed there (an override takes it over, and keeps a copy in lockkeeper rescue):")
+	for _, u := range list {
+		what := fmt.Sprintf("%s added, %d removed", term.Counted(u.Added, "word"), u.Removed)
+		if u.Deleted {
+			what = "deleted"
+		}
+		fmt.Fprintf(p.Err, "- %s: %s\n", term.Clean(u.Path), what)
+		for _, line := range u.Begins {
+			fmt.Fprintf(p.Err, "    %s\n", term.Clean(line))
+		}
+	}
+	fmt.Fprintln(p.Err)
+}
+
+// choose shows options and reads the number of one, again when it is none.
+func (p *program) choose(typed *bufio.Reader, choices, values []string) (string, error) {
+	fmt.Fprintln(p.Err, "Options:")
+	for i, choice := range choices {
+		fmt.Fprintf(p.Err, "%d. %s\n", i+1, choice)
+	}
+	for {
+		fmt.Fprintf(p.Err, "\nChoose option (1-%d): ", len(choices))
+		line, err := typed.ReadString('\n')
+		for i := range choices {
+			if strings.TrimSpace(line) == fmt.Sprint(i+1) {
+				return values[i], nil
+			}
+		}
+		if err == io.EOF {
+			return onCancel, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}

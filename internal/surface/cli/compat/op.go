@@ -1,0 +1,251 @@
+package compat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/compat/resource"
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// opOptions says what an operation works on, and how it is run.
+type opOptions struct {
+	args           resource.Args
+	approve        bool
+	holder, reason string
+	wait           term.Duration
+}
+
+func (p *program) opCommand() *cobra.Command {
+	var o opOptions
+	cmd := &cobra.Command{
+		Use:   "op [NAME] [-- COMMAND…]",
+		Short: "Run a named operation under the locks it needs",
+		Long: `Say which locks an operation needs, in the order in which they are taken, and why.
+The operations are those of lockkeeper.yaml; without a name they are listed. With a
+command after --, take all the locks at once, run the command as lockkeeper lock exec
+does, and give them back: exit codes are those of lock exec.
+
+An operation that is not in the table, or of which something is unclear, is refused:
+the message names what is unclear, and no lock is taken. One that needs an approval
+asks for it with --approve, on a terminal, before it takes any lock; agents cannot
+give it.
+
+A map in one of several projects is named with it, as in p1/m2; a sketch likewise.`,
+		Example: `  lockkeeper op
+  lockkeeper op change-map-objects --project p1 --map m2 --objects 1001   # of init fole
+  lockkeeper op generate-tiles --project p1 --map m2 --wait 1m -- ./bin/tiles m2
+  lockkeeper op reassign-features --project p1 --sketch m1/s1 --sketch m2/s4 -- ./bin/reassign
+  lockkeeper op change-by-chg --of Chapter_05                             # of init book`,
+		Args: func(cmd *cobra.Command, args []string) error { return p.opWords(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return p.op(cmd, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.args.Project, "project", nil, "the `id` of a project it works on; repeatable")
+	f.StringArrayVar(&o.args.Map, "map", nil, "the `id` of a map; repeatable")
+	f.StringArrayVar(&o.args.Sketch, "sketch", nil, "the `id` of a sketch; repeatable")
+	f.IntVar(&o.args.Objects, "objects", 0, "how many objects it changes")
+	f.StringArrayVar(&o.args.Of, "of", nil, "the `name` of a resource it works on, or the number of a chapter; repeatable")
+	f.BoolVar(&o.approve, "approve", false, "ask for the approval that it needs; a person types it on a terminal")
+	f.StringVar(&o.holder, "holder", "", "who asks, as others will see it (default: a callsign for this terminal)")
+	f.StringVar(&o.reason, "reason", "", "what it is for, as others will see it (default: the operation)")
+	f.Var(&o.wait, "wait", "how long to wait in line when blocked (default: not at all)")
+	return cmd
+}
+
+// opWords takes the name of an operation, and a command after --.
+func (p *program) opWords(cmd *cobra.Command, args []string) error {
+	own := cmd.ArgsLenAtDash()
+	switch {
+	case own < 0 && len(args) <= 1, own == 1 && len(args) > 1:
+		return nil
+	case own == 1:
+		return command.Usage(cmd, "needs a command to run, after --")
+	case own == 0:
+		return command.Usage(cmd, "names no operation to run the command for")
+	}
+	return command.Usage(cmd, "takes one operation, and a command after --")
+}
+
+func (p *program) op(cmd *cobra.Command, o opOptions, args []string) error {
+	if len(args) <= 1 { // what the table says needs no locks
+		set, err := p.resources()
+		switch {
+		case err != nil:
+			return err
+		case len(args) == 0:
+			return p.listOperations(set)
+		}
+		need, err := set.Operation(args[0], o.args)
+		if err != nil {
+			return err
+		}
+		return p.showNeed(need)
+	}
+	return p.With(cmd.Context(), func(a *project.Project) error { return p.runOperation(cmd.Context(), a, o, args[0], args[1:]) })
+}
+
+// resources reads the tables of the configuration.
+func (p *program) resources() (*resource.Set, error) {
+	c, err := project.LoadConfig(p.Settings())
+	if err != nil {
+		return nil, err
+	}
+	return resource.Of(c)
+}
+
+func (p *program) listOperations(set *resource.Set) error {
+	list := set.Operations()
+	if p.JSON {
+		return p.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Out, config.FileName+" names no operations")
+		p.Advise("lockkeeper init book or lockkeeper init fole write a table, or name them yourself, under operations")
+		return nil
+	}
+	t := &term.Table{Heads: []string{"OPERATION", "OBJECTS", "NEEDS", "ABOUT"}, Wide: 3, Sentences: true}
+	for _, op := range list {
+		needs := op.Needs
+		if len(needs) == 0 {
+			needs = []string{"no lock"}
+		}
+		if op.Approval {
+			needs = append(needs, "an approval")
+		}
+		about := op.About
+		if op.Prompt > 0 {
+			about = fmt.Sprintf("Prompt %d: %s", op.Prompt, about)
+		}
+		t.Add(op.Name, op.Objects, strings.Join(needs, "; "), term.Clean(about))
+	}
+	t.Print(p.Out, p.Painter(p.Out))
+	return nil
+}
+
+func (p *program) showNeed(need resource.Need) error {
+	if p.JSON {
+		return p.PrintJSON(need)
+	}
+	fmt.Fprintf(p.Out, "%s: %s\n", need.Operation, term.Clean(need.Why))
+	for i, l := range need.Locks {
+		fmt.Fprintf(p.Out, "%3d  %-5s  %s\n", i+1, l.Mode, term.Clean(placeOf(l)))
+	}
+	switch {
+	case len(need.Locks) == 0:
+		fmt.Fprintln(p.Out, "  it needs no lock")
+	case need.Approval:
+		fmt.Fprintln(p.Out, "  and an approval: --approve, typed by a person on a terminal")
+	}
+	return nil
+}
+
+// placeOf is the place that a lock is on, with what of it.
+func placeOf(l lockkeeper.Lock) string {
+	switch l.Kind {
+	case lockkeeper.Tree:
+		return l.Path + " and all below it"
+	case lockkeeper.Dir:
+		return l.Path + "/"
+	}
+	return l.Path
+}
+
+// runOperation takes what an operation needs, all of it at once, and runs a command
+// under it. A person is asked before: nobody waits for an answer with locks in hand.
+func (p *program) runOperation(ctx context.Context, a *project.Project, o opOptions, name string, argv []string) error {
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return err
+	}
+	need, err := set.Operation(name, o.args)
+	if err != nil {
+		return err
+	}
+	if err := runnable(a.Config, need, argv); err != nil {
+		return err
+	}
+	req := lockkeeper.Request{Holder: o.holder, Policy: "dal", Metadata: map[string]string{"operation": need.Operation, "reason": o.reason}}
+	if o.reason == "" {
+		req.Metadata["reason"] = need.Operation
+	}
+	if req.Holder == "" {
+		if req.Holder, err = process.Holder(); err != nil {
+			return err
+		}
+	}
+	if req.Locks, err = Resolved(a, need.Locks); err != nil {
+		return err
+	}
+	if need.Approval {
+		if err := p.approval(o, need, argv); err != nil {
+			return err
+		}
+		by := p.Person()
+		if err := conduct.Decided(ctx, a, by, "approved "+need.Operation+" on "+strings.Join(need.Resources, ", ")); err != nil {
+			return err
+		}
+		req.Metadata["approved_by"] = by.Name
+	}
+	return locks.ExecUnder(ctx, p.Program, a, req, time.Duration(o.wait), argv)
+}
+
+// runnable refuses what op does not run: what needs no lock needs no op, and what
+// other tools watch in the file of claims is claimed, so that they see it.
+func runnable(c *config.Config, need resource.Need, argv []string) error {
+	act := "op " + need.Operation
+	files := len(need.Locks) > 0 && (need.Locks[0].Kind == lockkeeper.File || need.Locks[0].Kind == lockkeeper.Dir)
+	switch {
+	case len(need.Locks) == 0:
+		return &lockkeeper.RefusedError{Act: act, Reason: "it needs no lock: " + need.Why, Next: shellword.Join(argv)}
+	case files && c.LocksFile != "":
+		return &lockkeeper.RefusedError{Act: act, Reason: "its files are claimed by name, so that " + c.LocksFile + " shows it to others",
+			Next: "lockkeeper claim " + strings.Join(need.Resources, " ") + " -- " + shellword.Join(argv)}
+	}
+	return nil
+}
+
+// Resolved makes targets of the files and directories that the table names, from the
+// root. Nodes are what they are called.
+func Resolved(a *project.Project, locks []lockkeeper.Lock) ([]lockkeeper.Lock, error) {
+	list := make([]lockkeeper.Lock, len(locks))
+	for i, l := range locks {
+		if list[i] = l; l.Kind == lockkeeper.Node || l.Kind == lockkeeper.Tree {
+			continue
+		}
+		var err error
+		if list[i], err = a.Root.Resolve("", placeOf(l), l.Mode); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// approval has a person agree to an operation that destroys something.
+func (p *program) approval(o opOptions, need resource.Need, argv []string) error {
+	act := "op " + need.Operation
+	if err := p.NoAgent(act); err != nil {
+		return err
+	}
+	if !o.approve {
+		return &lockkeeper.RefusedError{Act: act, Reason: "it needs an approval", Next: "run it again with --approve, on a terminal"}
+	}
+	var places []string
+	for _, l := range need.Locks {
+		places = append(places, l.Mode.String()+" "+placeOf(l))
+	}
+	facts := fmt.Sprintf("%s.\nIt runs %s, with %s.", term.Clean(need.Why), term.Clean(shellword.Join(argv)), term.Clean(strings.Join(places, ", ")))
+	return p.Confirm(act, facts, strings.Join(need.Resources, " "))
+}

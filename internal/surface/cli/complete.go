@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
+)
+
+// completionLimit is how long a shell waits for suggestions, and completionItems how many
+// items of each status it gets.
+const (
+	completionLimit = time.Second
+	completionItems = 50
+)
+
+// A source lists suggestions from the open project.
+type source func(context.Context, *project.Project) ([]cobra.Completion, error)
+
+// sources are the words in the usage line of a command for which there are suggestions.
+var sources = map[string]source{
+	"GRANT":  grantIDs,
+	"HOLDER": holders,
+	"ITEM":   itemIDs,
+	"ID":     rescueIDs,
+	"REF":    references,
+	"TOPIC":  references,
+	"UNIT":   units,
+}
+
+// files are the words that stand for files, which the shell completes.
+var files = []string{"PATH", "FILE", "DIR", "DIRECTORY", "DOCUMENT", "PLAN.yaml", "COMMAND"}
+
+// complete gives every command below cmd its suggestions, by the words in its usage line
+// and the names of its flags.
+func complete(p *command.Program, cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		complete(p, sub)
+	}
+	fixed := map[string][]string{
+		"policy": slices.Sorted(maps.Keys(lockkeeper.Policies())),
+		"status": {"queued", "running", "completed", "failed"},
+		"flow":   {"controllers", "screens", "tasks"},
+	}
+	for _, kind := range view.EventKinds() {
+		fixed["kind"] = append(fixed["kind"], string(kind))
+	}
+	suggest := func(flag string, f cobra.CompletionFunc) {
+		if cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil {
+			cmd.RegisterFlagCompletionFunc(flag, f) // which fails only for a flag that is missing
+		}
+	}
+	suggest("grant", from(p, grantIDs))
+	for flag, values := range fixed {
+		suggest(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	if cmd.ValidArgsFunction != nil || cmd.HasSubCommands() {
+		return
+	}
+	places := placeholders(cmd.Use)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(places) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var list []cobra.Completion
+		directive := cobra.ShellCompDirectiveNoFileComp
+		for _, word := range places[min(len(args), len(places)-1)] {
+			if slices.Contains(files, word) {
+				directive = cobra.ShellCompDirectiveDefault
+			}
+			if s := sources[word]; s != nil {
+				found, _ := from(p, s)(cmd, args, typed)
+				list = append(list, found...)
+			}
+		}
+		return list, directive
+	}
+}
+
+// placeholders returns the words of a usage line by position. Alternatives, separated by |,
+// share one.
+func placeholders(use string) (places [][]string) {
+	words := strings.Fields(strings.NewReplacer("[/BATCH]", "", "/BATCH", "", "/ITEM", "", "|", " | ", "[", "", "]", "", "…", "").Replace(use))[1:]
+	for i, word := range words {
+		option := strings.HasPrefix(word, "-") || i > 0 && strings.HasPrefix(words[i-1], "--") && words[i-1] != "--"
+		switch {
+		case word == "|" || option || strings.HasPrefix(word, "<"):
+		case i > 0 && words[i-1] == "|" && len(places) > 0:
+			last := len(places) - 1
+			places[last] = append(places[last], word)
+		default:
+			places = append(places, []string{word})
+		}
+	}
+	return places
+}
+
+// from asks the project for suggestions. A shell shows no errors here: without a project
+// there are no suggestions.
+func from(p *command.Program, s source) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		settings := p.Settings()
+		settings.SkipRecovery = true
+		a, err := project.Open(ctx, settings)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer a.Close() // nothing was changed
+		list, err := s(ctx, a)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list = slices.DeleteFunc(list, func(c cobra.Completion) bool { return !strings.HasPrefix(c, typed) })
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// described is a suggestion with one line about it.
+func described(name, about string) cobra.Completion {
+	about, _, _ = strings.Cut(about, "\n")
+	return cobra.CompletionWithDesc(term.Clean(name), term.Clean(about))
+}
+
+func grantIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	entries, err := a.Locks.Entries(ctx)
+	for _, e := range entries {
+		paths := slices.Concat(e.WritePaths, e.UpgradeablePaths, e.ReadPaths)
+		list = append(list, described(e.ID, e.Holder+": "+strings.Join(paths[:min(len(paths), 3)], ", ")))
+	}
+	return list, err
+}
+
+func holders(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	entries, err := a.Locks.Entries(ctx)
+	for _, e := range entries {
+		list = append(list, term.Clean(e.Holder))
+	}
+	slices.Sort(list)
+	return slices.Compact(list), err
+}
+
+func itemIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	q, err := job.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemError, lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemCompleted} {
+		items, _, err := q.First(ctx, status, completionItems)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range items[:min(len(items), completionItems)] {
+			list = append(list, described(it.ID, jobs.Title(it)+" "+it.Phase+", "+jobs.StateOf(it)))
+		}
+	}
+	return list, nil
+}
+
+func rescueIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	entries, err := session.Rescued(ctx, a)
+	for _, e := range entries {
+		list = append(list, described(e.ID, view.WhatIsKept(e)+" of "+e.Path))
+	}
+	return list, err
+}
+
+func references(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	desk, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
+	if err != nil {
+		return nil, err
+	}
+	open, err := desk.Waiting(ctx)
+	for _, g := range open {
+		kind, name, _ := strings.Cut(g.Ref.String(), " ")
+		list = append(list, described(name, kind))
+	}
+	return list, err
+}
+
+func units(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
+	desk, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
+	if err != nil {
+		return nil, err
+	}
+	for _, unit := range desk.Units {
+		list = append(list, term.Clean(unit))
+	}
+	return list, nil
+}

@@ -1,0 +1,120 @@
+package demo
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/view"
+)
+
+func content(n byte) lockkeeper.Version {
+	return lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: [32]byte{n}}
+}
+
+func writes(path string) []lockkeeper.Lock {
+	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+}
+
+// twoWriters is the record of two who change one file, one after the other.
+func twoWriters() *view.Record {
+	event := func(seq uint64, kind lockkeeper.EventKind, grant string) lockkeeper.Event {
+		return lockkeeper.Event{Seq: seq, Kind: kind, GrantID: grant, Holder: "j" + grant, Locks: writes("a.rb"), At: time.Unix(int64(seq), 0)}
+	}
+	landing := func(seq uint64, grant string, old, new byte) *lockkeeper.Landing {
+		return &lockkeeper.Landing{Seq: seq, GrantID: grant, State: lockkeeper.Committed,
+			Changes: []lockkeeper.Alteration{{Path: "a.rb", Old: content(old), New: content(new)}}}
+	}
+	return &view.Record{
+		Events: []lockkeeper.Event{
+			event(1, lockkeeper.EventAcquired, "1"), event(2, lockkeeper.EventLanded, "1"), event(3, lockkeeper.EventReleased, "1"),
+			event(4, lockkeeper.EventAcquired, "2"), event(5, lockkeeper.EventGap, "2"), event(6, lockkeeper.EventLanded, "2"), event(7, lockkeeper.EventReleased, "2"),
+		},
+		Landings: []*lockkeeper.Landing{landing(2, "1", 0, 1), landing(6, "2", 1, 2)},
+	}
+}
+
+// What should never be is found in a record that has it, and in no other.
+func TestProof(t *testing.T) {
+	for name, test := range map[string]struct {
+		wrong string
+		with  func(rec *view.Record, now map[string]lockkeeper.Version)
+	}{
+		"as it should be": {"", func(*view.Record, map[string]lockkeeper.Version) {}},
+		"two hold it at once": {"while grant 1 had", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Events = slices.Delete(rec.Events, 2, 3)
+		}},
+		"it was not held any more": {"did not hold", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Events[1], rec.Events[2] = rec.Events[2], rec.Events[1]
+		}},
+		"another file was held": {"did not hold", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Events[0].Locks = writes("a.rb.bak")
+		}},
+		"it was only read": {"did not hold", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Events[0].Locks = []lockkeeper.Lock{{Target: rec.Events[0].Locks[0].Target, Mode: lockkeeper.Read}}
+		}},
+		"what another did was written over": {"no landing had left", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Landings[1].Changes[0].Old = content(0)
+		}},
+		"somebody wrote around the gate": {"not what the last landing left", func(_ *view.Record, now map[string]lockkeeper.Version) {
+			now["a.rb"] = content(9)
+		}},
+		"something else changed": {"b.rb is not what", func(_ *view.Record, now map[string]lockkeeper.Version) {
+			now["b.rb"] = content(9)
+		}},
+		"a landing is not on record": {"not on record", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+			rec.Landings = rec.Landings[:1]
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, now := twoWriters(), map[string]lockkeeper.Version{"a.rb": content(2), "b.rb": content(5)}
+			test.with(rec, now)
+			p := prove(rec, map[string]lockkeeper.Version{"a.rb": content(0), "b.rb": content(5)}, now)
+			if test.wrong == "" && p.String() != "writes landed 2, writes refused 1, collisions 0" {
+				t.Error(p, p.Collisions)
+			}
+			if found := strings.Join(p.Collisions, "\n"); test.wrong != "" && !strings.Contains(found, test.wrong) {
+				t.Errorf("%q is not among %q", test.wrong, found)
+			}
+		})
+	}
+}
+
+// The picture shows who worked, who waited and when it crashed, in as many columns as
+// there are.
+func TestPicture(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
+	event := func(s int, kind lockkeeper.EventKind, item string) lockkeeper.Event {
+		return lockkeeper.Event{Seq: uint64(s), Kind: kind, At: at(s), Holder: item, Data: map[string]string{"item": item}}
+	}
+	blocked := event(1, lockkeeper.EventBlocked, "j2")
+	blocked.Conflicts = []lockkeeper.ConflictInfo{{Path: "app/a.rb", BlockingPath: "app/a.rb", Holder: "j1"}}
+	rec := &view.Record{
+		Items: []*lockkeeper.Item{{ID: "j1", Workflow: "one/b1", QueuedAt: at(0)}, {ID: "j2", Workflow: "one/b2", QueuedAt: at(0)}},
+		Events: []lockkeeper.Event{event(0, lockkeeper.EventAcquired, "j1"), blocked, event(6, lockkeeper.EventLanded, "j1"), event(7, lockkeeper.EventReleased, "j1"),
+			event(10, lockkeeper.EventAcquired, "j2"), event(15, lockkeeper.EventRecovered, "j2"), event(15, lockkeeper.EventRequeued, "j2"),
+			event(16, lockkeeper.EventAcquired, "j2"), event(20, lockkeeper.EventReleased, "j2")},
+	}
+	traces := []run.Trace{{Work: "one/b1", Phase: "apply", Began: at(1), Ended: at(3)}, {Work: "one/b1", Phase: "test", Began: at(4), Ended: at(5)},
+		{Work: "one/b2", Phase: "apply", Began: at(11), Ended: at(11), Cut: true}, {Work: "other", Phase: "apply", Began: at(1), Ended: at(99)}}
+	p := newPicture(rec, traces, at(13))
+	var out bytes.Buffer
+	p.print(&out, inASCII, 30, func(_, text string) string { return text }) // a column a second
+	p.printWaits(&out)
+	const want = `  one/b1  -###==*-     |
+  one/b2  ..........-##| .----
+          0s        10s
+  # agent  = test  * landed  - locks held  . waiting  | kill -9
+  one/b2 waited 9.0s for one/b1 (a.rb)
+`
+	if out.String() != want {
+		t.Errorf("\n%swant\n%s", out.String(), want)
+	}
+	if got := axis(22, 21*time.Second); got != "0s        10s         " {
+		t.Errorf("axis %q: half a number is another one", got)
+	}
+}

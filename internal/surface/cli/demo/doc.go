@@ -1,0 +1,2 @@
+// Package demo has the demonstration, which runs in a directory of its own.
+package demo

@@ -1,0 +1,423 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"lockkeeper/internal/surface/doctor"
+	"lockkeeper/internal/surface/view"
+)
+
+// newHouse is a desk with a program called lockkeeper, which is this test's own, and agents
+// of which only the names are there.
+func newHouse(t *testing.T, agents ...string) *desk {
+	t.Helper()
+	d := newDesk(t)
+	bin, home := t.TempDir(), t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "lockkeeper")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range agents {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.env = append(d.env, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "GORACE=atexit_sleep_ms=0")
+	return d
+}
+
+// examine runs doctor.
+func (d *desk) examine(want int) *doctor.Report {
+	d.t.Helper()
+	r := &doctor.Report{}
+	if err := json.Unmarshal([]byte(d.must(want, "doctor", "--json")), r); err != nil {
+		d.t.Fatal(err)
+	}
+	return r
+}
+
+// way is the first way of a writer.
+func way(t *testing.T, r *doctor.Report, writer string) view.Way {
+	t.Helper()
+	i := slices.IndexFunc(r.Ways, func(w view.Way) bool { return w.Writer == writer })
+	if i < 0 {
+		t.Fatalf("nothing is said of %s: %+v", writer, r.Ways)
+	}
+	return r.Ways[i]
+}
+
+func found(t *testing.T, r *doctor.Report, name string, ok bool, words ...string) {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name && c.OK == ok {
+			for _, w := range words {
+				if !strings.Contains(c.Fact+c.Next, w) {
+					t.Errorf("%s does not say %q: %+v", name, w, c)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("%s is not found to be %v: %+v", name, ok, r.Checks)
+}
+
+// From nothing to hooks in one command, which a person has agreed to; a second time nothing
+// changes, and undone everything is as it was. What is enforced at once is tried; a host
+// that runs no hooks before a person has trusted them is not called so.
+//
+// shows: DL-72 GP-5
+func TestInitAgent(t *testing.T) {
+	for agent, ends := range map[string]struct{ summary, level, fact string }{
+		"claude": {"\nenforced: claude (hook)", view.Enforced, "a forbidden write was tried, and refused"},
+		"codex":  {"\nadvisory: codex", view.Advisory, "once you have trusted it"},
+		"gemini": {"\nadvisory: gemini", view.Advisory, "once you have trusted it"},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			d := newHouse(t, agent)
+			before := d.files()
+			d.answering("no", 1, "init", agent)
+			if got := d.files(); got != before {
+				t.Errorf("files were changed against the answer:\n%s", got)
+			}
+			d.mu.Lock()
+			d.shown.Reset()
+			d.mu.Unlock()
+			out := d.answering("yes", 0, "init", agent)
+			if !strings.Contains(out, "lockkeeper hook "+agent) || !strings.HasSuffix(out, ends.summary) {
+				t.Errorf("answered\n%s", out)
+			}
+			enrolled := d.files()
+			if out := d.must(0, "init", agent); !strings.Contains(out, "enrolled already; nothing changed") {
+				t.Errorf("answered\n%s", out)
+			}
+			if got := d.files(); got != enrolled {
+				t.Errorf("a second time files were changed:\n%s", got)
+			}
+			r := d.examine(0)
+			if w := way(t, r, agent); w.Level != ends.level || w.Broken || !strings.Contains(w.Fact, ends.fact) {
+				t.Errorf("%+v", w)
+			}
+			if held := d.must(0, "status", "--json"); !strings.Contains(held, `"held": []`) || !strings.Contains(held, `"sessions": []`) || !strings.Contains(held, `"gaps": []`) {
+				t.Errorf("the trial left something: %s", held)
+			}
+			d.must(0, "init", "--undo", "--yes")
+			if got := d.files(); got != before {
+				t.Errorf("undone there is\n%s\nbefore there was\n%s", got, before)
+			}
+		})
+	}
+}
+
+// files is everything in the root but for Lockkeeper's own.
+func (d *desk) files() string {
+	d.t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(d.dir, func(name string, e os.DirEntry, err error) error {
+		if err != nil || e.Name() == ".lockkeeper" {
+			return errOr(err, filepath.SkipDir)
+		}
+		fmt.Fprintln(&out, name)
+		if e.Type().IsRegular() {
+			text, err := os.ReadFile(name)
+			fmt.Fprintf(&out, "%q\n", text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return out.String()
+}
+
+func errOr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// An agent may not take its own hooks out, nor switch them off, nor free what others hold.
+//
+// shows: GP-5
+func TestAgentMayNotUndo(t *testing.T) {
+	d := newHouse(t, "claude")
+	d.must(0, "init", "claude", "--yes")
+	before := d.files()
+	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
+	d.env = append(d.env, "CLAUDECODE=1")
+	for _, args := range [][]string{{"init", "--undo", "--yes"}, {"init", "claude", "--undo", "--yes"}, {"off", "30m"}, {"lock", "clear"}, {"lock", "force-release", grant, "--reason", "mine"}} {
+		d.must(1, args...)
+	}
+	if got := d.files(); got != before {
+		t.Error("files were changed")
+	}
+	d.must(3, "lock", "check", "--write", "a")
+}
+
+// beforeWrite is the command that init has Claude Code run before a write.
+const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook claude-code; else lockkeeper hook claude-code; fi || exit 2"
+
+// Doctor finds what is not as it is meant to be, says so, and ends with 1.
+func TestDoctorFinds(t *testing.T) {
+	settings := func(d *desk) string { return filepath.Join(d.dir, ".claude/settings.json") }
+	edit := func(d *desk, old, new string) {
+		d.t.Helper()
+		text, err := os.ReadFile(settings(d))
+		if err != nil || !bytes.Contains(text, []byte(old)) {
+			d.t.Fatalf("%v %s", err, text)
+		}
+		if err := os.WriteFile(settings(d), bytes.ReplaceAll(text, []byte(old), []byte(new)), 0o644); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		harm func(d *desk)
+		want string // that is said of claude
+	}{
+		"a hook that was removed": {func(d *desk) {
+			if err := os.WriteFile(settings(d), []byte("{}"), 0o644); err != nil {
+				d.t.Fatal(err)
+			}
+		}, "its hook was removed"},
+		"settings that were removed": {func(d *desk) {
+			if err := os.Remove(settings(d)); err != nil {
+				d.t.Fatal(err)
+			}
+		}, "its hook was removed"},
+		"a program that is gone": {func(d *desk) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
+		"a program that is gone, and nobody refuses": {func(d *desk) {
+			edit(d, " || exit 2", "")
+			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
+		}, "so that every write is let through"},
+		"a hook that checks nothing": {func(d *desk) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
+		"a hook that lets pass what is held": {func(d *desk) {
+			stub := "#!/bin/sh\ngrep -qx '{}' && echo 'REFUSED ' >&2 && exit 2\nexit 0\n"
+			for _, e := range d.env {
+				if path, is := strings.CutPrefix(e, "PATH="); is {
+					bin, _, _ := strings.Cut(path, ":")
+					if err := os.WriteFile(filepath.Join(bin, "lockkeeper-hook"), []byte(stub), 0o755); err != nil {
+						d.t.Fatal(err)
+					}
+				}
+			}
+		}, "its hook let a write to a held file pass"},
+		"a setting that stops all hooks": {func(d *desk) {
+			edit(d, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\"")
+		}, "disableAllHooks in .claude/settings.json"},
+		"settings that are broken": {func(d *desk) { edit(d, "\"hooks\": {", "\"hooks\": {,") }, ".claude/settings.json:2:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newHouse(t, "claude")
+			d.must(0, "init", "claude", "--yes")
+			test.harm(d)
+			r := d.examine(1)
+			if w := way(t, r, "claude"); !w.Broken || !strings.Contains(w.Fact, test.want) || w.Next == "" {
+				t.Errorf("%+v", w)
+			}
+			if !strings.Contains(r.Summary, "broken: claude") {
+				t.Error(r.Summary)
+			}
+			text := d.must(1, "doctor")
+			if !strings.Contains(text, "BROKEN") || !strings.Contains(text, test.want) {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// What is only advised is no failure, and says how it gets better.
+func TestDoctorAdvises(t *testing.T) {
+	d := newHouse(t, "claude", "codex")
+	if err := os.WriteFile(filepath.Join(d.dir, "lockkeeper.yaml"), []byte("agent:\n  sandbox: off\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.must(0, "init", "codex", "--yes")
+	r := d.examine(0)
+	for writer, words := range map[string]string{"runs": "switched off", "claude": "has no hooks here", "codex": "once you have trusted it"} {
+		if w := way(t, r, writer); w.Level != view.Advisory || w.Broken || w.Next == "" || !strings.Contains(w.Fact, words) {
+			t.Errorf("%+v", w)
+		}
+	}
+	if r.Summary != "advisory: claude, codex" {
+		t.Error(r.Summary)
+	}
+}
+
+// A store that is busy or damaged is found, and everything else is still looked at.
+func TestDoctorStore(t *testing.T) {
+	t.Run("busy", func(t *testing.T) {
+		d := newHouse(t, "claude")
+		d.must(0, "init", "claude", "--yes")
+		conn, err := sqlite3.OpenContext(t.Context(), filepath.Join(d.dir, ".lockkeeper/state.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.Exec("BEGIN IMMEDIATE"); err != nil {
+			t.Fatal(err)
+		}
+		found(t, d.examine(1), "store", false, "busy") // and does not wait for the other
+	})
+	t.Run("damaged", func(t *testing.T) {
+		d := newHouse(t, "claude")
+		d.must(0, "init", "claude", "--yes")
+		os.Remove(filepath.Join(d.dir, ".lockkeeper/state.db-wal"))
+		if err := os.WriteFile(filepath.Join(d.dir, ".lockkeeper/state.db"), []byte(strings.Repeat("not a database ", 1000)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := d.examine(1)
+		found(t, r, "store", false)
+		found(t, r, "configuration", true)
+		if w := way(t, r, "claude"); w.Level == view.Enforced || !w.Broken || !strings.Contains(w.Fact, "could not be tried") {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("gone", func(t *testing.T) { // with all that git does not know, as a refusal of a hook says
+		d := newHouse(t)
+		d.must(0, "init")
+		if err := errors.Join(os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")), os.Remove(filepath.Join(d.dir, "lockkeeper.yaml"))); err != nil {
+			t.Fatal(err)
+		}
+		d.must(1, "doctor")
+		wantText(t, d.sees("put .lockkeeper back"), "its locks were removed")
+	})
+}
+
+// What crashes left, checks that are off, and an agent that runs without hooks are found.
+func TestDoctorLeftAndSilent(t *testing.T) {
+	d := newHouse(t, "claude")
+	d.must(0, "init", "claude", "--yes")
+	if err := os.MkdirAll(filepath.Join(d.dir, ".lockkeeper/stage/17-crashed"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	found(t, d.examine(0), "leftovers", false, "lockkeeper gate recover")
+
+	d.answering("off", 0, "off", "30m")
+	found(t, d.examine(1), "sessions", false, "switched the checks of interactive agents off", "lockkeeper off --end")
+	d.must(0, "off", "--end")
+
+	path := ""
+	for _, e := range d.env {
+		if p, ok := strings.CutPrefix(e, "PATH="); ok {
+			path, _, _ = strings.Cut(p, ":")
+		}
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(path, "claude")
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, text, 0o755); err != nil { // a program of that name, which a script would not be
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "60")
+	cmd.Dir = d.dir
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	r := d.examine(1)
+	want := fmt.Sprintf("1 running claude process has not reported: restart process %d", cmd.Process.Pid)
+	if len(r.Silent) != 1 || !strings.Contains(r.Summary, want) {
+		if len(r.Silent) != 1 || r.Silent[0].TTY == "" { // the test may itself sit in a terminal
+			t.Errorf("%+v %s", r.Silent, r.Summary)
+		}
+	}
+}
+
+// People see who is at work, in a table, in a line, and as it changes.
+func TestStatusForPeople(t *testing.T) {
+	d := newHouse(t, "claude")
+	if out := d.must(0, "status", "--short"); out != "" {
+		t.Errorf("nothing is to be told, and it is %q", out)
+	}
+	var watching sync.WaitGroup
+	shown, err := os.Create(filepath.Join(t.TempDir(), "shown"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := exec.Command(self)
+	watch.Args = []string{"lockkeeper", "status", "--watch", "--json"}
+	watch.Dir, watch.Env, watch.Stdout = d.dir, d.env, shown
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watching.Go(func() { watch.Wait() })
+	defer func() {
+		watch.Process.Signal(os.Interrupt)
+		watching.Wait()
+		shown.Close()
+	}()
+
+	call := func(event, tool string) {
+		t.Helper()
+		input, err := json.Marshal(map[string]any{"session_id": "s", "cwd": d.dir, "hook_event_name": event, "tool_name": tool, "tool_use_id": "t", "prompt": "rate-limit login",
+			"tool_input": map[string]string{"file_path": filepath.Join(d.dir, "user.rb")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self)
+		cmd.Args = []string{"lockkeeper", "hook", "claude-code"}
+		cmd.Dir, cmd.Env, cmd.Stdin = d.dir, d.env, bytes.NewReader(input)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	call("UserPromptSubmit", "")
+	call("PreToolUse", "Edit")
+	out := d.must(0, "status")
+	for _, word := range []string{"at work: 1 session", "claude-code", "user.rb", "rate-limit login"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("status does not say %q:\n%s", word, out)
+		}
+	}
+	if out := d.must(0, "status", "--short"); out != "1 at work · 1 held" {
+		t.Errorf("in a line: %q", out)
+	}
+	for late := time.Now().Add(hung); ; time.Sleep(10 * time.Millisecond) {
+		text, err := os.ReadFile(shown.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"holds":["user.rb"]`) {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("the watch showed\n%s", text)
+		}
+	}
+	if out := d.must(0, "status", "--short", "--dir", t.TempDir()); out != "" {
+		t.Errorf("outside of a root: %q", out)
+	}
+}

@@ -1,0 +1,200 @@
+package flows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// waitingList is all that waits for somebody, as JSON.
+type waitingList struct {
+	Flow      string              `json:"flow"`
+	Conductor string              `json:"conductor"` // who conducts the flow now; empty: nobody
+	Waiting   []progress.Decision `json:"waiting"`
+	Asked     []progress.Ref      `json:"asked"` // topics among them that the API is to answer
+	Failed    []run.Failure       `json:"failed"`
+}
+
+// list shows what waits, grouped by kind, what frees most first.
+func (d *decider) list(ctx context.Context) error {
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		l.Waiting, l.Asked, l.Failed = command.ListOf(l.Waiting), command.ListOf(l.Asked), command.ListOf(l.Failed)
+		return d.PrintJSON(l)
+	}
+	if len(l.Waiting)+len(l.Failed) == 0 {
+		fmt.Fprintf(d.Out, "nothing waits for you in the flow %s\n", l.Flow)
+		if l.Conductor == "" {
+			d.Advise(d.desk.Command("run"))
+		}
+		return nil
+	}
+	paint := d.Painter(d.Out)
+	for i, group := range grouped(l.Waiting) {
+		if i > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(term.Bold, term.Counted(len(group), string(group[0].Ref.Kind))+" "+term.Plural(len(group), "waits", "wait")))
+		d.table(group, l.Asked).Print(d.Out, paint)
+	}
+	if len(l.Failed) > 0 {
+		if len(l.Waiting) > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(term.Red, fmt.Sprintf("%d failed", len(l.Failed))))
+		t := term.Table{Heads: []string{"WHAT", "PHASE", "SINCE", "WHY"}, Wide: 3, Sentences: true}
+		for _, f := range l.Failed {
+			reason, _, _ := command.CutLast(f.Reason, command.NextSep)
+			t.Add(term.Clean(f.Name()), f.Phase, d.ago(f.At), errorLine(reason))
+		}
+		t.Print(d.Out, paint)
+	}
+	d.Advise(d.answerFirst(l))
+	return nil
+}
+
+// look reads what waits.
+func (d *decider) look(ctx context.Context) (l waitingList, err error) {
+	l.Flow = d.desk.Flow.Name
+	if l.Waiting, err = d.desk.Waiting(ctx); err != nil {
+		return l, err
+	}
+	if l.Asked, err = d.desk.Asked(ctx); err != nil {
+		return l, err
+	}
+	if l.Failed, err = conduct.Failures(ctx, d.desk.App, l.Flow); err != nil {
+		return l, err
+	}
+	l.Conductor, err = conduct.Holder(ctx, d.desk.App)
+	return l, err
+}
+
+// grouped puts what is of one kind together; the group comes first whose first does.
+func grouped(queue []progress.Decision) (groups [][]progress.Decision) {
+	for _, g := range queue {
+		at := slices.IndexFunc(groups, func(group []progress.Decision) bool { return group[0].Ref.Kind == g.Ref.Kind })
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], g)
+	}
+	return groups
+}
+
+func (d *decider) table(group []progress.Decision, asked []progress.Ref) *term.Table {
+	t := &term.Table{Heads: []string{"REFERENCE", "SINCE", "FREES", "WHAT"}, Wide: 3, Sentences: true}
+	for _, g := range group {
+		t.Add(term.Clean(g.Ref.String()), d.ago(g.Since), frees(g.Frees, g.Left), gist(g, asked))
+	}
+	return t
+}
+
+// frees says how much goes on, for how many answers.
+func frees(n, left int) string {
+	if left > 1 {
+		return fmt.Sprintf("%d after %d answers", n, left)
+	}
+	return fmt.Sprint(n)
+}
+
+// gist is the facts of a gate in a line.
+func gist(g progress.Decision, asked []progress.Ref) string {
+	switch g.Ref.Kind {
+	case progress.TopicKind:
+		if slices.Contains(asked, g.Ref) {
+			return "(the API is asked) " + oneLine(g.Title)
+		}
+	case progress.ItemKind:
+		text := fmt.Sprintf("%s/%s  %s", fact(g, "impact"), fact(g, "effort"), oneLine(g.Title))
+		for _, f := range g.Facts {
+			if strings.HasPrefix(f.Name, "decided before") {
+				text = "(" + f.Name + ") " + text
+			}
+		}
+		if len(g.Same) > 0 {
+			text += " (the same: " + names(g.Same) + ")"
+		}
+		return text
+	case progress.ReviewKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "files"))
+	case progress.GapKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "reason"))
+	}
+	return oneLine(g.Title)
+}
+
+func fact(g progress.Decision, name string) string {
+	for _, f := range g.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+func names(refs []progress.Ref) string {
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = term.Clean(r.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// ago is how long something waits; nobody knows it of a document that was put there by
+// hand.
+func (d *decider) ago(since time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return term.Span(d.Now().Sub(since))
+}
+
+// oneLine is text from elsewhere as a part of a line.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(term.Clean(strings.Join(strings.Fields(text), " "))), " ")
+}
+
+// errorLine is what an error says as a part of a line: errors that were joined have one
+// each.
+func errorLine(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		if words := oneLine(line); words != "" {
+			said = append(said, words)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// answerFirst is how what comes first is answered.
+func (d *decider) answerFirst(l waitingList) string {
+	if len(l.Waiting) == 0 {
+		return d.desk.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
+	}
+	first := l.Waiting[0].Ref
+	next := d.desk.Command("decide", "show", first.String())
+	for _, a := range acts.Answers() {
+		if a.Kind == first.Kind {
+			next += ", " + d.desk.Command("decide", a.Word, first.String())
+			break
+		}
+	}
+	if len(l.Waiting) > 1 {
+		next += ", or " + d.desk.Command("decide", "walk")
+	}
+	return next
+}

@@ -1,0 +1,259 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+type runOptions struct {
+	conduct.Options
+	dry, noUI  bool
+	conducting []string // the flags that were given which only tell whoever conducts what to do
+}
+
+func (p *program) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a flow over the codebase: analyze, change, test and land",
+		Long: `Run a flow over the codebase. The flow controllers takes each controller from an analysis
+to tested changes, screens does the same from a manifest of screens, and tasks does what
+the prompts of a plan file say. Agents work in private workspaces. Their changes are
+tested there and land through the gate, under locks on the declared files. A plan file:
+
+  tests: [make test]
+  tasks:
+    - name: rate-limit
+      prompt: Limit sign-ins to five a minute.
+      writes: [app/controllers/sessions_controller.rb]
+
+It stops when every remaining step needs your decision: see lockkeeper decide. Results
+are kept, so the same command resumes where the last one stopped, also after a crash.
+Only one process runs a flow at a time. A second run attaches to it and shows its
+progress.
+
+Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
+later, to stop them; their work returns to the queue.
+
+The exit code is 0 if everything is complete or needs only your decisions, 1 if something
+failed or the process that ran the flow died, and 7 if the budget is spent. With --json
+each line is an object; the last one is the result.`,
+		Example: `  lockkeeper run
+  lockkeeper run --dry-run
+  lockkeeper run --flow screens --slots 4 --budget 20
+  lockkeeper run --plan tasks.yaml
+  lockkeeper run --plan tasks.yaml --only rate-limit
+  lockkeeper run --only blog/posts --auto-decide "impact>=medium,topics=reject"
+  lockkeeper run --retry`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.parse(cmd); err != nil {
+				return err
+			}
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
+				return (&flowRun{program: p, a: a, q: q, o: &o}).run(cmd.Context())
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Flow, "flow", "", "the `flow`: controllers, screens or tasks (default: the one under way, else controllers)")
+	f.StringVar(&o.Plan, "plan", "", "the `file` with the tasks of the flow tasks")
+	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
+	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` in place of a person: all, none, or such as impact>=medium,topics=reject")
+	f.IntVar(&o.Slots, "slots", 0, "so many `agents` at once (default: max_claude_concurrency)")
+	f.Var((*term.Dollars)(&o.USD), "budget", "`term.Dollars` that the run may spend, with what it has spent before (default: run.budget_usd)")
+	f.Int64Var(&o.Tokens, "tokens", 0, "tokens that the run may spend, with what it has spent before (default: run.budget_tokens)")
+	f.StringVar(&o.Branch, "branch", "", "the `branch` to work on (default: run.branch, else the present one)")
+	f.BoolVar(&o.Retry, "retry", false, "try again what failed before")
+	f.BoolVar(&o.Wait, "wait", false, "do not end while people are needed")
+	f.BoolVar(&o.New, "new", false, "begin a new run, with a budget of its own")
+	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")
+	f.BoolVar(&o.dry, "dry-run", false, "show what would be done, and change nothing")
+	return cmd
+}
+
+// parse checks what was typed.
+func (o *runOptions) parse(cmd *cobra.Command) error {
+	wrong := func(field string, value any, reason, next string) error {
+		return &lockkeeper.InputError{Field: field, Value: fmt.Sprint(value), Reason: reason, Next: next}
+	}
+	given := cmd.Flags().Changed
+	switch {
+	case given("slots") && (o.Slots < 1 || o.Slots > jobs.MostSlots):
+		return wrong("slots", o.Slots, fmt.Sprintf("out of range, must be 1 to %d", jobs.MostSlots), "say how many agents may work at once")
+	case given("tokens") && o.Tokens < 1:
+		return wrong("tokens", o.Tokens, "out of range", "give a number such as 5000000, or leave it out")
+	case given("plan") && o.Plan == "":
+		return wrong("plan", o.Plan, "empty", "name a file with tasks")
+	}
+	for _, name := range []string{"auto-decide", "slots", "budget", "tokens", "branch", "retry", "wait"} {
+		if given(name) {
+			o.conducting = append(o.conducting, "--"+name)
+		}
+	}
+	if !given("auto-decide") {
+		return nil
+	}
+	_, err := progress.ParsePolicy(o.Auto)
+	return err
+}
+
+// flowRun is one call of the command.
+type flowRun struct {
+	*program
+	a     *project.Project
+	q     *job.Queue
+	o     *runOptions
+	c     *conduct.Conductor
+	flow  flow.Flow
+	board *runBoard
+}
+
+func (r *flowRun) run(ctx context.Context) error {
+	o := r.o.Options
+	o.Env, o.By = r.Env, r.Actor()
+	r.board = newRunBoard(r)
+	o.Tell = r.board.hear
+	var err error
+	if r.c, err = conduct.New(ctx, r.a, o); err != nil {
+		return err
+	}
+	r.flow = r.c.Flow
+	seen, err := r.c.Look(ctx) // before anything is begun: what is wrong changes nothing
+	if err != nil {
+		return err
+	}
+	if r.o.dry {
+		return r.foresee(ctx, seen)
+	}
+	if r.o.Auto != "" {
+		if err := r.NoAgent("deciding by a policy"); err != nil {
+			return err
+		}
+	}
+	if err := r.c.Check(ctx, seen); err != nil {
+		return err
+	}
+	lead, err := r.c.Lead(ctx)
+	var taken *lockkeeper.BlockedError
+	if errors.As(err, &taken) {
+		return r.join(ctx, taken.Conflicts[0])
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, lead) }), lead.Close(ctx))
+}
+
+// conduct runs the flow until nothing goes on by itself, or somebody ends it.
+func (r *flowRun) conduct(ctx context.Context, lead *conduct.Lead) error {
+	came, forget := command.StopSignals()
+	defer forget()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	seen, err := r.c.Look(ctx) // at the run that is now under way
+	if err != nil {
+		return err
+	}
+	if err := r.introduce(ctx, seen, ""); err != nil {
+		return err
+	}
+	r.board.begin(ctx, seen)
+	stop := make(chan struct{})
+	type ending struct {
+		out *run.Outcome
+		err error
+	}
+	over := make(chan ending, 1)
+	go func() {
+		out, err := lead.Run(ctx, stop, nil)
+		over <- ending{out, err}
+	}()
+	var by syscall.Signal
+	var asked time.Time
+	var e ending
+	for running := true; running; {
+		select {
+		case e = <-over:
+			running = false
+		case s := <-came:
+			by, asked = r.interrupted(s, asked, stop, end)
+		}
+	}
+	r.board.end()
+	if e.err != nil {
+		return e.err
+	}
+	if cause := context.Cause(ctx); cause != nil && by == 0 {
+		return cause
+	}
+	return r.conclude(context.WithoutCancel(ctx), e.out, by)
+}
+
+// errEnded is the cause of a run that was ended by a signal.
+var errEnded = errors.New("ended by a signal")
+
+// interrupted does what a signal asks for: the first lets what runs finish, another one
+// ends it.
+func (r *flowRun) interrupted(s os.Signal, asked time.Time, stop chan struct{}, end context.CancelCauseFunc) (syscall.Signal, time.Time) {
+	now := r.Now()
+	switch {
+	case asked.IsZero():
+		close(stop)
+		asked = now
+		working := r.board.working()
+		text := "stopping: no agent is at work"
+		if len(working) > 0 {
+			text = fmt.Sprintf("stopping: waiting for %s; once more ends them, and nothing is lost", strings.Join(working, ", "))
+		}
+		r.board.hear(run.News{At: now, Kind: run.NewsRun, Text: text})
+	case now.Sub(asked) >= jobs.OneAsk:
+		r.board.hear(run.News{At: now, Kind: run.NewsRun, Text: "ending what runs: it goes back to the queue, and what was finished is kept"})
+		end(errEnded)
+	}
+	return s.(syscall.Signal), asked
+}
+
+// again is the command that goes on with the same.
+func (r *flowRun) again(flags ...string) string { return r.command(r.o.Only, flags...) }
+
+// command is the command that goes on, with some units or, without any, with all.
+func (r *flowRun) command(only []string, flags ...string) string {
+	words := []string{"lockkeeper", "run"}
+	switch {
+	case r.o.Plan != "":
+		words = append(words, "--plan", r.o.Plan)
+	case r.flow.Name != flow.Default().Name:
+		words = append(words, "--flow", r.flow.Name)
+	}
+	for _, unit := range only {
+		words = append(words, "--only", unit)
+	}
+	if r.o.Auto != "" {
+		words = append(words, "--auto-decide", r.o.Auto)
+	}
+	if r.o.USD > 0 && !slices.Contains(flags, "--budget") {
+		words = append(words, "--budget", new(term.Dollars(r.o.USD)).String())
+	}
+	return shellword.Join(append(words, flags...))
+}

@@ -1,0 +1,285 @@
+package flows
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/sched"
+)
+
+// runBoard shows what happens in a run: a line, or with --json an object, for each piece
+// of news. A person has below these lines a picture of the whole that is kept current, and
+// of the news only those lines stay that matter later.
+type runBoard struct {
+	r    *flowRun
+	live bool
+	poke chan struct{}
+	quit chan struct{}
+	loop sync.WaitGroup
+
+	mu       sync.Mutex
+	began    time.Time
+	agents   map[string]bool // who is at work here: unit, or unit/batch, with the phase
+	paused   bool            // nothing new starts
+	finished []string        // who was still at work then, and has finished
+	recent   []string        // the last lines of news
+	picture  []string
+	drawn    int // lines of the picture on the terminal
+}
+
+// recentShown is how many lines of news the picture has.
+const recentShown = 4
+
+func newRunBoard(r *flowRun) *runBoard {
+	return &runBoard{r: r, live: !r.JSON && r.HandlesEscapes(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
+}
+
+// begin keeps the picture current, until end.
+func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
+	if !b.live {
+		return
+	}
+	b.loop.Go(func() {
+		wait := time.NewTimer(0)
+		defer wait.Stop()
+		for {
+			select {
+			case <-b.quit:
+				return
+			case <-b.poke:
+				b.draw(nil)
+				continue
+			case <-wait.C:
+			}
+			started := time.Now()
+			if view, err := b.r.look(ctx, seen); err == nil { // trouble with the store is for the run to tell
+				b.draw(view)
+			}
+			// A look reads every document: it is not to be what keeps the machine busy.
+			wait.Reset(max(time.Second, 5*time.Since(started)))
+		}
+	})
+}
+
+// end takes the picture away: what follows stays.
+func (b *runBoard) end() {
+	if !b.live {
+		return
+	}
+	close(b.quit)
+	b.loop.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.erase()
+	b.live = false
+}
+
+// hear takes a piece of news.
+func (b *runBoard) hear(n run.News) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(n)
+	if n.Phase == "discover" && !b.r.JSON {
+		return // what was found stands at the top
+	}
+	line := newsLine(n)
+	switch {
+	case b.r.JSON:
+		b.encode(n)
+	case !b.live:
+		fmt.Fprintln(b.r.Out, line)
+	case matters(n.Kind):
+		b.erase()
+		fmt.Fprintln(b.r.Out, line)
+		b.show()
+	default:
+		b.recent = append(b.recent, line)
+		b.recent = b.recent[max(0, len(b.recent)-recentShown):]
+		b.wake()
+	}
+}
+
+// note remembers who is at work; the caller has the mutex.
+func (b *runBoard) note(n run.News) {
+	who := workName(n.Unit, n.Batch)
+	if n.Phase != "" {
+		who += " " + n.Phase
+	}
+	switch {
+	case n.Kind == run.NewsPaused && n.Unit == "":
+		b.paused = true
+	case n.Kind == run.NewsResumed && n.Unit == "":
+		b.paused, b.finished = false, nil
+	case n.Unit == "":
+	case n.Kind == run.NewsStarted:
+		b.agents[who] = true
+	case n.Kind == run.NewsRed:
+		delete(b.agents, who)
+	case n.Kind == run.NewsDone, n.Kind == run.NewsSkipped:
+		if delete(b.agents, who); b.paused {
+			b.finished = append(b.finished, who)
+		}
+	case n.Kind == run.NewsFailed, n.Kind == run.NewsLanded, n.Kind == run.NewsNoChange:
+		maps.DeleteFunc(b.agents, func(name string, _ bool) bool {
+			return strings.HasPrefix(name, workName(n.Unit, n.Batch)+" ")
+		})
+	}
+}
+
+// working names who is at work.
+func (b *runBoard) working() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.agents))
+}
+
+func (b *runBoard) encode(value any) {
+	enc := json.NewEncoder(b.r.Out)
+	enc.SetEscapeHTML(false)
+	enc.Encode(value) // the output remembers what could not be written
+}
+
+// matters reports whether somebody who comes back later wants to see it.
+func matters(kind run.NewsKind) bool {
+	switch kind {
+	case run.NewsStarted, run.NewsDone, run.NewsSkipped, run.NewsResumed:
+		return false
+	}
+	return true
+}
+
+// workName is what a piece of work is called.
+func workName(unit, batch string) string {
+	if batch == "" {
+		return unit
+	}
+	return unit + "/" + batch
+}
+
+// newsLine is a piece of news in a line.
+func newsLine(n run.News) string {
+	words := []string{n.At.Local().Format("15:04:05")}
+	if name := workName(n.Unit, n.Batch); name != "" {
+		words = append(words, term.Clean(name))
+	}
+	if n.Phase != "" && n.Kind != run.NewsLanded && n.Kind != run.NewsNoChange && n.Kind != run.NewsUndone {
+		words = append(words, term.Clean(n.Phase))
+	}
+	what := map[run.NewsKind]string{run.NewsRun: "", run.NewsAgain: "", run.NewsPerson: "needs a person",
+		run.NewsRed: "did not pass", run.NewsUndone: "taken back", run.NewsNoChange: "no change"}
+	word, ok := what[n.Kind]
+	if !ok {
+		word = string(n.Kind)
+	}
+	text := errorLine(n.Text)
+	switch {
+	case word == "":
+		words = append(words, text)
+	case text == "":
+		words = append(words, word)
+	default:
+		words = append(words, word+": "+text)
+	}
+	return strings.Join(words, " ")
+}
+
+// What moves the cursor of a terminal back to where the picture begins.
+const (
+	upward = "\x1b[%dA"
+	toEnd  = "\r\x1b[J" // clears from there to the end
+)
+
+// erase takes the picture off the terminal; the caller has the mutex.
+func (b *runBoard) erase() {
+	if b.drawn > 0 {
+		fmt.Fprintf(b.r.Out, upward, b.drawn)
+	}
+	fmt.Fprint(b.r.Out, toEnd)
+	b.drawn = 0
+}
+
+// show puts it there again; the caller has the mutex.
+func (b *runBoard) show() {
+	columns, rows := term.Window(b.r.Out)
+	lines := append(slices.Clone(b.picture), b.recent...)
+	lines = lines[:min(len(lines), max(1, rows-1))]
+	paint := b.r.Painter(b.r.Out)
+	for i, line := range lines {
+		line = term.Ellipsis(line, max(20, columns-1))
+		switch {
+		case i == 0:
+			line = paint(term.Bold, line)
+		case i >= len(b.picture):
+			line = paint(term.Dim, line)
+		}
+		fmt.Fprintln(b.r.Out, line)
+	}
+	b.drawn = len(lines)
+}
+
+// draw shows the picture anew; nil: with what was last seen.
+func (b *runBoard) draw(view *runView) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if view != nil {
+		_, rows := term.Window(b.r.Out)
+		b.picture = view.lines(b.r.Now().Sub(b.began), max(3, rows-1-recentShown))
+	}
+	b.erase()
+	b.show()
+}
+
+// wake has the picture shown anew.
+func (b *runBoard) wake() {
+	select {
+	case b.poke <- struct{}{}:
+	default: // somebody is about to
+	}
+}
+
+// look gathers what the picture shows.
+func (r *flowRun) look(ctx context.Context, seen *run.Pipeline) (*runView, error) {
+	out, err := seen.Outcome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits()}
+	active, err := r.q.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range active {
+		if it.Stage == lockkeeper.StageRunning {
+			for _, pool := range it.Pools {
+				v.taken[pool]++
+			}
+		}
+	}
+	v.waits, err = r.q.Blocked(ctx, waitsShown)
+	return v, err
+}
+
+// limits are the slots of each pool.
+func (r *flowRun) limits() map[string]int {
+	c := r.a.Config
+	limits := map[string]int{sched.PoolAgent: c.MaxClaudeConcurrency, sched.PoolTest: c.MaxTestConcurrency, sched.PoolAPI: c.MaxAPIConcurrency}
+	if r.o.Slots > 0 {
+		limits[sched.PoolAgent] = r.o.Slots
+	}
+	return limits
+}
+
+// budget is the dollars that the run may spend; 0: no limit.
+func (r *flowRun) budget() float64 {
+	return cmp.Or(float64(r.o.USD), float64(r.a.Config.Run.BudgetUSD))
+}

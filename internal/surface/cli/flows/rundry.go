@@ -1,0 +1,169 @@
+package flows
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+// foreseen is what a run would do, for a program.
+type foreseen struct {
+	*run.Forecast
+	Held     []heldBatch `json:"held"`
+	Untested string      `json:"untested,omitempty"` // what nothing will test
+	Refusal  string      `json:"refusal,omitempty"`  // why it would not begin
+	Next     string      `json:"next,omitempty"`
+}
+
+// heldBatch is a batch that would have to wait now.
+type heldBatch struct {
+	Batch     string                    `json:"batch"`
+	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
+}
+
+// foresee shows what a run would do.
+func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
+	if warning, err := r.c.Legacy(); err != nil {
+		return err
+	} else if warning != "" {
+		r.Say(warning)
+	}
+	f, err := seen.Forecast(ctx)
+	if err != nil {
+		return err
+	}
+	all := foreseen{Forecast: f, Held: []heldBatch{}}
+	for _, b := range f.Batches {
+		found, err := r.a.Locks.CheckConflicts(ctx, b.Locks)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			all.Held = append(all.Held, heldBatch{workName(b.Unit, b.ID), found})
+		}
+	}
+	if all.Untested, err = seen.Untested(); err != nil {
+		return err
+	}
+	refusal := r.c.Check(ctx, seen)
+	if all.Next = r.afterForecast(f); refusal != nil {
+		all.Refusal, all.Next = refusal.Error(), ""
+	}
+	if r.JSON {
+		if err := r.PrintJSON(all); err != nil || refusal == nil {
+			return err
+		}
+		return &command.ExitError{Code: command.ExitCode(refusal)}
+	}
+	r.foreseeUnits(f)
+	r.foreseeBatches(&all)
+	r.foreseeShared(f.Shared)
+	rest := "what the rest will cost is not known before the first calls"
+	if f.State.Rest > 0 {
+		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", f.State.Rest)
+	}
+	fmt.Fprintf(r.Out, "$%.2f spent so far; %s\n", f.State.Spent.USD(), rest)
+	if all.Untested != "" {
+		fmt.Fprintln(r.Out, "warning: "+term.Clean(all.Untested))
+	}
+	fmt.Fprintln(r.Out, "nothing was changed")
+	if f.Complete == len(f.State.Units) {
+		fmt.Fprintln(r.Out, "all is complete: a run would do nothing")
+	}
+	r.Advise(all.Next)
+	return refusal
+}
+
+// afterForecast is what somebody does next: run it, unless nothing in it would go on by
+// itself.
+func (r *flowRun) afterForecast(f *run.Forecast) string {
+	for _, u := range f.State.Units {
+		asked := slices.ContainsFunc(f.Waiting, func(g progress.Decision) bool { return g.Ref.Unit == u.Name })
+		if u.Status != flow.Complete && u.Status != flow.Failed && !asked {
+			return r.again()
+		}
+	}
+	return r.nextStep(f.Outcome, false)
+}
+
+func (r *flowRun) foreseeUnits(f *run.Forecast) {
+	fmt.Fprintf(r.Out, "flow %s: %s; agent %s; sandbox: %s\n", r.flow.Name, term.Counted(len(f.State.Units), "unit"), term.Clean(conduct.AgentTitle(r.a)), term.Clean(f.State.Sandbox))
+	t := &term.Table{Heads: []string{"UNIT", "STATUS", "NEXT"}}
+	for _, u := range f.State.Units {
+		t.Add(term.Clean(u.Name), term.Clean(u.Status), term.Clean(cmp.Or(u.Pending, r.phaseOf(u.Status), "-")))
+		if r.flow.HasScreens() {
+			for _, b := range u.Batches {
+				t.Add("  "+term.Clean(b.ID), term.Clean(b.Status), term.Clean(cmp.Or(b.Pending, r.phaseOf(b.Status), "-")))
+			}
+		}
+	}
+	t.Print(r.Out, r.Painter(r.Out))
+}
+
+// phaseOf is the phase that a status belongs to; empty: none.
+func (r *flowRun) phaseOf(status string) string {
+	i := slices.IndexFunc(r.flow.Phases, func(p flow.Phase) bool { return p.Status == status })
+	if i < 0 {
+		return ""
+	}
+	return r.flow.Phases[i].Name
+}
+
+func (r *flowRun) foreseeBatches(all *foreseen) {
+	if len(all.Batches) == 0 {
+		return
+	}
+	t := &term.Table{Heads: []string{"BATCH", "NEXT", "WRITES", "CONTENDS WITH"}, Wide: 2}
+	for _, b := range all.Batches {
+		next := b.Next
+		if !b.Approved {
+			next += ", once approved"
+		}
+		if len(b.After) > 0 {
+			next += ", after " + strings.Join(b.After, ", ")
+		}
+		t.Add(term.Clean(workName(b.Unit, b.ID)), term.Clean(next), term.Clean(strings.Join(b.Writes, ", ")), term.Clean(contenders(b.Contends)))
+	}
+	t.Print(r.Out, r.Painter(r.Out))
+	for _, h := range all.Held {
+		c := h.Conflicts[0]
+		fmt.Fprintf(r.Out, "  %s would wait now: %s %s is held by %s since %s\n", term.Clean(h.Batch), c.Mode, term.Clean(c.Path), term.Clean(c.Holder), term.Stamp(c.AcquiredAt))
+	}
+}
+
+// contenders names each once.
+func contenders(list []run.Contention) string {
+	var names []string
+	for _, c := range list {
+		if !slices.Contains(names, c.With) {
+			names = append(names, c.With)
+		}
+	}
+	if names == nil {
+		return "-"
+	}
+	return strings.Join(names, ", ")
+}
+
+// foreseeShared lists where merges will meet.
+func (r *flowRun) foreseeShared(shared []flow.SharedRead) {
+	if len(shared) == 0 {
+		return
+	}
+	fmt.Fprintln(r.Out, "files that several screens depend on, where merges will meet:")
+	t := &term.Table{Heads: []string{"PATH", "SCOPE", "SCREENS"}, Wide: 2}
+	for _, s := range shared {
+		t.Add(term.Clean(s.Path), s.Scope, term.Clean(strings.Join(s.Screens, ", ")))
+	}
+	t.Print(r.Out, r.Painter(r.Out))
+}

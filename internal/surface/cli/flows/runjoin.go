@@ -1,0 +1,188 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/store"
+)
+
+// join shows the run that somebody else conducts, until it ends. It changes nothing
+// there.
+func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) error {
+	ctx, stop := command.Interruptible(ctx)
+	defer stop()
+	seen, err := r.c.Look(ctx) // at the run as it is now
+	if err != nil {
+		return err
+	}
+	if err := r.mayJoin(ctx, seen, conductor); err != nil {
+		return err
+	}
+	r.board = newRunBoard(r)
+	if err := r.introduce(ctx, seen, conductor.Holder); err != nil {
+		return err
+	}
+	if !r.JSON {
+		fmt.Fprintf(r.Out, "conducted by %s since %s, grant %s: this shows what happens there, and Ctrl-C ends only this view\n",
+			term.Clean(conductor.Holder), term.Stamp(conductor.AcquiredAt), conductor.GrantID)
+		if given := strings.Join(r.o.conducting, ", "); given != "" {
+			fmt.Fprintf(r.Out, "not applied: %s, which tell a run what to do when it begins\n", given)
+		}
+	}
+	out, err := r.follow(ctx, seen, conductor.GrantID)
+	r.board.end()
+	if err != nil {
+		return command.WatchEnd(ctx, err)
+	}
+	died, err := r.died(ctx, conductor.GrantID)
+	if err != nil {
+		return err
+	}
+	end, next := "the run that %s conducted has ended\n", r.nextStep(out, false)
+	if died {
+		end, next = "%s, who conducted the run, died before it was done: nothing is lost, and what was under way is queued again\n", r.again()
+	}
+	if !r.JSON {
+		fmt.Fprintf(r.Out, end, term.Clean(conductor.Holder))
+	}
+	if err := r.sumUp(ctx, out, next); err != nil {
+		return err
+	}
+	if died || out.Failed > 0 {
+		return &command.ExitError{Code: command.ExitFailed}
+	}
+	return nil
+}
+
+// mayJoin refuses to show somebody else's run to whoever wanted another one.
+func (r *flowRun) mayJoin(ctx context.Context, seen *run.Pipeline, conductor lockkeeper.ConflictInfo) error {
+	refuse := func(act, what, next string) error {
+		return &lockkeeper.RefusedError{Act: act, Next: next,
+			Reason: fmt.Sprintf("%s conducts %s since %s, grant %s, and nothing else was started", conductor.Holder, what, term.Stamp(conductor.AcquiredAt), conductor.GrantID)}
+	}
+	const watch = "lockkeeper run, to see how far that one is"
+	if r.o.New {
+		return refuse("beginning a new run", "one", watch)
+	}
+	last, err := conduct.CurrentRun(r.a)
+	if err != nil || last == nil || r.o.Plan == "" {
+		return err
+	}
+	later := watch + ", and when it has ended " + r.again()
+	if path := conduct.PlanPath(r.a, r.o.Plan); path != last.Plan {
+		return refuse("starting the plan "+r.o.Plan, "another one, "+last.Plan+",", later)
+	}
+	info, err := os.Stat(last.Plan)
+	if err != nil {
+		return err
+	}
+	if known, err := seen.KnowsPlan(ctx); err != nil || known || info.ModTime().Before(conductor.AcquiredAt) {
+		return err
+	}
+	return refuse("starting the plan "+r.o.Plan+" as it is now", "the one that it was before "+term.Stamp(info.ModTime())+",", later)
+}
+
+// follow tells what changes until whoever conducts has ended.
+func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) (*run.Outcome, error) {
+	events, err := r.q.Feed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer events.Close() // it only reads
+	before := map[string]string{}
+	for last := events.Last(); ; {
+		ended, err := r.hasEnded(ctx, grant) // looked at first, so that what it did last is seen
+		if err != nil {
+			return nil, err
+		}
+		view, err := r.look(ctx, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range r.changes(before, view.out.State) {
+			r.board.hear(n)
+		}
+		if ended {
+			return view.out, nil
+		}
+		if r.board.live {
+			r.board.draw(view)
+		}
+		wait, done := context.WithTimeout(ctx, command.WatchEvery)
+		news, err := events.Next(wait, last)
+		done()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case len(news) > 0:
+			last = news[len(news)-1].Seq
+		case !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
+		}
+	}
+}
+
+// hasEnded reports whether a grant is gone, or the process that has it.
+func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
+	e, err := r.a.Locks.Entry(ctx, grant)
+	if err != nil || e == nil {
+		return true, err
+	}
+	return e.Process != nil && r.a.Host.Life(*e.Process) == lockkeeper.LifeDead, nil
+}
+
+// died reports whether a grant that has ended was never released by whoever had it.
+func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
+	for before, page := uint64(0), command.PageSize; page == command.PageSize; {
+		events, err := r.a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
+		if err != nil {
+			return false, err
+		}
+		page = len(events)
+		for _, ev := range events {
+			before = ev.Seq
+			if ev.GrantID == grant {
+				return ev.Kind != lockkeeper.EventReleased, nil
+			}
+		}
+	}
+	return true, nil // the record does not reach back that far
+}
+
+// changes is the news between two looks.
+func (r *flowRun) changes(before map[string]string, st *run.State) (news []run.News) {
+	add := func(unit, batch, status, pending, reason string) {
+		name, now := workName(unit, batch), status+" "+pending
+		if before[name] == now {
+			return
+		}
+		before[name] = now
+		n := run.News{At: r.Now(), Kind: run.NewsRun, Unit: unit, Batch: batch, Phase: pending, Text: status}
+		switch status {
+		case flow.Failed:
+			n.Kind, n.Text = run.NewsFailed, reason
+		case flow.Complete:
+			n.Kind, n.Text = run.NewsDone, "complete"
+		case flow.NoChange:
+			n.Kind, n.Text = run.NewsNoChange, ""
+		}
+		news = append(news, n)
+	}
+	for _, u := range st.Units {
+		add(u.Name, "", u.Status, u.Pending, u.Error)
+		for _, b := range u.Batches {
+			add(u.Name, b.ID, b.Status, b.Pending, b.Error)
+		}
+	}
+	return news
+}

@@ -1,0 +1,199 @@
+package flows
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/flow/simulate"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/sched"
+)
+
+// ordersTried is how many random orders a prediction is held against.
+const ordersTried = 100
+
+func (p *program) simulateCommand() *cobra.Command {
+	var slots int
+	cmd := &cobra.Command{
+		Use:   "simulate PLAN.yaml",
+		Short: "Predict how long a plan of work takes and what it waits for",
+		Long: `Predict how a plan of work will run, before any agent is paid for: the scheduler
+itself works through the plan with a clock of its own. The answer says when all
+is done, how far that is above what no scheduler can go below, which files are
+waited for, and how other ways to schedule would do. Nothing is locked or
+changed, and no lockkeeper init is needed. The file - is standard input.
+
+A plan lists items. Only name and duration have to be there:
+
+  items:
+    - name: posts/index              # no two have the same
+      phase: analyze                 # verify, test, apply, analyze, …; default job
+      project: blog                  # those who wait take turns by project
+      unit: screen                   # screen, controller or batch
+      duration: 2m
+      reads: [app/models/post.rb, app/views/]   # files, and directories
+      writes: [docs/posts/index.md]             # files
+    - name: posts
+      phase: apply
+      project: blog
+      duration: 8m
+      writes: [app/models/post.rb]
+      after: [posts/index]           # what has to be completed first`,
+		Example: `  lockkeeper simulate plan.yaml --slots 12
+  lockkeeper simulate plan.yaml --slots 12 --json | jq .prediction`,
+		Args: command.Exactly(1, "the file of one plan"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conf, err := config.Load(p.configFile(), p.Lookup, nil)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("slots") {
+				slots = conf.MaxClaudeConcurrency
+			}
+			retries := conf.MaxLockRetries
+			if retries == 0 {
+				retries = -1 // none, where 0 is the default
+			}
+			return p.simulate(cmd.Context(), args[0], simulate.Options{Slots: slots, Orders: ordersTried,
+				Scheduler: sched.Options{LockTimeout: conf.LockTimeout, MaxLockRetries: retries}})
+		},
+	}
+	cmd.Flags().IntVar(&slots, "slots", 0, "how many agents at once, a `number`; default: max_claude_concurrency")
+	return cmd
+}
+
+// configFile is the configuration that work here would have: that of the nearest
+// directory upwards that has one, initialised or not.
+func (p *program) configFile() string {
+	for dir := p.Base(); ; dir = filepath.Dir(dir) {
+		file := filepath.Join(dir, config.FileName)
+		if _, err := os.Lstat(file); err == nil || dir == filepath.Dir(dir) {
+			return file
+		}
+	}
+}
+
+// readPlan reads the plan in a file, or standard input.
+func (p *program) readPlan(file string) (*simulate.Plan, error) {
+	switch {
+	case file == "-":
+		return simulate.ReadPlanFrom(p.In, "standard input")
+	case filepath.IsAbs(file):
+		return simulate.ReadPlan(file, file)
+	}
+	return simulate.ReadPlan(filepath.Join(p.Base(), file), file)
+}
+
+func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
+	plan, err := p.readPlan(file)
+	if err != nil {
+		return err
+	}
+	rep, err := simulate.Run(ctx, plan, opt)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.PrintJSON(rep)
+	}
+	p.showPrediction(rep)
+	p.showWaits(rep)
+	return nil
+}
+
+// showPrediction tells when a plan is done, and how good that is.
+func (p *program) showPrediction(rep *simulate.Report) {
+	paint := p.Painter(p.Out)
+	p.showLeft(rep)
+	fmt.Fprintf(p.Out, "%s: done after %s with %s, which are %.0f %% in use\n", term.Counted(rep.Items, "item"),
+		paint(term.Bold, took(rep.Prediction.Finish)), term.Counted(rep.Slots, "slot"), rep.Prediction.Use)
+	fmt.Fprintf(p.Out, "lower bound: %s, %s; the prediction is %.1f %% above it\n", took(rep.Bound.Finish), boundReason(rep), rep.Prediction.Above)
+	fmt.Fprintln(p.Out, paint(term.Bold, "scheduled otherwise:"))
+	t := &term.Table{Heads: []string{"SCHEDULER", "DONE AFTER", "ABOVE BOUND", "SLOTS IN USE"}}
+	for _, o := range append([]simulate.Outcome{rep.Prediction}, rep.Others...) {
+		t.Add(schedulerName(o.Scheduler), took(o.Finish), fmt.Sprintf("%.1f %%", o.Above), fmt.Sprintf("%.0f %%", o.Use))
+	}
+	t.Print(p.Out, paint)
+}
+
+// rowsShown is how many rows of a list are shown; with --json all are.
+const rowsShown = 10
+
+// showLeft tells what is never done.
+func (p *program) showLeft(rep *simulate.Report) {
+	n := len(rep.Left)
+	if n == 0 {
+		return
+	}
+	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Yellow, term.Plural(n, "1 item is", fmt.Sprint(n, " items are"))+" never done; all else here is about the rest:"))
+	for _, l := range rep.Left[:min(rowsShown, n)] {
+		fmt.Fprintf(p.Out, "  %s: %s", term.Clean(l.Name), l.Reason)
+		if len(l.Paths) > 0 {
+			fmt.Fprintf(p.Out, " (%s)", term.Clean(strings.Join(l.Paths, ", ")))
+		}
+		fmt.Fprintln(p.Out)
+	}
+	p.andMore(n)
+}
+
+func (p *program) andMore(n int) {
+	if n > rowsShown {
+		fmt.Fprintf(p.Out, "  and %d more\n", n-rowsShown)
+	}
+}
+
+// boundReason says why nobody can be done earlier.
+func boundReason(rep *simulate.Report) string {
+	b := rep.Bound
+	switch b.By {
+	case "chain":
+		return term.Plural(b.Items, "the longest item", fmt.Sprintf("a chain of %d items that wait for each other", b.Items))
+	case "file":
+		return fmt.Sprintf("%s that cannot share %s", term.Counted(b.Items, "item"), term.Clean(b.Path))
+	}
+	return "the work over all slots"
+}
+
+func schedulerName(scheduler string) string {
+	switch scheduler {
+	case simulate.InOrder:
+		return "in order: nobody overtakes whoever is first"
+	case simulate.Polling:
+		return "a loop that looks every 0.5 s"
+	case simulate.Random:
+		return fmt.Sprintf("the best of %d random orders", ordersTried)
+	}
+	return scheduler
+}
+
+// showWaits tells which files were waited for.
+func (p *program) showWaits(rep *simulate.Report) {
+	paint := p.Painter(p.Out)
+	if len(rep.Files) == 0 {
+		fmt.Fprintln(p.Out, "no item waits for a file")
+		return
+	}
+	fmt.Fprintln(p.Out, paint(term.Bold, "files that cost the most waiting:"))
+	files := &term.Table{Heads: []string{"PATH", "TIER", "BLOCKED", "ITEMS"}}
+	for _, f := range rep.Files[:min(rowsShown, len(rep.Files))] {
+		files.Add(term.Clean(f.Path), string(f.Tier), took(f.Blocked), fmt.Sprint(f.Items))
+	}
+	files.Print(p.Out, paint)
+	p.andMore(len(rep.Files))
+	fmt.Fprintln(p.Out, paint(term.Bold, "by tier:"))
+	tiers := &term.Table{Heads: []string{"TIER", "PATHS", "BLOCKED", "ITEMS"}}
+	for _, t := range rep.Tiers {
+		tiers.Add(string(t.Tier), fmt.Sprint(t.Paths), took(t.Blocked), fmt.Sprint(t.Items))
+	}
+	tiers.Print(p.Out, paint)
+}
+
+func took(s simulate.Span) string { return term.Span(time.Duration(s)) }

@@ -1,0 +1,248 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
+	"lockkeeper/store"
+)
+
+type auditOptions struct {
+	since, holder, path, kind string
+	limit                     int
+}
+
+func (p *program) auditCommand() *cobra.Command {
+	var o auditOptions
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List events, newest last",
+		Long: `List events, newest last: every acquire, refusal, release, recovery and forced act, and
+every landing and gap, with who, when and why. A gap is a write that was refused, or made
+without a lock, and kept: see lockkeeper rescue. With --json each line is one object.
+By default it lists the last 100 events.`,
+		Example: `  lockkeeper audit --since 1h
+  lockkeeper audit --holder otter --path app/user.rb
+  lockkeeper audit --kind landed
+  lockkeeper audit --since 2026-01-31T09:00:00Z --json | jq -r .kind`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			since, err := parseSince(o.since, p.Now())
+			if err != nil {
+				return err
+			}
+			if o.kind, err = parseKind(o.kind); err != nil {
+				return err
+			}
+			if o.limit < 0 {
+				return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+			}
+			if o.since != "" && !cmd.Flags().Changed("limit") {
+				o.limit = 0
+			}
+			return p.With(cmd.Context(), func(a *project.Project) error { return p.audit(cmd.Context(), a, o, since) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
+	f.StringVar(&o.holder, "holder", "", "only what this `holder`, or item such as j12, did or had done to it")
+	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
+	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a write that was refused or had no lock")
+	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
+	return cmd
+}
+
+// parseSince reads a length of time before now, or a point in time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := config.ParseDuration(text); err == nil {
+		return now.Add(-d), nil
+	}
+	for _, form := range []string{time.RFC3339, term.StampForm, time.DateTime, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &lockkeeper.InputError{Field: "since", Value: text, Reason: "neither a duration nor a time", Next: "write it like 90s, 1h, 7d, 2026-01-31 or 2026-01-31T09:00:00Z"}
+}
+
+func (p *program) audit(ctx context.Context, a *project.Project, o auditOptions, since time.Time) error {
+	want, err := o.filter(a)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(p.Out)
+	enc.SetEscapeHTML(false)
+	shown := 0
+	show := func(ev lockkeeper.Event) error {
+		shown++
+		if p.JSON {
+			return enc.Encode(ev)
+		}
+		_, err := fmt.Fprintln(p.Out, eventLine(ev, term.Few(p.Out, pathsInLine)))
+		return err
+	}
+	if o.limit == 0 {
+		err := eachEvent(ctx, a, since, func(ev lockkeeper.Event) error {
+			if !want(ev) {
+				return nil
+			}
+			return show(ev)
+		})
+		if err == nil {
+			p.noneShown(shown)
+		}
+		return err
+	}
+	found, err := latestEvents(ctx, a, since, o.limit, want)
+	if err != nil {
+		return err
+	}
+	for _, ev := range slices.Backward(found) {
+		if err := show(ev); err != nil {
+			return err
+		}
+	}
+	p.noneShown(shown)
+	return nil
+}
+
+// noneShown tells an empty answer from a missing one.
+func (p *program) noneShown(shown int) {
+	if shown == 0 && !p.JSON {
+		fmt.Fprintln(p.Err, "no events match")
+	}
+}
+
+// filter makes the question whether an event is asked for.
+func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, error) {
+	concerns := func(lockkeeper.Event) bool { return true }
+	if o.path != "" {
+		l, err := a.Resolve(lockkeeper.Read, o.path)
+		if err != nil {
+			return nil, err
+		}
+		concerns = func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) }
+	}
+	return func(ev lockkeeper.Event) bool {
+		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, view.ItemOf(ev)}, o.holder)
+		return of && (o.kind == "" || o.kind == string(ev.Kind)) && concerns(ev)
+	}, nil
+}
+
+// latestEvents gathers the newest events that are wanted, newest first, going
+// back a page at a time.
+func latestEvents(ctx context.Context, a *project.Project, since time.Time, limit int, want func(lockkeeper.Event) bool) (found []lockkeeper.Event, err error) {
+	for before := uint64(0); ; {
+		page, err := a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page {
+			if ev.At.Before(since) {
+				return found, nil
+			}
+			if want(ev) {
+				if found = append(found, ev); len(found) == limit {
+					return found, nil
+				}
+			}
+			before = ev.Seq
+		}
+		if len(page) < command.PageSize {
+			return found, nil
+		}
+	}
+}
+
+// eachEvent visits all events since then, oldest first: back by pages to where
+// they begin, and forward again, so that no more than a page is in memory.
+func eachEvent(ctx context.Context, a *project.Project, since time.Time, visit func(lockkeeper.Event) error) error {
+	after := uint64(0)
+	if !since.IsZero() {
+		_, err := latestEvents(ctx, a, time.Time{}, 1, func(ev lockkeeper.Event) bool {
+			if ev.At.Before(since) {
+				after = ev.Seq
+				return true
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		page, err := a.Locks.Events(ctx, store.EventQuery{After: after, Limit: command.PageSize})
+		if err != nil {
+			return err
+		}
+		for _, ev := range page {
+			after = ev.Seq
+			if err := visit(ev); err != nil {
+				return err
+			}
+		}
+		if len(page) < command.PageSize {
+			return nil
+		}
+	}
+}
+
+// pathsInLine is how many paths and holders a line of audit shows on a terminal.
+const pathsInLine = 3
+
+// eventLine is an event in one line, with so many paths and holders at most.
+func eventLine(ev lockkeeper.Event, limit int) string {
+	line := fmt.Sprintf("%s  %-14s %s", term.Stamp(ev.At), command.Words(ev.Kind), whoOf(ev))
+	for i, l := range ev.Locks {
+		if i == limit && i+1 < len(ev.Locks) {
+			line += fmt.Sprintf(", … %d more", len(ev.Locks)-i)
+			break
+		}
+		sep := ", "
+		if i == 0 {
+			sep = "  "
+		}
+		line += sep + l.Mode.String() + " " + term.Clean(l.Path)
+	}
+	switch ev.Kind {
+	case lockkeeper.EventLanded:
+		line += fmt.Sprintf("  landing %d", ev.Seq)
+		if undoes := ev.Data["undoes"]; undoes != "" {
+			line += ", undoes landing " + term.Clean(undoes)
+		}
+	case lockkeeper.EventUndone, lockkeeper.EventFinished:
+		if landing := ev.Data["landing"]; landing != "" {
+			line += "  landing " + term.Clean(landing)
+		}
+	case lockkeeper.EventGap:
+		line += "  " + term.Clean(view.GapWords(ev))
+	}
+	if len(ev.Conflicts) > 0 {
+		line += "  because of " + locks.WaitsFor(ev.Conflicts, limit)
+	}
+	if ev.Actor.Kind != lockkeeper.ActorHolder {
+		line += fmt.Sprintf("  by %s (%s)", term.Clean(ev.Actor.Name), ev.Actor.Kind)
+	}
+	if ev.Reason != "" {
+		line += "  " + term.Clean(ev.Reason)
+	}
+	if ev.GrantID != "" {
+		line += "  " + ev.GrantID
+	}
+	return line
+}

@@ -1,0 +1,37 @@
+package inspect
+
+import (
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Show every setting and where it comes from",
+		Long: `Show every value in force and where it came from: the built-in default, a line
+of lockkeeper.yaml, an environment variable or a flag, the later winning; and what
+it may be. Passwords are hidden.`,
+		Example: `  lockkeeper config
+  LOCK_TIMEOUT=60 lockkeeper config --json`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			c, err := project.LoadConfig(p.Settings())
+			if err != nil {
+				return err
+			}
+			if p.JSON {
+				return p.PrintJSON(c.Values())
+			}
+			t := &term.Table{Heads: []string{"KEY", "VALUE", "FROM", "MAY BE"}, Wide: 1}
+			for _, v := range c.Values() {
+				t.Add(v.Key, term.Clean(v.Value), term.Clean(v.Source), v.Allowed)
+			}
+			t.Print(p.Out, p.Painter(p.Out))
+			return nil
+		},
+	}
+}

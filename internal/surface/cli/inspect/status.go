@@ -1,0 +1,218 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/landings"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/rescue"
+)
+
+// holdersShown is how many holders of each status shows on a terminal.
+const holdersShown = 3
+
+func (p *program) statusCommand() *cobra.Command {
+	var watch, short bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show who is working, who holds what, and who waits for whom",
+		Long: `Show the interactive agents with their terminals, who holds which paths since when and
+until when, and who waits for whom. Then:
+
+  (STALE)     the lease has expired, and a person must decide
+  gone        the process has ended; the next request for its paths releases the grant
+  (landing)   changes under the grant are being written
+  (revoking)  the grant was force-released, and ends when its landing is done
+  gaps        writes that were refused, or made without a lock; see lockkeeper rescue
+  displaced   edits that gave way to others; see lockkeeper rescue
+  queue       queued and running items; see lockkeeper job list
+  needs you   decisions of a run; see lockkeeper decide
+
+--watch updates the view whenever something changes. --short prints one line for a shell
+prompt with the numbers of sessions, held and waiting grants, or nothing if there are none.`,
+		Example: `  lockkeeper status
+  lockkeeper status --watch
+  PS1='$(lockkeeper status --short)\$ '
+  lockkeeper status --json | jq '.held[].write_paths'`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case short && watch:
+				return command.Usage(cmd, "--short is one line for a prompt, and --watch stays: give one of them")
+			case short:
+				return p.short(cmd.Context())
+			}
+			return p.With(cmd.Context(), func(a *project.Project) error {
+				if watch {
+					return p.watchStatus(cmd.Context(), a)
+				}
+				s, err := p.gatherAll(cmd.Context(), a)
+				if err != nil {
+					return err
+				}
+				live := s.IDs()
+				a.Tokens.Sweep(func(id string) bool { return live[id] })
+				if p.JSON {
+					return p.PrintJSON(s)
+				}
+				return p.showStatus(s)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "update the view whenever something changes")
+	cmd.Flags().BoolVar(&short, "short", false, "print one line for a shell prompt")
+	return cmd
+}
+
+// gatherAll is everything that status shows.
+func (p *program) gatherAll(ctx context.Context, a *project.Project) (*status, error) {
+	s, err := gather(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	unfinished, err := a.Unfinished(ctx)
+	if err != nil {
+		fmt.Fprintf(p.Err, "note: unfinished landings cannot be shown: %s\n", term.Clean(err.Error()))
+	}
+	s.Unfinished = append(s.Unfinished, unfinished...)
+	if err := s.gatherRescued(ctx, a); err != nil {
+		fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", term.Clean(err.Error()))
+	}
+	if err := s.gatherNeeds(ctx, a); err != nil {
+		fmt.Fprintf(p.Err, "note: what a flow asks people cannot be shown: %s\n", term.Clean(err.Error()))
+	}
+	if err := s.gatherPeople(ctx, a); err != nil {
+		return nil, err
+	}
+	return s, s.GatherQueue(ctx, a)
+}
+
+// status is everything in a space, in ticket order.
+type status struct {
+	Root  string `json:"root"`
+	Space string `json:"space"`
+	locks.Standings
+
+	Gaps      []landings.Entry `json:"gaps"`      // writes that were refused, or made without a lock
+	Displaced []landings.Entry `json:"displaced"` // edits that gave way to others
+	Unlanded  []landings.Entry `json:"unlanded"`  // work that failed to land
+	Damaged   []landings.Entry `json:"damaged"`   // what is kept, and not as it was put
+
+	Uncommitted []landings.Entry      `json:"uncommitted"` // files that were lost while a command of a session ran
+	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither done nor rolled back
+
+	people
+	jobs.QueueStatus
+}
+
+func gather(ctx context.Context, a *project.Project) (*status, error) {
+	all, err := locks.StandingsOf(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &status{Root: a.Root.Dir(), Space: a.Space, Standings: *all,
+		Gaps: []landings.Entry{}, Displaced: []landings.Entry{}, Unlanded: []landings.Entry{}, Damaged: []landings.Entry{}, Uncommitted: []landings.Entry{}, Unfinished: []*lockkeeper.Landing{}}, nil
+}
+
+// gatherRescued adds what is kept on the rescue shelf.
+func (s *status) gatherRescued(ctx context.Context, a *project.Project) error {
+	list, err := session.Rescued(ctx, a)
+	for _, e := range list {
+		switch e.Kind {
+		case rescue.Gap, rescue.Archive, rescue.Noted:
+			s.Gaps = append(s.Gaps, landings.EntryOf(e))
+		case rescue.Unlanded:
+			s.Unlanded = append(s.Unlanded, landings.EntryOf(e))
+		case rescue.Displaced, rescue.Whole:
+			s.Displaced = append(s.Displaced, landings.EntryOf(e))
+		case rescue.Uncommitted:
+			s.Uncommitted = append(s.Uncommitted, landings.EntryOf(e))
+		default:
+			s.Damaged = append(s.Damaged, landings.EntryOf(e))
+		}
+	}
+	return err
+}
+
+func (p *program) showStatus(s *status) error {
+	asked := p.showPeople(s)
+	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
+		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", term.Clean(s.Root))
+		next := p.showRescued(s)
+		queue := s.QueueStatus.Show(p.Program)
+		p.Advise(cmp.Or(asked, next, queue, "lockkeeper init claude, codex or gemini, where agents work in windows; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
+		return nil
+	}
+	paint := p.Painter(p.Out)
+	now := p.Now()
+	next := ""
+	if len(s.Held) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("held: %s", term.Counted(len(s.Held), "grant"))))
+		locks.Holdings(s.Held, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
+	}
+	if len(s.Stale) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Yellow, fmt.Sprintf("stale: %s (STALE), past the lease and still held", term.Counted(len(s.Stale), "grant"))))
+		locks.Holdings(s.Stale, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
+		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
+	}
+	if len(s.Gone) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("gone: %s of holders that are gone, freed by the next request", term.Counted(len(s.Gone), "grant"))))
+		locks.Holdings(s.Gone, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
+	}
+	if len(s.Waiting) > 0 {
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("waiting: %s, first come first", term.Counted(len(s.Waiting), "request"))))
+		locks.Waits(s.Waiting, now, term.Few(p.Out, locks.PathsShown), term.Few(p.Out, holdersShown)).Print(p.Out, paint)
+	}
+	if len(s.Unfinished) > 0 {
+		fmt.Fprintln(p.Out, paint(term.Yellow, "unfinished: "+term.Counted(len(s.Unfinished), "landing")+", neither done nor rolled back"))
+		for _, l := range s.Unfinished {
+			fmt.Fprintf(p.Out, "  landing %d of %s, %s\n", l.Seq, term.Clean(l.Holder), term.Counted(len(l.Changes), "file"))
+		}
+		next = cmp.Or(next, "lockkeeper gate recover")
+	}
+	rescued := p.showRescued(s)
+	queue := s.QueueStatus.Show(p.Program)
+	p.Advise(cmp.Or(asked, next, rescued, queue))
+	return nil
+}
+
+// gapsShown is how many gaps status shows, the newest.
+const gapsShown = 5
+
+// showRescued tells what waits on the rescue shelf for somebody to look at it, and
+// returns the next step.
+func (p *program) showRescued(s *status) (next string) {
+	paint := p.Painter(p.Out)
+	for _, group := range []struct {
+		title string
+		list  []landings.Entry
+	}{
+		{"gaps: " + term.Counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
+		{"displaced: " + term.Counted(len(s.Displaced), "edit") + " that gave way to " + term.Plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
+		{"uncommitted: " + term.Counted(len(s.Uncommitted), "file") + " removed or overwritten by commands of sessions, kept", s.Uncommitted},
+		{"unlanded: " + term.Counted(len(s.Unlanded), "file") + " that failed to land, kept", s.Unlanded},
+		{"damaged: " + term.Counted(len(s.Damaged), "kept piece") + ", not as " + term.Plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
+	} {
+		n := len(group.list)
+		if n == 0 {
+			continue
+		}
+		if n > gapsShown {
+			group.title += fmt.Sprintf("; newest %d; all: lockkeeper rescue list", gapsShown)
+		}
+		fmt.Fprintln(p.Out, paint(term.Yellow, group.title))
+		landings.Rescued(group.list[max(0, n-gapsShown):], p.Now()).Print(p.Out, paint)
+		next = cmp.Or(next, "lockkeeper rescue show "+group.list[n-1].ID)
+	}
+	return next
+}

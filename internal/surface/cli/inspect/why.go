@@ -1,0 +1,250 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/compat/resource"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/compat"
+	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
+	"lockkeeper/store"
+)
+
+// eventsShown is how many recent events why shows.
+const eventsShown = 8
+
+func (p *program) whyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why PATH | RESOURCE | HOLDER | GRANT | ITEM",
+		Short: "Explain why a path is locked or a request waits",
+		Long: `Explain the state of one thing, with the latest events about it:
+
+  a path or resource  who holds it, and who waits for it in which order
+  a holder            what it holds, what it waits for, and who blocks it
+  a grant             everything known about it
+  an item             what it waits for, who blocks it and when it may start;
+                      where it runs; or why it failed
+
+A name is tried in this order: the id of a grant or of an item such as j12, a holder, an
+existing path, the key or name of an item, a resource. Anything else is a path.`,
+		Example: `  lockkeeper why app/user.rb
+  lockkeeper why j12
+  lockkeeper why otter
+  lockkeeper why Chapter_03
+  lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
+		Args: command.Exactly(1, "one path, resource, holder, grant or item"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
+				it, err := jobs.ItemNamed(cmd.Context(), p.Program, a, q, args[0])
+				if err != nil {
+					return err
+				}
+				if it != nil {
+					return jobs.WhyItem(cmd.Context(), p.Program, a, q, it.ID)
+				}
+				answer, err := p.why(cmd.Context(), a, q, args[0])
+				if err != nil {
+					return err
+				}
+				if p.JSON {
+					return p.PrintJSON(answer)
+				}
+				p.showReasons(answer)
+				return nil
+			})
+		},
+	}
+}
+
+// reasons is the answer to why.
+type reasons struct {
+	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
+	Name    string             `json:"name"`
+	Held    []locks.Standing   `json:"held"`
+	Waiting []locks.Standing   `json:"waiting"` // in the order they will be served
+	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
+	Events  []lockkeeper.Event `json:"events"`  // newest last
+
+	missing bool // a path that does not exist
+}
+
+func newReasons(about, name string) *reasons {
+	return &reasons{About: about, Name: name, Held: []locks.Standing{}, Waiting: []locks.Standing{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
+}
+
+func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, name string) (*reasons, error) {
+	if jobs.LooksLikeGrant(name) {
+		e, err := a.Locks.Entry(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r := newReasons("grant", name)
+		if e != nil {
+			r.add(locks.Stand(a, *e))
+		}
+		return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.GrantID == name })
+	}
+	s, err := locks.StandingsOf(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	r := newReasons("holder", name)
+	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
+		if e.Holder == name {
+			r.add(e)
+		}
+	}
+	there := len(r.Held)+len(r.Waiting) > 0
+	if there || !p.looksLikePath(name) {
+		if err := r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.Holder == name }); err != nil {
+			return nil, err
+		}
+	}
+	if there || len(r.Events) > 0 {
+		return r, nil
+	}
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	if named, unknown := set.Resolve(name); unknown == nil && !p.Exists(name) {
+		locks, err := compat.Resolved(a, named.Locks(lockkeeper.Write, false))
+		if err != nil {
+			return nil, err
+		}
+		r = newReasons("resource", named.Name)
+		return r, r.look(ctx, a, q, locks)
+	}
+	return p.whyPath(ctx, a, q, name)
+}
+
+// looksLikePath says that a name is surely no holder of the past.
+func (p *program) looksLikePath(name string) bool {
+	return strings.ContainsAny(name, "/.") || p.Exists(name)
+}
+
+func (p *program) whyPath(ctx context.Context, a *project.Project, q *job.Queue, path string) (*reasons, error) {
+	l, err := a.Resolve(lockkeeper.Read, path)
+	if err != nil {
+		return nil, err
+	}
+	r := newReasons("path", l.Path)
+	_, err = os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path)))
+	r.missing = errors.Is(err, fs.ErrNotExist)
+	l.Mode = lockkeeper.Write
+	return r, r.look(ctx, a, q, []lockkeeper.Lock{l})
+}
+
+// look finds who holds places, who waits for them, and what happened to them. Asked
+// for writing they meet everybody who is there.
+func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, places []lockkeeper.Lock) error {
+	found, err := a.Locks.CheckConflicts(ctx, places)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(found) // the earliest first
+	seen := map[string]bool{}
+	for _, c := range found {
+		if seen[c.GrantID] {
+			continue
+		}
+		seen[c.GrantID] = true
+		e, err := a.Locks.Entry(ctx, c.GrantID)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			r.add(locks.Stand(a, *e))
+		}
+	}
+	for _, l := range places {
+		wanting, err := q.Wanting(ctx, l.Path)
+		if err != nil {
+			return err
+		}
+		for _, it := range wanting {
+			if !slices.ContainsFunc(r.Queued, func(o *lockkeeper.Item) bool { return o.ID == it.ID }) {
+				r.Queued = append(r.Queued, it)
+			}
+		}
+	}
+	return r.recall(ctx, a, func(ev lockkeeper.Event) bool {
+		return slices.ContainsFunc(places, func(l lockkeeper.Lock) bool { return view.Concerns(ev, l.Target) })
+	})
+}
+
+func (r *reasons) add(s locks.Standing) {
+	if s.State == locks.Waiting {
+		r.Waiting = append(r.Waiting, s)
+	} else {
+		r.Held = append(r.Held, s)
+	}
+}
+
+// recall adds the latest events, looking back over the last page only.
+func (r *reasons) recall(ctx context.Context, a *project.Project, want func(lockkeeper.Event) bool) error {
+	page, err := a.Locks.Events(ctx, store.EventQuery{Limit: command.PageSize, Latest: true})
+	if err != nil {
+		return err
+	}
+	for _, ev := range page {
+		if want(ev) && len(r.Events) < eventsShown {
+			r.Events = append(r.Events, ev)
+		}
+	}
+	slices.Reverse(r.Events)
+	return nil
+}
+
+func (p *program) showReasons(r *reasons) {
+	name := term.Clean(r.Name)
+	switch {
+	case len(r.Held)+len(r.Waiting) > 0:
+	case len(r.Queued) > 0:
+		fmt.Fprintf(p.Out, "%s is not held, and %s it\n", name, term.Plural(len(r.Queued), "a queued item wants", "queued items want"))
+	case r.About == "path" && r.missing:
+		fmt.Fprintf(p.Out, "%s is free, and no such file exists\n", name)
+	case r.About == "path", r.About == "resource":
+		fmt.Fprintf(p.Out, "%s is free: nobody holds it or waits for it\n", name)
+	case r.About == "holder":
+		fmt.Fprintf(p.Out, "%s holds nothing and waits for nothing\n", name)
+	default:
+		fmt.Fprintf(p.Out, "grant %s is not held here: it was released, it expired, or it never was\n", name)
+	}
+	for _, s := range r.Held {
+		locks.Show(p.Program, p.Out, s)
+	}
+	for i, s := range r.Waiting {
+		if r.About == "path" || r.About == "resource" {
+			fmt.Fprintf(p.Out, "%d. in line: ", i+1)
+		}
+		locks.Show(p.Program, p.Out, s)
+	}
+	for _, it := range r.Queued[:min(len(r.Queued), term.Few(p.Out, locks.PathsShown))] {
+		fmt.Fprintf(p.Out, "queued: %s (%s) %s, %s, wants %s\n", it.ID, jobs.Title(it), term.Clean(it.Phase), jobs.StateOf(it), jobs.LockList(it.Locks))
+	}
+	if more := len(r.Queued) - term.Few(p.Out, locks.PathsShown); more > 0 {
+		fmt.Fprintf(p.Out, "queued: and %d more\n", more)
+	}
+	if len(r.Events) > 0 {
+		fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Bold, "recently:"))
+		for _, ev := range r.Events {
+			fmt.Fprintln(p.Out, "  "+eventLine(ev, term.All))
+		}
+	}
+}

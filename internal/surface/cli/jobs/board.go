@@ -1,0 +1,325 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
+	"lockkeeper/sched"
+	"lockkeeper/store"
+)
+
+// board shows what a worker does: a line, or with --json an object, for each item that
+// starts or ends, for what fails elsewhere, and for what it waits for. A person has
+// below these lines one that is kept current.
+type board struct {
+	p    *program
+	a    *project.Project
+	q    *job.Queue
+	live bool // one line is kept current
+	poke chan struct{}
+	quit chan struct{}
+	loop sync.WaitGroup
+
+	seen uint64 // the last event that was looked at; of the loop alone, and of end
+
+	mu      sync.Mutex
+	began   time.Time
+	running map[string]start // by item
+	queued  int
+	done    int
+	failed  map[string]*lockkeeper.Item // by id, all that is known to have failed
+	waits   string                      // what was last said to be waited for
+}
+
+func newBoard(p *program, a *project.Project, q *job.Queue) *board {
+	return &board{p: p, a: a, q: q, live: !p.JSON && p.HandlesEscapes(p.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}),
+		began: p.Now(), running: map[string]start{}, failed: map[string]*lockkeeper.Item{}}
+}
+
+// A start is the beginning of an attempt on this worker.
+type start struct {
+	at         time.Time
+	dispatched time.Time // by the clock of the store
+}
+
+// event is one line for a program.
+type event struct {
+	Event   string   `json:"event"`
+	At      string   `json:"at"`
+	Item    string   `json:"item,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Phase   string   `json:"phase,omitempty"`
+	Attempt int      `json:"attempt,omitempty"`
+	Grant   string   `json:"grant_id,omitempty"`
+	Seconds float64  `json:"seconds,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Running []string `json:"running,omitempty"`
+	*outcome
+}
+
+// prepare remembers what has happened before the worker begins.
+func (b *board) prepare(ctx context.Context) error {
+	page, err := b.a.Locks.Events(ctx, store.EventQuery{Limit: 1, Latest: true})
+	if err == nil && len(page) > 0 {
+		b.seen = page[0].Seq
+	}
+	return err
+}
+
+// begin looks at what happens elsewhere, and keeps the line current, until end.
+func (b *board) begin(ctx context.Context) {
+	b.loop.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			b.look(ctx)
+			select {
+			case <-b.poke:
+			case <-tick.C:
+			case <-b.quit:
+				return
+			}
+		}
+	})
+}
+
+// look tells what happened elsewhere, and what is waited for. Trouble with the store is
+// for the worker to tell.
+func (b *board) look(ctx context.Context) {
+	changed, err := b.changedElsewhere(ctx)
+	if err != nil {
+		changed = nil // read again at the next look
+	}
+	census, err := b.q.Census(ctx)
+	waits := []*sched.Explanation{}
+	if err == nil && census.Ready == 0 && census.Parked > 0 && b.isIdle() {
+		waits, err = b.q.Blocked(ctx, 1)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, it := range changed {
+		b.tell(it)
+	}
+	switch {
+	case err != nil:
+	case len(waits) == 1 && len(b.running) == 0:
+		b.queued = census.Queued()
+		b.wait(&waits[0].Item, WaitOf(b.p.Program, waits[0]))
+	default:
+		b.queued, b.waits = census.Queued(), ""
+	}
+	if b.live {
+		fmt.Fprint(b.p.Out, term.ClearLine+term.Ellipsis(b.summary(), max(20, term.Width(b.p.Out)-1)))
+	}
+}
+
+// isIdle reports whether nothing runs here.
+func (b *board) isIdle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.running) == 0
+}
+
+// changedElsewhere reads which items have failed or were requeued since the last call, and
+// returns each as it was then. Items that run here report their own end.
+func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Item, err error) {
+	var events []lockkeeper.Event
+	seen := b.seen
+	for {
+		page, err := b.a.Locks.Events(ctx, store.EventQuery{After: seen, Limit: command.PageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page {
+			seen = ev.Seq
+			if ev.Kind == lockkeeper.EventFailed || ev.Kind == lockkeeper.EventRequeued {
+				events = append(events, ev)
+			}
+		}
+		if len(page) < command.PageSize {
+			break
+		}
+	}
+	for _, ev := range events {
+		now, err := b.q.Items(ctx, []string{view.ItemOf(ev)})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range now {
+			if it.DispatchedAt.After(ev.At) { // of a later attempt
+				it = it.Clone()
+				it.DispatchedAt = time.Time{}
+			}
+			if then, ok := sched.After(*it, ev); ok {
+				changed = append(changed, &then)
+			}
+		}
+	}
+	b.seen = seen
+	return changed, nil
+}
+
+// wait tells what the first of those waits for that could start here; the caller has
+// the mutex.
+func (b *board) wait(it *lockkeeper.Item, what string) {
+	line := fmt.Sprintf("%s (%s) for %s", it.ID, Title(it), what)
+	if b.waits == line {
+		return
+	}
+	b.waits = line
+	if !b.live { // a person sees it in the line that is kept current
+		ev := about("waiting", it)
+		ev.Reason = what
+		b.print(ev, "waiting: "+line)
+	}
+}
+
+// summary is the line; the caller has the mutex.
+func (b *board) summary() string {
+	line := fmt.Sprintf("%d running, %d queued, %d done, %d failed, %s", len(b.running), b.queued, b.done, len(b.failed), term.Span(b.p.Now().Sub(b.began)))
+	if b.waits != "" {
+		line += "; waiting: " + b.waits
+	}
+	return line
+}
+
+// say shows a line that stays, and has the current one shown anew; the caller has the
+// mutex.
+func (b *board) say(ev event, line string) {
+	b.print(ev, line)
+	if !b.live { // there is none
+		return
+	}
+	select {
+	case b.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (b *board) print(ev event, line string) {
+	ev.At = b.p.Now().UTC().Format(time.RFC3339)
+	switch {
+	case b.p.JSON:
+		enc := json.NewEncoder(b.p.Out)
+		enc.SetEscapeHTML(false)
+		enc.Encode(ev) // the output remembers what could not be written
+	case b.live:
+		fmt.Fprint(b.p.Out, term.ClearLine+line+"\n")
+	default:
+		fmt.Fprintln(b.p.Out, line)
+	}
+}
+
+func about(kind string, it *lockkeeper.Item) event {
+	return event{Event: kind, Item: it.ID, Name: it.Workflow, Phase: it.Phase, Attempt: it.Attempts, Grant: it.GrantID}
+}
+
+func (b *board) started(it *lockkeeper.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running[it.ID] = start{at: b.p.Now(), dispatched: it.DispatchedAt}
+	b.say(about("started", it), fmt.Sprintf("started %s (%s) %s, attempt %d", it.ID, Title(it), term.Clean(it.Phase), it.Attempts))
+}
+
+// ended shows how an attempt of this worker ended.
+func (b *board) ended(it lockkeeper.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	began, ran := b.running[it.ID]
+	delete(b.running, it.ID)
+	if it.Status == lockkeeper.ItemError {
+		b.tell(&it)
+		return
+	}
+	delete(b.failed, it.ID)
+	if !ran { // it never came to run: the copy here is behind
+		return
+	}
+	took := b.p.Now().Sub(began.at)
+	kind, line := "completed", fmt.Sprintf("done %s (%s), %s", it.ID, Title(&it), term.Span(took))
+	switch it.Status {
+	case lockkeeper.ItemCompleted:
+		b.done++
+	case lockkeeper.ItemQueued:
+		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: it is queued again", it.ID, Title(&it), term.Span(took))
+	default:
+		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: the store has it as running on %s", it.ID, Title(&it), term.Span(took), term.Clean(it.Worker))
+	}
+	ev := about(kind, &it)
+	ev.Seconds = took.Seconds()
+	b.say(ev, line)
+}
+
+// tell shows that an item has failed, once for each time it does, on any worker, and
+// forgets a failure when the item is queued again. The caller has the mutex.
+func (b *board) tell(it *lockkeeper.Item) {
+	if it.Status == lockkeeper.ItemQueued {
+		delete(b.failed, it.ID)
+		return
+	}
+	here, runs := b.running[it.ID]
+	runs = runs && !it.CompletedAt.Before(here.dispatched) // it ends here, and not before it began here
+	if told := b.failed[it.ID]; runs || it.Status != lockkeeper.ItemError || told != nil && told.CompletedAt.Equal(it.CompletedAt) {
+		return
+	}
+	b.failed[it.ID] = it
+	kind, line := "failed", fmt.Sprintf("failed %s (%s)", it.ID, Title(it))
+	took := tookOf(it)
+	if took > 0 {
+		line += ", " + term.Span(took)
+	}
+	reason, _, _ := command.CutLast(it.Failure.Reason, command.NextSep)
+	line += ": " + term.Clean(reason)
+	if by, ok := strings.CutPrefix(reason, "cancelled "); ok {
+		kind, line = "cancelled", fmt.Sprintf("cancelled %s (%s), %s", it.ID, Title(it), term.Clean(by))
+	}
+	ev := about(kind, it)
+	ev.Reason, ev.Seconds = it.Failure.Reason, took.Seconds()
+	b.say(ev, line)
+}
+
+// trouble tells of an error that the worker survives.
+func (b *board) trouble(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p.JSON {
+		b.say(event{Event: "trouble", Reason: err.Error()}, "")
+		return
+	}
+	if b.live {
+		fmt.Fprint(b.p.Out, term.ClearLine)
+	}
+	b.p.Say(err.Error())
+}
+
+// stopping tells that the worker was asked to stop, and what it waits for.
+func (b *board) stopping(still []lockkeeper.Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids, names []string
+	for _, it := range still {
+		ids, names = append(ids, it.ID), append(names, fmt.Sprintf("%s (%s)", it.ID, Title(&it)))
+	}
+	line := "stopping: nothing runs"
+	if names != nil {
+		line = "stopping: waiting for " + strings.Join(names, ", ") + "; once more ends what runs"
+	}
+	b.say(event{Event: "stopping", Running: ids}, line)
+}
+
+// closing tells that the worker was asked once more.
+func (b *board) closing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.say(event{Event: "closing"}, "ending what runs")
+}

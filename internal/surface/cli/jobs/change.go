@@ -1,0 +1,185 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
+)
+
+func (p *program) retryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "retry ITEM…",
+		Short: "Return failed items to the queue",
+		Long: `Return failed items to the queue, at the phase in which they failed and behind the items
+that are queued now. Name an item by its id, its key, or its name if that is unique.`,
+		Example: `  lockkeeper job retry j12
+  lockkeeper job list --status error --json | jq -r '.[].id' | xargs lockkeeper job retry`,
+		Args: command.AtLeast(1, "the items to retry"),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
+				by := p.Actor()
+				return p.eachItem(cmd.Context(), q, names, "is queued again", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+					if err := p.leftBehind(cmd.Context(), a, q, it); err != nil {
+						return nil, err
+					}
+					return acts.RetryItem(cmd.Context(), a, it, "", by)
+				})
+			})
+		},
+	}
+}
+
+// leftBehind refuses the retry of an item whose worker is gone: it needs none.
+func (p *program) leftBehind(ctx context.Context, a *project.Project, q *job.Queue, it *lockkeeper.Item) error {
+	if !it.IsHolding() {
+		return nil
+	}
+	w, others, err := p.workerOf(ctx, q, it)
+	if err != nil || w != nil {
+		return err
+	}
+	back, err := p.goesBack(ctx, a, it)
+	if err != nil {
+		return err
+	}
+	next := "lockkeeper why " + it.ID
+	if others == 0 {
+		next = startWorker
+	}
+	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and it " + back + " by itself", Next: next}
+}
+
+func (p *program) cancelCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel ITEM…",
+		Short: "Cancel queued items",
+		Long: `Cancel items: they become failed, and can be retried. Canceling a running item stops its
+command and force-releases its grant. It asks you to type the item's id, so it needs a
+terminal; agents cannot do it.`,
+		Example: `  lockkeeper job cancel j12 --reason "planned twice"`,
+		Args:    command.AtLeast(1, "the items to cancel"),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return p.WithQueue(cmd.Context(), p.Settings(), func(_ *project.Project, q *job.Queue) error {
+				return p.eachItem(cmd.Context(), q, names, "is cancelled", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+					by, err := p.canceller(it)
+					if err != nil {
+						return nil, err
+					}
+					return q.Cancel(cmd.Context(), it.ID, by, strings.TrimSpace(reason))
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	return cmd
+}
+
+// canceller is who cancels an item. To end a running one takes a person, who confirms
+// it; an agent is left to the engine, which refuses, and records that it was tried.
+func (p *program) canceller(it *lockkeeper.Item) (lockkeeper.Actor, error) {
+	if _, inside := p.Agent(); inside || !it.IsHolding() {
+		return p.Actor(), nil
+	}
+	facts := fmt.Sprintf("%s (%s) %s runs for %s: %s\nIt loses its locks, and what runs under them is ended.",
+		it.ID, Title(it), term.Clean(it.Phase), term.Span(p.Now().Sub(it.DispatchedAt)), term.Clean(shellword.Join(it.Command)))
+	return p.Person(), p.Confirm(fmt.Sprintf("cancel of %s (%s)", it.ID, Title(it)), facts, it.ID)
+}
+
+// eachItem changes items one by one, and tells of each: that one is refused does not
+// keep the others from being changed.
+func (p *program) eachItem(ctx context.Context, q *job.Queue, names []string, done string,
+	change func(*lockkeeper.Item) (*lockkeeper.Item, error)) error {
+	changed, facts := []*lockkeeper.Item{}, []map[string]any{}
+	var refused []error
+	for _, name := range names {
+		it, err := p.item(ctx, q, name)
+		if err == nil {
+			it, err = change(it)
+		}
+		if err != nil {
+			refused, facts = append(refused, err), append(facts, p.Facts(err))
+			continue
+		}
+		changed = append(changed, it)
+		if !p.JSON {
+			fmt.Fprintf(p.Out, "%s (%s) %s\n", it.ID, Title(it), done)
+		}
+	}
+	err := errors.Join(refused...)
+	if !p.JSON {
+		return err
+	}
+	printed := p.PrintJSON(map[string]any{"changed": changed, "refused": facts})
+	if printed == nil && err != nil {
+		return &command.ExitError{Code: command.ExitCode(err)}
+	}
+	return printed
+}
+
+func (p *program) jobOutputCommand() *cobra.Command {
+	var attempt int
+	cmd := &cobra.Command{
+		Use:   "output ITEM",
+		Short: "Print the output of an item's command",
+		Long: `Print the standard output and standard error of an item's command: of its last attempt,
+or of an earlier one that is still kept. Of long output only the end is kept. For an item
+of a flow (see lockkeeper run), print what its agent does, or did last.`,
+		Example: `  lockkeeper job output j12
+  lockkeeper job output j12 --attempt 1`,
+		Args: command.Exactly(1, "one item"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
+				it, err := p.item(cmd.Context(), q, args[0])
+				if err != nil {
+					return err
+				}
+				if !cmd.Flags().Changed("attempt") {
+					attempt = it.Attempts
+				} else if attempt < 1 {
+					return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts are counted from 1", Next: "leave --attempt out for the last one"}
+				}
+				return p.showOutput(a, it, attempt)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "of this `attempt` (default: the last)")
+	return cmd
+}
+
+func (p *program) showOutput(a *project.Project, it *lockkeeper.Item, attempt int) (err error) {
+	f, err := conduct.AgentLog(a, it)
+	if f == nil && err == nil {
+		f, err = job.Output(a, it, attempt)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if !p.JSON && !term.IsTerminal(p.Out) {
+		_, err = io.Copy(p.Out, f)
+		return err
+	}
+	text, err := io.ReadAll(f)
+	switch {
+	case err != nil:
+		return err
+	case p.JSON:
+		return p.PrintJSON(map[string]any{"id": it.ID, "attempt": attempt, "output": string(text)})
+	}
+	_, err = fmt.Fprint(p.Out, p.Legible(string(text)))
+	return err
+}

@@ -1,0 +1,2 @@
+// Package jobs has the commands of the queue: submit, work, list, and what follows.
+package jobs

@@ -1,0 +1,354 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/locks"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+)
+
+// itemNamed finds the item that somebody asks why about; nil: they mean something else.
+// Whoever holds or waits, and a path that is there, come before what an item is called.
+func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
+	if LooksLikeGrant(name) {
+		return nil, nil
+	}
+	isID := sched.IsItemID(name)
+	if isID {
+		if it, err := q.Find(ctx, name); err != nil || it != nil {
+			return it, err
+		}
+	}
+	if p.Exists(name) {
+		return nil, nil
+	}
+	entries, err := a.Locks.Entries(ctx)
+	switch {
+	case err != nil || slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Holder == name }):
+		return nil, err
+	case isID:
+		return p.item(ctx, q, name)
+	}
+	return q.Find(ctx, name)
+}
+
+// whyItem says why an item is where it is.
+func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue, id string) error {
+	e, err := q.Why(ctx, id)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.PrintJSON(e)
+	}
+	it := &e.Item
+	fmt.Fprintf(p.Out, "%s %s, %s, %s\n", p.Painter(p.Out)(term.Bold, fullTitle(it)), term.Clean(it.Phase), p.situation(it), counts(e))
+	switch {
+	case it.Status == lockkeeper.ItemError:
+		p.whyFailed(it)
+	case it.Status == lockkeeper.ItemCompleted:
+		p.detail("took", term.Span(tookOf(it)))
+		p.itemFacts(it)
+	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+		return p.whyRunning(ctx, a, q, it)
+	default:
+		return p.whyWaiting(ctx, q, e)
+	}
+	return nil
+}
+
+// itemFacts tells what an item was asked to do, and where to read what it said.
+func (p *program) itemFacts(it *lockkeeper.Item) {
+	node, _, _ := strings.Cut(it.Worker, "/")
+	if it.Status != lockkeeper.ItemDispatched && node != "" {
+		p.detail("on", term.Clean(node))
+	}
+	if len(it.Command) > 0 {
+		p.detail("runs", term.Clean(shellword.Join(it.Command)))
+	}
+	if len(it.Locks) > 0 {
+		p.detail("locks", LockList(it.Locks))
+	}
+	if it.Attempts > 0 {
+		p.detail("said", "see lockkeeper job output "+it.ID)
+	}
+}
+
+// LockList is locks in a line, not too many of them.
+func LockList(asked []lockkeeper.Lock) string {
+	var list []string
+	for _, l := range asked[:min(len(asked), locks.PathsShown)] {
+		list = append(list, l.Mode.String()+" "+term.Clean(l.Path))
+	}
+	if more := len(asked) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+// detail is one reason, or fact, about an item.
+func (p *program) detail(what, text string) { fmt.Fprintf(p.Out, " %-5s %s\n", what, text) }
+
+// situation is where an item has got to, and since when.
+func (p *program) situation(it *lockkeeper.Item) string {
+	since := roughly(p.Now().Sub(sinceOf(it)))
+	switch {
+	case it.Status == lockkeeper.ItemQueued && it.Escalated:
+		return "queued " + since + ", escalated"
+	case it.Status == lockkeeper.ItemQueued:
+		return "queued " + since
+	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+		return "running " + since
+	case it.IsHolding():
+		return "under way " + since + ", waits for its next slot"
+	case it.Status == lockkeeper.ItemError:
+		return "failed " + since + " ago"
+	}
+	return "completed " + since + " ago"
+}
+
+// counts says how often an item was tried, and its id.
+func counts(e *sched.Explanation) string {
+	text := "not started yet"
+	if attempt := e.Item.Attempts; attempt > 0 {
+		if e.Item.Status == lockkeeper.ItemQueued {
+			attempt++ // the one it waits for
+		}
+		text = fmt.Sprintf("attempt %d/%d", attempt, max(attempt, e.Attempts))
+	} else if e.Item.Status == lockkeeper.ItemError {
+		text = "never started"
+	}
+	if e.Item.Retries > 0 {
+		text += fmt.Sprintf(", lock retries %d/%d", min(e.Item.Retries, e.Retries), e.Retries)
+	}
+	return text + " (" + e.Item.ID + ")"
+}
+
+// whyWaiting lists all that is in an item's way, and when it may start.
+func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explanation) error {
+	workers, err := q.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	failed, err := q.FailedBefore(ctx, &e.Item)
+	if err != nil {
+		return err
+	}
+	for _, first := range e.After {
+		p.detail("after", waitsAfter(&first))
+	}
+	for _, l := range e.Locks {
+		p.detail("lock", p.lockWait(l))
+	}
+	for _, s := range e.Slots {
+		p.detail("slot", fmt.Sprintf("%s %d/%d", term.Clean(s.Pool), s.Taken, s.Limit))
+	}
+	if e.Behind != "" {
+		p.detail("copy", "behind on "+term.Clean(e.Behind))
+	}
+	starts := "starts"
+	switch {
+	case failed != nil:
+		starts = fmt.Sprintf("never starts as it is, for %s failed", failed.ID)
+	case e.StartsAt.IsZero():
+		starts += fmt.Sprintf(" (%s in line)", ordinal(e.Position))
+	default:
+		starts += fmt.Sprintf(" ≈%s (%s in line)", p.Clock(e.StartsAt), ordinal(e.Position))
+	}
+	p.detail("then", starts)
+	p.itemFacts(&e.Item)
+	reached := slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return w.Reaches(e.Item.Root) })
+	switch {
+	case e.Item.IsHolding():
+	case failed != nil:
+		p.Advise(retryOrCancel(failed.ID, e.Item.ID))
+	case len(workers) == 0:
+		p.Advise(startWorker)
+	case !reached:
+		p.Advise(fmt.Sprintf("lockkeeper job work --root %s, for no worker reaches that root", term.Clean(e.Item.Root)))
+	}
+	return nil
+}
+
+// retryOrCancel is the next step where an item waits for one that failed.
+func retryOrCancel(failed, waits string) string {
+	return fmt.Sprintf("lockkeeper job retry %s, or lockkeeper job cancel %s", failed, waits)
+}
+
+// waitsAfter is an item that has to be completed first.
+func waitsAfter(first *lockkeeper.Item) string {
+	text := fmt.Sprintf("%s (%s) %s, %s", Title(first), first.ID, term.Clean(first.Phase), StateOf(first))
+	if first.Failure != nil {
+		text += ": " + noteOf(first)
+	}
+	return text
+}
+
+// lockWait is who holds a lock in an item's way, what they do, and for how long still.
+func (p *program) lockWait(l sched.LockWait) string {
+	who := term.Clean(l.Holder)
+	if l.By != nil {
+		who = Title(l.By) + " " + term.Clean(l.By.Phase)
+		if l.By.Note != "" {
+			who = Title(l.By) + " " + term.Clean(l.By.Note)
+		}
+	}
+	if l.Kind == lockkeeper.Waiting {
+		who += ", which waits for it earlier"
+	} else if l.By == nil {
+		who += ", for " + roughly(p.Now().Sub(l.AcquiredAt))
+	}
+	switch {
+	case l.Overdue:
+		who += ", longer than usual"
+	case l.Left > 0:
+		who += ", ≈" + roughly(l.Left) + " left"
+	}
+	return term.Clean(l.BlockingPath) + " ← " + who
+}
+
+// WaitOf is what an item waits for first, in a few words.
+func WaitOf(p *command.Program, e *sched.Explanation) string {
+	switch {
+	case len(e.After) > 0:
+		return waitsAfter(&e.After[0])
+	case len(e.Locks) > 0:
+		l := e.Locks[0]
+		who := term.Clean(l.Holder)
+		if l.By != nil {
+			who = fmt.Sprintf("%s (%s)", l.By.ID, Title(l.By))
+		}
+		if l.Kind == lockkeeper.Waiting {
+			return fmt.Sprintf("%s, for which %s waits earlier", term.Clean(l.BlockingPath), who)
+		}
+		return fmt.Sprintf("%s, held by %s since %s", term.Clean(l.BlockingPath), who, p.Clock(l.AcquiredAt))
+	case len(e.Slots) > 0:
+		return fmt.Sprintf("a slot of %s, %d/%d are taken", term.Clean(e.Slots[0].Pool), e.Slots[0].Taken, e.Slots[0].Limit)
+	case e.Behind != "":
+		return "a copy that is not behind, as on " + term.Clean(e.Behind)
+	}
+	return "its turn"
+}
+
+func (p *program) whyRunning(ctx context.Context, a *project.Project, q *job.Queue, it *lockkeeper.Item) error {
+	w, others, err := p.workerOf(ctx, q, it)
+	if err != nil {
+		return err
+	}
+	where := "worker " + term.Clean(it.Worker)
+	if w == nil {
+		where += ", which is gone"
+	} else if w.Process != nil {
+		where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Life(*w.Process))
+	}
+	p.detail("on", where)
+	if it.Note != "" {
+		p.detail("note", term.Clean(it.Note))
+	}
+	if it.Failure != nil {
+		p.detail("but", term.Clean(it.Failure.Reason))
+	}
+	p.detail("grant", it.GrantID)
+	p.itemFacts(it)
+	if w != nil {
+		return nil
+	}
+	back, err := p.goesBack(ctx, a, it)
+	if err != nil {
+		return err
+	}
+	p.detail("then", back)
+	if others == 0 {
+		p.Advise(startWorker)
+	}
+	return nil
+}
+
+// workerOf finds the worker that runs an item, nil when it is gone, and how many
+// workers there are.
+func (p *program) workerOf(ctx context.Context, q *job.Queue, it *lockkeeper.Item) (*lockkeeper.Worker, int, error) {
+	workers, err := q.Workers(ctx)
+	if i := slices.IndexFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); i >= 0 {
+		return &workers[i], len(workers), err
+	}
+	return nil, len(workers), err
+}
+
+// goesBack says when an item whose worker is gone goes back to the queue.
+func (p *program) goesBack(ctx context.Context, a *project.Project, it *lockkeeper.Item) (string, error) {
+	e, err := a.Locks.Entry(ctx, it.GrantID)
+	if err != nil {
+		return "", err
+	}
+	when := "when the next worker comes"
+	if e != nil && e.ExpiresAt != nil && e.ExpiresAt.After(p.Now()) {
+		when += ", at the latest when its lease is over, " + term.Until(e.ExpiresAt, p.Now())
+	}
+	return "goes back to the queue " + when, nil
+}
+
+func (p *program) whyFailed(it *lockkeeper.Item) {
+	reason, next, found := command.CutLast(it.Failure.Reason, command.NextSep)
+	if !found {
+		next = "lockkeeper job retry " + it.ID
+	}
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // which has a line of its own
+	p.detail("why", term.Clean(reason))
+	told := map[string]bool{}
+	for _, c := range it.Failure.Conflicts {
+		if line := p.lockWait(sched.LockWait{ConflictInfo: c}); !told[line] {
+			told[line] = true
+			p.detail("lock", line)
+		}
+	}
+	if it.Failure.Waited > 0 {
+		p.detail("after", fmt.Sprintf("%s blocked, %d lock %s", roughly(it.Failure.Waited), it.Failure.Attempts, term.Plural(it.Failure.Attempts, "retry", "retries")))
+	}
+	if took := tookOf(it); took > 0 {
+		p.detail("took", term.Span(took))
+	}
+	p.itemFacts(it)
+	p.Advise(next)
+}
+
+// roughly says a length of time as people say it of work.
+func roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// ordinal is a place in a line.
+func ordinal(n int) string {
+	switch {
+	case n%10 == 1 && n%100 != 11:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2 && n%100 != 12:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3 && n%100 != 13:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// LooksLikeGrant is generous: what is nearly an id is answered as a wrong id.
+func LooksLikeGrant(name string) bool {
+	return len(name) == 36 && strings.Count(name, "-") == 4 && !strings.ContainsAny(name, "/.")
+}

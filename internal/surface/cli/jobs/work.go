@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/sched"
+)
+
+type workOptions struct {
+	slots      int
+	untilEmpty bool
+	roots      []string
+}
+
+// MostSlots is far more commands than one machine can run at once.
+const MostSlots = 1_000
+
+func (p *program) workCommand() *cobra.Command {
+	var o workOptions
+	cmd := &cobra.Command{
+		Use:   "work",
+		Short: "Run queued commands",
+		Long: `Run queued commands, up to --slots at once, each under its locks. Their output is kept:
+see lockkeeper job output. A command finds its item in LOCKKEEPER_ITEM and its grant in
+LOCKKEEPER_GRANT. If it has a slot of the pool test, LOCKKEEPER_SLOT is a number from 1
+to max_test_concurrency that no other running command has, on any worker.
+
+Ctrl-C starts no new commands and lets running ones finish. Press it again, a second
+or more later, to stop them; they return to the queue. When the worker dies, its
+commands and everything they started end at once, and the next worker starts the
+commands again. Any number of workers may share a queue.
+
+The exit code is 0. With --until-empty it is 1 if items failed since it started, or are
+still queued because an item before them failed.`,
+		Example: `  lockkeeper job work --slots 4
+  lockkeeper job work --slots 4 --until-empty
+  lockkeeper job work --root main --root site-2`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.slots < 1 || o.slots > MostSlots {
+				return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(o.slots), Reason: fmt.Sprintf("out of range, must be 1 to %d", MostSlots), Next: "say how many commands this machine can run at once"}
+			}
+			s := p.Settings()
+			s.Roots = o.roots
+			return p.WithQueue(cmd.Context(), s, func(a *project.Project, q *job.Queue) error { return p.work(cmd.Context(), a, q, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.slots, "slots", 1, "how many commands run at once")
+	f.BoolVar(&o.untilEmpty, "until-empty", false, "end when nothing is queued or runs any more")
+	f.StringArrayVar(&o.roots, "root", nil, "the `name` of a root that this node reaches; repeatable (default: roots of lockkeeper.yaml)")
+	return cmd
+}
+
+func (p *program) work(ctx context.Context, a *project.Project, q *job.Queue, o workOptions) (err error) {
+	if err := a.Config.CheckReach(); err != nil {
+		return err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	b := newBoard(p, a, q)
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	runner, err := job.NewRunner(a, p.Env, b.trouble)
+	if err != nil {
+		return err
+	}
+	defer runner.Close()
+	came, forget := command.StopSignals()
+	defer forget()
+	w, err := q.Start(ctx, sched.WorkerOptions{
+		Slots: o.slots, Node: self.Host, Process: &self, Roots: a.Config.Roots, UntilEmpty: o.untilEmpty, Trouble: b.trouble,
+		Fresh: func(ctx context.Context, it *lockkeeper.Item) error { return a.CheckCopy(ctx, it.Locks) },
+		Run: func(ctx context.Context, job *sched.Job) error {
+			b.started(&job.Item)
+			return runner.Run(ctx, job)
+		},
+		Ended: b.ended,
+	})
+	if err != nil {
+		return err
+	}
+	b.begin(ctx)
+	err = p.supervise(w, came, b)
+	if ending := b.end(ctx, o.untilEmpty); err == nil {
+		err = ending
+	}
+	return err
+}
+
+// OneAsk is the time in which several signals are taken for one: a shell and a terminal
+// may both pass on what a person did once.
+const OneAsk = time.Second
+
+// supervise returns when a worker has ended. The first signal stops it, another one ends
+// what it runs.
+func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) error {
+	over := make(chan error, 1)
+	go func() { over <- w.Wait() }()
+	var asked time.Time
+	for {
+		select {
+		case err := <-over:
+			return err
+		case <-came:
+		}
+		if !asked.IsZero() {
+			if p.Now().Sub(asked) < OneAsk {
+				continue
+			}
+			b.closing()
+			return w.Close()
+		}
+		asked = p.Now()
+		look, cancel := context.WithCancel(context.Background())
+		cancel() // a look, that waits for nothing
+		still, err := w.Stop(look)
+		if err == nil {
+			return <-over
+		}
+		b.stopping(still)
+	}
+}

@@ -1,0 +1,127 @@
+package landings
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/command"
+)
+
+type applyOptions struct {
+	grant  command.GrantID
+	from   string
+	remove []string
+	whole  bool
+}
+
+func (p *program) applyCommand() *cobra.Command {
+	var o applyOptions
+	cmd := &cobra.Command{
+		Use:   "apply --grant GRANT --from DIR [--delete PATH]…",
+		Short: "Write many files as one landing",
+		Long: `Write the files of a directory that mirrors the codebase, and delete others, as one
+landing: at every moment, and after any crash, all of them are new or none. A new file
+gets the permissions it has in the directory. An existing file keeps its own, except that
+it becomes executable or not as in the directory. Files that are the same are skipped, so
+the directory can be a copy of the whole codebase. .git and .lockkeeper are ignored.
+A link that differs, or a pipe, is refused.
+
+Files that the gate refuses are left out, kept and listed, and the exit code is 5. With
+--all-or-nothing one refusal refuses them all.`,
+		Example: `  lockkeeper gate apply --grant "$grant" --from out/
+  lockkeeper gate apply --grant "$grant" --from ../copy-of-the-codebase
+  lockkeeper gate apply --grant "$grant" --from out/ --delete app/models/old.rb --all-or-nothing`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.from == "" && len(o.remove) == 0 {
+				return command.Usage(cmd, "needs a directory with --from, or a path with --delete")
+			}
+			return p.With(cmd.Context(), func(a *project.Project) error { return p.applyMirror(cmd, a, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&o.grant, "grant", "the `id` of the grant that covers the paths")
+	f.StringVar(&o.from, "from", "", "the `directory` whose files are to land")
+	f.StringArrayVar(&o.remove, "delete", nil, "a `path` to delete; repeatable")
+	f.BoolVar(&o.whole, "all-or-nothing", false, "land nothing when anything is refused")
+	return cmd
+}
+
+func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOptions) (err error) {
+	mirror := &landing.Mirror{}
+	if o.from != "" {
+		from := o.from
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(p.Base(), from)
+		}
+		if mirror, err = landing.OpenMirror(a, from); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, mirror.Close()) }()
+	}
+	changes, err := withDeletions(a, mirror, o.remove)
+	if err != nil {
+		return err
+	}
+	beside := slices.Concat(mirror.Unchanged, mirror.Refused)
+	if len(changes)+len(beside) == 0 {
+		return command.Usage(cmd, "has nothing to do: "+o.from+" holds no files")
+	}
+	done, err := p.applyAll(cmd, a, o, changes, mirror.Refused)
+	if err != nil && done == nil {
+		return err
+	}
+	done.Files = append(done.Files, beside...)
+	slices.SortFunc(done.Files, func(a, b landing.Outcome) int { return strings.Compare(a.Path, b.Path) })
+	if err != nil {
+		return p.showWhole(done, err)
+	}
+	return p.showApplied(done, o.grant)
+}
+
+// applyAll lands changes. With an error come their outcomes where a program gets
+// them as well.
+func (p *program) applyAll(cmd *cobra.Command, a *project.Project, o applyOptions, changes []gate.Change, refused []landing.Outcome) (done *landing.Applied, err error) {
+	if o.whole && len(refused) > 0 {
+		err = refused[0].Refusal
+	} else if done, err = p.apply(cmd, a, o.grant, changes, o.whole); err == nil {
+		return done, nil
+	}
+	if !p.JSON || !o.whole {
+		return nil, err
+	}
+	return landing.Withheld(changes, err), err
+}
+
+// withDeletions adds paths to delete to what a mirror changes. One that is in both
+// is a contradiction, whichever was meant.
+func withDeletions(a *project.Project, mirror *landing.Mirror, remove []string) ([]gate.Change, error) {
+	changes := mirror.Changes
+	named := map[string]string{}
+	for _, c := range changes {
+		named[c.Path] = "also a file of --from"
+	}
+	for _, o := range slices.Concat(mirror.Unchanged, mirror.Refused) {
+		named[o.Path] = "also a file of --from"
+	}
+	for _, path := range remove {
+		target, err := a.File(path)
+		if err != nil {
+			return nil, err
+		}
+		if how := named[target]; how != "" {
+			return nil, &lockkeeper.InputError{Field: "path of --delete", Value: path, Reason: how, Next: "name each file once"}
+		}
+		named[target] = "named twice"
+		changes = append(changes, gate.Delete(target))
+	}
+	return changes, nil
+}

@@ -1,0 +1,3 @@
+// Package landings has the commands that write through the gate, undo landings, and land
+// what could not land before.
+package landings

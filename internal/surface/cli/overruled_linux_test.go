@@ -1,0 +1,41 @@
+package cli_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/project/projecttest"
+)
+
+// Whoever has a command running under locks that a person takes away is told so: the command
+// ends, the exit code is that of a loss, and the record says who took them and why.
+//
+// shows: CF-9 CF-14
+func TestForceReleaseOfARunningCommand(t *testing.T) {
+	d := newDesk(t)
+	self := filepath.Join(t.TempDir(), projecttest.Lockkeeper)
+	own, err := os.Executable()
+	projecttest.Must(t, err, os.Symlink(own, self))
+	for range 3 { // of two that end at the same time either may be first
+		cmd := exec.Command(self, "lock", "exec", "--holder", "otter", "--write", "a", "--", "sh", "-c", "echo $LOCKKEEPER_GRANT; exec sleep 60")
+		var complaint strings.Builder
+		cmd.Dir, cmd.Env, cmd.Stderr = d.dir, append(os.Environ(), d.env...), &complaint
+		out, err := cmd.StdoutPipe()
+		projecttest.Must(t, err, cmd.Start())
+		grant, err := bufio.NewReader(out).ReadString('\n')
+		projecttest.Must(t, err)
+		d.answering("otter", 0, "lock", "force-release", strings.TrimSpace(grant), "--reason", "gone home")
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 125 || !strings.Contains(complaint.String(), " by ada at ") || !strings.Contains(complaint.String(), "gone home") {
+			t.Errorf("ended with %v, and says %q", err, complaint.String())
+		}
+	}
+	if forced := strings.Count(d.must(0, "audit", "--json"), `"kind":"force_released"`); forced != 3 {
+		t.Errorf("%d are recorded", forced)
+	}
+}

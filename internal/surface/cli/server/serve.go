@@ -1,0 +1,151 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/compat/author"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/api"
+	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/compat"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
+)
+
+type serveOptions struct {
+	listen    string
+	cert, key string
+	beyond    bool
+	hosts     []string
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the dashboard and the HTTP API of this codebase",
+		Long: `Serve the dashboard, the HTTP API and the event stream of this codebase until a signal
+(Ctrl-C) stops it. It listens on a free port of this machine only. On a terminal it
+prints a link that logs you in once; lockkeeper login prints another. In a pipe it prints
+only the address.
+
+To listen for other machines it needs TLS: --tls-cert and --tls-key. Give the names of
+the server with --allow-host; requests to other names are refused. docs/security.md says
+what this does not protect from.
+
+/api/v1/openapi.json describes the HTTP API. Tools authenticate with tokens of
+lockkeeper token add. Agents use the Model Context Protocol at /mcp, and git-lfs uses
+/lfs: see docs/mcp.md and docs/git-lfs.md.`,
+		Example: `  lockkeeper serve
+  lockkeeper serve --listen 127.0.0.1:4711
+  lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithSettings(cmd.Context(), p.Speaking(), func(a *project.Project) error { return p.serve(cmd.Context(), a, o) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "the `address` and port to listen at; port 0 is any free one (default: serve.listen, 127.0.0.1:0)")
+	f.StringVar(&o.cert, "tls-cert", "", "a `file` with the certificate, for TLS")
+	f.StringVar(&o.key, "tls-key", "", "a `file` with the key of the certificate")
+	f.BoolVar(&o.beyond, "insecure-beyond-loopback", false, "let other machines reach it without TLS, where whoever is on the way can read tokens")
+	f.StringArrayVar(&o.hosts, "allow-host", nil, "a `name` that the server is known by, besides its address; repeatable")
+	return cmd
+}
+
+func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions) (err error) {
+	trouble := p.trouble()
+	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { trouble.Warn("leases that ran out could not be looked for", "error", err) })
+	runs := acts.NewRuns(a, p.Env, troubles(trouble))
+	defer func() { err = errors.Join(err, runs.Close()) }()
+	came, forget := command.StopSignals()
+	defer forget()
+	s, err := api.Open(ctx, p.serving(a, runs, o, trouble))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	claims, err := author.Open(a, p.Env)
+	if err != nil {
+		return err
+	}
+	watch := claims.Watch(ctx, func(n author.Note) { trouble.Warn(compat.NoteText(n)) }, func(err error) { trouble.Warn("the file with the claims", "error", err) })
+	defer watch.Close()
+	if err := p.welcome(ctx, s); err != nil {
+		return err
+	}
+	select {
+	case <-came: // which is how it is meant to end
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// trouble is the log of what goes wrong while a server is there, on the stream of errors.
+func (p *program) trouble() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// troubles hears of runs, and logs what they warn of. All else that happens in them is in
+// the record.
+func troubles(log *slog.Logger) func(run.News) {
+	return func(n run.News) {
+		if n.Kind != run.NewsWarning {
+			return
+		}
+		var facts []any
+		for _, f := range [][2]string{{"unit", n.Unit}, {"batch", n.Batch}, {"phase", n.Phase}, {"item", n.Item}} {
+			if f[1] != "" {
+				facts = append(facts, f[0], f[1])
+			}
+		}
+		log.Warn(n.Text, facts...)
+	}
+}
+
+// serving is how a server of this program is made.
+func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, log *slog.Logger) api.Options {
+	c := a.Config.Serve
+	return api.Options{
+		App: a, Look: view.New(a), Runs: runs,
+		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
+		Webhook: c.Webhook, Session: c.Session, Clients: c.LocalClients, Owner: p.ownName(), Version: project.Version(), Log: log,
+	}
+}
+
+// mayLogIn reports whether whoever reads the output gets the link that logs them in: a
+// person at a terminal does. What is in a pipe may be kept, and an agent is nobody to be
+// logged in.
+func (p *program) mayLogIn() bool {
+	_, inside := p.Agent()
+	return term.IsTerminal(p.Out) && !inside
+}
+
+// welcome says where the server is.
+func (p *program) welcome(ctx context.Context, s *api.Server) error {
+	if p.JSON {
+		return p.PrintJSON(map[string]any{"address": s.Address()})
+	}
+	if !p.mayLogIn() {
+		fmt.Fprintln(p.Out, s.Address())
+		p.Advise("lockkeeper login, for a link that logs you in")
+		return nil
+	}
+	link, err := s.LoginLink(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "Lockkeeper is at %s\n\n  %s\n\nThe link logs you in, once and within %d minutes; lockkeeper login makes another.\nCtrl-C ends the server.\n",
+		s.Address(), p.Painter(p.Out)(term.Bold, link), int(access.TicketLife.Minutes()))
+	return nil
+}

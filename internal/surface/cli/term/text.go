@@ -1,0 +1,77 @@
+package term
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text from others safe for a terminal: it escapes whatever could move the
+// cursor, or hide or reorder text.
+func Clean(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, isHostile) {
+		return s
+	}
+	quoted := strconv.QuoteToGraphic(s)
+	return quoted[1 : len(quoted)-1]
+}
+
+func isHostile(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// Span formats a length of time for people.
+func Span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + Span(-d)
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// StampForm is how people read a point in time: local, with its zone.
+const StampForm = "2006-01-02 15:04:05 -0700"
+
+// Stamp is a point in time for people. JSON has UTC, in the form of RFC 3339.
+func Stamp(t time.Time) string { return t.Local().Format(StampForm) }
+
+// Until formats when something ends, relative to now.
+func Until(at *time.Time, now time.Time) string {
+	switch {
+	case at == nil:
+		return "never"
+	case at.Before(now):
+		return Span(now.Sub(*at)) + " ago"
+	}
+	return "in " + Span(at.Sub(now))
+}
+
+// Counted is a number with its noun: "1 grant", "2 grants".
+func Counted(n int, what string) string { return fmt.Sprintf("%d %s", n, Plural(n, what, what+"s")) }
+
+// Plural returns the word for one, or for any other number.
+func Plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// Clock formats a time of today or soon: local, without the date if it is today.
+func (io *IO) Clock(t time.Time) string {
+	now := io.Now()
+	t = t.In(now.Location())
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04")
+	}
+	return t.Format("Jan 2 15:04")
+}

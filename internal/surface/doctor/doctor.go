@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/enrol"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/view"
+)
+
+// Report is what was found.
+type Report struct {
+	Root    string       `json:"root"`
+	OK      bool         `json:"ok"`   // all that is meant to be enforced is
+	Ways    []view.Way   `json:"ways"` // to write, and what is done about each
+	Checks  []view.Check `json:"checks"`
+	Silent  []Window     `json:"not_reported"` // running agents whose hooks have not been heard of
+	Summary string       `json:"summary"`
+}
+
+// examination is one on its way.
+type examination struct {
+	settings project.Settings
+	site     enrol.Site
+	app      *project.Project // nil: it cannot be opened
+	hosts    []enrol.Standing
+	report   *Report
+	failed   bool // something else that is meant to be enforced is not
+}
+
+// whole is how long an examination may take.
+const whole = 2 * time.Minute
+
+// Examine looks at the codebase in which a command works.
+func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
+	ctx, cancel := context.WithTimeout(ctx, whole)
+	defer cancel()
+	s.SkipRecovery = true // what a crash left is to be seen
+	root, err := project.FindRoot(s)
+	site := enrol.At(root, s.Env)
+	if err != nil {
+		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // which knows of locks that were here
+		return nil, cmp.Or(gone, err)
+	}
+	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Ways: []view.Way{}, Checks: []view.Check{}, Silent: []Window{}}}
+	for _, h := range enrol.Hosts() {
+		x.hosts = append(x.hosts, site.Look(h))
+	}
+	a, err := project.Open(ctx, s)
+	if err != nil {
+		x.unopened(ctx, err)
+	} else {
+		x.app = a
+		x.opened(ctx)
+		if err := a.Close(); err != nil {
+			x.fail("store", err)
+		}
+	}
+	x.machine(ctx)
+	x.report.OK = !x.failed && len(x.report.Silent) == 0 && !slices.ContainsFunc(x.report.Ways, func(w view.Way) bool { return w.Broken })
+	x.report.Summary = x.summary()
+	return x.report, nil
+}
+
+// unopened examines what can be without the store: hooks refuse everything meanwhile.
+func (x *examination) unopened(ctx context.Context, err error) {
+	x.fail("store", err)
+	for _, st := range x.hosts {
+		x.report.Ways = append(x.report.Ways, view.HostWays(ctx, x.site, st, func() (bool, error) { return false, nil })...)
+	}
+	x.untried()
+}
+
+// untried calls nothing enforced or detected that could not be tried.
+func (x *examination) untried() {
+	for i := range x.report.Ways {
+		if w := &x.report.Ways[i]; w.Level != view.Advisory {
+			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "it could not be tried without the store: "+w.Fact, "mend what is said of the store below"
+		}
+	}
+}
+
+// opened examines a codebase that is open.
+func (x *examination) opened(ctx context.Context) {
+	nodes, err := view.New(x.app).Nodes(ctx)
+	if err != nil {
+		x.unopened(ctx, err)
+		return
+	}
+	x.report.Ways = nodes.Enforcement.Ways
+	for _, c := range nodes.Checks {
+		if c.Name != "recovery" { // which was not made; leftovers says more
+			x.report.Checks = append(x.report.Checks, c)
+		}
+	}
+	if x.store(ctx); !x.failed { // else each trial would only wait for it
+		x.try(ctx)
+	} else {
+		x.untried()
+	}
+	x.leftovers(ctx)
+	x.sessions(ctx)
+}
+
+// note adds a finding.
+func (x *examination) note(name string, ok bool, fact, next string) {
+	x.report.Checks = append(x.report.Checks, view.Check{Name: name, OK: ok, Fact: fact, Next: next})
+}
+
+// fail adds one without which nothing holds.
+func (x *examination) fail(name string, err error) {
+	x.failed = true
+	x.trouble(name, err)
+}
+
+// trouble adds something that could not be found out.
+func (x *examination) trouble(name string, err error) {
+	x.note(name, false, lockkeeper.Message(err), lockkeeper.NextStep(err))
+}

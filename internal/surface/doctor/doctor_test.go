@@ -1,0 +1,128 @@
+package doctor_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/agent/enrol"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/git/gittest"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/doctor"
+	"lockkeeper/internal/surface/view"
+)
+
+// TestMain makes this test's own program what a sandbox starts, and what hooks do.
+func TestMain(m *testing.M) {
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	if handled, code := program(os.Args); handled {
+		os.Exit(code)
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // the hooks are many processes, of which each would wait a second
+	gittest.Alone()
+	os.Exit(m.Run())
+}
+
+// settings are those of a new codebase, of a user with nothing but the usual programs.
+func settings(t *testing.T, files map[string]string) project.Settings {
+	t.Helper()
+	dir, env := t.TempDir(), map[string]string{"XDG_STATE_HOME": t.TempDir(), "HOME": t.TempDir(), "PATH": "/usr/bin:/bin"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := project.Settings{Dir: dir, Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	if _, err := project.Init(t.Context(), s, project.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Doctor and the pages say the same of every way to write: there is one place that knows.
+func TestAgreesWithThePages(t *testing.T) {
+	for name, yaml := range map[string]string{"as it comes": "", "sandbox off": "agent:\n  sandbox: off\n", "legacy": "gate:\n  grant: optional\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := settings(t, map[string]string{"lockkeeper.yaml": yaml})
+			h, err := enrol.HostOf("claude")
+			if err != nil {
+				t.Fatal(err)
+			}
+			root, err := project.FindRoot(s)
+			site := enrol.At(root, s.Env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := site.Plan(h, enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"}) // which is not in PATH
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := plan.Apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r, err := doctor.Examine(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := project.Open(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			nodes, err := view.New(a).Nodes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Ways) != len(nodes.Enforcement.Ways) {
+				t.Fatalf("%+v\n%+v", r.Ways, nodes.Enforcement.Ways)
+			}
+			for i, w := range nodes.Enforcement.Ways {
+				if got := r.Ways[i]; got.Name != w.Name || got.Level != w.Level || got.Broken != w.Broken || !strings.HasPrefix(got.Fact, w.Fact) {
+					t.Errorf("doctor says\n%+v\nand the pages\n%+v", got, w)
+				}
+			}
+			if r.OK {
+				t.Error("a hook whose program is gone is no trouble")
+			}
+		})
+	}
+}
+
+// The trials leave nothing behind, in the codebase or on the shelf.
+func TestLeavesNothing(t *testing.T) {
+	s := settings(t, nil)
+	before, err := filepath.Glob(filepath.Join(s.Dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := doctor.Examine(t.Context(), s)
+	if err != nil || !r.OK {
+		t.Fatalf("%v %+v", err, r)
+	}
+	after, err := filepath.Glob(filepath.Join(s.Dir, "*"))
+	if err != nil || strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("%v: %v, and before %v", err, after, before)
+	}
+	a, err := project.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	kept, err := session.Rescued(t.Context(), a)
+	entries, wrong := a.Locks.Entries(t.Context())
+	if err != nil || wrong != nil || len(kept)+len(entries) > 0 {
+		t.Errorf("%v %v: %+v %+v", err, wrong, kept, entries)
+	}
+}
+
+// Outside of any codebase there is nothing to examine, and it says so.
+func TestOutside(t *testing.T) {
+	if _, err := doctor.Examine(t.Context(), project.Settings{Dir: t.TempDir(), Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "lockkeeper init") {
+		t.Errorf("%v", err)
+	}
+}

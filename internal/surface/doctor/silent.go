@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/view"
+)
+
+// Window is a running agent.
+type Window struct {
+	Program string `json:"program"`
+	PID     int    `json:"pid"`
+	TTY     string `json:"tty,omitempty"`
+}
+
+func (w Window) where() string {
+	if w.TTY != "" {
+		return w.TTY
+	}
+	return fmt.Sprintf("process %d", w.PID)
+}
+
+// running lists the agents that work here and should run our hooks.
+func (x *examination) running() ([]process.Running, error) {
+	var names []string
+	for _, st := range x.hosts {
+		if st.Before() != nil {
+			names = append(names, st.Host.Program)
+		}
+	}
+	if names == nil {
+		return nil, nil
+	}
+	all, err := process.Named(names...)
+	return slices.DeleteFunc(all, func(r process.Running) bool {
+		return r.Dir != x.site.Root && !strings.HasPrefix(r.Dir, x.site.Root+string(filepath.Separator))
+	}), err
+}
+
+// silent lists those of which nothing was heard: most often they were started before the
+// hooks were there.
+func silent(running []process.Running, live []session.Session) []Window {
+	list := []Window{}
+	for _, r := range running {
+		heard := slices.ContainsFunc(live, func(s session.Session) bool {
+			return s.Process != nil && s.Process.PID == r.PID && s.Process.Start == r.Start && s.Process.Boot == r.Boot
+		})
+		if !heard {
+			list = append(list, windowOf(r))
+		}
+	}
+	return list
+}
+
+func windowOf(r process.Running) Window { return Window{Program: r.Program, PID: r.PID, TTY: r.TTY} }
+
+// notReported says which agents are to be started anew.
+func notReported(list []Window) string {
+	var parts []string
+	for _, program := range programs(list) {
+		var where []string
+		for _, w := range list {
+			if w.Program == program {
+				where = append(where, w.where())
+			}
+		}
+		text := fmt.Sprintf("%d running %s processes have not reported: restart %s", len(where), program, strings.Join(where, ", "))
+		if len(where) == 1 {
+			text = fmt.Sprintf("1 running %s process has not reported: restart %s", program, where[0])
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
+}
+
+func programs(list []Window) (names []string) {
+	for _, w := range list {
+		if !slices.Contains(names, w.Program) {
+			names = append(names, w.Program)
+		}
+	}
+	return names
+}
+
+// summary is how interactive agents stand, in a line.
+func (x *examination) summary() string {
+	levels := []string{view.Enforced, view.Detected, view.Advisory, "broken"}
+	var parts []string
+	stands := x.toolLevels(levels)
+	for i, level := range levels {
+		var hosts []string
+		for _, st := range x.hosts {
+			if at, said := stands[st.Host.Name]; !said || at != i {
+				continue
+			}
+			name := st.Host.Name
+			if level == view.Enforced {
+				name += " (hook)"
+			}
+			hosts = append(hosts, name)
+		}
+		if hosts != nil {
+			parts = append(parts, level+": "+strings.Join(hosts, ", "))
+		}
+	}
+	if len(x.report.Silent) > 0 {
+		parts = append(parts, notReported(x.report.Silent))
+	}
+	if parts == nil {
+		return "no interactive agent is installed or enrolled"
+	}
+	return strings.Join(parts, " · ")
+}
+
+// toolLevels says how the tools of each agent stand, as a number in a list of levels: the
+// worst of what is said of them counts.
+func (x *examination) toolLevels(levels []string) map[string]int {
+	stands := map[string]int{}
+	for _, w := range x.report.Ways {
+		if !w.OfTools {
+			continue
+		}
+		level := w.Level
+		if w.Broken {
+			level = "broken"
+		}
+		stands[w.Writer] = max(stands[w.Writer], slices.Index(levels, level))
+	}
+	return stands
+}

@@ -1,0 +1,81 @@
+package doctor_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockkeeper/internal/surface/doctor"
+	"lockkeeper/internal/surface/view"
+)
+
+// States of a machine in which something does not work are told, with where it is and what to
+// do. What could not be tried is not called enforced.
+func TestStatesAreTold(t *testing.T) {
+	replaced := func(d *desk, name string) { // by a file, where a directory has to be
+		at := filepath.Join(d.settings.Dir, name)
+		if err := os.RemoveAll(at); err != nil {
+			d.t.Fatal(err)
+		}
+		d.write(at, "", 0o644)
+	}
+	for name, test := range map[string]struct {
+		harm     func(*desk)
+		check    string
+		says     string
+		enforced bool
+		ok       bool
+	}{
+		"no shelf": {func(d *desk) { replaced(d, ".lockkeeper/rescue") }, "shelf", ".lockkeeper/rescue cannot be written", true, false},
+		"no store": {func(d *desk) {
+			state, _ := d.settings.Env("XDG_STATE_HOME")
+			if err := os.RemoveAll(filepath.Join(state, "lockkeeper")); err != nil {
+				d.t.Fatal(err)
+			}
+			d.write(filepath.Join(state, "lockkeeper"), "", 0o644)
+		}, "store", "lockkeeper", false, false},
+		"two in PATH": {func(d *desk) {
+			other := d.t.TempDir()
+			d.write(filepath.Join(other, "lockkeeper"), "#!/bin/sh\n", 0o755)
+			d.path = ":" + other
+		}, "versions", "there are several in PATH, of which the first counts: ", true, true},
+		"no git-lfs": {func(d *desk) {
+			d.write(filepath.Join(d.settings.Dir, ".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n", 0o644)
+			d.path = "-"
+		}, "versions", "git-lfs is not in PATH", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := enrolled(t, "claude")
+			test.harm(d)
+			ways, r := d.said("claude")
+			if got := ways[0].Level == view.Enforced; got != test.enforced || r.OK != test.ok || strings.Contains(r.Summary, view.Enforced) != test.enforced {
+				t.Errorf("%s: %+v", r.Summary, ways)
+			}
+			told(t, r, test.check, test.says)
+		})
+	}
+}
+
+// told holds that a check finds something wrong, in these words, and says what to do.
+func told(t *testing.T, r *doctor.Report, check, says string) {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == check && !c.OK && strings.Contains(c.Fact, says) && c.Next != "" {
+			return
+		}
+	}
+	t.Errorf("%s does not say %q: %+v", check, says, r.Checks)
+}
+
+// A lockkeeper and a git that nobody finds are told.
+func TestProgramsThatAreMissing(t *testing.T) {
+	s := settings(t, nil)
+	t.Setenv("PATH", t.TempDir())
+	r, err := doctor.Examine(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told(t, r, "versions", "git cannot be run")
+	told(t, r, "versions", "lockkeeper is not in PATH")
+}

@@ -1,0 +1,219 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/store"
+)
+
+// Options of a Feed; the zero value is ready to use.
+type Options struct {
+	// Keep is how many of the latest events are kept in memory, at least. Default 4,096.
+	Keep int
+	// Page is how many events a watcher is handed at once, at most. Default 1,000.
+	Page int
+	// Poll is how often the log is looked at where the store cannot tell that it grew,
+	// and as a safety net ten times slower where it can. Default 200 ms.
+	Poll time.Duration
+	// Trouble hears of errors of the store, which the feed survives. Nil: nobody does.
+	Trouble func(error)
+}
+
+// readers is how many watchers read from the log at once: a crowd that comes back after a
+// restart must not keep those waiting who write.
+const readers = 4
+
+// Feed follows the event log of one space.
+type Feed struct {
+	store store.Store
+	opt   Options
+	stop  context.CancelCauseFunc
+	done  sync.WaitGroup
+	left  error         // of giving back what it listened with; read after done
+	turns chan struct{} // of watchers that read from the log
+
+	mu     sync.Mutex
+	recent []lockkeeper.Event // the latest, without a gap
+	last   uint64             // the number of the last event that is known
+	grown  chan struct{}      // closed when there are more
+	err    error              // why there will be none any more
+}
+
+// Open begins to follow a log from where it is now.
+func Open(ctx context.Context, st store.Store, opt Options) (*Feed, error) {
+	if opt.Keep <= 0 {
+		opt.Keep = 4_096
+	}
+	if opt.Page <= 0 {
+		opt.Page = 1_000
+	}
+	if opt.Poll <= 0 {
+		opt.Poll = 200 * time.Millisecond
+	}
+	if opt.Trouble == nil {
+		opt.Trouble = func(error) {}
+	}
+	f := &Feed{store: st, opt: opt, turns: make(chan struct{}, readers), grown: make(chan struct{})}
+	latest, err := f.read(ctx, store.EventQuery{Latest: true, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(latest) > 0 {
+		f.last = latest[0].Seq
+	}
+	var ring <-chan struct{}
+	look, hang := opt.Poll, func() error { return nil }
+	if w, ok := st.(store.Watcher); ok {
+		bell, err := w.Watch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ring, hang, look = bell.Woken(), bell.Close, 10*opt.Poll
+	}
+	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	f.stop = stop
+	f.done.Go(func() {
+		f.end(f.follow(following, ring, look))
+		f.left = hang()
+	})
+	return f, nil
+}
+
+// ErrClosed is what watchers of a closed feed are told.
+var ErrClosed = errors.New("the feed was closed")
+
+// Close ends the feed and all who watch it.
+func (f *Feed) Close() error {
+	f.stop(ErrClosed)
+	f.done.Wait()
+	return f.left
+}
+
+// follow reads what is new until it is told to stop. An error of the store is not the
+// end: the log is there when the store is.
+func (f *Feed) follow(ctx context.Context, ring <-chan struct{}, look time.Duration) error {
+	again := time.NewTicker(look)
+	defer again.Stop()
+	for {
+		for more := true; more; {
+			events, err := f.read(ctx, store.EventQuery{After: f.last, Limit: f.opt.Page})
+			if err != nil && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				f.opt.Trouble(err)
+			}
+			more = err == nil && len(events) == f.opt.Page
+			f.add(events)
+		}
+		select {
+		case <-ring:
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Feed) read(ctx context.Context, q store.EventQuery) (events []lockkeeper.Event, err error) {
+	err = f.store.View(ctx, func(r store.Reader) error {
+		events, err = r.Events(q)
+		return err
+	})
+	return events, err
+}
+
+func (f *Feed) add(events []lockkeeper.Event) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recent = append(f.recent, events...)
+	if len(f.recent) > 2*f.opt.Keep { // seldom, since not in place: watchers read what they were given
+		f.recent = append(f.recent[:0:0], f.recent[len(f.recent)-f.opt.Keep:]...)
+	}
+	f.last = events[len(events)-1].Seq
+	close(f.grown)
+	f.grown = make(chan struct{})
+}
+
+func (f *Feed) end(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	close(f.grown)
+}
+
+// Last is the number of the last event that the feed knows of.
+func (f *Feed) Last() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// Next returns the events after a number, as many as there are up to a page, and waits for
+// the first. Where the log has forgotten some the numbers have a gap. What it returns is
+// shared, and not to be changed.
+func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
+	for {
+		events, behind, grown, err := f.after(after)
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+		if behind {
+			events, err := f.replay(ctx, after)
+			if err != nil || len(events) > 0 {
+				return events, err
+			}
+			after = f.kept() // the log has forgotten what came before
+			continue
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// replay reads a page of the log, in turn.
+func (f *Feed) replay(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
+	select {
+	case f.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-f.turns }()
+	return f.read(ctx, store.EventQuery{After: after, Limit: f.opt.Page})
+}
+
+// kept is the number before the first event that is in memory, or the last there is.
+func (f *Feed) kept() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recent) == 0 {
+		return f.last
+	}
+	return f.recent[0].Seq - 1
+}
+
+// after finds what follows a number. behind says that it has left the memory.
+func (f *Feed) after(seq uint64) (events []lockkeeper.Event, behind bool, grown <-chan struct{}, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case seq < f.last && (len(f.recent) == 0 || seq+1 < f.recent[0].Seq):
+		return nil, true, nil, nil
+	case seq < f.last:
+		first, _ := slices.BinarySearchFunc(f.recent, seq+1, func(ev lockkeeper.Event, seq uint64) int { return cmp.Compare(ev.Seq, seq) })
+		return f.recent[first:min(len(f.recent), first+f.opt.Page)], false, nil, nil
+	}
+	return nil, false, f.grown, f.err
+}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/session"
+	"lockkeeper/sched"
+)
+
+// longestReason is how much somebody may say in their reason, in bytes.
+const longestReason = 4_000
+
+// reasonOf is a reason as it is recorded.
+func reasonOf(text string) (string, error) {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	switch {
+	case text == "":
+		return "", &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say what the change is needed for"}
+	case len(text) > longestReason:
+		return "", &lockkeeper.InputError{Field: "reason", Reason: fmt.Sprintf("longer than %d bytes", longestReason), Next: "say it shorter"}
+	}
+	return text, nil
+}
+
+type gapInput struct {
+	Path   string `json:"path" jsonschema:"the file that would have to be changed, from the root of the codebase or absolute"`
+	Reason string `json:"reason" jsonschema:"what the change is needed for"`
+}
+
+// recorded is a gap that was recorded.
+type recorded struct {
+	answer
+	Path   string `json:"path,omitempty"`
+	Rescue string `json:"rescue,omitempty" jsonschema:"under which it is kept"`
+}
+
+func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err error) {
+	if out.Path, err = v.file(in.Path); err != nil {
+		return out, err
+	}
+	reason, err := reasonOf(in.Reason)
+	if err != nil {
+		return out, err
+	}
+	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
+		out.Rescue, err = v.gap(ctx, seat, out.Path, reason)
+		return err
+	})
+	return out, err
+}
+
+func (r *recorded) text() string {
+	return fmt.Sprintf("RECORDED that %s would have to be changed (%s). A person sees it; go on with what you have.", shown(r.Path), r.Rescue)
+}
+
+// gap records that a session would need a file.
+func (v *visit) gap(ctx context.Context, seat *session.Seat, path, reason string) (string, error) {
+	door, err := v.app.Gate()
+	if err != nil {
+		return "", err
+	}
+	who := seat.Session()
+	e, err := door.Refuse(ctx, &lockkeeper.Grant{ID: who.GrantID}, gate.Change{Path: path}, fmt.Errorf("asked for by %s (%s): %s", who.Callsign, who.Agent, reason))
+	return e.ID, err
+}
+
+type moreInput struct {
+	Paths  []string `json:"paths" jsonschema:"the files that are wanted, from the root of the codebase or absolute"`
+	Reason string   `json:"reason" jsonschema:"what they are needed for"`
+}
+
+// asked is what became of a wish for more.
+type asked struct {
+	answer
+	Gaps []recordedGap `json:"gaps,omitempty"`
+	Item string        `json:"item,omitempty" jsonschema:"the item of the queue that a person decides about"`
+}
+
+type recordedGap struct {
+	Path   string `json:"path"`
+	Rescue string `json:"rescue"`
+}
+
+// askForMore records a wish: as gaps, and as an item of the queue that waits for a person.
+// The caller's grant stays as it is.
+func askForMore(ctx context.Context, v *visit, in moreInput) (out asked, err error) {
+	paths, err := v.files(in.Paths)
+	if err != nil {
+		return out, err
+	}
+	reason, err := reasonOf(in.Reason)
+	if err != nil {
+		return out, err
+	}
+	err = v.sit(ctx, "", func(seat *session.Seat) error {
+		for _, p := range paths {
+			id, err := v.gap(ctx, seat, p, reason)
+			if err != nil {
+				return err
+			}
+			out.Gaps = append(out.Gaps, recordedGap{p, id})
+		}
+		out.Item, err = v.followUp(ctx, seat.Session(), paths, reason)
+		return err
+	})
+	return out, err
+}
+
+func (a *asked) text() string {
+	var paths []string
+	for _, g := range a.Gaps {
+		paths = append(paths, g.Path)
+	}
+	return fmt.Sprintf("ASKED for %s: follow-up item %s waits for a person. You have nothing more than before; go on with what you have.", listed(paths), a.Item)
+}
+
+// followUp queues what somebody would do with files that they have not, for a person: no
+// worker is to start it, so it goes to the error state, where people look. The same wish is
+// queued once.
+func (v *visit) followUp(ctx context.Context, who session.Session, paths []string, reason string) (string, error) {
+	q, err := job.Open(v.app)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append(slices.Sorted(slices.Values(paths)), who.ID, reason), "\x00")))
+	key := "follow-up-" + hex.EncodeToString(sum[:8])
+	if known, err := q.Find(ctx, key); err != nil || known != nil {
+		if known != nil {
+			return known.ID, nil
+		}
+		return "", err
+	}
+	by := lockkeeper.Actor{Name: who.Callsign, Kind: lockkeeper.ActorAgent}
+	var locks []lockkeeper.Lock
+	for _, p := range paths {
+		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	}
+	items, err := q.Enqueue(ctx, sched.Order{Key: key, Workflow: "follow-up of " + who.Callsign, Locks: locks, By: by, Person: reason})
+	if err != nil {
+		return "", err
+	}
+	return items[0].ID, nil
+}

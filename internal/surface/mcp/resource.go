@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/view"
+)
+
+// What can be read.
+const (
+	stateURI  = "lockkeeper://state"
+	auditURI  = "lockkeeper://audit"
+	eventsURI = auditURI + "/" // and a path
+)
+
+const mediaJSON = "application/json"
+
+// addResources adds what can be read: the state of everything, and the record.
+func (s *Server) addResources() {
+	s.mcp.AddResource(&mcp.Resource{URI: stateURI, Name: "state", Title: "State", MIMEType: mediaJSON,
+		Description: "Where every unit of the flow is, who holds which files, what is queued and blocked, and which gaps are open."},
+		s.resource(func(ctx context.Context, _ string) (any, error) {
+			state, err := s.look.State(ctx)
+			if err != nil {
+				return nil, err
+			}
+			text, err := state.JSON()
+			return json.RawMessage(text), err
+		}))
+	s.mcp.AddResource(&mcp.Resource{URI: auditURI, Name: "audit", Title: "Record of events", MIMEType: mediaJSON,
+		Description: "What happened last, the newest first: who took, refused, wrote, landed and released what."},
+		s.resource(func(ctx context.Context, _ string) (any, error) {
+			return s.look.Audit(ctx, view.AuditQuery{Limit: mostShown})
+		}))
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: eventsURI + "{+path}", Name: "audit of a file", Title: "Record of events of a file", MIMEType: mediaJSON,
+		Description: "The same of one file, which is named from the root of the codebase, escaped as in any address."},
+		s.resource(func(ctx context.Context, uri string) (any, error) {
+			name, err := url.PathUnescape(strings.TrimPrefix(uri, eventsURI))
+			if err != nil {
+				return nil, &lockkeeper.InputError{Field: "uri", Value: uri, Reason: err.Error(), Next: "write a % in a name as %25"}
+			}
+			path, err := s.book.Path(s.at(name))
+			if err != nil {
+				return nil, err
+			}
+			return s.look.Audit(ctx, view.AuditQuery{Path: s.at(path), Limit: mostShown})
+		}))
+}
+
+// resource reads a value as JSON.
+func (s *Server) resource(read func(ctx context.Context, uri string) (any, error)) mcp.ResourceHandler {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		ctx, cancel := context.WithTimeout(ctx, longestCall)
+		defer cancel()
+		value, err := read(ctx, req.Params.URI)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: mediaJSON, Text: string(text)}}}, nil
+	}
+}

@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"lockkeeper"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/session/refusal"
+)
+
+// nameOf is whoever started this program, as its client calls itself; without an agent:
+// it has not said so yet.
+func (s *Server) nameOf(ss *mcp.ServerSession) session.Visitor {
+	who := *s.window
+	if said := ss.InitializeParams(); said != nil && said.ClientInfo != nil {
+		who.Agent = cmp.Or(said.ClientInfo.Name, "mcp")
+	}
+	return who
+}
+
+// callerOf is who makes a call.
+func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (session.Visitor, error) {
+	if s.window != nil {
+		who := s.nameOf(ss)
+		who.Agent = cmp.Or(who.Agent, "mcp")
+		return who, nil
+	}
+	if extra == nil || extra.TokenInfo == nil || ss.ID() == "" {
+		return session.Visitor{}, &lockkeeper.RefusedError{Act: "call", Reason: "nobody knows who calls", Next: "connect anew, with a token"}
+	}
+	who := session.Visitor{ID: ss.ID(), Agent: extra.TokenInfo.UserID}
+	return who, s.attend(ss, who)
+}
+
+// visit is one call of a tool.
+type visit struct {
+	*Server
+	who    session.Visitor
+	seated session.Session // as it was last seen
+}
+
+// sit opens the caller's session for what do does; about says what it works on, if that is
+// known.
+func (v *visit) sit(ctx context.Context, about string, do func(*session.Seat) error) (err error) {
+	seat, hosted, err := v.enter(ctx, v.who, about)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		v.seated = seat.Session()
+		if hosted || v.who.Process == nil {
+			err = errors.Join(err, seat.Close())
+		} else { // hooks of the same window may come, and go on with what is claimed
+			err = errors.Join(err, seat.Leave(ctx, true))
+		}
+	}()
+	return do(seat)
+}
+
+// enter opens the session of a caller: the one that hooks have in its window, or its own.
+func (s *Server) enter(ctx context.Context, who session.Visitor, about string) (seat *session.Seat, hosted bool, err error) {
+	if who.Process != nil {
+		there, err := s.book.Seated(who.Process)
+		if err != nil {
+			return nil, false, err
+		}
+		if hosted = there.ID != "" && there.ID != who.ID; hosted {
+			who = session.Visitor{ID: there.ID, Agent: there.Agent, Process: who.Process, TTY: who.TTY}
+		}
+	}
+	who.About = about
+	seat, err = s.book.Enter(ctx, who)
+	return seat, hosted, err
+}
+
+// leave gives back what a caller has, unless hooks of its window have taken it over.
+func (s *Server) leave(who session.Visitor) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	seat, hosted, err := s.enter(ctx, who, "")
+	if err != nil {
+		return err
+	}
+	if hosted {
+		return seat.Close()
+	}
+	err = seat.Leave(ctx, false)
+	_, landing := s.later.Land(ctx)
+	return errors.Join(err, landing)
+}
+
+// news is what the session is to be told: what became free, and what became of patches.
+func (v *visit) news(ctx context.Context) (list []string, err error) {
+	_, landing := v.later.Land(ctx) // what fails of one patch keeps no other news back
+	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
+		list, err = seat.News(ctx)
+		return err
+	})
+	if err != nil {
+		return list, errors.Join(landing, err)
+	}
+	ended, err := v.later.News(v.seated.ID)
+	return append(list, ended...), errors.Join(landing, err)
+}
+
+// at is a path as it was given, from the root unless it is absolute. It is not cleaned:
+// what leads outside is to be seen.
+func (s *Server) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return s.app.Root.Dir() + "/" + path
+}
+
+// file is the one name of a file that somebody wants to write.
+func (s *Server) file(path string) (string, error) {
+	if strings.TrimSpace(path) == "" {
+		return "", &lockkeeper.InputError{Field: "path", Reason: "empty", Next: "name a file, from the root of the codebase"}
+	}
+	name, err := s.book.Path(s.at(path))
+	if err != nil {
+		return "", err
+	}
+	if class, is := s.app.Protects(name); is {
+		return "", refusal.Reserved(name, class.Reason(), class.Next())
+	}
+	return name, nil
+}
+
+// files names several, each once in the order given.
+func (s *Server) files(paths []string) (list []string, err error) {
+	switch {
+	case len(paths) == 0:
+		return nil, &lockkeeper.InputError{Field: "paths", Reason: "no path is named", Next: "name at least one file"}
+	case len(paths) > lockkeeper.MaxTargets:
+		return nil, &lockkeeper.InputError{Field: "paths", Reason: fmt.Sprintf("more than %d", lockkeeper.MaxTargets), Next: "split the work"}
+	}
+	seen := map[string]bool{}
+	for _, p := range paths {
+		name, err := s.file(p)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,163 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/session/deferred"
+)
+
+type writeInput struct {
+	Path   string  `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
+	Text   *string `json:"text,omitempty" jsonschema:"the whole new content"`
+	Base64 string  `json:"base64,omitempty" jsonschema:"the same in base64, for what is no text"`
+	Delete bool    `json:"delete,omitempty" jsonschema:"remove the file instead"`
+	Base   string  `json:"base,omitempty" jsonschema:"what you know the file to hold: the SHA-256 of its content in hex, or the word nothing"`
+}
+
+// written is what became of a write.
+type written struct {
+	answer
+	Path    string `json:"path,omitempty"`
+	Landed  bool   `json:"landed" jsonschema:"false without a refusal: it was so already"`
+	Landing uint64 `json:"landing,omitempty" jsonschema:"the number under which it can be undone"`
+	Version string `json:"version,omitempty" jsonschema:"what the file holds now"`
+}
+
+// write claims a file and writes it through the gate. Without a base the session must have
+// seen what it replaces; with one the gate holds the file to it.
+func write(ctx context.Context, v *visit, in writeInput) (out written, err error) {
+	path, err := v.file(in.Path)
+	if err != nil {
+		return out, err
+	}
+	change, err := in.change(v, path)
+	if err != nil {
+		return out, err
+	}
+	call := "mcp write " + path // a client can have several under way
+	out.Path = path
+	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
+		out.Refused, err = seat.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})
+		if err != nil || len(out.Refused) > 0 {
+			return err
+		}
+		return seat.Begin(call, session.Call{Writes: []string{path}}) // others see that the file changes by its holder
+	})
+	if err != nil || len(out.Refused) > 0 {
+		return out, err
+	}
+	done, err := landing.Apply(ctx, v.app, v.seated.GrantID, []gate.Change{change}, true)
+	if err == nil {
+		out.Landed, out.Version = done.Files[0].Landed, done.Files[0].Version.String()
+		if done.Landing != nil {
+			out.Landing = done.Landing.Seq
+		}
+	}
+	left := v.sit(context.WithoutCancel(ctx), "", func(seat *session.Seat) error {
+		began := seat.End(call, false)
+		if err != nil {
+			return nil
+		}
+		ctx := context.WithoutCancel(ctx)
+		if err := seat.Left(ctx, began, []string{path}); err != nil {
+			return err
+		}
+		return seat.Saw(ctx, path, func([]byte) bool { return true }) // it was written as a whole
+	})
+	return out, errors.Join(err, left)
+}
+
+// change is what is to become of a file.
+func (in writeInput) change(v *visit, path string) (c gate.Change, err error) {
+	c = gate.Change{Path: path, Delete: in.Delete}
+	switch text, binary := in.Text != nil, in.Base64 != ""; {
+	case text && binary, in.Delete && (text || binary):
+		return c, &lockkeeper.InputError{Field: "text", Reason: "it says more than one thing that is to become of the file", Next: "give one of text, base64 and delete"}
+	case text:
+		c.Body = gate.Bytes([]byte(*in.Text))
+	case binary:
+		content, err := base64.StdEncoding.DecodeString(in.Base64)
+		if err != nil {
+			return c, &lockkeeper.InputError{Field: "base64", Reason: err.Error(), Next: "send the content in base64, or as text"}
+		}
+		c.Body = gate.Bytes(content)
+	case !in.Delete:
+		return c, &lockkeeper.InputError{Field: "text", Reason: "missing", Next: "give the whole new content, or delete"}
+	}
+	if in.Base != "" {
+		c.Base, err = landing.ParseBase(v.app, path, in.Base)
+	}
+	return c, err
+}
+
+func (w *written) text() string {
+	switch {
+	case len(w.Refused) > 0 && w.Refused[0].Holder == nil:
+		return shown(w.Path) + " was not written. To replace it, read it, and say with base what you have read."
+	case w.isRefusal():
+		return shown(w.Path) + " was not written."
+	case !w.Landed:
+		return shown(w.Path) + " was so already."
+	}
+	return fmt.Sprintf("WROTE %s: landing %d, now %s.", shown(w.Path), w.Landing, w.Version)
+}
+
+type deferInput struct {
+	Path    string  `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
+	Patch   string  `json:"patch,omitempty" jsonschema:"a unified diff of this one file, against what it holds now"`
+	Content *string `json:"content,omitempty" jsonschema:"the whole new content instead"`
+	Base    string  `json:"base,omitempty" jsonschema:"what you know the file to hold: the SHA-256 of its content in hex; without it what your session has read counts"`
+}
+
+// postponed is a change that lands later.
+type postponed struct {
+	answer
+	ID    string         `json:"id,omitempty"`
+	Path  string         `json:"path,omitempty"`
+	State deferred.State `json:"state,omitempty" jsonschema:"queued; what becomes of it is told as news"`
+}
+
+func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, err error) {
+	path, err := v.file(in.Path)
+	if err != nil {
+		return out, err
+	}
+	if (in.Patch == "") == (in.Content == nil) {
+		return out, &lockkeeper.InputError{Field: "patch", Reason: "give a patch or the content, and not both", Next: "send a unified diff of " + path}
+	}
+	text := in.Patch
+	if in.Content != nil {
+		text = *in.Content
+	}
+	base := in.Base
+	err = v.sit(ctx, "", func(seat *session.Seat) error { // who it is, and what they know
+		base = cmp.Or(base, seat.Known(path))
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	patch := deferred.Patch{Path: v.at(path), By: v.seated.Callsign, Session: v.seated.ID}
+	if base != "" {
+		known, err := landing.ParseBase(v.app, path, base)
+		if err != nil {
+			return out, err
+		}
+		patch.Base = *known
+	}
+	patch, err = v.later.Put(ctx, patch, []byte(text), in.Content != nil)
+	out.ID, out.Path, out.State = patch.ID, path, patch.State
+	return out, err
+}
+
+func (p *postponed) text() string {
+	return fmt.Sprintf("DEFERRED %s (%s): it lands when the file is free; you will be told.", shown(p.Path), p.ID)
+}

@@ -1,0 +1,130 @@
+package view
+
+import (
+	"slices"
+	"sync"
+
+	"lockkeeper"
+	"lockkeeper/store"
+)
+
+// Bounds of what is read and shown of what happened.
+const (
+	eventPage     = 1_000
+	changesRead   = 20_000 // how far back the log is read by who looks for the first time
+	changesLatest = 12
+)
+
+// mattering names the events that somebody who comes back wants to know of, as they are
+// counted, in the order in which they are told.
+var mattering = []struct {
+	what  string
+	kinds []lockkeeper.EventKind
+}{
+	{"landed", []lockkeeper.EventKind{lockkeeper.EventLanded}},
+	{"undone", []lockkeeper.EventKind{lockkeeper.EventUndone}},
+	{"gap", []lockkeeper.EventKind{lockkeeper.EventGap}},
+	{"failed", []lockkeeper.EventKind{lockkeeper.EventFailed}},
+	{"recovered", []lockkeeper.EventKind{lockkeeper.EventRecovered, lockkeeper.EventExpired}},
+	{"forced", []lockkeeper.EventKind{lockkeeper.EventForceReleased}},
+	{"refused", []lockkeeper.EventKind{lockkeeper.EventRefused, lockkeeper.EventRecoverFailed}},
+	{"escalated", []lockkeeper.EventKind{lockkeeper.EventEscalated}},
+	{"decided", []lockkeeper.EventKind{lockkeeper.EventDecided}},
+	{"epoch", []lockkeeper.EventKind{lockkeeper.EventEpoch}},
+}
+
+// matters is what an event is counted as; empty: it is of no interest later.
+func matters(kind lockkeeper.EventKind) string {
+	for _, m := range mattering {
+		for _, k := range m.kinds {
+			if k == kind {
+				return m.what
+			}
+		}
+	}
+	return ""
+}
+
+// changes are the events that matter, as far as the log was read: each look reads what
+// came since the last one.
+type changes struct {
+	mu     sync.Mutex
+	from   uint64 // the first event that was read
+	to     uint64 // and the last
+	seen   []change
+	latest []lockkeeper.Event // the newest first
+}
+
+// change is an event that matters.
+type change struct {
+	seq  uint64
+	what string
+}
+
+// since is what happened since somebody last saw an event. Who looks for the first time is
+// told the latest alone.
+func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := Changes{After: last, Counts: []Count{}}
+	if err := c.read(r); err != nil {
+		return v, err
+	}
+	var latest []lockkeeper.Event
+	for _, ev := range c.latest {
+		if ev.Seq > last {
+			latest = append(latest, ev)
+		}
+	}
+	var err error
+	if v.Latest, err = linesOf(r, latest); err != nil || last == 0 {
+		return v, err
+	}
+	v.Cut = last+1 < c.from
+	count := map[string]int{}
+	for _, s := range slices.Backward(c.seen) {
+		if s.seq <= last {
+			break
+		}
+		count[s.what]++
+	}
+	for _, m := range mattering {
+		if count[m.what] > 0 {
+			v.Counts = append(v.Counts, Count{What: m.what, Count: count[m.what]})
+		}
+	}
+	first, err := r.Events(store.EventQuery{After: last - 1, Limit: 1})
+	if err != nil || len(first) == 0 {
+		return v, err
+	}
+	v.Since, v.Forgotten = first[0].At, first[0].Seq > last
+	return v, nil
+}
+
+// read takes up what came since the last look; the caller has the mutex.
+func (c *changes) read(r store.Reader) error {
+	last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
+	if err != nil || len(last) == 0 {
+		return err
+	}
+	if newest := last[0].Seq; newest > c.to+changesRead { // too much to be read on from there
+		c.from, c.to, c.seen = newest-changesRead+1, newest-changesRead, nil
+	} else if c.from == 0 {
+		c.from = 1
+	}
+	for more := true; more; {
+		page, err := r.Events(store.EventQuery{After: c.to, Limit: eventPage})
+		if err != nil {
+			return err
+		}
+		for _, ev := range page {
+			c.to = ev.Seq
+			if what := matters(ev.Kind); what != "" {
+				c.seen = append(c.seen, change{ev.Seq, what})
+				c.latest = append([]lockkeeper.Event{ev}, c.latest[:min(len(c.latest), changesLatest-1)]...)
+			}
+		}
+		more = len(page) == eventPage
+	}
+	return nil
+}

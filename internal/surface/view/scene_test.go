@@ -1,0 +1,140 @@
+package view_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/flow/sample"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/view"
+	"lockkeeper/sched"
+)
+
+func TestMain(m *testing.M) { projecttest.Main(m) }
+
+var must = projecttest.Must
+
+// scene is an open codebase on a real SQLite file, and somebody who looks at it.
+type scene struct {
+	t    testing.TB
+	root string
+	env  []string
+	app  *project.Project
+	look *view.Look
+}
+
+// ada is the person of these tests.
+var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
+
+// newScene makes an empty codebase, lockable, with a configuration.
+func newScene(t testing.TB, config string) *scene {
+	t.Helper()
+	return sceneAt(t, projecttest.Empty(t, config))
+}
+
+// sampleScene is the sample application, with scripted agents that change it and its own
+// checks.
+func sampleScene(t testing.TB) *scene {
+	t.Helper()
+	return sceneAt(t, projecttest.Sample(t, projecttest.Options{Run: "  ci: [" + sample.CI + "]\n"}))
+}
+
+func sceneAt(t testing.TB, p *projecttest.Place) *scene {
+	t.Helper()
+	a := p.Open(t)
+	return &scene{t: t, root: p.Root, env: p.Env, app: a, look: view.New(a)}
+}
+
+// hung is how long a test waits for a run. It only ends hangs.
+const hung = 15 * time.Minute
+
+// run conducts a flow until it stands still, with a policy in the place of people; none:
+// nobody decides.
+func (s *scene) run(flowName, policy string) *run.Outcome {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
+	defer cancel()
+	plan := ""
+	if flowName == "tasks" {
+		plan = filepath.Join(s.root, sample.Tasks)
+	}
+	c, err := conduct.New(ctx, s.app, conduct.Options{Flow: flowName, Plan: plan, By: ada,
+		Env: s.env,
+		Tell: func(n run.News) {
+			if testing.Verbose() {
+				fmt.Printf("  %s %-8s %s/%s %s %s\n", n.At.Format("05.000"), n.Kind, n.Unit, n.Batch, n.Phase, n.Text)
+			}
+		}})
+	must(s.t, err)
+	o := run.RunOptions{By: ada.Name}
+	if policy != "" {
+		auto, err := progress.ParsePolicy(policy)
+		must(s.t, err)
+		o.Auto = &auto
+	}
+	lead, err := c.Lead(ctx)
+	must(s.t, err)
+	out, err := lead.Pipeline.Run(ctx, o) // a complete run is not marked ended
+	must(s.t, err, lead.Close(ctx))
+	return out
+}
+
+// hold takes a grant on files.
+func (s *scene) hold(holder, policy string, paths ...string) string {
+	s.t.Helper()
+	req := lockkeeper.Request{Holder: holder, Policy: policy}
+	for _, path := range paths {
+		req.Locks = append(req.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	}
+	g, err := s.app.Locks.TryAcquire(s.t.Context(), req)
+	must(s.t, err)
+	return g.ID
+}
+
+// work queues orders and has a worker take them, which does nothing until the test ends. It
+// returns once so many are under way and so many were found blocked.
+func (s *scene) work(started, blocked int, orders ...sched.Order) []*lockkeeper.Item {
+	s.t.Helper()
+	q, err := job.Open(s.app)
+	must(s.t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
+	events, err := q.Feed(ctx)
+	must(s.t, err)
+	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 8, Node: "here", Roots: []string{"flow/controllers"}, Run: func(ctx context.Context, job *sched.Job) error {
+		<-ctx.Done()
+		return &sched.LaterError{Reason: "the test is over"}
+	}})
+	must(s.t, err)
+	s.t.Cleanup(func() {
+		must(s.t, w.Close(), events.Close())
+		cancel()
+	})
+	items, err := q.Enqueue(ctx, orders...)
+	must(s.t, err)
+	for after, acquired, parked := uint64(0), 0, 0; acquired < started || parked < blocked; {
+		list, err := events.Next(ctx, after)
+		must(s.t, err)
+		for _, ev := range list {
+			after = ev.Seq
+			switch ev.Kind {
+			case lockkeeper.EventAcquired:
+				if strings.HasPrefix(ev.Holder, "j") {
+					acquired++
+				}
+			case lockkeeper.EventBlocked:
+				parked++
+			}
+		}
+	}
+	return items
+}

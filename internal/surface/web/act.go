@@ -1,0 +1,198 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/encoding/httpstatus"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/acts"
+)
+
+// deed is one act, at POST /do/NAME.
+type deed struct {
+	name    string
+	role    access.Role // that it takes
+	summary string
+	do      func(d *Dashboard, ctx context.Context, f form) (said, error)
+}
+
+// deeds are all acts.
+func deeds() []deed {
+	return []deed{
+		{"answer", access.Operator, "Answer what waits for a person", answer},
+		{"take-back", access.Operator, "Take answers back", takeBack},
+		{"move", access.Operator, "Move an item to another batch", move},
+		{"split", access.Operator, "Split a batch", split},
+		{"merge", access.Operator, "Merge two batches", merge},
+		{"targets", access.Operator, "Say which files a batch may change", setTargets},
+		{"add-item", access.Operator, "Add an item of one's own", addItem},
+		{"re-enable", access.Operator, "Let a dropped item come up again", reenable},
+		{"redo", access.Operator, "Have a phase done anew", redo},
+		{"exclude", access.Operator, "Do without a screen", exclude},
+		{"include", access.Operator, "Take a screen in again", include},
+		{"retry", access.Operator, "Try again what failed", retry},
+		{"cancel", access.Operator, "Take an item out of the queue, and end it if it runs", cancel},
+		{"undo", access.Operator, "Take back what landed", undo},
+		{"start", access.Operator, "Start a run, or go on with one", start},
+		{"stop", access.Operator, "Stop the run", stop},
+		{"phase", access.Operator, "Start a phase of a unit", startPhase},
+		{"land", access.Operator, "Land what is kept", land},
+		{"drop", access.Operator, "Drop what is kept", drop},
+		{"force-release", access.Admin, "Take a grant away from its holder", forceRelease},
+		{"clear-locks", access.Admin, "Take away all locks", clearLocks},
+	}
+}
+
+// said is what came of an act, in words.
+type said struct {
+	Bad     bool     // it was refused, all or a part of it
+	Changed bool     // something was done
+	Lines   []string // what happened, the most important first
+	Next    string   // what can be done now
+	Flow    string
+	Back    []string // references of answers that can be taken back
+
+	status int
+	goTo   string // where in the dashboard one goes on
+}
+
+// formLimit is how large a form may be: somebody may paste what they found elsewhere.
+const formLimit = 8 << 20
+
+// act does what a form asks, and says what happened.
+func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
+	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
+	if err := r.ParseForm(); err != nil {
+		var large *http.MaxBytesError
+		status := http.StatusBadRequest
+		if errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		d.problem(w, r, status, "The form could not be read: "+err.Error(), "load the page again")
+		return
+	}
+	who, _ := access.Who(r.Context())
+	f := form{Values: r.PostForm, who: who}
+	s, err := a.do(d, r.Context(), f)
+	if err != nil {
+		s = s.with(err)
+	}
+	if s.status >= http.StatusInternalServerError {
+		d.failed(fmt.Errorf("%s: %w", a.name, err))
+	}
+	if !s.Bad {
+		s.goTo = f.local("then")
+	}
+	d.say(w, r, s.status, s)
+}
+
+// with adds that something was refused.
+func (s said) with(err error) said {
+	s.Bad = true
+	s.status = max(s.status, httpstatus.Of(err))
+	for _, part := range lockkeeper.Parts(err) {
+		s.Lines = append(s.Lines, strings.Split(lockkeeper.Message(part), "\n")...)
+	}
+	s.Next = cmp.Or(s.Next, lockkeeper.NextStep(err))
+	return s
+}
+
+// nextHeader tells the page that something was done, and where one goes on; empty: here.
+const nextHeader = "Lockkeeper-Next"
+
+// say answers an act: within the page that asked, or else with a page of its own.
+func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s said) {
+	if status == 0 || s.Changed {
+		status = http.StatusOK
+	}
+	if !isPart(r) {
+		f := d.frameOf(r, pageKind{name: "answer", title: "What happened"})
+		f.Body = struct {
+			said
+			Then string
+		}{s, s.goTo}
+		if err := d.ask(r, f); err != nil && r.Context().Err() == nil {
+			d.failed(fmt.Errorf("what waits, after %s: %w", r.URL.Path, err)) // the act is done or refused all the same
+		}
+		d.render(w, r, status, "frame", f)
+		return
+	}
+	if s.Changed {
+		w.Header().Set(nextHeader, s.goTo)
+	}
+	d.render(w, r, status, "said", s)
+}
+
+// form is what somebody sent.
+type form struct {
+	url.Values
+	who access.Person
+}
+
+// need is the value of a field that has to be there.
+func (f form) need(name string) (string, error) {
+	value := strings.TrimSpace(f.Get(name))
+	if value == "" {
+		return "", &lockkeeper.InputError{Field: name, Reason: "it is missing", Next: "fill it in"}
+	}
+	return value, nil
+}
+
+// needs are the values of several such fields.
+func (f form) needs(names ...string) (values []string, err error) {
+	for _, name := range names {
+		value, missing := f.need(name)
+		values, err = append(values, value), errors.Join(err, missing)
+	}
+	return values, err
+}
+
+// local is an address in the dashboard; empty: it is none.
+func (f form) local(name string) string {
+	u, err := url.Parse(f.Get(name))
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`) {
+		return ""
+	}
+	return u.String()
+}
+
+// seenAs is a reference together with the version of it that a page shows.
+func seenAs(ref progress.Ref, version string) string {
+	if version == "" {
+		version = "-"
+	}
+	return version + " " + ref.String()
+}
+
+// refs are the references of a form, with the versions that were shown.
+func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
+	seen = acts.Seen{}
+	for _, value := range f.Values["ref"] {
+		version, name, _ := strings.Cut(value, " ")
+		ref, err := progress.ParseRef(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, ref)
+		if version != "-" {
+			seen[ref] = version
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil, &lockkeeper.InputError{Field: "ref", Reason: "nothing is chosen", Next: "choose what is meant"}
+	}
+	return list, seen, nil
+}
+
+// desk opens the flow that a form is about.
+func (d *Dashboard) desk(ctx context.Context, f form) (*acts.Decider, error) {
+	return acts.Open(ctx, d.app, f.Get("flow"), f.who.Actor())
+}

@@ -1,0 +1,197 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/surface/acts"
+)
+
+// linesSaid is how many single things an answer names.
+const linesSaid = 4
+
+// verdict says what came of an act on a flow.
+func verdict(desk *acts.Decider, v acts.Verdict, err error) (said, error) {
+	s := said{Changed: len(v.Done) > 0, Flow: desk.Flow.Name}
+	s.Lines = append(s.Lines, doneInWords(v.Done)...)
+	for _, refused := range v.Refused {
+		s = s.with(refused)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Lines = append(s.Lines, v.Warnings...)
+	for _, u := range v.Units {
+		switch {
+		case len(v.Units) > linesSaid:
+		case u.Waits > 0:
+			s.Lines = append(s.Lines, fmt.Sprintf("%s waits for %s.", u.Unit, counted(u.Waits, "more answer")))
+		case u.Next != "":
+			s.Lines = append(s.Lines, fmt.Sprintf("%s goes on with %s.", u.Unit, plain(u.Next)))
+		}
+	}
+	switch {
+	case s.Changed && v.Conductor == "":
+		s.Lines = append(s.Lines, "Nobody conducts this flow now: it goes on when a run is started.")
+	case s.Changed && v.Waiting == 0:
+		s.Lines = append(s.Lines, "Nothing else waits for you.")
+	}
+	return s, nil
+}
+
+// doneInWords names what was done, one by one if it is little, else by what became of it.
+func doneInWords(done []acts.Done) (lines []string) {
+	if len(done) <= linesSaid {
+		for _, one := range done {
+			lines = append(lines, one.Ref.String()+" "+one.What)
+		}
+		return lines
+	}
+	var whats []string
+	count := map[string]int{}
+	for _, one := range done {
+		what, _, _ := strings.Cut(one.What, ", as it says the same as ")
+		if !slices.Contains(whats, what) {
+			whats = append(whats, what)
+		}
+		count[what]++
+	}
+	for _, what := range whats {
+		lines = append(lines, fmt.Sprintf("%d times: %s", count[what], what))
+	}
+	return lines
+}
+
+func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
+	refs, seen, err := f.refs()
+	if err != nil {
+		return said{}, err
+	}
+	word, err := f.need("word")
+	if err != nil {
+		return said{}, err
+	}
+	desk, err := d.desk(ctx, f)
+	if err != nil {
+		return said{}, err
+	}
+	saying := acts.Saying{Was: f.Get("was"), Only: f.Get("same") == "", Text: f.Get("text"), Seen: seen}
+	if note := strings.TrimSpace(f.Get("note")); note != "" {
+		saying.Notes = []string{note}
+	}
+	v, err := desk.Give(ctx, word, refs, saying)
+	s, err := verdict(desk, v, err)
+	for _, one := range v.Done {
+		s.Back = append(s.Back, one.Ref.String())
+	}
+	return s, err
+}
+
+func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
+	refs, _, err := f.refs()
+	if err != nil {
+		return said{}, err
+	}
+	desk, err := d.desk(ctx, f)
+	if err != nil {
+		return said{}, err
+	}
+	v, err := desk.TakeBack(ctx, refs)
+	return verdict(desk, v, err)
+}
+
+// onPlan does something to the plan of a unit that the person saw.
+func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(desk *acts.Decider, unit string, values []string, seen acts.Seen) (acts.Verdict, error)) (said, error) {
+	values, err := f.needs(append([]string{"unit"}, fields...)...)
+	if err != nil {
+		return said{}, err
+	}
+	var seen acts.Seen
+	if f.Has("ref") {
+		if _, seen, err = f.refs(); err != nil {
+			return said{}, err
+		}
+	}
+	desk, err := d.desk(ctx, f)
+	if err != nil {
+		return said{}, err
+	}
+	v, err := do(desk, values[0], values[1:], seen)
+	return verdict(desk, v, err)
+}
+
+func move(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"item", "to"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return desk.MoveItem(ctx, unit, v[0], v[1], seen)
+	})
+}
+
+func split(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"batch", "item"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return desk.Split(ctx, unit, v[0], f.Values["item"], seen)
+	})
+}
+
+func merge(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"into", "from"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return desk.Merge(ctx, unit, v[0], v[1], seen)
+	})
+}
+
+func setTargets(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"batch", "paths"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		var paths []string
+		for line := range strings.Lines(v[1]) {
+			if path := strings.TrimSpace(line); path != "" {
+				paths = append(paths, path)
+			}
+		}
+		return desk.SetTargets(ctx, unit, v[0], paths, seen)
+	})
+}
+
+func addItem(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"description"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return desk.AddItem(ctx, unit, flow.Ready{Description: v[0], Impact: flow.Level(f.Get("impact")), Effort: flow.Level(f.Get("effort")), Rationale: strings.TrimSpace(f.Get("rationale"))})
+	})
+}
+
+func reenable(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"item"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		words, err := desk.Words(ctx, unit, v[0])
+		if err != nil {
+			return acts.Verdict{}, err
+		}
+		return desk.Reenable(ctx, unit, words, f.Get("undo") != "")
+	})
+}
+
+func redo(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"phase"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		desk = desk.Seeing(seen)
+		if batch := f.Get("batch"); batch != "" {
+			if shown := f.Get("was"); shown != "" {
+				if err := desk.StillIs(ctx, unit, batch, shown); err != nil {
+					return acts.Verdict{}, err
+				}
+			}
+			return desk.RedoBatch(ctx, unit, batch, v[0])
+		}
+		return desk.Redo(ctx, unit, v[0])
+	})
+}
+
+func exclude(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"screen", "note"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return desk.Exclude(ctx, unit, v[0], v[1])
+	})
+}
+
+func include(d *Dashboard, ctx context.Context, f form) (said, error) {
+	return onPlan(d, ctx, f, []string{"screen"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return desk.Include(ctx, unit, v[0])
+	})
+}

@@ -1,0 +1,106 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/view"
+)
+
+// boardData is the page Board.
+type boardData struct {
+	*view.Board
+	Status  string // that rows have to have; empty: any
+	Text    string
+	Shown   []boardRow
+	Choices []statusCount
+	Runs    bool
+}
+
+// boardRow is a unit with all that its row says: of a thousand rows every word that a
+// template has to look for counts.
+type boardRow struct {
+	view.BoardUnit
+	Label string
+	URL   string
+	Tone  string
+	Is    string
+	Parts []boardPart
+}
+
+// boardPart is a batch, or a screen, of a row.
+type boardPart struct {
+	Tone, URL, Title, Text string
+}
+
+type statusCount struct {
+	Status string
+	Count  int
+	URL    string
+	Here   bool
+}
+
+func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	board, err := d.look.Board(r.Context(), q.Get("flow"))
+	if err != nil {
+		return nil, err
+	}
+	data := boardData{Board: board, Status: q.Get("status"), Text: strings.TrimSpace(q.Get("q")), Runs: d.runs != nil}
+	for _, u := range board.Units {
+		if (data.Status == "" || u.Status == data.Status) && strings.Contains(strings.ToLower(u.Name), strings.ToLower(data.Text)) {
+			data.Shown = append(data.Shown, rowOf(u))
+		}
+	}
+	at := func(status string) string {
+		v := url.Values{}
+		for name, value := range map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text} {
+			if value != "" {
+				v.Set(name, value)
+			}
+		}
+		return strings.TrimSuffix("/board?"+v.Encode(), "?")
+	}
+	data.Choices = []statusCount{{Status: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
+	for status, n := range board.Statuses {
+		data.Choices = append(data.Choices, statusCount{Status: status, Count: n, URL: at(status), Here: status == data.Status})
+	}
+	slices.SortFunc(data.Choices[1:], func(a, b statusCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Status, b.Status))
+	})
+	return data, nil
+}
+
+// rowOf is the row of a unit. It leads to what somebody would do about it: what waits for
+// them, the work that is under way, or else its plan.
+func rowOf(u view.BoardUnit) boardRow {
+	ref := progress.Ref{Kind: progress.PlanKind, Unit: u.Name}
+	if u.First != nil {
+		ref = *u.First
+	}
+	row := boardRow{BoardUnit: u, Label: oneLine(u.Name), URL: filter{}.At(ref), Tone: tone(u.Status), Is: plain(u.Status)}
+	if u.First == nil && u.Item != "" {
+		row.URL = "/item/" + url.PathEscape(u.Item)
+	}
+	if u.Pending != "" {
+		row.Is += " for " + plain(u.Pending)
+	}
+	for _, b := range u.Batches {
+		part := boardPart{Tone: tone(b.Status), Title: b.Title, Text: oneLine(b.ID) + " " + plain(b.Status)}
+		switch {
+		case b.Undone:
+			part.Tone, part.Text = tone("undone"), oneLine(b.ID)+" undone"
+		case len(b.Blocked) > 0:
+			part.Text = oneLine(b.ID) + " after " + strings.Join(b.Blocked, ", ")
+		}
+		if b.Item != "" {
+			part.URL = "/item/" + url.PathEscape(b.Item)
+		}
+		row.Parts = append(row.Parts, part)
+	}
+	return row
+}

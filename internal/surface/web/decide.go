@@ -1,0 +1,225 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/view"
+)
+
+// gatesShown is how many gates the list has around the one that is looked at.
+const gatesShown = 150
+
+// decideData is the page Decide: what waits, and one of it in full.
+type decideData struct {
+	*view.Queue
+	Filter filter
+	Kinds  []kindCount
+	Shown  []view.Waiting // that pass the filter, around the one that is looked at
+	Before int            // that pass it, and stand before those
+	Behind int
+	Items  []view.Waiting // of all that pass it: those that one answer can be given to
+	Equal  []equal        // items that say the same
+	At     int            // the place of the one that is looked at, from 1; 0: it is not among them
+	Of     int            // how many pass the filter
+	Gate   *view.GateDetail
+	Next   string // addresses, empty: there is none
+	Prev   string
+	Runs   bool // runs can be started here
+}
+
+// filter says which gates are looked at.
+type filter struct {
+	Flow   string
+	Kind   string
+	Impact string // at least
+	Effort string // at most
+	Unit   string
+	Text   string
+}
+
+// equal is items of several units that say the same.
+type equal struct {
+	Title string
+	Items []view.Waiting
+}
+
+type kindCount struct {
+	Kind  string
+	Count int
+	URL   string
+	Here  bool
+}
+
+func filterOf(r *http.Request) filter {
+	q := r.URL.Query()
+	return filter{Flow: q.Get("flow"), Kind: q.Get("kind"), Impact: q.Get("impact"), Effort: q.Get("effort"), Unit: q.Get("unit"), Text: strings.TrimSpace(q.Get("q"))}
+}
+
+// Narrow reports whether more than a kind is asked for.
+func (f filter) Narrow() bool { return f.Impact+f.Effort+f.Unit+f.Text != "" }
+
+func (f filter) passes(g view.Waiting) bool {
+	levels := []string{string(flow.Low), string(flow.Medium), string(flow.High)}
+	rated := func(level string) int { return slices.Index(levels, level) }
+	lower := func(s string) string { return strings.ToLower(s) }
+	switch {
+	case f.Kind != "" && string(g.Ref.Kind) != f.Kind:
+		return false
+	case f.Impact != "" && rated(g.Impact) < rated(f.Impact):
+		return false
+	case f.Effort != "" && (rated(g.Effort) < 0 || rated(g.Effort) > rated(f.Effort)):
+		return false
+	case f.Unit != "" && g.Ref.Unit != f.Unit:
+		return false
+	case f.Text != "" && !strings.Contains(lower(g.Title+" "+g.Ref.String()), lower(f.Text)):
+		return false
+	}
+	return true
+}
+
+// url is the page with this filter, at a reference if one is named.
+func (f filter) url(ref string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "ref": ref} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(q) == 0 {
+		return "/decide"
+	}
+	return "/decide?" + q.Encode()
+}
+
+// At is the page with this filter, at a reference.
+func (f filter) At(ref progress.Ref) string { return f.url(ref.String()) }
+
+// Wider is the page with all of the same kind.
+func (f filter) Wider() string { return filter{Flow: f.Flow, Kind: f.Kind}.url("") }
+
+func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	data := decideData{Filter: filterOf(r), Runs: d.runs != nil}
+	var err error
+	if data.Queue, err = d.look.Queue(r.Context(), data.Filter.Flow); err != nil {
+		return nil, err
+	}
+	data.count()
+	data.cluster()
+	passing := slices.DeleteFunc(slices.Clone(data.Gates), func(g view.Waiting) bool { return !data.Filter.passes(g) })
+	for _, g := range passing {
+		if g.Ref.Kind == progress.ItemKind {
+			data.Items = append(data.Items, g)
+		}
+	}
+	data.Of = len(passing)
+	named := r.URL.Query().Get("ref")
+	var chosen progress.Ref
+	switch {
+	case named != "":
+		if chosen, err = progress.ParseRef(named); err != nil {
+			return nil, err
+		}
+	case len(passing) > 0:
+		chosen = passing[0].Ref
+	default:
+		return data, nil
+	}
+	data.place(passing, chosen)
+	data.Gate, err = d.look.Gate(r.Context(), data.Flow, chosen)
+	return data, err
+}
+
+// count counts what waits of each kind.
+func (d *decideData) count() {
+	all := d.Filter
+	all.Kind = ""
+	d.Kinds = []kindCount{{Kind: "all", Count: len(d.Gates), URL: all.url(""), Here: d.Filter.Kind == ""}}
+	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+		n := 0
+		for _, g := range d.Gates {
+			if g.Ref.Kind == kind {
+				n++
+			}
+		}
+		of := d.Filter
+		of.Kind = string(kind)
+		if n > 0 || d.Filter.Kind == of.Kind {
+			d.Kinds = append(d.Kinds, kindCount{Kind: string(kind), Count: n, URL: of.url(""), Here: d.Filter.Kind == of.Kind})
+		}
+	}
+}
+
+// cluster finds the gates of items that say the same.
+func (d *decideData) cluster() {
+	for _, c := range d.Clusters {
+		same := equal{Title: c.Title}
+		for _, g := range d.Gates {
+			if slices.Contains(c.Refs, g.Ref) {
+				same.Items = append(same.Items, g)
+			}
+		}
+		d.Equal = append(d.Equal, same)
+	}
+}
+
+// place finds where among those that pass the chosen one is, and what is beside it.
+func (d *decideData) place(passing []view.Waiting, chosen progress.Ref) {
+	at := slices.IndexFunc(passing, func(g view.Waiting) bool { return g.Ref == chosen })
+	d.At = at + 1
+	if at > 0 {
+		d.Prev = d.Filter.At(passing[at-1].Ref)
+	}
+	if at+1 < len(passing) {
+		d.Next = d.Filter.At(passing[at+1].Ref)
+	}
+	from := max(0, min(at-gatesShown/2, len(passing)-gatesShown))
+	to := min(len(passing), from+gatesShown)
+	d.Shown, d.Before, d.Behind = passing[from:to], from, len(passing)-to
+}
+
+// Then is where one goes on after an answer.
+func (d decideData) Then() string {
+	if d.Next != "" {
+		return d.Next
+	}
+	if d.Prev != "" {
+		return d.Prev
+	}
+	return d.Filter.url("")
+}
+
+// Here is this page, at what is looked at.
+func (d decideData) Here() string { return d.Filter.At(d.Gate.Ref) }
+
+// button is an answer that can be given by pressing it.
+type button struct {
+	Word, Key, Means, Asks string
+	First                  bool
+}
+
+// answersTo are the buttons for what is of a kind. An answer that is a text has a field
+// of its own.
+func answersTo(kind progress.Kind) (list []button) {
+	for _, a := range acts.Answers() {
+		if a.Kind == kind && a.Key != 0 {
+			list = append(list, button{Word: a.Word, Key: string(rune(a.Key)), Means: a.Means, Asks: a.Asks, First: len(list) == 0 && a.Asks == ""})
+		}
+	}
+	return list
+}
+
+// asksFor is what a kind's answers want to be told, if one does.
+func asksFor(kind progress.Kind) string {
+	for _, b := range answersTo(kind) {
+		if b.Asks != "" {
+			return b.Asks
+		}
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+)
+
+// diffLine is one line of a diff with its numbers in both files.
+type diffLine struct {
+	Kind     string // add, del, hunk, or empty for one that stays
+	Old, New int    // 0: it is not in that file
+	Sign     string
+	Text     string
+}
+
+// linesShown is how many lines of one file a page shows.
+const linesShown = 4_000
+
+// linesOf reads a unified diff of one file, as far as it is shown, and says how many
+// lines are left.
+func linesOf(unified string) (list []diffLine, left int) {
+	var was, is int // the numbers of the next line
+	inHunk := false
+	for line := range strings.Lines(unified) {
+		line = strings.TrimSuffix(line, "\n")
+		if header, ok := strings.CutPrefix(line, "@@ "); ok {
+			was, is = begins(header)
+			inHunk = true
+			list = append(list, diffLine{Kind: "hunk", Text: line})
+			continue
+		}
+		if !inHunk { // what names the files
+			continue
+		}
+		if len(list) >= linesShown {
+			left++
+			continue
+		}
+		sign, rest := " ", line
+		if line != "" {
+			sign, rest = line[:1], line[1:]
+		}
+		switch sign {
+		case "+":
+			list = append(list, diffLine{Kind: "add", New: is, Sign: "+", Text: rest})
+			is++
+		case "-":
+			list = append(list, diffLine{Kind: "del", Old: was, Sign: "−", Text: rest})
+			was++
+		case `\`:
+			list = append(list, diffLine{Kind: "hunk", Text: rest})
+		default:
+			list = append(list, diffLine{Old: was, New: is, Text: rest})
+			was++
+			is++
+		}
+	}
+	return list, left
+}
+
+// begins reads where a hunk begins in both files, from -12,7 +12,9 @@.
+func begins(header string) (was, is int) {
+	for field := range strings.FieldsSeq(header) {
+		number, _, _ := strings.Cut(strings.TrimLeft(field, "-+"), ",")
+		n, err := strconv.Atoi(number)
+		switch {
+		case err != nil:
+		case strings.HasPrefix(field, "-"):
+			was = n
+		case strings.HasPrefix(field, "+"):
+			is = n
+		}
+	}
+	return was, is
+}

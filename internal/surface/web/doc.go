@@ -1,0 +1,26 @@
+// Package web serves the dashboard: HTML pages rendered on the server, each for one
+// question, with data from package view; and forms, each for one act of package acts.
+//
+//	GET  /…        a page; requests by the page's own script (HX-Request) get its inner part only
+//	POST /do/ACT   an act; the response says what happened
+//	GET  /assets/… embedded scripts and styles
+//
+// live.js follows /events and reloads the parts that an event concerns. keys.js handles
+// keyboard shortcuts. Without scripts, the pages are links and plain forms.
+//
+// Invariants:
+//
+//  1. No shown text can become code. All text goes through html/template, no page has
+//     inline scripts, styles or handlers, and control and bidirectional characters are
+//     shown as escapes (legible).
+//  2. A GET changes nothing but a cookie of the requesting browser.
+//  3. An act runs as the person who requested it (access.Who), if their role permits it.
+//     Every form carries a unique key, with which the server runs the act at most once.
+//  4. A form carries the version of what it shows. If that has changed when the form
+//     arrives, nothing is done and the person is told what changed.
+//  5. Every act reports its result in the page, also when it was refused.
+//  6. Every time is shown as an age and as a clock time.
+//
+// The server that mounts this package authenticates, limits and routes the requests. The
+// package starts no goroutines.
+package web

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// element is one element of a page.
+type element struct {
+	name   string
+	attr   map[string]string
+	above  *element
+	within []*element
+	text   string // of itself, without what is in it
+}
+
+// read takes a page apart. It is refused where elements are not closed, or not in order.
+func read(t *testing.T, page string) *element {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	root := &element{}
+	at := root
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("the page is not well formed: %v", err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := &element{name: strings.ToLower(token.Name.Local), attr: map[string]string{}, above: at}
+			for _, a := range token.Attr {
+				name := a.Name.Local
+				if a.Name.Space != "" {
+					name = a.Name.Space + ":" + name
+				}
+				if _, twice := e.attr[name]; twice {
+					t.Errorf("<%s> has %s twice", e.name, name)
+				}
+				e.attr[name] = a.Value
+			}
+			at.within = append(at.within, e)
+			at = e
+		case xml.EndElement:
+			if at.name != strings.ToLower(token.Name.Local) {
+				t.Fatalf("</%s> ends <%s>", token.Name.Local, at.name)
+			}
+			at = at.above
+		case xml.CharData:
+			at.text += string(token)
+		}
+	}
+	return root
+}
+
+// all are the elements below, in order, that one of the names fits; none: all.
+func (e *element) all(names ...string) (list []*element) {
+	for _, in := range e.within {
+		if len(names) == 0 || slices.Contains(names, in.name) {
+			list = append(list, in)
+		}
+		list = append(list, in.all(names...)...)
+	}
+	return list
+}
+
+// words is all text in an element.
+func (e *element) words() string {
+	text := e.text
+	for _, in := range e.within {
+		text += " " + in.words()
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// inside reports whether an element is within one of a name.
+func (e *element) inside(name string) bool {
+	for up := e.above; up != nil; up = up.above {
+		if up.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *element) String() string { return fmt.Sprintf("<%s %v>", e.name, e.attr) }
+
+// form is what a browser sends for a form when one of its buttons is pressed.
+func (e *element) fields(word string) (fields [][2]string) {
+	for _, in := range e.all("input", "textarea", "select", "button") {
+		name, value := in.attr["name"], in.attr["value"]
+		_, checked := in.attr["checked"]
+		switch {
+		case name == "", in.name == "button" && value != word, (in.attr["type"] == "checkbox" || in.attr["type"] == "radio") && !checked:
+			continue
+		case in.name == "textarea":
+			value = in.text
+		case in.name == "select":
+			for i, option := range in.all("option") {
+				if _, chosen := option.attr["selected"]; i == 0 || chosen {
+					value = option.attr["value"]
+					if _, has := option.attr["value"]; !has {
+						value = option.words()
+					}
+				}
+			}
+		}
+		fields = append(fields, [2]string{name, value})
+	}
+	return fields
+}

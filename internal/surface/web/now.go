@@ -1,0 +1,120 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/view"
+)
+
+// nowData is the page Now.
+type nowData struct {
+	*view.Now
+	Conducts *acts.Running // what this server conducts; nil: it conducts nothing
+}
+
+// visit is how long somebody may look away before coming back counts as coming back.
+const visit = 15 * time.Minute
+
+// mark is what a browser remembers of what its person has seen.
+type mark struct {
+	since uint64 // the last event that they had seen when they came
+	last  uint64 // the last event that they were shown
+	at    time.Time
+}
+
+const markName = "lockkeeper-seen"
+
+// markOf reads the mark of a browser; one that makes no sense is none.
+func markOf(r *http.Request) (m mark) {
+	c, err := r.Cookie(markName)
+	if err != nil {
+		return m
+	}
+	parts := strings.Split(c.Value, ".")
+	if len(parts) != 3 {
+		return m
+	}
+	var numbers [3]uint64
+	for i, part := range parts {
+		if numbers[i], err = strconv.ParseUint(part, 10, 62); err != nil {
+			return mark{}
+		}
+	}
+	return mark{since: numbers[0], last: numbers[1], at: time.Unix(int64(numbers[2]), 0)}
+}
+
+func (m mark) put(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: markName, Value: fmt.Sprintf("%d.%d.%d", m.since, m.last, m.at.Unix()), Path: "/",
+		MaxAge: int((400 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+}
+
+func (d *Dashboard) nowPage(w http.ResponseWriter, r *http.Request) (any, error) {
+	m := markOf(r)
+	if d.now().Sub(m.at) > visit {
+		m.since = m.last
+	}
+	now, err := d.look.Now(r.Context(), m.since)
+	if err != nil {
+		return nil, err
+	}
+	if m.since == 0 { // for the first time: what comes from here on is new
+		m.since = now.Seq
+	}
+	m.last, m.at = now.Seq, d.now()
+	m.put(w, r)
+	data := nowData{Now: now}
+	if d.runs != nil {
+		running := d.runs.Now()
+		data.Conducts = &running
+	}
+	return data, nil
+}
+
+// seen takes all that was shown so far as seen.
+func (d *Dashboard) seen(w http.ResponseWriter, r *http.Request) {
+	m := markOf(r)
+	m.since, m.at = m.last, d.now()
+	m.put(w, r)
+	if !isPart(r) {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	w.Header().Set(nextHeader, "")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// share is a part of a bar, in thousandths of it.
+type share struct {
+	From, Width int
+	Tone        string
+}
+
+// bar is how a whole is made up of parts, which come with their tones.
+func bar(whole float64, parts ...any) (list []share) {
+	at := 0.0
+	for i := 0; i+1 < len(parts) && whole > 0; i += 2 {
+		part := min(number(parts[i]), whole-at)
+		from := int(at / whole * 1000)
+		at += part
+		if width := int(at/whole*1000) - from; width > 0 {
+			list = append(list, share{From: from, Width: width, Tone: fmt.Sprint(parts[i+1])})
+		}
+	}
+	return list
+}
+
+// number is a number of any kind that templates have.
+func number(n any) float64 {
+	switch n := n.(type) {
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}

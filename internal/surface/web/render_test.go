@@ -1,0 +1,495 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/view"
+)
+
+// shown makes the dashboard of a scene.
+func shown(t *testing.T, s Sight) *Dashboard {
+	t.Helper()
+	d, err := New(Options{Look: s, Now: func() time.Time { return noon }, Failed: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// get asks for an address as somebody of a role; "": nobody.
+func get(t *testing.T, d *Dashboard, role access.Role, address string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	return send(t, d, role, httptest.NewRequest(http.MethodGet, address, nil), change...)
+}
+
+func send(t *testing.T, d *Dashboard, role access.Role, r *http.Request, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	for _, c := range change {
+		c(r)
+	}
+	if role != "" {
+		r = r.WithContext(access.With(r.Context(), access.Person{Name: "ann", Role: role}))
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+func asPart(r *http.Request) { r.Header.Set("HX-Request", "true") }
+
+// addresses are all pages, and what can be looked at on Decide.
+func addresses(s *scene) []string {
+	list := []string{"/", "/decide", "/board", "/items", "/item/j8", "/item/j8/log", "/locks", "/timeline", "/run", "/rescue", "/rescue/20260131T090000.123-1b4e28ba", "/nodes", "/audit",
+		"/decide?impact=high&effort=low&q=keyset&unit=admin%2Fposts", "/board?status=error&q=ses", "/audit?q=%3Cscript%3E&since=2026-01-31T08:00", "/timeline?from=2026-01-31T10:00&to=2026-01-31T11:00", "/items?status=error&after=12"}
+	for kind := range s.gates {
+		list = append(list, "/decide?"+url.Values{"ref": {usual.ref(kind).String()}}.Encode())
+	}
+	slices.Sort(list)
+	return list
+}
+
+func scenes() map[string]*scene {
+	return map[string]*scene{"empty": empty(), "middle": middle(usual), "finished": finished(), "failed": failed(), "hostile": middle(hostile)}
+}
+
+// Every page, in every state, for every role, is well formed, has nothing in it that a
+// browser would run, leads only to what there is, and can be used by all.
+// shows: SW-84 PL-94 GP-9 LM-43
+func TestPages(t *testing.T) {
+	for name, s := range scenes() {
+		d := shown(t, s)
+		for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin} {
+			for _, address := range addresses(s) {
+				t.Run(name+" "+string(role)+" "+address, func(t *testing.T) {
+					w := get(t, d, role, address)
+					if w.Code != http.StatusOK {
+						t.Fatalf("%d: %s", w.Code, w.Body)
+					}
+					page := read(t, w.Body.String())
+					checkSafe(t, w.Body.String(), page)
+					checkLeads(t, d, page, role)
+					checkUsable(t, page)
+				})
+			}
+		}
+	}
+}
+
+// checkSafe holds that a page has nothing in it that a browser would run.
+func checkSafe(t *testing.T, text string, page *element) {
+	t.Helper()
+	if at := strings.IndexFunc(text, isOdd); at >= 0 {
+		t.Errorf("a character that cannot be seen: %q", text[max(0, at-40):min(len(text), at+40)])
+	}
+	for _, e := range page.all() {
+		src, hasSrc := e.attr["src"]
+		switch e.name {
+		case "script", "img", "iframe", "object", "embed", "base", "style":
+			if e.name != "script" || !hasSrc || !strings.HasPrefix(src, "/assets/") || e.words() != "" {
+				t.Errorf("%v", e)
+			}
+		}
+		for name, value := range e.attr {
+			lower := strings.ToLower(strings.TrimSpace(value))
+			if strings.HasPrefix(name, "on") || name == "style" || strings.HasPrefix(name, "hx-on") || strings.HasPrefix(name, "hx-vars") || name == "srcdoc" {
+				t.Errorf("%v runs something", e)
+			}
+			if (name == "href" || name == "action" || name == "src" || name == "formaction") && value != "" && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "#") || strings.HasPrefix(lower, "javascript:") {
+				t.Errorf("%v leads elsewhere", e)
+			}
+		}
+	}
+}
+
+// checkLeads holds that links and forms lead to what there is, and that those who may not
+// act are offered no act.
+func checkLeads(t *testing.T, d *Dashboard, page *element, role access.Role) {
+	t.Helper()
+	routes := map[string]Route{}
+	for _, r := range Routes() {
+		routes[r.Method+" "+r.Pattern] = r
+	}
+	find := func(method, address string) (Route, bool) {
+		_, pattern := d.mux.Handler(httptest.NewRequest(method, address, nil))
+		r, ok := routes[pattern]
+		return r, ok
+	}
+	for _, a := range page.all("a") {
+		if href := a.attr["href"]; strings.HasPrefix(href, "/") {
+			if _, ok := find(http.MethodGet, href); !ok {
+				t.Errorf("%s leads nowhere", href)
+			}
+		}
+	}
+	for _, f := range page.all("form") {
+		action := f.attr["action"]
+		if f.attr["method"] == "get" {
+			if _, ok := find(http.MethodGet, action); !ok {
+				t.Errorf("the form %s leads nowhere", action)
+			}
+			continue
+		}
+		if action == "/logout" { // which is the server's
+			continue
+		}
+		r, ok := find(http.MethodPost, action)
+		if !ok || f.attr["method"] != "post" || !role.Meets(r.Need) {
+			t.Errorf("%v is not offered to %s, or leads nowhere", f, role)
+		}
+		if !slices.ContainsFunc(f.fields(""), func(f [2]string) bool { return f[0] == "idempotency_key" && len(f[1]) >= 20 }) {
+			t.Errorf("%v has no key of its own", f)
+		}
+	}
+}
+
+// checkUsable holds what those need who do not see the page, or have no mouse.
+func checkUsable(t *testing.T, page *element) {
+	t.Helper()
+	count := map[string]int{}
+	ids, level := map[string]bool{}, 0
+	for _, e := range page.all() {
+		if !e.inside("svg") { // where a title is something else
+			count[e.name]++
+		}
+		if id, ok := e.attr["id"]; ok {
+			if ids[id] {
+				t.Errorf("two elements have the id %q", id)
+			}
+			ids[id] = true
+		}
+		switch e.name {
+		case "html":
+			if e.attr["lang"] == "" {
+				t.Error("the page does not say its language")
+			}
+		case "h1", "h2", "h3", "h4":
+			n := int(e.name[1] - '0')
+			if n > level+1 {
+				t.Errorf("%v %q comes after a heading of level %d", e, e.words(), level)
+			}
+			level = n
+		case "input", "select", "textarea":
+			if e.attr["type"] != "hidden" && !e.inside("label") && e.attr["aria-label"] == "" {
+				t.Errorf("%v has no label", e)
+			}
+		case "button", "a", "summary":
+			if e.words() == "" && e.attr["aria-label"] == "" {
+				t.Errorf("%v has no name", e)
+			}
+		case "time":
+			if _, err := time.Parse(time.RFC3339, e.attr["datetime"]); err != nil || e.attr["title"] == "" || e.all("b")[0].words() == "" || e.all("i")[0].words() == "" {
+				t.Errorf("%v %q: a time has its age, what the clock said, and all of it", e, e.words())
+			}
+		case "svg":
+			if e.attr["aria-hidden"] != "true" {
+				t.Errorf("%v is read out, and says nothing", e)
+			}
+		}
+		if above := e.above; above != nil && (e.name == "a" || e.name == "button" || e.name == "form") && e.inside(e.name) {
+			t.Errorf("%v is within another", e)
+		}
+	}
+	for _, e := range page.all() {
+		for _, name := range []string{"aria-labelledby", "aria-describedby", "for"} {
+			if id, ok := e.attr[name]; ok && !ids[id] {
+				t.Errorf("%v: there is no %s", e, id)
+			}
+		}
+	}
+	for name, n := range map[string]int{"main": 1, "h1": 1, "title": 1, "header": 1} {
+		if count[name] < n || name != "header" && count[name] > n {
+			t.Errorf("%d times <%s>", count[name], name)
+		}
+	}
+}
+
+// Texts of others are shown as they are, and do nothing.
+func TestHostileTexts(t *testing.T) {
+	d := shown(t, middle(hostile))
+	for address, says := range map[string][]string{
+		"/":                                   {`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`},
+		"/item/j8":                            {`</pre><script>alert(2)</script>`, "⟨U+202E⟩", "⟨U+000A⟩", "{{.Secret}}", "\ufffdnul", "⟨U+200B⟩"},
+		"/locks":                              {`"><img src=x onerror=alert(1)>`, "⟨U+202E⟩"},
+		"/decide?ref=review+admin%2Fposts/b1": {`</p><script>alert('x')</script>`},
+		"/audit":                              {`</p><script>alert('x')</script>`},
+	} {
+		text := read(t, get(t, d, access.Admin, address).Body.String()).words()
+		for _, part := range says {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s does not show %q", address, part)
+			}
+		}
+	}
+}
+
+// Asked by the page itself, a page is its inner part, with the title and what is counted
+// in the menu.
+func TestParts(t *testing.T) {
+	s := middle(usual)
+	d := shown(t, s)
+	for _, address := range addresses(s) {
+		body := get(t, d, access.Operator, address, asPart).Body.String()
+		part := read(t, body)
+		if strings.Contains(body, "<html") || len(part.all("main")) > 0 {
+			t.Errorf("%s: a part has all of the page in it", address)
+		}
+		bare := strings.HasSuffix(address, "/log")
+		if titles := part.all("title"); !bare && (!strings.Contains(titles[0].words(), "(6)") || !strings.Contains(body, `id="needs" hx-swap-oob="true"`)) || bare && strings.Contains(body, "hx-swap-oob") {
+			t.Errorf("%s: %.300s", address, body)
+		}
+	}
+}
+
+// Who is nobody gets nothing, and nobody does what their role is not enough for.
+// shows: CF-14
+func TestRoles(t *testing.T) {
+	d := shown(t, middle(usual))
+	for _, r := range Routes() {
+		address := strings.NewReplacer("{$}", "", "{id}", "j8", "{file}", "app.css").Replace(r.Pattern)
+		try := func(role access.Role) int {
+			return send(t, d, role, httptest.NewRequest(r.Method, address, nil)).Code
+		}
+		if code := try(""); !r.Open && code != http.StatusUnauthorized || r.Open && code != http.StatusOK {
+			t.Errorf("%s %s: %d for nobody", r.Method, r.Pattern, code)
+		}
+		for _, role := range []access.Role{access.Viewer, access.Operator, access.Agent} {
+			if code := try(role); !r.Open && (code == http.StatusForbidden) == role.Meets(r.Need) {
+				t.Errorf("%s %s: %d for %s", r.Method, r.Pattern, code, role)
+			}
+		}
+	}
+	if code := get(t, d, access.Viewer, "/do/clear-locks").Code; code != http.StatusMethodNotAllowed {
+		t.Errorf("an act by GET: %d", code)
+	}
+}
+
+// What goes wrong is told in the page.
+func TestTrouble(t *testing.T) {
+	d := shown(t, middle(usual))
+	for address, want := range map[string]int{
+		"/decide?ref=nonsense": http.StatusBadRequest, "/audit?since=yesterday": http.StatusBadRequest, "/items?after=-1": http.StatusBadRequest,
+		"/timeline?from=x": http.StatusBadRequest, "/assets/nothing.js": http.StatusNotFound, "/nowhere": http.StatusNotFound,
+	} {
+		w := get(t, d, access.Operator, address)
+		if w.Code != want {
+			t.Errorf("%s: %d instead of %d", address, w.Code, want)
+		}
+		if want == http.StatusBadRequest && !strings.Contains(w.Body.String(), "Next: ") {
+			t.Errorf("%s does not say what to do", address)
+		}
+		if want == http.StatusBadRequest && (!strings.Contains(w.Body.String(), "6<span class=\"sr\"> waiting") || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`)) {
+			t.Errorf("%s does not say how much waits, or from where on events are to come: %s", address, w.Body)
+		}
+	}
+	if w := send(t, d, access.Operator, httptest.NewRequest(http.MethodPost, "/do/answer", nil)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`) || !strings.Contains(w.Body.String(), "(6) What happened") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	var heard []error
+	d.failed = func(err error) { heard = append(heard, err) }
+	d.look = broken{d.look}
+	if w := get(t, d, access.Operator, "/"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "the disk is gone") || len(heard) != 1 {
+		t.Errorf("%d %v: %s", w.Code, heard, w.Body)
+	} else if text := w.Body.String(); strings.Contains(text, "> waiting<") || strings.Contains(text, "lockkeeper-seq") {
+		t.Errorf("it says what it does not know: %s", text)
+	}
+	if text := get(t, d, access.Operator, "/", asPart).Body.String(); strings.Contains(text, "> waiting<") {
+		t.Errorf("it says what it does not know: %s", text)
+	}
+}
+
+// broken is a codebase that cannot be read.
+type broken struct{ Sight }
+
+func (broken) Queue(context.Context, string) (*view.Queue, error) {
+	return nil, errors.New("the disk is gone")
+}
+
+// The files that pages need are what they should be, and can be kept by browsers.
+func TestAssets(t *testing.T) {
+	d := shown(t, empty())
+	page := read(t, get(t, d, access.Viewer, "/").Body.String())
+	for _, e := range page.all("script", "link") {
+		address := e.attr["src"] + e.attr["href"]
+		w := get(t, d, "", address)
+		if w.Code != http.StatusOK || w.Body.Len() == 0 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", address, w.Code, w.Header())
+		}
+	}
+	notice := get(t, d, "", "/assets/htmx.NOTICE.txt").Body.String()
+	sum := sha256.Sum256(get(t, d, "", "/assets/htmx.min.js").Body.Bytes())
+	if !strings.Contains(notice, hex.EncodeToString(sum[:])) {
+		t.Errorf("htmx is not what the notice says: %x", sum)
+	}
+	if !strings.Contains(get(t, d, "", "/assets/htmx.LICENSE.txt").Body.String(), "Permission to use, copy") {
+		t.Error("htmx has no licence")
+	}
+	var config map[string]any
+	for _, m := range page.all("meta") {
+		if m.attr["name"] == "htmx-config" {
+			if err := json.Unmarshal([]byte(m.attr["content"]), &config); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, want := range map[string]bool{"allowEval": false, "includeIndicatorStyles": false, "selfRequestsOnly": true, "allowScriptTags": false, "historyEnabled": false} {
+		if config[name] != want {
+			t.Errorf("%s is %v", name, config[name])
+		}
+	}
+}
+
+// Of every kind of event it is known what it is about, and every page follows something.
+func TestTopics(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if kind, isKind := specType(spec); ok && isKind && kind == "EventKind" {
+			found++
+			name, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if _, known := topics[lockkeeper.EventKind(name)]; err != nil || !known {
+				t.Errorf("what %s is about is not said", name)
+			}
+		}
+		return true
+	})
+	if found != len(topics) {
+		t.Errorf("%d kinds of events, and %d are known", found, len(topics))
+	}
+	for _, p := range pages() {
+		if p.topics == "" && !p.bare {
+			t.Errorf("%s follows nothing", p.name)
+		}
+	}
+}
+
+func specType(spec *ast.ValueSpec) (string, bool) {
+	if spec == nil {
+		return "", false
+	}
+	id, ok := spec.Type.(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	return id.Name, true
+}
+
+// What changed is counted since somebody last came, and not since they last blinked.
+func TestSinceLastLooked(t *testing.T) {
+	s := &counting{scene: middle(usual)}
+	now := noon
+	d := shown(t, s)
+	d.now = func() time.Time { return now }
+	var cookie *http.Cookie
+	look := func(seq uint64) uint64 {
+		s.now.Seq = seq
+		w := get(t, d, access.Viewer, "/", func(r *http.Request) {
+			if cookie != nil {
+				r.AddCookie(cookie)
+			}
+		})
+		cookie = w.Result().Cookies()[0]
+		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode {
+			t.Errorf("%v", cookie)
+		}
+		return s.since
+	}
+	check := func(got, want uint64) {
+		t.Helper()
+		if got != want {
+			t.Errorf("since %d instead of %d", got, want)
+		}
+	}
+	check(look(10), 0)
+	check(look(20), 10)
+	now = now.Add(visit / 2)
+	check(look(30), 10) // still the same visit
+	now = now.Add(visit + time.Second)
+	check(look(40), 30) // they come back
+	w := send(t, d, access.Viewer, httptest.NewRequest(http.MethodPost, "/do/seen", nil), asPart, func(r *http.Request) { r.AddCookie(cookie) })
+	cookie = w.Result().Cookies()[0]
+	check(look(50), 40)
+	cookie = &http.Cookie{Name: markName, Value: "99999999999999999999.1.x"}
+	check(look(60), 0)
+}
+
+// counting remembers since when it was asked.
+type counting struct {
+	*scene
+	since uint64
+}
+
+func (c *counting) Now(_ context.Context, since uint64) (*view.Now, error) {
+	c.since = since
+	return &c.scene.now, nil
+}
+
+// The list of what waits is cut around what is looked at, and one goes from each to the
+// next.
+func TestDecideList(t *testing.T) {
+	s := middle(usual)
+	first := s.queue.Gates[0]
+	s.queue.Gates = nil
+	for i := range 400 {
+		g := first
+		g.Ref.Item = fmt.Sprintf("i%d", i)
+		s.queue.Gates = append(s.queue.Gates, g)
+	}
+	d := shown(t, s)
+	look := func(item string) map[string]string {
+		page := read(t, get(t, d, access.Operator, "/decide?kind=item&ref=item+admin/posts/"+item).Body.String())
+		keys := map[string]string{}
+		for _, a := range page.all("a") {
+			if key := a.attr["data-key"]; key == "j" || key == "k" {
+				u, err := url.Parse(a.attr["href"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys[key] = u.Query().Get("ref")
+				if u.Query().Get("kind") != "item" {
+					t.Error("the filter is lost on the way")
+				}
+			}
+		}
+		shown := 0
+		for _, nav := range page.all("nav") {
+			if nav.attr["id"] == "waiting" {
+				shown = len(nav.all("li"))
+			}
+		}
+		if shown != gatesShown {
+			t.Errorf("%d are listed", shown)
+		}
+		return keys
+	}
+	for item, want := range map[string]map[string]string{
+		"i0":   {"j": "item admin/posts/i1"},
+		"i200": {"k": "item admin/posts/i199", "j": "item admin/posts/i201"},
+		"i399": {"k": "item admin/posts/i398"},
+	} {
+		if got := look(item); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v instead of %v", item, got, want)
+		}
+	}
+}

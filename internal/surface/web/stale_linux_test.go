@@ -1,0 +1,183 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/sched"
+)
+
+var ben = lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}
+
+// queued puts work into the queue, and shows its page.
+func (r *real) queued(o sched.Order) (q *job.Queue, it *lockkeeper.Item, page func() *element) {
+	r.Helper()
+	q, err := job.Open(r.App)
+	must(r.T, err)
+	items, err := q.Enqueue(r.Context(), o)
+	must(r.T, err)
+	return q, items[0], func() *element { return r.page("/item/" + items[0].ID) }
+}
+
+// A page that showed something in the queue does not end what runs by now.
+func TestCancelOfWhatRunsByNow(t *testing.T) {
+	ctx := t.Context()
+	r := newReal(t)
+	q, it, page := r.queued(sched.Order{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
+	waiting := formOf(page(), "/do/cancel")
+	job, err := q.Claim(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
+	must(t, err)
+	if why := r.refused(waiting, "", http.StatusConflict); !strings.Contains(why, "it runs since this was shown") {
+		t.Error(why)
+	}
+	running := formOf(page(), "/do/cancel")
+	must(t, job.Return(ctx, "it is not its turn"))
+	if it, err = q.Find(ctx, it.ID); err != nil || it.Status != lockkeeper.ItemQueued {
+		t.Fatalf("%+v: %v", it, err)
+	}
+	job, err = q.Claim(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
+	must(t, err)
+	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "What ran under its locks is ended") {
+		t.Error(said)
+	}
+	_ = job.Return(ctx, "it was cancelled") // which it knows by now, or not
+}
+
+// Nobody reads a note for a job: it is not asked for, and refused.
+func TestRetryOfAJob(t *testing.T) {
+	r := newReal(t)
+	q, it, page := r.queued(sched.Order{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
+	_, err := q.Cancel(t.Context(), it.ID, ben, "planned twice")
+	must(t, err)
+	form := formOf(page(), "/do/retry")
+	for _, f := range form.fields("") {
+		if f[0] == "note" {
+			t.Error("a note is asked for")
+		}
+	}
+	if why := r.refused(form, "", http.StatusBadRequest, "note", "look again"); !strings.Contains(why, "nobody would read it") {
+		t.Error(why)
+	}
+	if said := r.done(form, ""); !strings.Contains(said, "queued again") {
+		t.Error(said)
+	}
+}
+
+// A phase of a batch is not done anew by a page that showed the batch otherwise.
+func TestRedoOfABatchThatWentOn(t *testing.T) {
+	ctx := t.Context()
+	r := newReal(t)
+	const unit = "blog/posts"
+	book := projecttest.Book(t, r.App)
+	projecttest.Planned(t, book, unit, "app/models/a.rb")
+	must(t, book.ApprovePlan(ctx, unit, "ben"))
+	u, err := book.Unit(ctx, unit)
+	must(t, err)
+	order := func(at int) sched.Order {
+		b := u.Batches[at]
+		return sched.Order{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
+	}
+	running, next := make(chan string, 2), make(chan struct{})
+	q, err := job.Open(r.App)
+	must(t, err)
+	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 1, Node: "here", Roots: []string{"flow/controllers"}, Run: func(ctx context.Context, job *sched.Job) error {
+		running <- job.Item.ID
+		select {
+		case <-next:
+			return nil
+		case <-ctx.Done():
+			return &sched.LaterError{Reason: "the test is over"}
+		}
+	}})
+	must(t, err)
+	r.queued(order(1)) // which has the only slot
+	<-running
+	_, it, page := r.queued(order(0))
+	old := formOf(page(), "/do/redo")
+	sum, err := book.Keep(ctx, unit, "b1", strings.NewReader("one\n"))
+	must(t, err)
+	files := []flow.File{{Path: "app/models/a.rb", New: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: sum}}}
+	projecttest.Verified(t, book, unit, "b1", files)
+	if why := r.refused(old, "", http.StatusConflict); !strings.Contains(why, "is not what you saw: the batch is ") {
+		t.Error(why)
+	}
+	must(t, book.PutReview(ctx, unit, "b1", files))
+	reviewed := formOf(page(), "/do/redo", "ref", "review "+unit+"/b1")
+	if reviewed == nil || formOf(page(), "/do/redo", "ref", "- review") != nil {
+		t.Fatal("the page does not say which review it shows")
+	}
+	must(t, book.ReturnReview(ctx, unit, "b1", []string{"shorter"}, "ben"))
+	if why := r.refused(reviewed, "", http.StatusConflict); !strings.Contains(why, "is not what you saw") {
+		t.Error(why)
+	}
+	now := formOf(page(), "/do/redo")
+	next <- struct{}{}
+	if id := <-running; id != it.ID {
+		t.Fatalf("%s runs", id)
+	}
+	if why := r.refused(now, "", http.StatusConflict); !strings.Contains(why, "wait until item "+it.ID) {
+		t.Error(why)
+	}
+	must(t, w.Close())
+	if said := r.done(now, ""); !strings.Contains(said, "anew") {
+		t.Error(said)
+	}
+}
+
+// What a run warns of is on its page, and the page that shows one run stops no other. A
+// part of a run that is looked at leads to what is before and behind it.
+func TestPageOfARun(t *testing.T) {
+	ctx := t.Context()
+	r := newReal(t)
+	const unit = "blog/comments"
+	projecttest.Audited(t, projecttest.Book(t, r.App), unit, "Mend it")
+	_, _, docs, err := conduct.Book(r.App, "controllers")
+	must(t, err, os.WriteFile(filepath.Join(docs.Unit(unit).Dir(), flow.AuditFile), []byte("{"), 0o644))
+	_, err = r.Runs.Start(ctx, conduct.Options{Flow: "controllers", Only: []string{unit}, Wait: true, By: ben})
+	must(t, err)
+	stop := formOf(r.page("/run"), "/do/stop")
+	if why := r.refused(stop, "", http.StatusConflict, "run", "another", "now", "1"); !strings.Contains(why, "ben started another one") {
+		t.Error(why)
+	}
+	for !strings.Contains(r.page("/run").words(), "its phase runs again") {
+		if ctx.Err() != nil {
+			t.Fatal("the page never shows what the run warns of")
+		}
+		time.Sleep(10 * time.Millisecond) // warnings are in no log
+	}
+	r.done(stop, "", "now", "1")
+	tl, err := r.Look.Timeline(ctx, time.Time{}, time.Time{})
+	must(t, err)
+	whole := tl.Over.Sub(tl.Began)
+	at := func(part time.Duration) string { return tl.Began.Add(whole * part / 100).Format(time.RFC3339Nano) }
+	window := "/timeline?" + url.Values{"from": {at(49)}, "to": {at(51)}}.Encode()
+	if text := r.page(window).words(); !strings.Contains(text, "Earlier") || !strings.Contains(text, "Later") {
+		t.Errorf("from the middle nothing leads on: %s", text)
+	}
+}
+
+// An act that is sent without scripts is answered with a page that knows what waits.
+func TestActWithoutScripts(t *testing.T) {
+	r := newReal(t)
+	projecttest.Audited(t, projecttest.Book(t, r.App), "blog/posts", "Mend it", "Polish it")
+	ask := httptest.NewRequest(http.MethodPost, "/do/answer", strings.NewReader(url.Values{"flow": {"controllers"}, "ref": {"- item blog/posts/i1"}, "word": {"todo"}}.Encode()))
+	ask.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := send(t, r.Dashboard, access.Operator, ask)
+	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, `1<span class="sr"> waiting`) || strings.Contains(text, `name="lockkeeper-seq" content="0"`) {
+		t.Errorf("%d: %s", w.Code, text)
+	}
+}

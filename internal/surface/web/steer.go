@@ -1,0 +1,274 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/job"
+	"lockkeeper/internal/surface/acts"
+)
+
+func done(format string, args ...any) said {
+	return said{Changed: true, Lines: []string{fmt.Sprintf(format, args...)}}
+}
+
+// item finds the item that a form is about.
+func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) {
+	name, err := f.need("item")
+	if err != nil {
+		return nil, err
+	}
+	q, err := job.Open(d.app)
+	if err != nil {
+		return nil, err
+	}
+	it, err := q.Find(ctx, name)
+	if err == nil && it == nil {
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no such item", Next: "look at the list of work"}
+	}
+	return it, err
+}
+
+// retry puts a failed item back into the queue. One of a flow gets the note that whoever
+// takes it up is to find.
+func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
+	it, err := d.item(ctx, f)
+	if err != nil {
+		return said{}, err
+	}
+	name, note := run.FlowOf(it), strings.TrimSpace(f.Get("note"))
+	if name == "" {
+		if it, err = acts.RetryItem(ctx, d.app, it, note, f.who.Actor()); err != nil {
+			return said{}, err
+		}
+		return done("%s (%s) is queued again, in the phase %s.", it.Workflow, it.ID, plain(it.Phase)), nil
+	}
+	desk, err := acts.Open(ctx, d.app, name, f.who.Actor())
+	if err != nil {
+		return said{}, err
+	}
+	v, err := desk.RetryItem(ctx, it, note)
+	return verdict(desk, v, err)
+}
+
+// cancel takes an item out of the queue. One that runs is ended for a person who was shown
+// that it does, and for nobody else.
+func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
+	it, err := d.item(ctx, f)
+	if err != nil {
+		return said{}, err
+	}
+	q, err := job.Open(d.app)
+	if err != nil {
+		return said{}, err
+	}
+	ran := it.IsHolding()
+	if ran && f.Get("was") != string(it.Status) {
+		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it runs since this was shown: it would lose its locks, and what runs under them would be ended", Next: "look at it again, and cancel it then"}
+	}
+	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), strings.TrimSpace(f.Get("reason"))); err != nil {
+		return said{}, err
+	}
+	s := done("%s (%s) is cancelled; it can be retried.", it.Workflow, it.ID)
+	if ran {
+		s.Lines = append(s.Lines, "What ran under its locks is ended.")
+	}
+	return s, nil
+}
+
+// undo takes back what a batch, or one landing, changed.
+func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
+	by := f.who.Actor()
+	var u *acts.Undone
+	if seq := f.Get("landing"); seq != "" {
+		n, err := strconv.ParseUint(seq, 10, 64)
+		if err != nil {
+			return said{}, &lockkeeper.InputError{Field: "landing", Value: seq, Reason: "not a number", Next: "load the page again"}
+		}
+		if u, err = acts.UndoLanding(ctx, d.app, n, by, acts.Holding(d.app, by)); err != nil {
+			return said{}, err
+		}
+	} else {
+		of, err := f.needs("unit", "batch")
+		if err != nil {
+			return said{}, err
+		}
+		desk, err := d.desk(ctx, f)
+		if err != nil {
+			return said{}, err
+		}
+		if u, err = desk.UndoBatch(ctx, of[0], of[1], acts.Holding(d.app, by)); err != nil {
+			return said{}, err
+		}
+	}
+	return undone(u), nil
+}
+
+// undone says what was taken back.
+func undone(u *acts.Undone) said {
+	s := done("%s put back: %s.", counted(len(u.Paths), "path"), strings.Join(u.Paths[:min(len(u.Paths), linesSaid)], ", "))
+	if more := len(u.Paths) - linesSaid; more > 0 {
+		s.Lines[0] = fmt.Sprintf("%s, and %d more.", strings.TrimSuffix(s.Lines[0], "."), more)
+	}
+	b := u.Batch
+	switch {
+	case b == nil:
+	case b.Undone:
+		s.Lines = append(s.Lines, "Batch "+b.Name()+" is undone.")
+	default:
+		s.Lines = append(s.Lines, fmt.Sprintf("Of batch %s %s still stand.", b.Name(), counted(len(b.Left), "landing")))
+	}
+	if b != nil && b.Commit != "" {
+		s.Lines = append(s.Lines, "Git commit "+b.Commit+" is still there: commit what was put back.")
+	}
+	return s
+}
+
+// conductor is what conducts runs here.
+func (d *Dashboard) conductor(act string) (*acts.Runs, error) {
+	if d.runs == nil {
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server conducts no runs", Next: "lockkeeper run"}
+	}
+	return d.runs, nil
+}
+
+func start(d *Dashboard, ctx context.Context, f form) (said, error) {
+	runs, err := d.conductor("start")
+	if err != nil {
+		return said{}, err
+	}
+	o := conduct.Options{Flow: f.Get("flow"), Plan: strings.TrimSpace(f.Get("plan")), Only: strings.Fields(f.Get("only")), Auto: strings.TrimSpace(f.Get("auto")),
+		Retry: f.Get("retry") != "", New: f.Get("new") != "", Wait: true, By: f.who.Actor()}
+	for _, number := range []struct {
+		name string
+		set  func(text string) error
+	}{
+		{"slots", func(text string) (err error) { o.Slots, err = strconv.Atoi(text); return err }},
+		{"budget", func(text string) (err error) { o.USD, err = strconv.ParseFloat(text, 64); return err }},
+	} {
+		text := strings.TrimSpace(f.Get(number.name))
+		if text == "" {
+			continue
+		}
+		if err := number.set(text); err != nil || strings.HasPrefix(text, "-") {
+			return said{}, &lockkeeper.InputError{Field: number.name, Value: text, Reason: "not a number above 0", Next: "leave it empty for what is configured"}
+		}
+	}
+	begun, err := runs.Start(ctx, o)
+	if err != nil {
+		return said{}, err
+	}
+	return done("The flow %s runs, with %s.", begun.Flow, counted(len(begun.Units), "unit")), nil
+}
+
+func stop(d *Dashboard, ctx context.Context, f form) (said, error) {
+	runs, err := d.conductor("stop")
+	if err != nil {
+		return said{}, err
+	}
+	o := acts.StopOptions{Run: f.Get("run"), Now: f.Get("now") != ""}
+	if err := runs.Stop(ctx, o, f.who.Actor()); err != nil {
+		return said{}, err
+	}
+	if o.Now {
+		return done("The run has ended. It goes on where it was when it is started again."), nil
+	}
+	return done("Nothing new starts: the run ends once what its agents do is finished."), nil
+}
+
+func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
+	runs, err := d.conductor("start")
+	if err != nil {
+		return said{}, err
+	}
+	of, err := f.needs("unit", "phase")
+	if err != nil {
+		return said{}, err
+	}
+	if err := runs.Phase(ctx, of[0], of[1], f.who.Actor()); err != nil {
+		return said{}, err
+	}
+	return done("%s of %s is started.", plain(of[1]), of[0]), nil
+}
+
+func land(d *Dashboard, ctx context.Context, f form) (said, error) {
+	id, err := f.need("id")
+	if err != nil {
+		return said{}, err
+	}
+	e, l, err := acts.LandRescued(ctx, d.app, id, f.Get("onto") != "", acts.Holding(d.app, f.who.Actor()))
+	if err != nil {
+		return said{}, err
+	}
+	if l == nil {
+		return done("%s is so already; what was kept is dropped.", e.Path), nil
+	}
+	return done("%s has landed, as landing %d; what was kept is dropped.", e.Path, l.Seq), nil
+}
+
+func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
+	id, err := f.need("id")
+	if err != nil {
+		return said{}, err
+	}
+	e, err := acts.DropRescued(ctx, d.app, id, f.who.Actor())
+	if err != nil {
+		return said{}, err
+	}
+	return done("What was kept of %s is dropped for good.", e.Path), nil
+}
+
+// forceRelease takes a grant away from the holder that the person was shown.
+func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
+	of, err := f.needs("grant", "holder", "reason")
+	if err != nil {
+		return said{}, err
+	}
+	e, err := d.app.Locks.Entry(ctx, of[0])
+	if err != nil {
+		return said{}, err
+	}
+	if e == nil {
+		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is not there any more: released, expired or recovered", Next: "look at the locks as they are now"}
+	}
+	if err := acts.ForceRelease(ctx, d.app, e, of[1], of[2], f.who.Actor()); err != nil {
+		return said{}, err
+	}
+	return done("The grant of %s is taken away; what ran under it is ended.", e.Holder), nil
+}
+
+// clearLocks takes away all grants. It is refused when somebody got one since the person
+// was shown them.
+func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
+	if strings.TrimSpace(f.Get("confirm")) != "clear" {
+		return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "it was not confirmed, and the locks are unchanged", Next: "type clear"}
+	}
+	reason, err := f.need("reason")
+	if err != nil {
+		return said{}, err
+	}
+	shown, err := strconv.ParseUint(f.Get("seq"), 10, 64)
+	if err != nil {
+		return said{}, &lockkeeper.InputError{Field: "seq", Value: f.Get("seq"), Reason: "not a number", Next: "load the page again"}
+	}
+	cleared, err := acts.ClearShown(ctx, d.app, shown, reason, f.who.Actor())
+	if err != nil {
+		return said{}, err
+	}
+	s := said{Changed: len(cleared.Freed) > 0}
+	for _, kept := range cleared.Kept {
+		s = s.with(fmt.Errorf("the grant of %s stays: %w", kept.Holder, kept.Err))
+	}
+	what := "All locks are cleared."
+	if s.Bad {
+		what = "Not all locks are cleared."
+	}
+	s.Lines = slices.Insert(s.Lines, 0, fmt.Sprintf("%s freed. %s", counted(len(cleared.Freed), "grant"), what))
+	return s, nil
+}

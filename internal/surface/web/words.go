@@ -1,0 +1,111 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// moment is a time as it is shown: how long ago, and what the clock said.
+type moment struct {
+	ISO   string // for machines
+	Whole string // for people, all of it
+	Clock string // the part that is not plain from the age
+	Age   string
+}
+
+// momentOf is a time as it is shown at now. live.js says ages in the same words.
+func momentOf(at, now time.Time) moment {
+	at = at.In(now.Location())
+	clock := at.Format("15:04:05")
+	switch {
+	case at.Year() != now.Year():
+		clock = at.Format("2006-01-02 15:04")
+	case at.YearDay() != now.YearDay():
+		clock = at.Format("2 Jan 15:04")
+	}
+	age := span(now.Sub(at)) + " ago"
+	if at.After(now) {
+		age = "in " + span(at.Sub(now))
+	}
+	return moment{ISO: at.UTC().Format("2006-01-02T15:04:05.000Z"), Whole: at.Format("Monday, 2 January 2006, 15:04:05 -0700"), Clock: clock, Age: age}
+}
+
+// span says a length of time in as few signs as tell it.
+func span(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// exact says a length of time that may be short.
+func exact(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return span(d)
+}
+
+func dollars(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
+
+// counted is a number of things: 1 item, 2 items. A word that has another plural comes
+// with it.
+func counted(n int, one string, many ...string) string {
+	return grouped(int64(n)) + " " + plural(n, one, many...)
+}
+
+func plural(n int, one string, many ...string) string {
+	switch {
+	case n == 1:
+		return one
+	case len(many) > 0:
+		return many[0]
+	}
+	return one + "s"
+}
+
+// grouped writes a number with its thousands apart.
+func grouped(n int64) string {
+	if n < 0 {
+		return "-" + grouped(-n)
+	}
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u00a0" + s[i:]
+	}
+	return s
+}
+
+// plain is the name of a status, a phase or a kind as a word.
+func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// tone is the colour of a status: what goes well, what waits, what is wrong, what needs
+// somebody, what is under way. Statuses that are none of these have none.
+func tone(status string) string {
+	switch status {
+	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
+		return "ok"
+	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
+		return "wait"
+	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
+		return "bad"
+	case "awaiting_decisions", "person", "wanted", "high":
+		return "you"
+	case "active", "running", "dispatched", "analyzing", "researching", "extracting", "synthesizing", "auditing", "planning_batches",
+		"applying", "testing", "fixing_tests", "ci_checking", "fixing_ci", "verifying", "discovering":
+		return "run"
+	}
+	return ""
+}

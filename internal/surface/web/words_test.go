@@ -1,0 +1,190 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"strings"
+	"testing"
+	"time"
+
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/view"
+)
+
+func TestMoments(t *testing.T) {
+	for _, c := range []struct {
+		at         time.Time
+		age, clock string
+	}{
+		{ago(0), "0s ago", "12:00:00"},
+		{ago(59 * time.Second), "59s ago", "11:59:01"},
+		{ago(7*time.Minute + 30*time.Second), "7m ago", "11:52:30"},
+		{ago(3*time.Hour + 5*time.Minute), "3h 05m ago", "08:55:00"},
+		{ago(47 * time.Hour), "47h 00m ago", "29 Jan 13:00"},
+		{ago(400 * 24 * time.Hour), "400d ago", "2024-12-27 12:00"},
+		{noon.Add(20 * time.Minute), "in 20m", "12:20:00"},
+	} {
+		m := momentOf(c.at, noon)
+		if m.Age != c.age || m.Clock != c.clock || !strings.Contains(m.Whole, fmt.Sprint(c.at.Year())) {
+			t.Errorf("%v: %+v", c.at, m)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for got, want := range map[string]string{
+		grouped(1_234_567): "1\u00a0234\u00a0567", grouped(-999): "-999", counted(1, "item"): "1 item", counted(0, "fix", "fixes"): "0 fixes",
+		view.Bytes(1023): "1023 B", view.Bytes(12_000): "11.7 KiB", exact(1500 * time.Millisecond): "1.5s", exact(3 * time.Millisecond): "3ms", exact(61 * time.Second): "1m 01s",
+	} {
+		if got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+}
+
+// Whatever a text has in it, the finished page shows it, and what a field sends back is
+// what came.
+func FuzzLegible(f *testing.F) {
+	for _, seed := range []string{"plain", hostile.path, hostile.text, hostile.log, "a\xffb", `" value="x`, "</input>\u202e>", "\r\n\u2028"} {
+		f.Add(seed)
+	}
+	page := template.Must(template.New("").Parse(`<p title="{{.}}">{{.}}</p><input type="hidden" value="{{.}}"><b>{{.}}</b>`))
+	f.Fuzz(func(t *testing.T, text string) {
+		var b strings.Builder
+		if err := page.Execute(&b, text); err != nil {
+			t.Fatal(err)
+		}
+		out := legible(b.String())
+		if strings.ContainsFunc(out, isOdd) {
+			t.Fatalf("%q", out)
+		}
+		_, rest, _ := strings.Cut(out, `<input type="hidden" value="`)
+		value, rest, _ := strings.Cut(rest, `"><b>`)
+		came := strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
+		if strings.Count(came, "\ufffd") == strings.Count(html.UnescapeString(value), "\ufffd") && html.UnescapeString(value) != came && !hasC1(came) {
+			t.Fatalf("%q comes back as %q", text, html.UnescapeString(value))
+		}
+		if strings.Contains(rest, "&#x202E;") {
+			t.Fatalf("a text is written as a field: %q", rest)
+		}
+	})
+}
+
+// hasC1 reports whether a text has characters that HTML reads as others when they are
+// written as references.
+func hasC1(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 && r < 0xA0 || r == '\r' })
+}
+
+func TestDiffLines(t *testing.T) {
+	lines, left := linesOf(oneFile + "\\ No newline at end of file\n")
+	var got []string
+	for _, l := range lines {
+		got = append(got, fmt.Sprintf("%s %d %d %s", l.Kind, l.Old, l.New, strings.TrimSpace(l.Text)))
+	}
+	want := []string{"hunk 0 0 @@ -1,6 +1,7 @@", " 1 1 class Post < ApplicationRecord", "del 2 0 scope :page, ->(n) { offset(n * 20).limit(20) }",
+		`add 0 2 scope :after, ->(id) { where("id > ?", id).limit(20) }`, "add 0 3 scope :recent, -> { order(id: :desc) }", " 3 4 validates :title, presence: true", " 4 5 ", " 5 6 belongs_to :author", "hunk 0 0 No newline at end of file"}
+	if fmt.Sprint(got) != fmt.Sprint(want) || left != 0 {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if lines, left := linesOf("@@ -0,0 +1,9000 @@\n" + strings.Repeat("+x\n", 9000)); len(lines)+left != 9001 || len(lines) != linesShown {
+		t.Errorf("%d lines, %d left", len(lines), left)
+	}
+	if lines, _ := linesOf("nothing of a diff"); len(lines) > 0 {
+		t.Errorf("%v", lines)
+	}
+}
+
+func TestUnstyled(t *testing.T) {
+	for in, want := range map[string]string{"\x1b[1;32mgreen\x1b[0m": "green", "\x1b[2J\x1b[?25lx": "x", "no": "no", "\x1b[": "\x1b[", "\x1b[31": "\x1b[31", "\x1b]0;title\x07": "\x1b]0;title\x07"} {
+		if got := unstyled(in); got != want {
+			t.Errorf("%q: %q instead of %q", in, got, want)
+		}
+	}
+}
+
+// Whoever waits is drawn to the right of whom they wait for, nobody on top of another, and
+// a circle ends.
+func TestPicture(t *testing.T) {
+	p := draw(middle(usual).locks.Graph)
+	at := map[string]drawnNode{}
+	for _, n := range p.Nodes {
+		for _, other := range at {
+			if n.X == other.X && n.Y == other.Y {
+				t.Errorf("%s is on %s", n.ID, other.ID)
+			}
+		}
+		at[n.ID] = n
+		if n.X+nodeWidth > p.Width || n.Y+nodeHeight > p.Height {
+			t.Errorf("%s is outside", n.ID)
+		}
+	}
+	if len(p.Nodes) != 5 || len(p.Edges) != 5 {
+		t.Errorf("%d nodes, %d edges", len(p.Nodes), len(p.Edges))
+	}
+	for _, e := range p.Edges {
+		if at[e.From].X <= at[e.To].X {
+			t.Errorf("%s is not to the right of %s", e.From, e.To)
+		}
+	}
+	circle := view.Graph{Nodes: []view.GraphNode{{ID: "a"}, {ID: "b"}, {ID: "alone"}}, Edges: []view.GraphEdge{{From: "a", To: "b"}, {From: "b", To: "a"}, {From: "a", To: "gone"}}}
+	if p := draw(circle); len(p.Nodes) != 2 {
+		t.Errorf("%d are drawn", len(p.Nodes))
+	}
+	var many view.Graph
+	for i := range 200 {
+		many.Nodes = append(many.Nodes, view.GraphNode{ID: fmt.Sprint(i)})
+		many.Edges = append(many.Edges, view.GraphEdge{From: fmt.Sprint(i), To: "0"})
+	}
+	if p := draw(many); len(p.Nodes) != nodesDrawn || p.Left != 200-nodesDrawn {
+		t.Errorf("%d drawn, %d left", len(p.Nodes), p.Left)
+	}
+}
+
+func TestTimelinePicture(t *testing.T) {
+	s := middle(usual)
+	data := timelineData{Timeline: &s.timeline}
+	data.draw(noon)
+	data.steer()
+	if len(data.Drawn) != 5 || len(data.Ticks) != 3 || data.Ticks[0].Label != "11:15" || data.Ticks[0].At != "25.00%" || data.Most != 5 {
+		t.Errorf("%d lanes, ticks %v, most %d", len(data.Drawn), data.Ticks, data.Most)
+	}
+	for _, l := range data.Drawn {
+		for _, p := range l.Parts {
+			if p.X < 0 || p.Width < thinnest || p.X > laneWidth {
+				t.Errorf("%s: %+v", l.Work, p)
+			}
+		}
+	}
+	if sum := data.Drawn[0].Sum; sum != "agent 15m 00s, tests 4m 00s, blocked by locks 7m 00s, queued 6m 00s, holding locks 2m 00s, 1 landing" {
+		t.Error(sum)
+	}
+	if data.Earlier == "" || data.Later != "" || data.Closer == "" || data.All == "" {
+		t.Errorf("%+v", data)
+	}
+	for _, span := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 90 * 24 * time.Hour, 3000 * 24 * time.Hour} {
+		one := timelineData{Timeline: &view.Timeline{Moment: view.Moment{At: noon}, From: noon.Add(-span), To: noon}}
+		one.draw(noon)
+		if len(one.Ticks) > 110 {
+			t.Errorf("%d ticks for %s", len(one.Ticks), span)
+		}
+	}
+}
+
+// Everything that can be answered has its buttons, each with a key of its own.
+func TestAnswers(t *testing.T) {
+	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+		keys := map[string]bool{"j": true, "k": true, "u": true, "n": true}
+		list := answersTo(kind)
+		if len(list) == 0 {
+			t.Errorf("a %s has no answer", kind)
+		}
+		for _, b := range list {
+			if keys[b.Key] {
+				t.Errorf("%s: the key %s has two meanings", kind, b.Key)
+			}
+			keys[b.Key] = true
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package store
+
+import "lockkeeper"
+
+// LogReader reads the event log of a space.
+type LogReader interface {
+	// Events returns one page of the log.
+	Events(EventQuery) ([]lockkeeper.Event, error)
+}
+
+// LogTx appends to the event log of a space, and remembers what it said.
+type LogTx interface {
+	// Append adds an event, numbers it and returns the number. Numbers rise
+	// strictly and are never reused, even after earlier events were pruned.
+	Append(lockkeeper.Event) (seq uint64, err error)
+	// Denial returns the digest that was last stored under a key; 0: none. A caller
+	// that gets the same digest again does not repeat the event.
+	Denial(key string) (uint64, error)
+	// SetDenial stores a digest under a key for an hour.
+	SetDenial(key string, digest uint64) error
+}
+
+// EventQuery selects a page of events by sequence number.
+type EventQuery struct {
+	After  uint64 // only events with a larger number
+	Before uint64 // only events with a smaller number; 0: no bound
+	Limit  int
+	Latest bool // newest first instead of oldest first
+}

@@ -1,0 +1,210 @@
+package sqlstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/store"
+)
+
+func rings(b store.Listener) bool {
+	select {
+	case <-b.Woken():
+		return true
+	case <-time.After(hung):
+		return false
+	}
+}
+
+func wake(t *testing.T, s store.Store, id string) {
+	t.Helper()
+	if err := s.Update(t.Context(), func(tx store.Tx) error { tx.Wake(id); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever is woken finds what it was woken for.
+//
+// shows: GP-14
+func TestBellAfterCommit(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		st, other := s.store(t, Options{}), s.store(t, Options{})
+		bell, err := other.Listen(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bell.Close()
+		last := uint64(0)
+		for range 30 {
+			err := st.Update(t.Context(), func(tx store.Tx) error {
+				tx.Wake("id")
+				_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall})
+				select { // a ring from before the commit would be here by now
+				case <-bell.Woken():
+					return errors.New("rung before the commit")
+				case <-time.After(2 * time.Millisecond):
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !rings(bell) {
+				t.Fatal("no ring")
+			}
+			err = other.View(t.Context(), func(r store.Reader) error {
+				ev, err := r.Events(store.EventQuery{After: last, Limit: 10})
+				if len(ev) != 1 {
+					return errors.Join(errors.New("woken before the commit could be seen"), err)
+				}
+				last = ev[0].Seq
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestBellOfTwoListeners(t *testing.T) {
+	sites(t, func(t *testing.T, s site) {
+		st := s.store(t, Options{})
+		one := start(t, "listen", s, "id")
+		two := start(t, "listen", s, "id")
+		one.expect("listening")
+		two.expect("listening")
+		wake(t, st, "id")
+		one.expect("rung")
+		two.expect("rung")
+		one.kill()
+		wake(t, st, "id")
+		two.expect("rung")
+	})
+}
+
+// A listener that was killed leaves nothing once somebody rang for it.
+func TestBellOfDeadListener(t *testing.T) {
+	s := sqliteSite(t)
+	st := s.sqlite(t, Options{})
+	dead := start(t, "listen", s, "id")
+	dead.expect("listening")
+	dead.kill()
+	if left := listing(t, filepath.Join(st.wakeDir(), "id")); len(left) != 1 {
+		t.Fatalf("pipes %v, want one to clean", left)
+	}
+	wake(t, st, "id")
+	if left := listing(t, st.wakeDir()); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Listeners that come and go while it is rung all the time: a ring after Bell
+// returned is never lost, whatever ringers and closers clean up meanwhile.
+func TestBellNeverLost(t *testing.T) {
+	s := sqliteSite(t)
+	st := s.sqlite(t, Options{})
+	var others sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					wakeListeners(st.wakeDir(), "id")
+				}
+			}
+		})
+	}
+	for range 100 {
+		b, err := st.Listen(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rings(b) {
+			t.Fatal("a ring was lost")
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	others.Wait()
+	if left := listing(t, st.wakeDir()); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestBellOfHostileName(t *testing.T) {
+	st := sqliteSite(t).sqlite(t, Options{})
+	for _, id := range []string{"", "..", ".hidden", "a/b", "../../x", "a\x00b"} {
+		if b, err := st.Listen(t.Context(), id); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+			t.Errorf("%q: %v, %v", id, b, err)
+		}
+		wake(t, st, id) // must not reach out of the directory of bells
+	}
+	if _, err := os.Stat(st.wakeDir()); err == nil {
+		t.Error("a hostile name made something")
+	}
+}
+
+// A listener whose connection broke may have missed rings, so all are rung.
+func TestBellAfterReconnect(t *testing.T) {
+	s, p, _, px := outage(t, hung)
+	var bells []store.Listener
+	for _, id := range []string{"a", "a", "b"} {
+		b, err := p.Listen(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		bells = append(bells, b)
+	}
+	direct := s.postgres(t, Options{})
+	wake(t, direct, "a")
+	if !rings(bells[0]) || !rings(bells[1]) {
+		t.Fatal("no ring from another process")
+	}
+	px.refuse(true)
+	px.cut()
+	wake(t, direct, "a") // nobody hears it
+	px.refuse(false)
+	for i, b := range bells {
+		if !rings(b) {
+			t.Errorf("bell %d is silent after a reconnect", i)
+		}
+	}
+	wake(t, direct, "b")
+	if !rings(bells[2]) {
+		t.Error("no ring over the new connection")
+	}
+}
+
+func TestBellWithoutServer(t *testing.T) {
+	_, p, _, px := outage(t, 3*time.Second)
+	px.refuse(true)
+	_, err := p.Listen(t.Context(), "id")
+	wantStore(t, err, "not to be reached")
+	px.refuse(false)
+	var b store.Listener
+	eventually(t, func() (err error) { b, err = p.Listen(t.Context(), "id"); return err })
+	eventually(t, func() error {
+		return p.Update(t.Context(), func(tx store.Tx) error { tx.Wake("id"); return nil })
+	})
+	if !rings(b) {
+		t.Error("no ring")
+	}
+	if err := errors.Join(b.Close(), p.Close(), p.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Listen(t.Context(), "id"); err == nil {
+		t.Error("a closed store gave a bell that nobody rings")
+	}
+}

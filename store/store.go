@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"lockkeeper"
+)
+
+// Store keeps one space. All methods may be called by many goroutines.
+type Store interface {
+	// Space returns the id of the space.
+	Space() string
+	// Update runs fn in a transaction and commits if fn returns nil. If Update
+	// returns an error nothing has changed, except as that error says.
+	Update(ctx context.Context, fn func(Tx) error) error
+	// View runs fn on a consistent state without blocking writers.
+	View(ctx context.Context, fn func(Reader) error) error
+	// Listen returns a Listener that Tx.Wake(id) wakes, in any process that uses the
+	// space. A wake-up before Listen returns may be lost, one after it is not. Several
+	// may fold into one and some may be spurious, so the caller looks at the state each
+	// time.
+	Listen(ctx context.Context, id string) (Listener, error)
+	Close() error
+}
+
+// Moment is one reading of a store's clocks.
+type Moment struct {
+	Lease lockkeeper.Instant // decides
+	Wall  time.Time          // is shown
+}
+
+// Reader reads a consistent state of one space.
+type Reader interface {
+	// Now returns the time at which the transaction began.
+	Now() Moment
+	LockReader
+	LogReader
+	LandingReader
+	QueueReader
+}
+
+// Tx is one transaction on a space. Transactions of a space are serial: what a Tx
+// reads holds until it ends. The function that uses a Tx must not do file or network
+// work of its own and must not wait for anything.
+type Tx interface {
+	Reader
+	LockTx
+	LogTx
+	LandingTx
+	QueueTx
+	// Wake wakes the listeners of an id once the transaction has committed.
+	Wake(id string)
+	// Prune drops events older than the time or beyond the newest keep, landings
+	// older than the time that are not decided any more, items completed before
+	// it, and denials older than an hour. It does a bounded amount of work.
+	Prune(before time.Time, keep int) error
+}
+
+// A Listener is woken when something about its id changed.
+type Listener interface {
+	Woken() <-chan struct{}
+	Close() error
+}
+
+// Express is an optional ability of a Store: the two most common transactions in
+// one round trip each, for the case that nothing conflicts. Only a store in which a
+// transaction of several steps costs several round trips needs it.
+type Express interface {
+	// Admit inserts a held record with the event, unless any held or waiting lock
+	// conflicts with it. It fills in ticket, fence and times.
+	Admit(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
+	// Dismiss deletes a held record and appends the event that its holder released
+	// it. It does nothing if a request waits on the record, if a listener may wait
+	// for its end (records with a process), if the id is unknown or if the token
+	// differs.
+	Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
+}
+
+// Peeker is an optional ability of a Store: a View that may wait for a transaction of
+// this process, and so finds in memory what that one touched. Its answers may come
+// from different moments, so it is for a look before a transaction that looks again.
+type Peeker interface {
+	Peek(ctx context.Context, fn func(Reader) error) error
+}
+
+// Watcher is an optional ability of a Store: a Listener that is woken after every change of
+// the event log, by any process. A store in which that would cost writers something
+// while nobody watches does not have it.
+type Watcher interface {
+	Watch(ctx context.Context) (Listener, error)
+}

@@ -1,0 +1,123 @@
+package store
+
+import "lockkeeper"
+
+// A waiting item waits on one key: a path that another holder has locked, a pool
+// without a free slot, another item, or a reservation in the wait list of the engine.
+// Whatever frees the key wakes the first item that waits on it. If that item does not
+// take what was freed, it wakes the next one.
+
+// OnPath returns the key of a locked path for items that ask for it in a mode. Readers
+// and writers wait on keys of their own: what blocks the first of the items on one key
+// blocks all of them.
+func OnPath(asked lockkeeper.Mode, path string) string { return linesAt(path) + asked.String() }
+
+// OnLock returns the key of a locked target. A lock on a node covers nothing below it,
+// so items that it blocks wait on a key of their own.
+func OnLock(asked lockkeeper.Mode, held lockkeeper.Target) string {
+	if !held.Kind.Below() {
+		return linesAt(held.Path) + "node/" + asked.String()
+	}
+	return OnPath(asked, held.Path)
+}
+
+// linesAt returns the prefix of the keys of a path, and of no other: no path contains
+// two slashes in a row.
+func linesAt(path string) string { return "path:" + path + "//" }
+
+// KeepsWaiting reports whether a lock, while it is held, blocks the items on a key.
+func KeepsWaiting(l lockkeeper.Lock, key string) bool {
+	for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
+		if lockkeeper.Conflicts(l.Mode, asked) && OnLock(asked, l.Target) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// WakeWaiters wakes the first item on every key that a lock has blocked.
+func WakeWaiters(tx Tx, held lockkeeper.Lock) error {
+	lines, err := tx.WaitKeys(linesAt(held.Path)) // most often there is none
+	if err != nil {
+		return err
+	}
+	for _, key := range lines {
+		if !KeepsWaiting(held, key) {
+			continue
+		}
+		if _, err := WakeFirst(tx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OnPool returns the key of a pool without a free slot.
+func OnPool(pool string) string { return "pool:" + pool }
+
+// OnItem returns the key of an item that is not completed.
+func OnItem(id string) string { return "item:" + id }
+
+// OnGrant returns the key of a reservation in the wait list of the lock engine.
+func OnGrant(id string) string { return "grant:" + id }
+
+// IsOnLock reports whether a key is about locks.
+func IsOnLock(key string) bool { return len(key) > 5 && (key[:5] == "path:" || key[:6] == "grant:") }
+
+// QueueWakeID is the id on which idle workers listen.
+const QueueWakeID = "queue"
+
+// ItemWakeID returns the id on which the process that runs an item listens.
+func ItemWakeID(id string) string { return "item-" + id }
+
+// WakeFirst makes the first item that waits on a key ready, and reports whether there
+// was one.
+func WakeFirst(tx Tx, key string) (bool, error) {
+	it, err := tx.FirstWaiting(key)
+	if err != nil || it == nil {
+		return false, err
+	}
+	return true, WakeItem(tx, it.Clone())
+}
+
+// WakeItem makes a waiting item ready. It wakes the process that runs the item if there
+// is one, and otherwise the idle workers.
+func WakeItem(tx Tx, it *lockkeeper.Item) error {
+	left, led := it.WaitsOn, it.FirstSince
+	if IsOnLock(left) {
+		it.StopFirst(tx.Now().Lease)
+	}
+	it.Enter(lockkeeper.StageReady)
+	if it.WokenBy = left; !IsOnLock(left) {
+		it.FirstSince = led // it still waits for a slot
+	}
+	if it.HasReserved() {
+		it.CheckAt = tx.Now().Lease // somebody has to keep what it was promised
+	}
+	if it.IsHolding() {
+		tx.Wake(ItemWakeID(it.ID))
+	} else {
+		tx.Wake(QueueWakeID)
+	}
+	if err := tx.SaveItem(it); err != nil || led == 0 {
+		return err
+	}
+	return StartFirst(tx, left)
+}
+
+// StartFirst starts to count the time of the first item that waits on a lock. The items
+// behind it wait for their turn, which does not count. CheckAt is set to now, so that
+// the next tick sets the right time. StartFirst does nothing for other keys: package
+// sched counts the wait for a slot itself.
+func StartFirst(tx Tx, key string) error {
+	if !IsOnLock(key) {
+		return nil
+	}
+	it, err := tx.FirstWaiting(key)
+	if err != nil || it == nil || it.FirstSince != 0 {
+		return err
+	}
+	next := it.Clone()
+	next.FirstSince, next.CheckAt = tx.Now().Lease, tx.Now().Lease
+	return tx.SaveItem(next)
+}
