@@ -182,7 +182,7 @@ func hookCompare(ctx context.Context, b *bench) (_ []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	s, err := session.Open(a).Enter(ctx, session.Visitor{ID: "bench", Agent: "bench"})
+	s, err := session.Open(a).Enter(ctx, session.Caller{ID: "bench", Agent: "bench"})
 	if err != nil {
 		return nil, err
 	}

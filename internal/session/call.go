@@ -15,7 +15,7 @@ import (
 
 // Begin notes that a call of a tool begins. Of a host without ids two that are equal, and
 // under way at once, have one: whichever ends first, both count from when the first began.
-func (s *Seat) Begin(id string, c Call) error {
+func (s *Session) Begin(id string, c Call) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
@@ -36,12 +36,12 @@ func (s *Seat) Begin(id string, c Call) error {
 
 // madeAgain forgets that files were shown as removed which are there now: should they go
 // once more, that is another removal, also where their holder does not say what it leaves.
-func (s *Seat) madeAgain() error {
+func (s *Session) madeAgain() error {
 	for path, told := range s.rec.Told {
 		if told.Is.Inode != 0 {
 			continue
 		}
-		is, err := s.book.look(path)
+		is, err := s.registry.look(path)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ const maxCalls = 100
 // End takes a call that has ended from those under way; goesOn says that its command works
 // on in the background. Of one that never began it is the zero Call; of one that was taken for
 // ended it is what came since.
-func (s *Seat) End(id string, goesOn bool) Call {
+func (s *Session) End(id string, goesOn bool) Call {
 	calls := s.rec.Calls
 	if _, open := calls[id]; !open {
 		calls = s.rec.Late
@@ -75,7 +75,7 @@ func (s *Seat) End(id string, goesOn bool) Call {
 }
 
 // behind has a call compared along with the next ones.
-func (s *Seat) behind(c Call) {
+func (s *Session) behind(c Call) {
 	s.rec.Behind = append(s.rec.Behind, c)
 	s.rec.Behind = s.rec.Behind[max(0, len(s.rec.Behind)-maxCalls):]
 }
@@ -83,7 +83,7 @@ func (s *Seat) behind(c Call) {
 // EndAll ends the calls whose end was never told: a person interrupted or refused them. What
 // they name of what the session holds passes for their work. It returns what is to be
 // compared.
-func (s *Seat) EndAll(ctx context.Context) (Call, error) {
+func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	now, err := fileClock()
 	if err != nil {
 		return Call{}, err
@@ -108,7 +108,7 @@ func (s *Seat) EndAll(ctx context.Context) (Call, error) {
 
 // late has the calls under way taken for ended at a moment. The end of one that goes on all
 // the same, beside a prompt or a release, is told later.
-func (s *Seat) late(now int64) {
+func (s *Session) late(now int64) {
 	if len(s.rec.Late)+len(s.rec.Calls) > maxCalls {
 		s.rec.Late = nil
 	}
@@ -125,7 +125,7 @@ func (s *Seat) late(now int64) {
 // with is a call together with the commands that go on in the background. A command whose
 // end was not told may go on as well, such as a shell that Codex keeps open and types into:
 // what changes meanwhile counts, but what it spelled proves nothing.
-func (s *Seat) with(c Call, now int64) Call {
+func (s *Session) with(c Call, now int64) Call {
 	for _, open := range s.rec.Calls {
 		if open.Command != "" && now-open.At <= int64(longestCall) && (c.At == 0 || open.At < c.At) {
 			c.At = open.At
@@ -146,17 +146,17 @@ func (s *Seat) with(c Call, now int64) Call {
 
 // growsBehind reports whether a file only became longer that a command of the session in
 // the background was seen to write, such as the log of a server.
-func (s *Seat) growsBehind(path string, was File, is Print, content []byte, now int64) bool {
-	left := Copy(s.book.app, was.Sum)
+func (s *Session) growsBehind(path string, was File, is Print, content []byte, now int64) bool {
+	left := Copy(s.registry.app, was.Sum)
 	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&
 		slices.ContainsFunc(s.rec.Behind, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
 }
 
 // made notes as the session's own what a call made of what it holds: what is newer than the
 // call, and named by it. What else changed meanwhile may be anybody's.
-func (s *Seat) made(ctx context.Context, held []string, c Call) error {
+func (s *Session) made(ctx context.Context, held []string, c Call) error {
 	named := slices.DeleteFunc(slices.Clone(held), func(p string) bool { return !c.names(p) })
-	touched, err := s.book.touchedSince(ctx, named, c.At)
+	touched, err := s.registry.touchedSince(ctx, named, c.At)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c Call) names(path string) bool {
 
 // Left notes what a call of this session left: the files that it is known to write, and
 // what it made beside them.
-func (s *Seat) Left(ctx context.Context, c Call, named []string) error {
+func (s *Session) Left(ctx context.Context, c Call, named []string) error {
 	held, err := s.Holds(ctx)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ type Disturbance struct {
 // Disturbed looks whether what the session holds is still as it left it. What is not is
 // told once, and its own version is kept. Of what calls under way may be writing nobody can
 // tell; c is one that has ended, the zero Call when none has.
-func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
+func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
@@ -238,14 +238,14 @@ func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err e
 		if !known || path == lockkeeper.GitTarget || s.rec.mayWrite(path, now) {
 			continue
 		}
-		is, err := s.book.look(path)
+		is, err := s.registry.look(path)
 		if err != nil {
 			return nil, err
 		}
 		if !was.there().touched(is) {
 			continue
 		}
-		is, content, err := s.book.take(path)
+		is, content, err := s.registry.take(path)
 		if err != nil {
 			return nil, err
 		}
@@ -270,8 +270,8 @@ func (s *Seat) Disturbed(ctx context.Context, c Call) (list []Disturbance, err e
 }
 
 // keep puts what the session had left at a path on the rescue shelf.
-func (s *Seat) keep(ctx context.Context, path string, was File) (string, error) {
-	content := Copy(s.book.app, was.Sum)
+func (s *Session) keep(ctx context.Context, path string, was File) (string, error) {
+	content := Copy(s.registry.app, was.Sum)
 	if content == nil || !was.Own {
 		return "", nil
 	}

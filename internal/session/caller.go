@@ -8,11 +8,11 @@ import (
 	"lockkeeper"
 )
 
-// Below lists the sessions from whose windows something was started, which has these
+// Enclosing lists the sessions from whose windows something was started, which has these
 // processes above it, the nearest first: the window's session first, and of several in one
 // window the one that was last heard of. It goes by what sessions remember, and by what
 // their grants say of them, which no environment hides.
-func (b *Book) Below(ctx context.Context, above []lockkeeper.Process) ([]Session, error) {
+func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([]Info, error) {
 	if len(above) == 0 {
 		return nil, nil
 	}
@@ -26,14 +26,14 @@ func (b *Book) Below(ctx context.Context, above []lockkeeper.Process) ([]Session
 	}
 	for _, r := range known { // also those whose host is about to begin anew
 		if r.Ended {
-			live = append(live, r.Session)
+			live = append(live, r.Info)
 		}
 	}
-	depth := func(s Session) int {
+	depth := func(s Info) int {
 		return slices.IndexFunc(above, func(p lockkeeper.Process) bool { return sameProcess(s.Process, &p) })
 	}
-	list := slices.DeleteFunc(live, func(s Session) bool { return depth(s) < 0 })
-	slices.SortStableFunc(list, func(s, t Session) int {
+	list := slices.DeleteFunc(live, func(s Info) bool { return depth(s) < 0 })
+	slices.SortStableFunc(list, func(s, t Info) int {
 		return cmp.Or(cmp.Compare(depth(s), depth(t)), t.Seen.Compare(s.Seen))
 	})
 	return list, nil
@@ -41,7 +41,7 @@ func (b *Book) Below(ctx context.Context, above []lockkeeper.Process) ([]Session
 
 // Known is the SHA-256, in hex, of what the session has seen in a file; empty: it has not
 // seen it, or not all of it.
-func (s *Seat) Known(path string) string {
+func (s *Session) Known(path string) string {
 	if f := s.rec.Files[path]; f.Seen {
 		return f.Sum
 	}
@@ -49,11 +49,11 @@ func (s *Seat) Known(path string) string {
 }
 
 // Known is the same of a session that may be at work meanwhile.
-func (b *Book) Known(of Session, path string) (string, error) {
+func (b *Registry) Known(of Info, path string) (string, error) {
 	records, err := b.records()
 	for _, r := range records {
 		if r.ID == of.ID && r.Agent == of.Agent {
-			return (&Seat{rec: r}).Known(path), err
+			return (&Session{rec: r}).Known(path), err
 		}
 	}
 	return "", err

@@ -14,14 +14,14 @@ import (
 
 // Write is a file that a call is about to write.
 type Write struct {
-	Path  string // from the root, as Book.Path makes it
+	Path  string // from the root, as Registry.Path makes it
 	Whole bool   // what is there is replaced, whatever it is
 }
 
 // Claim takes files for this session, all of them or none, by try. What is refused is
 // answered in words for the agent; nothing is written then. Files that it has already are
 // kept for as long again.
-func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, error) {
+func (s *Session) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, error) {
 	var unseen []refusal.Refusal
 	var paths []string
 	for _, w := range list {
@@ -63,7 +63,7 @@ func (s *Seat) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, err
 }
 
 // touch keeps what the session has of some paths for as long again, and returns the rest.
-func (s *Seat) touch(ctx context.Context, paths []string) (missing []string, err error) {
+func (s *Session) touch(ctx context.Context, paths []string) (missing []string, err error) {
 	held, err := s.held(ctx)
 	if err != nil || held == nil {
 		return paths, err
@@ -75,12 +75,12 @@ func (s *Seat) touch(ctx context.Context, paths []string) (missing []string, err
 	}
 	// A touch within the heartbeat of the last one changes nothing that anybody could
 	// tell; growing gives no new lease, so it is renewed then as well.
-	if s.book.now().Sub(held.HeartbeatAt) < s.heartbeat() {
+	if s.registry.now().Sub(held.HeartbeatAt) < s.heartbeat() {
 		return missing, nil
 	}
-	token, err := s.book.app.Tokens.Get(s.rec.GrantID)
+	token, err := s.registry.app.Tokens.Get(s.rec.GrantID)
 	if err == nil {
-		_, err = s.book.app.Locks.Renew(ctx, s.rec.GrantID, token)
+		_, err = s.registry.app.Locks.Renew(ctx, s.rec.GrantID, token)
 	}
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // it ended just now
 		s.rec.GrantID = ""
@@ -89,16 +89,16 @@ func (s *Seat) touch(ctx context.Context, paths []string) (missing []string, err
 	return missing, err
 }
 
-func (s *Seat) heartbeat() time.Duration {
-	return s.book.app.Config.Policies()[Policy].Heartbeat
+func (s *Session) heartbeat() time.Duration {
+	return s.registry.app.Config.Policies()[Policy].Heartbeat
 }
 
 // held is the session's grant as it is in the store; nil when it has none any more.
-func (s *Seat) held(ctx context.Context) (*lock.Entry, error) {
+func (s *Session) held(ctx context.Context) (*lock.Entry, error) {
 	if s.rec.GrantID == "" {
 		return nil, nil
 	}
-	e, err := s.book.app.Locks.Entry(ctx, s.rec.GrantID)
+	e, err := s.registry.app.Locks.Entry(ctx, s.rec.GrantID)
 	if err == nil && e == nil {
 		s.rec.GrantID = ""
 	}
@@ -111,7 +111,7 @@ func covers(held *lock.Entry, path string) bool {
 }
 
 // Holds lists what the session holds for writing.
-func (s *Seat) Holds(ctx context.Context) (paths []string, err error) {
+func (s *Session) Holds(ctx context.Context) (paths []string, err error) {
 	held, err := s.held(ctx)
 	if err != nil || held == nil {
 		return nil, err
@@ -125,8 +125,8 @@ func (s *Seat) Holds(ctx context.Context) (paths []string, err error) {
 }
 
 // take gets paths that the session does not have, all of them or none.
-func (s *Seat) take(ctx context.Context, paths []string) error {
-	a := s.book.app
+func (s *Session) take(ctx context.Context, paths []string) error {
+	a := s.registry.app
 	locks := writes(paths)
 	if s.rec.GrantID == "" {
 		s.rec.Taking = true // should this call be killed, the next one looks for what it got
@@ -163,14 +163,14 @@ func (s *Seat) take(ctx context.Context, paths []string) error {
 }
 
 // adopt finds what a call got that was killed before it could remember it.
-func (s *Seat) adopt(ctx context.Context) error {
-	return s.book.app.Locks.Within(ctx, func(act *lock.Act) error {
-		grants, err := s.book.app.Locks.GrantsIn(act.Tx())
+func (s *Session) adopt(ctx context.Context) error {
+	return s.registry.app.Locks.Within(ctx, func(act *lock.Act) error {
+		grants, err := s.registry.app.Locks.GrantsIn(act.Tx())
 		for _, g := range grants {
 			if g.Policy != Policy || g.Metadata[keySession] != s.rec.ID || g.Metadata[keyAgent] != s.rec.Agent || g.ID == s.rec.GrantID {
 				continue
 			}
-			token, err := s.book.app.Tokens.Get(g.ID)
+			token, err := s.registry.app.Tokens.Get(g.ID)
 			if err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func (s *Seat) adopt(ctx context.Context) error {
 }
 
 // request asks for locks in the name of the session, and says who that is.
-func (s *Seat) request(locks []lockkeeper.Lock) lockkeeper.Request {
+func (s *Session) request(locks []lockkeeper.Lock) lockkeeper.Request {
 	facts := map[string]string{keySession: s.rec.ID, keyAgent: s.rec.Agent}
 	for key, value := range map[string]string{keyTTY: s.rec.TTY, keyReason: s.rec.About} {
 		if value != "" {
@@ -198,7 +198,7 @@ func (s *Seat) request(locks []lockkeeper.Lock) lockkeeper.Request {
 }
 
 // refused words why some of the paths could not be had, with a ticket for each.
-func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusal.Refusal, error) {
+func (s *Session) refused(ctx context.Context, paths []string, err error) ([]refusal.Refusal, error) {
 	var blocked *lockkeeper.BlockedError
 	errors.As(err, &blocked)
 	first := map[string]lockkeeper.ConflictInfo{}
@@ -218,7 +218,7 @@ func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusa
 		if !in {
 			continue
 		}
-		who, err := s.book.who(ctx, c)
+		who, err := s.registry.who(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func (s *Seat) refused(ctx context.Context, paths []string, err error) ([]refusa
 }
 
 // Release gives back what the session holds, at the end of a turn.
-func (s *Seat) Release(ctx context.Context) error {
+func (s *Session) Release(ctx context.Context) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
@@ -245,13 +245,13 @@ func (s *Seat) Release(ctx context.Context) error {
 }
 
 // giveBack gives back what the session holds.
-func (s *Seat) giveBack(ctx context.Context) error {
-	s.rec.Inner = nil
+func (s *Session) giveBack(ctx context.Context) error {
+	s.rec.Subagents = nil
 	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err
 	}
-	if _, releasing := s.book.app.Release(ctx, s.rec.GrantID); releasing != nil {
+	if _, releasing := s.registry.app.Release(ctx, s.rec.GrantID); releasing != nil {
 		return errors.Join(err, releasing)
 	}
 	s.rec.GrantID = ""
@@ -260,7 +260,7 @@ func (s *Seat) giveBack(ctx context.Context) error {
 
 // Leave ends the session. When its host begins anew in the same window, whoever comes next
 // there takes over what it holds.
-func (s *Seat) Leave(ctx context.Context, beginsAnew bool) error {
+func (s *Session) Leave(ctx context.Context, beginsAnew bool) error {
 	if beginsAnew {
 		s.rec.Ended = true
 		return s.Close()
@@ -269,5 +269,5 @@ func (s *Seat) Leave(ctx context.Context, beginsAnew bool) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return errors.Join(s.book.sweepCopies(), forget(s.file), s.lock.Close())
+	return errors.Join(s.registry.sweepCopies(), forget(s.file), s.lock.Close())
 }

@@ -35,7 +35,7 @@ type Uncovered struct {
 // when that is asked for and nobody else can have made it. What somebody holds for reading
 // nobody may change either. Commands in the background are compared along with the call, and
 // each change is told once.
-func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncovered, err error) {
+func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Uncovered, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
@@ -49,19 +49,19 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncove
 			s.behind(ended)
 		}
 	}()
-	paths, err := s.book.heldPaths(ctx)
+	paths, err := s.registry.heldPaths(ctx)
 	if err != nil {
 		return nil, err
 	}
-	touched, err := s.book.touchedSince(ctx, paths, c.At)
+	touched, err := s.registry.touchedSince(ctx, paths, c.At)
 	if err != nil {
 		return nil, err
 	}
-	records, err := s.book.records()
+	records, err := s.registry.records()
 	if err != nil {
 		return nil, err
 	}
-	touched = append(touched, s.book.swapped(records, touched, now)...)
+	touched = append(touched, s.registry.swapped(records, touched, now)...)
 	if len(touched) == 0 {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (s *Seat) Compare(ctx context.Context, c Call, putBack bool) (list []Uncove
 	}
 	for _, x := range changes {
 		if putBack && x.Doubt == "" {
-			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, Copy(s.book.app, x.was.Sum), x.content) {
+			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, Copy(s.registry.app, x.was.Sum), x.content) {
 				x.Back, x.NotBack = s.putBack(ctx, x)
 			}
 		}
@@ -122,7 +122,7 @@ type change struct {
 // holders is who else holds some of the paths, one for each. It asks for few at a time: of
 // an answer that is too long only a part is told. A name that no lock can have counts as the
 // directory that it is in.
-func (s *Seat) holders(ctx context.Context, paths []string) (list []lockkeeper.ConflictInfo, err error) {
+func (s *Session) holders(ctx context.Context, paths []string) (list []lockkeeper.ConflictInfo, err error) {
 	const few = 100
 	known := map[string]bool{}
 	for part := range slices.Chunk(paths, few) {
@@ -158,7 +158,7 @@ type Told struct {
 func (x change) told() Told { return Told{Is: x.is, Was: x.was.Print} }
 
 // tell notes that changes are shown.
-func (s *Seat) tell(changes []change) {
+func (s *Session) tell(changes []change) {
 	if s.rec.Told == nil {
 		s.rec.Told = map[string]Told{}
 	}
@@ -169,9 +169,9 @@ func (s *Seat) tell(changes []change) {
 
 // attribute decides whose a change is, and keeps it if that is asked for. holder is what the
 // holder's session remembers; nil when it is none, or another user's.
-func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
+func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
 	x.Path, x.held = held.Path, held
-	if x.is, x.content, err = s.book.take(x.Path); err != nil {
+	if x.is, x.content, err = s.registry.take(x.Path); err != nil {
 		return x, false, err
 	}
 	x.Gone = x.is.Inode == 0
@@ -198,7 +198,7 @@ func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictIn
 	case len(naming(c.Command, x.Path)) == 0:
 		x.Doubt = "nothing in the command that writes names it, and a person's editor leaves the same traces"
 	}
-	if x.Holder, err = s.book.who(ctx, held); err != nil {
+	if x.Holder, err = s.registry.who(ctx, held); err != nil {
 		return x, false, err
 	}
 	x.reason = "a command of " + s.rec.Callsign + " changed it while " + x.Holder.Name() + " held it: " + firstWords(c.Command)
@@ -213,11 +213,11 @@ func (s *Seat) attribute(ctx context.Context, c Call, held lockkeeper.ConflictIn
 }
 
 // record puts changes that no lock covers into the record of events.
-func (s *Seat) record(ctx context.Context, changes []change) error {
+func (s *Session) record(ctx context.Context, changes []change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return s.book.app.Locks.Within(ctx, func(a *lock.Act) error {
+	return s.registry.app.Locks.Within(ctx, func(a *lock.Act) error {
 		for _, x := range changes {
 			_, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
 				Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(x.Path)}, Reason: x.reason, Data: map[string]string{"rescue": x.Rescue, "doubt": x.Doubt}})
@@ -231,8 +231,8 @@ func (s *Seat) record(ctx context.Context, changes []change) error {
 
 // putBack lands what the holder had left, under the holder's own grant and only onto what
 // was found: an edit that came since stays.
-func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
-	content := Copy(s.book.app, x.was.Sum)
+func (s *Session) putBack(ctx context.Context, x change) (done bool, why string) {
+	content := Copy(s.registry.app, x.was.Sum)
 	switch {
 	case content == nil:
 		return false, "what was there is not kept"
@@ -241,7 +241,7 @@ func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
 	}
 	base := File{Print: x.is}.version()
 	if x.is.Inode != 0 {
-		info, err := os.Lstat(s.book.at(x.Path))
+		info, err := os.Lstat(s.registry.at(x.Path))
 		if err != nil {
 			return false, err.Error()
 		}
@@ -249,7 +249,7 @@ func (s *Seat) putBack(ctx context.Context, x change) (done bool, why string) {
 	}
 	put := gate.Put(x.Path, content)
 	put.Base = &base
-	if _, err := landing.Apply(ctx, s.book.app, x.held.GrantID, []gate.Change{put}, true); err != nil {
+	if _, err := landing.Apply(ctx, s.registry.app, x.held.GrantID, []gate.Change{put}, true); err != nil {
 		return false, err.Error()
 	}
 	return true, ""
@@ -264,8 +264,8 @@ func (f File) version() (v lockkeeper.Version) {
 }
 
 // shelve keeps content, unless the same is on the shelf already.
-func (s *Seat) shelve(ctx context.Context, e rescue.Entry, content []byte) (_ rescue.Entry, err error) {
-	shelf := s.book.app.Shelf()
+func (s *Session) shelve(ctx context.Context, e rescue.Entry, content []byte) (_ rescue.Entry, err error) {
+	shelf := s.registry.app.Shelf()
 	if content == nil && !e.Delete { // too large to keep, or no file
 		return e, nil
 	}

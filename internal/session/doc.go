@@ -1,7 +1,7 @@
 // Package session tracks interactive agents that work on a codebase file by file: agents
 // with hooks, and MCP clients.
 //
-//	Open ──▶ Book ──Enter──▶ Seat ──▶ Claim, Begin, End, News ──▶ Close
+//	Open ──▶ Registry ──Enter──▶ Session ──▶ Claim, Begin, End, News ──▶ Close
 //	                           └────▶ Release at the end of a turn, Leave at the end of the session
 //
 // A session has one grant with policy session. The first path acquires it, each further

@@ -14,7 +14,7 @@ import (
 
 // scene is a codebase in which sessions work, and others, too.
 type scene struct {
-	*Book
+	*Registry
 	t *testing.T
 }
 
@@ -38,15 +38,15 @@ func (s scene) must(err error) {
 }
 
 // as does something in the seat of a session.
-func (s scene) as(id string, do func(context.Context, *Seat)) {
+func (s scene) as(id string, do func(context.Context, *Session)) {
 	s.t.Helper()
-	s.in(s.t, Visitor{ID: id, Agent: "x"}, do)
+	s.in(s.t, Caller{ID: id, Agent: "x"}, do)
 }
 
 // wrote has a session claim and write a file.
 func (s scene) wrote(id, path, text string) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Seat) {
+	s.as(id, func(ctx context.Context, seat *Session) {
 		if claims(s.t, seat, path) != 0 {
 			s.t.Fatalf("%s is refused %s", id, path)
 		}
@@ -58,13 +58,13 @@ func (s scene) wrote(id, path, text string) {
 
 func (s scene) begins(id, command string) {
 	s.t.Helper()
-	s.as(id, func(_ context.Context, seat *Seat) { s.must(seat.Begin("1", Call{Command: command})) })
+	s.as(id, func(_ context.Context, seat *Session) { s.must(seat.Begin("1", Call{Command: command})) })
 }
 
 // ends is what a session is told after its command: of what it holds, and of what others do.
 func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Seat) {
+	s.as(id, func(ctx context.Context, seat *Session) {
 		c := seat.End("1", false)
 		s.must(seat.Left(ctx, c, nil))
 		var err error
@@ -79,7 +79,7 @@ func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 // replaces reports whether a session may write over a whole file.
 func (s scene) replaces(id, path string) (may bool) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Seat) {
+	s.as(id, func(ctx context.Context, seat *Session) {
 		refused, err := seat.Claim(ctx, Write{Path: path, Whole: true})
 		s.must(err)
 		may = len(refused) == 0
@@ -119,7 +119,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	if own, _ := s.ends("a"); len(own) != 0 {
 		t.Errorf("told twice: %+v", own)
 	}
-	s.as("a", func(ctx context.Context, seat *Seat) { s.must(seat.Saw(ctx, "one", shows("whose\n"))) })
+	s.as("a", func(ctx context.Context, seat *Session) { s.must(seat.Saw(ctx, "one", shows("whose\n"))) })
 	if !s.replaces("a", "one") {
 		t.Error("it has read it")
 	}
@@ -136,7 +136,7 @@ func TestNamedByACommand(t *testing.T) {
 	}
 	s.begins("a", "./format one")
 	s.put("one", "half of it\n")
-	s.as("a", func(ctx context.Context, seat *Seat) {
+	s.as("a", func(ctx context.Context, seat *Session) {
 		c, err := seat.EndAll(ctx)
 		s.must(err)
 		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 0 {
@@ -153,7 +153,7 @@ func TestChangedBesideAnInterruptedCommand(t *testing.T) {
 	s.wrote("a", "one", "mine\n")
 	s.begins("a", "npm test")
 	s.put("one", "whose\n")
-	s.as("a", func(ctx context.Context, seat *Seat) {
+	s.as("a", func(ctx context.Context, seat *Session) {
 		c, err := seat.EndAll(ctx)
 		s.must(err)
 		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 1 || !own[0].Beside || own[0].Rescue == "" {
@@ -171,7 +171,7 @@ func TestDisturbedIsNotOwn(t *testing.T) {
 	s.wrote("a", "one", "mine\n")
 	s.begins("b", "./fix one")
 	s.put("one", "theirs\n")
-	s.as("a", func(ctx context.Context, seat *Seat) {
+	s.as("a", func(ctx context.Context, seat *Session) {
 		own, err := seat.Disturbed(ctx, Call{})
 		s.must(err)
 		if len(own) != 1 || own[0].Beside {
@@ -196,7 +196,7 @@ func TestSeenBesideAChange(t *testing.T) {
 	s := newScene(t)
 	s.put("one", "a person's\n")
 	saw := func(text string) {
-		s.as("b", func(ctx context.Context, seat *Seat) { s.must(seat.Saw(ctx, "one", shows(text))) })
+		s.as("b", func(ctx context.Context, seat *Session) { s.must(seat.Saw(ctx, "one", shows(text))) })
 	}
 	saw("before\n")
 	if s.replaces("b", "one") {
@@ -282,7 +282,7 @@ func TestChangedUnderAReader(t *testing.T) {
 func TestReadsMuch(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "one", "mine\n")
-	s.as("a", func(ctx context.Context, seat *Seat) {
+	s.as("a", func(ctx context.Context, seat *Session) {
 		for i := range maxFiles + 2 {
 			s.must(seat.note(ctx, filepath.Join("many", string(rune('A'+i))), File{Seen: true}))
 		}

@@ -74,7 +74,7 @@ func printOf(s *unix.Stat_t) Print {
 }
 
 // look takes the print of what is at a path.
-func (b *Book) look(path string) (Print, error) {
+func (b *Registry) look(path string) (Print, error) {
 	var s unix.Stat_t
 	err := unix.Lstat(b.at(path), &s)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -87,7 +87,7 @@ func (b *Book) look(path string) (Print, error) {
 }
 
 // take is look with the sum of the content, and the content itself where it is small.
-func (b *Book) take(path string) (p Print, content []byte, err error) {
+func (b *Registry) take(path string) (p Print, content []byte, err error) {
 	p, err = b.look(path)
 	if err != nil || p.Inode == 0 || p.Size > maxCopied {
 		return p, nil, err
@@ -116,14 +116,14 @@ func (b *Book) take(path string) (p Print, content []byte, err error) {
 
 // remember notes what is at some paths: own says that the session left it so, and has
 // therefore seen it, unless it is what was there before. A copy is kept of what a later look may be compared with.
-func (s *Seat) remember(ctx context.Context, paths []string, own bool) error {
+func (s *Session) remember(ctx context.Context, paths []string, own bool) error {
 	for _, path := range paths {
-		p, content, err := s.book.take(path)
+		p, content, err := s.registry.take(path)
 		if err != nil {
 			return err
 		}
 		if p.Sum != "" {
-			if err := s.book.copy(p.Sum, content); err != nil {
+			if err := s.registry.copy(p.Sum, content); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,7 @@ const maxFiles = 4_000
 
 // note remembers a file, and forgets others when they are too many. What the session holds
 // it needs to know.
-func (s *Seat) note(ctx context.Context, path string, f File) error {
+func (s *Session) note(ctx context.Context, path string, f File) error {
 	if s.rec.Files == nil {
 		s.rec.Files = map[string]File{}
 	}
@@ -168,12 +168,12 @@ func (s *Seat) note(ctx context.Context, path string, f File) error {
 
 // Saw notes that the session was shown what is in a file, if shown says so of the content
 // that is there now. Of a file that is too large to look into it is given none.
-func (s *Seat) Saw(ctx context.Context, path string, shown func(content []byte) bool) error {
+func (s *Session) Saw(ctx context.Context, path string, shown func(content []byte) bool) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
 	}
-	p, content, err := s.book.take(path)
+	p, content, err := s.registry.take(path)
 	if err != nil || p.Inode == 0 || !shown(content) {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Seat) Saw(ctx context.Context, path string, shown func(content []byte) 
 }
 
 // unread says why a session may not replace the whole of a file; empty: it may.
-func (s *Seat) unread(w Write) (string, error) {
+func (s *Session) unread(w Write) (string, error) {
 	fact, err := s.unseen(w)
 	if fact == "" && w.Whole && s.rec.Files[w.Path].Part {
 		fact = "you changed it, and have read only a part of it in this session"
@@ -201,11 +201,11 @@ func (s *Seat) unread(w Write) (string, error) {
 
 // unseen says why the session does not know what it is about to replace; empty: it does,
 // or there is nothing.
-func (s *Seat) unseen(w Write) (string, error) {
+func (s *Session) unseen(w Write) (string, error) {
 	if !w.Whole {
 		return "", nil
 	}
-	now, err := s.book.look(w.Path)
+	now, err := s.registry.look(w.Path)
 	if err != nil || now.Inode == 0 || now.Size == 0 {
 		return "", err
 	}
@@ -218,7 +218,7 @@ func (s *Seat) unseen(w Write) (string, error) {
 	case !f.there().touched(now):
 		return "", nil
 	}
-	now, content, err := s.book.take(w.Path)
+	now, content, err := s.registry.take(w.Path)
 	if err != nil || !f.there().changed(now) {
 		return "", err
 	}
@@ -226,13 +226,13 @@ func (s *Seat) unseen(w Write) (string, error) {
 	if err != nil || s.growsBehind(w.Path, f, now, content, clock) {
 		return "", err
 	}
-	return "somebody changed it " + refusal.Span(s.book.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
+	return "somebody changed it " + refusal.Span(s.registry.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
 }
 
 // copies is where content is kept that was there, by its sum.
-func (b *Book) copies(sum string) string { return filepath.Join(CopiesDir(b.app), sum) }
+func (b *Registry) copies(sum string) string { return filepath.Join(CopiesDir(b.app), sum) }
 
-func (b *Book) copy(sum string, content []byte) error {
+func (b *Registry) copy(sum string, content []byte) error {
 	name := b.copies(sum)
 	if _, err := os.Lstat(name); err == nil {
 		return nil
@@ -251,7 +251,7 @@ func (b *Book) copy(sum string, content []byte) error {
 const copiesKept = 14 * 24 * time.Hour
 
 // sweepCopies drops those that nobody can want any more.
-func (b *Book) sweepCopies() error {
+func (b *Registry) sweepCopies() error {
 	list, err := os.ReadDir(CopiesDir(b.app))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -14,23 +14,23 @@ var gitLock = write(lockkeeper.GitTarget)
 // Rewrite takes the .git target for an act of git that rewrites files or history, until
 // the act ends. It is refused while others hold files, or act so themselves, and while other
 // agents of the window are at work on some.
-func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
+func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	if err := s.EndRewrite(ctx); err != nil { // of an act whose end was never told
 		return nil, err
 	}
 	if others := s.beside(func(string) bool { return true }); len(others) > 0 {
 		return []refusal.Refusal{refusal.RewritesBeside(act, others[0])}, nil
 	}
-	g, err := s.book.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)
+	g, err := s.registry.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)
 	if lock.IsBlocked(err) {
 		found, err := s.others(ctx, []lockkeeper.Lock{gitLock})
 		if err != nil {
 			return nil, err
 		}
 		if len(found) == 0 { // it left just now; the agent may try again
-			found = []lockkeeper.ConflictInfo{{Holder: "somebody", AcquiredAt: s.book.now()}}
+			found = []lockkeeper.ConflictInfo{{Holder: "somebody", AcquiredAt: s.registry.now()}}
 		}
-		who, err := s.book.who(ctx, found[0])
+		who, err := s.registry.who(ctx, found[0])
 		return []refusal.Refusal{refusal.Rewrites(act, lockkeeper.GitTarget, who, len(found)-1)}, err
 	}
 	if err != nil {
@@ -47,10 +47,10 @@ func (s *Seat) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, erro
 }
 
 // filesOfOthers refuses an act while others hold files.
-func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
+func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
-	err := s.book.app.View(ctx, func(r store.Reader) error {
-		grants, err := s.book.app.Locks.GrantsIn(r)
+	err := s.registry.app.View(ctx, func(r store.Reader) error {
+		grants, err := s.registry.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			for _, l := range g.Locks {
 				if g.ID != s.rec.GrantID && (l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir) && !isReserved(l.Path) && len(locks) < lockkeeper.MaxTargets {
@@ -68,16 +68,16 @@ func (s *Seat) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	who, err := s.book.who(ctx, found[0])
+	who, err := s.registry.who(ctx, found[0])
 	return []refusal.Refusal{refusal.Rewrites(act, found[0].BlockingPath, who, len(found)-1)}, err
 }
 
 // EndRewrite ends an act of git, if one is under way.
-func (s *Seat) EndRewrite(ctx context.Context) error {
+func (s *Session) EndRewrite(ctx context.Context) error {
 	if s.rec.Git == "" {
 		return nil
 	}
-	_, err := s.book.app.Release(ctx, s.rec.Git)
+	_, err := s.registry.app.Release(ctx, s.rec.Git)
 	if err == nil {
 		s.rec.Git = ""
 	}
@@ -85,11 +85,11 @@ func (s *Seat) EndRewrite(ctx context.Context) error {
 }
 
 // rewriting refuses paths while somebody else rewrites files with git.
-func (s *Seat) rewriting(ctx context.Context, paths []string) ([]refusal.Refusal, error) {
+func (s *Session) rewriting(ctx context.Context, paths []string) ([]refusal.Refusal, error) {
 	found, err := s.others(ctx, []lockkeeper.Lock{gitLock})
 	if err != nil || len(found) == 0 || len(paths) == 0 {
 		return nil, err
 	}
-	who, err := s.book.who(ctx, found[0])
+	who, err := s.registry.who(ctx, found[0])
 	return []refusal.Refusal{refusal.Busy(paths[0], who)}, err
 }

@@ -36,10 +36,10 @@ func window(t *testing.T) *lockkeeper.Process {
 // shows: GP-5
 func TestAnothersSession(t *testing.T) {
 	b := newBook(t)
-	a := Visitor{ID: "a", Agent: "x", Process: window(t)}
-	b.in(t, a, func(_ context.Context, s *Seat) { claims(t, s, "one") })
+	a := Caller{ID: "a", Agent: "x", Process: window(t)}
+	b.in(t, a, func(_ context.Context, s *Session) { claims(t, s, "one") })
 	for _, from := range []*lockkeeper.Process{window(t), nil} {
-		s, err := b.Enter(t.Context(), Visitor{ID: "a", Agent: "x", Process: from})
+		s, err := b.Enter(t.Context(), Caller{ID: "a", Agent: "x", Process: from})
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 			t.Errorf("from %v: %v", from, err)
 		}
@@ -47,7 +47,7 @@ func TestAnothersSession(t *testing.T) {
 			s.Close()
 		}
 	}
-	b.in(t, a, func(ctx context.Context, s *Seat) {
+	b.in(t, a, func(ctx context.Context, s *Session) {
 		if held, err := s.Holds(ctx); err != nil || len(held) != 1 {
 			t.Errorf("it holds %v, %v", held, err)
 		}
@@ -68,7 +68,7 @@ func TestRootLockIsNotOff(t *testing.T) {
 	if off, err := b.Off(t.Context()); off != nil || err != nil {
 		t.Errorf("off: %+v, %v", off, err)
 	}
-	b.in(t, Visitor{ID: "a", Agent: "x"}, func(_ context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x"}, func(_ context.Context, s *Session) {
 		if claims(t, s, "one") != 1 {
 			t.Error("it may write what somebody reads")
 		}
@@ -83,13 +83,13 @@ func TestRootLockIsNotOff(t *testing.T) {
 //
 // shows: GP-5
 func TestKilledCall(t *testing.T) {
-	for name, lose := range map[string]func(*Book, string) error{
-		"with its token":    func(*Book, string) error { return nil },
-		"without its token": func(b *Book, id string) error { return b.app.Tokens.Drop(id) },
+	for name, lose := range map[string]func(*Registry, string) error{
+		"with its token":    func(*Registry, string) error { return nil },
+		"without its token": func(b *Registry, id string) error { return b.app.Tokens.Drop(id) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
-			v := Visitor{ID: "a", Agent: "x"}
+			v := Caller{ID: "a", Agent: "x"}
 			s, err := b.Enter(t.Context(), v)
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +99,7 @@ func TestKilledCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.lock.Close() // as the kernel does
-			b.in(t, v, func(ctx context.Context, s *Seat) {
+			b.in(t, v, func(ctx context.Context, s *Session) {
 				if claims(t, s, "one") != 0 {
 					t.Error("it is locked out of its own file")
 				}
@@ -107,7 +107,7 @@ func TestKilledCall(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			b.in(t, Visitor{ID: "b", Agent: "x"}, func(_ context.Context, s *Seat) {
+			b.in(t, Caller{ID: "b", Agent: "x"}, func(_ context.Context, s *Session) {
 				if claims(t, s, "one") != 0 {
 					t.Error("it is held by nobody who is there")
 				}
@@ -122,10 +122,10 @@ func TestKilledCall(t *testing.T) {
 // shows: GP-5
 func TestInterruptedCall(t *testing.T) {
 	b := newBook(t)
-	holder, other := Visitor{ID: "a", Agent: "x"}, Visitor{ID: "b", Agent: "x"}
+	holder, other := Caller{ID: "a", Agent: "x"}, Caller{ID: "b", Agent: "x"}
 	file := filepath.Join(b.app.Root.Dir(), "one")
-	wrote := func(v Visitor, text string) {
-		b.in(t, v, func(ctx context.Context, s *Seat) {
+	wrote := func(v Caller, text string) {
+		b.in(t, v, func(ctx context.Context, s *Session) {
 			claims(t, s, "one")
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestInterruptedCall(t *testing.T) {
 		})
 	}
 	wrote(holder, "mine\n")
-	b.in(t, other, func(ctx context.Context, s *Seat) {
+	b.in(t, other, func(ctx context.Context, s *Session) {
 		if err := s.Begin("1", Call{Command: "awk …"}); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestInterruptedCall(t *testing.T) {
 	if err := os.WriteFile(file, []byte("theirs\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.in(t, other, func(ctx context.Context, s *Seat) {
+	b.in(t, other, func(ctx context.Context, s *Session) {
 		c, err := s.EndAll(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestInterruptedCall(t *testing.T) {
 		}
 	})
 	wrote(holder, "mine again\n")
-	b.in(t, holder, func(ctx context.Context, s *Seat) {
+	b.in(t, holder, func(ctx context.Context, s *Session) {
 		if err := s.Begin("1", Call{Command: "refused by a person"}); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestInterruptedCall(t *testing.T) {
 	if err := os.WriteFile(file, []byte("an editor's\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.in(t, holder, func(ctx context.Context, s *Seat) {
+	b.in(t, holder, func(ctx context.Context, s *Session) {
 		if found, err := s.Disturbed(ctx, Call{}); err != nil || len(found) != 1 || found[0].Rescue == "" {
 			t.Errorf("disturbed: %+v, %v", found, err)
 		}
@@ -187,7 +187,7 @@ func TestSwappedDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x"}, func(ctx context.Context, s *Session) {
 		claims(t, s, "sub/one")
 		put("sub/one", "mine\n")
 		if err := s.Left(ctx, Call{}, []string{"sub/one"}); err != nil {
@@ -199,7 +199,7 @@ func TestSwappedDirectory(t *testing.T) {
 	for time.Now().Before(old) {
 		time.Sleep(time.Until(old))
 	}
-	b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "b", Agent: "x"}, func(ctx context.Context, s *Session) {
 		if err := s.Begin("1", Call{Command: "mv"}); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestDisturbedBesideACall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x"}, func(ctx context.Context, s *Session) {
 		claims(t, s, "one", "two")
 		put("one", "mine\n")
 		put("two", "mine\n")

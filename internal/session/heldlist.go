@@ -29,7 +29,7 @@ const (
 )
 
 // heldPaths brings the list up to date.
-func (b *Book) heldPaths(ctx context.Context) ([]string, error) {
+func (b *Registry) heldPaths(ctx context.Context) ([]string, error) {
 	list, ok := b.readList()
 	stale := !ok || b.now().Sub(list.made) > listKept
 	grown := false
@@ -78,7 +78,7 @@ func (l *heldList) follow(r store.Reader) (stale, grown bool, err error) {
 }
 
 // makeList lists what is held now.
-func (b *Book) makeList(r store.Reader, l *heldList) error {
+func (b *Registry) makeList(r store.Reader, l *heldList) error {
 	*l = heldList{made: b.now()}
 	last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
 	if err != nil {
@@ -106,11 +106,11 @@ func isLookedAt(l lockkeeper.Lock) bool {
 	return !isReserved(l.Path) && (l.Mode == lockkeeper.Write || l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir)
 }
 
-func (b *Book) listFile() string { return filepath.Join(b.dir, "held") }
+func (b *Registry) listFile() string { return filepath.Join(b.dir, "held") }
 
 // readList reads the file: the number of the event, the time, and the paths, each ended by
 // a zero byte. What is not as it was written is made anew.
-func (b *Book) readList() (l heldList, ok bool) {
+func (b *Registry) readList() (l heldList, ok bool) {
 	text, err := os.ReadFile(b.listFile())
 	if err != nil || len(text) == 0 || text[len(text)-1] != 0 {
 		return l, false
@@ -128,7 +128,7 @@ func (b *Book) readList() (l heldList, ok bool) {
 	return l, err == nil
 }
 
-func (b *Book) writeList(l heldList) error {
+func (b *Registry) writeList(l heldList) error {
 	var text strings.Builder
 	text.WriteString(strconv.FormatUint(l.seq, 10) + "\x00" + strconv.FormatInt(l.made.UnixNano(), 10) + "\x00")
 	for _, p := range l.paths {

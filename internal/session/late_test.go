@@ -12,9 +12,9 @@ import (
 //
 // shows: GP-5
 func TestEndedTooSoon(t *testing.T) {
-	for name, end := range map[string]func(context.Context, *Seat) error{
-		"prompt":  func(ctx context.Context, s *Seat) error { _, err := s.EndAll(ctx); return err },
-		"release": func(ctx context.Context, s *Seat) error { return s.Release(ctx) },
+	for name, end := range map[string]func(context.Context, *Session) error{
+		"prompt":  func(ctx context.Context, s *Session) error { _, err := s.EndAll(ctx); return err },
+		"release": func(ctx context.Context, s *Session) error { return s.Release(ctx) },
 	} {
 		b := newBook(t)
 		file := filepath.Join(b.app.Root.Dir(), "one")
@@ -25,8 +25,8 @@ func TestEndedTooSoon(t *testing.T) {
 			}
 		}
 		must(os.WriteFile(file, []byte("before\n"), 0o644))
-		b.in(t, Visitor{ID: "a", Agent: "x"}, func(_ context.Context, s *Seat) { claims(t, s, "one") })
-		b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+		b.in(t, Caller{ID: "a", Agent: "x"}, func(_ context.Context, s *Session) { claims(t, s, "one") })
+		b.in(t, Caller{ID: "b", Agent: "x"}, func(ctx context.Context, s *Session) {
 			must(s.Begin("1", Call{Command: "./later.sh"}))
 			must(s.Begin("1", Call{Command: "./later.sh"})) // of a host without ids
 			must(end(ctx, s))

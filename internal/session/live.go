@@ -16,7 +16,7 @@ import (
 // Live lists the sessions that may still be there: those of this user, whether they hold
 // something or not, and of others those that hold something. One whose process is gone is
 // not there, whatever it still holds. The longest there come first.
-func (b *Book) Live(ctx context.Context) (list []Session, err error) {
+func (b *Registry) Live(ctx context.Context) (list []Info, err error) {
 	err = b.app.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
 		if err != nil {
@@ -30,13 +30,13 @@ func (b *Book) Live(ctx context.Context) (list []Session, err error) {
 
 // LiveAmong is Live for who has listed the grants, and maybe not all of them: sessions of
 // others that hold only what is not among them are missing.
-func (b *Book) LiveAmong(grants []*store.Record) ([]Session, error) {
+func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 	known, err := b.records()
 	if err != nil {
 		return nil, err
 	}
 	byGrant := map[string]bool{}
-	var list []Session
+	var list []Info
 	held := map[string]*store.Record{}
 	for _, g := range grants {
 		if g.Policy == Policy && g.Metadata[keySession] != "" {
@@ -44,7 +44,7 @@ func (b *Book) LiveAmong(grants []*store.Record) ([]Session, error) {
 		}
 	}
 	for _, r := range known {
-		s := r.Session
+		s := r.Info
 		if held[s.GrantID] == nil {
 			s.GrantID = ""
 		}
@@ -55,18 +55,18 @@ func (b *Book) LiveAmong(grants []*store.Record) ([]Session, error) {
 		list = append(list, s)
 	}
 	for id, g := range held {
-		s := Session{ID: g.Metadata[keySession], Agent: g.Metadata[keyAgent], Callsign: g.Holder, TTY: g.Metadata[keyTTY],
+		s := Info{ID: g.Metadata[keySession], Agent: g.Metadata[keyAgent], Callsign: g.Holder, TTY: g.Metadata[keyTTY],
 			About: g.Metadata[keyReason], Process: g.Process, Began: g.AcquiredAt, Seen: g.HeartbeatAt, GrantID: id}
 		if !byGrant[id] && b.alive(s) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(s, t Session) int { return s.Began.Compare(t.Began) })
+	slices.SortFunc(list, func(s, t Info) int { return s.Began.Compare(t.Began) })
 	return list, nil
 }
 
 // who is one that is in the way, as people recognise them.
-func (b *Book) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
+func (b *Registry) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
 	e, err := b.app.Locks.Entry(ctx, c.GrantID)
 	if err != nil {
 		return refusal.Holder{}, err
@@ -80,7 +80,7 @@ func (b *Book) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Hold
 }
 
 // idle is how long ago a file was written, if that was since it is held.
-func (b *Book) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
+func (b *Registry) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 	info, err := os.Lstat(b.at(c.Path))
 	if err != nil || info.ModTime().Before(c.AcquiredAt.Add(-durable.FileTick)) {
 		return 0, false
@@ -89,24 +89,24 @@ func (b *Book) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 }
 
 // others is what is in the way of locks, but for this session itself.
-func (s *Seat) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
-	found, err := s.book.app.Locks.CheckConflicts(ctx, locks)
+func (s *Session) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
+	found, err := s.registry.app.Locks.CheckConflicts(ctx, locks)
 	return slices.DeleteFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.GrantID == s.rec.GrantID || c.GrantID == s.rec.Git }), err
 }
 
 // Taken refuses directories below which others hold files, and files that others hold, or
 // other agents of the window are at work on. It claims nothing. What lies elsewhere is
 // nobody's business here.
-func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
+func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {
-		if l, err := s.book.app.Resolve(lockkeeper.Read, f); err == nil {
+		if l, err := s.registry.app.Resolve(lockkeeper.Read, f); err == nil {
 			l.Mode = lockkeeper.Write // who reads there is disturbed as well
 			locks = append(locks, l)
 		}
 	}
 	for _, f := range files {
-		if path, err := s.book.Path(f); err == nil {
+		if path, err := s.registry.Path(f); err == nil {
 			locks = append(locks, write(path))
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Seat) Taken(ctx context.Context, dirs, files []string) (list []refusal.
 		}
 		told[c.BlockingPath] = true
 		c.Path = c.BlockingPath
-		who, err := s.book.who(ctx, c)
+		who, err := s.registry.who(ctx, c)
 		if err != nil {
 			return nil, err
 		}

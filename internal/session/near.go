@@ -18,10 +18,10 @@ const (
 
 // near finds, for each refused path, what belongs to it by name and is free: the tests and
 // views of a model, for example. It is a hint, so the look is short.
-func (s *Seat) near(ctx context.Context, refused map[string]lockkeeper.ConflictInfo) (map[string][]string, error) {
+func (s *Session) near(ctx context.Context, refused map[string]lockkeeper.ConflictInfo) (map[string][]string, error) {
 	found := map[string][]string{}
 	left := nearLooked
-	err := fs.WalkDir(os.DirFS(s.book.app.Root.Dir()), ".", func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(s.registry.app.Root.Dir()), ".", func(name string, e fs.DirEntry, err error) error {
 		left--
 		switch {
 		case left < 0:
@@ -66,10 +66,10 @@ func stemOf(p string) string {
 
 // freeOf keeps of names those that could be written now. A directory stands for the files
 // in it.
-func (s *Seat) freeOf(ctx context.Context, names []string) (free []string, err error) {
+func (s *Session) freeOf(ctx context.Context, names []string) (free []string, err error) {
 	for _, name := range names {
 		l := write(name)
-		info, err := os.Lstat(s.book.at(name))
+		info, err := os.Lstat(s.registry.at(name))
 		if err != nil {
 			continue
 		}

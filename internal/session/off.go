@@ -27,7 +27,7 @@ const longestPause = 24 * time.Hour
 
 // MaySwitchOff refuses what SwitchOff would refuse by what is known now, for who asks a
 // person in between: who it is, how long, and that the checks are off already.
-func (b *Book) MaySwitchOff(ctx context.Context, by lockkeeper.Actor, d time.Duration) error {
+func (b *Registry) MaySwitchOff(ctx context.Context, by lockkeeper.Actor, d time.Duration) error {
 	switch {
 	case by.Kind != lockkeeper.ActorPerson:
 		return &lockkeeper.RefusedError{Act: "off", Reason: "only a person may switch the checks off", Next: "ask one"}
@@ -51,7 +51,7 @@ func Clock(at, now time.Time) string {
 }
 
 // SwitchOff stops the checks of sessions for a time. Only a person may, and only once.
-func (b *Book) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string, d time.Duration) (*Pause, error) {
+func (b *Registry) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string, d time.Duration) (*Pause, error) {
 	if err := b.MaySwitchOff(ctx, by, d); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (b *Book) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string
 }
 
 // SwitchOn ends a pause. It reports whether there was one.
-func (b *Book) SwitchOn(ctx context.Context) (bool, error) {
+func (b *Registry) SwitchOn(ctx context.Context) (bool, error) {
 	p, err := b.Off(ctx)
 	if err != nil || p == nil {
 		return false, err
@@ -87,7 +87,7 @@ func (b *Book) SwitchOn(ctx context.Context) (bool, error) {
 // Off is the pause that is on; nil when sessions are checked, as they should be. Only who
 // holds the lock itself has switched them off, and not who holds all of the root: that one
 // asked for quiet.
-func (b *Book) Off(ctx context.Context) (*Pause, error) {
+func (b *Registry) Off(ctx context.Context) (*Pause, error) {
 	found, err := b.app.Locks.CheckConflicts(ctx, []lockkeeper.Lock{offLock})
 	for _, c := range found {
 		if c.BlockingPath == offLock.Path && c.Kind == lockkeeper.Held && c.ExpiresAt != nil {

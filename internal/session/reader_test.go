@@ -24,7 +24,7 @@ func TestReadersAreNotRewritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.in(t, Visitor{ID: "a", Agent: "x"}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x"}, func(ctx context.Context, s *Session) {
 		if no, err := s.Taken(ctx, []string{filepath.Join(b.app.Root.Dir(), "sub")}, nil); err != nil || len(no) != 1 {
 			t.Errorf("the directory may go: %v, %v", no, err)
 		}

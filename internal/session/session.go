@@ -22,8 +22,8 @@ const (
 	keyReason  = "reason"
 )
 
-// Session is one that sits there.
-type Session struct {
+// Info describes one session.
+type Info struct {
 	ID       string              `json:"id"`    // as its host calls it
 	Agent    string              `json:"agent"` // claude-code, codex, gemini, or how an MCP client calls itself
 	Callsign string              `json:"callsign"`
@@ -35,31 +35,31 @@ type Session struct {
 	GrantID  string              `json:"grant,omitempty"` // empty: it holds nothing
 }
 
-// Visitor is what a host says of who calls.
-type Visitor struct {
-	ID      string
-	Agent   string
-	About   string              // empty: as it was
-	Process *lockkeeper.Process // the window; nil: unknown
-	TTY     string
-	Inner   Inner // which of the agents in the window it is
+// Caller is what a host says of who calls.
+type Caller struct {
+	ID       string
+	Agent    string
+	About    string              // empty: as it was
+	Process  *lockkeeper.Process // the window; nil: unknown
+	TTY      string
+	Subagent Subagent // which of the agents in the window it is
 }
 
-// Book is the sessions of one codebase.
-type Book struct {
+// Registry is the sessions of one codebase.
+type Registry struct {
 	app *project.Project
 	dir string
 	now func() time.Time
 }
 
-// Open opens the book of an open codebase.
-func Open(a *project.Project) *Book { return &Book{app: a, dir: SessionsDir(a), now: time.Now} }
+// Open opens the registry of an open codebase.
+func Open(a *project.Project) *Registry { return &Registry{app: a, dir: SessionsDir(a), now: time.Now} }
 
 // Path is the one name, from the root, of a file however it is spelled.
-func (b *Book) Path(file string) (string, error) { return b.app.File(file) }
+func (b *Registry) Path(file string) (string, error) { return b.app.File(file) }
 
 // at is where a path of the codebase is on disk.
-func (b *Book) at(path string) string {
+func (b *Registry) at(path string) string {
 	return filepath.Join(b.app.Root.Dir(), filepath.FromSlash(path))
 }
 

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/project"
 )
 
-func newBook(t *testing.T) *Book {
+func newBook(t *testing.T) *Registry {
 	t.Helper()
 	dir, state := t.TempDir(), t.TempDir()
 	settings := project.Settings{Dir: dir, Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
@@ -36,7 +36,7 @@ func newBook(t *testing.T) *Book {
 }
 
 // in does something in a session's seat.
-func (b *Book) in(t *testing.T, v Visitor, do func(context.Context, *Seat)) {
+func (b *Registry) in(t *testing.T, v Caller, do func(context.Context, *Session)) {
 	t.Helper()
 	s, err := b.Enter(t.Context(), v)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Book) in(t *testing.T, v Visitor, do func(context.Context, *Seat)) {
 	}
 }
 
-func claims(t *testing.T, s *Seat, paths ...string) (refused int) {
+func claims(t *testing.T, s *Session, paths ...string) (refused int) {
 	t.Helper()
 	var list []Write
 	for _, p := range paths {
@@ -68,8 +68,8 @@ func TestCallsigns(t *testing.T) {
 	for round := range 2 {
 		for i := range 150 {
 			id := fmt.Sprint("s", i)
-			b.in(t, Visitor{ID: id, Agent: "claude-code"}, func(_ context.Context, s *Seat) {
-				name := s.Session().Callsign
+			b.in(t, Caller{ID: id, Agent: "claude-code"}, func(_ context.Context, s *Session) {
+				name := s.Info().Callsign
 				if round == 1 && names[name] != id || round == 0 && names[name] != "" || s.New != (round == 0) {
 					t.Errorf("%s is %s, and so is %s", id, name, names[name])
 				}
@@ -109,10 +109,10 @@ func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
 func TestResumed(t *testing.T) {
 	b := newBook(t)
 	first, end := newWindow(t)
-	b.in(t, Visitor{ID: "a", Agent: "x", Process: first}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
+	b.in(t, Caller{ID: "a", Agent: "x", Process: first}, func(_ context.Context, s *Session) { claims(t, s, "one", "two") })
 	end()
 	second, _ := newWindow(t)
-	b.in(t, Visitor{ID: "a", Agent: "x", Process: second}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x", Process: second}, func(ctx context.Context, s *Session) {
 		if claims(t, s, "one") != 0 {
 			t.Error("it does not get what it had")
 		}
@@ -120,7 +120,7 @@ func TestResumed(t *testing.T) {
 			t.Errorf("%v %v", holds, err)
 		}
 	})
-	b.in(t, Visitor{ID: "b", Agent: "x"}, func(_ context.Context, s *Seat) {
+	b.in(t, Caller{ID: "b", Agent: "x"}, func(_ context.Context, s *Session) {
 		if claims(t, s, "one") != 1 || claims(t, s, "two") != 0 {
 			t.Error("what it claimed after it was resumed does not hold, or what it had before does")
 		}
@@ -134,9 +134,9 @@ func TestResumed(t *testing.T) {
 func TestDeadWindow(t *testing.T) {
 	b := newBook(t)
 	who, end := newWindow(t)
-	b.in(t, Visitor{ID: "a", Agent: "x", Process: who}, func(_ context.Context, s *Seat) { claims(t, s, "one", "two") })
-	other := Visitor{ID: "b", Agent: "x"}
-	b.in(t, other, func(_ context.Context, s *Seat) {
+	b.in(t, Caller{ID: "a", Agent: "x", Process: who}, func(_ context.Context, s *Session) { claims(t, s, "one", "two") })
+	other := Caller{ID: "b", Agent: "x"}
+	b.in(t, other, func(_ context.Context, s *Session) {
 		if claims(t, s, "three") != 0 || claims(t, s, "one") != 1 {
 			t.Error("a living one's claim does not hold")
 		}
@@ -145,7 +145,7 @@ func TestDeadWindow(t *testing.T) {
 	if live, err := b.Live(t.Context()); err != nil || len(live) != 1 || live[0].ID != "b" {
 		t.Errorf("there are %v, %v", live, err)
 	}
-	b.in(t, other, func(ctx context.Context, s *Seat) {
+	b.in(t, other, func(ctx context.Context, s *Session) {
 		if claims(t, s, "one") != 0 {
 			t.Error("a dead one's claim holds")
 		}
@@ -158,22 +158,22 @@ func TestDeadWindow(t *testing.T) {
 // A touch gives a whole new lease, at most once a heartbeat.
 func TestSlides(t *testing.T) {
 	b := newBook(t)
-	v := Visitor{ID: "a", Agent: "x"}
+	v := Caller{ID: "a", Agent: "x"}
 	var first, then time.Time
-	expires := func(s *Seat) time.Time {
+	expires := func(s *Session) time.Time {
 		e, err := s.held(t.Context())
 		if err != nil || e == nil || e.ExpiresAt == nil {
 			t.Fatal(e, err)
 		}
 		return *e.ExpiresAt
 	}
-	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); first = expires(s) })
-	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); then = expires(s) })
+	b.in(t, v, func(_ context.Context, s *Session) { claims(t, s, "one"); first = expires(s) })
+	b.in(t, v, func(_ context.Context, s *Session) { claims(t, s, "one"); then = expires(s) })
 	if !then.Equal(first) {
 		t.Error("renewed within a heartbeat")
 	}
 	b.now = func() time.Time { return time.Now().Add(2 * time.Minute) }
-	b.in(t, v, func(_ context.Context, s *Seat) { claims(t, s, "one"); then = expires(s) })
+	b.in(t, v, func(_ context.Context, s *Session) { claims(t, s, "one"); then = expires(s) })
 	if !then.After(first) {
 		t.Error("not renewed")
 	}
@@ -184,7 +184,7 @@ func TestHeldList(t *testing.T) {
 	b := newBook(t)
 	var want []string
 	for i := range 30 {
-		b.in(t, Visitor{ID: fmt.Sprint("s", i%7), Agent: "x"}, func(ctx context.Context, s *Seat) {
+		b.in(t, Caller{ID: fmt.Sprint("s", i%7), Agent: "x"}, func(ctx context.Context, s *Session) {
 			path := fmt.Sprintf("dir/file_%d", i)
 			claims(t, s, path)
 			want = append(want, path)

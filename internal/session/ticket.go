@@ -29,16 +29,16 @@ const (
 )
 
 // ticket is the session's ticket for a path, a new one if it has none.
-func (s *Seat) ticket(path string) (int, error) {
+func (s *Session) ticket(path string) (int, error) {
 	if i := slices.IndexFunc(s.rec.Tickets, func(t Ticket) bool { return t.Path == path }); i >= 0 {
-		s.rec.Tickets[i].At = s.book.now()
+		s.rec.Tickets[i].At = s.registry.now()
 		return s.rec.Tickets[i].Number, nil
 	}
-	number, err := s.book.number()
+	number, err := s.registry.number()
 	if err != nil {
 		return 0, err
 	}
-	s.rec.Tickets = append(s.rec.Tickets, Ticket{Number: number, Path: path, At: s.book.now()})
+	s.rec.Tickets = append(s.rec.Tickets, Ticket{Number: number, Path: path, At: s.registry.now()})
 	if over := len(s.rec.Tickets) - maxTickets; over > 0 {
 		s.rec.Tickets = s.rec.Tickets[over:]
 	}
@@ -46,7 +46,7 @@ func (s *Seat) ticket(path string) (int, error) {
 }
 
 // number is the next ticket number of the codebase. It is a name, not a place in a line.
-func (b *Book) number() (n int, err error) {
+func (b *Registry) number() (n int, err error) {
 	f, err := lockFile(filepath.Join(b.dir, "tickets"))
 	if err != nil {
 		return 0, err
@@ -63,10 +63,10 @@ func (b *Book) number() (n int, err error) {
 }
 
 // News says which paths are free now that the session was refused, each once.
-func (s *Seat) News(ctx context.Context) (free []string, err error) {
+func (s *Session) News(ctx context.Context) (free []string, err error) {
 	var left []Ticket
 	for _, t := range s.rec.Tickets {
-		if s.book.now().Sub(t.At) > ticketsKept {
+		if s.registry.now().Sub(t.At) > ticketsKept {
 			continue
 		}
 		taken, err := s.others(ctx, writes([]string{t.Path}))

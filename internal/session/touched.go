@@ -15,7 +15,7 @@ import (
 
 // touchedSince lists which of the paths hold something newer than a moment, or nothing
 // where something was removed since, each once. Of a directory it is what is so below it.
-func (b *Book) touchedSince(ctx context.Context, paths []string, since int64) (touched []string, err error) {
+func (b *Registry) touchedSince(ctx context.Context, paths []string, since int64) (touched []string, err error) {
 	root, err := b.app.Root.Handle()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func isBelow(dirs map[string]bool, p string) bool {
 // swapped lists, besides those known, the files of sessions that are others than they left
 // there, however old: a directory that was moved into the place of another brings such. Of
 // what a session is writing itself nobody can tell.
-func (b *Book) swapped(records map[string]record, known []string, now int64) (paths []string) {
+func (b *Registry) swapped(records map[string]record, known []string, now int64) (paths []string) {
 	var s unix.Stat_t
 	for _, r := range records {
 		if r.GrantID == "" {

@@ -24,15 +24,15 @@ func TestBelowAHeldDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range []string{"book/one", "book/deep/two", "book/three/gone", "book/.git/index", "beside"} {
+	for _, p := range []string{"registry/one", "registry/deep/two", "registry/three/gone", "registry/.git/index", "beside"} {
 		must(os.MkdirAll(filepath.Dir(at(p)), 0o755))
 		must(os.WriteFile(at(p), []byte("before\n"), 0o644))
 	}
 	_, err := b.app.Acquire(t.Context(), lockkeeper.Request{Holder: "ada", Policy: "author", TTL: time.Hour,
-		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "book", Kind: lockkeeper.Dir}, Mode: lockkeeper.Write}}}, 0)
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "registry", Kind: lockkeeper.Dir}, Mode: lockkeeper.Write}}}, 0)
 	must(err)
 	tick(t)
-	b.in(t, Visitor{ID: "b", Agent: "x"}, func(ctx context.Context, s *Seat) {
+	b.in(t, Caller{ID: "b", Agent: "x"}, func(ctx context.Context, s *Session) {
 		compare := func(command string, want ...string) {
 			t.Helper()
 			found, err := s.Compare(ctx, s.End("1", false), true)
@@ -51,11 +51,11 @@ func TestBelowAHeldDirectory(t *testing.T) {
 		must(s.Begin("1", Call{Command: "make nothing"}))
 		compare("nothing")
 		must(s.Begin("1", Call{Command: "make"}))
-		for _, p := range []string{"book/deep/two", "book/new", "book/.git/index", "beside"} {
+		for _, p := range []string{"registry/deep/two", "registry/new", "registry/.git/index", "beside"} {
 			must(os.WriteFile(at(p), []byte("after\n"), 0o644))
 		}
-		must(os.Remove(at("book/three/gone")))
-		compare("changes", "book", "book/deep/two", "book/new", "book/three")
+		must(os.Remove(at("registry/three/gone")))
+		compare("changes", "registry", "registry/deep/two", "registry/new", "registry/three")
 		must(s.Begin("1", Call{Command: "make"}))
 		compare("told already")
 
@@ -64,23 +64,23 @@ func TestBelowAHeldDirectory(t *testing.T) {
 		must(os.WriteFile(at("other/deep/two"), []byte("theirs\n"), 0o644))
 		tick(t)
 		must(s.Begin("1", Call{Command: "mv"}))
-		must(os.Rename(at("book"), at("old")))
-		must(os.Rename(at("other"), at("book")))
-		compare("moved", "book")
+		must(os.Rename(at("registry"), at("old")))
+		must(os.Rename(at("other"), at("registry")))
+		compare("moved", "registry")
 
 		// Something new beside it does not hide that a name is gone.
 		tick(t)
 		must(s.Begin("1", Call{Command: "make"}))
-		must(os.WriteFile(at("book/deep/new"), []byte("new\n"), 0o644))
-		must(os.Remove(at("book/deep/two")))
-		compare("masked", "book/deep", "book/deep/new")
+		must(os.WriteFile(at("registry/deep/new"), []byte("new\n"), 0o644))
+		must(os.Remove(at("registry/deep/two")))
+		compare("masked", "registry/deep", "registry/deep/new")
 
-		must(os.Mkdir(at("book/odd"), 0o755))
-		must(os.WriteFile(at("book/odd/no text \xff"), []byte("before\n"), 0o644))
+		must(os.Mkdir(at("registry/odd"), 0o755))
+		must(os.WriteFile(at("registry/odd/no text \xff"), []byte("before\n"), 0o644))
 		tick(t)
 		must(s.Begin("1", Call{Command: "make"}))
-		must(os.WriteFile(at("book/odd/no text \xff"), []byte("after\n"), 0o644))
-		compare("a name that cannot be told", "book/odd")
+		must(os.WriteFile(at("registry/odd/no text \xff"), []byte("after\n"), 0o644))
+		compare("a name that cannot be told", "registry/odd")
 	})
 }
 

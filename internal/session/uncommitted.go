@@ -13,15 +13,15 @@ import (
 // Keep takes a snapshot of the files that would be lost for good if a command removed them.
 // It returns the id of the snapshot for Begin, and the files that it could not copy. Files
 // that this session made need no copy.
-func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, missed []snapshot.Miss, err error) {
+func (s *Session) Keep(ctx context.Context, id, command string) (kept string, missed []snapshot.Miss, err error) {
 	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is under way
 		return open.Snapshot, nil, nil
 	}
-	candidates, err := AtRisk(ctx, s.book.app)
+	candidates, err := AtRisk(ctx, s.registry.app)
 	if err != nil {
 		return "", nil, err
 	}
-	others, err := s.book.records()
+	others, err := s.registry.records()
 	if err != nil {
 		return "", nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Seat) Keep(ctx context.Context, id, command string) (kept string, misse
 		return !s.rec.Theirs[path] && s.duringOwn(born, is.Mtime) && !s.leftByOther(others, path, now)
 	}
 	snap := snapshot.Snapshot{Holder: s.rec.Callsign, Process: s.rec.Process, Command: shortened(command)}
-	taken, missed, err := Snapshots(s.book.app).Take(ctx, snap, candidates, snapshot.DefaultLimits(), made)
+	taken, missed, err := Snapshots(s.registry.app).Take(ctx, snap, candidates, snapshot.DefaultLimits(), made)
 	if err != nil || taken.ID == "" {
 		return "", missed, err
 	}
@@ -64,12 +64,12 @@ type Loss struct {
 
 // Lost compares the tree with the open snapshots of this session and puts lost files on the
 // rescue shelf. It closes the snapshots whose commands have ended.
-func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
+func (s *Session) Lost(ctx context.Context) (list []Loss, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
 	}
-	store := Snapshots(s.book.app)
+	store := Snapshots(s.registry.app)
 	var open []string
 	for _, id := range s.rec.Snapshots {
 		snap, failed := store.Get(id)
@@ -94,7 +94,7 @@ func (s *Seat) Lost(ctx context.Context) (list []Loss, err error) {
 
 // mayStillRun reports whether the command of a snapshot has not ended yet, as far as the
 // session knows.
-func (s *Seat) mayStillRun(id string, now int64) bool {
+func (s *Session) mayStillRun(id string, now int64) bool {
 	is := func(c Call) bool { return c.Snapshot == id && now-c.At <= int64(longestCall) }
 	for _, calls := range []map[string]Call{s.rec.Calls, s.rec.Late} {
 		for _, c := range calls {
@@ -108,7 +108,7 @@ func (s *Seat) mayStillRun(id string, now int64) bool {
 
 // lostOf puts the lost files of one snapshot on the shelf. If time runs out, it stores the
 // rest in a snapshot of its own, which the next listing of the shelf recovers.
-func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot) (list []Loss, err error) {
+func (s *Session) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot) (list []Loss, err error) {
 	changes, err := store.Changed(ctx, snap)
 	if err != nil || len(changes) == 0 {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot
 			}
 			return list, errors.Join(store.SetAside(snap, rest), store.Without(snap, append(done, rest...)))
 		}
-		e, err := KeepUncommitted(ctx, s.book.app, snap, c)
+		e, err := KeepUncommitted(ctx, s.registry.app, snap, c)
 		if err != nil {
 			return list, errors.Join(err, store.Without(snap, done))
 		}
@@ -139,8 +139,8 @@ func (s *Seat) lostOf(ctx context.Context, store *snapshot.Store, snap *snapshot
 // sortOut divides changes into lost files and files that need no rescue (done): those that
 // this or another session changed with its tools, and those that were only moved. It records
 // that the session made neither the moved nor the overwritten files.
-func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []snapshot.Change) (lost []snapshot.Change, done []snapshot.File, err error) {
-	others, err := s.book.records()
+func (s *Session) sortOut(ctx context.Context, store *snapshot.Store, changes []snapshot.Change) (lost []snapshot.Change, done []snapshot.File, err error) {
+	others, err := s.registry.records()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ func (s *Seat) sortOut(ctx context.Context, store *snapshot.Store, changes []sna
 	if len(gone) == 0 {
 		return lost, done, nil
 	}
-	candidates, err := AtRisk(ctx, s.book.app)
+	candidates, err := AtRisk(ctx, s.registry.app)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +193,7 @@ func (f File) left(now Print) bool {
 
 // workOfOther reports whether a file is as another session left it, or may be being written
 // by a session that knows it.
-func (s *Seat) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
+func (s *Session) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
 	for file, r := range known {
 		left, knows := r.Files[path]
 		if file != s.file && knows && left.Own && (!left.there().touched(now) || r.mayWrite(path, clock)) {
@@ -204,7 +204,7 @@ func (s *Seat) workOfOther(known map[string]record, path string, now Print, cloc
 }
 
 // notMade records that this session did not make a file, whatever its times say.
-func (s *Seat) notMade(path string) {
+func (s *Session) notMade(path string) {
 	if s.rec.Theirs == nil || len(s.rec.Theirs) > maxFiles {
 		s.rec.Theirs = map[string]bool{}
 	}
@@ -213,7 +213,7 @@ func (s *Seat) notMade(path string) {
 
 // Unkept records a warning about files that could not be copied, and reports whether the
 // session has not been told it yet.
-func (s *Seat) Unkept(text string) bool {
+func (s *Session) Unkept(text string) bool {
 	told := s.rec.Unkept == text
 	s.rec.Unkept = text
 	return !told

@@ -21,7 +21,7 @@ type span struct {
 const maxSpans = 500
 
 // ran notes when a command ran.
-func (s *Seat) ran(c Call, to int64) {
+func (s *Session) ran(c Call, to int64) {
 	if c.Command == "" || c.At == 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Seat) ran(c Call, to int64) {
 // file that came into being, or was last written, while one of its commands ran passes for
 // made by it: a build leaves files that nobody names. A file that was uncommitted before the
 // command, and a file that another session left as it is, do not.
-func (s *Seat) Unknown(paths []string) (list []string, err error) {
+func (s *Session) Unknown(paths []string) (list []string, err error) {
 	var others map[string]record
 	for _, p := range paths {
 		fact, err := s.unseen(Write{Path: p, Whole: true})
@@ -49,11 +49,11 @@ func (s *Seat) Unknown(paths []string) (list []string, err error) {
 		}
 		if holds && made {
 			if others == nil {
-				if others, err = s.book.records(); err != nil {
+				if others, err = s.registry.records(); err != nil {
 					return nil, err
 				}
 			}
-			now, err := s.book.look(p)
+			now, err := s.registry.look(p)
 			if err != nil {
 				return nil, err
 			}
@@ -67,7 +67,7 @@ func (s *Seat) Unknown(paths []string) (list []string, err error) {
 }
 
 // leftByOther reports whether one of the other sessions wrote a file, and nobody since.
-func (s *Seat) leftByOther(known map[string]record, p string, now Print) bool {
+func (s *Session) leftByOther(known map[string]record, p string, now Print) bool {
 	for file, r := range known {
 		if left := r.Files[p]; file != s.file && left.Own && !left.touched(now) {
 			return true
@@ -78,9 +78,9 @@ func (s *Seat) leftByOther(known map[string]record, p string, now Print) bool {
 
 // origin tells whether there is something at a path that could be lost, and whether it was
 // made while a command of the session ran. A link can be made again.
-func (s *Seat) origin(p string) (holds, made bool, err error) {
+func (s *Session) origin(p string) (holds, made bool, err error) {
 	var x unix.Statx_t
-	err = unix.Statx(unix.AT_FDCWD, s.book.at(p), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &x)
+	err = unix.Statx(unix.AT_FDCWD, s.registry.at(p), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &x)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return false, false, nil
@@ -94,7 +94,7 @@ func (s *Seat) origin(p string) (holds, made bool, err error) {
 
 // duringOwn reports whether a command of the session ran when a file came into being, or was
 // last written.
-func (s *Seat) duringOwn(born, wrote int64) bool {
+func (s *Session) duringOwn(born, wrote int64) bool {
 	return slices.ContainsFunc(s.rec.Ran, func(r span) bool {
 		return r.From <= wrote && wrote < r.To || r.From <= born && born < r.To && wrote < r.To
 	})

@@ -13,10 +13,10 @@ import (
 
 // Elsewhere warns of files that another session is changing in another work tree of the
 // same repository: both will have to be merged. It notes for others where this one is.
-func (s *Seat) Elsewhere(list []Write) (warnings []string, err error) {
+func (s *Session) Elsewhere(list []Write) (warnings []string, err error) {
 	var others map[string]record
 	for _, w := range list {
-		key, top, err := repository(s.book.at(w.Path))
+		key, top, err := repository(s.registry.at(w.Path))
 		if err != nil {
 			return nil, err
 		}
@@ -28,13 +28,13 @@ func (s *Seat) Elsewhere(list []Write) (warnings []string, err error) {
 		}
 		s.rec.Trees[key] = top
 		if others == nil {
-			if others, err = s.book.everywhere(); err != nil {
+			if others, err = s.registry.everywhere(); err != nil {
 				return nil, err
 			}
 		}
 		for file, r := range others {
 			at, changes := r.Trees[key]
-			if file == s.file || !changes || at == top || r.GrantID == "" || !s.book.alive(r.Session) {
+			if file == s.file || !changes || at == top || r.GrantID == "" || !s.registry.alive(r.Info) {
 				continue
 			}
 			who := refusal.Holder{Callsign: r.Callsign, TTY: r.TTY}
@@ -46,11 +46,11 @@ func (s *Seat) Elsewhere(list []Write) (warnings []string, err error) {
 
 // everywhere reads what sessions of this user remember, in all codebases: each work tree
 // may be one of its own.
-func (b *Book) everywhere() (map[string]record, error) {
+func (b *Registry) everywhere() (map[string]record, error) {
 	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(b.dir), "*"))
 	all := map[string]record{}
 	for _, dir := range dirs {
-		some, reading := (&Book{app: b.app, dir: dir, now: b.now}).records()
+		some, reading := (&Registry{app: b.app, dir: dir, now: b.now}).records()
 		err = errors.Join(err, reading)
 		for file, r := range some {
 			all[file] = r

@@ -158,7 +158,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			apply(t, p, nil)
-			if st := s.Look(h); st.Fault != nil || !st.Enrolled || st.Before() == nil || st.Before().Differs != "" || st.Before().Doubt == "" && st.Lacking() != nil {
+			if st := s.Status(h); st.Fault != nil || !st.Enrolled || st.Before() == nil || st.Before().Differs != "" || st.Before().Doubt == "" && st.Lacking() != nil {
 				t.Errorf("it stands so: %+v", st)
 			}
 			if again := plan(t, s, h); len(again.Edits) > 0 {
@@ -167,7 +167,7 @@ func TestGolden(t *testing.T) {
 			undo, err := s.Undo(h)
 			apply(t, undo, err)
 			same(t, all(t, s), before)
-			if st := s.Look(h); st.Enrolled {
+			if st := s.Status(h); st.Enrolled {
 				t.Error("it is still enrolled")
 			}
 		})
@@ -218,7 +218,7 @@ func TestEnrolAgain(t *testing.T) {
 	apply(t, plan(t, s, h), nil)
 	settings := filepath.Join(s.Root, ".claude/settings.json")
 	write(t, settings, "{ \"model\": \"haiku\" }")
-	if st := s.Look(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 7 {
+	if st := s.Status(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 7 {
 		t.Errorf("%+v", st)
 	}
 	p := plan(t, s, h)
@@ -336,7 +336,7 @@ func TestSwitchedOff(t *testing.T) {
 		s := site(t, txtar.File{Name: test.file, Data: []byte(test.text)})
 		h := host(t, test.host)
 		apply(t, plan(t, s, h), nil)
-		if st := s.Look(h); !strings.HasSuffix(st.Off, " in "+test.file) {
+		if st := s.Status(h); !strings.HasSuffix(st.Off, " in "+test.file) {
 			t.Errorf("%s: %+v", name, st)
 		}
 	}

@@ -79,7 +79,7 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 
 // Dead tries the hooks that run at other times in the same way: they may start another
 // program. It says which of them do nothing, and why.
-func (s Site) Dead(ctx context.Context, st Standing) (list []string, err error) {
+func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 	events := map[string][]string{}
 	var commands []Hook
 	for _, ev := range st.Host.turns {
@@ -105,7 +105,7 @@ func (s Site) Dead(ctx context.Context, st Standing) (list []string, err error) 
 // Programs asks the programs that the hooks of a host start, found as the hooks find them,
 // for their names and versions. Only commands that are known are asked: of others nobody
 // knows what they would do.
-func (s Site) Programs(ctx context.Context, st Standing) (list []string, err error) {
+func (s Site) Programs(ctx context.Context, st Status) (list []string, err error) {
 	var asked []string
 	for _, k := range st.Hooks {
 		if k.Differs != "" || slices.Contains(asked, k.Command) {

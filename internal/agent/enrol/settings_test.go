@@ -50,7 +50,7 @@ func TestSettingsThatOverride(t *testing.T) {
 				value, set := test.env[name]
 				return value, set
 			}}
-			st := s.Look(test.host)
+			st := s.Status(test.host)
 			if got := st.Off + st.Stray; got != test.want || st.Fault != nil {
 				t.Errorf("it is %q, want %q; %v", got, test.want, st.Fault)
 			}

@@ -51,10 +51,10 @@ func (s *scene) leftByTheDead(path string) {
 	must(s.t, window.Start())
 	who, err := process.Identify(window.Process.Pid)
 	must(s.t, err)
-	seat, err := session.Open(s.App).Enter(s.t.Context(), session.Visitor{ID: "gone", Agent: "claude-code", Process: &who})
+	sess, err := session.Open(s.App).Enter(s.t.Context(), session.Caller{ID: "gone", Agent: "claude-code", Process: &who})
 	must(s.t, err)
-	said, err := seat.Claim(s.t.Context(), session.Write{Path: path})
-	must(s.t, err, seat.Close(), window.Process.Kill())
+	said, err := sess.Claim(s.t.Context(), session.Write{Path: path})
+	must(s.t, err, sess.Close(), window.Process.Kill())
 	if len(said) > 0 {
 		s.t.Errorf("refused: %v", said)
 	}
@@ -91,19 +91,19 @@ func TestGitLFS(t *testing.T) {
 
 	// Locks of a person block an agent, and the other way around.
 	sessions := session.Open(s.App)
-	seat, err := sessions.Enter(t.Context(), session.Visitor{ID: "s1", Agent: "claude-code", About: "paint the tree"})
+	sess, err := sessions.Enter(t.Context(), session.Caller{ID: "s1", Agent: "claude-code", About: "paint the tree"})
 	must(t, err)
-	said, err := seat.Claim(t.Context(), session.Write{Path: "art/hero.psd"})
+	said, err := sess.Claim(t.Context(), session.Write{Path: "art/hero.psd"})
 	must(t, err)
 	if len(said) != 1 || !strings.Contains(said[0].String(), `held by ann "git lfs lock"`) {
 		t.Errorf("the agent got %v", said)
 	}
-	said, err = seat.Claim(t.Context(), session.Write{Path: "art/tree.psd"})
+	said, err = sess.Claim(t.Context(), session.Write{Path: "art/tree.psd"})
 	must(t, err)
 	if len(said) > 0 {
 		t.Fatalf("the agent was refused: %v", said)
 	}
-	callsign := seat.Session().Callsign
+	callsign := sess.Info().Callsign
 	s.refused(bob, []string{callsign, "paint the tree"}, "git", "lfs", "lock", "art/tree.psd")
 	if out := s.do(bob, "git", "lfs", "locks"); !strings.Contains(out, callsign) {
 		t.Errorf("locks: %s", out)
@@ -115,7 +115,7 @@ func TestGitLFS(t *testing.T) {
 	s.do(bob, "git", "reset", "-q", "--hard", "origin/main")
 	s.change(bob, "art/tree.psd", "tree by bob")
 	s.refused(bob, []string{"art/tree.psd", callsign}, "git", "push", "-q", "origin", "main")
-	must(t, seat.Release(t.Context()), seat.Close())
+	must(t, sess.Release(t.Context()), sess.Close())
 	s.leftByTheDead("art/tree.psd")
 	if out := s.do(bob, "git", "lfs", "locks"); strings.Contains(out, "art/tree.psd") {
 		t.Errorf("an agent that is gone still has a lock: %s", out)

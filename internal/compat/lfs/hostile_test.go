@@ -184,14 +184,14 @@ func TestNamedLikeACallsign(t *testing.T) {
 	defer end()
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
-	seat, err := session.Open(s.App).Enter(t.Context(), session.Visitor{ID: "s1", Agent: "claude-code"})
+	sess, err := session.Open(s.App).Enter(t.Context(), session.Caller{ID: "s1", Agent: "claude-code"})
 	must(t, err)
-	said, err := seat.Claim(t.Context(), session.Write{Path: "art/tree.psd"})
-	must(t, err, seat.Close())
+	said, err := sess.Claim(t.Context(), session.Write{Path: "art/tree.psd"})
+	must(t, err, sess.Close())
 	if len(said) > 0 {
 		t.Fatalf("refused: %v", said)
 	}
-	name := seat.Session().Callsign
+	name := sess.Info().Callsign
 	s.tokens[name] = s.Token(t, name, access.Operator)
 	a := s.ask(client, name, "POST", address+"/lfs/locks/verify", "{}")
 	if len(a.Ours) > 0 || len(a.Theirs) != 1 || a.Theirs[0].Path != "art/tree.psd" {

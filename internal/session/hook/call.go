@@ -28,15 +28,15 @@ const (
 
 // Call is what a host says, in the words of no host.
 type Call struct {
-	Event   Event
-	Name    string // of the event, as the host calls it
-	Session string
-	Inner   session.Inner
-	Dir     string // where the agent works, absolute
-	ID      string // of the call of a tool
-	Tool    string
-	Prompt  string
-	Anew    bool // the session ends, and the next one in this window goes on with what it holds
+	Event    Event
+	Name     string // of the event, as the host calls it
+	Session  string
+	Subagent session.Subagent
+	Dir      string // where the agent works, absolute
+	ID       string // of the call of a tool
+	Tool     string
+	Prompt   string
+	Anew     bool // the session ends, and the next one in this window goes on with what it holds
 
 	Writes     []Touch // files that the tool is about to write
 	Reads      []Touch // files that it may show

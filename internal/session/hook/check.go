@@ -59,19 +59,19 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	book := session.Open(a)
-	if off, err := book.Off(ctx); err != nil || off != nil {
+	registry := session.Open(a)
+	if off, err := registry.Off(ctx); err != nil || off != nil {
 		if off != nil {
 			k.out.Person = append(k.out.Person, fmt.Sprintf("LOCKKEEPER IS OFF until %s, by %s: writes are not checked. lockkeeper off --end switches it on.",
 				off.Until.Local().Format("15:04:05"), off.By))
 		}
 		return err
 	}
-	s, err := book.Enter(ctx, session.Visitor{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty, Inner: k.call.Inner})
+	s, err := registry.Enter(ctx, session.Caller{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty, Subagent: k.call.Subagent})
 	if err != nil {
 		return err
 	}
-	v := &visit{check: k, place: p, app: a, book: book, seat: s}
+	v := &visit{check: k, place: p, app: a, registry: registry, session: s}
 	if k.call.Event == End {
 		return v.leave(ctx)
 	}
@@ -84,7 +84,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 	case Stop:
 		return v.stop(ctx)
 	case InnerEnd:
-		s.EndInner()
+		s.EndSubagent()
 	case Start, Prompt:
 		return v.begin(ctx)
 	}
@@ -94,10 +94,10 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 // visit is a call in one codebase.
 type visit struct {
 	*check
-	place *place
-	app   *project.Project
-	book  *session.Book
-	seat  *session.Seat
+	place    *place
+	app      *project.Project
+	registry *session.Registry
+	session  *session.Session
 }
 
 func (v *visit) before(ctx context.Context) error {
@@ -126,30 +126,30 @@ func (v *visit) before(ctx context.Context) error {
 		return err
 	}
 	for _, g := range v.place.git {
-		refused, err := v.seat.Rewrite(ctx, g.Name)
+		refused, err := v.session.Rewrite(ctx, g.Name)
 		if v.refuse(refused...); err != nil || len(refused) > 0 {
 			return err
 		}
 	}
 	if len(list) > 0 {
-		refused, err := v.seat.Claim(ctx, list...)
+		refused, err := v.session.Claim(ctx, list...)
 		if isRefusal(err) {
 			refused, err = []refusal.Refusal{refusal.Reserved(list[0].Path, err.Error())}, nil
 		}
 		if v.refuse(refused...); err != nil || len(refused) > 0 {
 			return err
 		}
-		warnings, err := v.seat.Elsewhere(list)
+		warnings, err := v.session.Elsewhere(list)
 		if v.out.Model = append(v.out.Model, warnings...); err != nil {
 			return err
 		}
 	}
 	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
-		return errors.Join(err, v.seat.EndRewrite(ctx))
+		return errors.Join(err, v.session.EndRewrite(ctx))
 	}
 	kept, err := v.keep(ctx)
 	if err != nil || len(v.out.refused) > 0 {
-		return errors.Join(err, v.seat.EndRewrite(ctx))
+		return errors.Join(err, v.session.EndRewrite(ctx))
 	}
 	if v.call.Command != "" || len(list) > 0 {
 		var paths []string
@@ -160,7 +160,7 @@ func (v *visit) before(ctx context.Context) error {
 		if c.Command != "" {
 			c.Guarded = project.Configured(v.place.root)
 		}
-		return v.seat.Begin(v.call.ID, c)
+		return v.session.Begin(v.call.ID, c)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 		r := refusal.Reserved(name, why)
 		return w, &r, nil
 	}
-	path, err := v.book.Path(t.File)
+	path, err := v.registry.Path(t.File)
 	if isRefusal(err) {
 		if isDir(t.File) {
 			v.place.trees = append(v.place.trees, t.File)
@@ -198,22 +198,22 @@ func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(fi
 // looked refuses what a command would do to files that others hold, where the command only
 // names them, or a directory above them.
 func (v *visit) looked(ctx context.Context) error {
-	refused, err := v.seat.Taken(ctx, v.place.trees, v.place.names)
+	refused, err := v.session.Taken(ctx, v.place.trees, v.place.names)
 	v.refuse(refused...)
 	return err
 }
 
 // after notes what a call left, and compares what others hold.
 func (v *visit) after(ctx context.Context) error {
-	began := v.seat.End(v.call.ID, v.call.Background)
+	began := v.session.End(v.call.ID, v.call.Background)
 	var own []string
 	for _, t := range v.place.writes {
-		if path, err := v.book.Path(t.File); err == nil {
+		if path, err := v.registry.Path(t.File); err == nil {
 			own = append(own, path)
 		}
 	}
 	v.unguarded(began)
-	if err := v.seat.Left(ctx, began, own); err != nil {
+	if err := v.session.Left(ctx, began, own); err != nil {
 		return err
 	}
 	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on is what somebody else made of it
@@ -222,16 +222,16 @@ func (v *visit) after(ctx context.Context) error {
 		}
 	}
 	for _, t := range v.place.reads {
-		path, err := v.book.Path(t.File)
+		path, err := v.registry.Path(t.File)
 		if err != nil {
 			continue // nothing that could be written
 		}
-		if err := v.seat.Saw(ctx, path, func(content []byte) bool { return v.call.showed(t, content) }); err != nil {
+		if err := v.session.Saw(ctx, path, func(content []byte) bool { return v.call.showed(t, content) }); err != nil {
 			return err
 		}
 	}
 	if len(v.place.git) > 0 {
-		if err := v.seat.EndRewrite(ctx); err != nil {
+		if err := v.session.EndRewrite(ctx); err != nil {
 			return err
 		}
 	}

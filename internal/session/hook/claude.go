@@ -120,7 +120,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
-	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Inner: session.Inner{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
+	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Subagent: session.Subagent{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
 		Anew: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)

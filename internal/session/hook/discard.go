@@ -137,7 +137,7 @@ func (v *visit) discarded(ctx context.Context) error {
 			v.refuse(r)
 			return nil
 		}
-		some, err := v.seat.Unknown(v.namesOf(files))
+		some, err := v.session.Unknown(v.namesOf(files))
 		if err != nil {
 			return err
 		}

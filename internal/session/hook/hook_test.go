@@ -256,16 +256,16 @@ func TestDeferred(t *testing.T) {
 // While the checks are off, every call shows it.
 func TestOff(t *testing.T) {
 	s := newStage(t)
-	book := session.Open(s.open())
-	if _, err := book.SwitchOff(t.Context(), personActor, "a test", minute); err != nil {
+	registry := session.Open(s.open())
+	if _, err := registry.SwitchOff(t.Context(), personActor, "a test", minute); err != nil {
 		t.Fatal(err)
 	}
 	s.passes(s.edit("A", user))
 	s.says(s.passes(s.edit("B", user)), "LOCKKEEPER IS OFF until", "systemMessage")
-	if _, err := book.SwitchOff(t.Context(), personActor, "", minute); err == nil {
+	if _, err := registry.SwitchOff(t.Context(), personActor, "", minute); err == nil {
 		t.Error("switched off twice")
 	}
-	if ended, err := book.SwitchOn(t.Context()); err != nil || !ended {
+	if ended, err := registry.SwitchOn(t.Context()); err != nil || !ended {
 		t.Fatal(ended, err)
 	}
 	s.passes(s.edit("A", user))

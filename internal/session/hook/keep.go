@@ -29,7 +29,7 @@ func (v *visit) keep(ctx context.Context) (id string, err error) {
 	}
 	short, cancel := context.WithTimeout(ctx, keepTime)
 	defer cancel()
-	id, missed, err := v.seat.Keep(short, v.call.ID, v.call.Command)
+	id, missed, err := v.session.Keep(short, v.call.ID, v.call.Command)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", err
@@ -60,7 +60,7 @@ func (v *visit) keep(ctx context.Context) (id string, err error) {
 	case len(missed) > 1:
 		text = fmt.Sprintf("NOT KEPT %d uncommitted files, such as %s: %s.", len(missed), missed[0].Path, missed[0].Why)
 	}
-	if v.seat.Unkept(text) {
+	if v.session.Unkept(text) {
 		v.out.tellBoth(text + " If a command removes or overwrites it, it cannot be restored. Copy it elsewhere, or commit it if it is yours, before you run such a command.")
 	}
 	return id, nil
@@ -88,7 +88,7 @@ const mostLost = 5
 // lost reports the uncommitted files that commands of the session removed or overwrote and
 // that the session did not make.
 func (v *visit) lost(ctx context.Context) error {
-	list, err := v.seat.Lost(ctx)
+	list, err := v.session.Lost(ctx)
 	for i, l := range list {
 		if i == mostLost || l.Rescue == "" {
 			v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten as well: %s. Copies are kept. next: lockkeeper rescue list", more(len(list)-i, l.Path)))

@@ -15,7 +15,7 @@ import (
 
 // compare shows what a command changed of what others hold.
 func (v *visit) compare(ctx context.Context, began session.Call) error {
-	list, err := v.seat.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
+	list, err := v.session.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
 	for i, u := range list {
 		if i == mostTold {
 			v.out.tellBoth(fmt.Sprintf("UNCOVERED and %d more that others hold. All are in lockkeeper audit, and lockkeeper rescue list says what is kept.", len(list)-i))
@@ -53,7 +53,7 @@ func uncovered(u session.Uncovered) string {
 // disturbed tells what somebody who asked nobody did to what the session holds, or the
 // command that has ended.
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
-	list, err := v.seat.Disturbed(ctx, ended)
+	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
 		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed by somebody who asked nobody: an editor, or an agent without hooks. Read it again before you go on.", d.Path)
 		switch {
@@ -74,7 +74,7 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 
 // news tells what became free, and what became of patches that were deferred.
 func (v *visit) news(ctx context.Context) error {
-	free, err := v.seat.News(ctx)
+	free, err := v.session.News(ctx)
 	if v.out.Model = append(v.out.Model, free...); err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func (v *visit) unguarded(began session.Call) {
 
 // begin greets: what is free by now, and who is there.
 func (v *visit) begin(ctx context.Context) error {
-	v.seat.EndInner() // a person who interrupts ends them; one that goes on says so with its next write
+	v.session.EndSubagent() // a person who interrupts ends them; one that goes on says so with its next write
 	if err := v.settle(ctx); err != nil {
 		return err
 	}
-	if v.seat.New {
-		s := v.seat.Session()
+	if v.session.New {
+		s := v.session.Info()
 		v.out.Model = append(v.out.Model, fmt.Sprintf("Lockkeeper knows this session as %s. Files that you write are yours until the end of the turn; a refusal says what to do.", s.Callsign))
 	}
 	return v.news(ctx)
@@ -112,7 +112,7 @@ func (v *visit) begin(ctx context.Context) error {
 // settle compares what calls left whose end was not told, and looks at what the session
 // holds.
 func (v *visit) settle(ctx context.Context) error {
-	began, err := v.seat.EndAll(ctx)
+	began, err := v.session.EndAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Anew {
 		err = v.settleInTime(ctx)
 	}
-	return errors.Join(err, v.seat.Leave(ctx, v.call.Anew))
+	return errors.Join(err, v.session.Leave(ctx, v.call.Anew))
 }
 
 // stop compares once more, and gives everything back whatever came of that.
 func (v *visit) stop(ctx context.Context) error {
 	err := v.settleInTime(ctx)
-	if releasing := v.seat.Release(ctx); releasing != nil {
+	if releasing := v.session.Release(ctx); releasing != nil {
 		return errors.Join(err, releasing)
 	}
 	_, landing := deferred.Open(v.app).Land(ctx)

@@ -21,14 +21,14 @@ func TestSessionsFitATerminal(t *testing.T) {
 	a, err := project.Open(t.Context(), project.Settings{Dir: d.dir, Env: projecttest.Lookup(d.env)})
 	projecttest.Must(t, err)
 	defer a.Close()
-	seat, err := session.Open(a).Enter(t.Context(), session.Visitor{ID: "s1", Agent: "claude-code", About: "rate-limit the login of users"})
+	sess, err := session.Open(a).Enter(t.Context(), session.Caller{ID: "s1", Agent: "claude-code", About: "rate-limit the login of users"})
 	projecttest.Must(t, err)
 	var list []session.Write
 	for i := range 3 {
 		list = append(list, session.Write{Path: fmt.Sprintf("app/controllers/users/sessions_controller_%d.rb", i)})
 	}
-	said, err := seat.Claim(t.Context(), list...)
-	projecttest.Must(t, err, seat.Close())
+	said, err := sess.Claim(t.Context(), list...)
+	projecttest.Must(t, err, sess.Close())
 	if len(said) > 0 {
 		t.Fatalf("refused: %v", said)
 	}

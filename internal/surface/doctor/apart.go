@@ -40,7 +40,7 @@ func (x *examination) apart(ctx context.Context, running []process.Running) {
 }
 
 // wrongThere says what is wrong with the hooks of a host in an environment.
-func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol.Standing) string {
+func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol.Status) string {
 	store := func(s enrol.Site) string { v, _ := s.Env("LOCKKEEPER_STORE"); return v }
 	state := func(s enrol.Site) string {
 		own, _ := s.Env("XDG_STATE_HOME")

@@ -104,8 +104,8 @@ func (x *examination) leftovers(ctx context.Context) {
 // sessions looks whether interactive agents are checked at all, and which run unchecked.
 func (x *examination) sessions(ctx context.Context) {
 	const name = "sessions"
-	book := session.Open(x.app)
-	pause, err := book.Off(ctx)
+	registry := session.Open(x.app)
+	pause, err := registry.Off(ctx)
 	if err != nil {
 		x.trouble(name, err)
 		return
@@ -114,7 +114,7 @@ func (x *examination) sessions(ctx context.Context) {
 		x.failed = true
 		x.note(name, false, fmt.Sprintf("%s switched the checks of interactive agents off until %s", pause.By, pause.Until.Format(time.TimeOnly)), "lockkeeper off --end")
 	}
-	live, err := book.Live(ctx)
+	live, err := registry.Live(ctx)
 	if err == nil {
 		var running []process.Running
 		running, err = x.running()

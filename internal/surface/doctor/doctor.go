@@ -28,7 +28,7 @@ type examination struct {
 	settings project.Settings
 	site     enrol.Site
 	app      *project.Project // nil: it cannot be opened
-	hosts    []enrol.Standing
+	hosts    []enrol.Status
 	report   *Report
 	failed   bool // something else that is meant to be enforced is not
 }
@@ -49,7 +49,7 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	}
 	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Ways: []view.Way{}, Checks: []view.Check{}, Silent: []Window{}}}
 	for _, h := range enrol.Hosts() {
-		x.hosts = append(x.hosts, site.Look(h))
+		x.hosts = append(x.hosts, site.Status(h))
 	}
 	a, err := project.Open(ctx, s)
 	if err != nil {

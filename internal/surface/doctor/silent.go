@@ -44,10 +44,10 @@ func (x *examination) running() ([]process.Running, error) {
 
 // silent lists those of which nothing was heard: most often they were started before the
 // hooks were there.
-func silent(running []process.Running, live []session.Session) []Window {
+func silent(running []process.Running, live []session.Info) []Window {
 	list := []Window{}
 	for _, r := range running {
-		heard := slices.ContainsFunc(live, func(s session.Session) bool {
+		heard := slices.ContainsFunc(live, func(s session.Info) bool {
 			return s.Process != nil && s.Process.PID == r.PID && s.Process.Start == r.Start && s.Process.Boot == r.Boot
 		})
 		if !heard {

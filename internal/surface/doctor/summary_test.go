@@ -14,7 +14,7 @@ func TestSummary(t *testing.T) {
 			{Writer: "codex", Level: view.Advisory, OfTools: true}},
 		Silent: []Window{{"claude", 1, "pts/5"}, {"claude", 2, "pts/7"}}}}
 	for _, h := range enrol.Hosts() {
-		x.hosts = append(x.hosts, enrol.Standing{Host: h})
+		x.hosts = append(x.hosts, enrol.Status{Host: h})
 	}
 	const want = "enforced: claude (hook) · advisory: codex · 2 running claude processes have not reported: restart pts/5, pts/7"
 	if got := x.summary(); got != want {

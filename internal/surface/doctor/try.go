@@ -178,13 +178,13 @@ func (x *examination) tryHook(ctx context.Context, host, name string) (wrong str
 	return "", nil
 }
 
-func (x *examination) standing(host string) enrol.Standing {
+func (x *examination) standing(host string) enrol.Status {
 	for _, st := range x.hosts {
 		if st.Host.Name == host {
 			return st
 		}
 	}
-	return enrol.Standing{}
+	return enrol.Status{}
 }
 
 // callOf is a call as a host makes it before it writes a whole file.

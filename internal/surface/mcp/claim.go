@@ -20,9 +20,9 @@ type checked struct {
 }
 
 type fileState struct {
-	Path string             `json:"path"`
-	Free bool               `json:"free"`
-	By   []session.Obstacle `json:"by,omitempty" jsonschema:"who is in the way"`
+	Path string            `json:"path"`
+	Free bool              `json:"free"`
+	By   []session.Blocker `json:"by,omitempty" jsonschema:"who is in the way"`
 }
 
 func check(ctx context.Context, v *visit, in pathsInput) (out checked, err error) {
@@ -30,9 +30,9 @@ func check(ctx context.Context, v *visit, in pathsInput) (out checked, err error
 	if err != nil {
 		return out, err
 	}
-	return out, v.sit(ctx, "", func(seat *session.Seat) error {
-		found, err := seat.InTheWay(ctx, paths...)
-		by := map[string][]session.Obstacle{}
+	return out, v.sit(ctx, "", func(sess *session.Session) error {
+		found, err := sess.Blockers(ctx, paths...)
+		by := map[string][]session.Blocker{}
 		for _, o := range found {
 			by[o.Path] = append(by[o.Path], o)
 		}
@@ -78,17 +78,17 @@ func claim(ctx context.Context, v *visit, in claimInput) (out claimed, err error
 	for _, p := range paths {
 		list = append(list, session.Write{Path: p})
 	}
-	return out, v.sit(ctx, in.About, func(seat *session.Seat) (err error) {
-		if out.Refused, err = seat.Claim(ctx, list...); err != nil {
+	return out, v.sit(ctx, in.About, func(sess *session.Session) (err error) {
+		if out.Refused, err = sess.Claim(ctx, list...); err != nil {
 			return err
 		}
 		if len(out.Refused) == 0 {
 			out.Claimed = paths
-			if out.Notes, err = seat.Elsewhere(list); err != nil {
+			if out.Notes, err = sess.Elsewhere(list); err != nil {
 				return err
 			}
 		}
-		out.Holds, err = seat.Holds(ctx)
+		out.Holds, err = sess.Holds(ctx)
 		return err
 	})
 }
@@ -108,11 +108,11 @@ type released struct {
 }
 
 func release(ctx context.Context, v *visit, _ nothing) (out released, err error) {
-	return out, v.sit(ctx, "", func(seat *session.Seat) (err error) {
-		if out.Released, err = seat.Holds(ctx); err != nil {
+	return out, v.sit(ctx, "", func(sess *session.Session) (err error) {
+		if out.Released, err = sess.Holds(ctx); err != nil {
 			return err
 		}
-		return seat.Release(ctx)
+		return sess.Release(ctx)
 	})
 }
 

@@ -50,8 +50,8 @@ func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err er
 	if err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
-		out.Rescue, err = v.gap(ctx, seat, out.Path, reason)
+	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+		out.Rescue, err = v.gap(ctx, sess, out.Path, reason)
 		return err
 	})
 	return out, err
@@ -62,12 +62,12 @@ func (r *recorded) text() string {
 }
 
 // gap records that a session would need a file.
-func (v *visit) gap(ctx context.Context, seat *session.Seat, path, reason string) (string, error) {
+func (v *visit) gap(ctx context.Context, sess *session.Session, path, reason string) (string, error) {
 	door, err := v.app.Gate()
 	if err != nil {
 		return "", err
 	}
-	who := seat.Session()
+	who := sess.Info()
 	e, err := door.Refuse(ctx, &lockkeeper.Grant{ID: who.GrantID}, gate.Change{Path: path}, fmt.Errorf("asked for by %s (%s): %s", who.Callsign, who.Agent, reason))
 	return e.ID, err
 }
@@ -100,15 +100,15 @@ func askForMore(ctx context.Context, v *visit, in moreInput) (out asked, err err
 	if err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(seat *session.Seat) error {
+	err = v.sit(ctx, "", func(sess *session.Session) error {
 		for _, p := range paths {
-			id, err := v.gap(ctx, seat, p, reason)
+			id, err := v.gap(ctx, sess, p, reason)
 			if err != nil {
 				return err
 			}
 			out.Gaps = append(out.Gaps, recordedGap{p, id})
 		}
-		out.Item, err = v.followUp(ctx, seat.Session(), paths, reason)
+		out.Item, err = v.followUp(ctx, sess.Info(), paths, reason)
 		return err
 	})
 	return out, err
@@ -125,7 +125,7 @@ func (a *asked) text() string {
 // followUp queues what somebody would do with files that they have not, for a person: no
 // worker is to start it, so it goes to the error state, where people look. The same wish is
 // queued once.
-func (v *visit) followUp(ctx context.Context, who session.Session, paths []string, reason string) (string, error) {
+func (v *visit) followUp(ctx context.Context, who session.Info, paths []string, reason string) (string, error) {
 	q, err := job.Open(v.app)
 	if err != nil {
 		return "", err

@@ -59,20 +59,20 @@ type waitingFor struct {
 	At   time.Time `json:"at"`
 }
 
-func sittingOf(s session.Session) sitting {
+func sittingOf(s session.Info) sitting {
 	return sitting{Callsign: s.Callsign, Agent: s.Agent, TTY: s.TTY, About: s.About, Began: s.Began, Seen: s.Seen}
 }
 
 func status(ctx context.Context, v *visit, _ nothing) (out standings, err error) {
-	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
-		out.You = sittingOf(seat.Session())
-		out.You.Holds, err = seat.Holds(ctx)
+	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+		out.You = sittingOf(sess.Info())
+		out.You.Holds, err = sess.Holds(ctx)
 		return err
 	})
 	if err != nil {
 		return out, err
 	}
-	live, err := v.book.Live(ctx)
+	live, err := v.registry.Live(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -93,7 +93,7 @@ func status(ctx context.Context, v *visit, _ nothing) (out standings, err error)
 	if err != nil {
 		return out, err
 	}
-	off, err := v.book.Off(ctx)
+	off, err := v.registry.Off(ctx)
 	if off != nil {
 		out.Off = fmt.Sprintf("the checks of sessions are off, by %s until %s", off.By, off.Until.UTC().Format(time.RFC3339))
 	}
@@ -168,11 +168,11 @@ type whyInput struct {
 // reasons is why a file is as it is.
 type reasons struct {
 	answer
-	Path   string             `json:"path,omitempty"`
-	Yours  bool               `json:"yours" jsonschema:"this session holds it"`
-	By     []session.Obstacle `json:"by,omitempty" jsonschema:"who holds it, or came earlier"`
-	Queued []queuedItem       `json:"queued,omitempty" jsonschema:"items of the queue that want it"`
-	Events []string           `json:"events,omitempty" jsonschema:"what happened lately, the newest first"`
+	Path   string            `json:"path,omitempty"`
+	Yours  bool              `json:"yours" jsonschema:"this session holds it"`
+	By     []session.Blocker `json:"by,omitempty" jsonschema:"who holds it, or came earlier"`
+	Queued []queuedItem      `json:"queued,omitempty" jsonschema:"items of the queue that want it"`
+	Events []string          `json:"events,omitempty" jsonschema:"what happened lately, the newest first"`
 }
 
 type queuedItem struct {
@@ -185,16 +185,16 @@ type queuedItem struct {
 const eventsShown = 8
 
 func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
-	if out.Path, err = v.book.Path(v.at(in.Path)); err != nil {
+	if out.Path, err = v.registry.Path(v.at(in.Path)); err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(seat *session.Seat) error {
-		holds, err := seat.Holds(ctx)
+	err = v.sit(ctx, "", func(sess *session.Session) error {
+		holds, err := sess.Holds(ctx)
 		if err != nil {
 			return err
 		}
 		out.Yours = slices.Contains(holds, out.Path)
-		out.By, err = seat.InTheWay(ctx, out.Path)
+		out.By, err = sess.Blockers(ctx, out.Path)
 		return err
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *Server) addResources() {
 			if err != nil {
 				return nil, &lockkeeper.InputError{Field: "uri", Value: uri, Reason: err.Error(), Next: "write a % in a name as %25"}
 			}
-			path, err := s.book.Path(s.at(name))
+			path, err := s.registry.Path(s.at(name))
 			if err != nil {
 				return nil, err
 			}

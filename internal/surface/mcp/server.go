@@ -41,15 +41,15 @@ const (
 
 // Server answers agents of one codebase.
 type Server struct {
-	app    *project.Project
-	look   *view.Look
-	book   *session.Book
-	later  *deferred.Queue
-	log    *slog.Logger
-	now    func() time.Time
-	mcp    *mcp.Server
-	http   http.Handler
-	window *session.Visitor // whose the standard streams are; nil: over HTTP each says who it is
+	app      *project.Project
+	look     *view.Look
+	registry *session.Registry
+	later    *deferred.Queue
+	log      *slog.Logger
+	now      func() time.Time
+	mcp      *mcp.Server
+	http     http.Handler
+	window   *session.Caller // whose the standard streams are; nil: over HTTP each says who it is
 
 	mu     sync.Mutex
 	spoken map[*mcp.ServerSession]bool // sessions over HTTP that are to give back what they have
@@ -69,7 +69,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{app: o.App, look: o.Look, book: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
+	s := &Server{app: o.App, look: o.Look, registry: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
 		spoken: map[*mcp.ServerSession]bool{}, places: map[string]place{}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "lockkeeper", Title: "Lockkeeper", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}})
@@ -117,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	if err != nil {
 		return err
 	}
-	s.window = &session.Visitor{ID: "mcp-" + rand.Text(), Process: window, TTY: tty}
+	s.window = &session.Caller{ID: "mcp-" + rand.Text(), Process: window, TTY: tty}
 	ss, err := converse(ctx, s.mcp, in, out)
 	if ss == nil {
 		return err
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 }
 
 // attend has a session over HTTP give back what it has once it ends.
-func (s *Server) attend(ss *mcp.ServerSession, who session.Visitor) error {
+func (s *Server) attend(ss *mcp.ServerSession, who session.Caller) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -177,16 +177,16 @@ func TestEndGivesBack(t *testing.T) {
 	one.call("claim", args{"paths": []string{"app/user.rb"}}).fine()
 	two.call("claim", args{"paths": []string{"app/post.rb"}}).fine()
 	must(t, one.Close(), two.Close())
-	seat, err := session.Open(s.App).Enter(t.Context(), session.Visitor{ID: "x", Agent: "test"})
+	sess, err := session.Open(s.App).Enter(t.Context(), session.Caller{ID: "x", Agent: "test"})
 	must(t, err)
-	defer seat.Close()
+	defer sess.Close()
 	for { // over HTTP it is given back right after the end was answered
-		found, err := seat.InTheWay(t.Context(), "app/user.rb", "app/post.rb")
+		found, err := sess.Blockers(t.Context(), "app/user.rb", "app/post.rb")
 		must(t, err)
 		if len(found) == 0 {
 			return
 		}
-		if slices.ContainsFunc(found, func(o session.Obstacle) bool { return o.Path == "app/user.rb" }) {
+		if slices.ContainsFunc(found, func(o session.Blocker) bool { return o.Path == "app/user.rb" }) {
 			t.Fatalf("still in the way: %+v", found)
 		}
 	}
@@ -214,10 +214,10 @@ func TestSignalGivesBack(t *testing.T) {
 // A window's hooks and its MCP server are one session, whoever came first.
 func TestOneWindowIsOneSession(t *testing.T) {
 	s := newScene(t)
-	book := session.Open(s.App)
+	registry := session.Open(s.App)
 	c := s.stdio("claude-code")
 	first := c.call("claim", args{"paths": []string{"app/user.rb"}, "about": "names"}).fine()
-	list, err := book.Live(t.Context())
+	list, err := registry.Live(t.Context())
 	must(t, err)
 	if len(list) != 1 || list[0].Process == nil {
 		t.Fatalf("there are %+v", list)
@@ -227,25 +227,25 @@ func TestOneWindowIsOneSession(t *testing.T) {
 		t.Fatalf("the window is the test itself: %+v", window)
 	}
 
-	hooks := session.Visitor{ID: "abc", Agent: "claude-code", Process: window}
-	seat, err := book.Enter(t.Context(), hooks)
+	hooks := session.Caller{ID: "abc", Agent: "claude-code", Process: window}
+	sess, err := registry.Enter(t.Context(), hooks)
 	must(t, err)
-	holds, err := seat.Holds(t.Context())
+	holds, err := sess.Holds(t.Context())
 	must(t, err)
-	if who := seat.Session(); who.Callsign != first.value.Callsign || !slices.Equal(holds, []string{"app/user.rb"}) {
+	if who := sess.Info(); who.Callsign != first.value.Callsign || !slices.Equal(holds, []string{"app/user.rb"}) {
 		t.Errorf("the hooks are %+v, and hold %v", who, holds)
 	}
-	must(t, seat.Close())
+	must(t, sess.Close())
 	if a := c.call("claim", args{"paths": []string{"app/post.rb"}}).fine(); a.value.Callsign != first.value.Callsign || !slices.Equal(a.value.Holds, []string{"app/post.rb", "app/user.rb"}) {
 		t.Errorf("it joined as %+v", a.value)
 	}
 	// What the hooks have, they give back themselves.
 	must(t, c.Close())
-	if seat, err = book.Enter(t.Context(), hooks); err != nil {
+	if sess, err = registry.Enter(t.Context(), hooks); err != nil {
 		t.Fatal(err)
 	}
-	holds, err = seat.Holds(t.Context())
-	must(t, err, seat.Leave(t.Context(), false))
+	holds, err = sess.Holds(t.Context())
+	must(t, err, sess.Leave(t.Context(), false))
 	if !slices.Equal(holds, []string{"app/post.rb", "app/user.rb"}) {
 		t.Errorf("the hooks hold %v", holds)
 	}

@@ -17,7 +17,7 @@ import (
 
 // nameOf is whoever started this program, as its client calls itself; without an agent:
 // it has not said so yet.
-func (s *Server) nameOf(ss *mcp.ServerSession) session.Visitor {
+func (s *Server) nameOf(ss *mcp.ServerSession) session.Caller {
 	who := *s.window
 	if said := ss.InitializeParams(); said != nil && said.ClientInfo != nil {
 		who.Agent = cmp.Or(said.ClientInfo.Name, "mcp")
@@ -26,72 +26,72 @@ func (s *Server) nameOf(ss *mcp.ServerSession) session.Visitor {
 }
 
 // callerOf is who makes a call.
-func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (session.Visitor, error) {
+func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (session.Caller, error) {
 	if s.window != nil {
 		who := s.nameOf(ss)
 		who.Agent = cmp.Or(who.Agent, "mcp")
 		return who, nil
 	}
 	if extra == nil || extra.TokenInfo == nil || ss.ID() == "" {
-		return session.Visitor{}, &lockkeeper.RefusedError{Act: "call", Reason: "nobody knows who calls", Next: "connect anew, with a token"}
+		return session.Caller{}, &lockkeeper.RefusedError{Act: "call", Reason: "nobody knows who calls", Next: "connect anew, with a token"}
 	}
-	who := session.Visitor{ID: ss.ID(), Agent: extra.TokenInfo.UserID}
+	who := session.Caller{ID: ss.ID(), Agent: extra.TokenInfo.UserID}
 	return who, s.attend(ss, who)
 }
 
 // visit is one call of a tool.
 type visit struct {
 	*Server
-	who    session.Visitor
-	seated session.Session // as it was last seen
+	who    session.Caller
+	seated session.Info // as it was last seen
 }
 
 // sit opens the caller's session for what do does; about says what it works on, if that is
 // known.
-func (v *visit) sit(ctx context.Context, about string, do func(*session.Seat) error) (err error) {
-	seat, hosted, err := v.enter(ctx, v.who, about)
+func (v *visit) sit(ctx context.Context, about string, do func(*session.Session) error) (err error) {
+	sess, hosted, err := v.enter(ctx, v.who, about)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		v.seated = seat.Session()
+		v.seated = sess.Info()
 		if hosted || v.who.Process == nil {
-			err = errors.Join(err, seat.Close())
+			err = errors.Join(err, sess.Close())
 		} else { // hooks of the same window may come, and go on with what is claimed
-			err = errors.Join(err, seat.Leave(ctx, true))
+			err = errors.Join(err, sess.Leave(ctx, true))
 		}
 	}()
-	return do(seat)
+	return do(sess)
 }
 
 // enter opens the session of a caller: the one that hooks have in its window, or its own.
-func (s *Server) enter(ctx context.Context, who session.Visitor, about string) (seat *session.Seat, hosted bool, err error) {
+func (s *Server) enter(ctx context.Context, who session.Caller, about string) (sess *session.Session, hosted bool, err error) {
 	if who.Process != nil {
-		there, err := s.book.Seated(who.Process)
+		there, err := s.registry.OfProcess(who.Process)
 		if err != nil {
 			return nil, false, err
 		}
 		if hosted = there.ID != "" && there.ID != who.ID; hosted {
-			who = session.Visitor{ID: there.ID, Agent: there.Agent, Process: who.Process, TTY: who.TTY}
+			who = session.Caller{ID: there.ID, Agent: there.Agent, Process: who.Process, TTY: who.TTY}
 		}
 	}
 	who.About = about
-	seat, err = s.book.Enter(ctx, who)
-	return seat, hosted, err
+	sess, err = s.registry.Enter(ctx, who)
+	return sess, hosted, err
 }
 
 // leave gives back what a caller has, unless hooks of its window have taken it over.
-func (s *Server) leave(who session.Visitor) error {
+func (s *Server) leave(who session.Caller) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
-	seat, hosted, err := s.enter(ctx, who, "")
+	sess, hosted, err := s.enter(ctx, who, "")
 	if err != nil {
 		return err
 	}
 	if hosted {
-		return seat.Close()
+		return sess.Close()
 	}
-	err = seat.Leave(ctx, false)
+	err = sess.Leave(ctx, false)
 	_, landing := s.later.Land(ctx)
 	return errors.Join(err, landing)
 }
@@ -99,8 +99,8 @@ func (s *Server) leave(who session.Visitor) error {
 // news is what the session is to be told: what became free, and what became of patches.
 func (v *visit) news(ctx context.Context) (list []string, err error) {
 	_, landing := v.later.Land(ctx) // what fails of one patch keeps no other news back
-	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
-		list, err = seat.News(ctx)
+	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+		list, err = sess.News(ctx)
 		return err
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Server) file(path string) (string, error) {
 	if strings.TrimSpace(path) == "" {
 		return "", &lockkeeper.InputError{Field: "path", Reason: "empty", Next: "name a file, from the root of the codebase"}
 	}
-	name, err := s.book.Path(s.at(path))
+	name, err := s.registry.Path(s.at(path))
 	if err != nil {
 		return "", err
 	}

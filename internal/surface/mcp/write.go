@@ -44,12 +44,12 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 	}
 	call := "mcp write " + path // a client can have several under way
 	out.Path = path
-	err = v.sit(ctx, "", func(seat *session.Seat) (err error) {
-		out.Refused, err = seat.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})
+	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+		out.Refused, err = sess.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})
 		if err != nil || len(out.Refused) > 0 {
 			return err
 		}
-		return seat.Begin(call, session.Call{Writes: []string{path}}) // others see that the file changes by its holder
+		return sess.Begin(call, session.Call{Writes: []string{path}}) // others see that the file changes by its holder
 	})
 	if err != nil || len(out.Refused) > 0 {
 		return out, err
@@ -61,16 +61,16 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 			out.Landing = done.Landing.Seq
 		}
 	}
-	left := v.sit(context.WithoutCancel(ctx), "", func(seat *session.Seat) error {
-		began := seat.End(call, false)
+	left := v.sit(context.WithoutCancel(ctx), "", func(sess *session.Session) error {
+		began := sess.End(call, false)
 		if err != nil {
 			return nil
 		}
 		ctx := context.WithoutCancel(ctx)
-		if err := seat.Left(ctx, began, []string{path}); err != nil {
+		if err := sess.Left(ctx, began, []string{path}); err != nil {
 			return err
 		}
-		return seat.Saw(ctx, path, func([]byte) bool { return true }) // it was written as a whole
+		return sess.Saw(ctx, path, func([]byte) bool { return true }) // it was written as a whole
 	})
 	return out, errors.Join(err, left)
 }
@@ -138,8 +138,8 @@ func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, er
 		text = *in.Content
 	}
 	base := in.Base
-	err = v.sit(ctx, "", func(seat *session.Seat) error { // who it is, and what they know
-		base = cmp.Or(base, seat.Known(path))
+	err = v.sit(ctx, "", func(sess *session.Session) error { // who it is, and what they know
+		base = cmp.Or(base, sess.Known(path))
 		return nil
 	})
 	if err != nil {

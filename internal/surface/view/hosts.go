@@ -15,14 +15,14 @@ import (
 func (l *Look) hostWays(ctx context.Context) (list []Way) {
 	site := enrol.At(l.app.Root.Dir(), l.app.Env)
 	for _, h := range enrol.Hosts() {
-		list = append(list, HostWays(ctx, site, site.Look(h), func() (bool, error) { return reported(ctx, session.Open(l.app), h) })...)
+		list = append(list, HostWays(ctx, site, site.Status(h), func() (bool, error) { return reported(ctx, session.Open(l.app), h) })...)
 	}
 	return list
 }
 
 // reported says whether a session of a host sits here.
-func reported(ctx context.Context, book *session.Book, h enrol.Host) (bool, error) {
-	live, err := book.Live(ctx)
+func reported(ctx context.Context, registry *session.Registry, h enrol.Host) (bool, error) {
+	live, err := registry.Live(ctx)
 	for _, s := range live {
 		if s.Agent == h.Hook {
 			return true, err
@@ -35,7 +35,7 @@ func reported(ctx context.Context, book *session.Book, h enrol.Host) (bool, erro
 // installed nor enrolled. Its hook is tried with a call that touches nothing. seen tells
 // whether a session of the host has reported, for those that run hooks only once a person
 // has trusted them.
-func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func() (bool, error)) []Way {
+func HostWays(ctx context.Context, site enrol.Site, st enrol.Status, seen func() (bool, error)) []Way {
 	name := st.Host.Name
 	w := Way{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, OfTools: true, Next: "lockkeeper init " + name}
 	before := st.Before()
@@ -64,7 +64,7 @@ func HostWays(ctx context.Context, site enrol.Site, st enrol.Standing, seen func
 }
 
 // hookedWays are those of a host that has our hook.
-func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, seen func() (bool, error)) []Way {
+func hookedWays(ctx context.Context, site enrol.Site, st enrol.Status, w Way, seen func() (bool, error)) []Way {
 	name, before := st.Host.Name, *st.Before()
 	wrong, err := site.Responds(ctx, before)
 	switch {
@@ -93,7 +93,7 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Standing, w Way, 
 
 // changedWay names the hooks of others that may change what a host's tools write: ours is
 // shown what the model asked for, and not what they make of it.
-func changedWay(st enrol.Standing) Way {
+func changedWay(st enrol.Status) Way {
 	var list []string
 	for _, k := range st.Others {
 		one := k.Event + " in " + k.File
@@ -109,7 +109,7 @@ func changedWay(st enrol.Standing) Way {
 
 // commandsOf says what is done about other programs that a host's commands run, where its
 // tools are handled in this way.
-func commandsOf(ctx context.Context, site enrol.Site, st enrol.Standing, tools Way) Way {
+func commandsOf(ctx context.Context, site enrol.Site, st enrol.Status, tools Way) Way {
 	name := st.Host.Name
 	w := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Advisory, Next: tools.Next}
 	if tools.Level != Enforced {

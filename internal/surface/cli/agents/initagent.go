@@ -117,7 +117,7 @@ func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if site.Look(h).Program == "" && !p.JSON {
+	if site.Status(h).Program == "" && !p.JSON {
 		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written all the same\n", h.Program)
 	}
 	return site.Plan(h, program)

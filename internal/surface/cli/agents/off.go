@@ -59,14 +59,14 @@ func (p *program) off(ctx context.Context, a *project.Project, text, reason stri
 	if err := d.Set(text); err != nil {
 		return &lockkeeper.InputError{Field: "time", Value: text, Reason: err.Error(), Next: "lockkeeper off 30m"}
 	}
-	book := session.Open(a)
-	if err := book.MaySwitchOff(ctx, p.Person(), time.Duration(d)); err != nil {
+	registry := session.Open(a)
+	if err := registry.MaySwitchOff(ctx, p.Person(), time.Duration(d)); err != nil {
 		return err
 	}
 	if err := p.Confirm("off", "Interactive agents can write over each other until "+session.Clock(p.Now().Add(time.Duration(d)), p.Now())+".", "off"); err != nil {
 		return err
 	}
-	pause, err := book.SwitchOff(ctx, p.Person(), reason, time.Duration(d))
+	pause, err := registry.SwitchOff(ctx, p.Person(), reason, time.Duration(d))
 	if err != nil {
 		return err
 	}

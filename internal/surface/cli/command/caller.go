@@ -54,11 +54,11 @@ func (p *Program) above() []process.Ancestor {
 
 // SessionsAbove are the sessions from whose windows this was started, the nearest first.
 // If they cannot be read there are none.
-func (p *Program) SessionsAbove(ctx context.Context) []session.Session {
-	if p.Book == nil {
+func (p *Program) SessionsAbove(ctx context.Context) []session.Info {
+	if p.Sessions == nil {
 		return nil
 	}
-	list, err := p.Book.Below(ctx, processes(p.above()))
+	list, err := p.Sessions.Enclosing(ctx, processes(p.above()))
 	if err != nil {
 		p.Say("cannot read the sessions: " + err.Error())
 	}

@@ -22,7 +22,7 @@ type Program struct {
 	JSON           bool
 
 	purposes map[string]string // the reasons of the grants that block this call, by id
-	Book     *session.Book     // of the open project; nil: none is open
+	Sessions *session.Registry // of the open project; nil: none is open
 }
 
 // WithQueue opens the project and its queue, and runs a command on them.
@@ -59,9 +59,9 @@ func (p *Program) WithSettings(ctx context.Context, s project.Settings, run func
 		return err
 	}
 	p.NoteRecovery(a.Recovery)
-	p.Book = session.Open(a)
+	p.Sessions = session.Open(a)
 	defer func() {
-		p.Book = nil
+		p.Sessions = nil
 		if closing := a.Close(); err == nil {
 			err = closing
 		}

@@ -25,20 +25,20 @@ type people struct {
 
 // sitting is a session and the paths that it holds.
 type sitting struct {
-	session.Session
+	session.Info
 	Holds []string `json:"holds"`
 }
 
 // gatherPeople adds who is at work. What they hold is among what was gathered before.
 func (s *status) gatherPeople(ctx context.Context, a *project.Project) error {
-	book := session.Open(a)
-	live, err := book.Live(ctx)
+	registry := session.Open(a)
+	live, err := registry.Live(ctx)
 	if err != nil {
 		return err
 	}
 	s.Sessions = []sitting{}
 	for _, one := range live {
-		it := sitting{Session: one, Holds: []string{}}
+		it := sitting{Info: one, Holds: []string{}}
 		for _, h := range s.Held {
 			if h.ID == one.GrantID && one.GrantID != "" {
 				it.Holds = append(it.Holds, h.WritePaths...)
@@ -46,7 +46,7 @@ func (s *status) gatherPeople(ctx context.Context, a *project.Project) error {
 		}
 		s.Sessions = append(s.Sessions, it)
 	}
-	s.Pause, err = book.Off(ctx)
+	s.Pause, err = registry.Off(ctx)
 	return err
 }
 

@@ -50,8 +50,8 @@ func (p *program) short(ctx context.Context) error {
 }
 
 func count(ctx context.Context, a *project.Project) (t headcount, err error) {
-	book := session.Open(a)
-	pause, err := book.Off(ctx)
+	registry := session.Open(a)
+	pause, err := registry.Off(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -78,7 +78,7 @@ func count(ctx context.Context, a *project.Project) (t headcount, err error) {
 				t.Held++
 			}
 		}
-		live, err := book.LiveAmong(list)
+		live, err := registry.LiveAmong(list)
 		t.Sessions = len(live)
 		return err
 	})

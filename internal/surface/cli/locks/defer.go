@@ -107,7 +107,7 @@ func (p *program) authorOf(ctx context.Context, a *project.Project, patch *defer
 		}
 		patch.Session, patch.By = s.ID, s.Callsign
 		if base == "" {
-			if base, err = p.Book.Known(s, file); err != nil {
+			if base, err = p.Sessions.Known(s, file); err != nil {
 				return err
 			}
 		}

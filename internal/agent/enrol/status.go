@@ -54,8 +54,8 @@ func (s Site) InPath(name string) (list []string) {
 	return list
 }
 
-// Standing is how a host stands in a codebase.
-type Standing struct {
+// Status is how a host stands in a codebase.
+type Status struct {
 	Host     Host
 	Program  string // where the host's own program is; empty: not in PATH
 	Enrolled bool   // by init, here
@@ -67,9 +67,9 @@ type Standing struct {
 	Fault    error  // its settings are not understood
 }
 
-// Look finds out how a host stands. A file that is not there says nothing.
-func (s Site) Look(h Host) Standing {
-	st := Standing{Host: h, Program: s.lookPath(h.Program)}
+// Status finds out how a host stands. A file that is not there says nothing.
+func (s Site) Status(h Host) Status {
+	st := Status{Host: h, Program: s.lookPath(h.Program)}
 	kept, err := s.recordOf(h)
 	st.Enrolled = kept != nil
 	st.Fault = errors.Join(st.Fault, err)
@@ -115,10 +115,10 @@ func (h Host) placed(found []Hook, known, file, text string) []Hook {
 }
 
 // Before is the hook that runs before a call of a tool; nil: there is none.
-func (st Standing) Before() *Hook { return st.hook(st.Host.turns[0].name) }
+func (st Status) Before() *Hook { return st.hook(st.Host.turns[0].name) }
 
 // hook is that for an event: the first that covers it, else the first; nil: there is none.
-func (st Standing) hook(name string) (first *Hook) {
+func (st Status) hook(name string) (first *Hook) {
 	for i := range st.Hooks {
 		k := &st.Hooks[i]
 		if k.Event == name && (first == nil || !first.covers() && k.covers()) {
@@ -133,7 +133,7 @@ func (k *Hook) covers() bool { return k.Differs == "" && k.Doubt == "" }
 
 // Lacking says which of the hooks that run at other times than before a call do not do
 // their part, as far as files tell.
-func (st Standing) Lacking() (list []string) {
+func (st Status) Lacking() (list []string) {
 	for _, ev := range st.Host.turns {
 		switch k := st.hook(ev.name); {
 		case ev.before:

@@ -8,10 +8,10 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Inner is an agent that the one in a window has started: its host runs several at once, in
+// Subagent is an agent that the one in a window has started: its host runs several at once, in
 // one session. What the one in the window has claimed is theirs, too; among each other they
 // are kept apart.
-type Inner struct {
+type Subagent struct {
 	ID   string `json:"-"` // empty: it is the one in the window
 	Kind string `json:"kind,omitempty"`
 
@@ -20,29 +20,29 @@ type Inner struct {
 }
 
 // enterAs notes which of the agents in the window calls.
-func (s *Seat) enterAs(who Inner) {
+func (s *Session) enterAs(who Subagent) {
 	s.inner = who.ID
 	if who.ID == "" {
 		return
 	}
-	known := s.rec.Inner[who.ID]
-	known.Kind, known.Seen = who.Kind, s.book.now()
-	s.putInner(known)
+	known := s.rec.Subagents[who.ID]
+	known.Kind, known.Seen = who.Kind, s.registry.now()
+	s.putSubagent(known)
 }
 
-func (s *Seat) putInner(who Inner) {
-	if s.rec.Inner == nil {
-		s.rec.Inner = map[string]Inner{}
+func (s *Session) putSubagent(who Subagent) {
+	if s.rec.Subagents == nil {
+		s.rec.Subagents = map[string]Subagent{}
 	}
-	s.rec.Inner[s.inner] = who
+	s.rec.Subagents[s.inner] = who
 }
 
 // beside refuses what another agent of the window is at work on, of the paths that are
 // meant. One that was not heard of for as long as a claim lasts is gone: nobody told of its
 // end.
-func (s *Seat) beside(meant func(path string) bool) (list []refusal.Refusal) {
-	now, lasts := s.book.now(), s.book.app.Config.Policies()[Policy].TTL
-	for id, other := range s.rec.Inner {
+func (s *Session) beside(meant func(path string) bool) (list []refusal.Refusal) {
+	now, lasts := s.registry.now(), s.registry.app.Config.Policies()[Policy].TTL
+	for id, other := range s.rec.Subagents {
 		if id == s.inner || now.Sub(other.Seen) > lasts {
 			continue
 		}
@@ -57,28 +57,28 @@ func (s *Seat) beside(meant func(path string) bool) (list []refusal.Refusal) {
 }
 
 // workOn notes that the agent that calls is at work on files.
-func (s *Seat) workOn(paths []string) {
+func (s *Session) workOn(paths []string) {
 	if s.inner == "" {
 		return
 	}
-	who := s.rec.Inner[s.inner]
+	who := s.rec.Subagents[s.inner]
 	for _, p := range paths {
 		if _, known := who.Files[p]; !known {
 			if who.Files == nil {
 				who.Files = map[string]time.Time{}
 			}
-			who.Files[p] = s.book.now()
+			who.Files[p] = s.registry.now()
 		}
 	}
-	s.putInner(who)
+	s.putSubagent(who)
 }
 
-// EndInner notes that the agent that calls has ended, or, when it is the one in the window,
+// EndSubagent notes that the agent that calls has ended, or, when it is the one in the window,
 // that all those have that it had started. What they claimed stays with the window.
-func (s *Seat) EndInner() {
+func (s *Session) EndSubagent() {
 	if s.inner == "" {
-		s.rec.Inner = nil
+		s.rec.Subagents = nil
 		return
 	}
-	delete(s.rec.Inner, s.inner)
+	delete(s.rec.Subagents, s.inner)
 }

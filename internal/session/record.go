@@ -20,20 +20,20 @@ import (
 
 // record is what a session remembers.
 type record struct {
-	Session
-	Root    string            `json:"root,omitempty"`   // where it was last heard of
-	Ended   bool              `json:"ended,omitempty"`  // its host began anew in the same window; the claims stay with that
-	Taking  bool              `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
-	Tickets []Ticket          `json:"tickets,omitempty"`
-	Files   map[string]File   `json:"files,omitempty"`  // by path
-	Calls   map[string]Call   `json:"calls,omitempty"`  // under way, by the host's id
-	Behind  []Call            `json:"behind,omitempty"` // commands that go on in the background
-	Late    map[string]Call   `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
-	Ran     []span            `json:"ran,omitempty"`    // when its last commands ran
-	Told    map[string]Told   `json:"told,omitempty"`   // changes of others' files that were shown, by path
-	Git     string            `json:"git,omitempty"`    // grant of an act of git that is under way
-	Trees   map[string]string `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
-	Inner   map[string]Inner  `json:"inner,omitempty"`  // agents that the one in the window has started, by the host's id
+	Info
+	Root      string              `json:"root,omitempty"`   // where it was last heard of
+	Ended     bool                `json:"ended,omitempty"`  // its host began anew in the same window; the claims stay with that
+	Taking    bool                `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
+	Tickets   []Ticket            `json:"tickets,omitempty"`
+	Files     map[string]File     `json:"files,omitempty"`  // by path
+	Calls     map[string]Call     `json:"calls,omitempty"`  // under way, by the host's id
+	Behind    []Call              `json:"behind,omitempty"` // commands that go on in the background
+	Late      map[string]Call     `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
+	Ran       []span              `json:"ran,omitempty"`    // when its last commands ran
+	Told      map[string]Told     `json:"told,omitempty"`   // changes of others' files that were shown, by path
+	Git       string              `json:"git,omitempty"`    // grant of an act of git that is under way
+	Trees     map[string]string   `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
+	Subagents map[string]Subagent `json:"inner,omitempty"`  // agents that the one in the window has started, by the host's id
 
 	Snapshots []string        `json:"snapshots,omitempty"` // open ones, of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
@@ -52,13 +52,13 @@ type Call struct {
 	Snapshot string   `json:"snapshot,omitempty"` // of uncommitted files, from before the command
 }
 
-// Seat is a session while one of its calls is answered. Nobody else has it meanwhile.
-type Seat struct {
-	book *Book
-	rec  record
-	file string
-	lock *os.File
-	New  bool // it was not known before
+// Session is a session while one of its calls is answered. Nobody else has it meanwhile.
+type Session struct {
+	registry *Registry
+	rec      record
+	file     string
+	lock     *os.File
+	New      bool // it was not known before
 
 	inner string // id of the agent in the window that calls; empty: the one that a person speaks to
 
@@ -71,14 +71,14 @@ const (
 )
 
 // Enter opens the session of a visitor, and makes it when it is new.
-func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
+func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) {
 	if v.ID == "" || v.Agent == "" {
 		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent no name", Next: "update the agent: its hooks are to say who calls"}
 	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Seat{book: b, file: filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)}
+	s := &Session{registry: b, file: filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)}
 	if s.lock, err = lockFile(lockOf(s.file)); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 		}
 	}
 	s.rec.Seen, s.rec.Ended, s.rec.Root = b.now(), false, b.app.Root.Dir()
-	s.enterAs(v.Inner)
+	s.enterAs(v.Subagent)
 	if about := firstWords(v.About); about != "" {
 		s.rec.About = about
 	}
@@ -123,9 +123,9 @@ func (b *Book) Enter(ctx context.Context, v Visitor) (_ *Seat, err error) {
 
 // admit refuses whoever calls in the name of a session that sits in another window, and is
 // there: an agent knows the ids of others, and could end their turns.
-func (s *Seat) admit(v Visitor) error {
+func (s *Session) admit(v Caller) error {
 	sits := s.rec.Process
-	if sits == nil || sameProcess(sits, v.Process) || s.book.app.Host.Life(*sits) != lockkeeper.LifeAlive {
+	if sits == nil || sameProcess(sits, v.Process) || s.registry.app.Host.Life(*sits) != lockkeeper.LifeAlive {
 		return nil
 	}
 	return &lockkeeper.RefusedError{Act: "session " + v.ID, Reason: fmt.Sprintf("it is %s, which sits in another window (pid %d)", s.rec.Callsign, sits.PID),
@@ -134,8 +134,8 @@ func (s *Seat) admit(v Visitor) error {
 
 // settleIn makes a new session: in the place of one that ended in the same window, or
 // with a callsign that no live one has.
-func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
-	b := s.book
+func (s *Session) settleIn(ctx context.Context, v Caller) error {
+	b := s.registry
 	door, err := lockFile(filepath.Join(b.dir, "door"+lockEnd))
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
 			return errors.Join(s.save(), os.Remove(file))
 		}
 		switch {
-		case b.alive(r.Session):
+		case b.alive(r.Info):
 			taken[r.Callsign] = true
 		case b.now().Sub(r.Seen) > quiet:
 			if err := forget(file); err != nil {
@@ -171,25 +171,25 @@ func (s *Seat) settleIn(ctx context.Context, v Visitor) error {
 	if err != nil {
 		return err
 	}
-	s.rec = record{Session: Session{ID: v.ID, Agent: v.Agent, Began: b.now(), Process: v.Process, TTY: v.TTY}}
+	s.rec = record{Info: Info{ID: v.ID, Agent: v.Agent, Began: b.now(), Process: v.Process, TTY: v.TTY}}
 	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
 		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
 	}
 	return s.save() // behind the door, so that the next one sees the callsign
 }
 
-// Session is who sits here.
-func (s *Seat) Session() Session { return s.rec.Session }
+// Info returns what is known of the session.
+func (s *Session) Info() Info { return s.rec.Info }
 
 // Close writes down what is to be remembered, and lets the next call in.
-func (s *Seat) Close() error {
+func (s *Session) Close() error {
 	s.rec.Taking = false
 	return errors.Join(s.save(), s.lock.Close())
 }
 
 // save replaces the file. It is not synced: what is lost with the machine is of a session
 // that is lost with it.
-func (s *Seat) save() error {
+func (s *Session) save() error {
 	text, err := json.Marshal(s.rec)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func forget(file string) error {
 
 // records reads what all sessions of this user remember, by file. One that cannot be read
 // is left to its own session to complain about.
-func (b *Book) records() (map[string]record, error) {
+func (b *Registry) records() (map[string]record, error) {
 	names, err := filepath.Glob(filepath.Join(b.dir, "*"+recordEnd))
 	all := map[string]record{}
 	for _, name := range names {
@@ -246,7 +246,7 @@ func (b *Book) records() (map[string]record, error) {
 const quiet = 24 * time.Hour
 
 // alive reports whether a session may still be there.
-func (b *Book) alive(s Session) bool {
+func (b *Registry) alive(s Info) bool {
 	if s.Process != nil {
 		switch b.app.Host.Life(*s.Process) {
 		case lockkeeper.LifeDead:
