@@ -24,7 +24,7 @@ const module = "lockkeeper"
 // stores meet only in the interfaces of package store. A name that ends with /... is the
 // rank of every package in that folder that has no entry of its own.
 var ranks = [][]string{
-	{"."},
+	{".", "internal/agent/program"},
 	{"store", "tree", "durable", "internal/encoding/...", "internal/machine/...", "internal/project/protect", "internal/git/gitenv"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore", "internal/machine/process", "internal/project/config", "internal/session/snapshot", "internal/session/refusal"},
 	{"gate", "internal/git", "internal/agent/...", "internal/flow", "internal/flow/sidecar", "internal/compat/lease", "internal/compat/bookfile", "internal/surface/feed"},

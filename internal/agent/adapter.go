@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"slices"
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 )
 
 // Adapter knows one agent program: how it is called and what it says.
@@ -59,32 +59,28 @@ func byWords(exit Exit, said string) *failure {
 	return &failure{text: said}
 }
 
-// Names lists the adapters, the default first.
-func Names() []string { return []string{"claude", "codex", "gemini", "command"} }
+// adapters makes the adapter of each program from its command line.
+var adapters = map[string]func(argv []string) Adapter{
+	"claude": func(argv []string) Adapter { return Claude{argv} },
+	"codex":  func(argv []string) Adapter { return Codex{argv} },
+	"gemini": func(argv []string) Adapter { return Gemini{argv} },
+}
 
-// ByName makes the adapter of a name. Argv is the program and its first arguments;
-// empty: the program of the same name, in PATH.
+// ByName returns the adapter of a name, or the default if it is empty. argv is the program and
+// its first arguments; if there is none, the program of the same name in PATH is used.
 func ByName(name string, argv ...string) (Adapter, error) {
 	if name == "" {
-		name = Names()[0]
+		name = program.Names()[0]
 	}
-	if !slices.Contains(Names(), name) {
-		return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "unknown", Next: "use one of " + strings.Join(Names(), ", ")}
-	}
-	if len(argv) == 0 {
-		argv = []string{name}
-	}
-	switch name {
-	case "codex":
-		return Codex{Argv: argv}, nil
-	case "gemini":
-		return Gemini{Argv: argv}, nil
-	case "command":
-		if argv[0] == name {
-			return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it names no program", Next: "name it in agent.command of lockkeeper.yaml, such as [my-agent, --flag]"}
+	if name == program.Any {
+		if len(argv) == 0 {
+			return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "no program configured", Next: "name it in agent.command of lockkeeper.yaml, such as [my-agent, --flag]"}
 		}
-		return Plain{Argv: argv}, nil
-	default:
-		return Claude{Argv: argv}, nil
+		return Plain{argv}, nil
 	}
+	make, known := adapters[name]
+	if !known {
+		return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "unknown", Next: "use one of " + strings.Join(program.Names(), ", ")}
+	}
+	return make(argv), nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 )
 
 // The commands that agents are called with, and what they find in their environment. The
@@ -29,7 +30,7 @@ func TestCommands(t *testing.T) {
 		{"limits", Request{MaxTurns: 7, MaxUSD: 1.5}},
 	}
 	var got strings.Builder
-	for _, name := range Names() {
+	for _, name := range program.Names() {
 		for _, q := range requests {
 			a, err := ByName(name, "/opt/"+name)
 			if err != nil {

@@ -22,7 +22,7 @@ type Claude struct {
 func (Claude) Name() string { return "claude" }
 
 func (c Claude) command(r *Request, _ Files) (Command, string, error) {
-	argv := append(program(c.Argv, "claude"), "-p", "--output-format=stream-json", "--verbose")
+	argv := append(commandLine(c.Argv, "claude"), "-p", "--output-format=stream-json", "--verbose")
 	switch r.Permission {
 	case PermitAll:
 		argv = append(argv, "--dangerously-skip-permissions")
@@ -57,8 +57,8 @@ func given(argv []string, flag, value string) []string {
 	return append(argv, flag+"="+value)
 }
 
-// program is a program and its first arguments, or the usual one.
-func program(argv []string, usual string) []string {
+// commandLine returns the configured program and its first arguments, or the usual program.
+func commandLine(argv []string, usual string) []string {
 	if len(argv) == 0 {
 		return []string{usual}
 	}

@@ -24,7 +24,7 @@ func (c Codex) command(r *Request, f Files) (Command, string, error) {
 	if err := r.cannot(c.Name(), "allowed tools", "limit of turns", "limit of money"); err != nil {
 		return Command{}, "", err
 	}
-	argv := append(program(c.Argv, "codex"), "exec", "--json", "--skip-git-repo-check")
+	argv := append(commandLine(c.Argv, "codex"), "exec", "--json", "--skip-git-repo-check")
 	switch r.Permission {
 	case PermitAll:
 		argv = append(argv, "--dangerously-bypass-approvals-and-sandbox")

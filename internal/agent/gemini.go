@@ -31,7 +31,7 @@ func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
 	if err := r.cannot(g.Name(), "limit of turns", "limit of money"); err != nil {
 		return Command{}, "", err
 	}
-	argv := append(program(g.Argv, "gemini"), "--output-format=stream-json")
+	argv := append(commandLine(g.Argv, "gemini"), "--output-format=stream-json")
 	switch r.Permission {
 	case PermitAll:
 		argv = append(argv, "--approval-mode=yolo")

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/agent/program"
 )
 
 // place is where a file lies that a host reads: in the codebase, in the user's home (~), or
@@ -23,15 +23,10 @@ func (s Site) place(name string) string {
 		return filepath.Join(s.Root, filepath.FromSlash(name))
 	}
 	home, _ := s.Env("HOME")
-	for variable, usual := range protect.HomeVariables() {
-		at, _ := s.Env(variable)
-		if !filepath.IsAbs(at) {
-			continue
-		}
-		if rest, its := strings.CutPrefix(below, usual+"/"); its && usual != "" {
-			return filepath.Join(at, rest)
-		} else if usual == "" && strings.HasPrefix(below, ".gemini/") {
-			home = at
+	for _, p := range program.All() {
+		rest, its := strings.CutPrefix(below, p.Dir+"/")
+		if moved, _ := p.MovedDir(s.Env); its && filepath.IsAbs(moved) {
+			return filepath.Join(moved, rest)
 		}
 	}
 	if !filepath.IsAbs(home) {

@@ -25,7 +25,7 @@ type Copy struct {
 // Open makes a copy below a new directory, which the caller removes after Close. tell hears
 // why a login that the call changed is not saved.
 func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, err error) {
-	dir := filepath.Join(at, d.name)
+	dir := filepath.Join(at, d.Program.Dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's own directory: %w", err)
 	}
@@ -38,8 +38,8 @@ func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, e
 			root.Close()
 		}
 	}()
-	c = &Copy{Write: at, variable: d.variable, value: dir, root: root}
-	if d.inHome {
+	c = &Copy{Write: at, variable: d.DirVariable, value: dir, root: root}
+	if d.VariableIsHome {
 		c.value = at
 	}
 	sources, err := d.sources()
@@ -83,13 +83,13 @@ func (d *Dir) sources() (map[string]string, error) {
 		return nil, fmt.Errorf("read the agent's settings: %w", err)
 	}
 	for _, e := range entries {
-		for _, pattern := range d.settings {
+		for _, pattern := range d.Settings {
 			if is, _ := filepath.Match(pattern, e.Name()); is { // the patterns are valid
 				list[e.Name()] = filepath.Join(d.path, e.Name())
 			}
 		}
 	}
-	for name, source := range d.aside {
+	for name, source := range d.beside {
 		list[name] = source
 	}
 	return list, nil

@@ -39,7 +39,7 @@ type login struct {
 // followLogin copies the login of the person and follows both; nil: there is none that
 // programs renew.
 func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) (*login, error) {
-	file, err := filepath.EvalSymlinks(filepath.Join(d.path, d.login))
+	file, err := filepath.EvalSymlinks(filepath.Join(d.path, d.Login))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -49,11 +49,11 @@ func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) 
 	if !d.usable(file) { // a link leads there
 		return nil, nil
 	}
-	l := &login{name: d.login, root: root, file: file, token: d.token, lock: d.lock, tell: tell}
+	l := &login{name: d.Login, root: root, file: file, token: d.Token, lock: d.lock, tell: tell}
 	if l.seen, err = l.theirs(); err != nil {
 		return nil, fmt.Errorf("read the agent's login: %w", err)
 	}
-	if err := root.WriteFile(d.login, l.seen, 0o600); err != nil {
+	if err := root.WriteFile(d.Login, l.seen, 0o600); err != nil {
 		return nil, fmt.Errorf("copy the agent's login: %w", err)
 	}
 	if l.check(l.seen) != nil {

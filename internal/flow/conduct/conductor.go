@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
@@ -84,7 +85,8 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 	if err := CheckAgent(a, seen.Agents()...); err != nil {
 		return err
 	}
-	if usd := max(c.opt.USD, float64(cfg.Run.BudgetUSD)); usd > 0 && cfg.Agent.Name != "claude" && c.opt.Tokens == 0 && cfg.Run.BudgetTokens == 0 {
+	named, _ := program.ByName(cfg.Agent.Name)
+	if usd := max(c.opt.USD, float64(cfg.Run.BudgetUSD)); usd > 0 && !named.LimitsCost && c.opt.Tokens == 0 && cfg.Run.BudgetTokens == 0 {
 		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(usd), Reason: "the agent " + cfg.Agent.Name + " does not say what its calls cost, so money cannot be limited",
 			Next: "limit the tokens with --tokens, where it counts them, or leave the budget out"}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/agent/owndir"
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/agent/toolchain"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/git"
@@ -39,10 +40,11 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 	byName := map[string]run.Reach{"": checks}
 	for _, name := range slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return name == "" }) {
 		r := checks
+		named, _ := program.ByName(name)
 		r.Own = owndir.Of(name, a.Env, filepath.Join(a.StateDir, "logins.lock"), func(dir string) bool {
 			return !meets(dir, a.Root.Dir()) && !meets(dir, a.StateDir)
 		})
-		r.Keep = append(slices.Clone(c.Agent.Env), variablesOf(a, name)...)
+		r.Keep = append(slices.Clone(c.Agent.Env), named.Variables(a.Env)...)
 		byName[name] = r
 	}
 	return func(agent string) run.Reach { return byName[agent] }, nil
@@ -99,24 +101,6 @@ func environments(a *project.Project) (list []string) {
 		}
 		for _, file := range found {
 			list = append(list, filepath.Dir(file))
-		}
-	}
-	return list
-}
-
-// variablesOf are the variables with the keys of an agent's own API.
-func variablesOf(a *project.Project, name string) (list []string) {
-	switch name {
-	case "codex":
-		return []string{"OPENAI_*", "CODEX_*"}
-	case "gemini":
-		return []string{"GEMINI_*", "GOOGLE_*"}
-	case "claude":
-		list = []string{"ANTHROPIC_*", "CLAUDE_*"}
-		for chosen, more := range map[string]string{"CLAUDE_CODE_USE_BEDROCK": "AWS_*", "CLAUDE_CODE_USE_VERTEX": "GOOGLE_*", "CLAUDE_CODE_USE_FOUNDRY": "AZURE_*"} {
-			if value, _ := a.Env(chosen); value != "" && value != "0" && value != "false" {
-				list = append(list, more)
-			}
 		}
 	}
 	return list

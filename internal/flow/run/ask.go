@@ -12,6 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/machine/process"
@@ -95,7 +96,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 // shareFor is what one call may cost of what is left, where the agent can be told; 0: there
 // is no limit. It is set aside until done.
 func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
-	if a.Name() != "claude" {
+	if named, _ := program.ByName(a.Name()); !named.LimitsCost {
 		return 0, func() {}, p.ledger.start()
 	}
 	calls, err := p.underWay(ctx)

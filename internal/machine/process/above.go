@@ -6,33 +6,33 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 )
 
-// Ancestor is a process that this one was started from, directly or not.
+// An Ancestor is a process that started this one, directly or not.
 type Ancestor struct {
 	lockkeeper.Process
-	Agent string // the coding agent that it is, by the name of its program; empty: it is none that is known
+	Agent string // the agent program that it runs; empty if it is not a known one
 }
 
 // interpreters run programs whose name comes after their own.
 var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3", "sh", "dash", "bash", "zsh", "env"}
 
-// agentOf is the coding agent that a process is: name is what the kernel calls it, args its
-// command line. A process chooses both, so this is a sign like AgentEnvironment: it refuses
-// acts and never permits any.
+// agentOf returns the agent program that a process runs, or "". name is the kernel's name of the
+// process, args its command line. A process chooses both, so this is a sign like
+// AgentEnvironment: it refuses actions and never permits one.
 func agentOf(name string, args []string) string {
-	programs := []string{name}
+	names := []string{name}
 	for i, arg := range args {
-		if program := filepath.Base(arg); arg != "" && (i == 0 || !strings.HasPrefix(arg, "-")) {
-			if programs = append(programs, program); !slices.Contains(interpreters, program) {
+		if base := filepath.Base(arg); arg != "" && (i == 0 || !strings.HasPrefix(arg, "-")) {
+			if names = append(names, base); !slices.Contains(interpreters, base) {
 				break
 			}
 		}
 	}
-	for _, program := range programs {
-		switch program = strings.TrimSuffix(program, ".js"); program {
-		case "claude", "codex", "gemini":
-			return program
+	for _, name := range names {
+		if p, known := program.ByName(strings.TrimSuffix(name, ".js")); known {
+			return p.Name
 		}
 	}
 	return ""

@@ -4,31 +4,21 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"lockkeeper/internal/agent/program"
 )
 
-// agentSigns are variables that coding agents set for what they run. A trailing
-// star matches every variable that begins so. Order decides the name only.
+// A sign is an environment variable that coding agents set for the commands they run. A
+// trailing star matches every variable with that prefix.
+type sign struct{ variable, agent string }
+
+// otherSigns lists the signs of agents that Lockkeeper does not start. AI_AGENT and AGENT are
+// conventions between tools.
 //
-// Documented by their makers: CLAUDECODE (Claude Code, environment variables),
-// GEMINI_CLI (Gemini CLI, shell tool), CODEX_SANDBOX and
-// CODEX_SANDBOX_NETWORK_DISABLED (Codex, notes for agents in its repository).
-// Read from source or seen at work, and so without a promise:
-// CLAUDE_CODE_ENTRYPOINT, CODEX_THREAD_ID, CODEX_CI, CURSOR_AGENT, OPENCODE,
-// COPILOT_CLI. Conventions between tools: AI_AGENT, AGENT.
-//
-// Two say less than that an agent runs: CURSOR_TRACE_ID is also set for a
-// person's own terminal inside Cursor, and AIDER_* is also how people configure
-// Aider. They count because a force act refused to a person costs a line, and
-// one permitted to an agent costs somebody's work.
-var agentSigns = []struct{ variable, name string }{
-	{GrantVariable, "lockkeeper"},
-	{"CLAUDECODE", "claude"},
-	{"CLAUDE_CODE_ENTRYPOINT", "claude"},
-	{"CODEX_SANDBOX", "codex"},
-	{"CODEX_SANDBOX_NETWORK_DISABLED", "codex"},
-	{"CODEX_THREAD_ID", "codex"},
-	{"CODEX_CI", "codex"},
-	{"GEMINI_CLI", "gemini"},
+// Two are weak signs: CURSOR_TRACE_ID is also set in a person's own terminal inside Cursor, and
+// people configure Aider with AIDER_*. They count because refusing an administrative command to
+// a person costs one line, and permitting it to an agent can cost another person's work.
+var otherSigns = []sign{
 	{"CURSOR_AGENT", "cursor"},
 	{"CURSOR_TRACE_ID", "cursor"},
 	{"OPENCODE", "opencode"},
@@ -38,13 +28,24 @@ var agentSigns = []struct{ variable, name string }{
 	{"AGENT", ""},
 }
 
+// signs lists all signs. The first that applies names the agent.
+func signs() []sign {
+	list := []sign{{GrantVariable, "lockkeeper"}}
+	for _, p := range program.All() {
+		for _, variable := range p.Signs {
+			list = append(list, sign{variable, p.Name})
+		}
+	}
+	return append(list, otherSigns...)
+}
+
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@._-]{0,39}$`) })
 
-// AgentEnvironment reports whether an environment is that of something a coding
-// agent runs, and which agent. It is a sign, not a proof: an agent can clear
-// its environment, so this refuses acts and never permits any.
+// AgentEnvironment reports whether an environment is that of a command of a coding agent, and
+// of which agent. It is a sign, not a proof: an agent can clear its environment, so this
+// refuses actions and never permits one.
 func AgentEnvironment(env []string) (name string, inside bool) {
-	for _, sign := range agentSigns {
+	for _, sign := range signs() {
 		prefix, open := strings.CutSuffix(sign.variable, "*")
 		for _, entry := range env {
 			variable, value, _ := strings.Cut(entry, "=")
@@ -52,8 +53,8 @@ func AgentEnvironment(env []string) (name string, inside bool) {
 				continue
 			}
 			switch {
-			case sign.name != "":
-				return sign.name, true
+			case sign.agent != "":
+				return sign.agent, true
 			case plainName().MatchString(value) && !strings.EqualFold(value, "true"):
 				return value, true
 			default:
@@ -64,7 +65,7 @@ func AgentEnvironment(env []string) (name string, inside bool) {
 	return "", false
 }
 
-// isOff reports whether a value says that a variable does not apply.
+// isOff reports whether a value switches a variable off.
 func isOff(value string) bool {
 	return value == "" || value == "0" || strings.EqualFold(value, "false")
 }

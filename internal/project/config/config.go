@@ -25,25 +25,25 @@ const GrantOptional = "optional"
 // schema. Variables that the source documents name keep those names, the
 // others begin with LOCKKEEPER_.
 type Config struct {
-	Store      string `key:"store" env:"LOCKKEEPER_STORE" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
+	Store      string `key:"store" env:"LOCKKEEPER_STORE" default:".lockkeeper/state.db" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
 	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Required for a PostgreSQL store, which several machines could share."`
 	Space      string `key:"space" pattern:"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" doc:"The id of the space in a PostgreSQL store. init writes it, so that the next machine joins the same space."`
 
-	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of agent processes at once."`
-	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of model API calls at once. Agent processes do not count."`
-	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" doc:"Maximum number of test runs at once. Use more than 1 only if test runs do not share a database or a port. Each run gets its own number, from 1, in LOCKKEEPER_SLOT."`
-	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" doc:"How many times an agent may try to fix failing tests."`
-	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" doc:"How many times an agent may try to fix failing CI checks."`
-	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" doc:"How long queued work can be blocked by the same locks before this counts as one retry."`
-	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" doc:"Number of retries after which blocked work fails."`
-	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" doc:"How long queued work waits for locks or a slot before it is escalated. Escalated work reserves its locks and starts before other queued work."`
-	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" doc:"How many times queued work is started if its worker disappears. Then it fails."`
-	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" doc:"How often expired leases are searched for. This is a safety net: acquiring a lock does not wait for it."`
+	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" default:"12" doc:"Maximum number of agent processes at once."`
+	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" default:"20" doc:"Maximum number of model API calls at once. Agent processes do not count."`
+	MaxTestConcurrency   int           `key:"max_test_concurrency" env:"LOCKKEEPER_MAX_TEST_CONCURRENCY" min:"1" max:"1000" default:"1" doc:"Maximum number of test runs at once. Use more than 1 only if test runs do not share a database or a port. Each run gets its own number, from 1, in LOCKKEEPER_SLOT."`
+	MaxFixAttempts       int           `key:"max_fix_attempts" env:"MAX_FIX_ATTEMPTS" min:"0" max:"100" default:"2" doc:"How many times an agent may try to fix failing tests."`
+	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" default:"2" doc:"How many times an agent may try to fix failing CI checks."`
+	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" default:"5m" doc:"How long queued work can be blocked by the same locks before this counts as one retry."`
+	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" default:"11" doc:"Number of retries after which blocked work fails."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" default:"10m" doc:"How long queued work waits for locks or a slot before it is escalated. Escalated work reserves its locks and starts before other queued work."`
+	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" default:"3" doc:"How many times queued work is started if its worker disappears. Then it fails."`
+	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" default:"30s" doc:"How often expired leases are searched for. This is a safety net: acquiring a lock does not wait for it."`
 
-	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" doc:"Maximum number of submitted jobs running at once."`
-	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Maximum number of submitted jobs running at once in one project."`
-	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" doc:"Maximum number of submitted map jobs running at once in one project."`
-	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" doc:"Maximum number of submitted jobs of class cpu running at once."`
+	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" default:"16" doc:"Maximum number of submitted jobs running at once."`
+	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" default:"8" doc:"Maximum number of submitted jobs running at once in one project."`
+	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" default:"2" doc:"Maximum number of submitted map jobs running at once in one project."`
+	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" default:"4" doc:"Maximum number of submitted jobs of class cpu running at once."`
 
 	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this machine reaches. In a multi-node deployment queued work names its root and goes to machines that reach it. Machines that share this file but reach different roots set LOCKKEEPER_ROOTS."`
 
@@ -74,29 +74,29 @@ type Config struct {
 
 // Events says how long events are kept.
 type Events struct {
-	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" doc:"Events older than this are deleted."`
-	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" doc:"Maximum number of events. The oldest are deleted first."`
+	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" default:"30d" doc:"Events older than this are deleted."`
+	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" default:"1000000" doc:"Maximum number of events. The oldest are deleted first."`
 }
 
 // Gate says what the gate lets through.
 type Gate struct {
-	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" doc:"Directories that the gate may write to. \".\" is everything."`
-	Grant             string        `key:"grant" enum:"required optional" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
-	Keep              time.Duration `key:"keep" min:"1h" max:"365d" doc:"How long originals for undo, and content that could not land, are kept."`
-	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. Of a larger one it is noted that it is not kept."`
-	KeepTotalMB       int           `key:"keep_total_mb" min:"1" max:"100000000" doc:"How much the rescue shelf keeps at most, in MB. It never takes more than half of the free disk space for one file."`
+	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories that the gate may write to. \".\" is everything."`
+	Grant             string        `key:"grant" enum:"required optional" default:"required" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
+	Keep              time.Duration `key:"keep" min:"1h" max:"365d" default:"14d" doc:"How long originals for undo, and content that could not land, are kept."`
+	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" default:"1024" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. Of a larger one it is noted that it is not kept."`
+	KeepTotalMB       int           `key:"keep_total_mb" min:"1" max:"100000000" default:"8192" doc:"How much the rescue shelf keeps at most, in MB. It never takes more than half of the free disk space for one file."`
 }
 
 // Agent says which program does the work of a run.
 type Agent struct {
-	Name       string        `key:"name" env:"LOCKKEEPER_AGENT" enum:"claude codex gemini command" doc:"The agent. command is any other program, which reads its prompt from standard input."`
+	Name       string        `key:"name" env:"LOCKKEEPER_AGENT" enum:"AGENTS" default:"claude" doc:"The agent. command is any other program, which reads its prompt from standard input."`
 	Command    []string      `key:"command" example:"claude" doc:"The program and its first arguments. Empty: the program with the agent's name in PATH."`
 	Args       []string      `key:"args" example:"--effort=high" doc:"Additional arguments for the program."`
 	Model      string        `key:"model" env:"LOCKKEEPER_MODEL" example:"claude-opus-4-1" doc:"The model. Empty: the program's default."`
-	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" doc:"Maximum time of one call."`
-	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" doc:"How long an agent can be silent before it is shown as stalled."`
-	Attempts   int           `key:"attempts" min:"1" max:"20" doc:"Maximum number of calls, including the first, if calls fail temporarily."`
-	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" doc:"Whether agents and tests run in a sandbox, where they see only their workspace, the system and the paths listed here. prefer uses what this machine supports. require fails if this machine cannot deny access to other files."`
+	Timeout    time.Duration `key:"timeout" min:"1s" max:"7d" default:"1h" doc:"Maximum time of one call."`
+	StallAfter time.Duration `key:"stall_after" min:"1s" max:"1d" default:"10m" doc:"How long an agent can be silent before it is shown as stalled."`
+	Attempts   int           `key:"attempts" min:"1" max:"20" default:"4" doc:"Maximum number of calls, including the first, if calls fail temporarily."`
+	Sandbox    string        `key:"sandbox" env:"LOCKKEEPER_SANDBOX" enum:"prefer require off" default:"prefer" doc:"Whether agents and tests run in a sandbox, where they see only their workspace, the system and the paths listed here. prefer uses what this machine supports. require fails if this machine cannot deny access to other files."`
 	Caches     []string      `key:"caches" example:"~/.cache/shared" doc:"Additional directories and files that agents and tests may read and write."`
 	Read       []string      `key:"read" example:"/run/postgresql" doc:"Additional directories, files and sockets that agents and tests may read. The system, the toolchains in PATH and the caches of package managers are always readable."`
 	Env        []string      `key:"env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"GITHUB_TOKEN" doc:"Environment variables that agents get although they contain a credential. A name can end in *. An agent always gets the variables of its own API."`
@@ -105,23 +105,23 @@ type Agent struct {
 
 // Run says how a run goes.
 type Run struct {
-	Locking           string        `key:"locking" enum:"on off" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
-	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" doc:"Directory for the documents of phases, relative to the root."`
-	AnalysisDir       string        `key:"analysis_dir" doc:"Directory for the documents of the screens flow, relative to the root."`
-	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" doc:"Pattern of the controller files."`
-	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" doc:"Names of controllers to leave out."`
-	Screens           string        `key:"screens" doc:"The manifest of the screens flow, relative to the root."`
-	ScreensGate       string        `key:"screens_gate" enum:"off on" doc:"Whether a person must approve the changes that a controller's screens want before its merge starts."`
-	LockReads         string        `key:"lock_reads" enum:"auto on off" doc:"Whether phases that only read acquire read locks. auto: only in the screens flow."`
-	TestPathResolver  string        `key:"test_path_resolver" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
+	Locking           string        `key:"locking" enum:"on off" default:"on" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
+	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" default:".pipeline" doc:"Directory for the documents of phases, relative to the root."`
+	AnalysisDir       string        `key:"analysis_dir" default:".analysis" doc:"Directory for the documents of the screens flow, relative to the root."`
+	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" default:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files."`
+	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" default:"application_controller" doc:"Names of controllers to leave out."`
+	Screens           string        `key:"screens" default:"screens.json" doc:"The manifest of the screens flow, relative to the root."`
+	ScreensGate       string        `key:"screens_gate" enum:"off on" default:"off" doc:"Whether a person must approve the changes that a controller's screens want before its merge starts."`
+	LockReads         string        `key:"lock_reads" enum:"auto on off" default:"auto" doc:"Whether phases that only read acquire read locks. auto: only in the screens flow."`
+	TestPathResolver  string        `key:"test_path_resolver" default:"test/controllers/{controller}_controller_test.rb" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
 	SuiteCommand      string        `key:"suite_command" example:"bin/rails test" doc:"The command that runs all tests, for a batch whose test file does not exist. A shell runs it in the workspace. Empty: such a batch is not tested."`
 	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch. {path} is replaced by the test files, {controller} by the controller. A shell runs it in the workspace. Empty: none."`
 	CI                []string      `key:"ci" example:"bin/rubocop" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
 	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get although they contain a credential. A name can end in *."`
-	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" doc:"Maximum time of one test or CI command."`
-	Land              string        `key:"land" enum:"after_verify after_apply" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are rolled back if they do not pass."`
-	Review            string        `key:"review" enum:"off risky all" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
-	Commit            string        `key:"commit" enum:"on off" doc:"Whether each batch that lands becomes a git commit."`
+	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" default:"30m" doc:"Maximum time of one test or CI command."`
+	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are rolled back if they do not pass."`
+	Review            string        `key:"review" enum:"off risky all" default:"off" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
+	Commit            string        `key:"commit" enum:"on off" default:"off" doc:"Whether each batch that lands becomes a git commit."`
 	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on. Empty: the current branch."`
 	BudgetUSD         int           `key:"budget_usd" min:"0" max:"1000000" doc:"Maximum cost of a run in dollars. 0: no limit."`
 	BudgetTokens      int           `key:"budget_tokens" min:"0" max:"1000000000000" doc:"Maximum number of tokens of a run. 0: no limit."`
@@ -130,8 +130,8 @@ type Run struct {
 // Research says how research topics are answered. The key of the API is in the
 // environment, in ANTHROPIC_API_KEY.
 type Research struct {
-	Method string `key:"method" enum:"ask api" doc:"Who answers research topics. ask: a person chooses for each topic. api: all go to the Messages API."`
-	Model  string `key:"model" doc:"The model for the Messages API."`
+	Method string `key:"method" enum:"ask api" default:"ask" doc:"Who answers research topics. ask: a person chooses for each topic. api: all go to the Messages API."`
+	Model  string `key:"model" default:"claude-sonnet-4-6" doc:"The model for the Messages API."`
 }
 
 // DocumentDirs lists the directories in which documents of flows are, or may be: as
@@ -150,51 +150,20 @@ type Lease struct {
 	Heartbeat time.Duration `key:"heartbeat" min:"100ms" max:"12h" doc:"How often the holder renews the grant. Must be less than ttl."`
 }
 
-// Default is the configuration of somebody who set nothing.
+// Default returns the configuration without a file, environment or flags.
 func Default() *Config {
-	c := &Config{
-		Store:                          ".lockkeeper/state.db",
-		MaxClaudeConcurrency:           12,
-		MaxAPIConcurrency:              20,
-		MaxTestConcurrency:             1,
-		MaxFixAttempts:                 2,
-		MaxCIFixAttempts:               2,
-		LockTimeout:                    300 * time.Second,
-		MaxLockRetries:                 11,
-		EscalateAfter:                  10 * time.Minute,
-		MaxAttempts:                    3,
-		ReaperInterval:                 30 * time.Second,
-		MaxGlobalJobs:                  16,
-		MaxJobsPerProject:              8,
-		MaxConcurrentMapJobsPerProject: 2,
-		MaxCPUJobs:                     4,
-		Events:                         Events{Retention: 30 * 24 * time.Hour, MaxRows: 1_000_000},
-		Gate: Gate{
-			AllowedWritePaths: []string{"app/controllers", "app/views", "app/models", "app/services", "test/"},
-			Grant:             "required",
-			Keep:              14 * 24 * time.Hour,
-			KeepFileMB:        1024,
-			KeepTotalMB:       8192,
-		},
-		Agent: Agent{Name: "claude", Timeout: time.Hour, StallAfter: 10 * time.Minute, Attempts: 4, Sandbox: "prefer"},
-		Run: Run{
-			Locking: "on", SidecarDir: ".pipeline", AnalysisDir: ".analysis",
-			DiscoveryGlob: "app/controllers/**/*_controller.rb", DiscoveryExcludes: []string{"application_controller"},
-			Screens: "screens.json", ScreensGate: "off", LockReads: "auto",
-			TestPathResolver: "test/controllers/{controller}_controller_test.rb", CheckTimeout: 30 * time.Minute,
-			Land: "after_verify", Review: "off", Commit: "off",
-		},
-		Research: Research{Method: "ask", Model: "claude-sonnet-4-6"},
-		Links:    defaultLinks(),
-		Serve:    defaultServe(),
-		Sessions: defaultSessions(),
-		Leases:   map[string]*Lease{},
-		sources:  map[string]string{},
-		places:   map[string]string{},
-	}
+	c := &Config{Leases: map[string]*Lease{}, sources: map[string]string{}, places: map[string]string{}}
 	for name, p := range lockkeeper.Policies() {
 		if p.TTL > 0 {
 			c.Leases[name] = &Lease{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat}
+		}
+	}
+	for _, f := range fieldsOf(c) {
+		if f.initial == "" {
+			continue
+		}
+		if err := f.set(f.initial); err != nil {
+			panic(fmt.Sprintf("config: default %q of %s: %v", f.initial, f.key, err))
 		}
 	}
 	c.documents = []string{c.Run.SidecarDir, c.Run.AnalysisDir}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/project/protect"
 )
 
@@ -21,6 +22,7 @@ type field struct {
 	key     string // dotted, as in events.retention
 	env     string
 	doc     string
+	initial string // the default; empty: none
 	example string // an example for the sample, where there is no default; empty: none
 	enum    []string
 	form    string // what a text, or each of a list, must match; empty: anything
@@ -79,9 +81,11 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
-		f.enum = strings.Fields(enum)
+		if f.enum = strings.Fields(enum); enum == "AGENTS" {
+			f.enum = program.Names()
+		}
 		f.example = f.enum[0]
 	}
 	limit := func(text string, into *int64) {

@@ -7,15 +7,11 @@ import (
 
 // Serve says how the server is reached. Certificates are for the command line.
 type Serve struct {
-	Listen       string        `key:"listen" env:"LOCKKEEPER_LISTEN" pattern:"^[^ ]*:[0-9]{1,5}$" doc:"The address and port the server listens on. Port 0: any free port. Addresses other than 127.0.0.1 need TLS, or a flag of lockkeeper serve."`
+	Listen       string        `key:"listen" env:"LOCKKEEPER_LISTEN" pattern:"^[^ ]*:[0-9]{1,5}$" default:"127.0.0.1:0" doc:"The address and port the server listens on. Port 0: any free port. Addresses other than 127.0.0.1 need TLS, or a flag of lockkeeper serve."`
 	AllowHosts   []string      `key:"allow_hosts" env:"LOCKKEEPER_ALLOW_HOSTS" pattern:"^[A-Za-z0-9.-]+(:[0-9]{1,5})?$" example:"locks.example.org" doc:"Additional host names of the server, such as that of a proxy in front of it."`
-	LocalClients string        `key:"local_clients" enum:"outside unseen any" doc:"Which clients on this machine can connect. outside: those that the server sees outside every sandbox of Lockkeeper. unseen: also those whose process it cannot see. any: also agents in a sandbox. All of them need a token or a session."`
-	Session      time.Duration `key:"session" min:"1m" max:"90d" doc:"How long a browser login lasts."`
+	LocalClients string        `key:"local_clients" enum:"outside unseen any" default:"outside" doc:"Which clients on this machine can connect. outside: those that the server sees outside every sandbox of Lockkeeper. unseen: also those whose process it cannot see. any: also agents in a sandbox. All of them need a token or a session."`
+	Session      time.Duration `key:"session" min:"1m" max:"90d" default:"7d" doc:"How long a browser login lasts."`
 	Webhook      string        `key:"webhook" env:"LOCKKEEPER_WEBHOOK" pattern:"^https?://[^ ]+$" example:"https://hooks.example.org/lockkeeper" doc:"A URL that gets a POST with JSON when more decisions wait for a person than before. If it is secret, set LOCKKEEPER_WEBHOOK instead."`
-}
-
-func defaultServe() Serve {
-	return Serve{Listen: "127.0.0.1:0", LocalClients: "outside", Session: 7 * 24 * time.Hour}
 }
 
 // redactWebhook hides what may be a secret in the address of a webhook: all behind the host.

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"lockkeeper/internal/agent/program"
 )
 
 const (
@@ -37,8 +39,11 @@ func HasReserved(path string) (name string, is bool) {
 
 // HostFiles lists the files of a project in which agents find their hooks. An agent may be
 // started in any directory, so they are protected at any depth.
-func HostFiles() []string {
-	return []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json"}
+func HostFiles() (list []string) {
+	for _, p := range program.All() {
+		list = append(list, p.HookFiles...)
+	}
+	return list
 }
 
 // starters lists the files and directories of a project by which agents and editors start
@@ -48,11 +53,11 @@ func HostFiles() []string {
 // Files that only take effect when they are invoked, such as commands, skills and
 // instructions, are not in the list: a lock and a review are enough for them.
 func starters() []string {
-	return append(HostFiles(),
-		".mcp.json", // servers of Claude Code, which other agents read too
-		".claude/hooks",
-		".codex/hooks", ".codex/rules", ".codex/agents", ".codex/environments", ".codex/.env",
-		".gemini/hooks", ".gemini/extensions", ".gemini/policies", ".gemini/.env", ".gemini/sandbox.bashrc", ".gemini/sandbox.Dockerfile",
+	list := HostFiles()
+	for _, p := range program.All() {
+		list = append(list, p.ProjectFiles...)
+	}
+	return append(list,
 		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
 		".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json",
 		"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/package.json",
@@ -61,9 +66,14 @@ func starters() []string {
 
 // homeFiles lists what is protected in a user's home directory, by class.
 func homeFiles() map[string]Class {
-	files := map[string]Class{".gemini/trustedFolders.json": Hooks, ".gemini/trusted_hooks.json": Hooks, ".claude/plugins": Hooks,
-		".claude.json": Hooks, ".claude/.claude.json": Hooks} // the second is where CLAUDE_CONFIG_DIR moves it
-	for _, n := range starters() {
+	files, hooks := map[string]Class{}, starters()
+	for _, p := range program.All() {
+		hooks = append(hooks, p.HomeFiles...)
+		for _, name := range p.BesideDir {
+			hooks = append(hooks, name, p.Dir+"/"+name)
+		}
+	}
+	for _, n := range hooks {
 		files[n] = Hooks
 	}
 	for _, kept := range []string{"access", "sessions", "tokens", "worlds"} {
@@ -72,22 +82,32 @@ func homeFiles() map[string]Class {
 	return files
 }
 
-// HomeVariables maps environment variables to the directory in the user's home that each
+// homeVariables maps environment variables to the directory in the user's home that each
 // one replaces; an empty directory means the whole home.
-func HomeVariables() map[string]string {
-	return map[string]string{"XDG_STATE_HOME": ".local/state", "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "GEMINI_CLI_HOME": ""}
+func homeVariables() map[string]string {
+	dirs := map[string]string{"XDG_STATE_HOME": ".local/state"}
+	for _, p := range program.All() {
+		dirs[p.DirVariable] = p.Dir
+		if p.VariableIsHome {
+			dirs[p.DirVariable] = ""
+		}
+	}
+	return dirs
 }
 
 // namesAtHome lists the protected paths in the user's home and in the system, absolute.
 func namesAtHome(env func(string) (string, bool)) map[string]Class {
-	names := map[string]Class{"/etc/claude-code": Hooks, "/etc/codex": Hooks, "/etc/gemini-cli": Hooks}
+	names := map[string]Class{}
+	for _, p := range program.All() {
+		names[p.SystemDir] = Hooks
+	}
 	files := homeFiles()
 	if at, known := env("HOME"); known && filepath.IsAbs(at) {
 		for n, class := range files {
 			names[filepath.Join(at, n)] = class
 		}
 	}
-	for variable, usual := range HomeVariables() {
+	for variable, usual := range homeVariables() {
 		at, known := env(variable)
 		if !known || !filepath.IsAbs(at) {
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/protect"
@@ -132,7 +133,7 @@ func (v *visit) discarded(ctx context.Context) error {
 			name := v.name(found.file)
 			r := found.refusal(name)
 			if d.Act == "git clean" {
-				r.Next = append([]string{"git clean … -e .lockkeeper -e .claude -e .codex -e .gemini" + sparing(name)}, r.Next...)
+				r.Next = append([]string{"git clean … -e " + strings.Join(spared(), " -e ") + sparing(name)}, r.Next...)
 			}
 			v.refuse(r)
 			return nil
@@ -187,11 +188,20 @@ func topOf(dir string) string {
 	return dir
 }
 
+// spared lists the directories that git clean must keep in every codebase.
+func spared() []string {
+	list := []string{protect.OwnDir}
+	for _, p := range program.All() {
+		list = append(list, p.Dir)
+	}
+	return list
+}
+
 // sparing is the option that makes git clean keep a file's topmost directory, unless the
 // usual options name it.
 func sparing(name string) string {
 	top, _, _ := strings.Cut(name, "/")
-	if slices.Contains([]string{".lockkeeper", ".claude", ".codex", ".gemini"}, top) {
+	if slices.Contains(spared(), top) {
 		return ""
 	}
 	return " -e " + top
