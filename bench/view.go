@@ -128,7 +128,7 @@ func planAll(ctx context.Context, a *project.Project) error {
 	if err != nil {
 		return err
 	}
-	book, _, docs, err := conduct.Book(a, "controllers")
+	book, _, docs, err := conduct.OpenDocuments(a, "controllers")
 	if err != nil {
 		return err
 	}

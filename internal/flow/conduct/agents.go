@@ -17,8 +17,8 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// FlowName is the flow that is meant: the one that is named, or that a plan implies, or
-// that is under way, or else the one of controllers.
+// FlowName returns the flow to run: the named one, the one that a plan implies, that of the
+// unfinished run, or else the default.
 func FlowName(a *project.Project, named, plan string) (string, error) {
 	tasks := flow.ForPlan().Name
 	switch {
@@ -37,8 +37,7 @@ func FlowName(a *project.Project, named, plan string) (string, error) {
 	return last.Flow, nil
 }
 
-// LastFlow is the flow that somebody means who looks at what a run left: the named one, or
-// that of the last run.
+// LastFlow returns the flow to show: the named one, or that of the last run.
 func LastFlow(a *project.Project, named string) (string, error) {
 	last, err := CurrentRun(a)
 	if named != "" || err != nil || last == nil {
@@ -47,7 +46,7 @@ func LastFlow(a *project.Project, named string) (string, error) {
 	return last.Flow, nil
 }
 
-// CheckAgent refuses to run without the programs of agents; "" is the usual one.
+// CheckAgent refuses to run if the program of an agent is missing; "" is the default agent.
 func CheckAgent(a *project.Project, names ...string) error {
 	for _, name := range names {
 		if err := checkProgram(a, name); err != nil {
@@ -64,7 +63,7 @@ func checkProgram(a *project.Project, name string) error {
 	}
 	path := program
 	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
-		path = a.Below(program) // it runs in a copy of the root
+		path = a.Below(program) // it runs in a workspace
 	}
 	_, err := exec.LookPath(path)
 	if err == nil {
@@ -74,10 +73,10 @@ func checkProgram(a *project.Project, name string) error {
 	if errors.As(err, &why) {
 		err = why.Err
 	}
-	return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "it cannot be run: " + disk.Reason(err), Next: "install it, or set agent.command in " + config.FileName}
+	return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "cannot be run: " + disk.Reason(err), Next: "install it, or set agent.command in " + config.FileName}
 }
 
-// AgentTitle is who does the work, as people name it.
+// AgentTitle names the agent and its model for people.
 func AgentTitle(a *project.Project) string {
 	c := a.Config.Agent
 	title := strings.Join(c.Command, " ")
@@ -88,20 +87,15 @@ func AgentTitle(a *project.Project) string {
 	return title
 }
 
-// AgentLog opens what the agent of an item of a flow does, or did last; nil: the item
-// belongs to no flow.
+// AgentLog opens the log of the last agent that worked for an item; nil: the item belongs to
+// no flow.
 func AgentLog(a *project.Project, it *lockkeeper.Item) (*os.File, error) {
 	if run.FlowOf(it) == "" {
 		return nil, nil
 	}
 	f, err := run.LastLog(a.Below(callsDir), it.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it yet, or none is needed", Next: "lockkeeper why " + it.ID}
+		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it", Next: "lockkeeper why " + it.ID}
 	}
 	return f, err
-}
-
-// conductorLock is what whoever conducts holds.
-func conductorLock() []lockkeeper.Lock {
-	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: project.DirName + "/conductor", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 }

@@ -13,19 +13,19 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A Run is one run of a flow. It may be interrupted and resumed any number of times; what
-// it spends counts together.
+// A Run is one run of a flow. It may be interrupted and resumed any number of times. Its
+// budget is for all of them together.
 type Run struct {
 	ID    string    `json:"id"`
 	Flow  string    `json:"flow"`
-	Plan  string    `json:"plan,omitempty"` // of the tasks flow: the file
+	Plan  string    `json:"plan,omitempty"` // the plan file, absolute, if the flow has one
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
 func runPath(a *project.Project) string { return filepath.Join(a.Below(project.DirName), "run.json") }
 
-// CurrentRun is the run that is under way, or was last; nil: there was none.
+// CurrentRun returns the unfinished run, or else the last one; nil: there was none.
 func CurrentRun(a *project.Project) (*Run, error) {
 	r, err := durable.ReadJSON[Run](runPath(a))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,11 +34,10 @@ func CurrentRun(a *project.Project) (*Run, error) {
 	return &r, err
 }
 
-// runFor returns the id of the run to conduct: the one that is not finished, or else a new
-// one.
+// runFor returns the id of the run to conduct: the unfinished one, or else a new one.
 func runFor(ctx context.Context, a *project.Project, o Options) (id string, err error) {
 	if !o.New {
-		id, err = goingOn(a, o.Flow)
+		id, err = unfinishedRun(a, o.Flow)
 	}
 	switch {
 	case err != nil:
@@ -51,7 +50,7 @@ func runFor(ctx context.Context, a *project.Project, o Options) (id string, err 
 	return id, changeRun(ctx, a, func(r *Run) { r.Plan = PlanPath(a, o.Plan) })
 }
 
-// PlanPath is where a plan is, as it was typed.
+// PlanPath returns the absolute path of a plan as a person typed it.
 func PlanPath(a *project.Project, plan string) string {
 	if plan == "" || filepath.IsAbs(plan) {
 		return plan
@@ -59,7 +58,7 @@ func PlanPath(a *project.Project, plan string) string {
 	return filepath.Join(a.WorkDir, plan)
 }
 
-// planFor is the plan of the run that goes on, or was last.
+// planFor returns the plan of the options, or else that of the current run.
 func planFor(a *project.Project, o Options) (string, error) {
 	if o.Plan != "" || o.Flow != flow.ForPlan().Name {
 		return o.Plan, nil
@@ -71,8 +70,8 @@ func planFor(a *project.Project, o Options) (string, error) {
 	return last.Plan, nil
 }
 
-// goingOn is the id of the run of a flow that is not finished; empty: there is none.
-func goingOn(a *project.Project, name string) (string, error) {
+// unfinishedRun returns the id of the run of a flow that is not finished; empty: there is none.
+func unfinishedRun(a *project.Project, name string) (string, error) {
 	last, err := CurrentRun(a)
 	if err != nil || last == nil || !last.Ended.IsZero() {
 		return "", err
@@ -83,13 +82,13 @@ func goingOn(a *project.Project, name string) (string, error) {
 	return last.ID, nil
 }
 
-// NewRun begins a run.
+// NewRun records a new run and returns its id.
 func NewRun(ctx context.Context, a *project.Project, name, plan string) (string, error) {
 	r := Run{ID: time.Now().UTC().Format("20060102T150405.000"), Flow: name, Plan: PlanPath(a, plan), Began: time.Now().UTC()}
 	return r.ID, durable.WriteJSON(ctx, runPath(a), r, 0o600)
 }
 
-// EndRun says that the run is finished.
+// EndRun marks the current run as ended.
 func EndRun(ctx context.Context, a *project.Project) error {
 	return changeRun(ctx, a, func(r *Run) { r.Ended = time.Now().UTC() })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/flow/sidecar"
@@ -16,28 +17,19 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// UnitsOf lists the units of a flow that have documents.
-func UnitsOf(ctx context.Context, a *project.Project, f flow.Flow, docs *sidecar.Store) ([]string, error) {
+// Units lists the units of a flow that have documents.
+func Units(ctx context.Context, f flow.Flow, docs *sidecar.Store) ([]string, error) {
 	names, _, err := docs.Units(ctx)
 	return slices.DeleteFunc(names, func(name string) bool { return !f.Owns(name) }), err
 }
 
-// Holder names who conducts the flows of this space now; empty: nobody does.
-func Holder(ctx context.Context, a *project.Project) (string, error) {
-	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
-	if err != nil || len(found) == 0 {
-		return "", err
-	}
-	return found[0].Holder, nil
-}
-
 // Failures lists the work of a flow that failed.
 func Failures(ctx context.Context, a *project.Project, flowName string) ([]run.Failure, error) {
-	book, f, _, err := Book(a, flowName)
+	docs, f, _, err := OpenDocuments(a, flowName)
 	if err != nil {
 		return nil, err
 	}
-	return run.Failures(ctx, a.Store, book, f)
+	return run.Failures(ctx, a.Store, docs, f)
 }
 
 // Manifest reads the manifest of screens.
@@ -52,19 +44,19 @@ func Manifest(a *project.Project) (*flow.Manifest, error) {
 
 // CheckTargets refuses write targets that could never land.
 func CheckTargets(a *project.Project, paths []string) error {
-	var wrong []error
+	var errs []error
 	for _, path := range paths {
-		wrong = append(wrong, permitsTarget(a, path))
+		errs = append(errs, permitsTarget(a, path))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
-// patternLetters make a path a pattern, unless there is a file of that very name. Brackets
-// are not among them: they are usual in the names of files that are new.
+// patternLetters make a path a pattern unless a file has that name. Brackets are not among
+// them because the names of new files often have some.
 const patternLetters = "*?{"
 
-// permitsTarget refuses a write target that could never land: a directory, a pattern, and
-// what the gate keeps out.
+// permitsTarget refuses a write target that could never land: a directory, a pattern, or a
+// path that the gate does not permit.
 func permitsTarget(a *project.Project, path string) error {
 	target, err := a.Root.Resolve(a.Root.Dir(), path, lockkeeper.Write)
 	switch {
@@ -74,7 +66,7 @@ func permitsTarget(a *project.Project, path string) error {
 		return &lockkeeper.OverLockError{Path: path, Policy: lockkeeper.DefaultPolicy}
 	case strings.ContainsAny(path, patternLetters):
 		if _, err := os.Lstat(a.Below(path)); err != nil {
-			return &lockkeeper.InputError{Field: "path", Value: path, Reason: "a pattern, and targets are exact files", Next: "name each file"}
+			return &lockkeeper.InputError{Field: "path", Value: path, Reason: "a pattern; a write target must be one file", Next: "name each file"}
 		}
 	}
 	return a.Permits(path)
@@ -84,4 +76,46 @@ func permitsTarget(a *project.Project, path string) error {
 func CanAskAPI(a *project.Project) bool {
 	key, _ := a.Env("ANTHROPIC_API_KEY")
 	return key != ""
+}
+
+// Journal opens the records of agent calls and checks.
+func Journal(a *project.Project) *run.Journal { return run.OpenJournal(a.Below(callsDir)) }
+
+// Discovered lists the units that a flow finds in the codebase, and their screens if the flow
+// has screens. If some units are invalid, it returns the others beside the error.
+func Discovered(a *project.Project, name string) (units []string, screens map[string][]flow.ManifestScreen, err error) {
+	f, err := flow.ByName(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var manifest *flow.Manifest
+	if f.Source == flow.FromManifest {
+		if manifest, err = Manifest(a); err != nil {
+			return nil, nil, err
+		}
+	}
+	root, err := os.OpenRoot(a.Root.Dir())
+	if err != nil {
+		return nil, nil, err
+	}
+	c := a.Config.Run
+	found, err := f.Units(root.FS(), flow.DiscoverOptions{Glob: c.DiscoveryGlob, Excludes: c.DiscoveryExcludes}, manifest)
+	if manifest != nil {
+		screens = map[string][]flow.ManifestScreen{}
+		for _, g := range found.Groups {
+			screens[g.Unit] = g.Screens
+		}
+	}
+	return found.Names, screens, errors.Join(err, root.Close())
+}
+
+// SandboxLevel returns the configured mode of the sandbox, and what this machine makes of it.
+func SandboxLevel(ctx context.Context, a *project.Project) (mode sandbox.Mode, level sandbox.Level, err error) {
+	mode = sandbox.Mode(a.Config.Agent.Sandbox)
+	machine, err := sandbox.Probe(ctx)
+	if err != nil {
+		return mode, sandbox.Level{Missing: err.Error()}, err
+	}
+	level, err = sandbox.Choose(mode, machine)
+	return mode, level, err
 }

@@ -25,11 +25,11 @@ import (
 	"lockkeeper/store"
 )
 
-// callsDir is where calls of agents leave their traces, from the root.
+// callsDir has the records of agent calls, relative to the root.
 const callsDir = project.DirName + "/calls"
 
-// Book opens the documents of a flow.
-func Book(a *project.Project, name string) (*progress.Tracker, flow.Flow, *sidecar.Store, error) {
+// OpenDocuments opens the documents of a flow.
+func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *sidecar.Store, error) {
 	f, err := flow.ByName(name)
 	if err != nil {
 		return nil, f, nil, err
@@ -38,22 +38,22 @@ func Book(a *project.Project, name string) (*progress.Tracker, flow.Flow, *sidec
 	if c.ScreensGate == "on" {
 		f = f.Reviewed(f.OptionalReview)
 	}
-	docs := sidecar.Open(a.Below(DocumentsOf(a, f)))
+	docs := sidecar.Open(a.Below(DocumentsDir(a, f)))
 	return progress.Open(progress.Options{Sidecar: docs, Screens: sidecar.Open(a.Below(c.AnalysisDir)), Flow: f}), f, docs, nil
 }
 
-// DocumentsOf returns the directory of a flow's documents, relative to the root.
-func DocumentsOf(a *project.Project, f flow.Flow) string {
+// DocumentsDir returns the directory of a flow's documents, relative to the root.
+func DocumentsDir(a *project.Project, f flow.Flow) string {
 	if f.Folder == "" {
 		return a.Config.Run.SidecarDir
 	}
 	return a.Config.Run.SidecarDir + "/" + f.Folder
 }
 
-// assemble finds what a pipeline is made of, as configured: all but the gate, the queue and
-// the id of the run.
+// assemble gathers what a pipeline is made of, except the gate, the queue and the id of the
+// run.
 func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options, err error) {
-	book, f, docs, err := Book(a, o.Flow)
+	tracker, f, docs, err := OpenDocuments(a, o.Flow)
 	if err != nil {
 		return p, err
 	}
@@ -63,16 +63,16 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 	c := a.Config
 	layout := flow.Rails()
 	p = run.Options{
-		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: book, Documents: docs, Layout: layout,
+		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: tracker, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: DocumentsOf(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{"ci": c.MaxCIFixAttempts},
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{"ci": c.Run.CI}},
 		Budget: run.Budget{USD: float64(c.Run.BudgetUSD), Tokens: int64(c.Run.BudgetTokens)},
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
-		Actor: o.By, Tell: o.Tell,
+		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		Permits: func(path string) error { return permitsTarget(a, path) },
 	}
 	if o.Slots > 0 {
@@ -90,18 +90,18 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 	return p, errors.Join(withInputs(a, &p, o), withAgents(ctx, a, &p), withRepo(ctx, a, &p))
 }
 
-// checkFolders refuses folders of documents that lie elsewhere, or in what is not theirs.
+// checkFolders refuses directories of documents outside the root or inside reserved ones.
 func checkFolders(a *project.Project) error {
 	for key, dir := range map[string]string{"run.sidecar_dir": a.Config.Run.SidecarDir, "run.analysis_dir": a.Config.Run.AnalysisDir} {
 		clean := filepath.Clean(filepath.FromSlash(dir))
 		if _, reserved := protect.HasReserved(clean); reserved || !filepath.IsLocal(clean) || clean == "." {
-			return &lockkeeper.InputError{Field: key, Value: dir, Reason: "not a directory of its own below the root", Next: "use a name such as .pipeline"}
+			return &lockkeeper.InputError{Field: key, Value: dir, Reason: "not a separate directory below the root", Next: "use a name such as .pipeline"}
 		}
 	}
 	return nil
 }
 
-// withAgents says who does the work, and how they are kept in.
+// withAgents adds the agents, their sandbox and their prompts.
 func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	c := a.Config.Agent
 	p.Agents = run.Agents{Usual: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
@@ -144,8 +144,8 @@ func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	return errors.Join(err, override.Close())
 }
 
-// withInputs reads the manifest or the plan that a flow begins with. A flow that begins with
-// a plan can be inspected without one.
+// withInputs reads the manifest or the plan that a flow begins with. Without a plan a flow can
+// still be inspected.
 func withInputs(a *project.Project, p *run.Options, o Options) (err error) {
 	switch p.Flow.Source {
 	case flow.FromManifest:
@@ -183,7 +183,7 @@ func readPlan(a *project.Project, name string) (*flow.TaskFile, error) {
 	return plan, nil
 }
 
-// readBeside reads a file in the directory of another, or below it.
+// readBeside reads a file in the directory of path, or below it.
 func readBeside(path, name string) (text []byte, err error) {
 	dir, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -193,7 +193,7 @@ func readBeside(path, name string) (text []byte, err error) {
 	return dir.ReadFile(filepath.FromSlash(name))
 }
 
-// withRepo opens the repository, and the API of research.
+// withRepo opens the repository, and the client for research.
 func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 	r, err := git.Open(ctx, a.Root.Dir(), p.Env)
 	var none *git.NoneError
@@ -212,13 +212,13 @@ func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 		return err
 	}
 	if p.API {
-		return &lockkeeper.InputError{Field: "research.method", Value: "api", Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by people", Next: "set it, or research.method: ask"}
+		return &lockkeeper.InputError{Field: "research.method", Value: "api", Reason: "ANTHROPIC_API_KEY is not set, so only people can answer topics", Next: "set it, or research.method: ask"}
 	}
 	return nil
 }
 
-// Decided tells whoever conducts that a person has acted.
-func Decided(ctx context.Context, a *project.Project, by lockkeeper.Actor, what string) error {
+// RecordDecision records a person's act, which also tells the conductor of it.
+func RecordDecision(ctx context.Context, a *project.Project, by lockkeeper.Actor, what string) error {
 	return a.Store.Update(ctx, func(tx store.Tx) error {
 		_, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall, Kind: lockkeeper.EventDecided, Actor: by, Reason: what})
 		return err

@@ -50,12 +50,12 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 	return func(agent string) run.Reach { return byName[agent] }, nil
 }
 
-// configured are paths of the configuration. One with Lockkeeper's own state in it would
-// make every agent an administrator.
-func configured(a *project.Project, key string, places []string) (list []string, err error) {
+// configured returns the paths of a setting. It refuses one that contains Lockkeeper's own
+// state, which would make every agent an administrator.
+func configured(a *project.Project, key string, paths []string) (list []string, err error) {
 	home, _ := a.Env("HOME")
-	for _, place := range places {
-		path := place
+	for _, given := range paths {
+		path := given
 		if rest, ok := strings.CutPrefix(path, "~/"); ok {
 			path = filepath.Join(home, rest)
 		}
@@ -64,7 +64,7 @@ func configured(a *project.Project, key string, places []string) (list []string,
 		}
 		for _, own := range []string{a.StateDir, a.Below(project.DirName)} {
 			if meets(path, own) {
-				return nil, &lockkeeper.InputError{Field: key, Value: place, Reason: "Lockkeeper's own state is in " + own, Next: "name the directories that are needed, without that one"}
+				return nil, &lockkeeper.InputError{Field: key, Value: given, Reason: "Lockkeeper's own state is in " + own, Next: "name the directories that are needed, without that one"}
 			}
 		}
 		list = append(list, path)
@@ -72,11 +72,11 @@ func configured(a *project.Project, key string, places []string) (list []string,
 	return list, nil
 }
 
-// programs are the programs that agents are started by, with files among their arguments.
+// programs lists the programs that start agents, and the files among their arguments.
 func programs(a *project.Project, agents []string) (list []string) {
 	for _, name := range agents {
 		if name == "" {
-			continue // the usual one
+			continue // tests and CI commands
 		}
 		if name != a.Config.Agent.Name || len(a.Config.Agent.Command) == 0 {
 			list = append(list, name)
@@ -91,8 +91,8 @@ func programs(a *project.Project, agents []string) (list []string) {
 	return list
 }
 
-// environments are the virtual environments of Python in the codebase: programs in a
-// copy of one name the original as their interpreter.
+// environments lists the virtual environments of Python in the codebase. Programs in a copy
+// of one name the original as their interpreter.
 func environments(a *project.Project) (list []string) {
 	for _, pattern := range []string{"*/pyvenv.cfg", ".*/pyvenv.cfg"} {
 		found, err := filepath.Glob(filepath.Join(a.Root.Dir(), pattern))
@@ -106,7 +106,7 @@ func environments(a *project.Project) (list []string) {
 	return list
 }
 
-// meets reports whether one of two places is in the other, by their true names.
+// meets reports whether one of two directories contains the other, after following links.
 func meets(a, b string) bool {
 	a, b = protect.Real(a), protect.Real(b)
 	return isWithin(a, b) || isWithin(b, a)
@@ -114,8 +114,8 @@ func meets(a, b string) bool {
 
 func isWithin(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 
-// gitIdentity is the configuration of git that commands get: who commits, and nothing
-// of what else a person's configuration may hold.
+// gitIdentity returns the git configuration of commands: the committer, and nothing else of
+// the person's configuration.
 func gitIdentity(ctx context.Context, root string, env []string) map[string]string {
 	text := ""
 	name, email := git.Identity(ctx, root, env)

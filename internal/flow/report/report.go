@@ -136,11 +136,11 @@ type Times struct {
 
 // Read gathers what a flow did.
 func Read(ctx context.Context, a *project.Project, name string) (*Report, error) {
-	book, f, docs, err := conduct.Book(a, name)
+	book, f, docs, err := conduct.OpenDocuments(a, name)
 	if err != nil {
 		return nil, err
 	}
-	units, err := conduct.UnitsOf(ctx, a, f, docs)
+	units, err := conduct.Units(ctx, f, docs)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (s *scene) goOn(retry bool) *run.Outcome {
 	s.t.Helper()
 	auto, err := progress.ParsePolicy("all")
 	must(s.t, err)
-	return s.conduct(run.RunOptions{Auto: &auto, By: "ada", Retry: retry})
+	return s.conduct(request{Auto: &auto, Retry: retry})
 }
 
 // checkedOne is a task whose test reads a file that it declares.
@@ -91,14 +91,15 @@ tasks:
 	must(t, err)
 	defer tests.Close()
 	must(t, tests.SetReadDeadline(time.Now().Add(hung)))
+	auto, err := progress.ParsePolicy("all")
+	must(t, err)
+	s.opt.Auto = &auto
 	p, err := run.New(s.opt)
 	must(t, err)
 	mayLand := p.KeepStill()
-	auto, err := progress.ParsePolicy("all")
-	must(t, err)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := p.Run(t.Context(), run.RunOptions{Auto: &auto, By: "ada"})
+		_, err := p.Run(t.Context(), nil)
 		ended <- err
 	}()
 	// The second could not be tested if the first, which waits, kept its slot.

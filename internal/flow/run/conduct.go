@@ -15,21 +15,6 @@ import (
 	"lockkeeper/sched"
 )
 
-// RunOptions say how far a run goes.
-type RunOptions struct {
-	Only  []string         // units, or unit/batch, unit/screen and tasks; empty: all
-	Auto  *progress.Policy // decides in place of a person; nil: nothing does
-	By    string           // in whose name
-	Wait  bool             // do not end while somebody is needed
-	Retry bool             // what failed before is tried again
-	Stop  <-chan struct{}  // closed: nothing new starts, what runs is finished
-
-	// Wants says which units are to go on, or which batches, screens and topics of them,
-	// and may want more as time passes: the run then has to be told that a person has
-	// acted. Nil: all of them.
-	Wants func(unit, part string) bool
-}
-
 // Outcome is how far a run came.
 type Outcome struct {
 	Complete int                 `json:"complete"`
@@ -40,11 +25,11 @@ type Outcome struct {
 	State    *State              `json:"state"`
 }
 
-// Run conducts the flow until nothing is left that goes on by itself. Ending ctx ends
-// what runs; it goes back into the queue.
-func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err error) {
-	p.goesOn = o.Wants
-	if err := p.discover(ctx, o.Only); err != nil {
+// Run conducts the flow until every remaining step needs a person. When stop is closed, it
+// starts nothing new and finishes what runs. When ctx ends, it stops running work, which
+// returns to the queue.
+func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome, err error) {
+	if err := p.discover(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.sweep(ctx); err != nil {
@@ -69,18 +54,18 @@ func (p *Pipeline) Run(ctx context.Context, o RunOptions) (out *Outcome, err err
 			err = errors.Join(err, p.worker.Close())
 		}()
 	}
-	if o.Retry {
+	if p.opt.Retry {
 		if err := p.retryFailed(ctx); err != nil {
 			return nil, err
 		}
 	}
 	p.mark(p.units...)
 	defer p.goroutines.Wait()
-	stopped, err := p.conduct(ctx, o, events)
+	stopped, err := p.conduct(ctx, stop, events)
 	if err != nil {
 		return nil, err
 	}
-	if !stopped && !p.overBudget() && len(o.Only) == 0 {
+	if !stopped && !p.overBudget() && len(p.opt.Only) == 0 {
 		if err := p.settleCalls(ctx); err != nil {
 			return nil, err
 		}
@@ -118,19 +103,18 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 }
 
 // conduct looks at what changed until nothing is left to be done.
-func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed) (stopped bool, err error) {
+func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *feed.Feed) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var following sync.WaitGroup
 	following.Go(func() { p.follow(ctx, events, cancel) })
 	defer following.Wait()
 	defer cancel(nil)
-	stop := o.Stop
 	begun := false
 	resume := time.NewTimer(time.Hour)
 	defer resume.Stop()
 	for {
 		for _, unit := range p.marked() {
-			p.noteBlocked(unit, p.advance(ctx, unit, o))
+			p.noteBlocked(unit, p.advance(ctx, unit))
 		}
 		if !begun && p.worker != nil {
 			p.worker.Resume()
@@ -143,12 +127,12 @@ func (p *Pipeline) conduct(ctx context.Context, o RunOptions, events *feed.Feed)
 		if err != nil {
 			return false, err
 		}
-		if idle && o.Wait && !stopped && !p.overBudget() {
-			gates, err := p.opt.Progress.Waiting(ctx, p.units)
+		if idle && p.opt.Wait && !stopped && !p.overBudget() {
+			open, err := p.opt.Progress.Waiting(ctx, p.units)
 			if err != nil {
 				return false, err
 			}
-			idle = len(gates) == 0
+			idle = len(open) == 0
 		}
 		if idle {
 			return stopped, nil
@@ -274,7 +258,7 @@ func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 
 // advance does for a unit what is due: it queues its next phase, or finds that somebody
 // else has to act.
-func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error {
+func (p *Pipeline) advance(ctx context.Context, unit string) error {
 	u, err := p.opt.Progress.Unit(ctx, unit)
 	if err != nil {
 		return err
@@ -290,8 +274,8 @@ func (p *Pipeline) advance(ctx context.Context, unit string, o RunOptions) error
 	for _, bad := range u.Malformed {
 		p.tell(News{Kind: NewsWarning, Unit: unit, Text: fmt.Sprintf("%s:%d: %s; its phase runs again", bad.Path, bad.Line, bad.Reason)})
 	}
-	if o.Auto != nil {
-		decided, err := p.opt.Progress.AutoDecide(ctx, unit, *o.Auto, o.By)
+	if p.opt.Auto != nil {
+		decided, err := p.opt.Progress.AutoDecide(ctx, unit, *p.opt.Auto, p.opt.Actor.Name)
 		if err != nil {
 			return err
 		}

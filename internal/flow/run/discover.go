@@ -9,11 +9,16 @@ import (
 	"lockkeeper"
 )
 
-// discover finds the units of the flow, and takes up its plan.
-func (p *Pipeline) discover(ctx context.Context, only []string) error {
+// discover finds the units of the flow unless a survey has, and takes up its plan.
+func (p *Pipeline) discover(ctx context.Context) error {
 	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
-	if err := p.Survey(ctx, only); err != nil {
-		return err
+	if p.units == nil {
+		if err := p.Survey(ctx); err != nil {
+			return err
+		}
+	}
+	if p.faults != nil {
+		p.tell(News{Kind: NewsWarning, Text: p.faults.Error()})
 	}
 	if p.opt.Tasks != nil {
 		if err := p.takePlan(ctx); err != nil {
@@ -24,10 +29,9 @@ func (p *Pipeline) discover(ctx context.Context, only []string) error {
 	return nil
 }
 
-// Survey finds the units of the flow, or only some of them, or of some only a batch, a
-// screen or a task, and changes nothing. After it the others can be asked who look: State,
-// Outcome and Forecast.
-func (p *Pipeline) Survey(ctx context.Context, only []string) error {
+// Survey finds the units of the run and changes nothing. State, Outcome and Forecast need
+// it.
+func (p *Pipeline) Survey(ctx context.Context) error {
 	if err := p.find(); err != nil {
 		return err
 	}
@@ -37,7 +41,7 @@ func (p *Pipeline) Survey(ctx context.Context, only []string) error {
 	if err := p.checkPaths(); err != nil {
 		return err
 	}
-	return p.pick(ctx, only)
+	return p.pick(ctx, p.opt.Only)
 }
 
 // checkPaths refuses a plan or a manifest with paths that could never land, or that lead
@@ -64,15 +68,12 @@ func (p *Pipeline) find() (err error) {
 	}
 	defer root.Close() // only read from
 	found, err := p.opt.Flow.Units(root.FS(), p.opt.Discovery, p.opt.Manifest)
-	if err != nil {
-		if len(found.Names) == 0 {
-			return err
-		}
-		p.tell(News{Kind: NewsWarning, Text: err.Error()})
+	if err != nil && len(found.Names) == 0 {
+		return err
 	}
-	p.units, p.found, p.groups = found.Names, found.Found, found.Groups
+	p.units, p.found, p.groups, p.faults = found.Names, found.Found, found.Groups, err
 	return nil
 }
 
-// Units are those that were found.
+// Units lists the units of the run.
 func (p *Pipeline) Units() []string { return slices.Clone(p.units) }

@@ -10,14 +10,14 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Outcome says how far a flow has come, to somebody who does not conduct it: what was spent
-// is read again. It comes after Survey.
-func (p *Pipeline) Outcome(ctx context.Context) (*Outcome, error) {
-	l, err := openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget)
-	if err != nil {
-		return nil, err
+// Outcome returns how far the run has come. A pipeline that does not conduct it reads again
+// what it spent, because another process may spend.
+func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
+	if p.opt.Gate == nil {
+		if p.ledger, err = openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget); err != nil {
+			return nil, err
+		}
 	}
-	p.ledger = l
 	return p.outcome(ctx, false)
 }
 

@@ -44,7 +44,7 @@ func TestFourthFlow(t *testing.T) {
   steps: [{edit: {path: app/controllers/blog/posts_controller.rb, find: pending, replace: tidy}}]
   result: {structured: {summary: Now it is tidy.}}
 `)
-	out := s.conduct(run.RunOptions{Only: []string{"blog/posts"}})
+	out := s.conduct(request{Only: []string{"blog/posts"}})
 	if out.Failed != 0 || out.Complete != 1 {
 		t.Fatalf("%d complete, %d failed: %+v", out.Complete, out.Failed, out.State.Units)
 	}

@@ -35,7 +35,7 @@ func TestNoRoomForTheWork(t *testing.T) {
 	}
 	auto, err := progress.ParsePolicy("all")
 	must(t, err)
-	if b := s.batch(s.conduct(run.RunOptions{Auto: &auto, By: "ada", Retry: true}), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.conduct(request{Auto: &auto, Retry: true}), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("with room: %+v", b)
 	}
 	s.holds("app/models/one.rb", strings.Repeat("one\n", 50_000))

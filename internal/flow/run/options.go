@@ -67,8 +67,17 @@ type Options struct {
 	Commit bool // each batch that lands becomes a commit
 	API    bool // topics go to the Messages API without asking
 
+	Only  []string         // units, or unit/batch, unit/screen and tasks; empty: all
+	Auto  *progress.Policy // decides in place of a person; nil: people decide
+	Wait  bool             // do not end while decisions are open
+	Retry bool             // retry what failed before
+	// Wants reports whether a unit, or a batch, screen or topic of it, is in the run. It
+	// replaces Only once the run is conducted. It may want more later; an EventDecided makes
+	// the run ask again. Nil: it wants everything.
+	Wants func(unit, part string) bool
+
 	Actor lockkeeper.Actor
-	Tell  func(News) // hears what happens, and must not take long
+	Tell  func(News) // receives what happens, from any goroutine; it must return quickly
 }
 
 // Agents are who does the work.

@@ -35,7 +35,7 @@ func TestResearch(t *testing.T) {
 	auto, err := progress.ParsePolicy("impact>=medium")
 	must(t, err)
 	again := func(retry bool) *run.Outcome {
-		return s.conduct(run.RunOptions{Auto: &auto, By: "ada", Retry: retry})
+		return s.conduct(request{Auto: &auto, Retry: retry})
 	}
 	out := again(false)
 	const unit = "blog/posts"
@@ -75,7 +75,7 @@ func TestManifestAndKey(t *testing.T) {
 	client, err := research.New(research.Options{APIKey: "sk-test", BaseURL: api.URL})
 	must(t, err)
 	s.opt.Research, s.opt.API = client, true
-	if out := s.conduct(run.RunOptions{Only: []string{"blog/posts/Post List"}}); out.Complete != 1 || len(api.Requests()) != 0 {
+	if out := s.conduct(request{Only: []string{"blog/posts/Post List"}}); out.Complete != 1 || len(api.Requests()) != 0 {
 		t.Errorf("%+v, asked %d times", out.State, len(api.Requests()))
 	}
 }
@@ -112,7 +112,7 @@ func TestStalled(t *testing.T) {
 	}
 	auto, err := progress.ParsePolicy("all")
 	must(t, err)
-	if b := s.batch(s.conduct(run.RunOptions{Auto: &auto, By: "ada", Retry: true}), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.conduct(request{Auto: &auto, Retry: true}), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("tried again: %+v", b)
 	}
 }
@@ -137,7 +137,7 @@ func TestDiskFull(t *testing.T) {
 	must(t, syscall.Unmount(s.opt.Workspaces, syscall.MNT_DETACH))
 	auto, err := progress.ParsePolicy("all")
 	must(t, err)
-	if b := s.batch(s.conduct(run.RunOptions{Auto: &auto, By: "ada", Retry: true}), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.conduct(request{Auto: &auto, Retry: true}), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("with room: %+v", b)
 	}
 }

@@ -125,7 +125,7 @@ func (p *Pipeline) Agents() []string {
 
 // wants reports whether a piece of work is among what is to be run.
 func (p *Pipeline) wants(d workItem) bool {
-	if p.goesOn != nil && !p.goesOn(d.unit, d.part) {
+	if p.opt.Wants != nil && !p.opt.Wants(d.unit, d.part) {
 		return false
 	}
 	parts, limited := p.parts[d.unit]

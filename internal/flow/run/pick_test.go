@@ -48,7 +48,7 @@ func TestOnlyOneTask(t *testing.T) {
 	s.opt.Budget.USD = 0.4
 	s.run("all") // leaves what it could not pay for in the queue
 	s.opt.Budget.USD = 5
-	out := s.conduct(run.RunOptions{Only: []string{"two"}})
+	out := s.conduct(request{Only: []string{"two"}})
 	if out.Complete != 1 || len(out.State.Units) != 1 || len(out.State.Units[0].Batches) != 1 {
 		t.Fatalf("%+v", out.State)
 	}
@@ -70,10 +70,10 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	survey := func(plan string, only ...string) error {
 		s.tasks(plan)
-		s.opt.Gate = nil
+		s.opt.Gate, s.opt.Only = nil, only
 		p, err := run.New(s.opt)
 		must(t, err)
-		return p.Survey(t.Context(), only)
+		return p.Survey(t.Context())
 	}
 	for words, err := range map[string]error{
 		"no such unit, batch, screen":         survey(three, "four"),
@@ -94,7 +94,7 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 // shows: SW-21
 func TestOnlyOneScreen(t *testing.T) {
 	s := newScene(t, "memory", "screens")
-	out := s.conduct(run.RunOptions{Only: []string{"blog/posts/Post List"}})
+	out := s.conduct(request{Only: []string{"blog/posts/Post List"}})
 	if out.Complete != 1 || s.callsFor("analyze") != 1 || s.callsFor("merge") != 0 {
 		t.Fatalf("%+v, %d calls", out.State, s.callsFor("analyze"))
 	}

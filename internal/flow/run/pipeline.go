@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
@@ -31,8 +32,8 @@ type Pipeline struct {
 	units  []string
 	found  map[string]flow.FoundUnit
 	groups map[string]flow.ScreenGroup
-	parts  map[string][]string          // of some units only these batches, or screens, are run
-	goesOn func(unit, part string) bool // whether work is to be done; nil: it is
+	parts  map[string][]string // of some units only these batches, or screens, are run
+	faults error               // units that the survey could not read
 
 	slots       map[string]chan int // slots of the legacy mode
 	unqueuedIDs atomic.Uint64
@@ -54,7 +55,7 @@ type Pipeline struct {
 	troubles map[string]time.Time // when each was told last
 }
 
-// New makes a pipeline. Run is to be told which run it is, so that what was spent counts.
+// New makes a pipeline.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), slots: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, requested: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
 	p.lander <- struct{}{}
@@ -68,6 +69,17 @@ func New(o Options) (*Pipeline, error) {
 	}
 	p.self = &self
 	return p, os.MkdirAll(o.Workspaces, 0o700)
+}
+
+// Lead lets the pipeline conduct a run, so that it can land and counts what the run spent
+// before. Until then it can only show the run.
+func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
+	p.opt.Run, p.opt.Gate = run, g
+	if p.opt.Wants != nil {
+		p.opt.Only, p.units = nil, nil // so that more can be wanted
+	}
+	p.ledger, err = openLedger(p.opt.Calls, run, p.opt.Budget)
+	return err
 }
 
 // Spent is what the run has cost so far.

@@ -58,11 +58,11 @@ func TestRestOfAFailure(t *testing.T) {
 // Each screen that is not analyzed will cost an analysis, and a merge is one.
 func TestRestOfScreens(t *testing.T) {
 	s := newScene(t, "memory", "screens")
-	out := s.conduct(run.RunOptions{Only: []string{"blog/posts/Post List"}})
+	out := s.conduct(request{Only: []string{"blog/posts/Post List"}})
 	each := out.State.Spent.USD()
 	p, err := run.New(s.opt)
 	must(t, err)
-	must(t, p.Survey(t.Context(), nil))
+	must(t, p.Survey(t.Context()))
 	out, err = p.Outcome(t.Context())
 	must(t, err)
 	if want := math.Round(8*each*100) / 100; each == 0 || rest(out) != want {

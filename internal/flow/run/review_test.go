@@ -29,7 +29,7 @@ func TestReview(t *testing.T) {
   steps: [{edit: {path: app/models/one.rb, find: "longer\n", replace: "one, longer\n"}}]
   result: {structured: {summary: mended}}
 ` + oneScript)
-	out := s.conduct(run.RunOptions{})
+	out := s.conduct(request{})
 	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 		t.Fatalf("%+v", out)
 	}
@@ -42,7 +42,7 @@ func TestReview(t *testing.T) {
 		return err
 	}))
 	must(t, s.opt.Progress.ReturnReview(t.Context(), tasks, "one", []string{"too short"}, "ada"))
-	out = s.conduct(run.RunOptions{})
+	out = s.conduct(request{})
 	if len(out.Waiting) != 1 {
 		t.Fatalf("%+v", out)
 	}
@@ -54,7 +54,7 @@ func TestReview(t *testing.T) {
 		t.Errorf("the person is told %v", facts)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	out = s.conduct(run.RunOptions{})
+	out = s.conduct(request{})
 	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}

@@ -260,16 +260,25 @@ func (s *scene) run(policy string) *run.Outcome {
 	s.t.Helper()
 	auto, err := progress.ParsePolicy(policy)
 	must(s.t, err)
-	return s.conduct(run.RunOptions{Auto: &auto, By: "ada"})
+	return s.conduct(request{Auto: &auto})
 }
 
-func (s *scene) conduct(o run.RunOptions) *run.Outcome {
+// A request says how far a run goes.
+type request struct {
+	Only  []string
+	Auto  *progress.Policy
+	Retry bool
+}
+
+func (s *scene) conduct(o request) *run.Outcome {
 	s.t.Helper()
-	p, err := run.New(s.opt)
+	opt := s.opt
+	opt.Only, opt.Auto, opt.Retry = o.Only, o.Auto, o.Retry
+	p, err := run.New(opt)
 	must(s.t, err)
 	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
 	defer cancel()
-	out, err := p.Run(ctx, o)
+	out, err := p.Run(ctx, nil)
 	must(s.t, err)
 	return out
 }

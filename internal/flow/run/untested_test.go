@@ -28,7 +28,7 @@ func (s *scene) checked(unit, batch string) (tests, ci *flow.Checked) {
 func (s *scene) foretold() string {
 	s.t.Helper()
 	p, err := run.New(s.opt)
-	must(s.t, err, p.Survey(s.t.Context(), nil))
+	must(s.t, err, p.Survey(s.t.Context()))
 	text, err := p.Untested()
 	must(s.t, err)
 	return text

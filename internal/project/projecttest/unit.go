@@ -13,7 +13,7 @@ import (
 // Book is the documents of the flow of controllers.
 func Book(t testing.TB, a *project.Project) *progress.Tracker {
 	t.Helper()
-	book, _, _, err := conduct.Book(a, flow.Controllers().Name)
+	book, _, _, err := conduct.OpenDocuments(a, flow.Controllers().Name)
 	Must(t, err)
 	return book
 }

@@ -40,12 +40,12 @@ func Open(ctx context.Context, a *project.Project, flowName string, by lockkeepe
 	if err != nil {
 		return nil, err
 	}
-	book, f, docs, err := conduct.Book(a, name)
+	book, f, docs, err := conduct.OpenDocuments(a, name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Decider{App: a, Flow: f, Book: book, By: by, runs: next == name, decides: last == name}
-	d.Units, err = conduct.UnitsOf(ctx, a, f, docs)
+	d.Units, err = conduct.Units(ctx, f, docs)
 	return d, err
 }
 

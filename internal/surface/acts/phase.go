@@ -129,7 +129,7 @@ func (r *Runs) whereIs(ctx context.Context, d *Decider, name string) (at where, 
 	if err != nil {
 		return at, err
 	}
-	seen, err := c.Look(ctx)
+	seen, err := c.Survey(ctx)
 	if err != nil {
 		return at, err
 	}

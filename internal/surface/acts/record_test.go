@@ -110,7 +110,7 @@ func TestWarningsOfARun(t *testing.T) {
 		t.Errorf("before any run: %v", told)
 	}
 	o.audited("blog/comments", "Mend it")
-	_, _, docs, err := conduct.Book(o.app, "controllers")
+	_, _, docs, err := conduct.OpenDocuments(o.app, "controllers")
 	must(t, err, os.WriteFile(filepath.Join(docs.Unit("blog/comments").Dir(), flow.AuditFile), []byte("{"), 0o644))
 	begun, err := r.Start(ctx, conduct.Options{Only: []string{"blog/comments"}, Wait: true, By: person("ann")})
 	must(t, err)

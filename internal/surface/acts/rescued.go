@@ -52,7 +52,7 @@ func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeep
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, err
 	}
-	if err := conduct.Decided(ctx, a, by, fmt.Sprintf("what is kept of %s as %s is dropped", e.Path, id)); err != nil {
+	if err := conduct.RecordDecision(ctx, a, by, fmt.Sprintf("what is kept of %s as %s is dropped", e.Path, id)); err != nil {
 		return e, err
 	}
 	return e, a.Shelf().Drop(id)

@@ -123,12 +123,15 @@ func (r *Runs) start(ctx context.Context, o conduct.Options, wants bool) (Starte
 		return Started{}, err
 	}
 	o.Env, o.Tell = r.env, func(n run.News) { r.hear(g, n) }
-	c, lead, err := r.prepare(ctx, g, o)
+	if wants {
+		o.Wants = func(unit, part string) bool { return r.isWanted(g, unit, part) }
+	}
+	c, active, err := r.prepare(ctx, g, o)
 	if err != nil {
 		r.release(g)
 		return Started{}, err
 	}
-	go r.conduct(g, c, lead)
+	go r.conduct(g, c, active)
 	return g.Started, nil
 }
 
@@ -165,33 +168,33 @@ func (r *Runs) release(g *going) {
 }
 
 // prepare does all that can go wrong before a run begins.
-func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*conduct.Conductor, *conduct.Lead, error) {
+func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*conduct.Conductor, *conduct.ActiveRun, error) {
 	c, err := conduct.New(ctx, r.app, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := c.Look(ctx) // what is wrong changes nothing
+	seen, err := c.Survey(ctx) // a refusal changes nothing
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.Check(ctx, seen); err != nil {
 		return nil, nil, err
 	}
-	lead, err := c.Lead(ctx)
+	active, err := c.Start(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	run, err := conduct.CurrentRun(r.app)
 	if err == nil {
-		err = conduct.Decided(ctx, r.app, o.By, startedInWords(run.ID, c.Flow.Name, o.Only))
+		err = conduct.RecordDecision(ctx, r.app, o.By, startedInWords(run.ID, c.Flow.Name, o.Only))
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, lead.Close(ctx))
+		return nil, nil, errors.Join(err, active.Close(ctx))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g.Run, g.Flow, g.Units = run.ID, c.Flow.Name, seen.Units()
-	return c, lead, nil
+	return c, active, nil
 }
 
 func startedInWords(run, flow string, only []string) string {
@@ -202,23 +205,19 @@ func startedInWords(run, flow string, only []string) string {
 	return what
 }
 
-// conduct runs the flow to its end, and once more if units were asked for too late to be
-// seen by it.
-func (r *Runs) conduct(g *going, c *conduct.Conductor, lead *conduct.Lead) {
+// conduct runs the flow to its end, and again if units were wanted too late for the run to
+// see them.
+func (r *Runs) conduct(g *going, c *conduct.Conductor, active *conduct.ActiveRun) {
 	defer close(g.over)
 	defer g.end(nil)
-	var wants func(unit, part string) bool
-	if g.wanted != nil {
-		wants = func(unit, part string) bool { return r.isWanted(g, unit, part) }
-	}
 	for {
 		r.mu.Lock()
 		asked := g.asked
 		r.mu.Unlock()
-		out, err := lead.Run(g.ctx, g.stop, wants)
-		err = errors.Join(err, lead.Close(g.ctx))
+		out, err := active.Run(g.ctx, g.stop)
+		err = errors.Join(err, active.Close(g.ctx))
 		if !r.ended(g, asked, out, err) {
-			if lead, err = c.Lead(g.ctx); err == nil {
+			if active, err = c.Start(g.ctx); err == nil {
 				continue
 			}
 			r.ended(g, asked, out, err)
@@ -271,7 +270,7 @@ func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) err
 		g.end(errEnded)
 		<-g.over
 	}
-	if err := conduct.Decided(ctx, r.app, by, what); err != nil {
+	if err := conduct.RecordDecision(ctx, r.app, by, what); err != nil {
 		return fmt.Errorf("%s, and that could not be recorded: %w", what, err)
 	}
 	return nil

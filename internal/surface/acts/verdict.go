@@ -76,7 +76,7 @@ func (d *Decider) tell(ctx context.Context, list []Done) error {
 		words[i] = one.Ref.String() + " " + one.What
 	}
 	what := strings.Join(words, "; ")
-	if err := conduct.Decided(ctx, d.App, d.By, what); err != nil {
+	if err := conduct.RecordDecision(ctx, d.App, d.By, what); err != nil {
 		return fmt.Errorf("it is stored (%s), and a run that waits could not be told: %w", what, err)
 	}
 	return nil

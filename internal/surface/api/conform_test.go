@@ -323,7 +323,7 @@ func (u *tour) fails(unit string) {
 func (u *tour) tourDecisions() {
 	u.t.Helper()
 	ctx := u.t.Context()
-	b, _, _, err := conduct.Book(u.App, flow.Controllers().Name)
+	b, _, _, err := conduct.OpenDocuments(u.App, flow.Controllers().Name)
 	must(u.t, err)
 	u.audited("blog/a", "Mend a", "Polish a", "Paint a", "Turn a")
 	must(u.t, b.PutAnalysis(ctx, "blog/b", flow.Analysis{Purpose: "b", Behaviour: "b", Files: []string{}, Topics: []flow.Topic{{Slug: "one", Prompt: "one?"}, {Slug: "two", Prompt: "two?"}, {Slug: "three", Prompt: "three?"}}}, nil))

@@ -53,7 +53,7 @@ func (l *Look) enforcement(ctx context.Context) Enforcement {
 }
 
 func (l *Look) probe(ctx context.Context) Enforcement {
-	mode, level, err := conduct.Confined(ctx, l.app)
+	mode, level, err := conduct.SandboxLevel(ctx, l.app)
 	e := Enforcement{Mode: string(mode), Level: level.String(), Missing: level.Missing}
 	if err != nil && e.Missing == "" {
 		e.Missing = err.Error()

@@ -18,7 +18,7 @@ import (
 // documents is the folder of a unit.
 func (s *scene) documents(unit string) string {
 	s.t.Helper()
-	_, _, docs, err := conduct.Book(s.app, "controllers")
+	_, _, docs, err := conduct.OpenDocuments(s.app, "controllers")
 	must(s.t, err)
 	return docs.Unit(unit).Dir()
 }
@@ -176,7 +176,7 @@ func TestHostileNames(t *testing.T) {
 // A discovery that finds a problem shows it, with what it did find.
 func TestAProblemOfDiscoveryIsShown(t *testing.T) {
 	s := newScene(t, "run: {discovery_glob: 'app/[/*.rb'}\n")
-	book, _, _, err := conduct.Book(s.app, "controllers")
+	book, _, _, err := conduct.OpenDocuments(s.app, "controllers")
 	must(t, err)
 	must(t, book.PutAnalysis(t.Context(), "blog/posts", flow.Analysis{Purpose: "p", Behaviour: "b", Screens: []flow.Served{}, Relations: []flow.Relation{}, Files: []string{}, Topics: []flow.Topic{}}, nil))
 	b, err := s.look.Board(t.Context(), "")

@@ -59,7 +59,7 @@ func (l *Look) scene(ctx context.Context, flowName string, more func(*scene, sto
 }
 
 func (l *Look) lookAtQueue(s *scene, r store.Reader) (err error) {
-	if s.conductor, err = conduct.ConductorGrant(l.app, r); err != nil {
+	if s.conductor, err = conduct.LeaseRecord(l.app, r); err != nil {
 		return err
 	}
 	if s.workers, err = s.queue.WorkersIn(r); err != nil {

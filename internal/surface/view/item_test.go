@@ -100,14 +100,14 @@ func TestChangesSince(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
 	for range 3 {
-		must(t, conduct.Decided(ctx, s.app, ada, "todo item blog/posts/i1"))
+		must(t, conduct.RecordDecision(ctx, s.app, ada, "todo item blog/posts/i1"))
 	}
 	first, err := s.look.Now(ctx, 0)
 	must(t, err)
 	if len(first.Changes.Counts) != 0 || len(first.Changes.Latest) != 3 {
 		t.Errorf("at first: %+v", first.Changes)
 	}
-	must(t, conduct.Decided(ctx, s.app, ada, "defer item blog/posts/i2"))
+	must(t, conduct.RecordDecision(ctx, s.app, ada, "defer item blog/posts/i2"))
 	for range 2 {
 		second, err := s.look.Now(ctx, first.Seq)
 		must(t, err)

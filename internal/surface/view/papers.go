@@ -50,11 +50,11 @@ func (l *Look) papers(ctx context.Context, flowName string) (*papers, error) {
 }
 
 func (l *Look) readPapers(ctx context.Context, flowName string) (*papers, error) {
-	book, f, docs, err := conduct.Book(l.app, flowName)
+	book, f, docs, err := conduct.OpenDocuments(l.app, flowName)
 	if err != nil {
 		return nil, err
 	}
-	names, err := conduct.UnitsOf(ctx, l.app, f, docs)
+	names, err := conduct.Units(ctx, f, docs)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
-	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/flow/sample"
 	"lockkeeper/internal/job"
@@ -68,7 +67,7 @@ func (s *scene) run(flowName, policy string) *run.Outcome {
 	if flowName == "tasks" {
 		plan = filepath.Join(s.root, sample.Tasks)
 	}
-	c, err := conduct.New(ctx, s.app, conduct.Options{Flow: flowName, Plan: plan, By: ada,
+	c, err := conduct.New(ctx, s.app, conduct.Options{Flow: flowName, Plan: plan, By: ada, Auto: policy,
 		Env: s.env,
 		Tell: func(n run.News) {
 			if testing.Verbose() {
@@ -76,16 +75,10 @@ func (s *scene) run(flowName, policy string) *run.Outcome {
 			}
 		}})
 	must(s.t, err)
-	o := run.RunOptions{By: ada.Name}
-	if policy != "" {
-		auto, err := progress.ParsePolicy(policy)
-		must(s.t, err)
-		o.Auto = &auto
-	}
-	lead, err := c.Lead(ctx)
+	active, err := c.Start(ctx)
 	must(s.t, err)
-	out, err := lead.Pipeline.Run(ctx, o) // a complete run is not marked ended
-	must(s.t, err, lead.Close(ctx))
+	out, err := active.Pipeline.Run(ctx, nil) // a complete run is not marked ended
+	must(s.t, err, active.Close(ctx))
 	return out
 }
 

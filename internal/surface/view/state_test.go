@@ -54,7 +54,7 @@ func (s *scene) controller(name string) {
 func (s *scene) analysed(name string, topics ...string) *progress.Tracker {
 	s.t.Helper()
 	s.controller(name)
-	book, _, _, err := conduct.Book(s.app, "controllers")
+	book, _, _, err := conduct.OpenDocuments(s.app, "controllers")
 	must(s.t, err)
 	a := flow.Analysis{Purpose: "pages of " + name, Behaviour: "it shows them", Screens: []flow.Served{}, Relations: []flow.Relation{}, Files: []string{}, Topics: []flow.Topic{}}
 	for _, topic := range topics {

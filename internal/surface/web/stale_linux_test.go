@@ -145,7 +145,7 @@ func TestPageOfARun(t *testing.T) {
 	r := newReal(t)
 	const unit = "blog/comments"
 	projecttest.Audited(t, projecttest.Book(t, r.App), unit, "Mend it")
-	_, _, docs, err := conduct.Book(r.App, "controllers")
+	_, _, docs, err := conduct.OpenDocuments(r.App, "controllers")
 	must(t, err, os.WriteFile(filepath.Join(docs.Unit(unit).Dir(), flow.AuditFile), []byte("{"), 0o644))
 	_, err = r.Runs.Start(ctx, conduct.Options{Flow: "controllers", Only: []string{unit}, Wait: true, By: ben})
 	must(t, err)

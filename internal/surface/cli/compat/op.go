@@ -194,7 +194,7 @@ func (p *program) runOperation(ctx context.Context, a *project.Project, o opOpti
 			return err
 		}
 		by := p.Person()
-		if err := conduct.Decided(ctx, a, by, "approved "+need.Operation+" on "+strings.Join(need.Resources, ", ")); err != nil {
+		if err := conduct.RecordDecision(ctx, a, by, "approved "+need.Operation+" on "+strings.Join(need.Resources, ", ")); err != nil {
 			return err
 		}
 		req.Metadata["approved_by"] = by.Name

@@ -185,11 +185,11 @@ const researchName = "research.md"
 
 // openTopic is a question that waits for an answer; empty: there is none.
 func openTopic(ctx context.Context, a *project.Project) (string, error) {
-	book, f, docs, err := conduct.Book(a, "controllers")
+	book, f, docs, err := conduct.OpenDocuments(a, "controllers")
 	if err != nil {
 		return "", err
 	}
-	units, err := conduct.UnitsOf(ctx, a, f, docs)
+	units, err := conduct.Units(ctx, f, docs)
 	if err != nil {
 		return "", err
 	}

@@ -139,7 +139,7 @@ func (r *flowRun) run(ctx context.Context) error {
 		return err
 	}
 	r.flow = r.c.Flow
-	seen, err := r.c.Look(ctx) // before anything is begun: what is wrong changes nothing
+	seen, err := r.c.Survey(ctx) // a refusal changes nothing
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *flowRun) run(ctx context.Context) error {
 	if err := r.c.Check(ctx, seen); err != nil {
 		return err
 	}
-	lead, err := r.c.Lead(ctx)
+	active, err := r.c.Start(ctx)
 	var taken *lockkeeper.BlockedError
 	if errors.As(err, &taken) {
 		return r.join(ctx, taken.Conflicts[0])
@@ -162,23 +162,19 @@ func (r *flowRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, lead) }), lead.Close(ctx))
+	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, active) }), active.Close(ctx))
 }
 
 // conduct runs the flow until nothing goes on by itself, or somebody ends it.
-func (r *flowRun) conduct(ctx context.Context, lead *conduct.Lead) error {
+func (r *flowRun) conduct(ctx context.Context, active *conduct.ActiveRun) error {
 	came, forget := command.StopSignals()
 	defer forget()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	seen, err := r.c.Look(ctx) // at the run that is now under way
-	if err != nil {
+	if err := r.introduce(ctx, active.Pipeline, ""); err != nil {
 		return err
 	}
-	if err := r.introduce(ctx, seen, ""); err != nil {
-		return err
-	}
-	r.board.begin(ctx, seen)
+	r.board.begin(ctx, active.Pipeline)
 	stop := make(chan struct{})
 	type ending struct {
 		out *run.Outcome
@@ -186,7 +182,7 @@ func (r *flowRun) conduct(ctx context.Context, lead *conduct.Lead) error {
 	}
 	over := make(chan ending, 1)
 	go func() {
-		out, err := lead.Run(ctx, stop, nil)
+		out, err := active.Run(ctx, stop)
 		over <- ending{out, err}
 	}()
 	var by syscall.Signal

@@ -45,7 +45,7 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 	c := r.a.Config
 	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: conduct.AgentTitle(r.a), Slots: r.limits()["claude"], Sandbox: at.State.Sandbox,
 		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.Tokens, int64(c.Run.BudgetTokens)), SpentUSD: at.State.Spent.USD(),
-		Branch: cmp.Or(r.o.Branch, c.Run.Branch), Documents: conduct.DocumentsOf(r.a, r.flow), Conductor: conductor}
+		Branch: cmp.Or(r.o.Branch, c.Run.Branch), Documents: conduct.DocumentsDir(r.a, r.flow), Conductor: conductor}
 	if i.Untested, err = seen.Untested(); err != nil {
 		return err
 	}
