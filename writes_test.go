@@ -173,8 +173,8 @@ func writeProblems(list []act) (problems []string) {
 var gateMay = map[string][]string{
 	"Create":    {"put", "noteDraft", "noteDirs", "makeSite"},                                                     // in a stage, or the site file
 	"Chmod":     {"put"},                                                                                          // of a file just made there
-	"Remove":    {"empty", "retire", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
-	"RemoveDir": {"empty", "discard", "drop", "giveBack", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
+	"Remove":    {"empty", "keepOriginals", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
+	"RemoveDir": {"empty", "discard", "drop", "returnOriginals", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
 	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                       // in a stage, of the gate's own, of a draft
 	"makeStage": {"run", "draft", "tryRecover"},                                                                   // once for each landing, once for each recovery
 	"Move":      nil,
@@ -262,7 +262,7 @@ func TestTheRuleOfWritesCanFail(t *testing.T) {
 		"tree/x.go: swap calls unix.Renameat2" + outside,
 		"tree/x.go: through calls root.Symlink" + outside,
 		"tree/x.go: through calls file.Truncate" + outside,
-		"gate/x.go: do calls disk.Remove, which only empty, retire, takeDraft, drainEntry, makeSite, learnSite may",
+		"gate/x.go: do calls disk.Remove, which only empty, keepOriginals, takeDraft, drainEntry, makeSite, learnSite may",
 		"gate/x.go: do calls os.Chmod" + disk,
 		"gate/x.go: do calls g.makeStage, which only run, draft, tryRecover may",
 		"gate/x.go: tryRecover makes a second stage",

@@ -15,68 +15,67 @@ import (
 	"lockkeeper/store"
 )
 
-// An applier carries out a decided landing through its stage, or rolls it back.
+// An applier makes the changes of a decided landing through its stage, or rolls them back.
 type applier struct {
-	g    *Gate
-	l    *lockkeeper.Landing
-	s    *stage
-	done []bool // which changes are in the tree
-	bare []bool // which are besides in the tree, with nothing in the stage to put back
+	g          *Gate
+	l          *lockkeeper.Landing
+	s          *stage
+	done       []bool // which changes are in the tree
+	noOriginal []bool // which are in the tree with no original in the stage: rolling back skips them
 
-	held   map[string]*os.File // directories in which changes were made, by path
-	used   map[string]dirID    // all of them
-	giveUp bool                // a person gave up directories that are away
+	held    map[string]*os.File // directories in which changes were made, by path
+	used    map[string]dirID    // every directory in which changes were made, by path
+	abandon bool                // a person abandoned the directories that are away
 
 	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends
-	pending  bool                               // recovery has to bring the landing to its end
+	pending  bool                               // recovery must complete the landing or roll it back
 }
 
 func (g *Gate) newApplier(l *lockkeeper.Landing, s *stage) *applier {
 	n := len(l.Changes)
-	return &applier{g: g, l: l, s: s, done: make([]bool, n), bare: make([]bool, n), held: map[string]*os.File{}, used: map[string]dirID{}}
+	return &applier{g: g, l: l, s: s, done: make([]bool, n), noOriginal: make([]bool, n), held: map[string]*os.File{}, used: map[string]dirID{}}
 }
 
-// ending is how whoever carries the landing out ends it.
+// ending identifies the landing and this taker, who alone may end it.
 func (p *applier) ending() store.Ending {
 	return store.Ending{Seq: p.l.Seq, Taker: p.l.Taker}
 }
 
-// errFenced says that somebody else has taken the stage over, and with it the
-// landing.
+// errFenced says that another process has taken over the stage, and with it the landing.
 var errFenced = errors.New("the landing was taken over")
 
-// obstacle says that the tree does not hold what the landing took for granted.
-type obstacle struct {
+// A conflictError says that the tree is not as the landing expects it.
+type conflictError struct {
 	path   string
 	reason string
 }
 
-// denied is an obstacle that the operating system puts in the way.
-type denied struct{ obstacle }
+// A deniedError says that the operating system does not permit a rename.
+type deniedError struct{ conflictError }
 
-// Unwrap makes denied an obstacle for errors.As.
-func (d *denied) Unwrap() error { return &d.obstacle }
+// Unwrap makes a deniedError a conflictError for errors.As.
+func (d *deniedError) Unwrap() error { return &d.conflictError }
 
 func deny(path string, err error) error {
-	return &denied{obstacle{path, "the operating system does not permit to rename it: " + err.Error()}}
+	return &deniedError{conflictError{path, "the operating system does not permit renaming it: " + err.Error()}}
 }
 
-// movedAway is the reason of an obstacle that standsAt found.
-const movedAway = "its directory was moved away, or replaced by a link"
+// movedAway is the reason if isParentOf returns false.
+const movedAway = "its directory was moved or replaced by a link"
 
-func (o *obstacle) Error() string { return o.path + ": " + o.reason }
+func (e *conflictError) Error() string { return e.path + ": " + e.reason }
 
-// apply carries out a decided landing. When it returns nil all changes are in the
-// tree and on disk, and the stage is put away.
+// apply makes the changes of a decided landing. If it returns nil, all of them are in the
+// tree and on disk, and the originals are kept.
 func (p *applier) apply(ctx context.Context) error {
 	err := p.forward()
 	if err == nil {
 		if err := p.sync(); err != nil {
 			return p.indeterminate(err)
 		}
-		err := p.s.retire(p.l)
+		err := p.s.keepOriginals(p.l)
 		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // not there: taken over, when all was done
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // missing: taken over after all changes were made
 			return p.indeterminate(err)
 		case err == nil && keepsOne(p.l):
 			p.s.spare()
@@ -89,14 +88,14 @@ func (p *applier) apply(ctx context.Context) error {
 	return p.rollBack(ctx, err)
 }
 
-// indeterminate says that the changes are in place but may not survive a crash, or
-// are not accounted for yet. Recovery looks again, through new descriptors.
+// indeterminate reports that the changes are in the tree but may not survive a crash, or
+// that their originals are not kept yet. Recovery tries again, with new descriptors.
 func (p *applier) indeterminate(err error) error {
 	p.pending = true
-	return fmt.Errorf("landing %d is in place, but it is not certain that it survives a crash: %w; next: lockkeeper gate recover", p.l.Seq, err)
+	return lockkeeper.WithNext(fmt.Errorf("landing %d is in the tree but may not survive a crash: %w", p.l.Seq, err), "lockkeeper gate recover")
 }
 
-// outcome finds out what became of a landing that somebody else took over.
+// outcome returns the result of a landing that another process took over.
 func (p *applier) outcome(ctx context.Context) error {
 	l, err := p.g.Landing(ctx, p.l.Seq)
 	switch {
@@ -108,15 +107,15 @@ func (p *applier) outcome(ctx context.Context) error {
 		return nil
 	case l.State == lockkeeper.Undone:
 		return &lockkeeper.LockViolationError{Check: checkBase, Path: p.l.Changes[0].Path, GrantID: p.l.GrantID,
-			Reason: fmt.Sprintf("the grant was taken away meanwhile, and landing %d was rolled back because of another writer's edit", l.Seq),
-			Next:   "acquire again, and look at the change first"}
+			Reason: fmt.Sprintf("the grant was lost, and landing %d was rolled back because of another writer's edit", l.Seq),
+			Next:   "acquire the lock again, and read the current content first"}
 	}
 	p.pending = true
-	return &lockkeeper.RefusedError{Act: "landing " + itoa(l.Seq), Reason: "the grant was taken away meanwhile, and another process is completing the landing",
-		Next: "lockkeeper gate recover, to see what became of it"}
+	return &lockkeeper.RefusedError{Act: "landing " + itoa(l.Seq), Reason: "the grant was lost, and another process is completing the landing",
+		Next: "lockkeeper gate recover"}
 }
 
-// forward does what is not done yet.
+// forward makes the changes that are not yet made.
 func (p *applier) forward() error {
 	for n, dir := range p.l.Made {
 		if err := p.makeDir(n, dir); err != nil {
@@ -124,7 +123,7 @@ func (p *applier) forward() error {
 		}
 	}
 	for n, c := range p.l.Changes {
-		if p.done[n] || p.bare[n] || c.Old == c.New {
+		if p.done[n] || p.noOriginal[n] || c.Old == c.New {
 			continue
 		}
 		if err := p.do(n); err != nil {
@@ -134,8 +133,8 @@ func (p *applier) forward() error {
 	return p.clearDirs(slices.Values(p.l.Clears))
 }
 
-// clearDirs removes directories where they are empty, unless the landing is in
-// somebody else's hands by now.
+// clearDirs removes those directories that are empty, unless another process has taken
+// over the landing.
 func (p *applier) clearDirs(dirs iter.Seq[string]) error {
 	for dir := range dirs {
 		if fenced, err := p.s.isGone(); err != nil || fenced {
@@ -148,8 +147,8 @@ func (p *applier) clearDirs(dirs iter.Seq[string]) error {
 	return nil
 }
 
-// makeDir makes a directory in the stage and moves it to its place, so that a
-// writer without a stage makes none. One that is there already is as good.
+// makeDir makes a directory in the stage and moves it into the tree, so that a fenced
+// writer makes none. It accepts a directory that already exists.
 func (p *applier) makeDir(n int, path string) error {
 	disk := p.g.disk
 	at, name, err := p.open(path)
@@ -175,46 +174,46 @@ func (p *applier) makeDir(n int, path string) error {
 		}
 		st, err := disk.Lstat(at, name)
 		if err != nil || !st.Mode.IsDir() {
-			return &obstacle{path, "another writer put a file where a directory is needed"}
+			return &conflictError{path, "another writer created a file where a directory is needed"}
 		}
 		return nil
 	}
 	if err != nil {
 		return p.orFenced(err)
 	}
-	stands, err := p.g.standsAt(at, path)
-	if err != nil || stands {
+	inPlace, err := p.g.isParentOf(at, path)
+	if err != nil || inPlace {
 		return err
 	}
 	if err := disk.RemoveDir(at, name); err != nil && !isInUse(err) && !isElsewhere(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return &obstacle{path, movedAway}
+	return &conflictError{path, movedAway}
 }
 
-// orFenced tells a stage that is gone from other errors.
+// orFenced returns errFenced if err is due to a stage that is gone, or else err.
 func (p *applier) orFenced(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fenced, lookErr := p.s.isGone()
+	fenced, goneErr := p.s.isGone()
 	if fenced {
 		return errFenced
 	}
-	return errors.Join(err, lookErr)
+	return errors.Join(err, goneErr)
 }
 
 // open opens the directory of a path in the tree.
 func (p *applier) open(path string) (*os.File, string, error) {
 	dir, name, err := p.g.openParent(path)
 	if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
-		return nil, "", &obstacle{path, "its directory is gone, or is not one any more"}
+		return nil, "", &conflictError{path, "its directory was removed or replaced"}
 	}
 	return dir, name, err
 }
 
-// do makes one change, and takes it back at once when it displaced something else
-// than it took for granted, or when its directory was moved away under it.
+// do makes one change. It reverses the change at once if that displaced a version other
+// than the expected one, or if the directory was moved meanwhile.
 func (p *applier) do(n int) error {
 	c := p.l.Changes[n]
 	dir, name, err := p.open(c.Path)
@@ -230,36 +229,33 @@ func (p *applier) do(n int) error {
 		return err
 	}
 	p.done[n] = true
-	met := ""
+	conflict := ""
 	if c.Old.Exists() {
 		displaced, err := p.g.observe(p.s.at(n))
 		switch {
 		case errors.Is(err, errIrregular):
-			met = "another writer put something there that is not a file"
+			conflict = "another writer replaced it by something that is not a file"
 		case err != nil:
 			return err
 		case displaced != c.Old:
-			met = differs(c.Old, displaced)
+			conflict = differs(c.Old, displaced)
 		}
 	}
-	if met == "" {
-		stands, err := p.g.standsAt(dir, c.Path)
-		if err != nil {
+	if conflict == "" {
+		inPlace, err := p.g.isParentOf(dir, c.Path)
+		if err != nil || inPlace {
 			return err
 		}
-		if stands {
-			return nil
-		}
-		met = movedAway
+		conflict = movedAway
 	}
 	if err := p.swapBack(n, dir, name, c); err != nil {
 		return err
 	}
 	p.done[n] = false
-	return &obstacle{c.Path, met}
+	return &conflictError{c.Path, conflict}
 }
 
-// swap is the one rename that makes a change.
+// swap makes a change with one rename.
 func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
 	disk := p.g.disk
 	own, staged := p.s.at(n)
@@ -268,7 +264,7 @@ func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.Alteration
 	case !c.Old.Exists():
 		err = disk.Move(own, staged, dir, name)
 		if errors.Is(err, fs.ErrExist) {
-			return &obstacle{c.Path, "another writer created it meanwhile"}
+			return &conflictError{c.Path, "another writer created it"}
 		}
 	case !c.New.Exists():
 		err = disk.Move(dir, name, own, staged)
@@ -289,11 +285,11 @@ func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.Alteration
 			return errFenced // emptied, and about to be removed
 		}
 	}
-	return &obstacle{c.Path, "another writer removed it, or its directory"}
+	return &conflictError{c.Path, "another writer removed it, or its directory"}
 }
 
-// clearDir removes a directory if it is empty, also if the one above it was moved
-// since the landing made it there.
+// clearDir removes a directory if it is empty, even if its parent was moved since the
+// landing made it there.
 func (p *applier) clearDir(path string) error {
 	parent, name := split(path)
 	dir := p.held[parent]
@@ -329,9 +325,9 @@ func (p *applier) sync() error {
 		dirs = append(dirs, dir)
 	}
 	dirs = unique(dirs)
-	return together(len(dirs), func(i int) error {
+	return inParallel(len(dirs), func(i int) error {
 		if dir := p.held[dirs[i]]; dir != nil {
-			// A new descriptor: a failed sync is never tried again on the same one.
+			// A failed sync is never tried again on the same descriptor.
 			again, err := p.g.disk.OpenDir(dir, ".")
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil // removed
@@ -343,7 +339,7 @@ func (p *applier) sync() error {
 		}
 		dir, err := p.g.disk.OpenDir(p.g.root, dirs[i])
 		if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
-			return nil // cleared, or moved by somebody else
+			return nil // removed, or moved by another program
 		}
 		if err != nil {
 			return err

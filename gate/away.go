@@ -13,8 +13,8 @@ import (
 	"lockkeeper"
 )
 
-// A dirID tells a directory from every other one on the same disk, also from one that
-// got its inode later.
+// A dirID identifies a directory on a disk. The birth time distinguishes it from a later
+// one with the same inode.
 type dirID struct {
 	Inode uint64    `json:"inode"`
 	Born  time.Time `json:"born,omitzero"`
@@ -27,15 +27,15 @@ func (g *Gate) identify(dir *os.File) (*dirID, error) {
 	return &dirID{Inode: st.Inode, Born: st.Born}, err
 }
 
-// dirsNote is the entry of a stage that says which directories its changes are in.
+// dirsNote is the entry of a stage that lists the directories of its changes.
 const dirsNote = "in"
 
-// maxDirsNote bounds what is read of a note: a commit of as many paths as can be.
+// maxDirsNote bounds the size of the note: that of the largest commit.
 const maxDirsNote = lockkeeper.MaxTargets * (lockkeeper.MaxPathSize + 100)
 
-// noteDirs notes the directories of a commit, so that a recovery can follow one that
-// was moved. The note need not survive a power failure: programs that move
-// directories do not either.
+// noteDirs stores the directories of a commit in the stage, so that recovery can follow
+// one that was moved. The note need not survive a power failure, which also ends the
+// programs that move directories.
 func (s *stage) noteDirs(items []*item) error {
 	dirs := map[string]dirID{}
 	for _, it := range items {
@@ -55,7 +55,7 @@ func (s *stage) noteDirs(items []*item) error {
 	return errors.Join(s.g.disk.Write(f, text), s.g.disk.Close(f))
 }
 
-// notedDirs reads the note; without one it knows of none.
+// notedDirs reads the note. It returns an empty map if there is none.
 func (s *stage) notedDirs() (map[string]dirID, error) {
 	dirs := map[string]dirID{}
 	f, err := s.g.disk.OpenFile(s.dir, s.entry(dirsNote))
@@ -71,36 +71,40 @@ func (s *stage) notedDirs() (map[string]dirID, error) {
 		return dirs, err
 	}
 	if err := json.NewDecoder(f).Decode(&dirs); err != nil {
-		return map[string]dirID{}, nil // cut short by a crash: then paths are all there is
+		return map[string]dirID{}, nil // truncated by a crash: recovery uses the paths alone
 	}
 	return dirs, nil
 }
 
-// An awayError says that a landing cannot be rolled back yet: a directory in which it
-// changed a file is not in the tree.
+// An awayError says that a landing cannot be rolled back yet, because a directory in which
+// it changed a file is not in the tree.
 type awayError struct{ landing, path string }
 
 func (e *awayError) Error() string {
 	dir, name := path.Split(e.path)
-	return fmt.Sprintf("landing %s waits for the directory %s, in which it changed %s and which was moved away or removed; next: move it back, then lockkeeper gate recover; if it will not come back, lockkeeper gate recover --abandon %s",
-		e.landing, path.Clean(dir), name, e.landing)
+	return lockkeeper.JoinNext(fmt.Sprintf("landing %s waits for the directory %s: it changed %s there, and the directory was moved away or removed",
+		e.landing, path.Clean(dir), name), e.NextStep())
 }
 
-// maxHeld bounds how many directories one landing holds open. Others are found again
-// by what the commit noted of them.
+func (e *awayError) NextStep() string {
+	return "move the directory back and run `lockkeeper gate recover`; if it is lost, run `lockkeeper gate recover --abandon " + e.landing + "`"
+}
+
+// maxHeld bounds how many directories one landing holds open. It finds the others by the
+// note in the stage.
 const maxHeld = 500
 
-// hold keeps the open directory of a path until the landing ends, so that a change in
-// it can be rolled back wherever the directory is by then. It returns the directory to
-// use, and a function to call when the caller is done with it. If another directory
-// was at the path when the landing changed something there before, it is an obstacle.
+// hold keeps the directory of a path open until the landing ends, so that a change in it
+// can be rolled back even if the directory is moved. It returns the directory to use and a
+// function that releases it. If the landing has already used a different directory at the
+// same path, hold returns a conflictError.
 func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
 	parent, _ := split(path)
 	closing := func() { dir.Close() } // nothing was written through it
 	id, err := p.g.identify(dir)
 	if err == nil {
 		if before, ok := p.used[parent]; ok && !id.is(before) {
-			err = &obstacle{path, movedAway}
+			err = &conflictError{path, movedAway}
 		}
 	}
 	if err != nil {
@@ -119,7 +123,7 @@ func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(),
 	return dir, func() {}, nil
 }
 
-// close closes the directories that were held.
+// close closes the held directories.
 func (p *applier) close() {
 	for _, dir := range p.held {
 		dir.Close() // nothing was written through it
@@ -127,9 +131,9 @@ func (p *applier) close() {
 	clear(p.held)
 }
 
-// dirOf returns the directory in which a path was changed: the one that is held, or
-// the one at the path, or the one that was there when the commit began, wherever it
-// is in the tree now. If there is none it fails with an *awayError.
+// dirOf returns the directory in which a path was changed: the held one, or the one at the
+// path, or the one that was there when the commit began, which may have moved within the
+// tree. If it finds none, it returns an *awayError.
 func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	parent, _ := split(path)
 	if dir := p.held[parent]; dir != nil {
@@ -171,8 +175,8 @@ func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	return nil, nil, &awayError{itoa(p.l.Seq), path}
 }
 
-// findDir looks for a directory below another one; nil when it is not there. What
-// cannot be opened is passed over, and so is what belongs to git and to Lockkeeper.
+// findDir searches for a directory below another one and returns nil if it finds none. It
+// skips directories that it cannot open, and those of git and Lockkeeper.
 func (g *Gate) findDir(at *os.File, want dirID, top bool) (found *os.File, err error) {
 	names, err := g.disk.List(at)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

@@ -13,44 +13,44 @@ import (
 	"lockkeeper/store"
 )
 
-// Change is one wanted change of one path. Put, PutFile, Delete, Chmod and
-// Rename make them; Base and Mode may be set afterwards.
+// A Change is one requested change of one path. Put, PutFile, Delete, Chmod and
+// Rename make them. The caller may then set Base and Mode.
 type Change struct {
 	Path   string // any spelling relative to the root
 	Body   Body   // the new content; nil leaves the content as it is
 	Mode   *fs.FileMode
 	Delete bool
 
-	// Base is what the path must hold for the change to land. Left nil, it is
-	// what the grant itself landed there last, else what is there when Commit
-	// begins.
+	// Base is the version that the path must have for the change to land. If it is
+	// nil, Commit expects what the grant itself landed there last, or else what is
+	// there when Commit begins.
 	Base *lockkeeper.Version
 
 	// Stored says that the caller keeps the content whether the change lands or not.
 	// Otherwise the gate puts content that does not land on the rescue shelf.
 	Stored bool
 
-	from string // of a renamed file: whose content and mode it gets
+	from string // the old path of a renamed file
 }
 
-// Body opens new content, from its beginning, as often as it is called.
+// A Body opens new content. Each call reads from the beginning.
 type Body func() (io.ReadCloser, error)
 
-// Bytes is a Body of content in memory.
+// Bytes returns a Body of content in memory.
 func Bytes(content []byte) Body {
 	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
-// File is a Body read from a file elsewhere, however large.
+// File returns a Body that reads the file at path.
 func File(path string) Body {
 	return func() (io.ReadCloser, error) { return os.Open(path) }
 }
 
-// Put creates or replaces a file. A replaced one keeps its permissions, a new
-// one gets 0644, unless Mode says otherwise.
+// Put creates or replaces a file. Unless Mode is set, a replaced file keeps its
+// permissions and a new file gets 0644.
 func Put(path string, content []byte) Change { return Change{Path: path, Body: Bytes(content)} }
 
-// PutFile is Put with the content of a file elsewhere.
+// PutFile is Put with the content of the file at source.
 func PutFile(path, source string) Change { return Change{Path: path, Body: File(source)} }
 
 // Delete removes a file.
@@ -59,18 +59,18 @@ func Delete(path string) Change { return Change{Path: path, Delete: true} }
 // Chmod changes the permissions of a file.
 func Chmod(path string, mode fs.FileMode) Change { return Change{Path: path, Mode: &mode} }
 
-// Rename moves a file to a name that is free. Both names must be covered.
+// Rename moves a file to a path that does not exist. The grant must hold both paths.
 func Rename(from, to string) []Change {
 	return []Change{{Path: to, from: from, Base: &lockkeeper.Version{}}, Delete(from)}
 }
 
-// plan looks at the disk: what each path holds now, whether that is what was
-// expected, and which directories are missing.
+// plan reads the current version of each path, refuses those that differ from their
+// base, and lists the directories that are missing.
 func (c *commit) plan(ctx context.Context) error {
 	var refused []error
 	versions := map[string]lockkeeper.Version{}
 	for _, it := range c.items {
-		found, err := c.g.lookAt(it.target)
+		found, err := c.g.inspectPath(it.target)
 		if isRefusal(err) {
 			refused = append(refused, err)
 			continue
@@ -94,7 +94,7 @@ func (c *commit) plan(ctx context.Context) error {
 			}
 		}
 		if it.Body == nil && it.from == "" && !it.Delete && !old.Exists() {
-			return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: "there is no file whose mode could be changed", Next: "write it first"}
+			return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: "no such file, so its mode cannot be changed", Next: "write the file first"}
 		}
 	}
 	if refused != nil {
@@ -110,10 +110,10 @@ func (c *commit) plan(ctx context.Context) error {
 	return err
 }
 
-// isKnown reports whether a path holds what the gate itself left there: the last
-// landing of any grant, or a landing of this grant that was rolled back. The gate's own
-// renames, a link that was made and removed, or a touch change a file's times and not
-// its content.
+// isKnown reports whether a path holds a version that the gate left there: that of the
+// last landing of any grant, or the one before a landing of this grant that was rolled
+// back. It is needed because renames, links and touch change a file's times without
+// changing its content.
 func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Version) (known bool, err error) {
 	err = c.g.store.View(ctx, func(r store.Reader) error {
 		left, err := r.Landed("", path)
@@ -132,17 +132,17 @@ func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Versio
 	return known, err
 }
 
-// source decides where an item's new content comes from and which mode it gets.
+// source sets the origin of an item's new content, and its mode.
 func (c *commit) source(it *item, versions map[string]lockkeeper.Version) error {
 	it.mode = 0o644
 	from := it.target
 	if it.from != "" {
 		var err error
-		if from, err = c.g.resolve(c.look, it.from); err != nil {
+		if from, err = c.g.resolve(c.checker, it.from); err != nil {
 			return err
 		}
 		if !versions[from].Exists() {
-			return &lockkeeper.InputError{Field: "path", Value: it.from, Reason: "there is no such file to rename", Next: "check its name"}
+			return &lockkeeper.InputError{Field: "path", Value: it.from, Reason: "no such file to rename", Next: "check its name"}
 		}
 	}
 	if v := versions[from]; v.Exists() {
@@ -152,7 +152,7 @@ func (c *commit) source(it *item, versions map[string]lockkeeper.Version) error 
 		it.mode = it.Mode.Perm()
 	}
 	if !it.Delete && it.mode&0o400 == 0 {
-		return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: fmt.Sprintf("mode %04o: its owner could not read it, and nobody could tell what landed", it.mode), Next: "give a mode with read permission"}
+		return &lockkeeper.InputError{Field: "path", Value: it.target, Reason: fmt.Sprintf("mode %04o: its owner could not read it, so the gate could not verify it", it.mode), Next: "use a mode with read permission for the owner"}
 	}
 	it.open = it.Body
 	if it.open == nil {
@@ -161,7 +161,7 @@ func (c *commit) source(it *item, versions map[string]lockkeeper.Version) error 
 	return nil
 }
 
-// bodyOf is the content of a file of the tree.
+// bodyOf returns the content of a file in the tree.
 func (g *Gate) bodyOf(path string) Body {
 	return func() (io.ReadCloser, error) {
 		dir, name, err := g.openParent(path)

@@ -19,7 +19,7 @@ import (
 	"lockkeeper/tree"
 )
 
-// The names of the checks, in their order. The last is made against the disk.
+// The names of the checks, in their order. The last one reads the disk.
 const (
 	checkAllowlist = "allowlist"
 	checkGrant     = "grant"
@@ -29,16 +29,16 @@ const (
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// Check makes the three checks for paths without changing anything. It answers
-// one error for each path, nil for one that may be written.
+// Check applies the three checks to paths and changes nothing. It returns one error for
+// each path, nil if the path may be written.
 func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...string) []error {
 	answers := make([]error, len(paths))
 	targets := make([]string, len(paths))
-	look := g.opt.Protected.Look()
+	checker := g.opt.Protected.Look()
 	for i, path := range paths {
-		targets[i], answers[i] = g.resolve(look, path)
+		targets[i], answers[i] = g.resolve(checker, path)
 	}
-	err := g.look(ctx, grant, func(_ store.Reader, rec *store.Record) error {
+	err := g.viewGrant(ctx, grant, func(_ store.Reader, rec *store.Record) error {
 		for i, target := range targets {
 			if answers[i] == nil {
 				answers[i] = g.covered(rec, target)
@@ -54,7 +54,7 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 	for some := range slices.Chunk(violations(errors.Join(answers...)), lockkeeper.MaxTargets) {
 		if err := g.addHolders(ctx, some); err != nil {
 			for i := range answers {
-				if answers[i] != nil { // what may be written needs no holder
+				if answers[i] != nil {
 					answers[i] = errors.Join(answers[i], err)
 				}
 			}
@@ -64,8 +64,8 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 	return answers
 }
 
-// look reads the grant. Without one, where that is permitted, there is no record.
-func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(store.Reader, *store.Record) error) error {
+// viewGrant calls see with the record of the grant, or nil if there is no grant and none is required.
+func (g *Gate) viewGrant(ctx context.Context, grant *lockkeeper.Grant, see func(store.Reader, *store.Record) error) error {
 	if grant == nil || grant.ID == "" {
 		if !g.opt.GrantOptional {
 			return &lockkeeper.NotHeldError{GrantID: "none", Reason: "no grant was given", Next: "lockkeeper lock acquire --write PATH"}
@@ -75,16 +75,16 @@ func (g *Gate) look(ctx context.Context, grant *lockkeeper.Grant, see func(store
 	return g.locks.Look(ctx, grant.ID, grant.Token, see)
 }
 
-// sameGrant holds that a grant is still the one that was looked at, whose fence is
-// in the name of the stage.
+// sameGrant returns an error if the fence of a grant changed since the first check. The
+// fence is part of the name of the stage.
 func sameGrant(rec *store.Record, fence uint64) error {
 	if rec == nil || rec.Fence == fence {
 		return nil
 	}
-	return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was granted anew meanwhile"}
+	return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "it was released and granted again"}
 }
 
-// Permits makes the first check alone, for a caller that plans a later write: it refuses a
+// Permits applies the first check to a path, for a caller that plans a write. It refuses a
 // path that a gate with these options never writes. It needs no open gate.
 func Permits(root *tree.Root, opt Options, path string) error {
 	opt = opt.complete(root)
@@ -92,53 +92,53 @@ func Permits(root *tree.Root, opt Options, path string) error {
 	return err
 }
 
-// resolve returns the one name of a path and makes the first check on it.
-func (g *Gate) resolve(look *protect.Look, path string) (string, error) {
+// resolve returns the canonical name of a path and applies the first check.
+func (g *Gate) resolve(checker *protect.Look, path string) (string, error) {
 	l, err := g.paths.Resolve("", path, lockkeeper.Write)
 	if err != nil {
 		return "", err
 	}
 	if l.Kind == lockkeeper.Dir {
-		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory, and the gate writes files", Next: "name the files in it"}
+		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: "is a directory", Next: "name the files in it"}
 	}
-	return l.Path, g.allowed(look, l.Path)
+	return l.Path, g.allowed(checker, l.Path)
 }
 
-// allowed is the first check.
-func (g *Gate) allowed(look *protect.Look, path string) error {
+// allowed applies the first check.
+func (g *Gate) allowed(checker *protect.Look, path string) error {
 	refused := func(reason, next string) error {
 		return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: reason, Next: next}
 	}
-	if class, is := look.Below(path); is {
+	if class, is := checker.Below(path); is {
 		return protected(path, class)
 	}
 	at := func(dir string) bool { return dir == path || lockkeeper.IsAncestor(dir, path) }
 	if !slices.ContainsFunc(g.opt.Allowed, at) {
-		return refused("it lies outside the allowlist: "+strings.Join(g.opt.Allowed, ", "), "if it belongs there, a person adds its directory to gate.allowed_write_paths in lockkeeper.yaml")
+		return refused("outside the allowlist: "+strings.Join(g.opt.Allowed, ", "), "ask a person to add its directory to gate.allowed_write_paths in lockkeeper.yaml")
 	}
 	return nil
 }
 
-// protected refuses a path that nobody writes through the gate.
+// protected returns the refusal of a protected path.
 func protected(path string, class protect.Class) error {
 	return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: "protected: " + class.Reason(), Next: class.Next()}
 }
 
-// covered is the third check. A read lock, or a lock on a directory above, is no
-// coverage.
+// covered applies the third check. A read lock or a lock on a parent directory does not
+// cover a path.
 func (g *Gate) covered(rec *store.Record, path string) error {
 	if rec == nil || rec.Covers(path) {
 		return nil
 	}
-	held := "the grant does not hold it"
+	held := "the grant does not hold a lock on it"
 	if i, ok := lockkeeper.Find(rec.Locks, path); ok {
-		held = fmt.Sprintf("the grant holds it as %s, not for writing", rec.Locks[i].Mode)
+		held = fmt.Sprintf("the grant holds a %s lock on it, not a write lock", rec.Locks[i].Mode)
 	}
 	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: path, GrantID: rec.ID, Reason: held,
-		Next: "declare it when asking for the lock"}
+		Next: "name it when you acquire the locks"}
 }
 
-// grantRefused is the second check's refusal for one path.
+// grantRefused returns the refusal of the second check for one path, or err itself if it does not concern the grant.
 func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) error {
 	var gone *lockkeeper.NotHeldError
 	var input *lockkeeper.InputError
@@ -157,7 +157,7 @@ func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) err
 	return v
 }
 
-// addHolders adds who holds the paths of refused writes.
+// addHolders sets the current holder of each refused path.
 func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolationError) error {
 	if len(refused) == 0 {
 		return nil
@@ -181,15 +181,15 @@ func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolati
 	return nil
 }
 
-// sight is what a commit finds at a path of the tree.
-type sight struct {
+// A pathState is what a commit finds at a path of the tree.
+type pathState struct {
 	version lockkeeper.Version
 	changed time.Time // of the file
-	dir     *dirID    // its directory; nil: there is none
+	dir     *dirID    // its directory; nil if it is missing
 }
 
-// lookAt looks at a path of the tree. It refuses a file that cannot be replaced.
-func (g *Gate) lookAt(path string) (found sight, err error) {
+// inspectPath reads the state of a path. It refuses a file that cannot be replaced.
+func (g *Gate) inspectPath(path string) (found pathState, err error) {
 	bad := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "path", Value: path, Reason: reason, Next: next}
 	}
@@ -198,7 +198,7 @@ func (g *Gate) lookAt(path string) (found sight, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return found, nil
 	case errors.Is(err, fs.ErrPermission):
-		return found, bad("its directory is closed to you", "ask for permission to write there")
+		return found, bad("permission denied on its directory", "ask for write permission there")
 	case isElsewhere(err):
 		return found, justReplaced(path)
 	case err != nil:
@@ -218,25 +218,26 @@ func (g *Gate) lookAt(path string) (found sight, err error) {
 	case err != nil:
 		return found, err
 	case st.Mode.IsDir():
-		return found, bad("a directory, and the gate writes files", "name the files in it")
+		return found, bad("is a directory", "name the files in it")
 	case !st.Mode.IsRegular():
 		return found, bad("neither a file nor a directory", "write regular files only")
 	case st.Links > 1:
 		return found, bad(fmt.Sprintf("the file has %d hard links, and its other names would keep the old content", st.Links), "break the link first")
 	case st.Mode.Perm()&0o222 == 0:
-		return found, bad("the file is read-only", "make it writable first, if it is meant to be changed")
+		return found, bad("the file is read-only", "if it should change, make it writable first")
 	}
 	found.changed = st.Changed
 	found.version, err = g.observe(dir, name)
 	return found, err
 }
 
-// justReplaced refuses a path whose directory was one when the path was resolved.
+// justReplaced returns the refusal of a path whose directory was replaced after the path
+// was resolved.
 func justReplaced(path string) error {
-	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory has just been replaced by a link, a mount or a file", Next: "look at it, and try again"}
+	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory was just replaced by a link, a mount or a file", Next: "check the directory, then try again"}
 }
 
-// writable refuses a directory in which nothing may be renamed.
+// writable refuses a directory in which this process may not rename files.
 func writable(dir *os.File, path string) error {
 	info, err := dir.Stat()
 	if err != nil {
@@ -251,25 +252,25 @@ func writable(dir *os.File, path string) error {
 func changedSince(path, grantID string, want, found lockkeeper.Version) error {
 	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
 		Reason: differs(want, found),
-		Next:   "look at the change, and write again on top of it"}
+		Next:   "read the current content, then write your change on top of it"}
 }
 
-// changedUnder refuses the first write of a grant to a file that changed while the
-// grant was held, unless the gate knows its content.
+// changedUnder returns the refusal of a grant's first write to a file that another writer
+// changed while the grant was held.
 func changedUnder(path, grantID string, changed, since time.Time, found lockkeeper.Version) error {
 	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
-		Reason: fmt.Sprintf("it was changed, moved there or given other attributes at %s, after the grant was given at %s, and not through this grant", stamp(changed), stamp(since)),
-		Next:   fmt.Sprintf("look at it; to write over it, say so with --base %x", found.Sum)}
+		Reason: fmt.Sprintf("another writer changed it, or its attributes, at %s, after the grant was acquired at %s", stamp(changed), stamp(since)),
+		Next:   fmt.Sprintf("read the current content; to overwrite it, pass --base %x", found.Sum)}
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("15:04:05.000Z") }
 
-// differs is the reason for refusing a change whose base is not what is there.
+// differs returns the reason for refusing a change whose base is not the current version.
 func differs(want, found lockkeeper.Version) string {
 	return fmt.Sprintf("another writer changed it: expected %s, found %s", brief(want), brief(found))
 }
 
-// brief is a version short enough to be read.
+// brief returns a short form of a version, for messages.
 func brief(v lockkeeper.Version) string {
 	if !v.Exists() {
 		return "nothing"
@@ -277,8 +278,7 @@ func brief(v lockkeeper.Version) string {
 	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum[:6])
 }
 
-// missingDirs lists the directories that new files need and that are not there,
-// outermost first.
+// missingDirs lists the missing directories of new files, outermost first.
 func (g *Gate) missingDirs(items []*item) ([]string, error) {
 	var missing []string
 	known := map[string]bool{lockkeeper.Root: true}
@@ -308,7 +308,7 @@ func (g *Gate) missingDirs(items []*item) ([]string, error) {
 	return unique(missing), nil
 }
 
-// mayWrite reports whether this process may change the names in a directory.
+// mayWrite reports whether this process may create and rename files in a directory.
 func mayWrite(dir *os.File) bool {
 	conn, err := dir.SyscallConn()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/store"
 )
 
-// item is one change on its way.
+// An item is one change of a commit in progress.
 type item struct {
 	Change
 	target string
@@ -23,11 +23,11 @@ type item struct {
 	alter  lockkeeper.Alteration
 	open   Body // the content to stage
 
-	dir     *dirID // the directory it is in; nil: it is missing
+	dir     *dirID // the directory it is in; nil if that is missing
 	refused bool   // by the first check
-	first   bool   // the grant has landed nothing here
+	first   bool   // the grant has landed nothing at this path
 
-	entry rescue.Entry // on the shelf; without an ID: it is not there
+	entry rescue.Entry // on the rescue shelf; without an ID if it is not there
 }
 
 // Write is Commit for one file.
@@ -35,13 +35,12 @@ func (g *Gate) Write(ctx context.Context, grant *lockkeeper.Grant, path string, 
 	return g.Commit(ctx, grant, []Change{Put(path, content)})
 }
 
-// Commit lands changes as one unit: all of them or none. It returns nil when the
-// tree is already as wanted. A refusal is a *lockkeeper.LockViolationError, or
-// several joined, and leaves the tree, and the grant, as they were. Ending ctx stops
-// it up to the moment in which the landing is decided.
+// Commit lands all changes or none. It returns a nil landing if the tree already has
+// them. A refusal is a *lockkeeper.LockViolationError, or several joined, and leaves the
+// tree and the grant unchanged. Canceling ctx stops Commit until the landing is decided.
 //
-// With an error, new content is on the rescue shelf, or in a landing that recovery
-// will bring to its end. If the shelf fails too, the error is a *NotKeptError.
+// If Commit fails, the new content is on the rescue shelf, or in a landing that recovery
+// will complete or roll back. If the shelf fails too, the error is a *NotKeptError.
 func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (*lockkeeper.Landing, error) {
 	c := g.newCommit(grant)
 	c.keepWith = c.failed
@@ -52,8 +51,8 @@ func (g *Gate) Commit(ctx context.Context, grant *lockkeeper.Grant, changes []Ch
 	return l, nil
 }
 
-// Apply lands as one unit those changes that may land. The others are refused, each
-// with its error. It keeps what does not land as Commit does.
+// Apply lands the permitted changes in one landing and returns an error for each of the
+// others. It keeps content that does not land as Commit does.
 func (g *Gate) Apply(ctx context.Context, grant *lockkeeper.Grant, changes []Change) (l *lockkeeper.Landing, refused []error, err error) {
 	for len(changes) > 0 {
 		c := g.newCommit(grant)
@@ -83,24 +82,24 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	return &commit{g: g, grant: grant, put: g.shelf.Put, look: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
+	return &commit{g: g, grant: grant, put: g.shelf.Put, checker: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
-// commit is one Commit on its way.
+// A commit is one call of Commit.
 type commit struct {
 	g       *Gate
 	grant   *lockkeeper.Grant
-	fence   uint64    // of the grant when it was looked at
+	fence   uint64    // of the grant at the first check
 	since   time.Time // when it was granted
-	look    *protect.Look
+	checker *protect.Look
 	put     put
 	items   []*item
 	landing *lockkeeper.Landing
 	seen    Seen
 
-	keepWith func(context.Context, error) error // keeps new content before a landing that is rolled back ends; nil: the caller does
+	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends; nil if the caller does
 	kept     bool                               // all new content is safe
-	pending  bool                               // recovery brings the landing to its end
+	pending  bool                               // recovery must complete the landing or roll it back
 }
 
 func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing, error) {
@@ -128,8 +127,8 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	defer end()
 	if err := c.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
-			// It may have been decided all the same. The stage stays for recovery, which
-			// finds out. If it was not decided, recovery drops the stage.
+			// The landing may have been decided nevertheless. Recovery completes it then,
+			// and removes the stage otherwise.
 			return nil, err
 		}
 		return nil, errors.Join(err, s.discard())
@@ -145,39 +144,38 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	return c.landing, nil
 }
 
-// failed explains an error of the disk before anything was decided.
+// failed describes a disk error that occurred before the landing was decided.
 func failed(op string, err error) error {
 	return fmt.Errorf("%s: %w; nothing in the tree was changed", op, err)
 }
 
-// check makes the three checks, and learns what each path is expected to hold. What
-// is wrong with any path is told at once.
+// check makes the three checks and reads the expected version of each path. It reports
+// the problems of all paths together.
 func (c *commit) check(ctx context.Context, changes []Change) error {
 	refused, err := c.resolve(changes)
 	if err != nil {
 		return err
 	}
-	err = c.g.look(ctx, c.grant, func(r store.Reader, rec *store.Record) error {
+	err = c.g.viewGrant(ctx, c.grant, func(r store.Reader, rec *store.Record) error {
 		refused = append(refused, c.coverage(rec)...)
 		if rec == nil {
 			return nil
 		}
 		c.fence = rec.Fence
-		c.since = rec.AcquiredAt.Add(time.Since(r.Now().Wall)) // on the clock of this disk
+		c.since = rec.AcquiredAt.Add(time.Since(r.Now().Wall)) // by the clock of this host
 		return c.bases(r)
 	})
 	return c.refusal(ctx, err, refused...)
 }
 
-// resolve makes an item of each change, also of those after one that fails, and the
-// first check on it.
+// resolve makes an item of each change, even after an error, and applies the first check.
 func (c *commit) resolve(changes []Change) (refused []error, err error) {
 	seen := map[string]bool{}
 	var targets []string
 	for _, change := range changes {
 		it := &item{Change: change}
 		var wrong error
-		if it.target, wrong = c.g.resolve(c.look, change.Path); wrong != nil {
+		if it.target, wrong = c.g.resolve(c.checker, change.Path); wrong != nil {
 			it.refused = true
 			it.target = cmp.Or(it.target, change.Path)
 			if isRefusal(wrong) {
@@ -187,7 +185,7 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 			}
 		}
 		if seen[it.target] {
-			err = cmp.Or(err, error(&lockkeeper.InputError{Field: "changes", Value: change.Path, Reason: "the path is changed twice in one commit", Next: "name each file once"}))
+			err = cmp.Or(err, error(&lockkeeper.InputError{Field: "changes", Value: change.Path, Reason: "the commit changes this path twice", Next: "name each file once"}))
 		}
 		seen[it.target] = true
 		it.alter.Path = it.target
@@ -197,7 +195,7 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 			targets = append(targets, it.target)
 		}
 	}
-	made := c.look.CompletesGit(targets)
+	made := c.checker.CompletesGit(targets)
 	for _, it := range c.items {
 		if !it.refused && slices.Contains(made, it.target) {
 			it.refused = true
@@ -205,19 +203,18 @@ func (c *commit) resolve(changes []Change) (refused []error, err error) {
 		}
 	}
 	if len(changes) == 0 || len(changes) > lockkeeper.MaxTargets {
-		err = &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("between 1 and %d can land as one unit", lockkeeper.MaxTargets), Next: "split them, or name one"}
+		err = &lockkeeper.InputError{Field: "changes", Value: fmt.Sprint(len(changes)), Reason: fmt.Sprintf("a commit has 1 to %d changes", lockkeeper.MaxTargets), Next: "name at least one path, or split the commit"}
 	}
 	return refused, err
 }
 
-// isRefusal reports whether an error is about one path, and not about the disk or
-// the store.
+// isRefusal reports whether an error concerns one path rather than the disk or the store.
 func isRefusal(err error) bool {
 	code := lockkeeper.CodeOf(err)
 	return code == lockkeeper.CodeViolation || code == lockkeeper.CodeInput
 }
 
-// coverage is the third check for all items.
+// coverage applies the third check to all items.
 func (c *commit) coverage(rec *store.Record) (refused []error) {
 	for _, it := range c.items {
 		if it.refused {
@@ -230,7 +227,7 @@ func (c *commit) coverage(rec *store.Record) (refused []error) {
 	return refused
 }
 
-// bases looks up what the grant itself landed last at each path.
+// bases sets the base of each item without one to what the grant landed there last.
 func (c *commit) bases(r store.Reader) error {
 	paths := make([]string, len(c.items))
 	for i, it := range c.items {
@@ -250,8 +247,7 @@ func (c *commit) bases(r store.Reader) error {
 	return nil
 }
 
-// refusal joins what is wrong with single paths. A grant that is not live is wrong
-// for each of them.
+// refusal joins the errors of single paths. An error of the grant applies to all paths.
 func (c *commit) refusal(ctx context.Context, err error, refused ...error) error {
 	if err != nil {
 		for _, it := range c.items {
@@ -260,7 +256,7 @@ func (c *commit) refusal(ctx context.Context, err error, refused ...error) error
 			}
 			e := c.g.grantRefused(err, it.target, c.grant)
 			if e == err {
-				return err // not about the grant at all
+				return err // it does not concern the grant
 			}
 			refused = append(refused, e)
 		}
@@ -272,8 +268,8 @@ func (c *commit) refusal(ctx context.Context, err error, refused ...error) error
 	return joined
 }
 
-// prepare fills the stage. A single file needs no durable name in it: if the
-// power fails before it is in its place, the landing is as if it had never been.
+// prepare fills the stage. The name of a single file need not be durable: if power fails
+// before the file is in the tree, recovery rolls the landing back.
 func (c *commit) prepare(s *stage) error {
 	if err := s.fill(c.items); err != nil {
 		return failed("stage", err)
@@ -290,7 +286,7 @@ func (c *commit) prepare(s *stage) error {
 	if err := s.noteDirs(c.items); err != nil {
 		return failed("stage", err)
 	}
-	if err := s.settle(); err != nil {
+	if err := s.syncNames(); err != nil {
 		return failed("sync stage", err)
 	}
 	return nil
@@ -324,17 +320,17 @@ func (c *commit) decide(ctx context.Context) error {
 	return c.refusal(ctx, err)
 }
 
-// Seen is what the author of a change saw of the tree: everything that was landed up to
-// a number, in the places that the change depends on.
+// Seen says which version of the tree a change was tested against: the last landing it
+// saw, and the files and directories that it depends on.
 type Seen struct {
 	Seq   uint64
 	Reads []lockkeeper.Target
 }
 
-// CommitSeen is Commit for a change that was tested against what its author saw. If
-// another landing changed one of those files since, it returns a *lockkeeper.MovedError.
-// The check is part of the transaction that decides, so no landing can come between.
-// The caller has stored the tested work: unlike Commit, CommitSeen keeps only changes
+// CommitSeen is Commit for a change that was tested against the tree that seen describes.
+// If another landing changed a file in seen.Reads since, it returns a
+// *lockkeeper.MovedError. The check is part of the transaction that decides, so no landing
+// can come between. The caller has stored the tested work, so CommitSeen keeps only changes
 // that were refused because of a path.
 func (g *Gate) CommitSeen(ctx context.Context, grant *lockkeeper.Grant, changes []Change, seen Seen) (*lockkeeper.Landing, error) {
 	c := g.newCommit(grant)
@@ -346,10 +342,10 @@ func (g *Gate) CommitSeen(ctx context.Context, grant *lockkeeper.Grant, changes 
 	return l, nil
 }
 
-// seenPage is how many landings one look reads.
+// seenPage is the number of landings that one query reads.
 const seenPage = 200
 
-// unmoved refuses when a landing of another grant has changed one of the places since.
+// unmoved returns a *lockkeeper.MovedError if a landing of another grant changed s.Reads.
 func (s Seen) unmoved(r store.Reader, grantID string) error {
 	if len(s.Reads) == 0 {
 		return nil

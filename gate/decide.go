@@ -15,7 +15,7 @@ import (
 // decide stores a landing as decided, which is the commit point: from here on it is
 // completed, or rolled back as a whole. permit sees the grant inside the transaction
 // and may refuse; without a grant it sees nil. Earlier landings of the same grant that
-// this process has carried out are marked as committed in the same transaction.
+// this process has completed are marked as committed in the same transaction.
 func (g *Gate) decide(ctx context.Context, grant *lockkeeper.Grant, l *lockkeeper.Landing, permit func(store.Reader, *store.Record) error) error {
 	done := g.takeDone(grant.ID)
 	err := g.locks.Within(ctx, func(a *lock.Act) error {

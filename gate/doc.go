@@ -9,16 +9,16 @@
 //	  │        │        │         └─ the tree was edited meanwhile ─▶ rolled back
 //	  └────────┴────────┴─▶ refused: the tree is unchanged
 //
-// Where to look:
+// Files:
 //
-//	commit, change, check   what is asked for, and the three checks
+//	commit, change, check   the requested changes and the three checks
 //	stage, replace          the stage; a directory that is replaced as a whole
 //	decide                  every transaction on the table of landings
-//	apply, rollback, away   renames into the tree, and back; directories that moved
-//	recover, takeover       what a crashed process left
-//	undo                    a person reverses a landing; the originals that are kept
-//	refused                 content that did not land goes to the rescue shelf
-//	observe                 what a path holds now
+//	apply, rollback, away   renames into the tree and back; directories that moved
+//	recover, takeover       landings that a crashed process left
+//	undo                    undoing a landing; the originals that it needs
+//	refused                 keeps content that did not land on the rescue shelf
+//	observe                 the content of a path, as a version
 //
 // Invariants:
 //
@@ -35,13 +35,13 @@
 //     nothing. The name of a stage, and of everything in it, is never used again. Nothing
 //     in the tree is unlinked or chmoded, and only empty directories are removed. A
 //     directory that is replaced as a whole is prepared in the tree, in target/tmp.
-//  4. A displaced file must be the version that the landing expected. If it is another
-//     one, it is put back, so no edit is overwritten. If it cannot be put back because
-//     the path was written again, it is kept on the rescue shelf.
+//  4. A displaced file must be the version that the landing expected. If it is a different
+//     one, the gate returns it, so no edit is overwritten. If it cannot return it because
+//     the path was written again, it keeps the file on the rescue shelf.
 //  5. The stage of a decided landing shows which changes were made: a replaced file is in
 //     it as its old version, a created one is gone from it, a deleted one is in it. So a
 //     landing can be completed after a crash at any point, by content alone.
-//  6. Recovery takes over a stage by moving its content into a new directory. This fences
+//  6. Recovery takes over a stage by moving its content into a new directory. That fences
 //     the writer and every earlier recovery. The directory exists before the store names
 //     the new taker, and only the last taker can end the landing, so it has fenced all
 //     others by then. Rolling back follows a directory that was moved: its writer holds

@@ -96,7 +96,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 		case holds(tree, s.old):
 		case !holds(tree, s.new):
 			t.Errorf("neither old nor new after %v: %v", err, differences(s.old, tree))
-		case !strings.Contains(err.Error(), "not certain"):
+		case !strings.Contains(err.Error(), "may not survive a crash"):
 			t.Errorf("the changes are in place, and the error is %v", err)
 		}
 		w.releases(g)

@@ -20,37 +20,36 @@ import (
 	"lockkeeper/tree"
 )
 
-// Options of a Gate; the zero value is ready to use.
+// Options configures a Gate. The zero value is ready to use.
 type Options struct {
 	// Allowed lists the directories, or single files, that may be written. "."
 	// allows everything. Default: DefaultAllowed.
 	Allowed []string
-	// Protected lists what nobody writes through the gate, whatever is allowed.
-	// Default: what belongs to git, and Lockkeeper's own files.
+	// Protected lists paths that the gate never writes, even if they are allowed.
+	// Default: the files of git and of Lockkeeper.
 	Protected *protect.List
-	// GrantOptional restores the rule of tools without a lock manager: a commit
-	// without a grant is held against the allowlist alone.
+	// GrantOptional permits commits without a grant, which are checked against the
+	// allowlist alone, as tools without a lock manager do.
 	GrantOptional bool
-	// Keep is how long originals, for undo, and refused content are kept. Default
-	// 14 days.
+	// Keep is how long the gate keeps originals, for undo, and refused content.
+	// Default: 14 days.
 	Keep time.Duration
-	// Limits bound how much refused content is kept.
+	// Limits bounds how much refused content is kept.
 	Limits rescue.Limits
-	// Site names, for people, the disk that landings are on: this host and this
-	// root.
+	// Site names this host and root in messages. Default: host:root.
 	Site string
-	// Actor is who asks where no grant says it.
+	// Actor is recorded as the author of a commit without a grant.
 	Actor lockkeeper.Actor
-	// Disk replaces the operating system's operations, in tests.
+	// Disk replaces the file system operations in tests.
 	Disk durable.Disk
 }
 
-// DefaultAllowed is the allowlist of somebody who set none.
+// DefaultAllowed returns the allowlist of a project that configures none.
 func DefaultAllowed() []string {
 	return []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}
 }
 
-// stateDir is where Lockkeeper keeps its own files; in it are the gate's.
+// stateDir is Lockkeeper's own directory in the root. The others are the gate's, in it.
 const (
 	stateDir    = ".lockkeeper"
 	stagesDir   = "stage"
@@ -59,7 +58,7 @@ const (
 	shelfDir    = "rescue"
 )
 
-// Gate lands changes in one tree.
+// A Gate lands changes in one tree.
 type Gate struct {
 	paths *tree.Root
 	store store.Store
@@ -67,23 +66,22 @@ type Gate struct {
 	opt   Options
 	disk  durable.Disk
 	shelf *rescue.Shelf
-	site  string // id of the disk, and its name
+	site  string // id and name of the disk
 
 	root   *os.File
-	stages *os.File // a directory for every landing on its way
-	recovs *os.File // a directory for every recovery on its way
-	kept   *os.File // a directory for every day, in it one for every landing
+	stages *os.File // one directory for each landing in progress
+	recovs *os.File // one directory for each recovery in progress
+	kept   *os.File // one directory for each day, in it one for each landing
 
 	buffers sync.Pool
 
 	mu      sync.Mutex
-	done    map[string][]store.Ending // by grant: landings that are done and not yet marked
+	done    map[string][]store.Ending // by grant: landings that are in the tree and not yet marked committed
 	commits map[string]*inFlight
 	spares  []*stage
 }
 
-// Open opens the gate of a tree whose locks are kept by locks in store. All three
-// stay the caller's, to be closed after the gate.
+// Open opens the gate of a tree. The caller closes root, st and locks, after the gate.
 func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ *Gate, err error) {
 	opt = opt.complete(root)
 	if opt.Site == "" {
@@ -102,7 +100,7 @@ func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ 
 	return g, nil
 }
 
-// complete fills in what was left out.
+// complete sets the defaults.
 func (o Options) complete(root *tree.Root) Options {
 	if o.Allowed == nil {
 		o.Allowed = DefaultAllowed()
@@ -133,8 +131,8 @@ func cleaned(paths []string) []string {
 
 func (g *Gate) openDirs() (err error) {
 	problem := func(err error) error {
-		return &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "the gate's own directories cannot be used", Err: err,
-			Next: "check that it is a directory of the root's own disk that you may write"}
+		return &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "cannot open the gate's directories", Err: err,
+			Next: "make sure that it is a writable directory on the same disk as the root"}
 	}
 	if g.root, err = g.paths.Handle(); err != nil {
 		return problem(err)
@@ -155,8 +153,8 @@ func (g *Gate) openDirs() (err error) {
 	return nil
 }
 
-// reopen returns this gate with its own directories as they are by now, made again where
-// somebody removed them, to end what was decided.
+// reopen returns a copy of the gate whose directories exist. Recovery needs one if another
+// program removed them.
 func (g *Gate) reopen() (*Gate, error) {
 	state, err := g.subdir(g.root, stateDir)
 	if err != nil {
@@ -169,13 +167,13 @@ func (g *Gate) reopen() (*Gate, error) {
 	return fresh, nil
 }
 
-// isRemoved reports whether somebody removed a directory of the gate's own.
+// isRemoved reports whether another program removed an open directory.
 func (g *Gate) isRemoved(dir *os.File) (bool, error) {
 	st, err := g.disk.Lstat(dir, ".")
 	return err == nil && st.Links == 0, err
 }
 
-// subdir opens a directory, and makes it when it is missing.
+// subdir opens a directory and creates it if it is missing.
 func (g *Gate) subdir(at *os.File, name string) (*os.File, error) {
 	dir, err := g.disk.OpenDir(at, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +195,7 @@ func (g *Gate) closeDirs() error {
 	return errors.Join(errs...)
 }
 
-// Close marks what is done, and gives back what Open took.
+// Close marks completed landings as committed, and closes the gate's directories.
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	done := g.done
@@ -210,18 +208,18 @@ func (g *Gate) Close(ctx context.Context) error {
 	return errors.Join(append(errs, g.dropSpares(), g.closeDirs())...)
 }
 
-// Rescue is the shelf on which refused and displaced content is kept.
+// Rescue returns the shelf that keeps refused and displaced content.
 func (g *Gate) Rescue() *rescue.Shelf { return g.shelf }
 
-// Landing finds a landing by its number.
+// Landing returns the landing with a number.
 func (g *Gate) Landing(ctx context.Context, seq uint64) (*lockkeeper.Landing, error) {
 	found, err := g.landings(ctx, store.LandingQuery{Seq: seq})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, &lockkeeper.InputError{Field: "landing", Value: itoa(seq), Reason: "there is none with this number, or it is forgotten by now",
-			Next: "lockkeeper audit --kind landed lists them"}
+		return nil, &lockkeeper.InputError{Field: "landing", Value: itoa(seq), Reason: "no landing has this number, or its record was deleted",
+			Next: "lockkeeper audit --kind landed"}
 	}
 	return found[0], nil
 }
@@ -234,7 +232,7 @@ func (g *Gate) landings(ctx context.Context, q store.LandingQuery) (found []*loc
 	return found, err
 }
 
-// takeDone hands out the landings of a grant that are done and not yet marked.
+// takeDone removes and returns the landings of a grant that are not yet marked committed.
 func (g *Gate) takeDone(grantID string) []store.Ending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -252,7 +250,7 @@ func (g *Gate) putDone(grantID string, done ...store.Ending) {
 	g.done[grantID] = append(g.done[grantID], done...)
 }
 
-// split is the directory of a path and the name in it.
+// split returns the directory of a path and the name in it.
 func split(path string) (dir, name string) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i+1:]
@@ -260,17 +258,17 @@ func split(path string) (dir, name string) {
 	return lockkeeper.Root, path
 }
 
-// unique sorts and drops repeats.
+// unique sorts a list and removes duplicates.
 func unique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// inFlight counts the commits under one grant in this process that are about to be
-// decided or decided and not done.
+// inFlight counts the commits of this process under one grant that are about to be
+// decided, or are decided and not complete.
 type inFlight struct {
 	commits int
-	landed  chan struct{} // closed when there are none
+	landed  chan struct{} // closed when the count returns to 0
 }
 
 // beginCommit counts a commit until the returned function is called.

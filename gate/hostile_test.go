@@ -165,7 +165,7 @@ func TestHostilePaths(t *testing.T) {
 		{"test/fifo", "neither a file nor a directory"}, {"test/socket", "neither a file nor a directory"},
 		{"test/sub", "a directory"}, {"test/sub/", "a directory"}, {"test/a/", "trailing slash"}, {"test/new/", "a directory"}, {".", "a directory"},
 		{"test/ro", "read-only"}, {"test/closed/f", "read-only"}, {"test/closed/new", "read-only"}, {"test/closed/deep/new", "read-only"},
-		{"test/cafe\u0301", "does not hold it"}, {"test/\xff", "UTF-8"}, {"test/a\x00b", "NUL"}, {"", "empty"},
+		{"test/cafe\u0301", "does not hold a lock"}, {"test/\xff", "UTF-8"}, {"test/a\x00b", "NUL"}, {"", "empty"},
 		{"test/" + strings.Repeat("n", 300), "too long"}, {strings.Repeat("test/", 1000), "limit"},
 		{"testing/x", "allowlist"}, {"TEST/a", "allowlist"}, {".git", ".git"}, {".git/config", ".git"}, {"test/.GIT/config", "GIT"}, {".lockkeeper/x", "Lockkeeper"},
 	}
@@ -175,7 +175,7 @@ func TestHostilePaths(t *testing.T) {
 	var held []string
 	for _, c := range cases {
 		target := lockkeeper.Target{Path: c.path, Kind: lockkeeper.File}
-		if target.Validate() == nil && c.word != "does not hold it" {
+		if target.Validate() == nil && c.word != "does not hold a lock" {
 			held = append(held, c.path) // the grant is not what refuses
 		}
 	}
@@ -195,7 +195,7 @@ func TestHostilePaths(t *testing.T) {
 			t.Errorf("check %.60q: fine", c.path)
 		}
 	}
-	w.harmless("no change", func() error { _, err := w.gate.Commit(t.Context(), &g.Grant, nil); return err }, "between 1 and")
+	w.harmless("no change", func() error { _, err := w.gate.Commit(t.Context(), &g.Grant, nil); return err }, "has 1 to")
 	w.harmless("one file twice", func() error {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/caf\u00e9", nil), gate.Put("./test//caf\u00e9", nil)})
 		return err

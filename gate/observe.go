@@ -18,10 +18,10 @@ import (
 	"lockkeeper/store"
 )
 
-// errIrregular says that a name is neither a file nor a directory, or cannot be read.
+// errIrregular says that a path is neither a file nor a directory, or cannot be read.
 var errIrregular = errors.New("neither a file nor a directory")
 
-// observe looks at what a name holds. Nothing is a version, too.
+// observe returns the version of a name in a directory; the zero Version if it is missing.
 func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	st, err := g.disk.Lstat(dir, name)
 	switch {
@@ -36,9 +36,9 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	}
 	f, err := g.disk.OpenFile(dir, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it left in between
+	case errors.Is(err, fs.ErrNotExist): // removed in between
 		return lockkeeper.Version{}, nil
-	case errors.Is(err, fs.ErrPermission): // whose content nobody can tell
+	case errors.Is(err, fs.ErrPermission): // its content is unknown
 		return lockkeeper.Version{}, errors.Join(errIrregular, err)
 	case err != nil:
 		return lockkeeper.Version{}, err
@@ -47,7 +47,7 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	return v, errors.Join(err, g.disk.Close(f))
 }
 
-// versionOf reads an open file to its end.
+// versionOf returns the version of an open file.
 func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -57,21 +57,21 @@ func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 		return lockkeeper.Version{}, errIrregular
 	}
 	h := sha256.New()
-	if err := g.pour(f, h.Write); err != nil {
+	if err := g.stream(f, h.Write); err != nil {
 		return lockkeeper.Version{}, err
 	}
 	return fileVersion(info.Mode(), h), nil
 }
 
-// pourSize is how much of a file is in memory at once.
-const pourSize = 32 << 10
+// streamBuffer is the size of a buffer of stream.
+const streamBuffer = 32 << 10
 
-// pour reads to the end. What it needs is kept for the next file: most are small, and
-// to make a buffer takes longer than to read them.
-func (g *Gate) pour(from io.Reader, into func([]byte) (int, error)) error {
-	buf, ok := g.buffers.Get().(*[pourSize]byte)
+// stream passes the content of from to into. It reuses its buffers: most files are small,
+// and allocating a buffer takes longer than reading one.
+func (g *Gate) stream(from io.Reader, into func([]byte) (int, error)) error {
+	buf, ok := g.buffers.Get().(*[streamBuffer]byte)
 	if !ok {
-		buf = new([pourSize]byte)
+		buf = new([streamBuffer]byte)
 	}
 	defer g.buffers.Put(buf)
 	for {
@@ -96,8 +96,8 @@ func fileVersion(mode fs.FileMode, h hash.Hash) lockkeeper.Version {
 	return v
 }
 
-// observeDir is the version of a directory: of the names, kinds, modes and
-// contents of all that is in it.
+// observeDir returns the version of a directory, which covers the names, kinds, modes and
+// contents of everything in it.
 func (g *Gate) observeDir(at *os.File, name string) (v lockkeeper.Version, err error) {
 	dir, err := g.disk.OpenDir(at, name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *Gate) syncTree(at *os.File, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = together(len(names), func(i int) error {
+	err = inParallel(len(names), func(i int) error {
 		st, err := g.disk.Lstat(dir, names[i])
 		switch {
 		case err != nil:
@@ -166,7 +166,7 @@ func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {
 	return dir, name, err
 }
 
-// observePath looks at what a path of the tree holds.
+// observePath returns the version of a path of the tree.
 func (g *Gate) observePath(path string) (lockkeeper.Version, error) {
 	dir, name, err := g.openParent(path)
 	if err != nil {
@@ -179,9 +179,9 @@ func (g *Gate) observePath(path string) (lockkeeper.Version, error) {
 	return v, errors.Join(err, g.disk.Close(dir))
 }
 
-// standsAt reports whether a path of the tree still leads into an open directory:
-// it may have been moved away, or a link put in its place.
-func (g *Gate) standsAt(dir *os.File, path string) (bool, error) {
+// isParentOf reports whether an open directory is still the parent of a path. It is not if
+// the directory was moved, or replaced by a link.
+func (g *Gate) isParentOf(dir *os.File, path string) (bool, error) {
 	now, _, err := g.openParent(path)
 	switch {
 	case isElsewhere(err) || errors.Is(err, fs.ErrNotExist):
@@ -197,18 +197,18 @@ func (g *Gate) standsAt(dir *os.File, path string) (bool, error) {
 	return os.SameFile(a, b), nil
 }
 
-// isElsewhere reports whether a path could not be followed inside the tree: a link
-// or a mount is in it, or a file, or a directory that is closed to us.
+// isElsewhere reports whether a path cannot be followed inside the tree, because of a
+// link, a mount, a file or a directory without permission.
 func isElsewhere(err error) bool {
 	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission)
 }
 
-// siteFile holds the id of the disk that landings are on. Host names change, and so
-// do paths; this file stays with the files.
+// siteFile holds the id of the disk that landings are on. Unlike the host name and the
+// path, it does not change.
 const siteFile = "site"
 
-// learnSite reads the id of this site, or makes one. The file says in which
-// directory it was made: in a copy of a tree it is another one, and so is the site.
+// learnSite reads the id of this site, or makes one. The file names the inode of the
+// directory it was made in, so a copy of a tree gets an id of its own.
 func (g *Gate) learnSite(state *os.File) error {
 	self, err := g.disk.Lstat(state, ".")
 	if err != nil {
@@ -230,7 +230,7 @@ func (g *Gate) learnSite(state *os.File) error {
 	return err
 }
 
-// readSite reads the id, and the directory it belongs to.
+// readSite returns the id and the inode of the directory it belongs to.
 func (g *Gate) readSite(state *os.File) (id, of string, err error) {
 	f, err := g.disk.OpenFile(state, siteFile)
 	if err != nil {
@@ -241,8 +241,8 @@ func (g *Gate) readSite(state *os.File) (id, of string, err error) {
 	return id, of, errors.Join(err, f.Close())
 }
 
-// makeSite creates the complete file, unless another process was faster. A gate
-// whose directories were removed keeps its id.
+// makeSite creates the site file, unless another process was faster. If the gate's
+// directories were removed, it keeps the id.
 func (g *Gate) makeSite(state *os.File, of string) (string, error) {
 	id, _, _ := strings.Cut(g.site, " ")
 	if id == "" {
@@ -268,22 +268,22 @@ func (g *Gate) makeSite(state *os.File, of string) (string, error) {
 	return "", errors.Join(err, removed)
 }
 
-// isHere reports whether the files of a landing are on this disk.
+// isHere reports whether the files of a landing are in this tree.
 func (g *Gate) isHere(l *lockkeeper.Landing) bool {
 	here, _, _ := strings.Cut(g.site, " ")
 	there, _, _ := strings.Cut(l.Site, " ")
 	return here == there
 }
 
-// siteOf is where the files of a landing are, for people.
+// siteOf returns the host and root of a landing, for messages.
 func siteOf(l *lockkeeper.Landing) string {
 	_, name, _ := strings.Cut(l.Site, " ")
 	return name
 }
 
-// CheckCopy reports where this copy of the tree is behind what others have landed in
-// theirs: a *lockkeeper.BehindError for each path, joined. What was landed here, or
-// never through a gate, is not its matter.
+// CheckCopy compares paths with the last landing in another copy of the tree. It returns a
+// *lockkeeper.BehindError, joined, for each path that is older here. It ignores paths whose
+// last landing was here.
 func (g *Gate) CheckCopy(ctx context.Context, paths ...string) error {
 	landed := map[string]*lockkeeper.Landing{}
 	err := g.store.View(ctx, func(r store.Reader) error {
@@ -316,9 +316,8 @@ func (g *Gate) CheckCopy(ctx context.Context, paths ...string) error {
 			return err
 		}
 		if want := leftBy(l, path); err != nil || have != want {
-			_, site, _ := strings.Cut(l.Site, " ")
-			behind = append(behind, &lockkeeper.BehindError{Path: path, Landing: l.Seq, Holder: l.Holder, Site: site, At: l.At,
-				Fact: fmt.Sprintf("it holds %s, landed was %s", brief(have), brief(want))})
+			behind = append(behind, &lockkeeper.BehindError{Path: path, Landing: l.Seq, Holder: l.Holder, Site: siteOf(l), At: l.At,
+				Fact: fmt.Sprintf("it has %s, the landing has %s", brief(have), brief(want))})
 		}
 	}
 	return errors.Join(behind...)

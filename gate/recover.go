@@ -15,22 +15,21 @@ import (
 	"lockkeeper/store"
 )
 
-// Report says what a recovery found and did.
+// A Report lists what a recovery found and did.
 type Report struct {
-	Finished []uint64 `json:"finished"`  // decided landings that are in the tree now
-	Undone   []uint64 `json:"undone"`    // decided landings that were taken back
-	Cleared  int      `json:"cleared"`   // stages of writes that were never decided
-	Working  int      `json:"working"`   // stages on which somebody alive works
-	Away     []string `json:"elsewhere"` // decided landings that only another host or root can finish
-	Waiting  []uint64 `json:"waiting"`   // decided landings that wait for a directory that is away
-	Forgot   int      `json:"forgot"`    // days of originals and rescued pieces dropped for their age
+	Finished  []uint64 `json:"finished"`  // landings that were completed
+	Undone    []uint64 `json:"undone"`    // landings that were rolled back
+	Cleared   int      `json:"cleared"`   // stages of landings that were never decided
+	Working   int      `json:"working"`   // stages on which a running process works
+	Elsewhere []string `json:"elsewhere"` // landings that only another host or root can complete
+	Waiting   []uint64 `json:"waiting"`   // landings that wait for a directory that was moved away
+	Forgot    int      `json:"forgot"`    // expired days of originals and rescue entries that were deleted
 }
 
-// Recover brings to an end what crashes left: decided landings are finished or
-// taken back, stages of others cleared away. What somebody alive works on is left
-// alone. It may run at any time, beside anything.
+// Recover completes or rolls back the decided landings of crashed processes, and removes
+// their other stages. It skips what a running process works on, so it may run at any time.
 func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
-	r = Report{Finished: []uint64{}, Undone: []uint64{}, Away: []string{}, Waiting: []uint64{}}
+	r = Report{Finished: []uint64{}, Undone: []uint64{}, Elsewhere: []string{}, Waiting: []uint64{}}
 	open, err := g.landings(ctx, store.LandingQuery{Open: true})
 	if err != nil {
 		return r, err
@@ -46,7 +45,7 @@ func (g *Gate) Recover(ctx context.Context) (r Report, err error) {
 
 func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Report) error {
 	if !g.isHere(l) {
-		r.Away = append(r.Away, fmt.Sprintf("landing %d on %s", l.Seq, siteOf(l)))
+		r.Elsewhere = append(r.Elsewhere, fmt.Sprintf("landing %d on %s", l.Seq, siteOf(l)))
 		return nil
 	}
 	if g.isCommitting(l.GrantID) || g.isDone(l) {
@@ -70,21 +69,21 @@ func (g *Gate) recoverLanding(ctx context.Context, l *lockkeeper.Landing, r *Rep
 	return nil
 }
 
-// isBusy reports whether the writer of an open landing lives.
+// isBusy reports whether a running process works on a landing.
 func (g *Gate) isBusy(l *lockkeeper.Landing) (bool, error) {
-	_, busy, err := g.isLeft(l)
+	_, busy, err := g.hasStage(l)
 	return busy, err
 }
 
-// isLeft reports whether a landing has a stage, and whether a living process works on
-// it. A landing that is done and not marked yet has none.
-func (g *Gate) isLeft(l *lockkeeper.Landing) (left, busy bool, err error) {
+// hasStage reports whether a landing has a stage, and whether a running process works on
+// it. A landing that is complete and not yet marked has none.
+func (g *Gate) hasStage(l *lockkeeper.Landing) (left, busy bool, err error) {
 	from, err := g.sources(l)
 	if err != nil {
 		return false, false, err
 	}
 	for _, f := range from {
-		s, busy, err := g.claim(f.in, f.name)
+		s, busy, err := g.openAbandoned(f.in, f.name)
 		if err != nil || busy {
 			return busy, busy, err
 		}
@@ -96,8 +95,8 @@ func (g *Gate) isLeft(l *lockkeeper.Landing) (left, busy bool, err error) {
 	return left, false, nil
 }
 
-// clearStages removes the stages of landings that have ended, or were never
-// decided and never will be because nobody alive works on them.
+// clearStages removes the stages of landings that have ended, and of those that were
+// never decided and whose process is gone.
 func (g *Gate) clearStages(ctx context.Context, r *Report) error {
 	var errs []error
 	for _, in := range []*os.File{g.stages, g.recovs} {
@@ -105,7 +104,7 @@ func (g *Gate) clearStages(ctx context.Context, r *Report) error {
 		errs = append(errs, err)
 		for _, name := range names {
 			st, err := g.disk.Lstat(in, name)
-			if err == nil && st.Mode.IsDir() { // anything else is not the gate's
+			if err == nil && st.Mode.IsDir() { // anything else is not a stage
 				err = g.clearStage(ctx, in, name, r)
 			}
 			if !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +116,7 @@ func (g *Gate) clearStages(ctx context.Context, r *Report) error {
 }
 
 func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Report) error {
-	s, busy, err := g.claim(in, name)
+	s, busy, err := g.openAbandoned(in, name)
 	if busy && !isSpare(name) {
 		r.Working++
 	}
@@ -129,33 +128,33 @@ func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Repo
 	case isAside(name):
 		return s.discard()
 	case isSpare(name):
-		return s.clearAway()
+		return s.removeAbandoned()
 	}
 	l, err := g.landingOf(ctx, commitOf(name))
 	switch {
 	case err != nil || l != nil && l.State == lockkeeper.Decided: // since the listing
 		return err
 	case l != nil && l.State == lockkeeper.Committed && in == g.stages:
-		return errors.Join(s.retire(l), s.drop()) // that it was put away got lost with the power
+		return errors.Join(s.keepOriginals(l), s.drop()) // a power failure lost the move of the originals
 	}
 	path, err := s.draftOf()
 	if err == nil && path != "" {
 		_, err = s.reclaimDraft(path)
 	}
 	if err == nil {
-		err = s.clearAway()
+		err = s.removeAbandoned()
 	}
 	if err != nil || l != nil {
 		return err
 	}
 	r.Cleared++
-	_, err = g.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventCleared, Actor: g.opt.Actor, Reason: "its writer is gone and never decided it",
+	_, err = g.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventCleared, Actor: g.opt.Actor, Reason: "its process ended before the landing was decided",
 		Data: map[string]string{"stage": name}})
 	return err
 }
 
-// landingOf finds the landing of a commit. It looks in a transaction of its own: one
-// of a writer that is gone may be on its way still.
+// landingOf returns the landing of a commit, or nil. It reads in an update transaction,
+// which waits for a transaction that a crashed writer may have left open.
 func (g *Gate) landingOf(ctx context.Context, commit string) (l *lockkeeper.Landing, err error) {
 	err = g.store.Update(ctx, func(tx store.Tx) error {
 		found, err := tx.Landings(store.LandingQuery{Commit: commit})
@@ -167,7 +166,7 @@ func (g *Gate) landingOf(ctx context.Context, commit string) (l *lockkeeper.Land
 	return l, err
 }
 
-// commitOf is the commit in the name of a stage, the writer's or a recovery's.
+// commitOf returns the commit in the name of a stage of a writer or a recovery.
 func commitOf(stage string) string {
 	parts := strings.Split(strings.TrimPrefix(stage, asidePrefix), ".")
 	if len(parts) == 3 {
@@ -198,11 +197,11 @@ func (g *Gate) RecoverLandings(ctx context.Context, grantID string) error {
 			return err
 		}
 	}
-	return g.markCommitted(ctx, grantID) // none more, and the grant is held as before
+	return g.markCommitted(ctx, grantID) // tells the lock manager that no landing is open
 }
 
-// Unfinished returns the decided landings of this tree that are neither done nor
-// rolled back, and on which no living process works.
+// Unfinished returns the decided landings of this tree that are neither complete nor
+// rolled back, and on which no running process works.
 func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err error) {
 	open, err := g.landings(ctx, store.LandingQuery{Open: true})
 	if err != nil {
@@ -212,7 +211,7 @@ func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err 
 		if !g.isHere(l) || g.isCommitting(l.GrantID) || g.isDone(l) {
 			continue
 		}
-		left, busy, err := g.isLeft(l)
+		left, busy, err := g.hasStage(l)
 		if err != nil {
 			return nil, err
 		}
@@ -223,65 +222,65 @@ func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err 
 	return list, nil
 }
 
-// Abandon ends a landing whose files will not come back, so that its paths can be
-// locked again. It counts as undone. If the files are on another disk, nobody knows how
-// far it got there. If directories of this tree are away, the landing is rolled back
-// without them, and the originals of their files are kept on the rescue shelf. Only a
-// person may say that a disk or a directory is lost.
+// Abandon ends a landing whose files are lost, so that its paths can be locked again. The
+// landing counts as undone. If its files are on another disk, their state stays unknown.
+// If directories of this tree are away, the landing is rolled back without them, and the
+// originals of their files are kept on the rescue shelf. Only a person may declare a disk
+// or a directory lost.
 func (g *Gate) Abandon(ctx context.Context, seq uint64, by lockkeeper.Actor, reason string) (*lockkeeper.Landing, error) {
 	l, err := g.Landing(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
 	refuse := func(reason, next string) error {
-		return &lockkeeper.RefusedError{Act: "giving up landing " + itoa(seq), Reason: reason, Next: next}
+		return &lockkeeper.RefusedError{Act: "abandoning landing " + itoa(seq), Reason: reason, Next: next}
 	}
 	switch {
 	case by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin:
-		return nil, refuse(fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind), "ask a person")
+		return nil, refuse(fmt.Sprintf("only a person or an administrator may do this, not an actor of kind %q", by.Kind), "ask a person")
 	case reason == "":
-		return nil, &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
+		return nil, &lockkeeper.InputError{Field: "reason", Reason: "required", Next: "say why, for the audit log"}
 	case l.State != lockkeeper.Decided:
-		return nil, refuse("it has ended: "+l.State.String(), "nothing is left to do")
+		return nil, refuse("it is already "+l.State.String(), "nothing to do")
 	case g.isHere(l):
-		return l, g.abandonHere(ctx, l, "given up by "+by.Name+": "+reason)
+		return l, g.abandonHere(ctx, l, "abandoned by "+by.Name+": "+reason)
 	}
 	mine := store.Ending{Seq: seq, Taker: newID()}
 	if _, err := g.takeLanding(ctx, mine); err != nil {
 		return nil, err
 	}
-	ended, err := g.endLanding(ctx, mine, lockkeeper.Undone, "given up by "+by.Name+", with "+siteOf(l)+": "+reason)
+	ended, err := g.endLanding(ctx, mine, lockkeeper.Undone, "abandoned by "+by.Name+", with "+siteOf(l)+": "+reason)
 	if err == nil && !ended {
-		err = refuse("another process is recovering it", "lockkeeper gate recover, there")
+		err = refuse("another process is recovering it", "run `lockkeeper gate recover` there")
 	}
 	return l, err
 }
 
-// abandonHere ends a landing of this tree, whose recovery has to be waiting for a
+// abandonHere abandons a landing of this tree. It refuses unless the landing waits for a
 // directory.
-func (g *Gate) abandonHere(ctx context.Context, l *lockkeeper.Landing, givenUp string) error {
+func (g *Gate) abandonHere(ctx context.Context, l *lockkeeper.Landing, abandoned string) error {
 	busy, err := g.isBusy(l)
 	if err == nil && (busy || g.isCommitting(l.GrantID)) {
-		err = &lockkeeper.RefusedError{Act: "giving up landing " + itoa(l.Seq), Reason: "its writer is still at work", Next: "try again when it is done"}
+		err = &lockkeeper.RefusedError{Act: "abandoning landing " + itoa(l.Seq), Reason: "its process is still running", Next: "try again when it has ended"}
 	}
 	if err != nil {
 		return err
 	}
 	state, err := g.recoverOne(ctx, l, "")
 	if errors.As(err, new(*awayError)) {
-		_, err = g.recoverOne(ctx, l, givenUp)
+		_, err = g.recoverOne(ctx, l, abandoned)
 		return err
 	}
 	if err == nil {
-		err = &lockkeeper.RefusedError{Act: "giving up landing " + itoa(l.Seq), Reason: "recovery has just ended it: " + state.String(), Next: "nothing is left to do"}
+		err = &lockkeeper.RefusedError{Act: "abandoning landing " + itoa(l.Seq), Reason: "recovery has just ended it: " + state.String(), Next: "nothing to do"}
 	}
 	return err
 }
 
-// HasLeft reports whether Recover may have something to do in a root: a landing is in
+// MayNeedRecovery reports whether Recover may have work in a root: a landing is in
 // progress, a crashed process left one, or something was kept longer than keep. It reads
 // only file names.
-func HasLeft(root string, keep time.Duration) (bool, error) {
+func MayNeedRecovery(root string, keep time.Duration) (bool, error) {
 	list := func(name string) ([]fs.DirEntry, error) {
 		entries, err := os.ReadDir(filepath.Join(root, stateDir, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -298,14 +297,14 @@ func HasLeft(root string, keep time.Duration) (bool, error) {
 	before := time.Now().UTC().Add(-keep)
 	for _, kept := range []struct {
 		name, form string
-		since      time.Time // the oldest that stays
+		since      time.Time // older ones have expired
 	}{{keptDir, time.DateOnly, before.AddDate(0, 0, -1)}, {shelfDir, "20060102T150405", before}} {
 		entries, err := list(kept.name)
 		if err != nil {
 			return true, err
 		}
 		for _, e := range entries {
-			if at := e.Name()[:min(len(e.Name()), len(kept.form))]; at >= "0" { // the first that is no temporary one is the oldest
+			if at := e.Name()[:min(len(e.Name()), len(kept.form))]; at >= "0" { // skips temporary names; the first other one is the oldest
 				if at < kept.since.Format(kept.form) {
 					return true, nil
 				}

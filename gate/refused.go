@@ -14,11 +14,11 @@ import (
 	"lockkeeper/store"
 )
 
-// A NotKeptError says that content did not land and is not on the rescue shelf either:
-// only the caller has it.
+// A NotKeptError says that content did not land and is not on the rescue shelf. Only the
+// caller has it.
 type NotKeptError struct {
 	Paths []string
-	Err   error // why the shelf did not take it
+	Err   error // from the shelf
 }
 
 func (e *NotKeptError) Error() string {
@@ -26,7 +26,12 @@ func (e *NotKeptError) Error() string {
 	if len(paths) > 3 {
 		paths, more = paths[:3], fmt.Sprintf(" and %d more", len(e.Paths)-3)
 	}
-	return fmt.Sprintf("the new content of %s%s was not kept: %v; next: fix the cause, then write again from your own copy of the content", strings.Join(paths, ", "), more, e.Err)
+	return lockkeeper.JoinNext(fmt.Sprintf("the new content of %s%s was not kept: %v", strings.Join(paths, ", "), more, e.Err), e.NextStep())
+}
+
+// NextStep says how the caller can save the content.
+func (e *NotKeptError) NextStep() string {
+	return "fix the cause, then write again from your own copy of the content"
 }
 
 func (e *NotKeptError) Unwrap() error { return e.Err }
@@ -76,7 +81,7 @@ func (c *commit) failed(ctx context.Context, err error) error {
 	var failed []error
 	for _, it := range c.items {
 		if it.Stored || it.Body == nil {
-			continue // its content is elsewhere, or in the tree
+			continue // the caller has the content, or it is in the tree
 		}
 		if it.entry.ID == "" {
 			var kept error
@@ -101,7 +106,7 @@ func (c *commit) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// keepRefused is keepOne for a change that Apply leaves out.
+// keepRefused is keepOne for a change that Apply omits.
 func (c *commit) keepRefused(ctx context.Context, it *item, refusal error) error {
 	err := c.keepOne(ctx, it, refusal)
 	if err != nil && it.entry.ID == "" && !it.Stored {
@@ -110,8 +115,8 @@ func (c *commit) keepRefused(ctx context.Context, it *item, refusal error) error
 	return err
 }
 
-// notKept returns a *NotKeptError for paths whose content could not be kept. Without
-// any, it notes that the content of the commit is safe.
+// notKept returns a *NotKeptError for paths whose content could not be kept. If there are
+// none, it marks the content of the commit as safe.
 func (c *commit) notKept(paths []string, errs []error) error {
 	if len(paths) == 0 {
 		c.kept = true
@@ -120,7 +125,7 @@ func (c *commit) notKept(paths []string, errs []error) error {
 	return &NotKeptError{Paths: paths, Err: errs[0]}
 }
 
-// keepOne keeps one refused write, records it, and adds to the refusal where it is.
+// keepOne keeps one refused write, records it, and adds the rescue entry to the refusal.
 func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 	var v *lockkeeper.LockViolationError
 	var input *lockkeeper.InputError
@@ -132,7 +137,7 @@ func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 		reason, next = input.Reason, &input.Next
 	}
 	if it.entry.ID != "" {
-		return nil // kept, and said so, before
+		return nil // the refusal already says so
 	}
 	err := c.keep(context.WithoutCancel(ctx), it, check, reason)
 	if it.entry.ID != "" {
@@ -144,9 +149,9 @@ func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 	return err
 }
 
-// keep puts one refused write on the shelf and records it. It neither keeps nor records
-// an identical write twice, because agents retry. Content that is on the shelf stays
-// there even if it cannot be recorded.
+// keep puts one refused write on the shelf and records it. Agents retry, so it keeps and
+// records an identical write only once. Content stays on the shelf even if keep cannot
+// record it.
 func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err error) {
 	if it.entry.ID != "" {
 		return nil
@@ -157,7 +162,7 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 		return err
 	}
 	e := c.entryOf(ctx, it, rescue.Gap, check+": "+reason)
-	if check == checkBase && it.Base == nil { // what was there when the grant was given is unknown
+	if check == checkBase && it.Base == nil { // the version at the time of the grant is unknown
 		e.Base = lockkeeper.Version{}
 	}
 	content := it.Body
@@ -169,13 +174,13 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 	}
 	told, err := g.noteGap(ctx, c.grant, it.target, check, reason, &it.entry)
 	if err == nil && !told {
-		it.entry, err = g.sameBefore(ctx, it.entry)
+		it.entry, err = g.withoutDuplicate(ctx, it.entry)
 	}
 	return err
 }
 
-// entryOf describes an item for the shelf. It leaves out a base that cannot be read,
-// because keeping the content matters more.
+// entryOf returns the rescue entry of an item. It omits a base that cannot be read, because
+// keeping the content matters more.
 func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) rescue.Entry {
 	e := rescue.Entry{Kind: kind, Path: it.target, GrantID: c.grant.ID, Holder: c.g.opt.Actor.Name, Reason: reason, Delete: it.Delete, Mode: it.mode}
 	if holder, err := c.g.holderOf(context.WithoutCancel(ctx), c.grant); err == nil {
@@ -192,14 +197,14 @@ func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) res
 	return e
 }
 
-// keepOnce puts content on the shelf unless an equal entry is there already.
+// keepOnce puts content on the shelf, unless it has an equal entry.
 func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
 	ctx = context.WithoutCancel(ctx)
 	e, err := put(g.shelf.Put).shelveBody(ctx, e, content)
 	if err != nil {
 		return e, err
 	}
-	return g.sameBefore(ctx, e)
+	return g.withoutDuplicate(ctx, e)
 }
 
 // violations lists the refusals in an error that may join several.
@@ -215,7 +220,7 @@ func violations(err error) (list []*lockkeeper.LockViolationError) {
 	return list
 }
 
-// reasons is what is wrong with single paths, by path; none when something else is.
+// reasons returns the errors of single paths, by path; none if another error is among them.
 func (c *commit) reasons(err error) map[string]error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		why := map[string]error{}
@@ -245,10 +250,9 @@ func (c *commit) reasons(err error) map[string]error {
 	return nil
 }
 
-// sameBefore drops an entry if the same is on the shelf already, and returns the
-// earlier one. The reasons of failures differ from one attempt to the next, and do
-// not count.
-func (g *Gate) sameBefore(ctx context.Context, e rescue.Entry) (rescue.Entry, error) {
+// withoutDuplicate drops an entry if the shelf has an equal one, which it returns. It
+// ignores the reasons of failures, which differ from one attempt to the next.
+func (g *Gate) withoutDuplicate(ctx context.Context, e rescue.Entry) (rescue.Entry, error) {
 	all, err := g.shelf.List(ctx)
 	if err != nil {
 		return e, err
@@ -262,10 +266,10 @@ func (g *Gate) sameBefore(ctx context.Context, e rescue.Entry) (rescue.Entry, er
 	return e, nil
 }
 
-// noteGap records a refused write. The same is told once an hour.
+// noteGap records a refused write, but an identical one only once an hour.
 func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) (told bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	path = strings.ToValidUTF8(path, "\uFFFD") // the record is text; what is kept has its true name
+	path = strings.ToValidUTF8(path, "\uFFFD") // the log is text; the rescue entry has the true name
 	holder, err := g.holderOf(ctx, grant)
 	if err != nil {
 		return false, err
@@ -279,11 +283,10 @@ func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check
 		lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: holder, GrantID: grant.ID, Holder: holder.Name, Reason: reason, Data: data})
 }
 
-// put is how content gets onto the shelf: Put or PutOrNote.
+// A put is a method of the shelf that stores content: Put or PutOrNote.
 type put func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error)
 
-// shelveBody keeps content that did not land. For a deletion or a mode the shelf
-// keeps only what was wanted.
+// shelveBody keeps content that did not land. A deletion or a mode change has none.
 func (put put) shelveBody(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
 	if content == nil {
 		return put(ctx, e, nil)
@@ -296,8 +299,7 @@ func (put put) shelveBody(ctx context.Context, e rescue.Entry, content Body) (re
 	return e, errors.Join(err, body.Close())
 }
 
-// holderOf is who asked: the holder of the grant if it is known, else whoever
-// opened the gate.
+// holderOf returns the holder of the grant, or else the actor of the gate.
 func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (actor lockkeeper.Actor, err error) {
 	actor = g.opt.Actor
 	if grant.ID == "" {
@@ -313,16 +315,16 @@ func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (actor loc
 	return actor, err
 }
 
-// Refuse records a change as a gap and keeps it, without an attempt to land it: what an
-// agent made in its copy of the tree and has no lock for. Why is what Check said of its
-// path, or what else speaks against it. Content that is too large to keep is recorded
-// without it. Refuse ends with ctx: the workspace still has the content.
+// Refuse keeps a change and records it as a gap, without trying to land it. An agent made
+// it in its workspace without a lock. why is the error of Check, or another reason. If the
+// content is too large, Refuse records the change without it. Canceling ctx stops Refuse,
+// because the workspace still has the content.
 func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error) (rescue.Entry, error) {
 	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote)
 }
 
-// RefuseAll is Refuse for many changes at once, which are recorded as one gap. The archive
-// has their content, in the format of rescue.Archive, and path is one of them.
+// RefuseAll is Refuse for many changes, which it records as one gap. The archive has their
+// content, in the format of rescue.Archive. path is one of their paths.
 func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error) (rescue.Entry, error) {
 	return g.refuse(ctx, grant, Change{Path: path, Body: archive, Base: &lockkeeper.Version{}}, why, func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error) {
 		e.Kind = rescue.Archive
@@ -333,8 +335,8 @@ func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path stri
 func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put) (rescue.Entry, error) {
 	c := g.newCommit(grant)
 	c.put = put
-	target, err := g.resolve(c.look, change.Path)
-	if err != nil { // it is kept under the name that it was given
+	target, err := g.resolve(c.checker, change.Path)
+	if err != nil { // keep it under the given name
 		target = change.Path
 	}
 	it := &item{Change: change, target: target, mode: 0o644}

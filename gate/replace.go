@@ -17,14 +17,13 @@ import (
 	"lockkeeper/store"
 )
 
-// draftDir is where a directory's next version is prepared, in the directory that
-// the lock is on.
+// draftDir is the directory, in the locked one, in which a new version is prepared.
 const draftDir = "tmp"
 
-// ReplaceDir replaces the directory target/final as a whole, in the ten steps of
-// the concurrency specification. The first, the lock, is the caller's: the grant
-// holds target for writing, as a whole; so is the last, its release. fill writes
-// the new content into the directory that it is given.
+// ReplaceDir replaces the directory target/final as a whole, in the ten steps of the
+// concurrency specification. The caller does the first and the last: it acquires a write
+// lock on the directory target, and releases it. fill writes the new content into the
+// directory it is given.
 //
 //	2 fill writes into target/tmp/<id>       7 the parent of final is synced
 //	3 each file in it is synced              8 the manifest says committed
@@ -32,8 +31,8 @@ const draftDir = "tmp"
 //	5 it is on the same device as final     10 the caller releases
 //	6 it is exchanged with final
 //
-// Between 5 and 6 the landing is decided, so that whoever crashes or is overtaken
-// leaves the old directory or the new one.
+// Between 5 and 6 the landing is decided. So a writer that crashes or is fenced leaves
+// either the old directory or the new one.
 func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, final string, fill func(dir string) error) (*lockkeeper.Landing, error) {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
@@ -59,17 +58,17 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 			return nil, err
 		}
 		r.landing.At = time.Now()
-		return nil, errors.Join(err, p.shelveWanted(err), s.discard())
+		return nil, errors.Join(err, p.keepNewContent(err), s.discard())
 	}
-	p.keepWith = func(_ context.Context, told error) error { return errors.Join(told, p.shelveWanted(told)) }
+	p.keepWith = func(_ context.Context, told error) error { return errors.Join(told, p.keepNewContent(told)) }
 	if err := p.apply(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	// The ninth step does not wait for a next transaction.
+	// Step 9 must not wait for the next transaction.
 	return r.landing, g.markCommitted(context.WithoutCancel(ctx), grant.ID, p.ending())
 }
 
-// replacement is one ReplaceDir on its way.
+// A replacement is one call of ReplaceDir.
 type replacement struct {
 	g       *Gate
 	grant   *lockkeeper.Grant
@@ -80,7 +79,7 @@ type replacement struct {
 
 func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target, final string) (*replacement, error) {
 	bad := func(field, value, reason string) error {
-		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: "name a directory and one in it"}
+		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: "name a directory and a subdirectory of it"}
 	}
 	if final == "" || final == draftDir || filepath.Base(final) != final || final == "." || final == ".." {
 		return nil, bad("final", final, "not the name of a directory in the target")
@@ -93,14 +92,14 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	if err != nil {
 		return nil, err
 	}
-	look := g.opt.Protected.Look()
+	checker := g.opt.Protected.Look()
 	for _, written := range []string{in.Path, path.Join(at.Path, draftDir)} {
-		if err := g.allowed(look, written); err != nil {
+		if err := g.allowed(checker, written); err != nil {
 			return nil, err
 		}
 	}
 	r := &replacement{g: g, grant: grant, target: at.Path, landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
-	err = g.look(ctx, grant, func(_ store.Reader, rec *store.Record) error {
+	err = g.viewGrant(ctx, grant, func(_ store.Reader, rec *store.Record) error {
 		if rec != nil {
 			r.fence = rec.Fence
 		}
@@ -125,18 +124,18 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 		return nil, err
 	}
 	defer dir.Close()
-	_, err = g.unprotected(look, dir, name, in.Path)
+	_, err = g.unprotected(checker, dir, name, in.Path)
 	return r, err
 }
 
-// unprotected refuses a directory that has something protected in it. It returns the files
-// of the directory, as they are called once it is in its place.
-func (g *Gate) unprotected(look *protect.Look, at *os.File, name, path string) (files []string, err error) {
-	if err := g.allowed(look, path); err != nil {
+// unprotected refuses a directory that contains a protected path. It returns the files in
+// the directory as if it were at path.
+func (g *Gate) unprotected(checker *protect.Look, at *os.File, name, path string) (files []string, err error) {
+	if err := g.allowed(checker, path); err != nil {
 		return nil, err
 	}
 	dir, err := g.disk.OpenDir(at, name)
-	if isElsewhere(err) { // no directory
+	if isElsewhere(err) { // not a directory
 		return []string{path}, nil
 	}
 	if err != nil {
@@ -148,14 +147,14 @@ func (g *Gate) unprotected(look *protect.Look, at *os.File, name, path string) (
 		files = []string{path}
 	}
 	for _, name := range names {
-		some, found := g.unprotected(look, dir, name, path+"/"+name)
+		some, found := g.unprotected(checker, dir, name, path+"/"+name)
 		files, err = append(files, some...), errors.Join(err, found)
 	}
 	return files, err
 }
 
-// refuseDir explains why a directory is not replaced, and records it. The caller
-// keeps what was written for it.
+// refuseDir returns the reason why a directory is not replaced, and records a refusal as a
+// gap. The caller keeps the new content.
 func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *lockkeeper.Grant) error {
 	err = g.grantRefused(err, path, grant)
 	refused := violations(err)
@@ -169,7 +168,7 @@ func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *loc
 	return errors.Join(err, noted)
 }
 
-// coveredDir is the third check for a directory: the grant holds it as a whole.
+// coveredDir applies the third check to a directory: the grant must hold a lock on the tree.
 func (g *Gate) coveredDir(rec *store.Record, dir string) error {
 	if rec == nil {
 		return nil
@@ -180,12 +179,11 @@ func (g *Gate) coveredDir(rec *store.Record, dir string) error {
 	if i, ok := lockkeeper.Find(rec.Locks, dir); ok && rec.Locks[i].Kind.IsTree() {
 		return nil
 	}
-	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: dir, GrantID: rec.ID, Reason: "the grant holds it as a single file",
-		Next: "lock the directory, with a policy that permits it: --policy dal"}
+	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: dir, GrantID: rec.ID, Reason: "the grant holds it as a file, not as a directory",
+		Next: "lock the directory, with a policy that permits directory locks: --policy dal"}
 }
 
-// draft is steps 2 to 5. Its stage says where the draft is, for whoever finds it
-// abandoned.
+// draft does steps 2 to 5. It notes the path of the draft in the stage, for recovery.
 func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
 	g := r.g
 	s, err := g.makeStage(g.stages, func() string {
@@ -214,12 +212,12 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
 		return err
 	}
-	look := g.opt.Protected.Look()
-	files, err := g.unprotected(look, s.draft.in, s.draft.name, r.landing.Changes[0].Path)
+	checker := g.opt.Protected.Look()
+	files, err := g.unprotected(checker, s.draft.in, s.draft.name, r.landing.Changes[0].Path)
 	if err != nil {
 		return err
 	}
-	if made := look.CompletesGit(files); len(made) > 0 {
+	if made := checker.CompletesGit(files); len(made) > 0 {
 		return protected(made[0], protect.Git)
 	}
 	if err := g.syncTree(s.draft.in, s.draft.name); err != nil {
@@ -234,7 +232,7 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 	return r.checkDevice(s.draft.in)
 }
 
-// checkDevice is step 5: beyond one device a rename is a copy.
+// checkDevice does step 5, because a rename works only within one device.
 func (r *replacement) checkDevice(drafts *os.File) error {
 	a, err := r.g.disk.Lstat(drafts, r.landing.Commit)
 	if err != nil {
@@ -247,7 +245,7 @@ func (r *replacement) checkDevice(drafts *os.File) error {
 	defer dir.Close()
 	b, err := r.g.disk.Lstat(dir, ".")
 	if err == nil && a.Dev != b.Dev {
-		err = fmt.Errorf("it is on another device (%d) than its place (%d)", a.Dev, b.Dev)
+		err = fmt.Errorf("it is on another device (%d) than the directory to replace (%d)", a.Dev, b.Dev)
 	}
 	return err
 }
@@ -267,21 +265,21 @@ func (r *replacement) decide(ctx context.Context) error {
 	return err
 }
 
-// draft is a directory that is prepared in the tree, beside the one that it is to
-// replace, instead of in a stage.
+// A draft is a directory that is prepared in the tree, in the same directory as the one
+// that it replaces, instead of in a stage.
 type draft struct {
 	in   *os.File
 	name string
 }
 
-// What a stage holds besides numbered entries: the note that says where its draft is,
-// and new directories on their way into the tree.
+// Other entries of a stage: the note with the path of its draft, and new directories that
+// are not yet in the tree.
 const (
 	draftNote = "at"
 	dirPrefix = "d"
 )
 
-// noteDraft opens the place of a draft and notes it in the stage.
+// noteDraft notes the path of a draft in the stage and opens its parent.
 func (s *stage) noteDraft(path string) error {
 	disk := s.g.disk
 	f, err := disk.Create(s.dir, s.entry(draftNote))
@@ -291,14 +289,14 @@ func (s *stage) noteDraft(path string) error {
 	if err := errors.Join(disk.Write(f, []byte(path)), disk.Sync(f), disk.Close(f)); err != nil {
 		return err
 	}
-	if err := s.settle(); err != nil {
+	if err := s.syncNames(); err != nil {
 		return err
 	}
 	parent, name := split(path)
 	above, last := split(parent)
 	at, err := disk.OpenDir(s.g.root, above)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &lockkeeper.InputError{Field: "target", Value: above, Reason: "there is no such directory", Next: "make it first"}
+		return &lockkeeper.InputError{Field: "target", Value: above, Reason: "no such directory", Next: "create it first"}
 	}
 	if err != nil {
 		return err
@@ -311,7 +309,7 @@ func (s *stage) noteDraft(path string) error {
 	return at.Close()
 }
 
-// collectDraft moves what is in the place of a draft into the stage, as entry 0.
+// collectDraft moves the draft into the stage, as entry 0.
 func (s *stage) collectDraft() error {
 	if s.draft == nil {
 		return nil
@@ -332,7 +330,7 @@ func (s *stage) takeDraft(in *os.File, name string) error {
 	return nil
 }
 
-// draftOf reads where the draft of a stage is; empty when it has none.
+// draftOf returns the path of the draft of a stage; empty if it has none.
 func (s *stage) draftOf() (string, error) {
 	f, err := s.g.disk.OpenFile(s.dir, s.entry(draftNote))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -345,8 +343,8 @@ func (s *stage) draftOf() (string, error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", err
 	}
-	// Whoever wrote the note may not have been a gate: only what a gate prepares is
-	// ever taken out of the tree.
+	// Another program may have written the note. Only a path that a gate would use may be
+	// moved out of the tree.
 	parent, name := split(string(path))
 	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Look(), string(path)) != nil {
 		return "", nil
@@ -354,8 +352,8 @@ func (s *stage) draftOf() (string, error) {
 	return string(path), nil
 }
 
-// reclaimDraft collects the draft at a path of the tree, and reports whether there
-// was one.
+// reclaimDraft moves the draft at a path of the tree into the stage, and reports whether
+// there was one.
 func (s *stage) reclaimDraft(path string) (there bool, err error) {
 	in, name, err := s.g.openParent(path)
 	if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {

@@ -195,7 +195,7 @@ func TestReplaceDirRefused(t *testing.T) {
 	w.harmless("outside of the allowlist", replace(g, "lib", "current", fine), "allowlist")
 	w.harmless("tmp is a file", replace(g, "maps/m3", "current", fine), "tmp")
 	w.harmless("not held", replace(g, "maps/m2", "current", fine), "(coverage)", "otter")
-	w.harmless("held as a file", replace(single, "maps/m2", "current", fine), "(coverage)", "single file")
+	w.harmless("held as a file", replace(single, "maps/m2", "current", fine), "(coverage)", "as a file")
 	w.harmless("no grant", replace(&lock.Grant{}, "maps/m1", "current", fine), "(grant)")
 	w.releases(single)
 	w.harmless("released", replace(single, "maps/m2", "current", fine), "(grant)")

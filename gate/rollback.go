@@ -14,8 +14,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// rollBack rolls back a landing that cannot be finished. Its new content is kept
-// before the landing ends, so that a crash in between leaves it to recovery.
+// rollBack rolls back a landing that cannot be completed. It keeps the new content before
+// the landing ends, so that recovery keeps it after a crash in between.
 func (p *applier) rollBack(ctx context.Context, cause error) error {
 	told := p.refusalOf(cause)
 	keep := func(error) error {
@@ -23,7 +23,7 @@ func (p *applier) rollBack(ctx context.Context, cause error) error {
 			return nil
 		}
 		kept := p.keepWith(ctx, told)
-		if !errors.As(kept, new(*NotKeptError)) { // else the caller tries again, once the stage has made room
+		if !errors.As(kept, new(*NotKeptError)) { // else the caller tries again after the stage is removed
 			told = kept
 		}
 		return nil
@@ -33,29 +33,29 @@ func (p *applier) rollBack(ctx context.Context, cause error) error {
 			return p.outcome(ctx)
 		}
 		p.pending = true
-		return errors.Join(cause, fmt.Errorf("landing %d could not be rolled back: %w; next: lockkeeper gate recover", p.l.Seq, err))
+		return errors.Join(cause, lockkeeper.WithNext(fmt.Errorf("cannot roll back landing %d: %w", p.l.Seq, err), "lockkeeper gate recover"))
 	}
 	return told
 }
 
-// refusalOf is why a landing was rolled back, as its caller is told.
+// refusalOf returns the error for the caller of a landing that was rolled back.
 func (p *applier) refusalOf(cause error) error {
-	var not *denied
-	var met *obstacle
+	var denied *deniedError
+	var conflict *conflictError
 	switch {
-	case errors.As(cause, &not):
-		return &lockkeeper.InputError{Field: "path", Value: not.path, Reason: not.reason,
+	case errors.As(cause, &denied):
+		return &lockkeeper.InputError{Field: "path", Value: denied.path, Reason: denied.reason,
 			Next: "check whether it is immutable or append-only (lsattr), or in a sticky directory of another user (ls -ld)"}
-	case errors.As(cause, &met):
-		return &lockkeeper.LockViolationError{Check: checkBase, Path: met.path, GrantID: p.l.GrantID, Reason: met.reason,
-			Next: "look at the change, and write again on top of it"}
+	case errors.As(cause, &conflict):
+		return &lockkeeper.LockViolationError{Check: checkBase, Path: conflict.path, GrantID: p.l.GrantID, Reason: conflict.reason,
+			Next: "read the current content, then write your change on top of it"}
 	}
 	return fmt.Errorf("landing %d was rolled back: %w", p.l.Seq, cause)
 }
 
-// rolledBack takes back what is done, and says so; only then is the stage of no use
-// any more. Whoever took the landing over meanwhile does as the stage tells, which
-// is left to them.
+// rolledBack rolls back all changes, ends the landing and then removes the stage. If
+// another process took over the landing, it needs the stage, and rolledBack returns
+// errFenced.
 func (p *applier) rolledBack(ctx context.Context, cause error, keep func(error) error) error {
 	if err := p.rollBackAll(); err != nil {
 		return err
@@ -93,17 +93,17 @@ func (p *applier) rollBackAll() error {
 	return p.sync()
 }
 
-// rollBackOne rolls one change back, in the directory in which it was made, wherever that
-// is now. If another program has changed the file since, its version stays, and what
-// was there before is kept on the rescue shelf.
+// rollBackOne rolls back one change in the directory in which it was made, even if that
+// was moved. If another program has changed the file since, its version stays, and the
+// original is kept on the rescue shelf.
 func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
-	const since = "it was there before a landing that was taken back, and somebody else has changed the path since"
-	var met *obstacle
+	const since = "the original of a landing that was rolled back; another writer has changed the path since"
+	var conflict *conflictError
 	dir, release, err := p.dirOf(c.Path)
 	switch {
-	case errors.As(err, new(*awayError)) && p.giveUp && c.Old.Exists():
-		return p.keep(n, c.Path, "it was there before a landing that was rolled back, and its directory was given up")
-	case errors.As(err, new(*awayError)) && p.giveUp:
+	case errors.As(err, new(*awayError)) && p.abandon && c.Old.Exists():
+		return p.keep(n, c.Path, "the original of a landing that was rolled back; its directory was abandoned")
+	case errors.As(err, new(*awayError)) && p.abandon:
 		return nil
 	case err != nil:
 		return err
@@ -112,14 +112,13 @@ func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
 	_, name := split(c.Path)
 	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
 	err = p.swap(n, dir, name, back)
-	var not *denied
 	switch {
-	case errors.As(err, &not):
-		return err // what is there is ours, and cannot be moved now
-	case errors.As(err, &met) && c.Old.Exists():
+	case errors.As(err, new(*deniedError)):
+		return err // the landing's own content, which cannot be moved now
+	case errors.As(err, &conflict) && c.Old.Exists():
 		return p.keep(n, c.Path, since)
-	case errors.As(err, &met):
-		return nil // it is gone, or another one is there
+	case errors.As(err, &conflict):
+		return nil // another writer removed or replaced it
 	case err != nil || !c.New.Exists():
 		return err
 	}
@@ -139,8 +138,8 @@ func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
 	return nil
 }
 
-// swapBack undoes a swap that has just been made. Whoever wrote to the new file in
-// that moment finds it on the rescue shelf.
+// swapBack reverses a swap that was just made. If another program wrote to the new file
+// in between, it keeps that version on the rescue shelf.
 func (p *applier) swapBack(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
 	disk := p.g.disk
 	own, staged := p.s.at(n)
@@ -151,7 +150,7 @@ func (p *applier) swapBack(n int, dir *os.File, name string, c lockkeeper.Altera
 	case !c.New.Exists():
 		err = disk.Move(own, staged, dir, name)
 		if errors.Is(err, fs.ErrExist) {
-			return p.keep(n, c.Path, "a landing that was taken back had moved it aside, and somebody else wrote a new one")
+			return p.keep(n, c.Path, "a landing that was rolled back had displaced it, and another writer created a new file")
 		}
 		return p.orFenced(err)
 	default:
@@ -164,11 +163,11 @@ func (p *applier) swapBack(n int, dir *os.File, name string, c lockkeeper.Altera
 	if err != nil && !errors.Is(err, errIrregular) || err == nil && now == c.New {
 		return err
 	}
-	return p.keep(n, c.Path, "it was written on top of a landing that was taken back in that moment")
+	return p.keep(n, c.Path, "written on top of a landing that was just being rolled back")
 }
 
-// keep puts what entry n of a stage holds on the rescue shelf: an edit of somebody
-// else, or an original, for which there is no place in the tree.
+// keep puts entry n of a stage on the rescue shelf: another writer's edit or an original
+// that cannot return to the tree.
 func (p *applier) keep(n int, path, reason string) error {
 	g := p.g
 	e := rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: p.l.GrantID, Holder: p.l.Holder, Reason: reason}
@@ -192,15 +191,15 @@ func (p *applier) keep(n int, path, reason string) error {
 	return g.shelve(e, f)
 }
 
-// shelve puts content on the rescue shelf, whatever the caller's context says: it
-// has no other place any more. For the same reason no limit applies.
+// shelve puts content on the rescue shelf that exists nowhere else. Therefore it ignores
+// limits and the caller's context.
 func (g *Gate) shelve(e rescue.Entry, content io.Reader) error {
 	_, err := g.shelf.PutUnlimited(context.Background(), e, content)
 	return err
 }
 
-// keepWhole moves a directory, or something odd, aside as it is, and leaves a note
-// on the shelf that says where.
+// keepWhole moves a directory or an irregular file into the kept directory, and puts a
+// note on the shelf that says where it is.
 func (p *applier) keepWhole(n int, e rescue.Entry) error {
 	day, err := p.g.subdir(p.g.kept, keptDay(p.l))
 	if err != nil {
@@ -215,10 +214,9 @@ func (p *applier) keepWhole(n int, e rescue.Entry) error {
 	return p.g.shelve(e, strings.NewReader("kept as it was in "+stateDir+"/kept/"+keptDay(p.l)+"/"+name+"\n"))
 }
 
-// shelveWanted keeps the new content of a landing that was rolled back and whose
-// caller does not have it: a recovery has none, and a replaced directory was written
-// in the tree. All of it is in the stage again.
-func (p *applier) shelveWanted(cause error) error {
+// keepNewContent keeps the new content of a landing that was rolled back if no caller has
+// it: after a crash, or if it is a directory. All of it is in the stage again.
+func (p *applier) keepNewContent(cause error) error {
 	for n, c := range p.l.Changes {
 		if c.Old == c.New || !c.New.Exists() {
 			continue
@@ -228,7 +226,7 @@ func (p *applier) shelveWanted(cause error) error {
 			if err != nil && !errors.Is(err, errIrregular) {
 				return err
 			}
-			continue // somebody has written on top of it, and that is kept
+			continue // another program has written on top of it, and that version is kept
 		}
 		e := rescue.Entry{Kind: rescue.Gap, Path: c.Path, GrantID: p.l.GrantID, Holder: p.l.Holder, Base: c.Old, Mode: c.New.Mode,
 			Reason: "landing " + itoa(p.l.Seq) + " was rolled back: " + cause.Error()}

@@ -122,7 +122,7 @@ func TestSpareStages(t *testing.T) {
 	if list := stages(); len(list) != 1 {
 		t.Fatalf("%d stages, not one that is used again", len(list))
 	}
-	if left, err := gate.HasLeft(w.dir, 0); left || err != nil {
+	if left, err := gate.MayNeedRecovery(w.dir, 0); left || err != nil {
 		t.Errorf("a spare stage is taken for something left to do: %v", err)
 	}
 	if r, err := killed.Recover(t.Context()); err != nil || r.Working != 0 {

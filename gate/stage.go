@@ -18,11 +18,11 @@ import (
 	"lockkeeper"
 )
 
-// stage is the directory of a landing's own through which its changes pass: the
-// writer's, or the one into which a recovery has moved it. Change n of the
-// landing is its entry n: the new content before, the old one after. Whatever is in
-// it has the commit in its name, so that whoever is late with one commit touches
-// nothing of another that uses the same directory.
+// A stage is the directory through which the changes of one landing pass. Its writer
+// made it, or a recovery that took over the landing. Entry n holds the new content of
+// change n before the change, and the old content after it. Every entry has the commit in
+// its name, so that a late writer of one commit touches nothing of another one that uses
+// the same directory.
 type stage struct {
 	g      *Gate
 	in     *os.File
@@ -30,10 +30,10 @@ type stage struct {
 	commit string
 	dir    *os.File
 
-	draft *draft // instead of entry 0; nil for files
+	draft *draft // replaces entry 0 if a directory is replaced
 }
 
-// at is where the entry of a change is.
+// at returns the directory and the name of the entry of change n.
 func (s *stage) at(n int) (*os.File, string) {
 	if s.draft != nil {
 		return s.draft.in, s.draft.name
@@ -41,17 +41,17 @@ func (s *stage) at(n int) (*os.File, string) {
 	return s.dir, s.entry(strconv.Itoa(n))
 }
 
-// entry names something in the stage.
+// entry returns the name of an entry in the stage.
 func (s *stage) entry(name string) string { return s.commit + "." + name }
 
-// newID makes a name that nothing else has.
+// newID returns a random name.
 func newID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// stageName is what the stage of a landing is called.
+// stageName returns the name of a writer's stage.
 func stageName(grantID string, fence uint64, commit string) string {
 	if grantID == "" {
 		grantID = "none"
@@ -59,9 +59,9 @@ func stageName(grantID string, fence uint64, commit string) string {
 	return grantID + "." + itoa(fence) + "." + commit
 }
 
-// makeStage makes a stage with a new name. It stays locked while its maker lives,
-// so that others can tell an abandoned one. A spare one is as good as new. One that
-// is cleared away before it is locked is given up for another.
+// makeStage makes a stage with a new name, or reuses a spare one. The stage stays locked
+// while its process lives, so that others can recognize an abandoned one. If a recovery
+// removes the stage before it is locked, makeStage makes another.
 func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 	for {
 		name := newName()
@@ -72,7 +72,7 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 		}
 		if err := g.disk.Mkdir(in, name, 0o700); errors.Is(err, fs.ErrNotExist) {
 			return nil, &lockkeeper.StoreError{Store: filepath.Join(g.paths.Dir(), stateDir), Reason: "it was removed while the gate was open", Err: err,
-				Next: "lockkeeper init makes it again; then start again whatever uses it"}
+				Next: "run `lockkeeper init`, then restart the programs that use it"}
 		} else if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 	}
 }
 
-// lockStage locks a stage if nobody else has, and if it is still there.
+// lockStage locks a stage. It returns false if another process has locked it, or if it was removed.
 func lockStage(dir *os.File, how int) (bool, error) {
 	conn, err := dir.SyscallConn()
 	if err != nil {
@@ -114,9 +114,9 @@ func lockStage(dir *os.File, how int) (bool, error) {
 	return st.Nlink > 0, errors.Join(err, result)
 }
 
-// claim opens and locks a stage on which nobody alive works. It is nil when
-// somebody does, which busy says, or when it is gone.
-func (g *Gate) claim(in *os.File, name string) (s *stage, busy bool, err error) {
+// openAbandoned opens and locks a stage whose process is gone. It returns nil if a running
+// process has the stage, which busy reports, or if the stage is gone.
+func (g *Gate) openAbandoned(in *os.File, name string) (s *stage, busy bool, err error) {
 	dir, err := g.disk.OpenDir(in, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -140,10 +140,10 @@ func (g *Gate) claim(in *os.File, name string) (s *stage, busy bool, err error) 
 	return nil, err == nil, err
 }
 
-// fill stages the new content of all items, several at once, because the disk
-// makes many files durable in little more time than one.
+// fill stages the new content of all items in parallel, because syncing many files at once
+// takes little longer than syncing one.
 func (s *stage) fill(items []*item) error {
-	return together(len(items), func(i int) error {
+	return inParallel(len(items), func(i int) error {
 		if items[i].Delete {
 			return nil
 		}
@@ -151,11 +151,11 @@ func (s *stage) fill(items []*item) error {
 	})
 }
 
-// atOnce bounds how many files are synced side by side.
-const atOnce = 16
+// maxParallel bounds how many files are synced at once.
+const maxParallel = 16
 
-// together calls do for 0 to n-1, some at once, and returns the first error.
-func together(n int, do func(int) error) error {
+// inParallel calls do for 0 to n-1 and returns the first error.
+func inParallel(n int, do func(int) error) error {
 	if n == 1 {
 		return do(0)
 	}
@@ -172,7 +172,7 @@ func together(n int, do func(int) error) error {
 		next++
 		return next - 1, true
 	}
-	for range min(n, atOnce) {
+	for range min(n, maxParallel) {
 		wg.Go(func() {
 			for i, ok := take(); ok; i, ok = take() {
 				if err := do(i); err != nil {
@@ -189,8 +189,8 @@ func together(n int, do func(int) error) error {
 	return first
 }
 
-// put writes one file into the stage, durable but for its name, and learns its
-// version.
+// put writes one file into the stage and syncs it, but not its name. It sets the new
+// version of the item.
 func (s *stage) put(n int, it *item) (err error) {
 	body, err := it.open()
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *stage) put(n int, it *item) (err error) {
 	}
 	defer func() { err = errors.Join(err, disk.Close(f)) }()
 	h := sha256.New()
-	err = s.g.pour(body, func(data []byte) (int, error) {
+	err = s.g.stream(body, func(data []byte) (int, error) {
 		h.Write(data) // never fails
 		return len(data), disk.Write(f, data)
 	})
@@ -218,8 +218,8 @@ func (s *stage) put(n int, it *item) (err error) {
 	return disk.Sync(f)
 }
 
-// settle makes the names in the stage, and its own, durable.
-func (s *stage) settle() error {
+// syncNames makes the names in the stage and the name of the stage durable.
+func (s *stage) syncNames() error {
 	if err := s.g.disk.Sync(s.dir); err != nil {
 		return err
 	}
@@ -231,11 +231,10 @@ const asidePrefix = "over."
 
 func isAside(stage string) bool { return strings.HasPrefix(stage, asidePrefix) }
 
-// clearAway removes a stage that its maker left. It goes out of the way at once, so
-// that nobody takes what is removed already for done, should its landing be decided
-// after all; and only under the name that it was found by, lest it be in use for
-// another landing by now.
-func (s *stage) clearAway() error {
+// removeAbandoned removes a stage whose process is gone. It renames the stage first: if the
+// landing is decided after all, a missing entry must not look like a change that was
+// made. The rename fails if the stage has a new name because another landing uses it.
+func (s *stage) removeAbandoned() error {
 	aside := asidePrefix + s.name
 	if err := s.g.disk.Move(s.in, s.name, s.g.recovs, aside); err != nil {
 		return err
@@ -244,12 +243,12 @@ func (s *stage) clearAway() error {
 	return s.discard()
 }
 
-// discard removes a stage with all that is in it.
+// discard removes a stage and its content.
 func (s *stage) discard() error {
 	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name))
 }
 
-// drop removes a stage that nothing is left in, or is gone.
+// drop removes a stage if it is empty.
 func (s *stage) drop() error {
 	err := s.g.disk.RemoveDir(s.in, s.name)
 	if errors.Is(err, fs.ErrNotExist) || isInUse(err) {
@@ -258,8 +257,7 @@ func (s *stage) drop() error {
 	return err
 }
 
-// isGone reports whether the stage is not where it was any more: somebody else has
-// taken it over.
+// isGone reports whether another process has taken over the stage and removed it.
 func (s *stage) isGone() (bool, error) {
 	mine, err := s.g.disk.Lstat(s.dir, ".")
 	if err != nil {
@@ -272,8 +270,7 @@ func (s *stage) isGone() (bool, error) {
 	return err == nil && !mine.SameFile(there), err
 }
 
-// close gives a stage back, whatever is left of it: whoever has it may close it
-// more than once. Others see then that nobody works on it.
+// close closes and unlocks a stage. It may be called more than once.
 func (s *stage) close() {
 	if s.draft != nil {
 		s.draft.in.Close()
@@ -284,7 +281,7 @@ func (s *stage) close() {
 	}
 }
 
-// empty removes everything in a directory of the gate's own .
+// empty removes the content of one of the gate's directories.
 func (g *Gate) empty(dir *os.File) error {
 	names, err := g.disk.List(dir)
 	if err != nil {
@@ -305,15 +302,15 @@ func (g *Gate) empty(dir *os.File) error {
 	return nil
 }
 
-// sparePrefix begins the name of an empty stage that its maker uses again, because
-// a disk takes longer to make a directory than to rename one.
+// sparePrefix begins the name of an empty stage that its process reuses, because renaming
+// a directory is faster than making one.
 const sparePrefix = "spare."
 
 func isSpare(stage string) bool { return strings.HasPrefix(stage, sparePrefix) }
 
-// spare keeps an emptied stage of a writer for its next commit. Whoever was late
-// with the last one looks for its name, which is gone, and for entries of its own.
-// Where that fails, an empty directory is left to the next recovery.
+// spare keeps an empty stage for the next commit. A late writer of the last commit cannot
+// disturb it, because it uses the old name of the stage and its own entries. If the rename
+// fails, the next recovery removes the directory.
 func (s *stage) spare() {
 	g := s.g
 	name := sparePrefix + newID()
@@ -326,7 +323,7 @@ func (s *stage) spare() {
 	s.dir = nil // it stays open, and locked
 }
 
-// takeSpare gives a spare stage a name; nil when there is none.
+// takeSpare returns a spare stage under a new name, or nil if there is none.
 func (g *Gate) takeSpare(name string) (*stage, error) {
 	g.mu.Lock()
 	last := len(g.spares) - 1

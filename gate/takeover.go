@@ -15,17 +15,16 @@ import (
 	"lockkeeper/store"
 )
 
-// takeOverTries bounds how often two recoveries of one landing take it from each
-// other.
+// takeOverTries bounds how often concurrent recoveries take a landing from each other.
 const takeOverTries = 5
 
-// recoverOne completes a decided landing, or rolls it back, by what is on the disk, and
-// returns the state in which it ended. It returns Decided for a landing that its writer
-// had completed and not marked. If a person gave the landing up, givenUp says who and
-// why, and the landing is rolled back without the directories that are missing.
-func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, givenUp string) (lockkeeper.LandingState, error) {
+// recoverOne completes a decided landing or rolls it back, depending on what is on the
+// disk, and returns its final state. It returns Decided for a landing that its writer had
+// completed and not marked. If a person abandoned the landing, abandoned says who and why,
+// and the landing is rolled back without the directories that are missing.
+func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, abandoned string) (lockkeeper.LandingState, error) {
 	if !g.isHere(l) {
-		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
+		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("recovery of landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
 			Next: "run `lockkeeper gate recover` there"}
 	}
 	removed, err := g.isRemoved(g.recovs)
@@ -37,36 +36,36 @@ func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, givenUp st
 		if err != nil {
 			return l.State, err
 		}
-		state, err := fresh.recoverOne(ctx, l, givenUp)
+		state, err := fresh.recoverOne(ctx, l, abandoned)
 		return state, errors.Join(err, fresh.closeDirs())
 	}
-	turn := &turn{g: g}
-	defer turn.end()
+	lock := &recoveryLock{g: g}
+	defer lock.close()
 	for try := range takeOverTries {
-		state, err := g.tryRecover(ctx, l, givenUp)
+		state, err := g.tryRecover(ctx, l, abandoned)
 		if !errors.Is(err, errFenced) {
 			return state, err
 		}
-		now, err := g.Landing(ctx, l.Seq) // somebody else took it over; it may be done
+		now, err := g.Landing(ctx, l.Seq) // another process took it over and may have ended it
 		if err != nil {
 			return l.State, err
 		}
 		if now.State != lockkeeper.Decided {
-			return lockkeeper.Decided, nil // and has told so
+			return lockkeeper.Decided, nil // the other process reports it
 		}
-		if err := turn.wait(ctx, l, 500*time.Millisecond<<try); err != nil {
+		if err := lock.wait(ctx, l, 500*time.Millisecond<<try); err != nil {
 			return l.State, err
 		}
 	}
-	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("finishing landing %d", l.Seq), Reason: "several recoveries take it from each other",
-		Next: "run `lockkeeper gate recover` once they are done"}
+	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("recovery of landing %d", l.Seq), Reason: "several recoveries are competing for it",
+		Next: "run `lockkeeper gate recover` when they have ended"}
 }
 
-// tryRecover takes a landing over and brings it to its end. Its own stage is there
-// before the store says who has the landing. So the last who takes it finds the
-// stages of all who had it before, empties and removes them, and only then goes on:
-// whoever is late finds nothing, and cannot end it either.
-func (g *Gate) tryRecover(ctx context.Context, l *lockkeeper.Landing, givenUp string) (lockkeeper.LandingState, error) {
+// tryRecover takes over a landing and ends it. It makes its own stage before the store
+// names it as the taker. So the last taker finds the stages of all earlier ones. It
+// empties and removes them first, after which an earlier taker finds nothing and cannot
+// end the landing.
+func (g *Gate) tryRecover(ctx context.Context, l *lockkeeper.Landing, abandoned string) (lockkeeper.LandingState, error) {
 	s, err := g.makeStage(g.recovs, func() string { return l.Commit + "." + newID() })
 	if err != nil {
 		return l.State, err
@@ -76,14 +75,14 @@ func (g *Gate) tryRecover(ctx context.Context, l *lockkeeper.Landing, givenUp st
 	if err != nil || taken == nil {
 		return lockkeeper.Decided, errors.Join(err, s.drop())
 	}
-	state, err := g.finish(ctx, taken, s, givenUp)
+	state, err := g.finish(ctx, taken, s, abandoned)
 	if errors.Is(err, errFenced) {
 		return state, errors.Join(err, s.drop())
 	}
 	return state, err
 }
 
-func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, givenUp string) (lockkeeper.LandingState, error) {
+func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, abandoned string) (lockkeeper.LandingState, error) {
 	survived, err := g.takeOver(taken, s)
 	if err != nil {
 		return taken.State, err
@@ -94,12 +93,11 @@ func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, 
 	if err != nil {
 		return taken.State, err
 	}
-	if kept { // all was done, only the mark is missing
-		return lockkeeper.Decided, p.end(ctx, s.giveBack, "")
+	if kept { // complete, only the mark is missing
+		return lockkeeper.Decided, p.end(ctx, s.returnOriginals, "")
 	}
 	cause := p.inspect(survived)
-	var met *obstacle
-	if cause != nil && !errors.As(cause, &met) {
+	if cause != nil && !errors.As(cause, new(*conflictError)) {
 		return taken.State, cause
 	}
 	if cause == nil {
@@ -109,22 +107,22 @@ func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, 
 	case errors.Is(cause, errFenced):
 		return taken.State, cause
 	case cause != nil:
-		if p.giveUp = givenUp != ""; p.giveUp {
-			cause = fmt.Errorf("%w; %s", cause, givenUp)
+		if p.abandon = abandoned != ""; p.abandon {
+			cause = fmt.Errorf("%w; %s", cause, abandoned)
 		}
-		return lockkeeper.Undone, p.rolledBack(ctx, cause, p.shelveWanted)
+		return lockkeeper.Undone, p.rolledBack(ctx, cause, p.keepNewContent)
 	}
-	return lockkeeper.Committed, p.end(ctx, s.retire, "its writer left it")
+	return lockkeeper.Committed, p.end(ctx, s.keepOriginals, "its process ended before it was complete")
 }
 
-// end makes a landing that is done durable, puts the originals away and says so.
-// Originals that cannot be put away are lost for an undo; that is told, and stops
-// nothing.
-func (p *applier) end(ctx context.Context, putAway func(*lockkeeper.Landing) error, reason string) error {
+// end makes a landing durable whose changes are all made, keeps the originals and marks
+// the landing as committed. If it cannot keep the originals, it returns the error and ends
+// the landing nevertheless, which then cannot be undone.
+func (p *applier) end(ctx context.Context, keep func(*lockkeeper.Landing) error, reason string) error {
 	if err := p.sync(); err != nil {
 		return err
 	}
-	left := p.orFenced(putAway(p.l))
+	left := p.orFenced(keep(p.l))
 	if errors.Is(left, errFenced) {
 		return left
 	}
@@ -136,14 +134,13 @@ func (p *applier) end(ctx context.Context, putAway func(*lockkeeper.Landing) err
 	return errors.Join(err, left)
 }
 
-// source is where a stage may be.
+// A source is a directory that may be a stage of a landing.
 type source struct {
 	in   *os.File
 	name string
 }
 
-// sources lists where the stage of a landing may be: where its writer made it, and
-// where recoveries took it.
+// sources lists the possible stages of a landing: its writer's and those of recoveries.
 func (g *Gate) sources(l *lockkeeper.Landing) ([]source, error) {
 	from := []source{{g.stages, stageName(l.GrantID, l.Fence, l.Commit)}}
 	names, err := g.disk.List(g.recovs)
@@ -155,8 +152,8 @@ func (g *Gate) sources(l *lockkeeper.Landing) ([]source, error) {
 	return from, err
 }
 
-// takeOver moves all that is left of a landing's stages into a new one. That
-// fences whoever worked on them. survived says whether there was any other.
+// takeOver moves the content of a landing's other stages into s, which fences the processes
+// that worked on them. It reports whether there was any other stage.
 func (g *Gate) takeOver(l *lockkeeper.Landing, s *stage) (survived bool, err error) {
 	from, err := g.sources(l)
 	if err != nil {
@@ -179,11 +176,11 @@ func (g *Gate) takeOver(l *lockkeeper.Landing, s *stage) (survived bool, err err
 		}
 		survived = survived || there
 	}
-	return survived, s.settle()
+	return survived, s.syncNames()
 }
 
-// drain empties a stage into another and removes it. Its writer may still put
-// something in until it is gone.
+// drain moves the content of a stage into another one and removes it. Until then its
+// writer may still add entries.
 func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err error) {
 	dir, err := g.disk.OpenDir(in, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,9 +190,9 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 		return false, err
 	}
 	defer dir.Close()
-	for range 2 * lockkeeper.MaxTargets { // more than a writer has renames
+	for range 2 * lockkeeper.MaxTargets { // more often than a writer renames
 		names, err := g.disk.List(dir)
-		if errors.Is(err, fs.ErrNotExist) { // another recovery was quicker
+		if errors.Is(err, fs.ErrNotExist) { // another recovery was faster
 			return true, nil
 		}
 		if err != nil {
@@ -217,7 +214,7 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 			return true, err
 		}
 	}
-	return true, fmt.Errorf("stage %s is filled again and again; next: end whoever writes into %s", name, dir.Name())
+	return true, lockkeeper.WithNext(fmt.Errorf("another program keeps writing into stage %s", name), "stop the program that writes into "+dir.Name())
 }
 
 func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
@@ -225,7 +222,7 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	switch {
 	case entry == into.entry(draftNote):
 		err = g.disk.Remove(dir, entry)
-	case strings.HasPrefix(entry, into.entry(dirPrefix)): // an empty directory on its way
+	case strings.HasPrefix(entry, into.entry(dirPrefix)): // an empty directory not yet in the tree
 		err = g.disk.RemoveDir(dir, entry)
 	default:
 		err = g.disk.Move(dir, entry, into.dir, entry)
@@ -233,8 +230,7 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Its writer, or another recovery, was quicker; unless it is the stage to move it
-	// into that is gone.
+	// The writer or another recovery was faster, unless the missing one is our own stage.
 	removed, err := g.isRemoved(into.dir)
 	if removed {
 		return errFenced
@@ -242,8 +238,8 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	return err
 }
 
-// inspect finds out which changes are done, by what the stage holds, and whether
-// the others can be.
+// inspect determines from the content of the stage which changes were made. It returns a
+// conflictError if another one cannot be made.
 func (p *applier) inspect(survived bool) error {
 	var blocked error
 	for n, c := range p.l.Changes {
@@ -265,71 +261,70 @@ func (p *applier) inspect(survived bool) error {
 	return blocked
 }
 
-// judge decides for one change. What was displaced and is not what was expected
-// belongs to somebody else: then the change is done and has to be taken back.
-func (p *applier) judge(n int, c lockkeeper.Alteration, staged lockkeeper.Version, odd error, now lockkeeper.Version, nowOdd error, survived bool) error {
-	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the names in the stage, before it was decided
+// judge is inspect for one change. If the stage holds neither the old nor the new
+// version, the change displaced another writer's edit and must be rolled back.
+func (p *applier) judge(n int, c lockkeeper.Alteration, staged lockkeeper.Version, stagedErr error, now lockkeeper.Version, nowErr error, survived bool) error {
+	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the stage's names were durable before the decision
 	switch {
-	case c.New.Exists() && staged == c.New && odd == nil: // not done
-	case !c.Old.Exists() && !staged.Exists() && odd == nil && (survived && synced || now == c.New): // created
+	case c.New.Exists() && staged == c.New && stagedErr == nil: // not done
+	case !c.Old.Exists() && !staged.Exists() && stagedErr == nil && (survived && synced || now == c.New): // created
 		p.done[n] = true
 		return nil
-	case c.Old.Exists() && staged == c.Old && odd == nil: // displaced as expected
+	case c.Old.Exists() && staged == c.Old && stagedErr == nil: // displaced as expected
 		p.done[n] = true
 		return nil
-	case !c.New.Exists() && !staged.Exists() && odd == nil: // not deleted by us
-		if !now.Exists() && nowOdd == nil {
-			p.bare[n] = true // somebody else did
+	case !c.New.Exists() && !staged.Exists() && stagedErr == nil: // not deleted by us
+		if !now.Exists() && nowErr == nil {
+			p.noOriginal[n] = true // another writer deleted it
 			return nil
 		}
-	case !staged.Exists() && odd == nil:
-		if now == c.New && nowOdd == nil {
-			p.bare[n] = true // its original is lost, it is not
+	case !staged.Exists() && stagedErr == nil:
+		if now == c.New && nowErr == nil {
+			p.noOriginal[n] = true // the original is lost
 			return nil
 		}
-		return &obstacle{c.Path, "its new content was lost in a crash before it was in place"}
+		return &conflictError{c.Path, "its new content was lost in a crash"}
 	default:
 		p.done[n] = true
-		return &obstacle{c.Path, "an edit by another writer was displaced"}
+		return &conflictError{c.Path, "the landing displaced another writer's edit"}
 	}
-	if now != c.Old || nowOdd != nil {
-		return &obstacle{c.Path, differs(c.Old, now)}
+	if now != c.Old || nowErr != nil {
+		return &conflictError{c.Path, differs(c.Old, now)}
 	}
 	return nil
 }
 
-// A turn orders recoveries that have fenced each other. Without it they would all try
-// again at once, and fence each other again. It is a lock on the directory of all
-// recoveries, which ends with its process.
-type turn struct {
+// A recoveryLock orders recoveries that have fenced each other, which would otherwise all
+// retry at once. It is a lock on the directory of all recoveries and ends with its process.
+// Safety does not depend on it.
+type recoveryLock struct {
 	g    *Gate
-	dir  *os.File // nil: nobody was met yet
-	mine bool
+	dir  *os.File // nil until the first wait
+	held bool
 }
 
-// wait waits for the turn, and for the process that works on a landing to end it. It
-// does not wait for long, because that process may be stopped: no promise depends on
-// the turn.
-func (t *turn) wait(ctx context.Context, l *lockkeeper.Landing, limit time.Duration) (err error) {
-	if t.dir == nil {
-		if t.dir, err = t.g.disk.OpenDir(t.g.recovs, "."); err != nil {
+// wait waits until it holds the lock and no other process works on the landing, but not
+// longer than limit, because that process may be stopped.
+func (r *recoveryLock) wait(ctx context.Context, l *lockkeeper.Landing, limit time.Duration) (err error) {
+	if r.dir == nil {
+		if r.dir, err = r.g.disk.OpenDir(r.g.recovs, "."); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNotInTime)
 	defer cancel()
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		if !t.mine {
-			if t.mine, err = lockStage(t.dir, unix.LOCK_EX); err != nil {
+		if !r.held {
+			if r.held, err = lockStage(r.dir, unix.LOCK_EX); err != nil {
 				return err
 			}
 		}
-		busy, err := t.g.isBusy(l)
-		if err != nil || t.mine && !busy {
+		busy, err := r.g.isBusy(l)
+		if err != nil || r.held && !busy {
 			return err
 		}
 		select {
-		case <-time.After(wait): // a lock on a file rings no bell
+		case <-time.After(wait): // nothing signals that a file lock is free
 		case <-ctx.Done():
 			if err := context.Cause(ctx); !errors.Is(err, errNotInTime) {
 				return err
@@ -339,12 +334,11 @@ func (t *turn) wait(ctx context.Context, l *lockkeeper.Landing, limit time.Durat
 	}
 }
 
-// end lets the next recovery have its turn.
-func (t *turn) end() {
-	if t.dir != nil {
-		t.dir.Close() // nothing was written through it
+func (r *recoveryLock) close() {
+	if r.dir != nil {
+		r.dir.Close() // nothing was written through it
 	}
 }
 
-// errNotInTime says that another recovery was not done in time.
-var errNotInTime = errors.New("another recovery is still at work")
+// errNotInTime says that the limit of a recoveryLock passed.
+var errNotInTime = errors.New("another recovery is still running")

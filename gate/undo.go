@@ -16,9 +16,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Undo puts back what a landing changed, through the same gate: the grant has to
-// hold its paths for writing. It refuses as a whole when anything has changed since,
-// and says which later landings stand on this one.
+// Undo reverses a landing with a new one. The grant must hold write locks on its paths. If
+// any path has changed since, Undo refuses as a whole and names the later landings.
 func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*lockkeeper.Landing, error) {
 	l, changes, err := g.undoable(ctx, seq)
 	if err != nil {
@@ -39,13 +38,13 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 		}
 	}
 	if moved != nil {
-		return nil, g.standingOn(ctx, l, moved)
+		return nil, g.undoConflict(ctx, l, moved)
 	}
 	return nil, err
 }
 
-// CanUndo is why Undo would refuse a landing as things are, whoever holds its paths; nil
-// when it would not. It changes nothing.
+// CanUndo returns the error with which Undo would now refuse a landing, apart from locks.
+// It changes nothing.
 func (g *Gate) CanUndo(ctx context.Context, seq uint64) error {
 	l, changes, err := g.undoable(ctx, seq)
 	if err != nil {
@@ -62,13 +61,13 @@ func (g *Gate) CanUndo(ctx context.Context, seq uint64) error {
 		}
 	}
 	if moved != nil {
-		return g.standingOn(ctx, l, moved)
+		return g.undoConflict(ctx, l, moved)
 	}
 	return nil
 }
 
-// undoable is a landing with the changes that take it back, unless that can be refused
-// without a look at what is there now.
+// undoable returns a landing and the changes that reverse it. It does not compare them with
+// the current files.
 func (g *Gate) undoable(ctx context.Context, seq uint64) (*lockkeeper.Landing, []Change, error) {
 	l, err := g.Landing(ctx, seq)
 	if err != nil {
@@ -79,29 +78,29 @@ func (g *Gate) undoable(ctx context.Context, seq uint64) (*lockkeeper.Landing, [
 	}
 	switch {
 	case l.State == lockkeeper.Undone:
-		return nil, nil, refuse("it was taken back when it landed: somebody else's edit was in its way", "nothing is left to undo")
+		return nil, nil, refuse("it was rolled back because of another writer's edit", "nothing to undo")
 	case l.State == lockkeeper.Decided && !g.isDone(l):
-		return nil, nil, refuse("it is not known to be done yet", "lockkeeper gate recover")
+		return nil, nil, refuse("it is not complete yet", "lockkeeper gate recover")
 	case !g.isHere(l):
 		return nil, nil, refuse("its files are on "+siteOf(l), "undo it there")
 	case l.Draft != "":
-		return nil, nil, refuse("it replaced a whole directory", "put it back by hand: as it was, it is in "+originalsOf(l))
+		return nil, nil, refuse("it replaced a whole directory", "restore it by hand from "+originalsOf(l))
 	}
 	if by, err := g.undoneBy(ctx, l); err != nil || by != 0 {
-		return nil, nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "to have it back: lockkeeper undo "+itoa(by)))
+		return nil, nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "lockkeeper undo "+itoa(by)+", to restore it"))
 	}
 	changes, err := g.reversal(l)
 	return l, changes, err
 }
 
-// isDone reports whether this process has done a landing that is not marked yet.
+// isDone reports whether this process has completed a landing that is not yet marked.
 func (g *Gate) isDone(l *lockkeeper.Landing) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.done[l.GrantID], func(e store.Ending) bool { return e.Seq == l.Seq })
 }
 
-// reversal makes the changes that take a landing back.
+// reversal returns the changes that reverse a landing.
 func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 	kept, err := g.isKept(l)
 	if err != nil {
@@ -119,8 +118,8 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 			change.Mode, change.Delete = &mode, false
 			change.Body = func() (io.ReadCloser, error) { return g.openOriginal(l, n) }
 			if !kept {
-				return nil, &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: "the original of " + a.Path + " is not kept any more",
-					Next: "take it from your version control"}
+				return nil, &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: "the original of " + a.Path + " is no longer kept",
+					Next: "restore it from version control"}
 			}
 		}
 		changes = append(changes, change)
@@ -128,7 +127,7 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 	return changes, nil
 }
 
-// undoneBy is the landing that undid another and still stands; 0 when none did.
+// undoneBy returns the landing that undid another one and is in effect; 0 if there is none.
 func (g *Gate) undoneBy(ctx context.Context, l *lockkeeper.Landing) (uint64, error) {
 	later, err := g.since(ctx, l, l.Changes[0].Path)
 	if err != nil {
@@ -142,27 +141,27 @@ func (g *Gate) undoneBy(ctx context.Context, l *lockkeeper.Landing) (uint64, err
 	return 0, nil
 }
 
-// since lists the landings after one that changed a path and still stand: neither
-// taken back nor undone.
+// since lists the later landings that changed a path and are in effect: neither rolled back
+// nor undone.
 func (g *Gate) since(ctx context.Context, l *lockkeeper.Landing, path string) ([]*lockkeeper.Landing, error) {
 	later, err := g.landings(ctx, store.LandingQuery{Path: path, After: l.Seq})
 	gone := map[uint64]bool{}
-	var standing []*lockkeeper.Landing
+	var inEffect []*lockkeeper.Landing
 	for _, s := range slices.Backward(later) { // an undo may have been undone
 		if s.State == lockkeeper.Undone || gone[s.Seq] {
 			continue
 		}
 		gone[s.Undoes] = true
 		if s.Undoes == 0 || s.Undoes <= l.Seq {
-			standing = append(standing, s)
+			inEffect = append(inEffect, s)
 		}
 	}
-	slices.Reverse(standing)
-	return standing, err
+	slices.Reverse(inEffect)
+	return inEffect, err
 }
 
-// standingOn refuses an undo, and says what has happened since to its paths.
-func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, moved []string) error {
+// undoConflict returns the refusal of an undo because some paths changed since the landing.
+func (g *Gate) undoConflict(ctx context.Context, l *lockkeeper.Landing, moved []string) error {
 	var told []string
 	var undo []uint64
 	for _, path := range moved {
@@ -170,7 +169,7 @@ func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, moved []st
 		if err != nil {
 			return err
 		}
-		by := ", outside of the gate"
+		by := ", outside the gate"
 		if last := len(later) - 1; last >= 0 {
 			now, err := g.observePath(path)
 			if err == nil && now == leftBy(later[last], path) {
@@ -180,7 +179,7 @@ func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, moved []st
 		}
 		told = append(told, path+" was changed since"+by)
 	}
-	next := "put the files back by hand: as they were, they are in " + originalsOf(l)
+	next := "restore the files by hand from " + originalsOf(l)
 	if len(undo) > 0 {
 		slices.Sort(undo)
 		var first []string
@@ -192,7 +191,7 @@ func (g *Gate) standingOn(ctx context.Context, l *lockkeeper.Landing, moved []st
 	return &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: strings.Join(told, "; "), Next: next}
 }
 
-// leftBy is what a landing left at a path.
+// leftBy returns the version that a landing left at a path.
 func leftBy(l *lockkeeper.Landing, path string) (left lockkeeper.Version) {
 	for _, a := range l.Changes {
 		if a.Path == path {
@@ -202,8 +201,8 @@ func leftBy(l *lockkeeper.Landing, path string) (left lockkeeper.Version) {
 	return left
 }
 
-// UndoneBy is the landing that undid another one and was not undone itself; 0: what the
-// other one changed still stands.
+// UndoneBy returns the landing that undid another one and was not undone itself; 0 if there
+// is none.
 func (g *Gate) UndoneBy(ctx context.Context, seq uint64) (uint64, error) {
 	l, err := g.Landing(ctx, seq)
 	if err != nil {
@@ -212,16 +211,16 @@ func (g *Gate) UndoneBy(ctx context.Context, seq uint64) (uint64, error) {
 	return g.undoneBy(ctx, l)
 }
 
-// keptDay names the directory that holds the originals of a day's landings.
+// keptDay returns the name of the directory with the originals of a day's landings.
 func keptDay(l *lockkeeper.Landing) string { return l.At.UTC().Format(time.DateOnly) }
 
-// keepsOne reports whether a landing has one original, a file. It is kept by itself;
-// the originals of others are kept in the directory that was their stage.
+// keepsOne reports whether a landing has a single file as its original, which is kept as a
+// file. Otherwise the stage itself is kept.
 func keepsOne(l *lockkeeper.Landing) bool {
 	return len(l.Changes) == 1 && l.Changes[0].Old.Exists() && l.Draft == ""
 }
 
-// keptAt is where the originals of a landing are kept, below the kept directory.
+// keptAt returns the path of a landing's originals in the kept directory.
 func keptAt(l *lockkeeper.Landing) string {
 	at := keptDay(l) + "/" + l.Commit
 	if keepsOne(l) {
@@ -230,10 +229,10 @@ func keptAt(l *lockkeeper.Landing) string {
 	return at
 }
 
-// originalsOf is where the originals of a landing are, for people.
+// originalsOf returns the path of a landing's originals, for messages.
 func originalsOf(l *lockkeeper.Landing) string { return stateDir + "/" + keptDir + "/" + keptAt(l) }
 
-// openOriginal opens what a change of a landing displaced.
+// openOriginal opens the original of change n of a landing.
 func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 	at := keptAt(l)
 	if !keepsOne(l) {
@@ -242,8 +241,8 @@ func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 	return g.disk.OpenFile(g.kept, at)
 }
 
-// isKept reports whether a landing's originals have been put away, which happens
-// when all is done.
+// isKept reports whether a landing's originals are kept, which is so only after all its
+// changes were made.
 func (g *Gate) isKept(l *lockkeeper.Landing) (bool, error) {
 	_, err := g.disk.Lstat(g.kept, keptAt(l))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -252,16 +251,16 @@ func (g *Gate) isKept(l *lockkeeper.Landing) (bool, error) {
 	return err == nil, err
 }
 
-// retire puts the originals away once everything is done. A stage without any is put
-// away as well, because it says that all was done: what somebody changes afterwards
-// is not in the way of the landing any more.
-func (s *stage) retire(l *lockkeeper.Landing) (err error) {
+// keepOriginals moves the originals into the kept directory after all changes were made. It
+// also keeps an empty stage, which tells recovery that the landing is complete and that
+// later edits of its paths are no conflict.
+func (s *stage) keepOriginals(l *lockkeeper.Landing) (err error) {
 	g := s.g
 	if err := s.collectDraft(); err != nil {
 		return err
 	}
 	for n, c := range l.Changes {
-		if c.Old == c.New && c.Old.Exists() { // staged for nothing
+		if c.Old == c.New && c.Old.Exists() { // its content is not an original
 			if err := g.disk.Remove(s.at(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -283,14 +282,14 @@ func (s *stage) retire(l *lockkeeper.Landing) (err error) {
 	if gone {
 		return fs.ErrNotExist
 	}
-	return err // there is no original: it was lost with the power
+	return err // a power failure lost the original
 }
 
-// giveBack returns what was moved out of a stage that its writer was just putting
-// away: the originals.
-func (s *stage) giveBack(l *lockkeeper.Landing) (err error) {
+// returnOriginals moves originals into the kept stage, from which a recovery had taken
+// them just before the stage was kept.
+func (s *stage) returnOriginals(l *lockkeeper.Landing) (err error) {
 	if keepsOne(l) {
-		return nil // it is in one place or the other
+		return nil // the file is already kept
 	}
 	g := s.g
 	kept, err := g.disk.OpenDir(g.kept, keptAt(l))
@@ -310,8 +309,7 @@ func (s *stage) giveBack(l *lockkeeper.Landing) (err error) {
 	return nil
 }
 
-// forget drops originals and rescued content that are older than they are to be
-// kept.
+// forget deletes originals and rescue entries that have expired.
 func (g *Gate) forget(now time.Time) (dropped int, err error) {
 	before := now.Add(-g.opt.Keep)
 	days, err := g.disk.List(g.kept)

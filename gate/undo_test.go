@@ -53,7 +53,7 @@ func TestUndoNamesWhatStandsOnIt(t *testing.T) {
 	w.plant(map[string]string{"test/c": "by hand"})
 
 	w.undoRefused(heron, first.Seq, "test/a was changed since, by landing "+seqOf(second)+" of heron",
-		"test/b was changed since, by landing "+seqOf(third)+" of heron", "test/c was changed since, outside of the gate", "lockkeeper undo "+seqOf(third)+", then "+seqOf(second))
+		"test/b was changed since, by landing "+seqOf(third)+" of heron", "test/c was changed since, outside the gate", "lockkeeper undo "+seqOf(third)+", then "+seqOf(second))
 	w.undo(heron, third.Seq)
 	w.undo(heron, second.Seq)
 	w.plant(map[string]string{"test/c": "1"})
@@ -83,7 +83,7 @@ func TestUndoOfAnUndo(t *testing.T) {
 	stranger := w.hold("heron", "test/a")
 	w.undoRefused(stranger, l.Seq, "(coverage)", "test/gone")
 	w.undoRefused(&lock.Grant{}, l.Seq, "(grant)")
-	w.undoRefused(stranger, 10_000, "there is none with this number")
+	w.undoRefused(stranger, 10_000, "no landing has this number")
 	w.releases(stranger)
 }
 
@@ -106,7 +106,7 @@ func TestUndoAfterTheOriginalsAreGone(t *testing.T) {
 	if r, err := w.gate.Recover(t.Context()); err != nil || r.Forgot != 1 {
 		t.Errorf("forgot %+v, %v; want one day", r, err)
 	}
-	w.undoRefused(g, replaced.Seq, "test/a", "not kept any more")
+	w.undoRefused(g, replaced.Seq, "test/a", "no longer kept")
 	w.undo(g, created.Seq)
 	w.want(map[string]string{"test/a": "new"})
 	w.releases(g)
@@ -127,7 +127,7 @@ func TestUndoOfWhatDidNotLand(t *testing.T) {
 	if len(undone) != 1 || len(landed) != 1 {
 		t.Fatalf("events %v %v", landed, undone)
 	}
-	w.undoRefused(g, landed[0].Seq, "taken back when it landed")
+	w.undoRefused(g, landed[0].Seq, "it was rolled back")
 	w.releases(g)
 
 	l := w.abandon(2, gate.Put("test/b", []byte("new")), gate.Put("test/c", []byte("new")))

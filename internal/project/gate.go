@@ -86,7 +86,7 @@ func (w *gateway) recoverLandings(ctx context.Context, grantID string) error {
 // time. That it fails is no reason not to open: most commands have nothing to do
 // with it.
 func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
-	if left, err := gate.HasLeft(w.app.Root.Dir(), w.app.Config.Gate.Keep); !left && err == nil {
+	if left, err := gate.MayNeedRecovery(w.app.Root.Dir(), w.app.Config.Gate.Keep); !left && err == nil {
 		return nil
 	}
 	g, err := w.open()
@@ -100,7 +100,7 @@ func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
 // Unfinished returns the landings of this root that are neither done nor rolled back,
 // and on which no process works. It opens no gate if nothing is left.
 func (a *Project) Unfinished(ctx context.Context) ([]*lockkeeper.Landing, error) {
-	left, err := gate.HasLeft(a.Root.Dir(), a.Config.Gate.Keep)
+	left, err := gate.MayNeedRecovery(a.Root.Dir(), a.Config.Gate.Keep)
 	if err != nil || !left {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (a *Project) File(path string) (string, error) { return a.FileAt(a.climb(pa
 func (a *Project) FileAt(base, path string) (string, error) {
 	l, err := a.Root.Resolve(base, path, lockkeeper.Write)
 	if err == nil && l.Kind == lockkeeper.Dir {
-		err = &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory, and the gate writes files", Next: "name the files in it"}
+		err = &lockkeeper.InputError{Field: "path", Value: path, Reason: "is a directory", Next: "name the files in it"}
 	}
 	return l.Path, err
 }

@@ -63,9 +63,9 @@ func TestManyFiles(t *testing.T) {
 		gap       string // how it begins; empty: there is none
 		discarded bool
 	}{
-		"a formatter":  {script: `for f in app/views/many/*; do echo formatted >> $f; done`, gap: fmt.Sprintf("app/views/many/0.rb: coverage: the grant does not hold it; it is one of %d changed files", many)},
-		"loose files":  {script: `i=0; while [ $i -lt 300 ]; do echo $i > app/models/f$i.rb; i=$((i+1)); done`, gap: "app/models/f0.rb: coverage: the grant does not hold it; it is one of 300 changed files"},
-		"a new folder": {script: `mkdir -p app/new/deep; (cd app/new/deep; seq 1 21000 | xargs touch)`, gap: "app/new/deep: coverage: the grant does not hold it; it is one of 21000 changed files"},
+		"a formatter":  {script: `for f in app/views/many/*; do echo formatted >> $f; done`, gap: fmt.Sprintf("app/views/many/0.rb: coverage: the grant does not hold a lock on it; it is one of %d changed files", many)},
+		"loose files":  {script: `i=0; while [ $i -lt 300 ]; do echo $i > app/models/f$i.rb; i=$((i+1)); done`, gap: "app/models/f0.rb: coverage: the grant does not hold a lock on it; it is one of 300 changed files"},
+		"a new folder": {script: `mkdir -p app/new/deep; (cd app/new/deep; seq 1 21000 | xargs touch)`, gap: "app/new/deep: coverage: the grant does not hold a lock on it; it is one of 21000 changed files"},
 		"dependencies": {script: `mkdir -p node_modules/a; (cd node_modules/a; seq 1 21000 | xargs touch)`, discarded: true},
 		"ignored":      {script: `mkdir -p tmp/x; (cd tmp/x; seq 1 300 | xargs touch); echo x > a.log`, discarded: true},
 		"a path too long": {script: `python3 -c "

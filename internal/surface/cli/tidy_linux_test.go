@@ -18,7 +18,7 @@ func TestTidySaysHowToAllowIt(t *testing.T) {
 	for code, args := range map[int][]string{0: {"tidy"}, 1: {"tidy", "--execute"}} {
 		d.forget()
 		d.must(code, args...)
-		d.sees("next: if it belongs there, a person adds its directory to gate.allowed_write_paths in lockkeeper.yaml")
+		d.sees("next: ask a person to add its directory to gate.allowed_write_paths in lockkeeper.yaml")
 	}
 	if out := d.must(2, "tidy", "--phase", "rot"); strings.Contains(out, "Lease acquired") {
 		t.Errorf("answered %q", out)

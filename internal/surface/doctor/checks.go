@@ -75,7 +75,7 @@ func (x *examination) clock(ctx context.Context) {
 // leftovers are what crashes left behind.
 func (x *examination) leftovers(ctx context.Context) {
 	const name = "leftovers"
-	stages, err := gate.HasLeft(x.site.Root, x.app.Config.Gate.Keep)
+	stages, err := gate.MayNeedRecovery(x.site.Root, x.app.Config.Gate.Keep)
 	if err != nil {
 		x.trouble(name, err)
 	}

@@ -91,7 +91,7 @@ func (p *program) showRecovery(r gate.Report) error {
 	if r.Working > 0 {
 		lines = append(lines, term.Counted(r.Working, "write")+" of others "+term.Plural(r.Working, "is on its way", "are on their way")+" and left alone")
 	}
-	for _, away := range r.Away {
+	for _, away := range r.Elsewhere {
 		lines = append(lines, term.Clean(away)+" can only be finished there; next: lockkeeper gate recover, there, or with --abandon if that will not come back")
 	}
 	if len(lines) == 0 {
