@@ -171,12 +171,12 @@ func writeProblems(list []act) (problems []string) {
 // tree: they work on stages, on what is kept, and on empty directories. Renames
 // may be anywhere: with one end in a stage they are what the gate does.
 var gateMay = map[string][]string{
-	"Create":    {"put", "noteDraft", "noteDirs", "makeSite"},                                                     // in a stage, or the site file
-	"Chmod":     {"put"},                                                                                          // of a file just made there
+	"Create":    {"put", "noteDraft", "noteDirs", "makeSite"},                                                            // in a stage, or the site file
+	"Chmod":     {"put"},                                                                                                 // of a file just made there
 	"Remove":    {"empty", "keepOriginals", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
 	"RemoveDir": {"empty", "discard", "drop", "returnOriginals", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
-	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                       // in a stage, of the gate's own, of a draft
-	"makeStage": {"run", "draft", "tryRecover"},                                                                   // once for each landing, once for each recovery
+	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                              // in a stage, of the gate's own, of a draft
+	"makeStage": {"run", "draft", "tryRecover"},                                                                          // once for each landing, once for each recovery
 	"Move":      nil,
 	"Exchange":  nil,
 }

@@ -1,10 +1,10 @@
-// Package rescue keeps content that could not land, for a person to look at: the content of
+// Package rescue keeps content that could not land, for a person to inspect: the content of
 // refused writes, and edits that a landing displaced.
 //
 // An entry is a directory named by its id. The file meta.json describes the entry, and the
 // file content, if there is one, has the content. The path that the content was meant for is
 // only text in meta.json, never part of a file name. Anything that is not a regular file is
-// not copied: the caller moves it aside, and the content is a note that says where.
+// not copied: the caller moves it elsewhere, and the content is a note that says where.
 //
 // Invariants:
 //

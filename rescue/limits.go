@@ -14,13 +14,13 @@ import (
 	"lockkeeper"
 )
 
-// Limits bound how much of a disk a shelf takes.
+// Limits bounds how much space a shelf uses.
 type Limits struct {
-	Entry int64 // bytes of one content; 0: DefaultLimits
-	Total int64 // bytes of all contents; 0: DefaultLimits
+	Entry int64 // bytes of one entry; default: DefaultLimits
+	Total int64 // bytes of all entries; default: DefaultLimits
 }
 
-// DefaultLimits returns the limits of a shelf whose owner set none.
+// DefaultLimits returns the limits of a shelf without a configuration.
 func DefaultLimits() Limits { return Limits{Entry: 1 << 30, Total: 8 << 30} }
 
 func (l Limits) complete() Limits {
@@ -63,39 +63,39 @@ func (s *Shelf) PutOrNote(ctx context.Context, e Entry, content io.Reader) (Entr
 	return s.PutUnlimited(ctx, e, strings.NewReader("The content is not kept: "+limit.Error()+"\n"))
 }
 
-// PutUnlimited is Put without limits, for content that has no other place any more.
+// PutUnlimited is Put without limits, for content that exists nowhere else.
 func (s *Shelf) PutUnlimited(ctx context.Context, e Entry, content io.Reader) (Entry, error) {
 	return s.putNew(ctx, e, content, false)
 }
 
-// room is how much a new content may take.
+// A room says how much space new content may use.
 type room struct {
 	limits Limits
-	used   int64 // by all that is kept
+	used   int64 // by all entries
 	space  int64 // free on the disk
 }
 
-// unasked is a size up to which the disk itself says whether it has room.
+// unasked is the size up to which the free space is not checked.
 const unasked = 1 << 20
 
-// check refuses content of a size, or content that is known to have at least that size.
+// check refuses content with at least the given size.
 func (r room) check(size int64) error {
 	switch {
 	case size > r.limits.Entry:
-		return &LimitError{Reason: fmt.Sprintf("it has more than %s, the limit for one file (gate.keep_file_mb)", megabytes(r.limits.Entry)),
-			Next: "raise gate.keep_file_mb in lockkeeper.yaml if such files are to be kept"}
+		return &LimitError{Reason: fmt.Sprintf("larger than %s, the limit for one file (gate.keep_file_mb)", megabytes(r.limits.Entry)),
+			Next: "to keep such files, raise gate.keep_file_mb in lockkeeper.yaml"}
 	case size > r.limits.Total-r.used:
 		return &LimitError{Reason: fmt.Sprintf("the rescue shelf would hold more than %s (gate.keep_total_mb)", megabytes(r.limits.Total)),
 			Next: "lockkeeper rescue list, then lockkeeper rescue drop ID"}
 	case size > unasked && size > r.space/2:
-		return fmt.Errorf("%d bytes are more than half of the %d that are free on the disk: %w", size, r.space, unix.ENOSPC)
+		return fmt.Errorf("%d bytes are more than half of the %d bytes free on the disk: %w", size, r.space, unix.ENOSPC)
 	}
 	return nil
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }
 
-// measure finds out how much room there is.
+// measure returns the room on the shelf.
 func (s *Shelf) measure(shelf *os.File) (r room, err error) {
 	r.limits = s.limits
 	ids, _, err := s.names(shelf)
@@ -117,7 +117,7 @@ func (s *Shelf) measure(shelf *os.File) (r room, err error) {
 	return r, nil
 }
 
-// sizeOf is the size of what an entry keeps. One that is damaged counts nothing.
+// sizeOf returns the size of an entry's content; 0 if the entry is damaged.
 func (s *Shelf) sizeOf(shelf *os.File, id string) (size int64, err error) {
 	dir, err := s.disk.OpenDir(shelf, id)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, fs.ErrPermission) {
@@ -134,7 +134,7 @@ func (s *Shelf) sizeOf(shelf *os.File, id string) (size int64, err error) {
 	return stat.Size, err
 }
 
-// sizeAhead is the size of content that can tell it before it is read; 0: unknown.
+// sizeAhead returns the size of content that is a file; otherwise 0.
 func sizeAhead(content io.Reader) int64 {
 	file, ok := content.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {

@@ -23,19 +23,19 @@ const (
 	contentName = "content"
 )
 
-// maxMeta bounds what is read as meta.json; paths and names are far below.
+// maxMeta bounds the size of meta.json.
 const maxMeta = 1 << 20
 
 const chunk = 256 << 10
 
-// Put keeps content, and what e says of it, and returns the entry with its ID,
-// At, Size and Sum. The ID is always a new one; At is now unless it is set. A deletion
-// has no content, and nil is none either, for a change of permissions alone. Ending ctx
-// stops Put before the entry is in place. An error that comes with an ID says that
-// the entry is in place but may not survive a crash; with any other, nothing was
-// kept. Content that exceeds a limit of the shelf is a *LimitError, and content for
-// which the disk has too little room is unix.ENOSPC. Neither is written first, if the
-// content is a file.
+// Put keeps content and its description e. It returns the entry with a new ID, and with At,
+// Size and Sum. At is the current time unless e sets it. content is nil for a deletion and
+// for a change of permissions. Canceling ctx stops Put until the entry is in place.
+//
+// If Put returns an error and an entry with an ID, the entry is in place but may not survive
+// a crash. After any other error nothing was kept. If the content exceeds a limit of the
+// shelf, the error is a *LimitError. If the disk has too little space, it is unix.ENOSPC.
+// If the content is a file, both are checked before anything is written.
 func (s *Shelf) Put(ctx context.Context, e Entry, content io.Reader) (Entry, error) {
 	return s.putNew(ctx, e, content, true)
 }
@@ -47,7 +47,7 @@ func (s *Shelf) putNew(ctx context.Context, e Entry, content io.Reader, bounded 
 	e.At = e.At.Round(0).UTC()
 	e.ID, e.Size, e.Sum = newID(e.At), 0, ""
 	if _, ok := timeOf(e.ID); !ok {
-		return Entry{}, &lockkeeper.InputError{Field: "time", Value: e.At.String(), Reason: "outside of the years that an id can hold"}
+		return Entry{}, &lockkeeper.InputError{Field: "time", Value: e.At.String(), Reason: "outside the years that an id supports"}
 	}
 	if e.Delete {
 		content = nil
@@ -93,13 +93,13 @@ func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader, bounded bo
 		return s.disk.Sync(shelf)
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("%s was taken away at this moment", s.name)
+		err = fmt.Errorf("%s was removed at the same time", s.name)
 	}
 	return placed, err
 }
 
-// make makes the shelf where there is none. Its name is made durable in any
-// case: whoever made it may have died before doing so.
+// make makes the shelf if it is missing. It always syncs the name, because the process that
+// made the shelf may have crashed before doing so.
 func (s *Shelf) make() (err error) {
 	parent, err := os.Open(s.parent)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry,
 		sum := sha256.New()
 		err := s.write(dir, contentName, func(f *os.File) (err error) {
 			to := &sink{ctx: ctx, disk: s.disk, file: f, sum: sum, check: check}
-			e.Size, err = io.CopyBuffer(to, struct{ io.Reader }{content}, make([]byte, chunk)) // in chunks, whatever the reader can
+			e.Size, err = io.CopyBuffer(to, struct{ io.Reader }{content}, make([]byte, chunk)) // hides other methods of content, so that Write is called with chunks
 			return err
 		})
 		if err != nil {
@@ -147,7 +147,7 @@ func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry,
 	return s.disk.Sync(dir)
 }
 
-// write makes one durable file.
+// write creates a file and syncs it.
 func (s *Shelf) write(dir *os.File, name string, fill func(*os.File) error) (err error) {
 	f, err := s.disk.Create(dir, name)
 	if err != nil {
@@ -160,10 +160,10 @@ func (s *Shelf) write(dir *os.File, name string, fill func(*os.File) error) (err
 	return s.disk.Sync(f)
 }
 
-// closing closes a file at the end of a function and adds to its error.
+// closing closes a file and adds its error to err, for use with defer.
 func (s *Shelf) closing(f *os.File, err *error) { *err = errors.Join(*err, s.disk.Close(f)) }
 
-// sink writes and sums up content while its context lasts and there is room.
+// A sink writes and hashes content until its context ends or check fails.
 type sink struct {
 	ctx   context.Context
 	disk  durable.Disk

@@ -126,7 +126,7 @@ func TestChangesWithoutContent(t *testing.T) {
 		before := time.Now()
 		var content io.Reader
 		if e.Delete {
-			content = strings.NewReader("not looked at")
+			content = strings.NewReader("not read")
 		}
 		put := must[Entry](t)(s.Put(t.Context(), e, content))
 		if put.At.Before(before.Round(0)) || put.At.After(time.Now()) || put.Sum != "" || put.Size != 0 {
@@ -412,7 +412,7 @@ func eachFault(t *testing.T, act func(s *Shelf, old Entry) error, check func(t *
 }
 
 // wholeOrTemporary holds that what is not an undamaged entry is temporary, that
-// nobody sees that, and that Prune clears it and nothing else.
+// no caller sees that, and that Prune clears it and nothing else.
 func wholeOrTemporary(t *testing.T, s *Shelf, dir string) (entries []Entry, temps int) {
 	t.Helper()
 	entries = list(t, s)

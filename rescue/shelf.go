@@ -16,7 +16,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// Shelf is a directory of entries.
+// A Shelf is a directory of entries.
 type Shelf struct {
 	parent string
 	name   string
@@ -24,16 +24,16 @@ type Shelf struct {
 	limits Limits
 }
 
-// Open names a shelf. The directory is made when something is first put there;
-// the one above it must exist.
+// Open returns the shelf in dir. The first Put creates the directory, whose parent must
+// exist.
 func Open(dir string, limits Limits) *Shelf {
 	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}, limits: limits.complete()}
 }
 
-// Dir is the directory of the shelf, which changes whenever an entry comes or goes.
+// Dir returns the directory of the shelf, which changes when an entry is added or dropped.
 func (s *Shelf) Dir() string { return filepath.Join(s.parent, s.name) }
 
-// List shows every entry, oldest first.
+// List returns all entries, oldest first.
 func (s *Shelf) List(ctx context.Context) (list []Entry, err error) {
 	_, err = s.within(func(shelf *os.File) error {
 		ids, _, err := s.names(shelf)
@@ -61,7 +61,7 @@ func (s *Shelf) List(ctx context.Context) (list []Entry, err error) {
 	return list, nil
 }
 
-// Get shows one entry.
+// Get returns one entry.
 func (s *Shelf) Get(id string) (e Entry, err error) {
 	err = s.entry(id, func(shelf *os.File) (err error) {
 		e, err = s.read(shelf, id)
@@ -70,7 +70,7 @@ func (s *Shelf) Get(id string) (e Entry, err error) {
 	return e, err
 }
 
-// Content opens the content of an entry, be the rest of it damaged or not.
+// Content opens the content of an entry, even if the rest of the entry is damaged.
 func (s *Shelf) Content(id string) (content *os.File, err error) {
 	err = s.entry(id, func(shelf *os.File) error {
 		e, err := s.read(shelf, id)
@@ -84,17 +84,16 @@ func (s *Shelf) Content(id string) (content *os.File, err error) {
 		case e.Kind == Damaged:
 			return refuse(id, "its content cannot be read: "+e.Reason)
 		case e.Delete:
-			return refuse(id, "it has no content: what was wanted is a deletion")
+			return refuse(id, "it is a deletion and has no content")
 		case e.Sum == "":
-			return refuse(id, "it has no content: what was wanted is a change of permissions")
+			return refuse(id, "it is a change of permissions and has no content")
 		}
 		return err
 	})
 	return content, err
 }
 
-// ContentPath is where the content of an entry is, if there is any, for a person
-// who wants to copy it.
+// ContentPath returns the path of an entry's content, for messages.
 func (s *Shelf) ContentPath(id string) string {
 	return filepath.Join(s.parent, s.name, id, contentName)
 }
@@ -110,8 +109,8 @@ func (s *Shelf) Drop(id string) error {
 	})
 }
 
-// Prune drops entries from before a time, and what Puts and Drops of before then
-// left in a crash. The time must lie so far back that none of them still runs.
+// Prune drops entries that are older than a time, and the remains of older calls that
+// crashed. Every call of Put and Drop that began before that time must have ended.
 func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
 	_, err = s.within(func(shelf *os.File) error {
 		ids, temps, err := s.names(shelf)
@@ -132,7 +131,7 @@ func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
 	return dropped, err
 }
 
-// within lends the open shelf; not found: nothing was ever put there.
+// within calls do with the open shelf. It returns false if the shelf does not exist.
 func (s *Shelf) within(do func(shelf *os.File) error) (found bool, err error) {
 	parent, err := os.Open(s.parent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,20 +152,19 @@ func (s *Shelf) within(do func(shelf *os.File) error) (found bool, err error) {
 	return true, do(shelf)
 }
 
-// entry is within for what somebody wants to do with one entry by its id.
+// entry is within for the entry with an id, which it validates.
 func (s *Shelf) entry(id string, do func(shelf *os.File) error) error {
 	if _, ok := timeOf(id); !ok {
-		return refuse(id, "not the id of anything kept")
+		return refuse(id, "not a rescue id")
 	}
 	found, err := s.within(do)
 	if err == nil && !found || errors.Is(err, fs.ErrNotExist) {
-		return refuse(id, "nothing is kept under it, or not any more")
+		return refuse(id, "no such entry, or it was dropped")
 	}
 	return err
 }
 
-// names lists the entries by age, and the temporary names. What else somebody
-// put there is left alone.
+// names lists the entries, oldest first, and the temporary names. It ignores other files.
 func (s *Shelf) names(shelf *os.File) (ids, temps []string, err error) {
 	all, err := s.disk.List(shelf)
 	slices.Sort(all)
@@ -184,7 +182,7 @@ func (s *Shelf) names(shelf *os.File) (ids, temps []string, err error) {
 	return ids, temps, err
 }
 
-// read shows an entry as it is, damaged or not; fs.ErrNotExist when it is gone.
+// read returns an entry, damaged or not; fs.ErrNotExist if it was dropped.
 func (s *Shelf) read(shelf *os.File, id string) (Entry, error) {
 	e, err := s.readMeta(shelf, id)
 	if err == nil {
@@ -193,7 +191,7 @@ func (s *Shelf) read(shelf *os.File, id string) (Entry, error) {
 	if err == nil {
 		return e, nil
 	}
-	if _, gone := s.disk.Lstat(shelf, id); gone != nil { // taken away while it was read
+	if _, gone := s.disk.Lstat(shelf, id); gone != nil { // dropped meanwhile
 		return Entry{}, gone
 	}
 	at, _ := timeOf(id)
@@ -218,13 +216,13 @@ func (s *Shelf) readMeta(shelf *os.File, id string) (e Entry, err error) {
 		return Entry{}, fmt.Errorf("%s: %w", metaName, err)
 	}
 	if e.ID != id {
-		return Entry{}, fmt.Errorf("%s is of another entry, %q", metaName, e.ID)
+		return Entry{}, fmt.Errorf("%s belongs to another entry, %q", metaName, e.ID)
 	}
 	return e, nil
 }
 
-// checkContent holds the size alone against what was put, so that a list of
-// large entries costs little; Sum is there for whoever reads the content.
+// checkContent compares only the size, so that listing large entries is fast. A caller that
+// reads the content can compare Sum.
 func (s *Shelf) checkContent(shelf *os.File, id string, e Entry) (err error) {
 	if e.Sum == "" {
 		return nil
@@ -241,7 +239,7 @@ func (s *Shelf) checkContent(shelf *os.File, id string, e Entry) (err error) {
 	return err
 }
 
-// openRegular opens a file of an entry if it is one.
+// openRegular opens a file of an entry and refuses anything that is not a regular file.
 func (s *Shelf) openRegular(shelf *os.File, id, name string) (*os.File, error) {
 	dir, err := s.disk.OpenDir(shelf, id)
 	if err != nil {
@@ -263,14 +261,14 @@ func (s *Shelf) openRegular(shelf *os.File, id, name string) (*os.File, error) {
 	return f, nil
 }
 
-// discard removes entries and temporary directories. Entries get temporary names
-// first, durably, so that a crash leaves none of them in part.
+// discard removes entries and temporary directories. It first renames entries to temporary
+// names and syncs that, so that a crash leaves no partial entry.
 func (s *Shelf) discard(shelf *os.File, ids, temps []string) (dropped int, err error) {
 	for _, id := range ids {
 		temp := durable.TempPrefix + id
 		moved := s.disk.Move(shelf, id, shelf, temp)
 		if errors.Is(moved, fs.ErrNotExist) {
-			continue // somebody else dropped it
+			continue // another process dropped it
 		}
 		if moved != nil {
 			err = errors.Join(err, moved)
@@ -288,7 +286,7 @@ func (s *Shelf) discard(shelf *os.File, ids, temps []string) (dropped int, err e
 	return dropped, errors.Join(err, s.disk.Sync(shelf))
 }
 
-// clear removes a name with all that is below it. What is gone already is fine.
+// clear removes a file or directory with its content. It may be missing.
 func (s *Shelf) clear(at *os.File, name string) error {
 	err := s.clearPresent(at, name)
 	if errors.Is(err, fs.ErrNotExist) {
