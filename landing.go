@@ -53,7 +53,7 @@ func (v *Version) UnmarshalText(text []byte) error {
 }
 
 // Alteration is what a landing does to one path.
-type Alteration struct {
+type PathChange struct {
 	Path string  `json:"path"`
 	Old  Version `json:"old"`
 	New  Version `json:"new"`
@@ -72,7 +72,7 @@ type Landing struct {
 	Taker   string       `json:"-"`    // who brings it to its end: its writer, or the last recovery that took it over
 	State   LandingState `json:"state"`
 	At      time.Time    `json:"at"`
-	Changes []Alteration `json:"changes"`
+	Changes []PathChange `json:"changes"`
 
 	Made   []string `json:"made,omitempty"`   // directories it makes, outermost first
 	Clears []string `json:"clears,omitempty"` // directories it removes where they are empty, innermost first

@@ -82,7 +82,7 @@ func newCrowded(ctx context.Context, dir string) (c crowded, err error) {
 			return c, errors.Join(err, a.Close())
 		}
 	}
-	err = a.Locks.Within(ctx, func(act *lock.Act) error {
+	err = a.Locks.Update(ctx, func(act *lock.Tx) error {
 		for i, path := range c.paths {
 			_, _, err := act.Try(lockkeeper.Request{Holder: fmt.Sprintf("other-%d", i), Policy: session.Policy, TTL: 6 * time.Hour,
 				Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})

@@ -288,7 +288,7 @@ func httpState(ctx context.Context, b *bench) (_ []row, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	const step = 1_000
 	for first := 0; first < stateGrants; first += step {
-		err := s.locks.Within(ctx, func(a *lock.Act) error {
+		err := s.locks.Update(ctx, func(a *lock.Tx) error {
 			for i := first; i < first+step; i++ {
 				path := fmt.Sprintf("app/models/m%05d.rb", i)
 				_, blocked, err := a.Try(lockkeeper.Request{Holder: fmt.Sprintf("otter-%d", i), Policy: "person",

@@ -194,7 +194,7 @@ func memoryWaiters(ctx context.Context, b *bench) (_ []row, err error) {
 		waiting.Go(func() { queued.Acquire(ctx, request("held", 0), time.Hour) }) // ends with ctx
 	}
 	for {
-		entries, err := queued.Entries(ctx)
+		entries, err := queued.Requests(ctx)
 		if err != nil {
 			return nil, err
 		}

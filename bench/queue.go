@@ -38,7 +38,7 @@ func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error
 			return nil, err
 		}
 	}
-	var orders []sched.Order
+	var orders []sched.ItemSpec
 	flush := func() error {
 		_, err := b.queue.Enqueue(ctx, orders...)
 		orders = orders[:0]
@@ -48,7 +48,7 @@ func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error
 		if i%10 == 0 {
 			orders = append(orders, b.free())
 		} else { // of a rank before the others: each is looked at, and parked
-			orders = append(orders, sched.Order{Workflow: fmt.Sprint("blocked ", i), Phase: "verify", Pools: []string{sched.PoolAgent},
+			orders = append(orders, sched.ItemSpec{Workflow: fmt.Sprint("blocked ", i), Phase: "verify", Pools: []string{sched.PoolAgent},
 				Locks: writes([]string{hot(i), fmt.Sprintf("app/models/blocked_%06d.rb", i)})})
 		}
 		if len(orders) == 1000 {
@@ -60,16 +60,16 @@ func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error
 	if err := flush(); err != nil {
 		return nil, err
 	}
-	b.job, err = b.queue.Claim(ctx, b.worker)
+	b.job, err = b.queue.Dispatch(ctx, b.worker)
 	return b, err
 }
 
 func hot(i int) string { return fmt.Sprintf("app/controllers/concerns/hot_%03d.rb", i%hotPaths) }
 
 // free is an order that nothing is in the way of.
-func (b *backlog) free() sched.Order {
+func (b *backlog) free() sched.ItemSpec {
 	b.queued++
-	return sched.Order{Workflow: fmt.Sprint("free ", b.queued), Phase: "apply", Project: fmt.Sprint("p", b.queued%17), Pools: []string{sched.PoolAgent},
+	return sched.ItemSpec{Workflow: fmt.Sprint("free ", b.queued), Phase: "apply", Project: fmt.Sprint("p", b.queued%17), Pools: []string{sched.PoolAgent},
 		Locks: writes([]string{fmt.Sprintf("app/controllers/free_%06d.rb", b.queued), fmt.Sprintf("app/views/free_%06d.erb", b.queued)})}
 }
 

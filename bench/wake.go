@@ -95,7 +95,7 @@ func wake(ctx context.Context, m *lock.Manager, w waiter, way string) (took, rel
 	}
 	if way == "wait" {
 		for waiting := 0; waiting == 0; {
-			entries, err := m.Entries(ctx)
+			entries, err := m.Requests(ctx)
 			if err != nil {
 				return 0, 0, err
 			}

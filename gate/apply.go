@@ -37,8 +37,8 @@ func (g *Gate) newApplier(l *lockkeeper.Landing, s *stage) *applier {
 }
 
 // ending identifies the landing and this taker, who alone may end it.
-func (p *applier) ending() store.Ending {
-	return store.Ending{Seq: p.l.Seq, Taker: p.l.Taker}
+func (p *applier) ending() store.TakenLanding {
+	return store.TakenLanding{Seq: p.l.Seq, Taker: p.l.Taker}
 }
 
 // errFenced says that another process has taken over the stage, and with it the landing.
@@ -256,7 +256,7 @@ func (p *applier) do(n int) error {
 }
 
 // swap makes a change with one rename.
-func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
+func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.PathChange) error {
 	disk := p.g.disk
 	own, staged := p.s.at(n)
 	var err error

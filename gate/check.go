@@ -72,7 +72,7 @@ func (g *Gate) viewGrant(ctx context.Context, grant *lockkeeper.Grant, see func(
 		}
 		return g.store.View(ctx, func(r store.Reader) error { return see(r, nil) })
 	}
-	return g.locks.Look(ctx, grant.ID, grant.Token, see)
+	return g.locks.ViewWritable(ctx, grant.ID, grant.Token, see)
 }
 
 // sameGrant returns an error if the fence of a grant changed since the first check. The

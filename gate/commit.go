@@ -20,7 +20,7 @@ type item struct {
 	Change
 	target string
 	mode   fs.FileMode
-	alter  lockkeeper.Alteration
+	alter  lockkeeper.PathChange
 	open   Body // the content to stage
 
 	dir     *dirID // the directory it is in; nil if that is missing

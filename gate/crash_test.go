@@ -104,7 +104,7 @@ func (a *aftermath) clearUp(byRecovery bool) {
 		a.recovered(w)
 		w.releases(next)
 	}
-	if e, err := w.locks.Entry(t.Context(), a.grant.ID); err != nil || e != nil {
+	if e, err := w.locks.Request(t.Context(), a.grant.ID); err != nil || e != nil {
 		t.Errorf("the grant is still there: %v, %v", e, err)
 	}
 }

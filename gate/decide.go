@@ -18,8 +18,8 @@ import (
 // this process has completed are marked as committed in the same transaction.
 func (g *Gate) decide(ctx context.Context, grant *lockkeeper.Grant, l *lockkeeper.Landing, permit func(store.Reader, *store.Record) error) error {
 	done := g.takeDone(grant.ID)
-	err := g.locks.Within(ctx, func(a *lock.Act) error {
-		if err := commitAll(a.Tx(), done); err != nil {
+	err := g.locks.Update(ctx, func(a *lock.Tx) error {
+		if err := commitAll(a, done); err != nil {
 			return err
 		}
 		var rec *store.Record
@@ -30,17 +30,17 @@ func (g *Gate) decide(ctx context.Context, grant *lockkeeper.Grant, l *lockkeepe
 			}
 			l.GrantID, l.Holder, l.Fence = rec.ID, rec.Holder, rec.Fence
 		}
-		if err := permit(a.Tx(), rec); err != nil {
+		if err := permit(a, rec); err != nil {
 			return err
 		}
 		ev := eventOf(lockkeeper.EventLanded, l)
 		ev.Actor = lockkeeper.Actor{Name: l.Holder, Kind: lockkeeper.ActorHolder}
-		seq, err := a.Note(ev)
+		seq, err := a.Append(ev)
 		if err != nil {
 			return err
 		}
 		l.Seq, l.State, l.At, l.Taker = seq, lockkeeper.Decided, a.Now().Wall, l.Commit
-		if err := a.Tx().InsertLanding(l); err != nil || rec == nil {
+		if err := a.InsertLanding(l); err != nil || rec == nil {
 			return err
 		}
 		return a.LandingOpened(rec)
@@ -53,16 +53,16 @@ func (g *Gate) decide(ctx context.Context, grant *lockkeeper.Grant, l *lockkeepe
 
 // markCommitted marks landings of one grant as committed, whose changes are all in the
 // tree and on disk. It leaves a landing alone that another process has taken over.
-func (g *Gate) markCommitted(ctx context.Context, grantID string, done ...store.Ending) error {
-	return g.locks.Within(ctx, func(a *lock.Act) error {
-		if err := commitAll(a.Tx(), done); err != nil {
+func (g *Gate) markCommitted(ctx context.Context, grantID string, done ...store.TakenLanding) error {
+	return g.locks.Update(ctx, func(a *lock.Tx) error {
+		if err := commitAll(a, done); err != nil {
 			return err
 		}
 		return a.LandingEnded(grantID)
 	})
 }
 
-func commitAll(tx store.LandingTx, done []store.Ending) error {
+func commitAll(tx store.LandingTx, done []store.TakenLanding) error {
 	for _, e := range done {
 		if err := tx.EndLanding(e, lockkeeper.Committed); err != nil {
 			return err
@@ -73,25 +73,25 @@ func commitAll(tx store.LandingTx, done []store.Ending) error {
 
 // takeLanding takes a decided landing over and returns it; nil if it has ended. From
 // then on no earlier taker can end it.
-func (g *Gate) takeLanding(ctx context.Context, by store.Ending) (taken *lockkeeper.Landing, err error) {
-	err = g.locks.Within(ctx, func(a *lock.Act) error {
+func (g *Gate) takeLanding(ctx context.Context, by store.TakenLanding) (taken *lockkeeper.Landing, err error) {
+	err = g.locks.Update(ctx, func(a *lock.Tx) error {
 		taken = nil
-		found, err := a.Tx().Landings(store.LandingQuery{Seq: by.Seq, Open: true})
+		found, err := a.Landings(store.LandingQuery{Seq: by.Seq, Open: true})
 		if err != nil || len(found) == 0 {
 			return err
 		}
 		taken = found[0]
 		taken.Taker = by.Taker
-		return a.Tx().TakeLanding(by)
+		return a.TakeLanding(by)
 	})
 	return taken, err
 }
 
 // endLanding ends a landing that by has taken, and records the reason unless it is
 // empty. It returns false if another process has taken the landing since.
-func (g *Gate) endLanding(ctx context.Context, by store.Ending, state lockkeeper.LandingState, reason string) (ended bool, err error) {
-	err = g.locks.Within(ctx, func(a *lock.Act) error {
-		found, err := a.Tx().Landings(store.LandingQuery{Seq: by.Seq, Open: true})
+func (g *Gate) endLanding(ctx context.Context, by store.TakenLanding, state lockkeeper.LandingState, reason string) (ended bool, err error) {
+	err = g.locks.Update(ctx, func(a *lock.Tx) error {
+		found, err := a.Landings(store.LandingQuery{Seq: by.Seq, Open: true})
 		if err != nil || len(found) == 0 || found[0].Taker != by.Taker {
 			return err
 		}
@@ -102,12 +102,12 @@ func (g *Gate) endLanding(ctx context.Context, by store.Ending, state lockkeeper
 				ev.Kind = lockkeeper.EventUndone
 			}
 			ev.Actor, ev.Reason = lockkeeper.System(), reason
-			if _, err := a.Note(ev); err != nil {
+			if _, err := a.Append(ev); err != nil {
 				return err
 			}
 		}
 		ended = true
-		if err := a.Tx().EndLanding(by, state); err != nil {
+		if err := a.EndLanding(by, state); err != nil {
 			return err
 		}
 		return a.LandingEnded(l.GrantID)

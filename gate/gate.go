@@ -76,7 +76,7 @@ type Gate struct {
 	buffers sync.Pool
 
 	mu      sync.Mutex
-	done    map[string][]store.Ending // by grant: landings that are in the tree and not yet marked committed
+	done    map[string][]store.TakenLanding // by grant: landings that are in the tree and not yet marked committed
 	commits map[string]*inFlight
 	spares  []*stage
 }
@@ -93,7 +93,7 @@ func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ 
 	}
 	g := &Gate{paths: root, store: st, locks: locks, opt: opt, disk: opt.Disk,
 		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir), opt.Limits),
-		done:  map[string][]store.Ending{}, commits: map[string]*inFlight{}}
+		done:  map[string][]store.TakenLanding{}, commits: map[string]*inFlight{}}
 	if err := g.openDirs(); err != nil {
 		return nil, errors.Join(err, g.closeDirs())
 	}
@@ -199,7 +199,7 @@ func (g *Gate) closeDirs() error {
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	done := g.done
-	g.done = map[string][]store.Ending{}
+	g.done = map[string][]store.TakenLanding{}
 	g.mu.Unlock()
 	var errs []error
 	for grant, ended := range done {
@@ -233,7 +233,7 @@ func (g *Gate) landings(ctx context.Context, q store.LandingQuery) (found []*loc
 }
 
 // takeDone removes and returns the landings of a grant that are not yet marked committed.
-func (g *Gate) takeDone(grantID string) []store.Ending {
+func (g *Gate) takeDone(grantID string) []store.TakenLanding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	done := g.done[grantID]
@@ -241,7 +241,7 @@ func (g *Gate) takeDone(grantID string) []store.Ending {
 	return done
 }
 
-func (g *Gate) putDone(grantID string, done ...store.Ending) {
+func (g *Gate) putDone(grantID string, done ...store.TakenLanding) {
 	if len(done) == 0 {
 		return
 	}

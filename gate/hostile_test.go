@@ -113,7 +113,7 @@ func (w *world) releases(g *lock.Grant) {
 	if err := g.Release(w.t.Context()); err != nil {
 		w.t.Errorf("release: %v", err)
 	}
-	if e, err := w.locks.Entry(w.t.Context(), g.ID); err != nil || e != nil {
+	if e, err := w.locks.Request(w.t.Context(), g.ID); err != nil || e != nil {
 		w.t.Errorf("the grant is still there: %v, %v", e, err)
 	}
 	var open []*lockkeeper.Landing

@@ -245,7 +245,7 @@ func (g *Gate) Abandon(ctx context.Context, seq uint64, by lockkeeper.Actor, rea
 	case g.isHere(l):
 		return l, g.abandonHere(ctx, l, "abandoned by "+by.Name+": "+reason)
 	}
-	mine := store.Ending{Seq: seq, Taker: newID()}
+	mine := store.TakenLanding{Seq: seq, Taker: newID()}
 	if _, err := g.takeLanding(ctx, mine); err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	if old.Exists() && old.Kind != lockkeeper.Dir {
 		return nil, bad("final", in.Path, "a file, not a directory")
 	}
-	r.landing.Changes = []lockkeeper.Alteration{{Path: in.Path, Old: old}}
+	r.landing.Changes = []lockkeeper.PathChange{{Path: in.Path, Old: old}}
 	if !old.Exists() {
 		return r, nil
 	}

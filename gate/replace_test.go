@@ -305,7 +305,7 @@ func TestReplaceDirAbandoned(t *testing.T) {
 			default:
 				t.Errorf("neither old nor new: %v", files)
 			}
-			if e, err := w.locks.Entry(t.Context(), g.ID); err != nil || e != nil {
+			if e, err := w.locks.Request(t.Context(), g.ID); err != nil || e != nil {
 				t.Errorf("the grant is still there: %v, %v", e, err)
 			}
 		})

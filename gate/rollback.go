@@ -96,7 +96,7 @@ func (p *applier) rollBackAll() error {
 // rollBackOne rolls back one change in the directory in which it was made, even if that
 // was moved. If another program has changed the file since, its version stays, and the
 // original is kept on the rescue shelf.
-func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
+func (p *applier) rollBackOne(n int, c lockkeeper.PathChange) error {
 	const since = "the original of a landing that was rolled back; another writer has changed the path since"
 	var conflict *conflictError
 	dir, release, err := p.dirOf(c.Path)
@@ -110,7 +110,7 @@ func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
 	}
 	defer release()
 	_, name := split(c.Path)
-	back := lockkeeper.Alteration{Path: c.Path, Old: c.New, New: c.Old}
+	back := lockkeeper.PathChange{Path: c.Path, Old: c.New, New: c.Old}
 	err = p.swap(n, dir, name, back)
 	switch {
 	case errors.As(err, new(*deniedError)):
@@ -140,7 +140,7 @@ func (p *applier) rollBackOne(n int, c lockkeeper.Alteration) error {
 
 // swapBack reverses a swap that was just made. If another program wrote to the new file
 // in between, it keeps that version on the rescue shelf.
-func (p *applier) swapBack(n int, dir *os.File, name string, c lockkeeper.Alteration) error {
+func (p *applier) swapBack(n int, dir *os.File, name string, c lockkeeper.PathChange) error {
 	disk := p.g.disk
 	own, staged := p.s.at(n)
 	var err error

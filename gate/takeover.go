@@ -71,7 +71,7 @@ func (g *Gate) tryRecover(ctx context.Context, l *lockkeeper.Landing, abandoned 
 		return l.State, err
 	}
 	defer s.close()
-	taken, err := g.takeLanding(ctx, store.Ending{Seq: l.Seq, Taker: newID()})
+	taken, err := g.takeLanding(ctx, store.TakenLanding{Seq: l.Seq, Taker: newID()})
 	if err != nil || taken == nil {
 		return lockkeeper.Decided, errors.Join(err, s.drop())
 	}
@@ -263,7 +263,7 @@ func (p *applier) inspect(survived bool) error {
 
 // judge is inspect for one change. If the stage holds neither the old nor the new
 // version, the change displaced another writer's edit and must be rolled back.
-func (p *applier) judge(n int, c lockkeeper.Alteration, staged lockkeeper.Version, stagedErr error, now lockkeeper.Version, nowErr error, survived bool) error {
+func (p *applier) judge(n int, c lockkeeper.PathChange, staged lockkeeper.Version, stagedErr error, now lockkeeper.Version, nowErr error, survived bool) error {
 	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the stage's names were durable before the decision
 	switch {
 	case c.New.Exists() && staged == c.New && stagedErr == nil: // not done

@@ -97,7 +97,7 @@ func (g *Gate) undoable(ctx context.Context, seq uint64) (*lockkeeper.Landing, [
 func (g *Gate) isDone(l *lockkeeper.Landing) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.ContainsFunc(g.done[l.GrantID], func(e store.Ending) bool { return e.Seq == l.Seq })
+	return slices.ContainsFunc(g.done[l.GrantID], func(e store.TakenLanding) bool { return e.Seq == l.Seq })
 }
 
 // reversal returns the changes that reverse a landing.

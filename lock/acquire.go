@@ -13,9 +13,9 @@ import (
 	"lockkeeper/store"
 )
 
-// TryAcquire grants the whole request now or answers with a *BlockedError that
-// lists every conflict. It frees what has lapsed and what dead holders left,
-// but never waits for the living.
+// TryAcquire grants the whole request or returns a *BlockedError that lists every
+// conflict. It frees grants that have lapsed or whose holders are dead, and never waits
+// for live ones.
 func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Grant, error) {
 	rec, token, err := m.prepare(req)
 	if err != nil {
@@ -38,87 +38,74 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 		}
 		switch {
 		case freed:
-		case a.told:
-			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: conflicts(a.found), Truncated: a.more}
+		case a.recorded:
+			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: Conflicts(a.found), Truncated: a.more}
 		default:
-			judged = true // they live: once more, for the record
+			judged = true // the blockers live: try again, and record the refusal
 		}
 	}
 }
 
-// attempt is one transaction's try at a request, and what it found in the way:
-// nothing, when the request is held.
+// An attempt is the result of one transaction that tried to grant a request.
 type attempt struct {
-	rec    *store.Record
-	judged bool // what was in the way before
-
-	found []store.Overlap
-	more  bool // than found
-	told  bool // in the record of events, unless it is there already
-	now   lockkeeper.Instant
+	found    []store.Overlap // the blockers; none if the request was granted
+	more     bool            // there are more blockers than found
+	recorded bool            // the log has the refusal
+	now      lockkeeper.Instant
 }
 
-// try attempts a grant in one transaction. After an error the request's record
-// is not to be used.
-func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (attempt, error) {
-	if granted, err := m.admit(ctx, rec); err != nil || granted {
+// try grants a request in one transaction, or returns its blockers. It records a refusal
+// only if the blockers were judged before or have no process that could be dead. After an
+// error the record of the request must not be used.
+func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (a attempt, err error) {
+	if granted, err := m.tryFastPath(ctx, rec); err != nil || granted {
 		return attempt{}, err
 	}
-	s := m.newStep()
-	defer s.recycle()
-	s.attempt = attempt{rec: rec, judged: judged}
-	err := s.run(ctx, (*step).try)
-	return s.attempt, err
+	err = m.Update(ctx, func(tx *Tx) (err error) {
+		a.now = tx.Now().Lease
+		a.found, a.more, err = tx.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
+		switch {
+		case err != nil:
+			return err
+		case len(a.found) == 0:
+			return tx.grant(rec, store.StateHeld)
+		}
+		a.recorded = judged || !slices.ContainsFunc(a.found, func(o store.Overlap) bool { return o.Record.Process != nil })
+		if a.recorded {
+			return tx.deny(rec, a.found)
+		}
+		return nil
+	})
+	return a, err
 }
 
-// try grants the attempted request, or finds what is in its way. A refusal goes
-// on record when the blockers have been judged or need no judging: the dead
-// refuse nobody.
-func (s *step) try() (err error) {
-	a := &s.attempt
-	a.now = s.now.Lease
-	a.found, a.more, err = s.blockers(store.Query{Locks: a.rec.Locks, Before: store.AnyTicket})
-	switch {
-	case err != nil:
-		return err
-	case len(a.found) == 0:
-		return s.grant(a.rec, store.StateHeld)
-	}
-	a.told = a.judged || !slices.ContainsFunc(a.found, func(o store.Overlap) bool { return o.Record.Process != nil })
-	if a.told {
-		return s.deny(a.rec, a.found)
-	}
-	return nil
-}
-
-// admit takes the store's short way to a grant, where it has one.
-func (m *Manager) admit(ctx context.Context, rec *store.Record) (granted bool, err error) {
-	if m.express == nil {
+// tryFastPath grants a request with the fast path of the store, if it has one.
+func (m *Manager) tryFastPath(ctx context.Context, rec *store.Record) (granted bool, err error) {
+	if m.fastPath == nil {
 		return false, nil
 	}
 	fresh := *rec
 	fresh.State = store.StateHeld
-	granted, err = m.express.Admit(ctx, &fresh, about(lockkeeper.EventAcquired, rec))
+	granted, err = m.fastPath.TryGrant(ctx, &fresh, about(lockkeeper.EventAcquired, rec))
 	if granted && err == nil {
 		*rec = fresh
 	}
 	return granted && err == nil, err
 }
 
-// deny records a refusal, unless the same request was refused before because of
-// the same blockers.
-func (s *step) deny(rec *store.Record, found []store.Overlap) error {
-	key, sum := denialKey(rec), digest(found)
-	told, err := s.tx.Denial(key)
-	if err != nil || told == sum {
+// deny records a refusal, unless the same blockers refused the same request before.
+func (tx *Tx) deny(rec *store.Record, found []store.Overlap) error {
+	key, sum := denialKey(rec), Digest(found)
+	last, err := tx.Denial(key)
+	if err != nil || last == sum {
 		return err
 	}
-	if err := s.tx.SetDenial(key, sum); err != nil {
+	if err := tx.SetDenial(key, sum); err != nil {
 		return err
 	}
 	ev := about(lockkeeper.EventDenied, rec)
-	ev.GrantID, ev.Conflicts = "", conflicts(found) // the id dies with the refusal
-	return s.note(&ev)
+	ev.GrantID, ev.Conflicts = "", Conflicts(found) // no grant will have this id
+	return tx.note(ev)
 }
 
 // denialKey is the same for equal requests of one holder.
@@ -131,8 +118,8 @@ func denialKey(rec *store.Record) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// CheckConflicts lists what would block these locks now, and takes nothing.
-// What a request would free on its way, lapsed and dead holders, is left out.
+// CheckConflicts lists what would block these locks now, and acquires nothing. It leaves out
+// the grants that a request would free: those that have lapsed or whose holders are dead.
 func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
 	if err := lockkeeper.ValidateAll(locks); err != nil {
 		return nil, err
@@ -164,11 +151,10 @@ func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) (
 			live = append(live, o)
 		}
 	}
-	return conflicts(live), nil
+	return Conflicts(live), nil
 }
 
-// IsBlocked reports whether err is the answer to a request that may be granted
-// later.
+// IsBlocked reports whether err is a *BlockedError: the request may be granted later.
 func IsBlocked(err error) bool {
 	var b *lockkeeper.BlockedError
 	return errors.As(err, &b)

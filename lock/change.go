@@ -9,9 +9,9 @@ import (
 	"lockkeeper/store"
 )
 
-// Upgrade turns upgradeable locks of a live grant into write locks, all of the
-// named paths or none, without a moment in which they are not held. It never
-// waits: other readers or writers there refuse it, and the hold stays.
+// Upgrade turns upgradeable locks of a live grant into write locks, all of the named paths
+// or none, without releasing them in between. It never waits. If other holders of these
+// paths block it, the grant stays as it was.
 func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string) (lockkeeper.Grant, error) {
 	return m.grow(ctx, id, token, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied,
 		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
@@ -35,8 +35,8 @@ func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string
 		})
 }
 
-// Extend adds locks to a live grant, all of them or none, where its policy lets
-// a grant grow. It never waits.
+// Extend adds locks to a live grant, all of them or none, if its policy allows it. It never
+// waits.
 func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkeeper.Lock) (lockkeeper.Grant, error) {
 	return m.grow(ctx, id, token, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
 		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
@@ -69,15 +69,14 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 		})
 }
 
-// grow replaces the locks of a live grant by whole, when no other live grant
-// conflicts with what plan newly asks for. Nor may an extension pass those who
-// waited before the grant was asked for: a stream of grants that grow would
-// starve them. Later waiters do not count, as they would for a new request: the
-// holder was there first, and they may be waiting for it.
+// grow replaces the locks of a live grant by whole, if no other live grant conflicts with
+// the locks that plan adds. An extension must not overtake requests that waited before the
+// grant was requested, or a stream of growing grants would starve them. Later waiters do
+// not count: they may be waiting for this grant.
 func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockkeeper.EventKind,
 	plan func(lockkeeper.Policy, *store.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
 	var blocked error
-	g, err := m.change(ctx, id, token, func(s *step, rec *store.Record) error {
+	g, err := m.change(ctx, id, token, func(tx *Tx, rec *store.Record) error {
 		asked, whole, err := plan(m.policyOf(rec.Policy), rec)
 		if err != nil || len(asked) == 0 {
 			return err
@@ -86,21 +85,21 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 		if done == lockkeeper.EventExtended {
 			before = rec.Ticket
 		}
-		found, more, err := s.blockers(store.Query{Locks: asked, Before: before, Except: rec.Ticket})
+		found, more, err := tx.blockers(store.Query{Locks: asked, Before: before, Except: rec.Ticket})
 		if err != nil {
 			return err
 		}
 		ev := about(done, rec)
 		ev.Locks = asked
 		if len(found) > 0 {
-			ev.Kind, ev.Conflicts = denied, conflicts(found)
+			ev.Kind, ev.Conflicts = denied, Conflicts(found)
 			blocked = &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: ev.Conflicts, Truncated: more}
-			return s.note(&ev)
+			return tx.note(ev)
 		}
-		if err := s.note(&ev); err != nil {
+		if err := tx.note(ev); err != nil {
 			return err
 		}
-		if err := s.tx.SetLocks(rec, whole); err != nil {
+		if err := tx.SetLocks(rec, whole); err != nil {
 			return err
 		}
 		rec.Locks = whole
@@ -112,8 +111,8 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 	return g, err
 }
 
-// afterAll refuses a lock that comes before one already held in the global
-// order: holders that grow in one order cannot meet head-on.
+// afterAll refuses a lock that comes before a held one in the global order. Holders that
+// all grow in this order cannot block each other.
 func afterAll(held []lockkeeper.Lock, l lockkeeper.Lock) error {
 	for _, h := range held {
 		if l.Target.Compare(h.Target) < 0 {

@@ -11,34 +11,34 @@ import (
 	"lockkeeper/store"
 )
 
-// Grant is a held grant in the hands of its holder.
+// A Grant is the holder's handle of a held grant.
 type Grant struct {
 	lockkeeper.Grant
 	m     *Manager
 	hash  [32]byte  // of the token
-	began time.Time // when the lease was last asked for: its trust counts from there
+	began time.Time // when the lease was last requested: it is trusted from then on
 
-	turn sync.Mutex // to renew it or to give it back: a heartbeat must not come for what was just released
+	renewing sync.Mutex // held while the grant is renewed or released: no heartbeat may follow a release
 
 	mu    sync.Mutex
-	ctx   context.Context // nil until somebody asks for it
+	ctx   context.Context // nil before the first call of Context or Keep
 	end   context.CancelCauseFunc
 	renew chan struct{} // closed by Keep
 	kept  bool
 }
 
-// ErrReleased is the cause of a grant's context that ended by Release.
+// ErrReleased is the cause of the context of a grant that was released.
 var ErrReleased = errors.New("the grant was released")
 
-// handle makes the handle of a grant that was asked for at began.
+// handle returns the handle of a grant that was requested at began.
 func (m *Manager) handle(rec *store.Record, token string, began time.Time) *Grant {
 	g := &Grant{Grant: rec.Grant, m: m, hash: rec.TokenHash, began: began}
 	g.Token = token
 	return g
 }
 
-// Adopt makes a handle for a grant that was acquired elsewhere, after checking
-// that it is live and the token its own. It gives the grant a new lease.
+// Adopt returns a handle of a live grant that was acquired elsewhere, if the token is the
+// grant's. It renews the lease.
 func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	began := time.Now()
 	rec, err := m.Renew(ctx, id, token)
@@ -50,7 +50,7 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	return g, nil
 }
 
-// Release gives the grant back and ends its context. It is idempotent.
+// Release releases the grant and ends its context. It is idempotent.
 func (g *Grant) Release(ctx context.Context) error {
 	return g.ReleaseBy(func() error {
 		_, err := g.m.release(ctx, g.ID, g.hash)
@@ -58,13 +58,13 @@ func (g *Grant) Release(ctx context.Context) error {
 	})
 }
 
-// ReleaseBy is Release for a caller that gives the grant back as part of something
-// larger. When free returns nil the grant is not held any more.
+// ReleaseBy is Release for a caller that releases the grant in a transaction of its own: if
+// free returns nil, the grant is released.
 func (g *Grant) ReleaseBy(free func() error) error {
-	g.turn.Lock()
-	defer g.turn.Unlock()
-	// Held throughout, so that the keeper, which the release wakes, cannot call
-	// the grant lost before its context has ended as released.
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
+	// Locked while free runs: the release wakes the keeper, which must not report the
+	// grant as lost before its context ends with ErrReleased.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := free(); err != nil {
@@ -77,32 +77,31 @@ func (g *Grant) ReleaseBy(free func() error) error {
 	return nil
 }
 
-// Live looks whether the grant is still held; what it answers otherwise says why not.
+// Live returns nil if the grant is still held, and otherwise an error that says why not.
 func (g *Grant) Live(ctx context.Context) error {
 	return g.m.store.View(ctx, func(r store.Reader) error {
-		_, err := g.m.live(r, r.Now(), g.ID, g.hash)
+		_, err := g.m.live(r, g.ID, g.hash)
 		return err
 	})
 }
 
-// Abandon ends the context of a grant that could not be given back: nobody renews it any
-// more, and it ends with its lease.
+// Abandon ends the context of a grant that could not be released. The grant is not renewed
+// any more and ends with its lease.
 func (g *Grant) Abandon(why error) {
 	g.Context()
 	g.lost(why)
 }
 
-// lost ends the context of a grant that is not held any more.
 func (g *Grant) lost(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.end(why)
 }
 
-// Context ends when the grant does: released, expired, recovered, taken away,
-// or no longer provably held because the store could not be reached for a whole
-// lease. Its cause says which. Others can end a grant, too: that is noticed at
-// once when a process is recorded for the grant, and within 30 s otherwise.
+// Context returns a context that ends when the grant does: when it is released, expires,
+// is recovered or force-released, or when the store could not be reached for a whole lease.
+// The cause of the context says which. If another process ends the grant, the context ends
+// at once if the grant has a recorded process, and within 30 s otherwise.
 func (g *Grant) Context() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +120,7 @@ func (g *Grant) Keep() {
 	}
 }
 
-// start makes the context, and the keeper that ends it. The caller has g.mu.
+// start makes the context and starts its keeper. The caller holds g.mu.
 func (g *Grant) start() {
 	if g.ctx != nil {
 		return
@@ -132,17 +131,17 @@ func (g *Grant) start() {
 		g.end(ErrReleased)
 		return
 	}
-	g.m.owned.Go(g.mind)
+	g.m.owned.Go(g.watch)
 }
 
-// mind watches over the grant until its context ends.
-func (g *Grant) mind() {
-	bell, err := g.m.store.Listen(g.ctx, g.ID)
+// watch is the keeper: it checks and renews the grant until its context ends.
+func (g *Grant) watch() {
+	listener, err := g.m.store.Listen(g.ctx, g.ID)
 	if err != nil {
 		g.lost(err)
 		return
 	}
-	defer bell.Close()
+	defer listener.Close()
 	policy := g.m.opt.Policies[g.Policy]
 	lease := time.Duration(0)
 	if !g.ExpiresAt.IsZero() {
@@ -150,11 +149,11 @@ func (g *Grant) mind() {
 	}
 	trusted := g.began
 	renewing, asked := false, g.renew
-	// The first look finds what rang before the bell was there. One that the bell
-	// asks for does not renew: it most often finds the grant released.
-	for due := false; ; {
+	// The first check finds what happened before the listener was there. A check after a
+	// wake-up does not renew, because it mostly finds the grant released.
+	for renew := false; ; {
 		began := time.Now()
-		held, err := g.look(due)
+		held, err := g.check(renew)
 		switch {
 		case err == nil:
 			trusted, lease = began, held
@@ -165,24 +164,24 @@ func (g *Grant) mind() {
 			g.lost(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
 			return
 		}
-		wake, stop := g.nextLook(policy, renewing, trusted, lease)
+		wake, stop := g.nextCheck(policy, renewing, trusted, lease)
 		select {
 		case <-g.ctx.Done():
 			stop()
 			return
 		case <-asked:
-			renewing, asked, due = true, nil, true
-		case <-bell.Woken():
-			due = false
+			renewing, asked, renew = true, nil, true
+		case <-listener.Woken():
+			renew = false
 		case <-wake:
-			due = renewing
+			renew = renewing
 		}
 		stop()
 	}
 }
 
-// patience is how long a lease is trusted while the store cannot be asked. One
-// that covers work is given up while there is time left to stop the work.
+// patience returns how long a lease is trusted while the store is unreachable. A lease that
+// covers work is given up while there is time left to stop the work.
 func patience(lease time.Duration, renewing bool) time.Duration {
 	if renewing {
 		return lease * 2 / 3
@@ -190,9 +189,9 @@ func patience(lease time.Duration, renewing bool) time.Duration {
 	return lease
 }
 
-// nextLook is when the grant should be looked at without being told to.
-func (g *Grant) nextLook(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
-	wait := 30 * time.Second // the slow poll behind the bell
+// nextCheck returns a timer for the next check without a wake-up.
+func (g *Grant) nextCheck(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
+	wait := 30 * time.Second // in case a wake-up was lost
 	if lease > 0 {
 		wait = min(wait, max(time.Until(trusted.Add(patience(lease, renewing))), 10*time.Millisecond))
 		if renewing {
@@ -207,14 +206,13 @@ func (g *Grant) nextLook(policy lockkeeper.Policy, renewing bool, trusted time.T
 	return t.C, t.Stop
 }
 
-// look renews the grant, or just looks whether it is still there, and returns
-// how long it is good for.
-func (g *Grant) look(renew bool) (lease time.Duration, err error) {
+// check renews the grant, or only reads it, and returns how much of its lease is left.
+func (g *Grant) check(renew bool) (lease time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
 	defer cancel()
 	if renew {
-		g.turn.Lock()
-		defer g.turn.Unlock()
+		g.renewing.Lock()
+		defer g.renewing.Unlock()
 		if g.ctx.Err() != nil { // released meanwhile
 			return 0, context.Cause(g.ctx)
 		}
@@ -230,9 +228,9 @@ func (g *Grant) look(renew bool) (lease time.Duration, err error) {
 		case err != nil:
 			return err
 		case rec == nil:
-			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was released, recovered or taken away"}
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was released, recovered or revoked"}
 		case rec.State == store.StateRevoking:
-			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was taken away"}
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was revoked"}
 		case g.m.lapsed(rec, now):
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease ran out"}
 		case rec.Expires != 0:

@@ -7,22 +7,21 @@ import (
 	"lockkeeper/store"
 )
 
-// Entry is one request as people look at it: a grant, or a place in the line
-// with what stands in its way.
-type Entry struct {
+// A RequestInfo describes one request to people: a grant, or a waiting request with its
+// blockers.
+type RequestInfo struct {
 	lockkeeper.GrantSnapshot
-	State     string                    `json:"state"`          // held, waiting, unconfirmed
-	Stale     bool                      `json:"stale"`          // its lease is past, and it still blocks other requests
+	State     string                    `json:"state"`          // held, waiting, unconfirmed, landing, revoking
+	Stale     bool                      `json:"stale"`          // its lease has expired, and it still blocks other requests
 	Free      bool                      `json:"free,omitempty"` // the next request for its paths frees it
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts,omitempty"`
 
-	Targets []lockkeeper.Lock `json:"-"` // with their kinds; shared, not to be changed
+	Targets []lockkeeper.Lock `json:"-"` // with their kinds; shared, must not be changed
 }
 
 // ActiveGrants lists every live grant, oldest first.
-func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot, error) {
-	var out []lockkeeper.GrantSnapshot
-	err := m.each(ctx, func(r store.Reader, rec *store.Record) error {
+func (m *Manager) ActiveGrants(ctx context.Context) (out []lockkeeper.GrantSnapshot, err error) {
+	err = m.eachPage(ctx, func(r store.Reader, rec *store.Record) error {
 		if rec.State != store.StateWaiting {
 			out = append(out, rec.Snapshot(r.Now().Wall))
 		}
@@ -31,22 +30,20 @@ func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot,
 	return out, err
 }
 
-// GrantsIn is the records of ActiveGrants, in a state that the caller reads. They are
-// shared: of one that has not changed since a store last listed it, it may be the same.
+// GrantsIn returns the records that ActiveGrants lists, as a Reader sees them. They are
+// shared: the store may return the same record until it changes.
 func (m *Manager) GrantsIn(r store.Reader) (out []*store.Record, err error) {
-	for after, more := uint64(0), true; more && err == nil; {
-		after, more, err = m.eachIn(r, after, func(rec *store.Record) error {
-			if rec.State != store.StateWaiting {
-				out = append(out, rec)
-			}
-			return nil
-		})
-	}
+	err = m.each(r, func(rec *store.Record) error {
+		if rec.State != store.StateWaiting {
+			out = append(out, rec)
+		}
+		return nil
+	})
 	return out, err
 }
 
-// FirstIn lists the first so many grants and waiting requests, without those that are over,
-// and says whether there may be more, in a state that the caller reads.
+// FirstIn returns the first live grants and waiting requests, up to limit, and whether there
+// may be more.
 func (m *Manager) FirstIn(r store.Reader, limit int) (out []*store.Record, more bool, err error) {
 	recs, err := r.List(0, limit)
 	for _, rec := range recs {
@@ -57,95 +54,90 @@ func (m *Manager) FirstIn(r store.Reader, limit int) (out []*store.Record, more 
 	return out, len(recs) == limit, err
 }
 
-// Entries lists every live grant and every waiting request with what stands in
-// its way, in ticket order.
-func (m *Manager) Entries(ctx context.Context) ([]Entry, error) {
-	var out []Entry
-	err := m.each(ctx, func(r store.Reader, rec *store.Record) error {
-		e, err := m.entry(r, rec)
-		out = append(out, e)
+// Requests lists every live grant and every waiting request with its blockers, in ticket
+// order.
+func (m *Manager) Requests(ctx context.Context) (out []RequestInfo, err error) {
+	err = m.eachPage(ctx, func(r store.Reader, rec *store.Record) error {
+		info, err := m.info(r, rec)
+		out = append(out, info)
 		return err
 	})
 	return out, err
 }
 
-// EntriesIn is Entries in a state that the caller reads.
-func (m *Manager) EntriesIn(r store.Reader) (out []Entry, err error) {
-	for after, more := uint64(0), true; more && err == nil; {
-		after, more, err = m.eachIn(r, after, func(rec *store.Record) error {
-			e, err := m.entry(r, rec)
-			out = append(out, e)
-			return err
-		})
-	}
+// RequestsIn returns what Requests lists, as a Reader sees it.
+func (m *Manager) RequestsIn(r store.Reader) (out []RequestInfo, err error) {
+	err = m.each(r, func(rec *store.Record) error {
+		info, err := m.info(r, rec)
+		out = append(out, info)
+		return err
+	})
 	return out, err
 }
 
-// StaleIn lists the grants whose lease is past and which still block other requests, in a
-// state that the caller reads.
-func (m *Manager) StaleIn(r store.Reader) (out []Entry, err error) {
-	for after, more := uint64(0), true; more && err == nil; {
-		after, more, err = m.eachIn(r, after, func(rec *store.Record) error {
-			if rec.State == store.StateWaiting || rec.Expires == 0 || rec.Expires > r.Now().Lease {
-				return nil
-			}
-			e, err := m.entry(r, rec)
-			if e.Stale {
-				out = append(out, e)
-			}
-			return err
-		})
-	}
+// StaleIn lists the grants whose lease has expired and which still block other requests.
+func (m *Manager) StaleIn(r store.Reader) (out []RequestInfo, err error) {
+	err = m.each(r, func(rec *store.Record) error {
+		if rec.State == store.StateWaiting || rec.Expires == 0 || rec.Expires > r.Now().Lease {
+			return nil
+		}
+		info, err := m.info(r, rec)
+		if info.Stale {
+			out = append(out, info)
+		}
+		return err
+	})
 	return out, err
 }
 
-// Entry finds one request with its conflicts; nil when there is none.
-func (m *Manager) Entry(ctx context.Context, id string) (*Entry, error) {
+// Request returns one request with its blockers; nil if there is none.
+func (m *Manager) Request(ctx context.Context, id string) (out *RequestInfo, err error) {
 	if err := validID(id); err != nil {
 		return nil, err
 	}
-	var out *Entry
-	err := m.store.View(ctx, func(r store.Reader) error {
+	err = m.store.View(ctx, func(r store.Reader) error {
 		rec, err := r.Get(id)
 		if err != nil || rec == nil || m.mayExpire(rec, r.Now().Lease) {
 			return err
 		}
-		e, err := m.entry(r, rec)
-		out = &e
+		info, err := m.info(r, rec)
+		out = &info
 		return err
 	})
 	return out, err
 }
 
-// IsFree reports whether the next request for what a grant holds frees it: until then it is
-// listed, and it blocks nobody. The judgement is the one that such a request makes. A grant
-// whose process is alive is not free: the request has to end that process first, and cannot
-// always.
+// IsFree reports whether the next request for the paths of a grant frees the grant. Until
+// then the grant is listed and blocks no request. A grant whose process is alive is not
+// free: the request must end that process first, and cannot always.
 func (m *Manager) IsFree(r store.Reader, rec *store.Record) (bool, error) {
-	if !rec.State.Confirmed() || rec.State == store.StateRevoking || m.life(rec.Process) == lockkeeper.LifeAlive {
+	if !rec.State.Confirmed() || rec.State == store.StateRevoking || m.liveness(rec.Process) == lockkeeper.ProcessAlive {
 		return false, nil
 	}
-	f, err := m.judgeIn(rec, r.Now().Lease, func(see func(store.Reader) error) error { return see(r) })
+	f, err := m.judgeAt(rec, r.Now().Lease, func() (store.Moment, error) { return r.Now(), nil })
 	return f != nil, err
 }
 
-func (m *Manager) entry(r store.Reader, rec *store.Record) (Entry, error) {
-	e := Entry{GrantSnapshot: rec.Snapshot(r.Now().Wall), State: stateWord(rec.State), Targets: rec.Locks}
+func (m *Manager) info(r store.Reader, rec *store.Record) (RequestInfo, error) {
+	info := RequestInfo{GrantSnapshot: rec.Snapshot(r.Now().Wall), State: stateWord(rec.State), Targets: rec.Locks}
 	if rec.State != store.StateWaiting {
 		free, err := m.IsFree(r, rec)
-		e.Free, e.Stale = free, !free && rec.Expires != 0 && rec.Expires <= r.Now().Lease
-		return e, err
+		info.Free, info.Stale = free, !free && rec.Expires != 0 && rec.Expires <= r.Now().Lease
+		return info, err
 	}
 	found, _, err := r.Overlapping(store.Query{Locks: rec.Locks, Before: rec.Ticket, Except: rec.Ticket, Limit: maxConflicts})
-	e.Conflicts = conflicts(found)
-	return e, err
+	info.Conflicts = Conflicts(found)
+	return info, err
 }
 
-// each visits every record that counts, a page to a transaction.
-func (m *Manager) each(ctx context.Context, visit func(store.Reader, *store.Record) error) error {
+// pageSize is how many records one read returns.
+const pageSize = 1_000
+
+// eachPage visits every live record, and reads each page in a View of its own.
+func (m *Manager) eachPage(ctx context.Context, visit func(store.Reader, *store.Record) error) error {
 	for after, more := uint64(0), true; more; {
 		err := m.store.View(ctx, func(r store.Reader) (err error) {
-			after, more, err = m.eachIn(r, after, func(rec *store.Record) error { return visit(r, rec) })
+			after, more, err = m.page(r, after, func(rec *store.Record) error { return visit(r, rec) })
 			return err
 		})
 		if err != nil {
@@ -155,9 +147,17 @@ func (m *Manager) each(ctx context.Context, visit func(store.Reader, *store.Reco
 	return nil
 }
 
-// eachIn visits one page of them, and says where the next begins.
-func (m *Manager) eachIn(r store.Reader, after uint64, visit func(*store.Record) error) (last uint64, more bool, err error) {
-	recs, err := r.List(after, page)
+// each visits every live record that a Reader sees.
+func (m *Manager) each(r store.Reader, visit func(*store.Record) error) (err error) {
+	for after, more := uint64(0), true; more && err == nil; {
+		after, more, err = m.page(r, after, visit)
+	}
+	return err
+}
+
+// page visits one page of live records and returns where the next one begins.
+func (m *Manager) page(r store.Reader, after uint64, visit func(*store.Record) error) (last uint64, more bool, err error) {
+	recs, err := r.List(after, pageSize)
 	for _, rec := range recs {
 		after = rec.Ticket
 		if m.mayExpire(rec, r.Now().Lease) {
@@ -167,7 +167,7 @@ func (m *Manager) eachIn(r store.Reader, after uint64, visit func(*store.Record)
 			return after, false, err
 		}
 	}
-	return after, len(recs) == page, err
+	return after, len(recs) == pageSize, err
 }
 
 // Events returns one page of the event log.

@@ -9,9 +9,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Release gives a grant back. It is idempotent: an id that is unknown or was
-// released before is harmless and answers released == false. A wrong token is
-// an error and changes nothing.
+// Release releases a grant. It is idempotent: if the id is unknown or was released before,
+// released is false. A wrong token is an error and changes nothing.
 func (m *Manager) Release(ctx context.Context, id, token string) (released bool, err error) {
 	if validID(id) != nil { // no grant has such an id
 		return false, nil
@@ -20,8 +19,8 @@ func (m *Manager) Release(ctx context.Context, id, token string) (released bool,
 }
 
 func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (released bool, err error) {
-	if m.express != nil {
-		done, err := m.express.Dismiss(ctx, id, hash)
+	if m.fastPath != nil {
+		done, err := m.fastPath.TryRelease(ctx, id, hash)
 		if err != nil || done {
 			return done, err
 		}
@@ -38,73 +37,62 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 	return false, &lockkeeper.RefusedError{Act: "release of " + id, Reason: "new landings begin under it all the time", Next: "release it when they are complete"}
 }
 
+// releaseOnce releases a grant, unless a landing is open under it.
 func (m *Manager) releaseOnce(ctx context.Context, id string, hash [32]byte) (released, open bool, err error) {
-	s := m.newStep()
-	defer s.recycle()
-	s.leaving = leaving{id: id, hash: hash}
-	err = s.run(ctx, (*step).release)
-	return len(s.departed) > 0 && err == nil, s.leaving.open, err
+	err = m.Update(ctx, func(tx *Tx) error {
+		rec, err := tx.Get(id)
+		if err != nil || rec == nil {
+			return err
+		}
+		if err := checkToken(rec, hash); err != nil {
+			return err
+		}
+		if open = rec.State > store.StateHeld; open {
+			return nil
+		}
+		released = true
+		return tx.free(rec, about(lockkeeper.EventReleased, rec))
+	})
+	return released && err == nil, open, err
 }
 
-// leaving is which grant is given back, and the hash of the token that came
-// with it.
-type leaving struct {
-	id   string
-	hash [32]byte
-	open bool // a landing under it is
-}
-
-func (s *step) release() error {
-	rec, err := s.tx.Get(s.leaving.id)
-	if err != nil || rec == nil {
-		return err
-	}
-	if err := checkToken(rec, s.leaving.hash); err != nil {
-		return err
-	}
-	if s.leaving.open = rec.State > store.StateHeld; s.leaving.open {
-		return nil
-	}
-	return s.free(rec, about(lockkeeper.EventReleased, rec))
-}
-
-// Renew gives a live grant a whole new lease. A grant that is gone, or whose
-// policy freed it by time, answers *NotHeldError, and the failure is recorded.
+// Renew starts the lease of a live grant again. If the grant is gone or has lapsed, Renew
+// records the failure and returns a *NotHeldError.
 func (m *Manager) Renew(ctx context.Context, id, token string) (lockkeeper.Grant, error) {
-	return m.change(ctx, id, token, func(s *step, rec *store.Record) error {
-		s.lease(rec)
-		return s.tx.Save(rec)
+	return m.change(ctx, id, token, func(tx *Tx, rec *store.Record) error {
+		tx.lease(rec)
+		return tx.Save(rec)
 	})
 }
 
-// SetProcess records which process stands behind a live grant, and with it the
-// process group of the work it supervises.
+// SetProcess records the process behind a live grant, and the process group of the work
+// that it supervises.
 func (m *Manager) SetProcess(ctx context.Context, id, token string, p lockkeeper.Process) (lockkeeper.Grant, error) {
-	return m.change(ctx, id, token, func(s *step, rec *store.Record) error {
+	return m.change(ctx, id, token, func(tx *Tx, rec *store.Record) error {
 		rec.Process = &p
-		return s.tx.Save(rec)
+		return tx.Save(rec)
 	})
 }
 
-// change runs fn on a copy of a live grant that the caller has the token of.
-func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *store.Record) error) (lockkeeper.Grant, error) {
+// change runs fn on a copy of a live grant, if the token is the grant's.
+func (m *Manager) change(ctx context.Context, id, token string, fn func(*Tx, *store.Record) error) (lockkeeper.Grant, error) {
 	var out store.Record
 	var refusal error
 	if err := validID(id); err != nil {
 		return lockkeeper.Grant{}, err
 	}
-	err := m.update(ctx, func(s *step) error {
-		rec, err := m.live(s.tx, s.now, id, hashToken(token))
+	err := m.Update(ctx, func(tx *Tx) error {
+		rec, err := m.live(tx, id, hashToken(token))
 		if err != nil {
 			if notHeld, ok := err.(*lockkeeper.NotHeldError); ok {
 				refusal = err
-				return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
+				return tx.note(lockkeeper.Event{Kind: lockkeeper.EventRenewFailed, GrantID: id, Reason: notHeld.Reason,
 					Actor: lockkeeper.Actor{Name: "unknown", Kind: lockkeeper.ActorHolder}})
 			}
 			return err
 		}
 		out = *rec
-		return fn(s, &out)
+		return fn(tx, &out)
 	})
 	if err == nil {
 		err = refusal
@@ -112,9 +100,9 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*step, *
 	return out.Grant, err
 }
 
-// live finds a grant that is held, has not lapsed and belongs to the token. A
-// lapsed one is not revived: whoever comes first, heartbeat or reaper, decides.
-func (m *Manager) live(r store.Reader, now store.Moment, id string, hash [32]byte) (*store.Record, error) {
+// live finds a grant that is held, has not lapsed and has this token. It does not revive a
+// lapsed grant: of a heartbeat and a reaper, the first one wins.
+func (m *Manager) live(r store.Reader, id string, hash [32]byte) (*store.Record, error) {
 	rec, err := r.Get(id)
 	switch {
 	case err != nil:
@@ -127,8 +115,8 @@ func (m *Manager) live(r store.Reader, now store.Moment, id string, hash [32]byt
 	}
 	switch {
 	case rec.State == store.StateRevoking:
-		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: "it was taken away", Next: "acquire again"}
-	case m.lapsed(rec, now.Lease):
+		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: "it was revoked", Next: "acquire again"}
+	case m.lapsed(rec, r.Now().Lease):
 		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease ran out at %s", rec.ExpiresAt.UTC().Format("15:04:05Z")), Next: "acquire again"}
 	}
 	return rec, nil
@@ -136,7 +124,7 @@ func (m *Manager) live(r store.Reader, now store.Moment, id string, hash [32]byt
 
 func checkToken(rec *store.Record, hash [32]byte) error {
 	if subtle.ConstantTimeCompare(rec.TokenHash[:], hash[:]) != 1 {
-		return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "the token is not its own; it belongs to " + rec.Holder,
+		return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "the token is not its token; it belongs to " + rec.Holder,
 			Next: "use it as the user, and on the machine, that acquired it"}
 	}
 	return nil

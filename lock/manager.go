@@ -16,17 +16,17 @@ import (
 	"lockkeeper/store"
 )
 
-// Processes judges and ends processes. Without one, only leases count.
+// Processes judges and ends processes. Without it, only leases count.
 type Processes interface {
-	Life(lockkeeper.Process) lockkeeper.Life
-	// Exited is closed when the process is gone. Where that cannot be watched it
-	// stays open.
+	Liveness(lockkeeper.Process) lockkeeper.Liveness
+	// Exited returns a channel that is closed when the process is gone. If the process
+	// cannot be watched, the channel stays open.
 	Exited(context.Context, lockkeeper.Process) <-chan struct{}
-	// EndLeftovers ends what a dead holder left running and returns once it is
+	// EndLeftovers ends the processes that a dead holder left, and returns when they are
 	// gone.
 	EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID string) error
-	// EndWork ends what a living holder runs under a grant, and not the holder,
-	// and returns once it is gone.
+	// EndWork ends the processes that a live holder runs under a grant, but not the
+	// holder, and returns when they are gone.
 	EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error
 }
 
@@ -36,8 +36,8 @@ type Options struct {
 	Processes Processes                    // default: none, leases alone count
 	Self      *lockkeeper.Process          // recorded for requests of this process while they wait
 
-	// WaitLease is how long a place in the line outlives its waiter. A waiter
-	// renews it three times as often, which is also its slow poll. Default 15 s.
+	// WaitLease is how long a request stays in the wait list after its waiter died. A
+	// waiter renews it three times as often, and checks its blockers then. Default 15 s.
 	WaitLease time.Duration
 
 	// RecoverLandings completes or rolls back the landings that are open under a grant,
@@ -51,20 +51,20 @@ type Options struct {
 	KeepEvents int
 }
 
-// Manager takes, keeps and gives back the locks of one space.
+// Manager acquires, keeps and releases the locks of one space.
 type Manager struct {
-	store   store.Store
-	express store.Express // nil when the store has none
-	opt     Options
+	store    store.Store
+	fastPath store.FastPath // nil if the store has none
+	opt      Options
 
-	steps sync.Pool // of *step
+	txs sync.Pool // of *Tx: with a store in memory, allocating them would be much of the garbage
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc
 	owned sync.WaitGroup // keepers and reaper
 }
 
-// New makes a manager on a store, which stays the caller's to close, after the
+// New returns a manager of the locks in a store. The caller closes the store after the
 // manager.
 func New(st store.Store, opt Options) *Manager {
 	if opt.Policies == nil {
@@ -80,22 +80,28 @@ func New(st store.Store, opt Options) *Manager {
 		opt.KeepEvents = 1_000_000
 	}
 	m := &Manager{store: st, opt: opt}
-	m.express, _ = st.(store.Express)
+	m.fastPath, _ = st.(store.FastPath)
 	m.ctx, m.close = context.WithCancelCause(context.Background())
 	return m
 }
 
-// Close stops the keepers and the reaper and waits for them. Grants stay held:
-// their leases run on, and whoever has id and token can release them.
+// Close stops the keepers and the reaper and waits for them. Grants stay held until their
+// leases expire; a caller with id and token can release them.
 func (m *Manager) Close() error {
 	m.close(fmt.Errorf("lock manager closed"))
 	m.owned.Wait()
 	return nil
 }
 
-// prepare checks a request and makes the record it would become.
+// Check refuses a request that could never be granted.
+func (m *Manager) Check(req lockkeeper.Request) error {
+	_, _, err := m.prepare(req)
+	return err
+}
+
+// prepare checks a request and returns its record and token.
 func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error) {
-	policy, err := m.policy(req.Policy)
+	policy, err := m.Policy(req.Policy)
 	if err != nil {
 		return nil, "", err
 	}
@@ -110,9 +116,9 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil { // before they are copied
 		return nil, "", err
 	}
-	// A copy, because the caller may reuse its slice while the locks are held;
-	// checked as folded, because folding can make a wide write of two harmless
-	// locks.
+	// A copy, because the caller may reuse its slice while the locks are held. It is
+	// checked after folding, because folding can make a write of a directory out of two
+	// harmless locks.
 	locks := lockkeeper.Normalize(slices.Clone(req.Locks))
 	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err
@@ -132,8 +138,8 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 	return rec, token, nil
 }
 
-// maxTTL keeps sums of instants far from overflow; longer means for ever, which
-// is a policy's to say.
+// maxTTL keeps sums of instants far from overflow. A grant that never expires needs a
+// policy that says so.
 const maxTTL = 10 * 365 * 24 * time.Hour
 
 func clone[T any](p *T) *T {
@@ -146,8 +152,8 @@ func clone[T any](p *T) *T {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
 
-// policyOf is the policy of a stored record. One that this program does not know
-// frees nothing by itself: a newer program, or a removed policy, may say more.
+// policyOf returns the policy of a stored record. A policy that this program does not know
+// frees nothing automatically: a newer program may know its rules.
 func (m *Manager) policyOf(name string) lockkeeper.Policy {
 	if p, ok := m.opt.Policies[name]; ok {
 		return p
@@ -155,7 +161,8 @@ func (m *Manager) policyOf(name string) lockkeeper.Policy {
 	return lockkeeper.Policy{Name: name, Stale: lockkeeper.Ask, Dead: lockkeeper.DeadShown}
 }
 
-func (m *Manager) policy(name string) (lockkeeper.Policy, error) {
+// Policy returns the policy with a name; the default one if the name is empty.
+func (m *Manager) Policy(name string) (lockkeeper.Policy, error) {
 	if name == "" {
 		name = lockkeeper.DefaultPolicy
 	}
@@ -185,7 +192,7 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 	return nil
 }
 
-// newSecrets makes a random UUID (version 4) and a secret token.
+// newSecrets returns a random UUID (version 4) and a secret token.
 func newSecrets() (id, token string) {
 	var b [32]byte
 	rand.Read(b[:]) // never fails
@@ -201,7 +208,7 @@ func newSecrets() (id, token string) {
 	return string(s[:]), hex.EncodeToString(b[16:])
 }
 
-// validID refuses what newSecrets cannot have made.
+// validID refuses an id that newSecrets cannot have returned.
 func validID(id string) error {
 	ok := len(id) == 36
 	for i := 0; ok && i < len(id); i++ {

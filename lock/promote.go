@@ -5,25 +5,25 @@ import (
 	"lockkeeper/store"
 )
 
-// promote examines everyone who was parked on a ticket that left, until nobody
-// more has left.
-func (s *step) promote() error {
-	for i := 0; i < len(s.departed); i++ { // it grows as others lapse
-		parked, err := s.tx.Parked(s.departed[i])
+// promote examines the requests that waited on a ticket that left, until no further ticket
+// leaves.
+func (tx *Tx) promote() error {
+	for i := 0; i < len(tx.departed); i++ { // it grows as waiting requests lapse
+		waiters, err := tx.Waiters(tx.departed[i])
 		if err != nil {
 			return err
 		}
-		for _, w := range parked {
-			if s.m.mayExpire(w, s.now.Lease) {
-				if err := s.expire(w); err != nil {
+		for _, w := range waiters {
+			if tx.m.mayExpire(w, tx.Now().Lease) {
+				if err := tx.expire(w); err != nil {
 					return err
 				}
 				continue
 			}
 			next := clone(w)
-			found, err := s.examine(next, store.StatePromoted)
+			found, err := tx.examine(next, store.StatePromoted)
 			if err == nil && len(found) > 0 && (next.WaitsOn != w.WaitsOn || next.Blockers != w.Blockers) {
-				err = s.tx.Save(next)
+				err = tx.Save(next)
 			}
 			if err != nil {
 				return err
@@ -33,29 +33,29 @@ func (s *step) promote() error {
 	return nil
 }
 
-// examine grants a waiting request in the given state when nothing stands in
-// its way any more. Otherwise it changes the record, which the caller saves, to
-// be parked on its latest blocker, and returns what it found in the way.
-func (s *step) examine(w *store.Record, state store.State) ([]store.Overlap, error) {
-	found, _, err := s.blockers(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
+// examine grants a waiting request, in the given state, if nothing blocks it any more.
+// Otherwise it returns the blockers and lets the record, which the caller saves, wait on
+// the latest of them.
+func (tx *Tx) examine(w *store.Record, state store.State) ([]store.Overlap, error) {
+	found, _, err := tx.blockers(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		s.tx.Wake(w.ID)
-		if s.tx.AnyWaitsOnLock() {
-			if _, err := store.WakeFirst(s.tx, store.OnGrant(w.ID)); err != nil {
+		tx.Wake(w.ID)
+		if tx.AnyWaitsOnLock() {
+			if _, err := store.WakeFirst(tx, store.OnGrant(w.ID)); err != nil {
 				return nil, err
 			}
 		}
-		return nil, s.grant(w, state)
+		return nil, tx.grant(w, state)
 	}
 	w.WaitsOn = found[0].Record.Ticket
-	if sum := digest(found); sum != w.Blockers {
+	if sum := Digest(found); sum != w.Blockers {
 		w.Blockers = sum
 		ev := about(lockkeeper.EventWaiting, w)
-		ev.Conflicts = conflicts(found)
-		return found, s.note(&ev)
+		ev.Conflicts = Conflicts(found)
+		return found, tx.note(ev)
 	}
 	return found, nil
 }

@@ -9,20 +9,16 @@ import (
 	"lockkeeper/store"
 )
 
-// page is how many records one transaction lists.
-const page = 1_000
-
-// Recover makes one pass over all records and frees what its policy lets be
-// freed without asking anybody. It returns how many that were, and prunes the
-// event log. Nothing depends on it for correctness: a request that meets such a
-// record frees it by itself.
+// Recover checks all records once, frees those whose policy allows it without asking a
+// person, and returns how many it freed. It also prunes the event log. Correctness does not
+// depend on it: a request that finds such a record frees it.
 func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 	for after := uint64(0); ; {
 		var recs []*store.Record
 		var now lockkeeper.Instant
 		err := m.store.View(ctx, func(r store.Reader) (err error) {
 			now = r.Now().Lease
-			recs, err = r.List(after, page)
+			recs, err = r.List(after, pageSize)
 			return err
 		})
 		if err != nil {
@@ -38,20 +34,20 @@ func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 				freed++
 			}
 		}
-		if len(recs) < page {
+		if len(recs) < pageSize {
 			break
 		}
 	}
 	return freed, m.store.Update(ctx, m.prune)
 }
 
-// prune cuts the event log to what Options keep.
+// prune drops the events that Options do not keep.
 func (m *Manager) prune(tx store.Tx) error {
 	return tx.Prune(tx.Now().Wall.Add(-m.opt.KeepFor), m.opt.KeepEvents)
 }
 
-// StartReaper runs Recover every interval until the manager closes. A failed
-// pass is handed to failed and tried again at the next interval.
+// StartReaper runs Recover every interval until the manager closes. It passes errors to
+// failed and tries again after the next interval.
 func (m *Manager) StartReaper(interval time.Duration, failed func(error)) {
 	m.owned.Go(func() {
 		tick := time.NewTicker(interval)

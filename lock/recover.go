@@ -11,20 +11,19 @@ import (
 	"lockkeeper/store"
 )
 
-// finding is the judgement, made outside of a transaction, that a record may be
-// freed. The freeing transaction checks that the record is still the one that
-// was judged.
+// A finding says, outside of a transaction, that a record may be freed. The transaction that
+// frees the record checks that it has not changed since.
 type finding struct {
-	rec        *store.Record
-	unclaimed  bool // it may be freed only if the four conditions hold
-	kind       lockkeeper.EventKind
-	reason     string
-	conditions []lockkeeper.Condition
+	rec            *store.Record
+	fourConditions bool // the record may be freed only if the four conditions hold
+	kind           lockkeeper.EventKind
+	reason         string
+	conditions     []lockkeeper.Condition
 }
 
-// recoverGone frees those of the blockers that are gone: expired ones with a
-// process, dead ones where the policy frees the dead, unclaimed stale ones. They
-// were found at now.
+// recoverGone frees the blockers, read at now, that are gone: expired grants with a process,
+// grants of dead holders if the policy frees them, and stale grants that meet the four
+// conditions.
 func (m *Manager) recoverGone(ctx context.Context, found []store.Overlap, now lockkeeper.Instant) (freed bool, err error) {
 	last := uint64(0)
 	for _, o := range found {
@@ -41,8 +40,7 @@ func (m *Manager) recoverGone(ctx context.Context, found []store.Overlap, now lo
 	return freed, nil
 }
 
-// recoverOne judges a record that was read at seen, and frees it if its policy
-// says so.
+// recoverOne frees a record, which was read at seen, if its policy allows it.
 func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (bool, error) {
 	f, err := m.judge(ctx, rec, seen)
 	if err != nil || f == nil {
@@ -56,8 +54,7 @@ func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockke
 	return freed, err
 }
 
-// leftError says that something of a grant's holder would not end: what it ran,
-// or what it had decided to write.
+// A leftError says that processes or landings of a holder could not be ended.
 type leftError struct {
 	what string
 	err  error
@@ -66,23 +63,27 @@ type leftError struct {
 func (e *leftError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// judge decides whether a record may be freed without asking anybody; nil when
-// it may not. Of a record that was within its lease when it was read, only the
-// process is asked: most are, and a look at the store for each would be slow.
+// judge decides whether a record may be freed without asking a person; nil if not. Most
+// records were within their lease when they were read, at seen. For those judge checks only
+// the process and does not read the store's clock.
 func (m *Manager) judge(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (*finding, error) {
-	return m.judgeIn(rec, seen, func(see func(store.Reader) error) error { return m.store.View(ctx, see) })
+	return m.judgeAt(rec, seen, func() (now store.Moment, err error) {
+		err = m.store.View(ctx, func(r store.Reader) error {
+			now = r.Now()
+			return nil
+		})
+		return now, err
+	})
 }
 
-// judgeIn is judge with a way to look at the store.
-func (m *Manager) judgeIn(rec *store.Record, seen lockkeeper.Instant, view func(func(store.Reader) error) error) (*finding, error) {
+func (m *Manager) judgeAt(rec *store.Record, seen lockkeeper.Instant, clock func() (store.Moment, error)) (*finding, error) {
 	policy := m.policyOf(rec.Policy)
-	life := m.life(rec.Process)
-	dead := life == lockkeeper.LifeDead
+	deadFact := m.processGone(rec.Process)
+	dead := deadFact.Held
 	f := &finding{rec: rec}
-	deadFact := lockkeeper.Condition{Name: "process gone", Held: dead, Fact: processFact(rec.Process, life)}
 	switch {
 	case rec.State == store.StateRevoking:
-		f.kind, f.reason = lockkeeper.EventRecovered, "it was taken away earlier"
+		f.kind, f.reason = lockkeeper.EventRecovered, "it was revoked earlier"
 		return f, nil
 	case !rec.State.Confirmed() && dead:
 		f.kind, f.reason = lockkeeper.EventRecovered, "the waiting process is gone"
@@ -95,11 +96,7 @@ func (m *Manager) judgeIn(rec *store.Record, seen lockkeeper.Instant, view func(
 	case rec.Expires == 0 || rec.Expires > seen:
 		return nil, nil
 	}
-	var now store.Moment
-	err := view(func(r store.Reader) error {
-		now = r.Now()
-		return nil
-	})
+	now, err := clock()
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +107,8 @@ func (m *Manager) judgeIn(rec *store.Record, seen lockkeeper.Instant, view func(
 	}
 	if rec.State.Confirmed() && policy.Stale == lockkeeper.RecoverUnclaimed {
 		f.kind, f.reason = lockkeeper.EventRecovered, "stale and unclaimed"
-		f.unclaimed = true
-		f.conditions = m.fourConditions(f, policy, now)
+		f.fourConditions = true
+		f.conditions = m.checkFour(f, policy, now)
 		if allHeld(f.conditions) {
 			return f, nil
 		}
@@ -119,15 +116,15 @@ func (m *Manager) judgeIn(rec *store.Record, seen lockkeeper.Instant, view func(
 	return nil, nil
 }
 
-// fourConditions are what must hold before a stale grant may be recovered. The
-// fourth, the audit record, holds by being written in the freeing transaction.
-func (m *Manager) fourConditions(f *finding, policy lockkeeper.Policy, now store.Moment) []lockkeeper.Condition {
+// checkFour checks what must hold before a stale grant may be recovered. The fourth, the
+// audit record, always holds: the transaction that frees the grant writes it.
+func (m *Manager) checkFour(f *finding, policy lockkeeper.Policy, now store.Moment) []lockkeeper.Condition {
 	quiet := now.Lease.Until(f.rec.Heartbeat)
-	life := m.life(f.rec.Process)
+	liveness := m.liveness(f.rec.Process)
 	return []lockkeeper.Condition{
 		leasePast(f.rec, now),
 		{Name: "heartbeat older than grace", Held: quiet > policy.Grace, Fact: fmt.Sprintf("%s ago, grace %s", quiet.Round(time.Millisecond), policy.Grace)},
-		{Name: "no live holder claims it", Held: life != lockkeeper.LifeAlive, Fact: processFact(f.rec.Process, life)},
+		{Name: "no live holder claims it", Held: liveness != lockkeeper.ProcessAlive, Fact: processFact(f.rec.Process, liveness)},
 		{Name: "recorded in the audit trail", Held: true},
 	}
 }
@@ -140,31 +137,35 @@ func leasePast(rec *store.Record, now store.Moment) lockkeeper.Condition {
 	return lockkeeper.Condition{Name: "lease past", Held: over >= 0, Fact: "by " + over.Round(time.Millisecond).String()}
 }
 
-func (m *Manager) life(p *lockkeeper.Process) lockkeeper.Life {
+func (m *Manager) liveness(p *lockkeeper.Process) lockkeeper.Liveness {
 	if p == nil || m.opt.Processes == nil {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
-	return m.opt.Processes.Life(*p)
+	return m.opt.Processes.Liveness(*p)
 }
 
-func processFact(p *lockkeeper.Process, life lockkeeper.Life) string {
+func processFact(p *lockkeeper.Process, l lockkeeper.Liveness) string {
 	if p == nil {
 		return "no process recorded"
 	}
-	return fmt.Sprintf("pid %d on %s is %s", p.PID, p.Host, life)
+	return fmt.Sprintf("pid %d on %s is %s", p.PID, p.Host, l)
+}
+
+func (m *Manager) processGone(p *lockkeeper.Process) lockkeeper.Condition {
+	l := m.liveness(p)
+	return lockkeeper.Condition{Name: "process gone", Held: l == lockkeeper.ProcessDead, Fact: processFact(p, l)}
 }
 
 func allHeld(cs []lockkeeper.Condition) bool {
 	return !slices.ContainsFunc(cs, func(c lockkeeper.Condition) bool { return !c.Held })
 }
 
-// carryOut frees what was judged, unless it changed since: of a heartbeat and a
-// reaper exactly one wins. What a dead holder left running is ended and seen
-// gone first; if it will not go, the grant stays. A living holder that is overruled
-// loses the grant before its work is ended: it would give it back at once, and the
-// record would not say who took it.
+// carryOut frees a record unless it changed since it was judged: of a heartbeat and a reaper
+// exactly one wins. It first ends the processes that a dead holder left, and keeps the
+// grant if they do not end. A live holder loses the grant before its work is ended.
+// Otherwise it would release the grant itself, and the log would not say who revoked it.
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
-	overruled := f.kind == lockkeeper.EventForceReleased && f.rec.State.Confirmed() && m.life(f.rec.Process) == lockkeeper.LifeAlive
+	overruled := f.kind == lockkeeper.EventForceReleased && f.rec.State.Confirmed() && m.liveness(f.rec.Process) == lockkeeper.ProcessAlive
 	if !overruled {
 		if err := m.endWork(ctx, f); err != nil {
 			return false, err
@@ -172,8 +173,8 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 	}
 	why := lockkeeper.Event{Kind: f.kind, Actor: by, Reason: f.reason, Conditions: f.conditions}
 	revoking := false
-	err = m.update(ctx, func(s *step) error {
-		cur, err := s.tx.Get(f.rec.ID)
+	err = m.Update(ctx, func(tx *Tx) error {
+		cur, err := tx.Get(f.rec.ID)
 		if err != nil || cur == nil || !unchanged(cur, f.rec) {
 			return err
 		}
@@ -181,10 +182,10 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 		case cur.State == store.StateRevoking:
 			return nil
 		case cur.State == store.StateLanding || overruled:
-			return s.revoke(cur, why)
+			return tx.revoke(cur, why)
 		}
 		freed, revoking = true, false
-		return s.free(cur, why)
+		return tx.free(cur, why)
 	})
 	if err != nil || !revoking {
 		return freed && err == nil, err
@@ -197,9 +198,8 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 	return m.finishRevoking(ctx, f.rec.ID, why)
 }
 
-// endWork ends what runs under a grant that is about to be freed, and sees it
-// gone: what a dead holder left, and what a living one, whose lease is past or
-// who is overruled, would otherwise go on doing beside the next holder.
+// endWork ends the processes under a grant that is about to be freed and waits until they are
+// gone. Otherwise they would continue beside the next holder.
 func (m *Manager) endWork(ctx context.Context, f *finding) error {
 	p := f.rec.Process
 	if !f.rec.State.Confirmed() || p == nil {
@@ -208,27 +208,25 @@ func (m *Manager) endWork(ctx context.Context, f *finding) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var err error
-	switch m.life(p) {
-	case lockkeeper.LifeDead:
+	switch m.liveness(p) {
+	case lockkeeper.ProcessDead:
 		err = m.opt.Processes.EndLeftovers(ctx, *p, f.rec.ID)
-	case lockkeeper.LifeAlive:
+	case lockkeeper.ProcessAlive:
 		err = m.opt.Processes.EndWork(ctx, *p, f.rec.ID)
 	}
 	if err != nil {
-		return &leftError{"what the holder left running would not end", err}
+		return &leftError{"processes that the holder left did not end", err}
 	}
 	return nil
 }
 
-// unchanged reports whether a record is still the one that was judged.
 func unchanged(cur, judged *store.Record) bool {
 	return cur.Ticket == judged.Ticket && cur.State == judged.State &&
 		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires &&
 		sameProcess(cur.Process, judged.Process)
 }
 
-// sameProcess compares what is pointed at: a store may hand out a new copy with
-// each reading.
+// sameProcess compares values, because a store may return a new copy with each read.
 func sameProcess(a, b *lockkeeper.Process) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -236,24 +234,15 @@ func sameProcess(a, b *lockkeeper.Process) bool {
 	return *a == *b
 }
 
-// noteFailure records, once an hour, that something of a holder would not end.
+// noteFailure records, once an hour, that processes or landings of a holder did not end.
 func (m *Manager) noteFailure(ctx context.Context, f *finding, cause error) error {
-	return m.update(ctx, func(s *step) error {
-		key := "recovery of " + f.rec.ID
-		if told, err := s.tx.Denial(key); err != nil || told != 0 {
-			return err
-		}
-		if err := s.tx.SetDenial(key, 1); err != nil {
-			return err
-		}
-		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: lockkeeper.System(), GrantID: f.rec.ID,
-			Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
-	})
+	_, err := m.Note(ctx, "recovery of "+f.rec.ID, lockkeeper.Event{Kind: lockkeeper.EventRecoverFailed, Actor: lockkeeper.System(), GrantID: f.rec.ID,
+		Holder: f.rec.Holder, Locks: f.rec.Locks, Reason: cause.Error(), Conditions: f.conditions})
+	return err
 }
 
-// ForceRelease frees a grant against its holder's will. Only a person or an
-// administrator may, with a reason; never an agent. Where the policy asks for
-// the four conditions, they must hold even then.
+// ForceRelease frees a grant against its holder's will. Only a person or an administrator
+// may do so, with a reason. If the policy requires the four conditions, they must hold.
 func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Actor, reason string) error {
 	if err := validID(id); err != nil {
 		return err
@@ -262,12 +251,12 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
 	}
 	if by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin {
-		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may, not one of kind %q", by.Kind),
+		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may do it, not an actor of kind %q", by.Kind),
 			Next: "ask a person to look at `lockkeeper why " + id + "`"})
 	}
-	// A heartbeat or a landing may come between the look and the freeing. Where the person's
-	// word alone counts it changes nothing, and the grant is looked at again; where the
-	// conditions count it may be a sign of life, and the grant stays.
+	// A heartbeat or a landing may come between reading and freeing the grant. If the person
+	// alone decides, it changes nothing, and the grant is read again. If the conditions
+	// count, it may be a sign of life, and the grant stays.
 	for range overruleTries {
 		f, policy, err := m.overrule(ctx, id)
 		switch {
@@ -275,7 +264,7 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 			return err
 		case f == nil:
 			return &lockkeeper.NotHeldError{GrantID: id, Reason: "it is unknown here: released, expired or never granted", Next: "lockkeeper status"}
-		case f.unclaimed && !allHeld(f.conditions):
+		case f.fourConditions && !allHeld(f.conditions):
 			return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id,
 				Reason: fmt.Sprintf("policy %q frees a grant only when it is stale and unclaimed", policy.Name), Conditions: f.conditions,
 				Next: "wait for the lease and its grace to pass, or end the holder"})
@@ -284,19 +273,18 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		if freed, err := m.carryOut(ctx, f, by); freed || err != nil {
 			return err
 		}
-		if f.unclaimed {
+		if f.fourConditions {
 			break
 		}
 	}
-	return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was looked at", Next: "look again: lockkeeper why " + id}
+	return &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: "the grant changed while it was checked", Next: "lockkeeper why " + id}
 }
 
-// overruleTries is how often a grant that changes while it is looked at is looked at.
-// Heartbeats are seconds apart, so the second look is most often the last.
+// overruleTries bounds how often ForceRelease reads a grant that keeps changing. Heartbeats
+// are seconds apart, so the second read is usually the last.
 const overruleTries = 10
 
-// overrule looks at what is to be known before a grant is freed against its holder's will;
-// nil: there is no such grant.
+// overrule judges a grant for ForceRelease; nil: there is no such grant.
 func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper.Policy, error) {
 	f := &finding{}
 	var now store.Moment
@@ -309,17 +297,16 @@ func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper
 		return nil, lockkeeper.Policy{}, err
 	}
 	policy := m.policyOf(f.rec.Policy)
-	life := m.life(f.rec.Process)
-	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), {Name: "process gone", Held: life == lockkeeper.LifeDead, Fact: processFact(f.rec.Process, life)}}
+	f.conditions = []lockkeeper.Condition{leasePast(f.rec, now), m.processGone(f.rec.Process)}
 	if policy.Stale == lockkeeper.RecoverUnclaimed {
-		f.unclaimed = true
-		f.conditions = m.fourConditions(f, policy, now)
+		f.fourConditions = true
+		f.conditions = m.checkFour(f, policy, now)
 	}
 	return f, policy, nil
 }
 
-// Conditions is what ForceRelease checks of a grant, as it is now, and whether it would
-// refuse because of that. None: there is no such grant.
+// Conditions returns what ForceRelease would check of a grant now, and whether it would
+// refuse. The list is empty if there is no such grant.
 func (m *Manager) Conditions(ctx context.Context, id string) (list []lockkeeper.Condition, refused bool, err error) {
 	if err := validID(id); err != nil {
 		return nil, false, err
@@ -328,13 +315,13 @@ func (m *Manager) Conditions(ctx context.Context, id string) (list []lockkeeper.
 	if err != nil || f == nil {
 		return nil, false, err
 	}
-	return f.conditions, f.unclaimed && !allHeld(f.conditions), nil
+	return f.conditions, f.fourConditions && !allHeld(f.conditions), nil
 }
 
-// refuse records a refused act and returns it.
+// refuse records a refusal and returns it.
 func (m *Manager) refuse(ctx context.Context, id string, by lockkeeper.Actor, refusal *lockkeeper.RefusedError) error {
-	err := m.update(ctx, func(s *step) error {
-		return s.note(&lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
+	err := m.Update(ctx, func(tx *Tx) error {
+		return tx.note(lockkeeper.Event{Kind: lockkeeper.EventRefused, Actor: by, GrantID: id, Reason: refusal.Error(), Conditions: refusal.Conditions})
 	})
 	if err != nil {
 		return err

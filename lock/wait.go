@@ -11,15 +11,14 @@ import (
 	"lockkeeper/store"
 )
 
-// Acquire waits up to wait for the whole request, in the order of asking. It
-// ends with a grant, with a *LockTimeoutError that says who was in the way, or
-// with the context's error; in the latter two cases nothing is held and nothing
-// waits.
+// Acquire waits up to wait for the whole request, behind the requests that came earlier. It
+// returns a grant, a *LockTimeoutError that lists the blockers, or the context's error. With
+// an error, nothing is held and nothing waits.
 func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*Grant, error) {
 	if wait < 0 {
 		return nil, &lockkeeper.InputError{Field: "wait", Value: wait.String(), Reason: "negative", Next: "give a positive duration"}
 	}
-	p, err := m.Place(req)
+	p, err := m.NewPosition(req)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +26,7 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
-		g, err := p.Attend(ctx)
+		g, err := p.Poll(ctx)
 		if err == nil && g == nil {
 			err = p.sleep(ctx, deadline.C)
 		}
@@ -40,107 +39,105 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	}
 }
 
-// Place is one request on its way through the line, for a caller that waits in
-// its own way. It is in the line from the first Attend on, and has to be
-// attended again within Options.WaitLease, until a grant comes or Leave. It is
-// not for several goroutines at once.
-type Place struct {
+// A Position is a request in the wait list, for a caller that does its own waiting. The
+// first Poll enters the list. The caller must poll again within Options.WaitLease, until
+// Poll returns a grant or the caller calls Leave. Only one goroutine may use it.
+type Position struct {
 	m        *Manager
 	rec      *store.Record
 	holder   *lockkeeper.Process // recorded once the request is held
 	token    string
-	bell     store.Listener // nil before the first visit
+	listener store.Listener // nil before the first Poll
 	entered  time.Time
-	visited  time.Time
+	polled   time.Time
 	attempts int
-	found    []store.Overlap    // what stood in the way at the last visit
-	seen     lockkeeper.Instant // when that was
-	lapse    time.Duration      // from the last visit to the lapse of the one it is parked on; 0: none
+	found    []store.Overlap    // the blockers at the last Poll
+	foundAt  lockkeeper.Instant // when that was
+	lapse    time.Duration      // from the last Poll until the blocker that it waits on lapses; 0: never
 }
 
-// Place checks a request and makes a place for it, without entering the line.
-func (m *Manager) Place(req lockkeeper.Request) (*Place, error) {
+// NewPosition checks a request. It does not enter the wait list.
+func (m *Manager) NewPosition(req lockkeeper.Request) (*Position, error) {
 	rec, token, err := m.prepare(req)
 	if err != nil {
 		return nil, err
 	}
-	return &Place{m: m, rec: rec, holder: rec.Process, token: token, entered: time.Now()}, nil
+	return &Position{m: m, rec: rec, holder: rec.Process, token: token, entered: time.Now()}, nil
 }
 
-// ID is the id that the grant will have.
-func (p *Place) ID() string { return p.rec.ID }
+// ID returns the id that the grant will have.
+func (p *Position) ID() string { return p.rec.ID }
 
-// Ring tells that Attend is worth calling now. It is nil before the first call.
-func (p *Place) Woken() <-chan struct{} {
-	if p.bell == nil {
+// Woken returns a channel that says when to poll again. It is nil before the first Poll.
+func (p *Position) Woken() <-chan struct{} {
+	if p.listener == nil {
 		return nil
 	}
-	return p.bell.Woken()
+	return p.listener.Woken()
 }
 
-// Conflicts is what stood in the way when the place was last attended.
-func (p *Place) Conflicts() []lockkeeper.ConflictInfo { return conflicts(p.found) }
+// Conflicts returns the blockers that the last Poll found.
+func (p *Position) Conflicts() []lockkeeper.ConflictInfo { return Conflicts(p.found) }
 
-// Attend enters the line, keeps the place in it, or takes the grant. It answers
-// nil while something stands in the way, and never waits. After an error the
-// place may or may not be in the line: call Attend again, or Leave.
-func (p *Place) Attend(ctx context.Context) (*Grant, error) {
+// Poll enters the wait list, renews the position in it, or acquires the grant. It returns nil
+// while the request is blocked, and never waits. After an error the request may or may not
+// be in the list: call Poll again, or Leave.
+func (p *Position) Poll(ctx context.Context) (*Grant, error) {
 	for {
-		if err := p.visit(ctx); err != nil {
+		if err := p.poll(ctx); err != nil {
 			return nil, err
 		}
 		if p.rec.State == store.StateHeld {
 			p.close()
-			return p.m.handle(p.rec, p.token, p.visited), nil
+			return p.m.handle(p.rec, p.token, p.polled), nil
 		}
-		// Only the blocker it is parked on: before that one leaves, the request cannot
-		// be granted anyway, and what is known of the others may be old.
-		freed, err := p.m.recoverGone(ctx, p.found[:1], p.seen)
+		// Only the blocker that it waits on: the request cannot be granted before that one
+		// leaves, and what is known about the others may be old.
+		freed, err := p.m.recoverGone(ctx, p.found[:1], p.foundAt)
 		if err != nil || !freed {
 			return nil, err
 		}
 	}
 }
 
-// Leave takes the request out of the line. A grant that came meanwhile, and was
-// not yet answered by Attend, is given back; one that was answered is its
-// holder's.
-func (p *Place) Leave(ctx context.Context) error {
+// Leave removes the request from the wait list. It releases a grant that Poll has not
+// returned yet. A grant that Poll has returned stays.
+func (p *Position) Leave(ctx context.Context) error {
 	defer p.close()
 	if p.rec.State == store.StateHeld {
 		return nil
 	}
 	_, err := p.leave(ctx, errLeft)
-	if err == errLeft { // and not joined with the reason why it could not
+	if err == errLeft { // and not joined with an error
 		return nil
 	}
 	return err
 }
 
-func (p *Place) close() {
-	if p.bell != nil {
-		p.bell.Close()
+func (p *Position) close() {
+	if p.listener != nil {
+		p.listener.Close()
 	}
 }
 
 var (
 	errWaitedLongEnough = errors.New("waited long enough")
-	errLeft             = errors.New("left the line")
+	errLeft             = errors.New("left the wait list")
 )
 
-// sleep returns nil when the state is worth another look: the bell rang, a
-// blocker's lease or process ended, or the own lease wants renewing.
-func (p *Place) sleep(ctx context.Context, deadline <-chan time.Time) error {
-	look := p.m.opt.WaitLease / 3
+// sleep returns nil when it is time to poll: the listener was woken, the lease or the process
+// of a blocker ended, or the request must be renewed.
+func (p *Position) sleep(ctx context.Context, deadline <-chan time.Time) error {
+	wait := p.m.opt.WaitLease / 3
 	if p.lapse > 0 {
-		look = min(look, p.lapse)
+		wait = min(wait, p.lapse)
 	}
-	again := time.NewTimer(look)
+	again := time.NewTimer(wait)
 	defer again.Stop()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	select {
-	case <-p.bell.Woken():
+	case <-p.listener.Woken():
 	case <-again.C:
 	case <-p.m.exited(watching, p.found):
 	case <-deadline:
@@ -151,19 +148,17 @@ func (p *Place) sleep(ctx context.Context, deadline <-chan time.Time) error {
 	return nil
 }
 
-// visit is one look at the line: enter it, renew the place in it, or take and
-// confirm the grant. A place that lapsed while this process slept is lost, and
-// entering again is at the end of the line. What is believed of the request
-// changes only once the transaction has committed.
-func (p *Place) visit(ctx context.Context) error {
+// poll is one transaction of Poll. A request that lapsed while this process slept enters
+// again, at the end of the list. The fields change only after the transaction has committed.
+func (p *Position) poll(ctx context.Context) error {
 	p.attempts++
-	p.visited = time.Now()
-	if p.bell == nil {
-		granted, err := p.m.admit(ctx, p.rec)
+	p.polled = time.Now()
+	if p.listener == nil {
+		granted, err := p.m.tryFastPath(ctx, p.rec)
 		if err != nil || granted {
 			return err
 		}
-		if p.bell, err = p.m.store.Listen(ctx, p.rec.ID); err != nil {
+		if p.listener, err = p.m.store.Listen(ctx, p.rec.ID); err != nil {
 			return err
 		}
 	}
@@ -171,13 +166,13 @@ func (p *Place) visit(ctx context.Context) error {
 	var found []store.Overlap
 	var seen lockkeeper.Instant
 	var lapse time.Duration
-	err := p.m.update(ctx, func(s *step) error {
-		cur, err := s.tx.Get(p.rec.ID)
+	err := p.m.Update(ctx, func(tx *Tx) error {
+		cur, err := tx.Get(p.rec.ID)
 		if err != nil {
 			return err
 		}
-		if cur != nil && s.m.lapsed(cur, s.now.Lease) {
-			if err := s.expire(cur); err != nil {
+		if cur != nil && tx.m.lapsed(cur, tx.Now().Lease) {
+			if err := tx.expire(cur); err != nil {
 				return err
 			}
 			cur = nil
@@ -185,80 +180,79 @@ func (p *Place) visit(ctx context.Context) error {
 		if cur == nil {
 			next = clone(p.rec)
 			next.Ticket, next.Process = 0, p.holder
-			found, err = s.enter(next, store.StateHeld)
+			found, err = tx.enter(next, store.StateHeld)
 		} else {
 			next = clone(cur)
 			next.Process = p.holder
-			found, err = s.proceed(next, p.found)
+			found, err = tx.proceed(next, p.found)
 		}
-		seen, lapse = s.now.Lease, s.untilLapse(found)
+		seen, lapse = tx.Now().Lease, tx.untilLapse(found)
 		return err
 	})
 	if err == nil {
-		p.rec, p.found, p.seen, p.lapse = next, found, seen, lapse
+		p.rec, p.found, p.foundAt, p.lapse = next, found, seen, lapse
 	}
 	return err
 }
 
-// enter grants a new request, in the given state, or puts it at the end of the line.
-func (s *step) enter(rec *store.Record, free store.State) ([]store.Overlap, error) {
-	found, _, err := s.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
+// enter grants a new request, in the given state, or puts it at the end of the wait list.
+func (tx *Tx) enter(rec *store.Record, free store.State) ([]store.Overlap, error) {
+	found, _, err := tx.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, s.grant(rec, free)
+		return nil, tx.grant(rec, free)
 	}
-	rec.State, rec.AcquiredAt = store.StateWaiting, s.now.Wall
-	rec.WaitsOn, rec.Blockers = found[0].Record.Ticket, digest(found)
-	s.keepPlace(rec)
+	rec.State, rec.AcquiredAt = store.StateWaiting, tx.Now().Wall
+	rec.WaitsOn, rec.Blockers = found[0].Record.Ticket, Digest(found)
+	tx.renewWait(rec)
 	ev := about(lockkeeper.EventWaiting, rec)
-	ev.Conflicts = conflicts(found)
-	seq, err := s.append(&ev)
+	ev.Conflicts = Conflicts(found)
+	seq, err := tx.Append(ev)
 	if err != nil {
 		return nil, err
 	}
 	rec.Ticket = seq
-	return found, s.tx.Insert(rec)
+	return found, tx.Insert(rec)
 }
 
-// proceed confirms a promotion, or renews the place of a request that waits on;
-// last is what stood in its way when it was last looked at.
-func (s *step) proceed(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
+// proceed confirms a promoted request, or renews one that still waits. last is what blocked
+// it when it was examined last.
+func (tx *Tx) proceed(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
 	if rec.State != store.StateWaiting {
 		rec.State = store.StateHeld
-		s.lease(rec)
-		return nil, s.tx.Save(rec)
+		tx.lease(rec)
+		return nil, tx.Save(rec)
 	}
-	found, err := s.stillParked(rec, last)
+	found, err := tx.stillBlocked(rec, last)
 	if err != nil {
 		return nil, err
 	}
 	if found == nil {
-		if found, err = s.examine(rec, store.StateHeld); err != nil || len(found) == 0 {
+		if found, err = tx.examine(rec, store.StateHeld); err != nil || len(found) == 0 {
 			return nil, err
 		}
 	}
-	s.keepPlace(rec)
-	return found, s.tx.Save(rec)
+	tx.renewWait(rec)
+	return found, tx.Save(rec)
 }
 
-// keepPlace gives a waiting record a new waiting lease, and the process that
-// waits: a dead one must not keep others waiting.
-func (s *step) keepPlace(rec *store.Record) {
-	s.leaseFor(rec, s.m.opt.WaitLease)
-	rec.Process = cmp.Or(rec.Process, s.m.opt.Self)
+// renewWait renews the lease of a waiting record and records the process that waits: a dead
+// one must not block others.
+func (tx *Tx) renewWait(rec *store.Record) {
+	tx.leaseFor(rec, tx.m.opt.WaitLease)
+	rec.Process = cmp.Or(rec.Process, tx.m.opt.Self)
 }
 
-// stillParked answers last, brought up to date, when the blocker that a waiting
-// request is parked on is the one it was parked on then and has not left: then
-// nothing has to be looked for. Otherwise it answers nil.
-func (s *step) stillParked(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
+// stillBlocked returns last, brought up to date, if the blocker that a request waits on is
+// the same as then and has not left: then no search is needed. Otherwise it returns nil.
+func (tx *Tx) stillBlocked(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
 	if len(last) == 0 || last[0].Record.Ticket != rec.WaitsOn {
 		return nil, nil
 	}
-	blocker, err := s.tx.Get(last[0].Record.ID)
-	if err != nil || blocker == nil || blocker.Ticket != rec.WaitsOn || s.m.mayExpire(blocker, s.now.Lease) {
+	blocker, err := tx.Get(last[0].Record.ID)
+	if err != nil || blocker == nil || blocker.Ticket != rec.WaitsOn || tx.m.mayExpire(blocker, tx.Now().Lease) {
 		return nil, err
 	}
 	found := slices.Clone(last)
@@ -270,47 +264,46 @@ func (s *step) stillParked(rec *store.Record, last []store.Overlap) ([]store.Ove
 	return found, nil
 }
 
-// untilLapse is the time until the blocker that a request is parked on lapses by
-// itself, a little later, so that it has lapsed when it is looked at; 0 when it
-// will not. One that has lapsed and is still there cannot be freed at the
-// moment: looking at it again at once would be spinning.
-func (s *step) untilLapse(found []store.Overlap) time.Duration {
+// untilLapse returns the time until just after the blocker that a request waits on lapses;
+// 0: it does not. A blocker that has lapsed and is still there cannot be freed now, and
+// polling at once would only spin.
+func (tx *Tx) untilLapse(found []store.Overlap) time.Duration {
 	if len(found) == 0 {
 		return 0
 	}
-	at, ok := s.m.lapsesAt(found[0].Record)
-	if !ok || at <= s.now.Lease {
+	at, ok := tx.m.lapsesAt(found[0].Record)
+	if !ok || at <= tx.Now().Lease {
 		return 0
 	}
-	return at.Until(s.now.Lease) + time.Millisecond
+	return at.Until(tx.Now().Lease) + time.Millisecond
 }
 
-// leave takes the request out of the line. When it was granted meanwhile, a
-// waiter whose time is up keeps it and one that was cancelled gives it back.
-func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
+// leave removes the request from the wait list. If it was granted meanwhile, a waiter that
+// timed out keeps the grant, and one that was canceled releases it.
+func (p *Position) leave(ctx context.Context, why error) (*Grant, error) {
 	timedOut := errors.Is(why, errWaitedLongEnough)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	began := time.Now()
 	var kept *store.Record
-	err := p.m.update(ctx, func(s *step) error {
+	err := p.m.Update(ctx, func(tx *Tx) error {
 		kept = nil
-		cur, err := s.tx.Get(p.rec.ID)
+		cur, err := tx.Get(p.rec.ID)
 		if err != nil || cur == nil {
 			return err
 		}
-		if timedOut && cur.State != store.StateWaiting && !s.m.lapsed(cur, s.now.Lease) {
+		if timedOut && cur.State != store.StateWaiting && !tx.m.lapsed(cur, tx.Now().Lease) {
 			kept = clone(cur)
 			kept.Process = p.holder
-			_, err := s.proceed(kept, nil)
+			_, err := tx.proceed(kept, nil)
 			return err
 		}
 		ev := about(lockkeeper.EventWithdrawn, cur)
 		ev.Reason = why.Error()
 		if timedOut {
-			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, conflicts(p.found)
+			ev.Kind, ev.Conflicts = lockkeeper.EventTimedOut, Conflicts(p.found)
 		}
-		return s.free(cur, ev)
+		return tx.free(cur, ev)
 	})
 	switch {
 	case err != nil:
@@ -319,13 +312,13 @@ func (p *Place) leave(ctx context.Context, why error) (*Grant, error) {
 		return p.m.handle(kept, p.token, began), nil
 	case timedOut:
 		return nil, &lockkeeper.LockTimeoutError{Holder: p.rec.Holder, Waited: time.Since(p.entered),
-			Attempts: p.attempts, Conflicts: conflicts(p.found)}
+			Attempts: p.attempts, Conflicts: Conflicts(p.found)}
 	}
 	return nil, why
 }
 
-// exited is closed when the process of the blocker that a request is parked on
-// is gone.
+// exited returns a channel that is closed when the process of the blocker that a request
+// waits on is gone.
 func (m *Manager) exited(ctx context.Context, found []store.Overlap) <-chan struct{} {
 	if m.opt.Processes == nil || len(found) == 0 || found[0].Record.Process == nil {
 		return nil

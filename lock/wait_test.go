@@ -15,7 +15,7 @@ import (
 // stuck are processes that are dead and whose leftovers will not end.
 type stuck struct{}
 
-func (stuck) Life(lockkeeper.Process) lockkeeper.Life { return lockkeeper.LifeDead }
+func (stuck) Liveness(lockkeeper.Process) lockkeeper.Liveness { return lockkeeper.ProcessDead }
 
 func (stuck) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return nil }
 
@@ -51,12 +51,12 @@ func TestWaitingDoesNotSpin(t *testing.T) {
 // exiting is a process whose end can be watched.
 type exiting struct{ gone chan struct{} }
 
-func (e exiting) Life(lockkeeper.Process) lockkeeper.Life {
+func (e exiting) Liveness(lockkeeper.Process) lockkeeper.Liveness {
 	select {
 	case <-e.gone:
-		return lockkeeper.LifeDead
+		return lockkeeper.ProcessDead
 	default:
-		return lockkeeper.LifeAlive
+		return lockkeeper.ProcessAlive
 	}
 }
 

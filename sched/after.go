@@ -28,7 +28,7 @@ func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 // After returns an item as the transaction that appended ev left it, and whether ev ended
 // an attempt: the item was completed, failed or requeued. It sets only the fields that the
 // event records, so later changes of the item do not affect the result.
-func After(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
+func ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
 	completed := ev.Kind == lockkeeper.EventReleased && ev.Data[statusKey] == string(lockkeeper.ItemCompleted)
 	failed, requeued := ev.Kind == lockkeeper.EventFailed, ev.Kind == lockkeeper.EventRequeued
 	if ev.Data[lock.ItemKey] != it.ID || !completed && !failed && !requeued {
@@ -83,7 +83,7 @@ func departed(r store.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper
 			return it, false, err
 		}
 		for _, ev := range page {
-			if left, found := After(it, ev); found {
+			if left, found := ItemAfter(it, ev); found {
 				return left, true, nil
 			}
 			fence = ev.Seq

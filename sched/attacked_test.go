@@ -28,12 +28,12 @@ var tight = sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerPr
 // shows: GP-11
 func TestEndsWhileRoused(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: tight})
-	y.enqueue(sched.Order{Workflow: "B", Pools: []string{"test"}})
+	y.enqueue(sched.ItemSpec{Workflow: "B", Pools: []string{"test"}})
 	b := y.claim()
-	y.enqueue(sched.Order{Workflow: "A"})
+	y.enqueue(sched.ItemSpec{Workflow: "A"})
 	a := y.claim()
 	_ = a.Phase(impatient{t.Context()}, "test", "test") // parked on pool:test, and gave up
-	c := y.enqueue(sched.Order{Workflow: "C", Pools: []string{"test"}})
+	c := y.enqueue(sched.ItemSpec{Workflow: "C", Pools: []string{"test"}})
 	if y.claim() != nil {
 		t.Fatal("C started")
 	}
@@ -50,7 +50,7 @@ func TestEndsWhileRoused(t *testing.T) {
 // escalated makes an item that has a reservation.
 
 func escalated(t *testing.T, y *yard, reader *lock.Grant) *lockkeeper.Item {
-	it := y.enqueue(sched.Order{Workflow: "writer", Locks: writes("shared")})
+	it := y.enqueue(sched.ItemSpec{Workflow: "writer", Locks: writes("shared")})
 	if y.claim() != nil {
 		t.Fatal("started")
 	}
@@ -142,8 +142,8 @@ func TestPromisesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 1 << 20})
 		r1, r2 := y.hold("r1", reads("s1")), y.hold("r2", reads("s2"))
-		a := y.enqueue(sched.Order{Workflow: "a", Locks: writes("s1")})
-		b := y.enqueue(sched.Order{Workflow: "b", Locks: writes("s2")})
+		a := y.enqueue(sched.ItemSpec{Workflow: "a", Locks: writes("s1")})
+		b := y.enqueue(sched.ItemSpec{Workflow: "b", Locks: writes("s2")})
 		y.claim()
 		for range 12 {
 			time.Sleep(time.Minute)
@@ -182,11 +182,11 @@ func TestUnreachableRoot(t *testing.T) {
 		}
 		put(time.Hour)
 		holder := y.hold("ada", writes("p"))
-		y.enqueue(sched.Order{Workflow: "far", Root: "far", Locks: writes("p")})
-		if j, err := y.queue.Claim(t.Context(), far); j != nil || err != nil {
+		y.enqueue(sched.ItemSpec{Workflow: "far", Root: "far", Locks: writes("p")})
+		if j, err := y.queue.Dispatch(t.Context(), far); j != nil || err != nil {
 			t.Fatal(j, err)
 		}
-		near := y.enqueue(sched.Order{Workflow: "near", Locks: writes("p")})
+		near := y.enqueue(sched.ItemSpec{Workflow: "near", Locks: writes("p")})
 		y.claim()
 		must(t, y.store.Update(t.Context(), func(tx store.Tx) error { return tx.DeleteWorker("far") }))
 		must(t, holder.Release(t.Context()))
@@ -247,8 +247,8 @@ func newFailing(t *testing.T, opt sched.Options) (*yard, *failing) {
 func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, f := newFailing(t, sched.Options{})
-		it := y.enqueue(sched.Order{Workflow: "x", Locks: writes("p")})
-		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", Trouble: func(err error) { t.Log(time.Now().Format("15:04:05 "), err) },
+		it := y.enqueue(sched.ItemSpec{Workflow: "x", Locks: writes("p")})
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", OnError: func(err error) { t.Log(time.Now().Format("15:04:05 "), err) },
 			Run: func(context.Context, *sched.Job) error { f.before.Store(40); return nil }})
 		must(t, err)
 		time.Sleep(time.Minute)
@@ -275,10 +275,10 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, f := newFailing(t, sched.Options{})
-		it := y.enqueue(sched.Order{Workflow: "x", Locks: writes("p")})
-		next := y.enqueue(sched.Order{Workflow: "next", Locks: writes("p")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "x", Locks: writes("p")})
+		next := y.enqueue(sched.ItemSpec{Workflow: "next", Locks: writes("p")})
 		var runs atomic.Int64
-		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", Trouble: func(err error) { t.Log(time.Now().Format("15:04:05 "), err) },
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", OnError: func(err error) { t.Log(time.Now().Format("15:04:05 "), err) },
 			Run: func(ctx context.Context, j *sched.Job) error {
 				if runs.Add(1) == 1 {
 					f.after.Store(1)
@@ -319,7 +319,7 @@ func TestHostileTexts(t *testing.T) {
 				t.Cleanup(func() { must(t, y.locks.Close(), st.Close()) })
 			}
 			bad := "a\x00b\xff\u202e\u009b2J"
-			for _, o := range []sched.Order{{Workflow: "w\xff"}, {Workflow: "w", Key: "k\xff"}, {Workflow: "w", Project: "p\xff"}, {Workflow: "w", Unit: "\u202e"}, {Workflow: "\u009b2J"},
+			for _, o := range []sched.ItemSpec{{Workflow: "w\xff"}, {Workflow: "w", Key: "k\xff"}, {Workflow: "w", Project: "p\xff"}, {Workflow: "w", Unit: "\u202e"}, {Workflow: "\u009b2J"},
 				{Workflow: "w", Command: []string{"a\x00b"}}, {Workflow: "w", Command: []string{"a\xff"}}, {Workflow: "w", Dir: "../../x\x00"}, {Workflow: "w", By: lockkeeper.Actor{Name: bad, Kind: lockkeeper.ActorPerson}},
 				{Workflow: "w", Phase: "job", Project: "*"}, {Workflow: "w", After: []string{"j1\x00"}}, {Workflow: "w", After: []string{"j\xff"}}} {
 				it, err := y.queue.Enqueue(t.Context(), o)
@@ -335,7 +335,7 @@ func TestHostileTexts(t *testing.T) {
 					}
 				}
 			}
-			it := y.enqueue(sched.Order{Workflow: "w"})
+			it := y.enqueue(sched.ItemSpec{Workflow: "w"})
 			for job := y.claim(); job != nil; job = y.claim() {
 				if err := job.Note(t.Context(), bad+strings.Repeat("x", 1<<20)); err != nil {
 					t.Errorf("note: %v", err)
@@ -363,7 +363,7 @@ func TestHostileTexts(t *testing.T) {
 func TestWorkThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		it := y.enqueue(sched.Order{Workflow: "x", Locks: writes("p")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "x", Locks: writes("p")})
 		w := y.worker(1, func(context.Context, *sched.Job) error { runtime.Goexit(); return nil })
 		time.Sleep(10 * time.Hour)
 		if now := y.item(it.ID); now.Status == lockkeeper.ItemDispatched {
@@ -384,8 +384,8 @@ func TestNodeAndTree(t *testing.T) {
 	}
 	node := y.hold("node", on("project/p1", lockkeeper.Node, lockkeeper.Read))
 	tree := y.hold("tree", on("project/p1", lockkeeper.Tree, lockkeeper.Read))
-	y.enqueue(sched.Order{Workflow: "X", Locks: on("project/p1", lockkeeper.Node, lockkeeper.Write)})
-	ny := y.enqueue(sched.Order{Workflow: "Y", Locks: on("project/p1/map/m1", lockkeeper.Node, lockkeeper.Write)})
+	y.enqueue(sched.ItemSpec{Workflow: "X", Locks: on("project/p1", lockkeeper.Node, lockkeeper.Write)})
+	ny := y.enqueue(sched.ItemSpec{Workflow: "Y", Locks: on("project/p1/map/m1", lockkeeper.Node, lockkeeper.Write)})
 	y.claim()
 	must(t, tree.Release(t.Context()))
 	got, _ := y.started()
@@ -405,10 +405,10 @@ func TestWaitingForASlot(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 2, API: 1, Tests: 1, Jobs: 9, CPU: 1, JobsPerProject: 9, MapsPerProject: 1}})
-				y.enqueue(sched.Order{Workflow: "holder", Pools: []string{"test"}})
+				y.enqueue(sched.ItemSpec{Workflow: "holder", Pools: []string{"test"}})
 				holder := y.claim()
 				holder.Grant.Keep()
-				waits := y.enqueue(sched.Order{Workflow: "waits", Pools: []string{"claude"}, Job: true, Locks: writes("p")})
+				waits := y.enqueue(sched.ItemSpec{Workflow: "waits", Pools: []string{"claude"}, Job: true, Locks: writes("p")})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				runs := 0
@@ -426,7 +426,7 @@ func TestWaitingForASlot(t *testing.T) {
 					return job.Phase(both, "test", "test")
 				}})
 				must(t, err)
-				behind := y.enqueue(sched.Order{Workflow: "behind", Pools: []string{"test"}})
+				behind := y.enqueue(sched.ItemSpec{Workflow: "behind", Pools: []string{"test"}})
 				time.Sleep(time.Minute)
 				if it := y.item(waits.ID); it.WaitsOn != "pool:test" || y.taken("claude") != 0 || y.taken("jobs") != 1 {
 					t.Fatalf("%+v", it)
@@ -483,9 +483,9 @@ func TestTwoEscalated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 1 << 20})
 		g := y.hold("r", reads("d/x"))
-		a := y.enqueue(sched.Order{Workflow: "a", Locks: writes("d/x", "d/y")})
-		b := y.enqueue(sched.Order{Workflow: "b", Locks: writes("d/x")})
-		c := y.enqueue(sched.Order{Workflow: "c", Locks: writes("d/y")})
+		a := y.enqueue(sched.ItemSpec{Workflow: "a", Locks: writes("d/x", "d/y")})
+		b := y.enqueue(sched.ItemSpec{Workflow: "b", Locks: writes("d/x")})
+		c := y.enqueue(sched.ItemSpec{Workflow: "c", Locks: writes("d/y")})
 		c1 := y.claim()
 		c1.Grant.Keep()
 		for range 25 {
@@ -504,7 +504,7 @@ func TestTwoEscalated(t *testing.T) {
 		if len(names) != 1 || names[0] != "b" {
 			t.Errorf("started %v", names)
 		}
-		if list, err := y.locks.Entries(t.Context()); err != nil || len(list) != 2 {
+		if list, err := y.locks.Requests(t.Context()); err != nil || len(list) != 2 {
 			t.Errorf("%d in the line", len(list))
 		}
 		_, err = y.queue.Retry(t.Context(), a.ID, ada)

@@ -34,16 +34,16 @@ func TestWorkersAreTold(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		ended("queued", y.enqueue(sched.Order{Workflow: "plain"}), lockkeeper.ItemCompleted)
+		ended("queued", y.enqueue(sched.ItemSpec{Workflow: "plain"}), lockkeeper.ItemCompleted)
 
 		grant := y.hold("ada", writes("a"))
-		blocked := y.enqueue(sched.Order{Workflow: "blocked", Locks: writes("a")})
+		blocked := y.enqueue(sched.ItemSpec{Workflow: "blocked", Locks: writes("a")})
 		ended("blocked", blocked, lockkeeper.ItemQueued)
 		must(t, grant.Release(t.Context()))
 		ended("its path is free", blocked, lockkeeper.ItemCompleted)
 
-		failing := y.enqueue(sched.Order{Workflow: "fails"})
-		later := y.enqueue(sched.Order{Workflow: "later", After: []string{failing.ID}})
+		failing := y.enqueue(sched.ItemSpec{Workflow: "fails"})
+		later := y.enqueue(sched.ItemSpec{Workflow: "later", After: []string{failing.ID}})
 		ended("failed", failing, lockkeeper.ItemError)
 		ended("what it waits for failed", later, lockkeeper.ItemQueued)
 		fails = false
@@ -53,7 +53,7 @@ func TestWorkersAreTold(t *testing.T) {
 		ended("what it waits for is done", later, lockkeeper.ItemCompleted)
 		must(t, w.Close())
 
-		returned := y.enqueue(sched.Order{Workflow: "returned"})
+		returned := y.enqueue(sched.ItemSpec{Workflow: "returned"})
 		job := y.claim()
 		w, err = y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", TickEvery: 1000 * time.Hour, Run: takes(0)})
 		must(t, err)

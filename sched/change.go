@@ -15,8 +15,8 @@ import (
 // failed, and behind those that are queued by now.
 func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*lockkeeper.Item, error) {
 	var next *lockkeeper.Item
-	err := q.locks.Within(ctx, func(a *lock.Act) error {
-		it, err := find(a.Tx(), name)
+	err := q.locks.Update(ctx, func(tx *lock.Tx) error {
+		it, err := find(tx, name)
 		if err != nil {
 			return err
 		}
@@ -30,23 +30,23 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 		next.Status, next.Stage, next.Failure, next.CompletedAt = lockkeeper.ItemQueued, lockkeeper.StageReady, nil, time.Time{}
 		next.Attempts, next.Retries, next.Blocked, next.Escalated, next.AvoidNode, next.Worker, next.GrantID = 0, 0, 0, false, "", "", ""
 		next.Rank, _ = RankOf(next.Phase) // an escalated item has another rank
-		open, err := unfinished(a.Tx(), next)
+		open, err := unfinished(tx, next)
 		if err != nil {
 			return err
 		}
 		if open != "" {
-			park(next, store.OnItem(open))
+			wait(next, store.OnItem(open))
 		}
-		if err := q.giveTurn(a.Tx(), next); err != nil {
+		if err := q.giveTurn(tx, next); err != nil {
 			return err
 		}
-		if err := a.Tx().SaveItem(next); err != nil {
+		if err := tx.SaveItem(next); err != nil {
 			return err
 		}
-		a.Tx().Wake(store.QueueWakeID)
+		tx.Wake(store.QueueWakeID)
 		ev := leaving(lockkeeper.EventRequeued, next)
 		ev.Actor, ev.Reason = by, "retried after: "+it.Failure.Reason
-		_, err = a.Note(ev)
+		_, err = tx.Append(ev)
 		return err
 	})
 	return next, err
@@ -68,8 +68,8 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 	for range cancelTries {
 		var next *lockkeeper.Item
 		running := ""
-		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
-			next, running, err = q.cancel(a, name, by, reason, mayEnd)
+		err := q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
+			next, running, err = q.cancel(tx, name, by, reason, mayEnd)
 			return err
 		})
 		if err != nil || running == "" {
@@ -85,8 +85,8 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 
 // cancel ends an item that does not run, and marks one that does; running is what it
 // runs under.
-func (q *Queue) cancel(a *lock.Act, name string, by lockkeeper.Actor, reason string, mayEnd bool) (next *lockkeeper.Item, running string, err error) {
-	it, err := find(a.Tx(), name)
+func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason string, mayEnd bool) (next *lockkeeper.Item, running string, err error) {
+	it, err := find(tx, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -101,7 +101,7 @@ func (q *Queue) cancel(a *lock.Act, name string, by lockkeeper.Actor, reason str
 	case lockkeeper.ItemCompleted:
 		return nil, "", &lockkeeper.RefusedError{Act: "cancel of " + it.ID, Reason: fmt.Sprintf("it is %s since %s", it.Status, it.CompletedAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "lockkeeper why " + it.ID}
 	case lockkeeper.ItemDispatched:
-		rec, err := a.Tx().Get(it.GrantID)
+		rec, err := tx.Get(it.GrantID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -110,15 +110,15 @@ func (q *Queue) cancel(a *lock.Act, name string, by lockkeeper.Actor, reason str
 				return next, it.GrantID, nil // the engine refuses, and records that it was tried
 			}
 			next.Failure = &failure
-			return next, it.GrantID, a.Tx().SaveItem(next)
+			return next, it.GrantID, tx.SaveItem(next)
 		}
-		if err := q.vacate(a.Tx(), next); err != nil {
+		if err := q.freeSlots(tx, next); err != nil {
 			return nil, "", err
 		}
 	default:
-		if err := q.dropReservation(a, next, lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Actor: by, Reason: reason}); err != nil {
+		if err := q.dropReservation(tx, next, lockkeeper.Event{Kind: lockkeeper.EventWithdrawn, Actor: by, Reason: reason}); err != nil {
 			return nil, "", err
 		}
 	}
-	return next, "", q.fail(a, next, failure)
+	return next, "", q.fail(tx, next, failure)
 }

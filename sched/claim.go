@@ -17,11 +17,11 @@ const examineAtOnce = 64
 
 // Claim gives a worker the first item that can start now, dispatched to it; nil when
 // there is none.
-func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
+func (q *Queue) Dispatch(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
-		err := q.locks.Within(ctx, func(a *lock.Act) (err error) {
-			t, err = q.take(a, &w, w.TakesRoots())
+		err := q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
+			t, err = q.take(tx, &w, w.TakesRoots())
 			return err
 		})
 		if err != nil || !t.more {
@@ -33,31 +33,31 @@ func (q *Queue) Claim(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 // taken is what a transaction took from the queue.
 type taken struct {
 	item *lockkeeper.Item // nil: nothing
-	held *lock.Held
+	held *lock.PendingGrant
 	more bool // it stopped before it had looked at all that is ready
 }
 
 // take serves lifecycles that wait for a slot, and dispatches the first item that can
 // start to a worker: of some roots, where "" is those that need none. Without a worker
 // it only serves.
-func (q *Queue) take(a *lock.Act, w *lockkeeper.Worker, roots []string) (taken, error) {
+func (q *Queue) take(tx *lock.Tx, w *lockkeeper.Worker, roots []string) (taken, error) {
 	for range examineAtOnce {
-		it, err := first(a.Tx(), roots)
+		it, err := first(tx, roots)
 		if err != nil || it == nil || w == nil && !it.IsHolding() {
 			return taken{}, err
 		}
 		next := it.Clone()
-		var held *lock.Held
+		var held *lock.PendingGrant
 		if it.IsHolding() {
-			err = q.serve(a, next)
+			err = q.serve(tx, next)
 		} else {
-			held, err = q.examine(a, next, w)
+			held, err = q.examine(tx, next, w)
 		}
 		if err == nil {
-			err = a.Tx().SaveItem(next)
+			err = tx.SaveItem(next)
 		}
 		if err == nil {
-			err = q.passOn(a.Tx(), next, it.WokenBy)
+			err = q.wakeNext(tx, next, it.WokenBy)
 		}
 		if err != nil || held != nil {
 			return taken{item: next, held: held}, err
@@ -81,16 +81,16 @@ func first(r store.Reader, roots []string) (best *lockkeeper.Item, err error) {
 }
 
 // serve gives a lifecycle the slots of its next phase, or parks it.
-func (q *Queue) serve(a *lock.Act, it *lockkeeper.Item) error {
-	full, err := q.full(a.Tx(), it.Pools)
+func (q *Queue) serve(tx *lock.Tx, it *lockkeeper.Item) error {
+	full, err := q.full(tx, it.Pools)
 	if err != nil || full != "" {
-		parkOnPool(it, full)
+		waitOnPool(it, full)
 		return err
 	}
 	it.Enter(lockkeeper.StageRunning)
 	it.Blocked = 0
-	a.Tx().Wake(store.ItemWakeID(it.ID))
-	return q.takeAll(a.Tx(), it, it.Pools)
+	tx.Wake(store.ItemWakeID(it.ID))
+	return q.takeAll(tx, it, it.Pools)
 }
 
 // takeAll takes a slot of each of some pools for an item. A test run is told which one
@@ -110,40 +110,40 @@ func (q *Queue) takeAll(tx store.Tx, it *lockkeeper.Item, pools []string) error 
 }
 
 // examine dispatches a queued item, or parks it on the first thing in its way.
-func (q *Queue) examine(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
+func (q *Queue) examine(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.PendingGrant, error) {
 	if slices.Contains(strings.Fields(it.AvoidNode), w.Node) {
-		stopSlotWait(it, a.Now().Lease)
-		park(it, onCopy)
-		it.CheckAt = a.Now().Lease.Add(copyCheck)
+		stopSlotWait(it, tx.Now().Lease)
+		wait(it, onCopy)
+		it.CheckAt = tx.Now().Lease.Add(copyCheck)
 		return nil, nil
 	}
-	open, err := unfinished(a.Tx(), it)
+	open, err := unfinished(tx, it)
 	if err != nil || open != "" {
-		stopSlotWait(it, a.Now().Lease)
-		park(it, store.OnItem(open))
+		stopSlotWait(it, tx.Now().Lease)
+		wait(it, store.OnItem(open))
 		return nil, err
 	}
-	full, err := q.full(a.Tx(), slots(it))
+	full, err := q.full(tx, slots(it))
 	if err != nil || full != "" {
-		parkOnPool(it, full)
+		waitOnPool(it, full)
 		if it.HasReserved() {
-			it.CheckAt = a.Now().Lease.Add(keepEvery)
+			it.CheckAt = tx.Now().Lease.Add(keepEvery)
 		}
 		return nil, err
 	}
-	held, err := q.lock(a, it, w)
+	held, err := q.lock(tx, it, w)
 	if err != nil || held == nil {
 		return nil, err
 	}
 	it.Enter(lockkeeper.StageRunning)
 	it.Status = lockkeeper.ItemDispatched
-	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, a.Now().Wall, ""
+	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, tx.Now().Wall, ""
 	it.Attempts++
 	it.Retries, it.Blocked, it.Blockers = 0, 0, 0
-	if err := q.takeAll(a.Tx(), it, slots(it)); err != nil {
+	if err := q.takeAll(tx, it, slots(it)); err != nil {
 		return nil, err
 	}
-	return held, q.advance(a.Tx(), it)
+	return held, q.advance(tx, it)
 }
 
 // advance lets the turns of a rank follow what is dispatched.
@@ -156,22 +156,22 @@ func (q *Queue) advance(tx store.Tx, it *lockkeeper.Item) error {
 }
 
 // lock takes the locks of an item, or parks it on what is in their way.
-func (q *Queue) lock(a *lock.Act, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.Held, error) {
+func (q *Queue) lock(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.PendingGrant, error) {
 	if it.GrantID != "" { // reserved
-		held, gone, err := a.Claim(it.GrantID, w.Process)
+		held, gone, err := tx.Confirm(it.GrantID, w.Process)
 		switch {
 		case err != nil || held != nil:
 			return held, err
 		case !gone:
-			return nil, q.parkInLine(a.Tx(), it, store.OnGrant(it.GrantID))
+			return nil, q.waitInList(tx, it, store.OnGrant(it.GrantID))
 		}
 		it.GrantID = ""
 	}
-	held, found, err := a.Try(q.request(it, w.Process))
+	held, found, err := tx.Try(q.request(it, w.Process))
 	if err != nil || held != nil {
 		return held, err
 	}
-	return nil, q.parkOnLock(a, it, found)
+	return nil, q.waitOnLock(tx, it, found)
 }
 
 // request is what an item asks of the lock engine.
@@ -182,8 +182,8 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 
 // parkOnLock parks an item on the latest of its blockers. Once for each change of
 // blockers that is told.
-func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []store.Overlap) error {
-	if err := q.parkInLine(a.Tx(), it, store.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
+func (q *Queue) waitOnLock(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
+	if err := q.waitInList(tx, it, store.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
 		return err
 	}
 	sum := lock.Digest(found)
@@ -193,25 +193,25 @@ func (q *Queue) parkOnLock(a *lock.Act, it *lockkeeper.Item, found []store.Overl
 	it.Blockers, it.Retries = sum, 0
 	ev := about(lockkeeper.EventBlocked, it)
 	ev.Conflicts = lock.Conflicts(found)
-	_, err := a.Note(ev)
+	_, err := tx.Append(ev)
 	return err
 }
 
 // parkInLine parks an item on a lock. Whoever leads the line counts the time: those
 // behind wait for their turn.
-func (q *Queue) parkInLine(tx store.Tx, it *lockkeeper.Item, key string) error {
+func (q *Queue) waitInList(tx store.Tx, it *lockkeeper.Item, key string) error {
 	now := tx.Now().Lease
 	leader, err := tx.FirstWaiting(key)
 	if err != nil {
 		return err
 	}
 	stopSlotWait(it, now)
-	park(it, key)
+	wait(it, key)
 	it.Since = now
 	if leader == nil || leader.ID == it.ID || lockkeeper.CompareItems(it, leader) < 0 {
 		it.FirstSince = now
 	}
-	q.setDue(it, now)
+	q.setCheckAt(it, now)
 	if leader == nil || leader.ID == it.ID || it.FirstSince == 0 {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (q *Queue) parkInLine(tx store.Tx, it *lockkeeper.Item, key string) error {
 }
 
 // setDue says when somebody has to look at an item that is parked on a lock.
-func (q *Queue) setDue(it *lockkeeper.Item, now lockkeeper.Instant) {
+func (q *Queue) setCheckAt(it *lockkeeper.Item, now lockkeeper.Instant) {
 	it.CheckAt = it.Since.Add(q.opt.LockTimeout)
 	switch {
 	case it.HasReserved():
@@ -240,16 +240,16 @@ func about(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
 
 // park takes an item out of the ready line.
-func park(it *lockkeeper.Item, key string) {
+func wait(it *lockkeeper.Item, key string) {
 	it.Enter(lockkeeper.StageWaiting)
 	it.WaitsOn = key
 }
 
 // parkOnPool parks an item on a pool without a free slot. Whether it was ready or parked, it
 // waits for a slot, and its time goes on.
-func parkOnPool(it *lockkeeper.Item, pool string) {
+func waitOnPool(it *lockkeeper.Item, pool string) {
 	led := it.FirstSince
-	park(it, store.OnPool(pool))
+	wait(it, store.OnPool(pool))
 	it.FirstSince = led
 }
 
@@ -287,7 +287,7 @@ func takeSlots(tx store.Tx, pools []string, n int) error {
 }
 
 // giveSlots gives slots back, and rouses the first who needs each of them.
-func giveSlots(tx store.Tx, pools []string) error {
+func returnSlots(tx store.Tx, pools []string) error {
 	if err := takeSlots(tx, pools, -1); err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func giveSlots(tx store.Tx, pools []string) error {
 
 // passOn rouses the next item on what one was roused by, unless that one has taken
 // it: the next may be able to use it.
-func (q *Queue) passOn(tx store.Tx, it *lockkeeper.Item, key string) error {
+func (q *Queue) wakeNext(tx store.Tx, it *lockkeeper.Item, key string) error {
 	if key == "" || it.WaitsOn == key {
 		return nil
 	}

@@ -59,8 +59,8 @@ func (c *crowd) leave(it lockkeeper.Item) {
 	c.held = slices.DeleteFunc(c.held, func(o lockkeeper.Item) bool { return o.ID == it.ID })
 }
 
-func (c *crowd) order(i int) sched.Order {
-	o := sched.Order{Workflow: fmt.Sprint("w", i), Phase: []string{"analyze", "apply", "verify"}[rand.IntN(3)], Project: []string{"a", "b"}[rand.IntN(2)], Job: rand.IntN(2) == 0, By: ada}
+func (c *crowd) order(i int) sched.ItemSpec {
+	o := sched.ItemSpec{Workflow: fmt.Sprint("w", i), Phase: []string{"analyze", "apply", "verify"}[rand.IntN(3)], Project: []string{"a", "b"}[rand.IntN(2)], Job: rand.IntN(2) == 0, By: ada}
 	for range rand.IntN(3) {
 		path := fmt.Sprint("f", rand.IntN(6))
 		switch rand.IntN(3) {
@@ -167,7 +167,7 @@ func (c *crowd) bustle(orders int, trouble func(error)) {
 	var made atomic.Int64
 	var workers []*sched.Worker
 	for n, y := range c.yards {
-		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 3, Node: fmt.Sprint("n", n), Run: c.run, TickEvery: 20 * time.Millisecond, Trouble: trouble})
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 3, Node: fmt.Sprint("n", n), Run: c.run, TickEvery: 20 * time.Millisecond, OnError: trouble})
 		must(t, err)
 		workers = append(workers, w)
 		orderers.Go(func() {
@@ -243,7 +243,7 @@ func (c *crowd) settle() {
 				must(t, err)
 			}
 		}
-		w, err := y.queue.Start(ctx, sched.WorkerOptions{Slots: 4, Node: "last", Run: c.run, UntilEmpty: true, TickEvery: time.Hour, Trouble: func(err error) { t.Log("last:", err) }})
+		w, err := y.queue.Start(ctx, sched.WorkerOptions{Slots: 4, Node: "last", Run: c.run, UntilEmpty: true, TickEvery: time.Hour, OnError: func(err error) { t.Log("last:", err) }})
 		must(t, err)
 		over := make(chan error, 1)
 		go func() { over <- w.Wait() }()

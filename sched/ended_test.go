@@ -46,12 +46,12 @@ func (r *reports) all() []report {
 // the item is still reported first, as requeued.
 func TestEndOfALateAttempt(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	y.enqueue(sched.Order{Workflow: "robbed", Locks: writes("a")})
+	y.enqueue(sched.ItemSpec{Workflow: "robbed", Locks: writes("a")})
 	var got reports
 	completed := make(chan struct{})
 	complete := sync.OnceFunc(func() { close(completed) })
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 2, Node: "here", TickEvery: time.Millisecond,
-		Ended: func(it lockkeeper.Item) {
+		OnEnd: func(it lockkeeper.Item) {
 			got.add(it)
 			if it.Status == lockkeeper.ItemCompleted {
 				complete()
@@ -79,10 +79,10 @@ func TestEndOfALateAttempt(t *testing.T) {
 // and another worker completed it before the attempt returned.
 func TestEndOfACanceledAttempt(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	it := y.enqueue(sched.Order{Workflow: "canceled", Locks: writes("a")})
+	it := y.enqueue(sched.ItemSpec{Workflow: "canceled", Locks: writes("a")})
 	var got reports
 	began, completed := make(chan struct{}), make(chan struct{})
-	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", Ended: got.add, TickEvery: time.Millisecond,
+	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", OnEnd: got.add, TickEvery: time.Millisecond,
 		Run: func(ctx context.Context, _ *sched.Job) error {
 			close(began)
 			<-completed
@@ -109,10 +109,10 @@ func TestEndOfACanceledAttempt(t *testing.T) {
 func TestEndsOfOneItemInOrder(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	const attempts = 200
-	y.enqueue(sched.Order{Workflow: "later"})
+	y.enqueue(sched.ItemSpec{Workflow: "later"})
 	var got reports
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 4, Node: "here", UntilEmpty: true,
-		Ended: func(it lockkeeper.Item) {
+		OnEnd: func(it lockkeeper.Item) {
 			if it.Status == lockkeeper.ItemQueued && len(got.all())%2 == 0 {
 				time.Sleep(time.Millisecond) // gives a later attempt the time to overtake
 			}
@@ -145,7 +145,7 @@ func TestEndsOfOneItemInOrder(t *testing.T) {
 func TestLateAttemptIsNoStray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		it := y.enqueue(sched.Order{Workflow: "robbed", Locks: writes("a")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "robbed", Locks: writes("a")})
 		second := make(chan struct{})
 		w := y.worker(2, func(ctx context.Context, job *sched.Job) error {
 			if job.Item.Attempts > 1 {

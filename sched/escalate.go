@@ -18,10 +18,10 @@ const escalatedRank = -1
 
 // moveUp puts an item before all others that do not hold locks and were not escalated
 // earlier. Escalated items are ordered by the numbers of their events.
-func (q *Queue) moveUp(a *lock.Act, it *lockkeeper.Item, reason string, found []store.Overlap) error {
+func (q *Queue) moveUp(tx *lock.Tx, it *lockkeeper.Item, reason string, found []store.Overlap) error {
 	ev := about(lockkeeper.EventEscalated, it)
 	ev.Reason, ev.Conflicts = reason, lock.Conflicts(found)
-	seq, err := a.Note(ev)
+	seq, err := tx.Append(ev)
 	it.Escalated, it.Rank, it.Turn = true, escalatedRank, seq
 	return err
 }
@@ -33,9 +33,9 @@ const countSlotWait = time.Minute
 // A slotLine is a group of items that wait for the same slots: the ready items of a root, or
 // the items parked on a pool, with phases of one rank. Only its first item, the leader,
 // counts its waiting time.
-type slotLine struct {
+type slotGroup struct {
 	ready   bool
-	line    string // root or pool
+	key     string // root or pool
 	holding bool
 	rank    int
 }
@@ -43,16 +43,16 @@ type slotLine struct {
 // escalateSlotWaits counts the waiting time of each leader of a slotLine and escalates it
 // after EscalateAfter. The items behind it do not count: each becomes the leader when those
 // before it have started. It returns the time until the next leader is due; 0: none.
-func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
-	tx, now := a.Tx(), a.Now().Lease
+func (q *Queue) escalateSlotWaits(tx *lock.Tx) (next time.Duration, err error) {
+	now := tx.Now().Lease
 	leaders, err := tx.SlotLeaders()
 	if err != nil {
 		return 0, err
 	}
-	led := map[slotLine]bool{}
+	led := map[slotGroup]bool{}
 	var overdue []*lockkeeper.Item
 	for _, it := range leaders {
-		of := lineOf(it)
+		of := groupOf(it)
 		if led[of] { // an escalated item leads it
 			continue
 		}
@@ -80,20 +80,20 @@ func (q *Queue) escalateSlotWaits(a *lock.Act) (next time.Duration, err error) {
 		}
 		next = earlier(next, max(left, time.Millisecond))
 	}
-	return next, q.escalateAll(a, overdue)
+	return next, q.escalateAll(tx, overdue)
 }
 
 // escalateAll escalates items that have waited too long for a slot. The longest wait comes
 // first, and among equal waits the worst rank, which would wait longest otherwise.
-func (q *Queue) escalateAll(a *lock.Act, overdue []*lockkeeper.Item) error {
+func (q *Queue) escalateAll(tx *lock.Tx, overdue []*lockkeeper.Item) error {
 	slices.SortFunc(overdue, func(x, y *lockkeeper.Item) int {
 		return cmp.Or(cmp.Compare(y.Blocked, x.Blocked), cmp.Compare(y.Rank, x.Rank), cmp.Compare(x.Seq, y.Seq))
 	})
 	for _, it := range overdue {
-		if err := q.moveUp(a, it, "waited for a slot for "+it.Blocked.Round(time.Second).String(), nil); err != nil {
+		if err := q.moveUp(tx, it, "waited for a slot for "+it.Blocked.Round(time.Second).String(), nil); err != nil {
 			return err
 		}
-		if err := a.Tx().SaveItem(it); err != nil {
+		if err := tx.SaveItem(it); err != nil {
 			return err
 		}
 	}
@@ -108,12 +108,12 @@ func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
 	it.Blocked -= (it.Blocked - before) % time.Second
 }
 
-func lineOf(it *lockkeeper.Item) slotLine {
+func groupOf(it *lockkeeper.Item) slotGroup {
 	rank, _ := RankOf(it.Phase)
 	if it.Stage == lockkeeper.StageReady {
-		return slotLine{ready: true, line: it.Root, holding: it.IsHolding(), rank: rank}
+		return slotGroup{ready: true, key: it.Root, holding: it.IsHolding(), rank: rank}
 	}
-	return slotLine{line: it.WaitsOn, holding: it.IsHolding(), rank: rank}
+	return slotGroup{key: it.WaitsOn, holding: it.IsHolding(), rank: rank}
 }
 
 // earlier returns the shorter of two waits; 0 means no wait.

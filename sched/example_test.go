@@ -23,9 +23,9 @@ func Example() {
 	}
 	user := []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "app/models/user.rb", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 	_, err = queue.Enqueue(ctx,
-		sched.Order{Workflow: "rate limiting", Key: "a", Phase: "apply", Locks: user},
-		sched.Order{Workflow: "audit log", Key: "b", Phase: "apply", Locks: user},
-		sched.Order{Workflow: "release notes", Phase: "verify", After: []string{"a", "b"}})
+		sched.ItemSpec{Workflow: "rate limiting", Key: "a", Phase: "apply", Locks: user},
+		sched.ItemSpec{Workflow: "audit log", Key: "b", Phase: "apply", Locks: user},
+		sched.ItemSpec{Workflow: "release notes", Phase: "verify", After: []string{"a", "b"}})
 	if err != nil {
 		panic(err)
 	}

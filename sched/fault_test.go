@@ -73,7 +73,7 @@ func flakyRun(t *testing.T, seed uint64) {
 	c := &crowd{t: t, taken: map[string]int{}, runs: map[string]int{}}
 	const items = 60
 	for i := range items {
-		y.enqueue(sched.Order{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i%5)), Pools: []string{sched.PoolAgent}})
+		y.enqueue(sched.ItemSpec{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i%5)), Pools: []string{sched.PoolAgent}})
 	}
 	f.set(0.2)
 	var workers []*sched.Worker

@@ -55,7 +55,7 @@ func locked(mode lockkeeper.Mode, paths []string) (list []lockkeeper.Lock) {
 }
 
 // enqueue queues one order.
-func (y *yard) enqueue(o sched.Order) *lockkeeper.Item {
+func (y *yard) enqueue(o sched.ItemSpec) *lockkeeper.Item {
 	y.t.Helper()
 	if o.By.Name == "" {
 		o.By = ada
@@ -68,7 +68,7 @@ func (y *yard) enqueue(o sched.Order) *lockkeeper.Item {
 // claim claims for a worker of one node; nil: nothing can start.
 func (y *yard) claim() *sched.Job {
 	y.t.Helper()
-	job, err := y.queue.Claim(y.t.Context(), lockkeeper.Worker{ID: "w", Node: "here"})
+	job, err := y.queue.Dispatch(y.t.Context(), lockkeeper.Worker{ID: "w", Node: "here"})
 	must(y.t, err)
 	return job
 }

@@ -15,7 +15,7 @@ import (
 // shows: SW-31 PL-51 CF-23 CF-24 DL-62
 func TestOrder(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	for _, o := range []sched.Order{
+	for _, o := range []sched.ItemSpec{
 		{Workflow: "a1", Phase: "apply", Project: "a"}, {Workflow: "a2", Phase: "apply", Project: "a"}, {Workflow: "a3", Phase: "apply", Project: "a"},
 		{Workflow: "z1", Phase: "analyze"}, {Workflow: "b1", Phase: "apply", Project: "b"}, {Workflow: "b2", Phase: "merge", Project: "b"},
 		{Workflow: "s1", Phase: "synthesize"}, {Workflow: "v1", Phase: "verify"}, {Workflow: "t1", Phase: "ci"}, {Workflow: "p1", Phase: "batch_plan"},
@@ -36,11 +36,11 @@ func TestOrder(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 2, API: 1, Tests: 1, Jobs: 3, CPU: 1, JobsPerProject: 2, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}
-	y.enqueue(sched.Order{Workflow: "first", Locks: writes("a", "b"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "blocked", Locks: writes("b", "c"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "free", Locks: writes("c"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "no slot", Locks: writes("d"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "needs none", Locks: writes("e")})
+	y.enqueue(sched.ItemSpec{Workflow: "first", Locks: writes("a", "b"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "blocked", Locks: writes("b", "c"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "free", Locks: writes("c"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "no slot", Locks: writes("d"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "needs none", Locks: writes("e")})
 	got, jobs := y.started()
 	if want := []string{"first", "free", "needs none"}; !slices.Equal(got, want) {
 		t.Fatalf("dispatched %v, want %v", got, want)
@@ -58,7 +58,7 @@ func TestPassedOver(t *testing.T) {
 // shows: DL-5 DL-59 DL-60 DL-61 DL-63 CF-25
 func TestCaps(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 9, API: 9, Tests: 1, Jobs: 4, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
-	for _, o := range []sched.Order{
+	for _, o := range []sched.ItemSpec{
 		{Workflow: "m1", Project: "p", Map: true}, {Workflow: "m2", Project: "p", Map: true}, {Workflow: "c1", Project: "p", Class: "cpu"},
 		{Workflow: "c2", Project: "q", Class: "cpu"}, {Workflow: "p3", Project: "p"}, {Workflow: "p4", Project: "p"}, {Workflow: "q1", Project: "q"}, {Workflow: "q2", Project: "q"},
 	} {
@@ -87,9 +87,9 @@ func TestCaps(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}
-	y.enqueue(sched.Order{Workflow: "one", Phase: "apply", Locks: writes("a"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "two", Phase: "apply", Locks: writes("b"), Pools: agent})
-	y.enqueue(sched.Order{Workflow: "three", Phase: "verify", Locks: writes("c"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "one", Phase: "apply", Locks: writes("a"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "two", Phase: "apply", Locks: writes("b"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "three", Phase: "verify", Locks: writes("c"), Pools: agent})
 	three := y.claim()
 	if three.Item.Workflow != "three" || y.claim() != nil {
 		t.Fatal("one slot, and not the first in order")
@@ -135,7 +135,7 @@ func waitFor(t *testing.T, what func() bool) {
 // shows: DL-65 DL-67 DL-68 CF-12
 func TestOneOperation(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	y.enqueue(sched.Order{Workflow: "map", Policy: "dal", Locks: writes("maps/m1")})
+	y.enqueue(sched.ItemSpec{Workflow: "map", Policy: "dal", Locks: writes("maps/m1")})
 	job := y.claim()
 	if err := job.Phase(t.Context(), "test", sched.PoolTest); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Errorf("it may go on to another phase: %v", err)
@@ -148,9 +148,9 @@ func TestOneOperation(t *testing.T) {
 func TestSlotsOfTestRuns(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 3, Jobs: 9, CPU: 1, JobsPerProject: 9, MapsPerProject: 1}})
 	for range 5 {
-		y.enqueue(sched.Order{Workflow: "test", Pools: []string{sched.PoolTest}})
+		y.enqueue(sched.ItemSpec{Workflow: "test", Pools: []string{sched.PoolTest}})
 	}
-	y.enqueue(sched.Order{Workflow: "other"})
+	y.enqueue(sched.ItemSpec{Workflow: "other"})
 	_, jobs := y.started()
 	var got []int
 	for _, job := range jobs {

@@ -78,8 +78,8 @@ func TestOutageAtTheEnd(t *testing.T) {
 	y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
 	y.queue, err = sched.New(st, y.locks, sched.Options{})
 	must(t, err)
-	it := y.enqueue(sched.Order{Workflow: "x", Locks: writes("p")})
-	next := y.enqueue(sched.Order{Workflow: "next", Locks: writes("p")})
+	it := y.enqueue(sched.ItemSpec{Workflow: "x", Locks: writes("p")})
+	next := y.enqueue(sched.ItemSpec{Workflow: "next", Locks: writes("p")})
 	began := time.Now()
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", Run: func(_ context.Context, job *sched.Job) error {
 		if job.Item.ID == it.ID {
@@ -87,7 +87,7 @@ func TestOutageAtTheEnd(t *testing.T) {
 			time.AfterFunc(8*time.Second, func() { o.set(false) })
 		}
 		return nil
-	}, Trouble: func(err error) { t.Log(time.Since(began).Round(time.Millisecond), err) }})
+	}, OnError: func(err error) { t.Log(time.Since(began).Round(time.Millisecond), err) }})
 	must(t, err)
 	done := func() bool {
 		var c store.Census

@@ -28,7 +28,7 @@ func TestPause(t *testing.T) {
 				return nil
 			}})
 		must(t, err)
-		a, b := y.enqueue(sched.Order{Workflow: "a", Locks: writes("a")}), y.enqueue(sched.Order{Workflow: "b"})
+		a, b := y.enqueue(sched.ItemSpec{Workflow: "a", Locks: writes("a")}), y.enqueue(sched.ItemSpec{Workflow: "b"})
 		synctest.Wait()
 		if it := y.item(a.ID); it.Status != lockkeeper.ItemQueued || it.Attempts != 0 || !w.Paused() {
 			t.Errorf("put back: %+v", it)
@@ -59,7 +59,7 @@ func TestOnly(t *testing.T) {
 		all.Pause()
 		own, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "own", Roots: []string{"flow/x"}, Only: true, TickEvery: 1000 * time.Hour, Run: takes(0)})
 		must(t, err)
-		a, b := y.enqueue(sched.Order{Workflow: "a"}), y.enqueue(sched.Order{Workflow: "b", Root: "flow/x"})
+		a, b := y.enqueue(sched.ItemSpec{Workflow: "a"}), y.enqueue(sched.ItemSpec{Workflow: "b", Root: "flow/x"})
 		synctest.Wait()
 		if y.item(a.ID).Status != lockkeeper.ItemQueued || y.item(b.ID).Status != lockkeeper.ItemCompleted {
 			t.Errorf("a %+v, b %+v", y.item(a.ID), y.item(b.ID))

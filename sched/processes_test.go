@@ -108,7 +108,7 @@ func (s shop) work(ctx context.Context) error {
 	}
 	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 2, Node: "here", Process: &self, UntilEmpty: true, TickEvery: 200 * time.Millisecond,
 		Run:     func(ctx context.Context, job *sched.Job) error { return s.do(ctx, job) },
-		Trouble: func(err error) { fmt.Fprintln(os.Stderr, "worker:", err) }})
+		OnError: func(err error) { fmt.Fprintln(os.Stderr, "worker:", err) }})
 	if err != nil {
 		return errors.Join(err, done())
 	}
@@ -207,9 +207,9 @@ func newShop(t *testing.T, kind string, items int) shop {
 	q, _, done, err := s.queue(t.Context())
 	must(t, err)
 	defer func() { must(t, done()) }()
-	var orders []sched.Order
+	var orders []sched.ItemSpec
 	for i := range items {
-		o := sched.Order{Workflow: fmt.Sprint("w", i), Project: fmt.Sprint("p", i%3), By: ada}
+		o := sched.ItemSpec{Workflow: fmt.Sprint("w", i), Project: fmt.Sprint("p", i%3), By: ada}
 		for range mathrand.IntN(3) {
 			path := fmt.Sprint("f", mathrand.IntN(10))
 			if mathrand.IntN(3) == 0 {

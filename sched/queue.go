@@ -28,7 +28,7 @@ func New(st store.Store, locks *lock.Manager, opt Options) (*Queue, error) {
 }
 
 // Order is what is to be queued.
-type Order struct {
+type ItemSpec struct {
 	Key      string // no second item with this key is queued; empty: none
 	Workflow string
 	Unit     string
@@ -51,7 +51,7 @@ type Order struct {
 // Enqueue puts orders into the queue, all of them or none, and returns the items in
 // the same order. An item whose lock set is wider than its policy allows is queued
 // in the error state, so that somebody sees it.
-func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Item, error) {
+func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.Item, error) {
 	items := make([]*lockkeeper.Item, len(orders))
 	for i, o := range orders {
 		var err error
@@ -62,14 +62,14 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Ite
 	if err := checkKeys(items); err != nil {
 		return nil, err
 	}
-	err := q.locks.Within(ctx, func(a *lock.Act) error {
+	err := q.locks.Update(ctx, func(tx *lock.Tx) error {
 		for _, it := range items { // ids first: items may name each other
-			if err := q.number(a, it); err != nil {
+			if err := q.number(tx, it); err != nil {
 				return err
 			}
 		}
 		for i, it := range items {
-			after, err := resolve(a.Tx(), orders[i].After, items)
+			after, err := resolve(tx, orders[i].After, items)
 			if err != nil {
 				return err
 			}
@@ -79,11 +79,11 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Ite
 			return &lockkeeper.InputError{Field: "after", Value: strings.Join(cycle, " → "), Reason: "they wait for each other for ever", Next: "take one of the dependencies away"}
 		}
 		for _, it := range items {
-			if err := q.insert(a, it); err != nil {
+			if err := q.insert(tx, it); err != nil {
 				return err
 			}
 		}
-		a.Tx().Wake(store.QueueWakeID)
+		tx.Wake(store.QueueWakeID)
 		return nil
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...Order) ([]*lockkeeper.Ite
 }
 
 // item checks an order and makes the item it becomes.
-func (q *Queue) item(o Order) (*lockkeeper.Item, error) {
+func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	bad := func(field, value, reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: next}
 	}
@@ -206,9 +206,9 @@ func checkKeys(items []*lockkeeper.Item) error {
 }
 
 // number gives an item its number and its id.
-func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
+func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.Key != "" {
-		old, err := a.Tx().ItemWithKey(it.Key)
+		old, err := tx.ItemWithKey(it.Key)
 		if err != nil {
 			return err
 		}
@@ -217,9 +217,9 @@ func (q *Queue) number(a *lock.Act, it *lockkeeper.Item) error {
 				Next: "lockkeeper why " + old.ID}
 		}
 	}
-	seq, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
+	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
 		Data: map[string]string{"phase": it.Phase}})
-	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), a.Now().Wall.UTC()
+	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), tx.Now().Wall.UTC()
 	return err
 }
 
@@ -305,29 +305,29 @@ func findCycle(items []*lockkeeper.Item) []string {
 }
 
 // insert puts an item into its line.
-func (q *Queue) insert(a *lock.Act, it *lockkeeper.Item) error {
+func (q *Queue) insert(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.Failure != nil {
-		it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, a.Now().Wall
-		if err := a.Tx().InsertItem(it); err != nil {
+		it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, tx.Now().Wall
+		if err := tx.InsertItem(it); err != nil {
 			return err
 		}
-		return q.noteFailure(a, it)
+		return q.noteFailure(tx, it)
 	}
-	if err := q.checkRoot(a.Tx(), it); err != nil {
+	if err := q.checkRoot(tx, it); err != nil {
 		return err
 	}
 	it.Stage = lockkeeper.StageReady
-	open, err := unfinished(a.Tx(), it)
+	open, err := unfinished(tx, it)
 	if err != nil {
 		return err
 	}
 	if open != "" {
 		it.Stage, it.WaitsOn = lockkeeper.StageWaiting, store.OnItem(open)
 	}
-	if err := q.giveTurn(a.Tx(), it); err != nil {
+	if err := q.giveTurn(tx, it); err != nil {
 		return err
 	}
-	return a.Tx().InsertItem(it)
+	return tx.InsertItem(it)
 }
 
 // unfinished is the first item that another has to wait for; empty: none. One that

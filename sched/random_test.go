@@ -91,8 +91,8 @@ func (s calm) Update(ctx context.Context, fn func(store.Tx) error) error {
 func (c *chaos) pick(list ...string) string { return list[c.rnd.IntN(len(list))] }
 
 // order draws an order. Of some files there are few, so that many meet there.
-func (c *chaos) draw() sched.Order {
-	o := sched.Order{Workflow: fmt.Sprint("w", len(c.known)), Phase: c.pick("analyze", "apply", "verify"), Project: c.pick("a", "b", "c"), Job: c.rnd.IntN(2) == 0, By: ada}
+func (c *chaos) draw() sched.ItemSpec {
+	o := sched.ItemSpec{Workflow: fmt.Sprint("w", len(c.known)), Phase: c.pick("analyze", "apply", "verify"), Project: c.pick("a", "b", "c"), Job: c.rnd.IntN(2) == 0, By: ada}
 	for range c.rnd.IntN(4) {
 		path := fmt.Sprint("f", c.rnd.IntN(8))
 		switch c.rnd.IntN(5) {
@@ -131,7 +131,7 @@ func (c *chaos) step() {
 	case n < 25:
 		c.known = append(c.known, c.enqueue(c.draw()))
 	case n < 55:
-		job, err := c.queue.Claim(c.t.Context(), lockkeeper.Worker{ID: worker, Node: c.pick("here", "there")})
+		job, err := c.queue.Dispatch(c.t.Context(), lockkeeper.Worker{ID: worker, Node: c.pick("here", "there")})
 		must(c.t, err)
 		c.begun(worker, job)
 	case n < 76:
@@ -216,7 +216,7 @@ func (c *chaos) interrupt(worker string) {
 	c.jobs[worker] = slices.Delete(jobs, i, i+1)
 	var err error
 	if c.rnd.IntN(2) == 0 {
-		err = job.GiveUp(c.t.Context(), c.pick("here", "there"), errors.New("behind"))
+		err = job.ReturnFrom(c.t.Context(), c.pick("here", "there"), errors.New("behind"))
 	} else {
 		err = job.Return(c.t.Context(), "interrupted")
 	}
@@ -314,10 +314,10 @@ func (c *chaos) checkParked(r store.Reader) {
 	t := c.t
 	all, err := r.Items(store.ItemQuery{Limit: 10_000})
 	must(t, err)
-	roused := map[string]bool{}
+	wokenBy := map[string]bool{}
 	for _, it := range all {
 		if it.Stage == lockkeeper.StageReady {
-			roused[it.WokenBy] = true
+			wokenBy[it.WokenBy] = true
 		}
 	}
 	for _, it := range all {
@@ -331,7 +331,7 @@ func (c *chaos) checkParked(r store.Reader) {
 		if it.Stage == lockkeeper.StageEnded && (it.WaitsOn != "" || it.WokenBy != "" || it.CheckAt != 0 || it.FirstSince != 0) {
 			t.Errorf("%s has ended, and is parked on %q, roused by %q, due %d, leads %d", it.ID, it.WaitsOn, it.WokenBy, it.CheckAt, it.FirstSince)
 		}
-		if it.Stage != lockkeeper.StageWaiting || roused[it.WaitsOn] {
+		if it.Stage != lockkeeper.StageWaiting || wokenBy[it.WaitsOn] {
 			continue
 		}
 		kind, what, _ := strings.Cut(it.WaitsOn, ":")
@@ -401,7 +401,7 @@ func (c *chaos) drain() {
 				c.finishOne(worker)
 			}
 		}
-		job, err := c.queue.Claim(t.Context(), lockkeeper.Worker{ID: "last", Node: "here"})
+		job, err := c.queue.Dispatch(t.Context(), lockkeeper.Worker{ID: "last", Node: "here"})
 		must(t, err)
 		c.begun("last", job)
 		c.check()

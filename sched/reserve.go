@@ -15,9 +15,9 @@ import (
 // with a root, before its worker claims anything. A reservation lasts as long as
 // somebody ticks, and falls with the process that made it.
 func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
-	return q.locks.Within(ctx, func(a *lock.Act) error {
+	return q.locks.Update(ctx, func(tx *lock.Tx) error {
 		for after := uint64(0); ; {
-			page, err := a.Tx().Items(store.ItemQuery{Status: lockkeeper.ItemQueued, After: after, Limit: examineAtOnce})
+			page, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, After: after, Limit: examineAtOnce})
 			if err != nil {
 				return err
 			}
@@ -26,7 +26,7 @@ func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 				if it.Root != root || it.DispatchedAt.IsZero() || len(it.Locks) == 0 {
 					continue
 				}
-				if err := q.reserveBegun(a, it); err != nil {
+				if err := q.reserveBegun(tx, it); err != nil {
 					return err
 				}
 			}
@@ -39,25 +39,25 @@ func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 
 // reserveBegun takes over the reservation that somebody who died had made for an item, or
 // makes one.
-func (q *Queue) reserveBegun(a *lock.Act, it *lockkeeper.Item) error {
+func (q *Queue) reserveBegun(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.HasReserved() {
-		if rec, err := a.Tx().Get(it.GrantID); err != nil || rec != nil {
-			return errors.Join(err, a.Keep(it.GrantID, reservation))
+		if rec, err := tx.Get(it.GrantID); err != nil || rec != nil {
+			return errors.Join(err, tx.Keep(it.GrantID, reservation))
 		}
 	}
-	return q.reserve(a, it.Clone())
+	return q.reserve(tx, it.Clone())
 }
 
 // reserve lets an item be looked at anew, with its locks reserved.
-func (q *Queue) reserve(a *lock.Act, it *lockkeeper.Item) error {
-	id, err := a.Reserve(q.request(it, nil), reservation)
+func (q *Queue) reserve(tx *lock.Tx, it *lockkeeper.Item) error {
+	id, err := tx.Reserve(q.request(it, nil), reservation)
 	if err != nil {
 		return err
 	}
 	it.GrantID = id
 	if it.Stage == lockkeeper.StageWaiting {
-		return store.WakeItem(a.Tx(), it)
+		return store.WakeItem(tx, it)
 	}
-	it.CheckAt = a.Now().Lease.Add(keepEvery)
-	return a.Tx().SaveItem(it)
+	it.CheckAt = tx.Now().Lease.Add(keepEvery)
+	return tx.SaveItem(it)
 }

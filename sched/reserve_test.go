@@ -25,12 +25,12 @@ func TestReserveBegun(t *testing.T) {
 			y := newYard(t, sched.Options{Limits: limits})
 			here := y.reaching("flow")
 			enqueue := func(name, phase string, pools []string, path string) {
-				y.enqueue(sched.Order{Workflow: name, Phase: phase, Pools: pools, Locks: writes(path), Root: "flow"})
+				y.enqueue(sched.ItemSpec{Workflow: name, Phase: phase, Pools: pools, Locks: writes(path), Root: "flow"})
 			}
 			queue := y.queue
 			started := func() (names []string, jobs []*sched.Job) {
 				for {
-					job, err := queue.Claim(t.Context(), here)
+					job, err := queue.Dispatch(t.Context(), here)
 					must(t, err)
 					if job == nil {
 						return names, jobs
@@ -82,9 +82,9 @@ func (y *yard) reaching(root string) lockkeeper.Worker {
 }
 
 // lives knows which processes live.
-type lives map[int]lockkeeper.Life
+type lives map[int]lockkeeper.Liveness
 
-func (l lives) Life(p lockkeeper.Process) lockkeeper.Life                    { return l[p.PID] }
+func (l lives) Liveness(p lockkeeper.Process) lockkeeper.Liveness            { return l[p.PID] }
 func (lives) Exited(context.Context, lockkeeper.Process) <-chan struct{}     { return nil }
 func (lives) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
 func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { return nil }
@@ -96,7 +96,7 @@ func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { r
 func TestReservedByOneWhoDied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		life := lives{1: lockkeeper.LifeAlive, 2: lockkeeper.LifeAlive}
+		life := lives{1: lockkeeper.ProcessAlive, 2: lockkeeper.ProcessAlive}
 		conductor := func(pid int) (*lock.Manager, *sched.Queue) {
 			locks := lock.New(y.store, lock.Options{Processes: life, Self: &lockkeeper.Process{PID: pid}})
 			queue, err := sched.New(y.store, locks, sched.Options{})
@@ -105,12 +105,12 @@ func TestReservedByOneWhoDied(t *testing.T) {
 			return locks, queue
 		}
 		here := y.reaching("flow")
-		y.enqueue(sched.Order{Workflow: "begun", Locks: writes("a"), Root: "flow"})
-		begun, err := y.queue.Claim(t.Context(), here)
+		y.enqueue(sched.ItemSpec{Workflow: "begun", Locks: writes("a"), Root: "flow"})
+		begun, err := y.queue.Dispatch(t.Context(), here)
 		must(t, err, begun.Return(t.Context(), "the run was stopped"))
 		_, first := conductor(1)
 		must(t, first.ReserveBegun(t.Context(), "flow"))
-		life[1] = lockkeeper.LifeDead
+		life[1] = lockkeeper.ProcessDead
 		locks, second := conductor(2)
 		must(t, second.ReserveBegun(t.Context(), "flow"))
 		if g, err := locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: "new", Locks: writes("a")}); !lock.IsBlocked(err) {
@@ -122,7 +122,7 @@ func TestReservedByOneWhoDied(t *testing.T) {
 // What a person has to start is in the error state at once, and says why.
 func TestOrderForAPerson(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	it := y.enqueue(sched.Order{Workflow: "follow-up", Locks: writes("a"), Person: "more files are needed"})
+	it := y.enqueue(sched.ItemSpec{Workflow: "follow-up", Locks: writes("a"), Person: "more files are needed"})
 	if it = y.item(it.ID); it.Status != lockkeeper.ItemError || it.Failure == nil || it.Failure.Reason != "it waits for a person: more files are needed" {
 		t.Fatalf("%+v", it)
 	}

@@ -17,8 +17,8 @@ import (
 
 // A rush is a series of urgent items that keep coming, so that the slots are never free.
 type rush struct {
-	order sched.Order   // of each urgent item
-	every time.Duration // between two of them
+	order sched.ItemSpec // of each urgent item
+	every time.Duration  // between two of them
 	slots int
 	took  time.Duration // of each item
 	locks bool          // each urgent item writes a file of its own
@@ -61,15 +61,15 @@ func TestSlotStarvation(t *testing.T) {
 	agent := []string{sched.PoolAgent}
 	for name, c := range map[string]struct {
 		rush
-		late  sched.Order
+		late  sched.ItemSpec
 		limit sched.Limits
 	}{
-		"one slot":                {rush: rush{slots: 1, took: time.Minute, every: 50 * time.Second, order: sched.Order{Phase: "verify"}}, late: sched.Order{Phase: "analyze"}},
-		"overload":                {rush: rush{slots: 1, took: 20 * time.Minute, every: time.Minute, order: sched.Order{Phase: "verify"}}, late: sched.Order{Phase: "analyze"}},
-		"with locks":              {rush: rush{slots: 1, took: time.Minute, every: 50 * time.Second, locks: true, order: sched.Order{Phase: "apply"}}, late: sched.Order{Phase: "analyze", Locks: writes("late")}},
-		"projects":                {rush: rush{slots: 1, took: time.Minute, every: 20 * time.Second, teams: 3, order: sched.Order{Phase: "apply"}}, late: sched.Order{Phase: "analyze", Project: "other"}},
-		"a pool with three slots": {rush: rush{slots: 9, took: time.Minute, every: 15 * time.Second, order: sched.Order{Phase: "apply", Pools: agent}}, late: sched.Order{Phase: "research", Pools: agent}, limit: agents(3)},
-		"a pool with one slot":    {rush: rush{slots: 9, took: 2 * time.Minute, every: time.Minute, locks: true, order: sched.Order{Phase: "test", Pools: agent}}, late: sched.Order{Phase: "apply", Pools: agent, Locks: writes("late")}, limit: agents(1)},
+		"one slot":                {rush: rush{slots: 1, took: time.Minute, every: 50 * time.Second, order: sched.ItemSpec{Phase: "verify"}}, late: sched.ItemSpec{Phase: "analyze"}},
+		"overload":                {rush: rush{slots: 1, took: 20 * time.Minute, every: time.Minute, order: sched.ItemSpec{Phase: "verify"}}, late: sched.ItemSpec{Phase: "analyze"}},
+		"with locks":              {rush: rush{slots: 1, took: time.Minute, every: 50 * time.Second, locks: true, order: sched.ItemSpec{Phase: "apply"}}, late: sched.ItemSpec{Phase: "analyze", Locks: writes("late")}},
+		"projects":                {rush: rush{slots: 1, took: time.Minute, every: 20 * time.Second, teams: 3, order: sched.ItemSpec{Phase: "apply"}}, late: sched.ItemSpec{Phase: "analyze", Project: "other"}},
+		"a pool with three slots": {rush: rush{slots: 9, took: time.Minute, every: 15 * time.Second, order: sched.ItemSpec{Phase: "apply", Pools: agent}}, late: sched.ItemSpec{Phase: "research", Pools: agent}, limit: agents(3)},
+		"a pool with one slot":    {rush: rush{slots: 9, took: 2 * time.Minute, every: time.Minute, locks: true, order: sched.ItemSpec{Phase: "test", Pools: agent}}, late: sched.ItemSpec{Phase: "apply", Pools: agent, Locks: writes("late")}, limit: agents(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,12 +102,12 @@ func agents(n int) sched.Limits {
 func TestSlotStarvationOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		s := rush{slots: 1, took: time.Minute, every: 30 * time.Second, order: sched.Order{Phase: "verify"}}
+		s := rush{slots: 1, took: time.Minute, every: 30 * time.Second, order: sched.ItemSpec{Phase: "verify"}}
 		late := []*lockkeeper.Item{
-			y.enqueue(sched.Order{Workflow: "late 1", Phase: "analyze", Project: "p"}), y.enqueue(sched.Order{Workflow: "late 2", Phase: "analyze", Project: "q"}),
-			y.enqueue(sched.Order{Workflow: "late 3", Phase: "batch_plan"}),
+			y.enqueue(sched.ItemSpec{Workflow: "late 1", Phase: "analyze", Project: "p"}), y.enqueue(sched.ItemSpec{Workflow: "late 2", Phase: "analyze", Project: "q"}),
+			y.enqueue(sched.ItemSpec{Workflow: "late 3", Phase: "batch_plan"}),
 		}
-		y.enqueue(sched.Order{Workflow: "urgent", Phase: "verify"})
+		y.enqueue(sched.ItemSpec{Workflow: "urgent", Phase: "verify"})
 		waited := s.started(t, y, time.Hour, late...)
 		for i, bound := range []time.Duration{14 * time.Minute, 26 * time.Minute, 14 * time.Minute} {
 			if got := waited[late[i].ID]; got < 10*time.Minute || got > bound {
@@ -132,9 +132,9 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 		must(t, err)
 		y := &yard{t: t, store: st, locks: locks, queue: queue}
 		if session == 0 {
-			late = y.enqueue(sched.Order{Workflow: "late", Phase: "analyze"})
+			late = y.enqueue(sched.ItemSpec{Workflow: "late", Phase: "analyze"})
 		}
-		y.enqueue(sched.Order{Workflow: "urgent", Phase: "verify"})
+		y.enqueue(sched.ItemSpec{Workflow: "urgent", Phase: "verify"})
 		y.tick()
 		job := y.claim()
 		dispatched = append(dispatched, job.Item.Workflow)
@@ -159,7 +159,7 @@ func TestNoEscalationInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
 		for range 40 {
-			y.enqueue(sched.Order{Workflow: "one of many", Phase: "analyze"})
+			y.enqueue(sched.ItemSpec{Workflow: "one of many", Phase: "analyze"})
 		}
 		w := y.worker(1, takes(time.Minute))
 		for y.depth() > 0 {

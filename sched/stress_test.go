@@ -32,7 +32,7 @@ func TestStartAndStopUnderStress(t *testing.T) {
 		}
 	}
 	for i := range items {
-		y.enqueue(sched.Order{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i%7))})
+		y.enqueue(sched.ItemSpec{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i%7))})
 	}
 	var wg sync.WaitGroup
 	for n := range 4 {

@@ -21,35 +21,35 @@ type attempt struct {
 }
 
 // tellAgain is the longest pause before a worker tries again to store the end of a job.
-const tellAgain = 5 * time.Second
+const maxEndRetry = 5 * time.Second
 
 // tell stores how an attempt ended and reports it. If the store fails, tell retries until
 // the store is back. If the worker is closed meanwhile, the lease of the grant expires and
 // the item returns to the queue.
-func (w *Worker) tell(at *attempt, end func(context.Context) error) {
-	w.persist(at, func(ctx context.Context) error {
+func (w *Worker) storeEnd(at *attempt, end func(context.Context) error) {
+	w.retryEnd(at, func(ctx context.Context) error {
 		err := end(ctx)
 		switch {
 		case err == nil || at.job.Ended(): // the end is stored; an error is about claiming the next item
-			w.report(at, at.job.Item)
+			w.reportEnd(at, at.job.Item)
 			if err != nil {
-				w.trouble(err)
+				w.report(err)
 			}
 			return nil
 		case lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld:
 			return err
 		}
 		if err := at.job.Grant.Release(ctx); err != nil {
-			w.trouble(err)
+			w.report(err)
 		}
 		return w.reportLost(ctx, at)
 	})
 }
 
 // persist runs a step on an attempt until it succeeds or the worker is closed.
-func (w *Worker) persist(at *attempt, step func(context.Context) error) {
+func (w *Worker) retryEnd(at *attempt, step func(context.Context) error) {
 	ctx := context.WithoutCancel(w.work)
-	for wait := 100 * time.Millisecond; ; wait = min(3*wait, tellAgain) {
+	for wait := 100 * time.Millisecond; ; wait = min(3*wait, maxEndRetry) {
 		at.mu.Lock()
 		err := step(ctx)
 		at.mu.Unlock()
@@ -59,10 +59,10 @@ func (w *Worker) persist(at *attempt, step func(context.Context) error) {
 		case w.work.Err() != nil:
 			err = fmt.Errorf("cannot store the end of item %s before the worker closes; it returns to the queue when its lease expires: %w", at.item.ID, err)
 			at.job.Grant.Abandon(err)
-			w.trouble(err)
+			w.report(err)
 			return
 		}
-		w.trouble(fmt.Errorf("cannot store the end of item %s, will retry: %w", at.item.ID, err))
+		w.report(fmt.Errorf("cannot store the end of item %s, will retry: %w", at.item.ID, err))
 		select {
 		case <-time.After(wait): // a failing store does not signal when it is back
 		case <-w.work.Done():
@@ -71,13 +71,13 @@ func (w *Worker) persist(at *attempt, step func(context.Context) error) {
 }
 
 // report calls the Ended callback for an attempt, once. The caller holds at.mu.
-func (w *Worker) report(at *attempt, it lockkeeper.Item) {
+func (w *Worker) reportEnd(at *attempt, it lockkeeper.Item) {
 	if at.reported {
 		return
 	}
 	at.reported = true
-	if w.opt.Ended != nil {
-		w.opt.Ended(it)
+	if w.opt.OnEnd != nil {
+		w.opt.OnEnd(it)
 	}
 }
 
@@ -98,9 +98,9 @@ func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
 		return err
 	}
 	if !found {
-		w.trouble(fmt.Errorf("the event log no longer records what became of attempt %d of item %s", at.item.Attempts, at.item.ID))
+		w.report(fmt.Errorf("the event log no longer records what became of attempt %d of item %s", at.item.Attempts, at.item.ID))
 	}
-	w.report(at, left)
+	w.reportEnd(at, left)
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (w *Worker) enter(job *Job) *attempt {
 	w.running[job.Grant.ID] = at
 	w.mu.Unlock()
 	for _, other := range earlier {
-		w.persist(other, func(ctx context.Context) error { return w.reportLost(ctx, other) })
+		w.retryEnd(other, func(ctx context.Context) error { return w.reportLost(ctx, other) })
 	}
 	return at
 }
@@ -155,7 +155,7 @@ func (w *Worker) returnStrays() error {
 		}
 		seen[it.GrantID] = first
 		if time.Since(first) >= strayAfter {
-			err = errors.Join(err, w.q.putBackStray(w.work, it))
+			err = errors.Join(err, w.q.requeueStray(w.work, it))
 		}
 	}
 	w.strays = seen

@@ -29,7 +29,7 @@ func (y *yard) hold(holder string, locks []lockkeeper.Lock) *lock.Grant {
 func (y *yard) worker(slots int, run func(context.Context, *sched.Job) error) *sched.Worker {
 	y.t.Helper()
 	w, err := y.queue.Start(y.t.Context(), sched.WorkerOptions{Slots: slots, Node: "here", Run: run,
-		Trouble: func(err error) { y.t.Errorf("trouble: %v", err) }})
+		OnError: func(err error) { y.t.Errorf("trouble: %v", err) }})
 	must(y.t, err)
 	return w
 }
@@ -54,14 +54,14 @@ func TestHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
 		began := time.Now()
-		var orders []sched.Order
+		var orders []sched.ItemSpec
 		for i := range 600 {
 			// Three of a controller's five share a file.
 			locks := writes(fmt.Sprintf("app/views/c%d/s%d.erb", i/5, i))
 			if i%5 < 3 {
 				locks = append(locks, writes(fmt.Sprintf("app/models/c%d.rb", i/5))...)
 			}
-			orders = append(orders, sched.Order{Workflow: fmt.Sprint("s", i), Phase: "analyze", Project: fmt.Sprint("m", i%17), Locks: locks,
+			orders = append(orders, sched.ItemSpec{Workflow: fmt.Sprint("s", i), Phase: "analyze", Project: fmt.Sprint("m", i%17), Locks: locks,
 				Pools: []string{sched.PoolAgent}, By: ada})
 		}
 		_, err := y.queue.Enqueue(t.Context(), orders...)
@@ -100,7 +100,7 @@ func (y *yard) active() []*lockkeeper.Item {
 func TestEscalation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		writer := y.enqueue(sched.Order{Workflow: "writer", Phase: "analyze", Locks: writes("shared")})
+		writer := y.enqueue(sched.ItemSpec{Workflow: "writer", Phase: "analyze", Locks: writes("shared")})
 		// Readers come and go, and always one is there.
 		reader := y.hold("reader 0", reads("shared"))
 		w := y.worker(1, takes(time.Minute))
@@ -150,7 +150,7 @@ func TestEscalation(t *testing.T) {
 func TestLostReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		writer := y.enqueue(sched.Order{Workflow: "writer", Locks: writes("shared")})
+		writer := y.enqueue(sched.ItemSpec{Workflow: "writer", Locks: writes("shared")})
 		reader := y.hold("reader", reads("shared"))
 		w := y.worker(1, takes(time.Minute))
 		time.Sleep(11 * time.Minute)
@@ -176,7 +176,7 @@ func TestSlotWaitsDoNotFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 		for i := range 3 {
-			y.enqueue(sched.Order{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i)), Pools: []string{sched.PoolAgent}})
+			y.enqueue(sched.ItemSpec{Workflow: fmt.Sprint("w", i), Locks: writes(fmt.Sprint("f", i)), Pools: []string{sched.PoolAgent}})
 		}
 		w := y.worker(3, takes(2*time.Hour))
 		time.Sleep(7 * time.Hour)
@@ -196,7 +196,7 @@ func TestLockTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 3})
 		grant := y.hold("ada", writes("a"))
-		it := y.enqueue(sched.Order{Workflow: "blocked", Phase: "apply", Locks: writes("a")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "blocked", Phase: "apply", Locks: writes("a")})
 		w := y.worker(1, takes(time.Minute))
 		defer w.Close()
 		seen := map[int]bool{}
@@ -221,7 +221,7 @@ func TestLockTimeout(t *testing.T) {
 				t.Errorf("%d retries were never seen", n)
 			}
 		}
-		if list, err := y.locks.Entries(t.Context()); err != nil || len(list) != 1 {
+		if list, err := y.locks.Requests(t.Context()); err != nil || len(list) != 1 {
 			t.Errorf("a reservation was left in the line: %v, %v", list, err)
 		}
 		must(t, grant.Release(t.Context()))
@@ -244,7 +244,7 @@ func TestTimeoutRestartsWithTheBlockers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: -1, EscalateAfter: 10 * time.Hour})
 		grant := y.hold("g0", reads("a"))
-		it := y.enqueue(sched.Order{Workflow: "blocked", Locks: writes("a")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "blocked", Locks: writes("a")})
 		w := y.worker(1, takes(time.Minute))
 		defer w.Close()
 		for i := range 20 {
@@ -267,7 +267,7 @@ func TestStopAndStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
 		for i := range 4 {
-			y.enqueue(sched.Order{Workflow: fmt.Sprint("w", i)})
+			y.enqueue(sched.ItemSpec{Workflow: fmt.Sprint("w", i)})
 		}
 		w := y.worker(2, takes(time.Hour))
 		time.Sleep(time.Minute)
@@ -297,14 +297,14 @@ func TestStopAndStart(t *testing.T) {
 func TestCrashesOfOneItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
-		panics := y.enqueue(sched.Order{Workflow: "panics", Locks: writes("a")})
-		fails := y.enqueue(sched.Order{Workflow: "fails", Locks: writes("a")})
-		robbed := y.enqueue(sched.Order{Workflow: "robbed", Locks: writes("b")})
-		last := y.enqueue(sched.Order{Workflow: "last", Locks: writes("a", "b")})
+		panics := y.enqueue(sched.ItemSpec{Workflow: "panics", Locks: writes("a")})
+		fails := y.enqueue(sched.ItemSpec{Workflow: "fails", Locks: writes("a")})
+		robbed := y.enqueue(sched.ItemSpec{Workflow: "robbed", Locks: writes("b")})
+		last := y.enqueue(sched.ItemSpec{Workflow: "last", Locks: writes("a", "b")})
 		ended := make(chan error, 10)
 		var mu sync.Mutex
 		told := map[string][]lockkeeper.ItemStatus{}
-		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 2, Node: "here", Ended: func(it lockkeeper.Item) {
+		w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 2, Node: "here", OnEnd: func(it lockkeeper.Item) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[it.Workflow] = append(told[it.Workflow], it.Status)
@@ -364,8 +364,8 @@ func (y *yard) taken(pool string) (n int) {
 func TestDependencies(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	items, err := y.queue.Enqueue(t.Context(),
-		sched.Order{Workflow: "third", Key: "c", After: []string{"a", "b"}, By: ada},
-		sched.Order{Workflow: "first", Key: "a", By: ada}, sched.Order{Workflow: "second", Key: "b", After: []string{"a"}, By: ada})
+		sched.ItemSpec{Workflow: "third", Key: "c", After: []string{"a", "b"}, By: ada},
+		sched.ItemSpec{Workflow: "first", Key: "a", By: ada}, sched.ItemSpec{Workflow: "second", Key: "b", After: []string{"a"}, By: ada})
 	must(t, err)
 	got, jobs := y.started()
 	if !slices.Equal(got, []string{"first"}) {
@@ -394,8 +394,8 @@ func TestDependencies(t *testing.T) {
 // shows: PL-36 SW-42
 func TestBadOrders(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	y.enqueue(sched.Order{Workflow: "there", Key: "k"})
-	for name, orders := range map[string][]sched.Order{
+	y.enqueue(sched.ItemSpec{Workflow: "there", Key: "k"})
+	for name, orders := range map[string][]sched.ItemSpec{
 		"no name":         {{}},
 		"unknown phase":   {{Workflow: "x", Phase: "aply"}},
 		"unknown class":   {{Workflow: "x", Class: "gpu"}},
@@ -437,7 +437,7 @@ func TestBadOrders(t *testing.T) {
 // shows: PL-36
 func TestOverLock(t *testing.T) {
 	y := newYard(t, sched.Options{})
-	it := y.enqueue(sched.Order{Workflow: "wide", Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "app", Kind: lockkeeper.Dir}, Mode: lockkeeper.Write}}})
+	it := y.enqueue(sched.ItemSpec{Workflow: "wide", Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "app", Kind: lockkeeper.Dir}, Mode: lockkeeper.Write}}})
 	if now := y.item(it.ID); now.Status != lockkeeper.ItemError || !strings.Contains(now.Failure.Reason, "app") || y.claim() != nil {
 		t.Errorf("item %+v", now)
 	}

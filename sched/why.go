@@ -49,7 +49,7 @@ func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 		if err != nil {
 			return err
 		}
-		l, err := newLookout(r)
+		l, err := newExplainer(r)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, er
 
 // BlockedIn is Blocked in a state that the caller reads.
 func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err error) {
-	l, err := newLookout(r)
+	l, err := newExplainer(r)
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +87,15 @@ func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err e
 }
 
 // lookout is what explanations are made from, read once for all of them.
-type lookout struct {
+type explainer struct {
 	store.Reader
 	typical estimates
 	queued  []*lockkeeper.Item
 	running []*lockkeeper.Item
 }
 
-func newLookout(r store.Reader) (l *lookout, err error) {
-	l = &lookout{Reader: r}
+func newExplainer(r store.Reader) (l *explainer, err error) {
+	l = &explainer{Reader: r}
 	if l.typical, err = durations(r); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func newLookout(r store.Reader) (l *lookout, err error) {
 }
 
 // Wanting lists the queued items that want a path, in the order of their numbers.
-func (q *Queue) Wanting(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
+func (q *Queue) QueuedFor(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
 	asked := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 	err = q.store.View(ctx, func(r store.Reader) error {
 		queued, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
@@ -152,7 +152,7 @@ func (q *Queue) named(r store.Reader, name string) (*lockkeeper.Item, error) {
 	return nil, &lockkeeper.InputError{Field: "item", Value: name, Reason: "several items are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
 }
 
-func (q *Queue) explain(l *lookout, it *lockkeeper.Item) (*Explanation, error) {
+func (q *Queue) explain(l *explainer, it *lockkeeper.Item) (*Explanation, error) {
 	e := &Explanation{Item: *it, Attempts: q.opt.MaxAttempts, Retries: q.opt.MaxLockRetries, Behind: strings.TrimSpace(it.AvoidNode)}
 	if it.Stage != lockkeeper.StageReady && it.Stage != lockkeeper.StageWaiting {
 		return e, nil
@@ -279,7 +279,7 @@ func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration,
 
 // estimate says which place in its line an item has, and when it may start: when what
 // is in its way has likely ended, and what is before it in the line has had its turn.
-func (q *Queue) estimate(l *lookout, e *Explanation) {
+func (q *Queue) estimate(l *explainer, e *Explanation) {
 	var ahead time.Duration
 	for _, it := range l.queued {
 		if it.ID == e.Item.ID || it.Stage != e.Item.Stage || it.WaitsOn != e.Item.WaitsOn || lockkeeper.CompareItems(it, &e.Item) > 0 {
@@ -313,7 +313,7 @@ func (q *Queue) estimate(l *lookout, e *Explanation) {
 
 // untilSlot is when so many of a pool's slots have likely been given back that the
 // item has its turn; 0: nobody knows.
-func (l *lookout) untilSlot(e *Explanation) time.Duration {
+func (l *explainer) untilSlot(e *Explanation) time.Duration {
 	pool := e.Slots[0]
 	var left []time.Duration
 	for _, it := range l.running {

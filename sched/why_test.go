@@ -21,18 +21,18 @@ func TestWhy(t *testing.T) {
 		agent := []string{sched.PoolAgent}
 		var done *lockkeeper.Item
 		for range 3 {
-			done = y.enqueue(sched.Order{Workflow: "before", Phase: "apply"})
+			done = y.enqueue(sched.ItemSpec{Workflow: "before", Phase: "apply"})
 			job := y.claim()
 			time.Sleep(10 * time.Minute)
 			y.finish(job, nil)
 		}
-		y.enqueue(sched.Order{Workflow: "sessions/b1", Phase: "apply", Locks: writes("concerns/authentication.rb"), Pools: agent})
+		y.enqueue(sched.ItemSpec{Workflow: "sessions/b1", Phase: "apply", Locks: writes("concerns/authentication.rb"), Pools: agent})
 		running := y.claim()
 		must(t, running.Note(t.Context(), "fixing tests 2/2"))
-		first := y.enqueue(sched.Order{Workflow: "first", Phase: "apply", Locks: writes("concerns/authentication.rb")})
-		second := y.enqueue(sched.Order{Workflow: "posts/b2", Key: "b2", Phase: "apply", Locks: writes("concerns/authentication.rb")})
-		slot := y.enqueue(sched.Order{Workflow: "slot", Phase: "apply", Pools: agent})
-		later := y.enqueue(sched.Order{Workflow: "later", Phase: "apply", After: []string{first.ID}})
+		first := y.enqueue(sched.ItemSpec{Workflow: "first", Phase: "apply", Locks: writes("concerns/authentication.rb")})
+		second := y.enqueue(sched.ItemSpec{Workflow: "posts/b2", Key: "b2", Phase: "apply", Locks: writes("concerns/authentication.rb")})
+		slot := y.enqueue(sched.ItemSpec{Workflow: "slot", Phase: "apply", Pools: agent})
+		later := y.enqueue(sched.ItemSpec{Workflow: "later", Phase: "apply", After: []string{first.ID}})
 		y.claim()
 		time.Sleep(4 * time.Minute)
 		why := func(name string) *sched.Explanation {
@@ -62,7 +62,7 @@ func TestWhy(t *testing.T) {
 		if e := why(done.ID); e.Position != 0 || e.Item.Status != lockkeeper.ItemCompleted {
 			t.Errorf("explanation %+v", e)
 		}
-		wanting, err := y.queue.Wanting(t.Context(), "concerns/authentication.rb")
+		wanting, err := y.queue.QueuedFor(t.Context(), "concerns/authentication.rb")
 		if err != nil || len(wanting) != 2 || wanting[0].ID != first.ID {
 			t.Errorf("wanted by %v, %v", wanting, err)
 		}
@@ -95,7 +95,7 @@ func TestNodes(t *testing.T) {
 					ran[job.Item.Workflow] = node
 					return nil
 				},
-				Fresh: func(context.Context, *lockkeeper.Item) error {
+				CheckFresh: func(context.Context, *lockkeeper.Item) error {
 					if behind {
 						return errors.New("this copy is behind")
 					}
@@ -106,10 +106,10 @@ func TestNodes(t *testing.T) {
 		}
 		here := start("here", "blog")
 		synctest.Wait()
-		if _, err := y.queue.Enqueue(t.Context(), sched.Order{Workflow: "x", Root: "shop", By: ada}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		if _, err := y.queue.Enqueue(t.Context(), sched.ItemSpec{Workflow: "x", Root: "shop", By: ada}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("a root that nobody reaches: %v", err)
 		}
-		it := y.enqueue(sched.Order{Workflow: "blog", Root: "blog", Locks: writes("a")})
+		it := y.enqueue(sched.ItemSpec{Workflow: "blog", Root: "blog", Locks: writes("a")})
 		synctest.Wait()
 		if now := y.item(it.ID); now.Status != lockkeeper.ItemQueued || now.Attempts != 0 || now.WaitsOn == "" {
 			t.Errorf("a node that is behind: %+v", now)
@@ -121,7 +121,7 @@ func TestNodes(t *testing.T) {
 		}
 		behind = false
 		there := start("there", "shop")
-		y.enqueue(sched.Order{Workflow: "shop", Root: "shop"})
+		y.enqueue(sched.ItemSpec{Workflow: "shop", Root: "shop"})
 		time.Sleep(30 * time.Second)
 		for _, w := range []*sched.Worker{here, there} {
 			_, err := w.Stop(t.Context())

@@ -30,7 +30,7 @@ type WorkerOptions struct {
 
 	// Fresh reports, before an item is run, an error when this node's copy of what the
 	// item locks is behind. Nil: it never is.
-	Fresh func(context.Context, *lockkeeper.Item) error
+	CheckFresh func(context.Context, *lockkeeper.Item) error
 
 	// Paused lets the worker begin with a pause, which Resume ends.
 	Paused bool
@@ -43,14 +43,14 @@ type WorkerOptions struct {
 	// the error state, or queued again. The transaction may be another process's, and
 	// the item may have another state by the time of the call. The calls for one item
 	// come in the order of its attempts. Optional.
-	Ended func(lockkeeper.Item)
+	OnEnd func(lockkeeper.Item)
 
 	// TickEvery is how often the worker looks for what others left, besides when
 	// something is due. Default 5 s.
 	TickEvery time.Duration
 
 	// Trouble hears of errors that the worker survives. Nil: nobody does.
-	Trouble func(error)
+	OnError func(error)
 }
 
 // workerLease is how long a worker that gives no sign of life is listed as alive.
@@ -62,15 +62,15 @@ type Worker struct {
 	opt  WorkerOptions
 	self lockkeeper.Worker
 
-	work   context.Context // of the items; ends with Close
-	cancel context.CancelCauseFunc
-	quit   chan struct{} // closed by Stop: nothing new is claimed
-	stop   sync.Once
-	loop   sync.WaitGroup
-	free   chan struct{} // a slot was given back
-	err    error         // of the loop; read after loop.Wait
-	paused atomic.Bool   // nothing is claimed
-	look   chan struct{} // it was resumed
+	work    context.Context // of the items; ends with Close
+	cancel  context.CancelCauseFunc
+	quit    chan struct{} // closed by Stop: nothing new is claimed
+	stop    sync.Once
+	loop    sync.WaitGroup
+	free    chan struct{} // a slot was given back
+	err     error         // of the loop; read after loop.Wait
+	paused  atomic.Bool   // nothing is claimed
+	resumed chan struct{} // it was resumed
 
 	strays map[string]time.Time // by grant: since when an item is in the store as this worker's, and not here; the loop's
 
@@ -90,22 +90,22 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	if opt.TickEvery <= 0 {
 		opt.TickEvery = 5 * time.Second
 	}
-	if opt.Trouble == nil {
-		opt.Trouble = func(error) {}
+	if opt.OnError == nil {
+		opt.OnError = func(error) {}
 	}
-	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), look: make(chan struct{}, 1), running: map[string]*attempt{}}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), resumed: make(chan struct{}, 1), running: map[string]*attempt{}}
 	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
 	w.paused.Store(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	bell, err := q.store.Listen(ctx, store.QueueWakeID)
+	listener, err := q.store.Listen(ctx, store.QueueWakeID)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.register(ctx); err != nil {
-		return nil, errors.Join(err, bell.Close())
+		return nil, errors.Join(err, listener.Close())
 	}
 	w.loop.Go(func() {
-		w.err = errors.Join(w.serve(bell.Woken()), bell.Close())
+		w.err = errors.Join(w.serve(listener.Woken()), listener.Close())
 	})
 	return w, nil
 }
@@ -130,7 +130,7 @@ var errClosed = errors.New("the worker was closed")
 
 // serve claims while slots are free, and ticks, until it is told to stop. Trouble with
 // the store does not end it: the queue is there when the store is.
-func (w *Worker) serve(ring <-chan struct{}) error {
+func (w *Worker) serve(woken <-chan struct{}) error {
 	free, quit := w.opt.Slots, w.quit
 	tick := time.NewTimer(0)
 	defer tick.Stop()
@@ -141,13 +141,13 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 		if look && free > 0 && quit != nil && !w.paused.Load() {
 			n, err := w.claim(free)
 			if err != nil {
-				w.trouble(err)
+				w.report(err)
 			}
 			free -= n
 		}
 		if look && w.opt.UntilEmpty && free == w.opt.Slots && quit != nil {
 			if empty, err := w.isEmpty(); err != nil {
-				w.trouble(err)
+				w.report(err)
 			} else if empty {
 				return w.leave()
 			}
@@ -159,9 +159,9 @@ func (w *Worker) serve(ring <-chan struct{}) error {
 		case <-w.free:
 			free++
 			look = true
-		case <-ring:
+		case <-woken:
 			look = true
-		case <-w.look:
+		case <-w.resumed:
 			look = true
 		case <-tick.C:
 			tick.Reset(w.tick())
@@ -182,7 +182,7 @@ func (w *Worker) claim(n int) (started int, err error) {
 		if err != nil || !some {
 			return started, err
 		}
-		job, err := w.q.Claim(w.work, w.self)
+		job, err := w.q.Dispatch(w.work, w.self)
 		if err != nil || job == nil {
 			return started, err
 		}
@@ -200,7 +200,7 @@ func (w *Worker) isEmpty() (empty bool, err error) {
 		if err != nil || c.Running > 0 || c.Ready > 0 {
 			return err
 		}
-		if c.Parked == 0 {
+		if c.Waiting == 0 {
 			empty = true
 			return nil
 		}
@@ -242,17 +242,17 @@ func (w *Worker) run(job *Job) *Job {
 	told := false
 	defer func() {
 		if !told { // the work has ended its goroutine
-			w.tell(at, func(ctx context.Context) error {
+			w.storeEnd(at, func(ctx context.Context) error {
 				_, err := job.Finish(ctx, errors.New("the work ended its goroutine"), nil)
 				return err
 			})
 		}
 	}()
-	if w.opt.Fresh != nil {
-		if err := guard(func() error { return w.opt.Fresh(ctx, &job.Item) }); err != nil {
-			w.trouble(err)
+	if w.opt.CheckFresh != nil {
+		if err := guard(func() error { return w.opt.CheckFresh(ctx, &job.Item) }); err != nil {
+			w.report(err)
 			told = true
-			w.tell(at, func(ctx context.Context) error { return job.GiveUp(ctx, w.opt.Node, err) })
+			w.storeEnd(at, func(ctx context.Context) error { return job.ReturnFrom(ctx, w.opt.Node, err) })
 			return nil
 		}
 	}
@@ -261,10 +261,10 @@ func (w *Worker) run(job *Job) *Job {
 	var later *LaterError
 	switch {
 	case failure != nil && w.work.Err() != nil: // the work did not fail: it was ended
-		w.tell(at, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
+		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
 		return nil
 	case errors.As(failure, &later):
-		w.tell(at, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
+		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
 		return nil
 	}
 	claimant := &w.self
@@ -277,7 +277,7 @@ func (w *Worker) run(job *Job) *Job {
 		}
 	}
 	var next *Job
-	w.tell(at, func(ctx context.Context) (err error) {
+	w.storeEnd(at, func(ctx context.Context) (err error) {
 		next, err = job.Finish(ctx, failure, claimant)
 		return err
 	})
@@ -300,7 +300,7 @@ func (w *Worker) Paused() bool { return w.paused.Load() }
 func (w *Worker) Resume() {
 	if w.paused.Swap(false) {
 		select {
-		case w.look <- struct{}{}:
+		case w.resumed <- struct{}{}:
 		default: // it is about to look
 		}
 	}
@@ -317,23 +317,23 @@ func guard(work func() error) (err error) {
 }
 
 // trouble tells of an error that the worker survives. That it was closed is none.
-func (w *Worker) trouble(err error) {
+func (w *Worker) report(err error) {
 	if !errors.Is(err, errClosed) {
-		w.opt.Trouble(err)
+		w.opt.OnError(err)
 	}
 }
 
 // tick does what is due and returns when to tick again.
 func (w *Worker) tick() time.Duration {
 	if err := w.register(w.work); err != nil {
-		w.trouble(err)
+		w.report(err)
 	}
 	next, err := w.q.Tick(w.work)
 	if err == nil {
 		err = w.returnStrays()
 	}
 	if err != nil {
-		w.trouble(err)
+		w.report(err)
 	}
 	if next == 0 {
 		return w.opt.TickEvery

@@ -12,7 +12,7 @@ type LandingReader interface {
 	Landings(LandingQuery) ([]*lockkeeper.Landing, error)
 	// Landed finds, for each path that a landing changed, the newest landing that was
 	// not rolled back, and what it left there. With a grant, only its landings count.
-	Landed(grantID string, paths ...string) (map[string]Left, error)
+	Landed(grantID string, paths ...string) (map[string]LandedVersion, error)
 }
 
 // LandingTx changes the landings of a space.
@@ -20,10 +20,10 @@ type LandingTx interface {
 	// InsertLanding adds a landing; its number must be new.
 	InsertLanding(*lockkeeper.Landing) error
 	// TakeLanding gives a decided landing another taker.
-	TakeLanding(Ending) error
+	TakeLanding(TakenLanding) error
 	// EndLanding ends a decided landing. It does nothing if the landing has ended or
 	// has another taker.
-	EndLanding(Ending, lockkeeper.LandingState) error
+	EndLanding(TakenLanding, lockkeeper.LandingState) error
 }
 
 // LandingQuery selects landings, each with all its changes. An empty field selects
@@ -44,18 +44,18 @@ type LandingQuery struct {
 func (q LandingQuery) Selects(l *lockkeeper.Landing) bool {
 	return (q.Seq == 0 || q.Seq == l.Seq) && (q.Commit == "" || q.Commit == l.Commit) &&
 		(q.GrantID == "" || q.GrantID == l.GrantID) && (!q.Open || l.State == lockkeeper.Decided) && l.Seq > q.After && (q.Before == 0 || l.Seq < q.Before) &&
-		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a lockkeeper.Alteration) bool { return a.Path == q.Path }))
+		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a lockkeeper.PathChange) bool { return a.Path == q.Path }))
 }
 
 // An Ending names a landing and the process that ends it. Only the last taker can end
 // a landing: it has fenced every earlier one.
-type Ending struct {
+type TakenLanding struct {
 	Seq   uint64
 	Taker string
 }
 
 // Left is the version that a landing left at a path.
-type Left struct {
+type LandedVersion struct {
 	Seq     uint64 // of the landing
 	Version lockkeeper.Version
 }

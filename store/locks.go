@@ -31,7 +31,7 @@ type LockTx interface {
 	// Delete removes a record and its locks.
 	Delete(*Record) error
 	// Parked lists the records that wait on a ticket, by rising ticket.
-	Parked(on uint64) ([]*Record, error)
+	Waiters(on uint64) ([]*Record, error)
 }
 
 // State says how far a request has come.

@@ -13,11 +13,11 @@ type ItemQuery struct {
 // Census counts items: queued ones that are ready or waiting (Parked), and those that
 // are dispatched, completed or in the error state.
 type Census struct {
-	Ready, Parked, Running, Completed, Failed int
+	Ready, Waiting, Running, Completed, Failed int
 }
 
 // Queued returns how many items wait to be dispatched.
-func (c Census) Queued() int { return c.Ready + c.Parked }
+func (c Census) Queued() int { return c.Ready + c.Waiting }
 
 // QueueReader reads the queue of a space. The items that it returns are shared: a
 // caller that changes one works on a copy.

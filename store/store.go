@@ -66,15 +66,15 @@ type Listener interface {
 // Express is an optional ability of a Store: the two most common transactions in
 // one round trip each, for the case that nothing conflicts. Only a store in which a
 // transaction of several steps costs several round trips needs it.
-type Express interface {
+type FastPath interface {
 	// Admit inserts a held record with the event, unless any held or waiting lock
 	// conflicts with it. It fills in ticket, fence and times.
-	Admit(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
+	TryGrant(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
 	// Dismiss deletes a held record and appends the event that its holder released
 	// it. It does nothing if a request waits on the record, if a listener may wait
 	// for its end (records with a process), if the id is unknown or if the token
 	// differs.
-	Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
+	TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }
 
 // Peeker is an optional ability of a Store: a View that may wait for a transaction of

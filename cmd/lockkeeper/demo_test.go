@@ -139,12 +139,12 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := a.Locks.Entries(t.Context())
+	entries, err := a.Locks.Requests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.Process == nil || host.Life(*e.Process) != lockkeeper.LifeDead {
+		if e.Process == nil || host.Liveness(*e.Process) != lockkeeper.ProcessDead {
 			t.Errorf("%s still holds grant %s", e.Holder, e.ID)
 		}
 	}

@@ -229,7 +229,7 @@ func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err erro
 func (q *Queue) WorkersIn(r store.Reader) ([]lockkeeper.Worker, error) {
 	all, err := r.Workers()
 	return slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
-		return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Life(*w.Process) == lockkeeper.LifeDead
+		return w.Expires <= r.Now().Lease || w.Process != nil && q.app.Host.Liveness(*w.Process) == lockkeeper.ProcessDead
 	}), err
 }
 

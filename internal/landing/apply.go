@@ -85,7 +85,7 @@ func (d *Applied) add(changes []gate.Change, refused []error) {
 	for _, err := range refused {
 		why[pathOf(err)] = err
 	}
-	landed := map[string]lockkeeper.Alteration{}
+	landed := map[string]lockkeeper.PathChange{}
 	if d.Landing != nil {
 		for _, c := range d.Landing.Changes {
 			landed[c.Path] = c

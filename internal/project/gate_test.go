@@ -46,7 +46,7 @@ func TestGateIsOpenedOnce(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := open(t, s).Locks.Entries(t.Context())
+	entries, err := open(t, s).Locks.Requests(t.Context())
 	if err != nil || len(entries) != 1 || entries[0].State != "held" {
 		t.Errorf("after the gate was closed: %+v, %v", entries, err)
 	}

@@ -94,18 +94,18 @@ func (s *Session) heartbeat() time.Duration {
 }
 
 // held is the session's grant as it is in the store; nil when it has none any more.
-func (s *Session) held(ctx context.Context) (*lock.Entry, error) {
+func (s *Session) held(ctx context.Context) (*lock.RequestInfo, error) {
 	if s.rec.GrantID == "" {
 		return nil, nil
 	}
-	e, err := s.registry.app.Locks.Entry(ctx, s.rec.GrantID)
+	e, err := s.registry.app.Locks.Request(ctx, s.rec.GrantID)
 	if err == nil && e == nil {
 		s.rec.GrantID = ""
 	}
 	return e, err
 }
 
-func covers(held *lock.Entry, path string) bool {
+func covers(held *lock.RequestInfo, path string) bool {
 	i, ok := lockkeeper.Find(held.Targets, path)
 	return ok && held.Targets[i].Mode == lockkeeper.Write
 }
@@ -164,8 +164,8 @@ func (s *Session) take(ctx context.Context, paths []string) error {
 
 // adopt finds what a call got that was killed before it could remember it.
 func (s *Session) adopt(ctx context.Context) error {
-	return s.registry.app.Locks.Within(ctx, func(act *lock.Act) error {
-		grants, err := s.registry.app.Locks.GrantsIn(act.Tx())
+	return s.registry.app.Locks.Update(ctx, func(act *lock.Tx) error {
+		grants, err := s.registry.app.Locks.GrantsIn(act)
 		for _, g := range grants {
 			if g.Policy != Policy || g.Metadata[keySession] != s.rec.ID || g.Metadata[keyAgent] != s.rec.Agent || g.ID == s.rec.GrantID {
 				continue

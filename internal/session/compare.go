@@ -217,9 +217,9 @@ func (s *Session) record(ctx context.Context, changes []change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return s.registry.app.Locks.Within(ctx, func(a *lock.Act) error {
+	return s.registry.app.Locks.Update(ctx, func(a *lock.Tx) error {
 		for _, x := range changes {
-			_, err := a.Note(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
+			_, err := a.Append(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
 				Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(x.Path)}, Reason: x.reason, Data: map[string]string{"rescue": x.Rescue, "doubt": x.Doubt}})
 			if err != nil {
 				return err

@@ -67,7 +67,7 @@ func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 
 // who is one that is in the way, as people recognise them.
 func (b *Registry) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
-	e, err := b.app.Locks.Entry(ctx, c.GrantID)
+	e, err := b.app.Locks.Request(ctx, c.GrantID)
 	if err != nil {
 		return refusal.Holder{}, err
 	}

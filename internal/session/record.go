@@ -125,7 +125,7 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 // there: an agent knows the ids of others, and could end their turns.
 func (s *Session) admit(v Caller) error {
 	sits := s.rec.Process
-	if sits == nil || sameProcess(sits, v.Process) || s.registry.app.Host.Life(*sits) != lockkeeper.LifeAlive {
+	if sits == nil || sameProcess(sits, v.Process) || s.registry.app.Host.Liveness(*sits) != lockkeeper.ProcessAlive {
 		return nil
 	}
 	return &lockkeeper.RefusedError{Act: "session " + v.ID, Reason: fmt.Sprintf("it is %s, which sits in another window (pid %d)", s.rec.Callsign, sits.PID),
@@ -248,10 +248,10 @@ const quiet = 24 * time.Hour
 // alive reports whether a session may still be there.
 func (b *Registry) alive(s Info) bool {
 	if s.Process != nil {
-		switch b.app.Host.Life(*s.Process) {
-		case lockkeeper.LifeDead:
+		switch b.app.Host.Liveness(*s.Process) {
+		case lockkeeper.ProcessDead:
 			return false
-		case lockkeeper.LifeAlive:
+		case lockkeeper.ProcessAlive:
 			return true
 		}
 	}

@@ -47,10 +47,10 @@ func RecoverSnapshots(ctx context.Context, a *project.Project) error {
 // mayRun reports whether the command of a snapshot may still be running.
 func mayRun(a *project.Project, snap *snapshot.Snapshot) bool {
 	if snap.Process != nil {
-		switch a.Host.Life(*snap.Process) {
-		case lockkeeper.LifeAlive:
+		switch a.Host.Liveness(*snap.Process) {
+		case lockkeeper.ProcessAlive:
 			return true
-		case lockkeeper.LifeDead:
+		case lockkeeper.ProcessDead:
 			return false
 		}
 	}

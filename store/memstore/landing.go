@@ -138,12 +138,12 @@ func (t *tx) Landings(q store.LandingQuery) (out []*lockkeeper.Landing, err erro
 	return out, nil
 }
 
-func (t *tx) Landed(grantID string, paths ...string) (map[string]store.Left, error) {
-	left := map[string]store.Left{}
+func (t *tx) Landed(grantID string, paths ...string) (map[string]store.LandedVersion, error) {
+	left := map[string]store.LandedVersion{}
 	for _, path := range paths {
 		for _, v := range slices.Backward(t.landings.byPath[path]) {
 			if v.State != lockkeeper.Undone && (grantID == "" || grantID == v.GrantID) {
-				left[path] = store.Left{Seq: v.Seq, Version: v.Changes[v.n].New}
+				left[path] = store.LandedVersion{Seq: v.Seq, Version: v.Changes[v.n].New}
 				break
 			}
 		}
@@ -162,7 +162,7 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	return nil
 }
 
-func (t *tx) TakeLanding(e store.Ending) error {
+func (t *tx) TakeLanding(e store.TakenLanding) error {
 	l := t.landings.find(e.Seq)
 	if l == nil || l.State != lockkeeper.Decided {
 		return nil
@@ -173,7 +173,7 @@ func (t *tx) TakeLanding(e store.Ending) error {
 	return nil
 }
 
-func (t *tx) EndLanding(e store.Ending, state lockkeeper.LandingState) error {
+func (t *tx) EndLanding(e store.TakenLanding, state lockkeeper.LandingState) error {
 	l := t.landings.find(e.Seq)
 	if l == nil || l.State != lockkeeper.Decided || l.Taker != e.Taker {
 		return nil

@@ -212,7 +212,7 @@ func (t *tx) Census() (c store.Census, err error) {
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
 		case it.Stage == lockkeeper.StageWaiting:
-			c.Parked++
+			c.Waiting++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
 		case it.Status == lockkeeper.ItemError:

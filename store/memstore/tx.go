@@ -226,7 +226,7 @@ func (t *tx) unpark(s *slot) {
 	}
 }
 
-func (t *tx) Parked(on uint64) ([]*store.Record, error) {
+func (t *tx) Waiters(on uint64) ([]*store.Record, error) {
 	parked := t.parked[on]
 	out := make([]*store.Record, len(parked))
 	for i, s := range parked {

@@ -83,11 +83,11 @@ func TestReboot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			place, err := m.Place(request("w", "a"))
+			place, err := m.NewPosition(request("w", "a"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := place.Attend(t.Context()); err != nil {
+			if _, err := place.Poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := before.Close(); err != nil {

@@ -25,15 +25,15 @@ func init() {
 
 // wanted enters the line, says so, and returns when the grant is there.
 func wanted(ctx context.Context, m *lock.Manager, holder string) (*lock.Grant, error) {
-	place, err := m.Place(request(holder, "wanted"))
+	place, err := m.NewPosition(request(holder, "wanted"))
 	if err != nil {
 		return nil, err
 	}
-	g, err := place.Attend(ctx)
+	g, err := place.Poll(ctx)
 	say("waiting")
 	for err == nil && g == nil {
 		<-place.Woken()
-		g, err = place.Attend(ctx)
+		g, err = place.Poll(ctx)
 	}
 	return g, err
 }
@@ -71,7 +71,7 @@ func TestServedInOrder(t *testing.T) {
 		for _, p := range peers {
 			p.expect("waiting")
 		}
-		entries, err := m.Entries(t.Context()) // in ticket order
+		entries, err := m.Requests(t.Context()) // in ticket order
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func (t *tx) Landings(q store.LandingQuery) ([]*lockkeeper.Landing, error) {
 	})
 	err = t.changes(t.key, slices.Collect(maps.Keys(bySeq)), func(scan func(...any) error) error {
 		var seq int64
-		var a lockkeeper.Alteration
+		var a lockkeeper.PathChange
 		var was, is string
 		if err := scan(&seq, &a.Path, &was, &is); err != nil {
 			return err
@@ -184,15 +184,15 @@ const landedSQL = `SELECT c.path, c.landing, c.new FROM changes c WHERE c.space 
  AND (SELECT 1 FROM landings l WHERE l.space = $1 AND l.seq = c.landing AND l.state <> $3 AND ($4 = '' OR l.grant_id = $4)) = 1
  ORDER BY c.landing DESC LIMIT 1`
 
-func (t *tx) Landed(grantID string, paths ...string) (map[string]store.Left, error) {
-	left := map[string]store.Left{}
+func (t *tx) Landed(grantID string, paths ...string) (map[string]store.LandedVersion, error) {
+	left := map[string]store.LandedVersion{}
 	err := t.landed(t.key, grantID, paths, func(scan func(...any) error) error {
 		var path, text string
 		var landing int64
 		if err := scan(&path, &landing, &text); err != nil {
 			return err
 		}
-		l := store.Left{Seq: uint64(landing)}
+		l := store.LandedVersion{Seq: uint64(landing)}
 		err := readVersion(text, &l.Version, path, landing)
 		left[path] = l
 		return err
@@ -218,11 +218,11 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	return t.insertChanges(t.key, l.Seq, l.Changes)
 }
 
-func (t *tx) TakeLanding(e store.Ending) error {
+func (t *tx) TakeLanding(e store.TakenLanding) error {
 	return t.exec(`UPDATE landings SET taker = $3 WHERE space = $1 AND seq = $2 AND state = $4`, t.key, int64(e.Seq), e.Taker, int64(lockkeeper.Decided))
 }
 
-func (t *tx) EndLanding(e store.Ending, state lockkeeper.LandingState) error {
+func (t *tx) EndLanding(e store.TakenLanding, state lockkeeper.LandingState) error {
 	return t.exec(`UPDATE landings SET state = $3 WHERE space = $1 AND seq = $2 AND state = $4 AND taker = $5`,
 		t.key, int64(e.Seq), int64(state), int64(lockkeeper.Decided), e.Taker)
 }

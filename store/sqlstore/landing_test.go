@@ -18,7 +18,7 @@ func land(tx store.Tx, grant string, paths ...string) error {
 	}
 	l := &lockkeeper.Landing{Seq: seq, Commit: fmt.Sprint("c", seq), GrantID: grant, State: lockkeeper.Decided, At: tx.Now().Wall}
 	for _, p := range paths {
-		l.Changes = append(l.Changes, lockkeeper.Alteration{Path: p, New: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644}})
+		l.Changes = append(l.Changes, lockkeeper.PathChange{Path: p, New: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644}})
 	}
 	return tx.InsertLanding(l)
 }
@@ -57,7 +57,7 @@ func TestPostgresLandingIsKeptBack(t *testing.T) {
 		if err := land(lt, "g", "a"); err != nil {
 			return err
 		}
-		if err := lt.EndLanding(store.Ending{Seq: 1}, lockkeeper.Committed); err != nil {
+		if err := lt.EndLanding(store.TakenLanding{Seq: 1}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		if n := queued() - before; n != 4 { // event, landing, its changes, its state

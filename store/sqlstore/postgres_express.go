@@ -15,7 +15,7 @@ import (
 )
 
 // Admit implements store.Express.
-func (p *Postgres) Admit(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
+func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
 		return false, err
@@ -103,7 +103,7 @@ func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now
 }
 
 // Dismiss implements store.Express.
-func (p *Postgres) Dismiss(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
+func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
 	var seq int64
 	_, wall := p.injected()
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {

@@ -123,7 +123,7 @@ func (s *pgSession) requests(space int64, tickets []int64, each func(func(...any
 	return s.query(requestsSQL, []any{space, tickets}, each)
 }
 
-func (s *pgSession) insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error {
+func (s *pgSession) insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error {
 	paths, old, now := make([]string, len(changes)), make([]string, len(changes)), make([]string, len(changes))
 	for i, a := range changes {
 		paths[i], old[i], now[i] = a.Path, a.Old.String(), a.New.String()

@@ -141,7 +141,7 @@ func (t *tx) Census() (c store.Census, err error) {
 	err = t.query(censusSQL, []any{t.key}, func(scan func(...any) error) error {
 		return scan(&ready, &parked, &running, &completed, &failed)
 	})
-	return store.Census{Ready: int(ready), Parked: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
+	return store.Census{Ready: int(ready), Waiting: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
 }
 
 func (t *tx) SlotsTaken(pool string) (int, error) {

@@ -147,7 +147,7 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := p.Dismiss(t.Context(), g.ID, hash)
+		done, err := p.TryRelease(t.Context(), g.ID, hash)
 		if err != nil || done != c.done {
 			t.Errorf("parked on %s: dismissed %v, %v, want %v", c.on, done, err, c.done)
 		}

@@ -209,8 +209,8 @@ func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockke
 	})
 }
 
-func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error {
-	return insertRows(s, insertChangeList, space, int64(landing), changes, func(args []any, n int, a lockkeeper.Alteration) []any {
+func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error {
+	return insertRows(s, insertChangeList, space, int64(landing), changes, func(args []any, n int, a lockkeeper.PathChange) []any {
 		return append(args, int64(n), a.Path, a.Old.String(), a.New.String())
 	})
 }

@@ -28,7 +28,7 @@ type session interface {
 	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
 	// landings selects landingColumns of the landings with these numbers.
 	landings(space int64, seqs []int64, each func(scan func(dest ...any) error) error) error
-	insertChanges(space int64, landing uint64, changes []lockkeeper.Alteration) error
+	insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error
 	// changes selects landing, path, old and new of the changes of these
 	// landings; those of one landing in their order.
 	changes(space int64, landings []int64, each func(scan func(dest ...any) error) error) error
@@ -83,7 +83,7 @@ func (t *tx) Get(id string) (*store.Record, error) {
 	return recs[0], nil
 }
 
-func (t *tx) Parked(on uint64) ([]*store.Record, error) {
+func (t *tx) Waiters(on uint64) ([]*store.Record, error) {
 	return t.records(`SELECT `+recordColumns+` FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0 ORDER BY r.ticket`,
 		t.key, int64(on))
 }

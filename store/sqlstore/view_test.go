@@ -99,11 +99,11 @@ func TestLockTableOfTheSpecification(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiter := "waiter " + s.space
-		place, err := m.Place(request(waiter, "c")) // a place in the line is no lock
+		place, err := m.NewPosition(request(waiter, "c")) // a place in the line is no lock
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := place.Attend(t.Context()); err != nil {
+		if _, err := place.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		defer place.Leave(t.Context())

@@ -146,14 +146,14 @@ func testRecordFields(t *testing.T, f Fixture) {
 
 func testExpressFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	x, ok := s.(store.Express)
+	x, ok := s.(store.FastPath)
 	if !ok {
 		t.Skip("the store has no express path")
 	}
 	want := record(s, &filler{})
 	want.ID, want.State, want.WaitsOn, want.Blockers = ident(1), store.StateHeld, 0, 0 // as a new grant is
 	ev := filled[lockkeeper.Event](&filler{})
-	if granted, err := x.Admit(t.Context(), want, *ev); !granted || err != nil {
+	if granted, err := x.TryGrant(t.Context(), want, *ev); !granted || err != nil {
 		t.Fatalf("admitted %v, %v", granted, err)
 	}
 	view(t, s, func(r store.Reader) error {

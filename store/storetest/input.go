@@ -94,7 +94,7 @@ func testBadIDs(t *testing.T, f Fixture) {
 		_, renew := b.m.Renew(b.ctx, id, "t")
 		_, upgrade := b.m.Upgrade(b.ctx, id, "t", "a")
 		_, extend := b.m.Extend(b.ctx, id, "t", write("a")...)
-		_, entry := b.m.Entry(b.ctx, id)
+		_, entry := b.m.Request(b.ctx, id)
 		for what, err := range map[string]error{"renew": renew, "upgrade": upgrade, "extend": extend, "entry": entry,
 			"force": b.m.ForceRelease(b.ctx, id, person, "why")} {
 			if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {

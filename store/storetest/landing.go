@@ -31,9 +31,9 @@ func version(content string) lockkeeper.Version {
 }
 
 // altered changes each of some paths from nothing to content.
-func altered(content string, paths ...string) (out []lockkeeper.Alteration) {
+func altered(content string, paths ...string) (out []lockkeeper.PathChange) {
 	for _, p := range paths {
-		out = append(out, lockkeeper.Alteration{Path: p, New: version(content)})
+		out = append(out, lockkeeper.PathChange{Path: p, New: version(content)})
 	}
 	return out
 }
@@ -105,14 +105,14 @@ func testLanding(t *testing.T, f Fixture) {
 	full := lockkeeper.Landing{
 		GrantID: ident(1), Holder: `Zoë "quote" 'tick'` + "\n名前", Fence: 1<<63 - 1, Site: "host:/a dir/it's", Draft: "app/.new 'x'",
 		Undoes: 1<<63 - 2, Commit: "c'1\"", Made: hostile, Clears: []string{"z/y", "z"},
-		Changes: []lockkeeper.Alteration{
+		Changes: []lockkeeper.PathChange{
 			{Path: "z/last first", Old: version("old")},
 			{Path: "a", Old: version("old"), New: lockkeeper.Version{Kind: lockkeeper.File, Mode: fs.ModePerm, Sum: version("new").Sum}},
 			{Path: "dir", New: lockkeeper.Version{Kind: lockkeeper.Dir, Mode: 0o700, Sum: [32]byte{31: 1}}},
 		},
 	}
 	for _, name := range hostile {
-		full.Changes = append(full.Changes, lockkeeper.Alteration{Path: name, Old: version(name), New: version("new " + name)})
+		full.Changes = append(full.Changes, lockkeeper.PathChange{Path: name, Old: version(name), New: version("new " + name)})
 	}
 	want := landed(t, s, full)
 	bare := landed(t, s, lockkeeper.Landing{})
@@ -216,7 +216,7 @@ func testLanded(t *testing.T, f Fixture) {
 	first := decide("g", "1", "a", "b")
 	other := decide("k", "2", "a", "c")
 	third := decide("g", "3", "a", "a/b", "aa")
-	gone := landed(t, s, lockkeeper.Landing{GrantID: "k", Changes: []lockkeeper.Alteration{{Path: "b", Old: version("1")}}}).Seq
+	gone := landed(t, s, lockkeeper.Landing{GrantID: "k", Changes: []lockkeeper.PathChange{{Path: "b", Old: version("1")}}}).Seq
 	none := lockkeeper.Version{}
 	update(t, s, func(tx store.Tx) error {
 		lastAt(t, tx, "a", "", third, version("3"))
@@ -226,13 +226,13 @@ func testLanded(t *testing.T, f Fixture) {
 		lastAt(t, tx, "b", "", gone, none) // a deletion leaves nothing, and has landed
 		lastAt(t, tx, "b", "g", first, version("1"))
 		lastAt(t, tx, "", "", 0, none)
-		if err := tx.EndLanding(store.Ending{Seq: third}, lockkeeper.Undone); err != nil {
+		if err := tx.EndLanding(store.TakenLanding{Seq: third}, lockkeeper.Undone); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
 		lastAt(t, tx, "a", "g", first, version("1"))
 		lastAt(t, tx, "aa", "", 0, none)
-		if err := tx.EndLanding(store.Ending{Seq: other}, lockkeeper.Committed); err != nil {
+		if err := tx.EndLanding(store.TakenLanding{Seq: other}, lockkeeper.Committed); err != nil {
 			return err
 		}
 		lastAt(t, tx, "a", "", other, version("2"))
@@ -259,26 +259,26 @@ func testLandingStates(t *testing.T, f Fixture) {
 	open("", 2)
 	l.State = lockkeeper.Committed
 	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // it ends once
-		update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.Ending{Seq: l.Seq}, state) })
+		update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.TakenLanding{Seq: l.Seq}, state) })
 		sameLanding(t, landings(t, s, store.LandingQuery{Seq: l.Seq})[0], l)
 		open("g", 0)
 		open("", 1)
 	}
 	update(t, s, func(tx store.Tx) error {
-		return tx.EndLanding(store.Ending{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
+		return tx.EndLanding(store.TakenLanding{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
 	})
 	taken := landed(t, s, lockkeeper.Landing{GrantID: "g", Taker: "writer", Changes: altered("x", "c")})
-	for _, e := range []store.Ending{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
+	for _, e := range []store.TakenLanding{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
 		update(t, s, func(tx store.Tx) error { return tx.TakeLanding(e) })
 	}
 	for _, taker := range []string{"", "writer", "first"} {
 		update(t, s, func(tx store.Tx) error {
-			return tx.EndLanding(store.Ending{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
+			return tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
 		})
 		open("g", 1)
 	}
 	update(t, s, func(tx store.Tx) error {
-		return tx.EndLanding(store.Ending{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
+		return tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
 	})
 	open("g", 0)
 }
@@ -313,7 +313,7 @@ func testLandingShared(t *testing.T, f Fixture) {
 	l := landed(t, s, lockkeeper.Landing{Made: []string{"m"}, Changes: altered("x", "a")})
 	want := l.Clone()
 	spoil := func(l *lockkeeper.Landing) {
-		l.State, l.Made[0], l.Changes[0] = lockkeeper.Undone, "spoilt", lockkeeper.Alteration{Path: "spoilt"}
+		l.State, l.Made[0], l.Changes[0] = lockkeeper.Undone, "spoilt", lockkeeper.PathChange{Path: "spoilt"}
 	}
 	spoil(l)
 	for range 2 {

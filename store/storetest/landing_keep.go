@@ -26,7 +26,7 @@ func testLandingUndone(t *testing.T, f Fixture) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(tx.EndLanding(store.Ending{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(store.Ending{Seq: l.Seq}, lockkeeper.Undone),
+			return errors.Join(tx.EndLanding(store.TakenLanding{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(store.TakenLanding{Seq: l.Seq}, lockkeeper.Undone),
 				tx.Prune(clock.Now().Wall, 1_000), errUndo)
 		})
 		if !errors.Is(err, errUndo) {
@@ -87,7 +87,7 @@ func testPruneLandings(t *testing.T, f Fixture) {
 		lastAt(t, r, "c", "", young.Seq, version("young"))
 		return nil
 	})
-	update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.Ending{Seq: old}, lockkeeper.Committed) })
+	update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.TakenLanding{Seq: old}, lockkeeper.Committed) })
 	prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
 	if got := numbers(store.LandingQuery{Seq: old}); len(got) != 0 {
 		t.Error("a landing that was committed late is never dropped")
@@ -172,15 +172,15 @@ func testLandingRecord(t *testing.T, f Fixture) {
 			}
 			return nil
 		})
-		x, ok := s.(store.Express)
+		x, ok := s.(store.FastPath)
 		if !ok {
 			continue
 		}
-		if done, err := x.Dismiss(t.Context(), id, want.TokenHash); done || err != nil {
+		if done, err := x.TryRelease(t.Context(), id, want.TokenHash); done || err != nil {
 			t.Errorf("a release without a look at what lands: %v, %v", done, err)
 		}
 		rec := &store.Record{Grant: lockkeeper.Grant{ID: ident(100 + i), Holder: "h", Locks: write(path)}}
-		if granted, err := x.Admit(t.Context(), rec, lockkeeper.Event{Kind: lockkeeper.EventAcquired}); granted || err != nil {
+		if granted, err := x.TryGrant(t.Context(), rec, lockkeeper.Event{Kind: lockkeeper.EventAcquired}); granted || err != nil {
 			t.Errorf("a grant past it: %v, %v", granted, err)
 		}
 	}

@@ -31,23 +31,23 @@ var leaseTests = []test{
 // processes judges as it is told.
 type processes struct {
 	mu    sync.Mutex
-	life  map[int]lockkeeper.Life // by pid
-	ended []string                // grants whose leftovers were ended
+	life  map[int]lockkeeper.Liveness // by pid
+	ended []string                    // grants whose leftovers were ended
 	stuck error
 	asked func() // called by Life
 	busy  func() // called by EndWork
 }
 
-func (p *processes) set(pid int, l lockkeeper.Life) {
+func (p *processes) set(pid int, l lockkeeper.Liveness) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life == nil {
-		p.life = map[int]lockkeeper.Life{}
+		p.life = map[int]lockkeeper.Liveness{}
 	}
 	p.life[pid] = l
 }
 
-func (p *processes) Life(q lockkeeper.Process) lockkeeper.Life {
+func (p *processes) Liveness(q lockkeeper.Process) lockkeeper.Liveness {
 	if p.asked != nil {
 		p.asked()
 	}
@@ -189,7 +189,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 			r.TTL = c.ttl
 			if c.alive {
 				r.Process = &lockkeeper.Process{PID: 1}
-				ps.set(1, lockkeeper.LifeAlive)
+				ps.set(1, lockkeeper.ProcessAlive)
 			}
 			g := b.takes(r)
 			b.clock.Advance(c.silent)
@@ -238,11 +238,11 @@ func testLiveProcess(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{Processes: ps})
 	r := asks("job", "dal", write("a"))
 	r.Process = &lockkeeper.Process{PID: 1}
-	ps.set(1, lockkeeper.LifeAlive)
+	ps.set(1, lockkeeper.ProcessAlive)
 	b.takes(r)
 	b.clock.Advance(2 * time.Minute)
 	b.recover(0) // the holder lives
-	ps.set(1, lockkeeper.LifeDead)
+	ps.set(1, lockkeeper.ProcessDead)
 	b.recover(1)
 	b.sound()
 }
@@ -268,7 +268,7 @@ func testAsk(t *testing.T, f Fixture) {
 		r := asks("h", policy, write(policy))
 		r.Process = &lockkeeper.Process{PID: i + 1}
 		g := b.takes(r)
-		ps.set(i+1, lockkeeper.LifeDead)
+		ps.set(i+1, lockkeeper.ProcessDead)
 		b.clock.Advance(100 * time.Hour)
 		b.recover(0)
 		b.shown(g.ID, policy == "author", false)
@@ -291,7 +291,7 @@ func testOverruled(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{Processes: ps})
 	r := asks("h", "", write("a"))
 	r.Process = &lockkeeper.Process{PID: 1}
-	ps.set(1, lockkeeper.LifeAlive)
+	ps.set(1, lockkeeper.ProcessAlive)
 	g := b.takes(r)
 	beats := 3
 	ps.asked = func() { // between the look at the grant and its freeing
@@ -318,7 +318,7 @@ func testOverruledAtWork(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{Processes: ps})
 	r := asks("h", "", write("a"))
 	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
-	ps.set(1, lockkeeper.LifeAlive)
+	ps.set(1, lockkeeper.ProcessAlive)
 	g := b.takes(r)
 	ps.busy = func() {
 		if err := g.Live(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
@@ -349,12 +349,12 @@ func testDeadHolder(t *testing.T, f Fixture) {
 	g := b.takes(r)
 	r = asks("dead waiter", "", write("a"))
 	r.Process = &lockkeeper.Process{PID: 2}
-	ps.set(1, lockkeeper.LifeAlive)
-	ps.set(2, lockkeeper.LifeAlive)
+	ps.set(1, lockkeeper.ProcessAlive)
+	ps.set(2, lockkeeper.ProcessAlive)
 	b.waits(r)
 	b.blocked(asks("k", "", write("a")))
-	ps.set(1, lockkeeper.LifeDead)
-	ps.set(2, lockkeeper.LifeDead)
+	ps.set(1, lockkeeper.ProcessDead)
+	ps.set(2, lockkeeper.ProcessDead)
 	b.takes(asks("k", "", write("a")))
 	if !slices.Equal(ps.ended, []string{g.ID}) {
 		t.Errorf("leftovers of %v were ended, want those of %s alone", ps.ended, g.ID)
@@ -371,7 +371,7 @@ func testLeftovers(t *testing.T, f Fixture) {
 	r := asks("h", "", write("a"))
 	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
 	b.takes(r)
-	ps.set(1, lockkeeper.LifeDead)
+	ps.set(1, lockkeeper.ProcessDead)
 	for range 3 {
 		b.recover(0)
 		b.clock.Advance(30 * time.Minute) // also when the lease is past

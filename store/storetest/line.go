@@ -34,7 +34,7 @@ var lineTests = []test{
 func testTicketOrder(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("holder", "", write("a")))
-	var line []*lock.Place
+	var line []*lock.Position
 	for i := range 5 {
 		line = append(line, b.waits(asks(fmt.Sprint("waiter ", i), "", write("a"))))
 	}
@@ -76,7 +76,7 @@ func testNoStarvation(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	old := b.takes(asks("reader 0", "", read("a")))
 	writer := b.waits(asks("writer", "", write("a")))
-	var later []*lock.Place
+	var later []*lock.Position
 	for i := range 10 {
 		b.blocked(asks(fmt.Sprint("trying reader ", i), "", read("a")))
 		later = append(later, b.waits(asks(fmt.Sprint("waiting reader ", i), "", read("a"))))
@@ -323,13 +323,13 @@ func testFailedCommit(t *testing.T, f Fixture) {
 	}
 	m = b.manager(&failing{Store: b.store, after: 1}, lock.Options{})
 	h := b.takes(asks("h", "", write("a")))
-	p, err := m.Place(asks("w", "", write("a")))
+	p, err := m.NewPosition(asks("w", "", write("a")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.stillWaits(p)
 	b.release(h)
-	if g, err := p.Attend(b.ctx); g != nil || !errors.Is(err, errUndo) {
+	if g, err := p.Poll(b.ctx); g != nil || !errors.Is(err, errUndo) {
 		t.Errorf("got %+v, %v for a confirmation that did not commit", g, err)
 	}
 	b.isServed(p)

@@ -47,7 +47,7 @@ func testItems(t *testing.T, f Fixture) {
 			}
 		}
 		got, err := r.Census()
-		if got != want || got.Queued() != want.Ready+want.Parked {
+		if got != want || got.Queued() != want.Ready+want.Waiting {
 			t.Errorf("census %+v, want %+v", got, want)
 		}
 		return err
@@ -86,7 +86,7 @@ func census(all []*lockkeeper.Item) (c store.Census) {
 		case it.Stage == lockkeeper.StageReady:
 			c.Ready++
 		case it.Stage == lockkeeper.StageWaiting:
-			c.Parked++
+			c.Waiting++
 		case it.Status == lockkeeper.ItemCompleted:
 			c.Completed++
 		default:

@@ -186,7 +186,7 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 		wg.Wait()
 	}
 	b.release(b.takes(asks("k", "", write("a")))) // nothing was left behind
-	if entries, err := b.m.Entries(b.ctx); err != nil || len(entries) != 0 {
+	if entries, err := b.m.Requests(b.ctx); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %+v, %v", entries, err)
 	}
 }

@@ -84,7 +84,7 @@ type run struct {
 	rnd    *rand.Rand
 	model  model
 	grants []*lock.Grant
-	places []*lock.Place
+	places []*lock.Position
 	wants  map[string][]lockkeeper.Lock // by place
 	trace  []string                     // the latest operations
 	fatalf func(format string, args ...any)
@@ -218,7 +218,7 @@ func (r *run) try() touched {
 
 func (r *run) enter() touched {
 	req := r.request()
-	p, err := r.m.Place(req)
+	p, err := r.m.NewPosition(req)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -233,7 +233,7 @@ func (r *run) attend() touched {
 	return r.visit("attend", r.places[r.rnd.IntN(len(r.places))])
 }
 
-func (r *run) visit(what string, p *lock.Place) touched {
+func (r *run) visit(what string, p *lock.Position) touched {
 	ls := r.wants[p.ID()]
 	r.note("%s %v", what, ls)
 	cur, ticket := r.model.find(p.ID()), uint64(math.MaxUint64)
@@ -242,7 +242,7 @@ func (r *run) visit(what string, p *lock.Place) touched {
 		ticket, promoted = cur.Ticket, cur.State == store.StatePromoted
 	}
 	want := promoted || r.model.free(ls, p.ID(), ticket)
-	g, err := p.Attend(r.ctx)
+	g, err := p.Poll(r.ctx)
 	r.answers(err, "")
 	if (g != nil) != want {
 		r.fail("granted: %v, want %v; conflicts %v", g != nil, want, p.Conflicts())
@@ -254,9 +254,9 @@ func (r *run) visit(what string, p *lock.Place) touched {
 	return touched{id: p.ID(), entered: true}
 }
 
-func (r *run) forget(p *lock.Place) {
+func (r *run) forget(p *lock.Position) {
 	delete(r.wants, p.ID())
-	r.places = slices.DeleteFunc(r.places, func(q *lock.Place) bool { return p == q })
+	r.places = slices.DeleteFunc(r.places, func(q *lock.Position) bool { return p == q })
 }
 
 func (r *run) leave() touched {

@@ -334,7 +334,7 @@ func testParked(t *testing.T, f Fixture) {
 		if err := tx.Delete(w); err != nil {
 			return err
 		}
-		parked, err := tx.Parked(on.Ticket)
+		parked, err := tx.Waiters(on.Ticket)
 		var got []string
 		for _, w := range parked {
 			got = append(got, w.ID)

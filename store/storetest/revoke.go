@@ -37,16 +37,16 @@ func (r *recoverer) recover(ctx context.Context, id string) error {
 // lands decides a landing under a grant, as the gate does.
 func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{Commit: commit, Taker: commit, State: lockkeeper.Decided, Changes: altered("x", "a")}
-	return l, b.m.Within(b.ctx, func(a *lock.Act) error {
+	return l, b.m.Update(b.ctx, func(a *lock.Tx) error {
 		rec, err := a.Writable(g.ID, g.Token)
 		if err != nil {
 			return err
 		}
 		l.GrantID, l.Holder, l.Fence = rec.ID, rec.Holder, rec.Fence
-		if l.Seq, err = a.Note(lockkeeper.Event{Kind: lockkeeper.EventLanded, GrantID: g.ID}); err != nil {
+		if l.Seq, err = a.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, GrantID: g.ID}); err != nil {
 			return err
 		}
-		return errors.Join(a.Tx().InsertLanding(l), a.LandingOpened(rec))
+		return errors.Join(a.InsertLanding(l), a.LandingOpened(rec))
 	})
 }
 
@@ -59,22 +59,22 @@ func (b *bench) ends(l *lockkeeper.Landing, taker string, state lockkeeper.Landi
 }
 
 func (b *bench) endLanding(ctx context.Context, l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) error {
-	return b.m.Within(ctx, func(a *lock.Act) error {
-		return errors.Join(a.Tx().EndLanding(store.Ending{Seq: l.Seq, Taker: taker}, state), a.LandingEnded(l.GrantID))
+	return b.m.Update(ctx, func(a *lock.Tx) error {
+		return errors.Join(a.EndLanding(store.TakenLanding{Seq: l.Seq, Taker: taker}, state), a.LandingEnded(l.GrantID))
 	})
 }
 
 // takesOver gives a landing another taker, unless it has ended.
 func (b *bench) takesOver(l *lockkeeper.Landing, taker string) {
 	b.Helper()
-	if err := b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.Ending{Seq: l.Seq, Taker: taker}) }); err != nil {
+	if err := b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.TakenLanding{Seq: l.Seq, Taker: taker}) }); err != nil {
 		b.Fatal(err)
 	}
 }
 
 func (b *bench) state(id, want string) {
 	b.Helper()
-	e, err := b.m.Entry(b.ctx, id)
+	e, err := b.m.Request(b.ctx, id)
 	switch {
 	case err != nil:
 		b.Fatal(err)

@@ -165,11 +165,11 @@ func testLooking(t *testing.T, f Fixture) {
 		!slices.Equal(grants[0].WritePaths, []string{"a"}) || !slices.Equal(grants[0].ReadPaths, []string{"b"}) {
 		t.Errorf("active grants %+v, %v", grants, err)
 	}
-	entries, err := b.m.Entries(b.ctx)
+	entries, err := b.m.Requests(b.ctx)
 	if err != nil || len(entries) != 2 || entries[0].State != "held" || entries[1].State != "waiting" {
 		t.Errorf("entries %+v, %v", entries, err)
 	}
-	entry, err := b.m.Entry(b.ctx, entries[1].ID)
+	entry, err := b.m.Request(b.ctx, entries[1].ID)
 	if err != nil || entry == nil || len(entry.Conflicts) != 1 || entry.Conflicts[0].GrantID != g.ID {
 		t.Errorf("entry %+v, %v", entry, err)
 	}

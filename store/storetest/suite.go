@@ -206,7 +206,7 @@ func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
 // stale grant blocks it, a free one does not.
 func (b *bench) shown(id string, stale, free bool) {
 	b.Helper()
-	e, err := b.m.Entry(b.ctx, id)
+	e, err := b.m.Request(b.ctx, id)
 	if err != nil || e == nil {
 		b.Fatalf("%s: %v, %v", id, e, err)
 	}
@@ -227,9 +227,9 @@ func (b *bench) blocked(r lockkeeper.Request) *lockkeeper.BlockedError {
 }
 
 // waits must enter the line.
-func (b *bench) waits(r lockkeeper.Request) *lock.Place {
+func (b *bench) waits(r lockkeeper.Request) *lock.Position {
 	b.Helper()
-	p, err := b.m.Place(r)
+	p, err := b.m.NewPosition(r)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -237,9 +237,9 @@ func (b *bench) waits(r lockkeeper.Request) *lock.Place {
 	return p
 }
 
-func (b *bench) stillWaits(p *lock.Place) {
+func (b *bench) stillWaits(p *lock.Position) {
 	b.Helper()
-	switch g, err := p.Attend(b.ctx); {
+	switch g, err := p.Poll(b.ctx); {
 	case err != nil:
 		b.Fatal(err)
 	case g != nil:
@@ -248,9 +248,9 @@ func (b *bench) stillWaits(p *lock.Place) {
 }
 
 // isServed must find its grant when it looks.
-func (b *bench) isServed(p *lock.Place) *lock.Grant {
+func (b *bench) isServed(p *lock.Position) *lock.Grant {
 	b.Helper()
-	g, err := p.Attend(b.ctx)
+	g, err := p.Poll(b.ctx)
 	if err != nil {
 		b.Fatal(err)
 	}

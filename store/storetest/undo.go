@@ -39,7 +39,7 @@ func turmoil(tx store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.EndLanding(store.Ending{Seq: known[0].Seq}, lockkeeper.Undone); err != nil {
+	if err := tx.EndLanding(store.TakenLanding{Seq: known[0].Seq}, lockkeeper.Undone); err != nil {
 		return err
 	}
 	if err := errors.Join(tx.Save(&changed), tx.Delete(gone), tx.Delete(fresh),
@@ -133,7 +133,7 @@ func dump(t *testing.T, s store.Store) (out string) {
 			out += fmt.Sprintf("denial %s %d\n", key, d)
 		}
 		for _, on := range []uint64{98} {
-			parked, err := tx.Parked(on)
+			parked, err := tx.Waiters(on)
 			if err != nil {
 				return err
 			}

@@ -206,8 +206,8 @@ func (t *syncPass) dropEntry(s GrantStatus) {
 
 // recover releases a claim whose holder is gone, unless it was renewed meanwhile.
 func (au *Author) recover(ctx context.Context, s GrantStatus) error {
-	return au.app.Locks.Within(ctx, func(act *lock.Act) error {
-		rec, err := act.Tx().Get(s.Grant)
+	return au.app.Locks.Update(ctx, func(act *lock.Tx) error {
+		rec, err := act.Get(s.Grant)
 		if err != nil || rec == nil || rec.HeartbeatAt.After(s.Seen) && !s.Foreign {
 			return err
 		}
@@ -215,7 +215,7 @@ func (au *Author) recover(ctx context.Context, s GrantStatus) error {
 			Reason: "the holder of the claim is gone",
 			Conditions: []lockkeeper.Condition{
 				{Name: "no activity for " + cleanAfter.String(), Held: true, Fact: "last activity at " + s.Seen.UTC().Format(time.RFC3339)},
-				{Name: "process gone", Held: s.Process == lockkeeper.LifeDead.String(), Fact: s.Process},
+				{Name: "process gone", Held: s.Process == lockkeeper.ProcessDead.String(), Fact: s.Process},
 			}})
 		return err
 	})

@@ -50,9 +50,9 @@ func (au *Author) shrink(ctx context.Context, s GrantStatus, rest []string) erro
 	if err != nil {
 		return err
 	}
-	var held *lock.Held
-	err = au.app.Locks.Within(ctx, func(act *lock.Act) error {
-		rec, err := act.Tx().Get(s.Grant)
+	var held *lock.PendingGrant
+	err = au.app.Locks.Update(ctx, func(act *lock.Tx) error {
+		rec, err := act.Get(s.Grant)
 		if err != nil {
 			return err
 		}

@@ -49,15 +49,15 @@ type GrantStatus struct {
 func (s GrantStatus) MayOverride() bool { return s.IsClaim && s.State == Gone }
 
 // StatusOf returns the status of a grant, which need not be a claim.
-func StatusOf(a *project.Project, e lock.Entry, now time.Time) GrantStatus {
+func StatusOf(a *project.Project, e lock.RequestInfo, now time.Time) GrantStatus {
 	return statusOf(a.Host, a.Config.Policies()[policyInstance].TTL, e, now)
 }
 
-func (au *Author) status(e lock.Entry, now time.Time) GrantStatus {
+func (au *Author) status(e lock.RequestInfo, now time.Time) GrantStatus {
 	return statusOf(au.app.Host, au.staleAfter, e, now)
 }
 
-func statusOf(host *process.Host, staleAfter time.Duration, e lock.Entry, now time.Time) GrantStatus {
+func statusOf(host *process.Host, staleAfter time.Duration, e lock.RequestInfo, now time.Time) GrantStatus {
 	s := GrantStatus{Grant: e.ID, Resources: Names(e.Metadata), Instance: e.Holder, Who: e.Metadata[whoKey], Since: e.AcquiredAt, Seen: e.HeartbeatAt,
 		Foreign: e.Metadata[foreignKey] != "", Reason: e.Metadata["reason"], Mode: lockkeeper.Read, Locks: e.Targets, session: e.Metadata[sessionKey]}
 	if s.IsClaim = s.Resources != nil; !s.IsClaim {
@@ -75,11 +75,11 @@ func statusOf(host *process.Host, staleAfter time.Duration, e lock.Entry, now ti
 	if s.Seen.Before(s.Since) {
 		s.Seen = s.Since
 	}
-	life := lockkeeper.LifeUnknown
+	life := lockkeeper.ProcessUnknown
 	if e.Process != nil {
-		life, s.command = host.Life(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
+		life, s.command = host.Liveness(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
 	}
-	if s.command && life == lockkeeper.LifeAlive { // the command is running
+	if s.command && life == lockkeeper.ProcessAlive { // the command is running
 		s.Seen = now
 	}
 	s.Process = life.String()
@@ -91,13 +91,13 @@ func statusOf(host *process.Host, staleAfter time.Duration, e lock.Entry, now ti
 
 // stateOf derives the state of a claim. A person's claim is never gone only because it is
 // inactive.
-func stateOf(life lockkeeper.Life, quiet bool, policy string) State {
+func stateOf(life lockkeeper.Liveness, quiet bool, policy string) State {
 	switch {
-	case life == lockkeeper.LifeDead:
+	case life == lockkeeper.ProcessDead:
 		return Gone
 	case !quiet:
 		return Working
-	case life == lockkeeper.LifeAlive || policy == policyPerson:
+	case life == lockkeeper.ProcessAlive || policy == policyPerson:
 		return Idle
 	}
 	return Gone
@@ -105,7 +105,7 @@ func stateOf(life lockkeeper.Life, quiet bool, policy string) State {
 
 // statuses lists all grants, oldest first.
 func (au *Author) statuses(ctx context.Context) ([]GrantStatus, error) {
-	entries, err := au.app.Locks.Entries(ctx)
+	entries, err := au.app.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (au *Author) mirrored(ctx context.Context) (claims []bookfile.Claim, err er
 // advances in steps to avoid constant writes.
 func (au *Author) lastActivity(rec *store.Record, now time.Time) time.Time {
 	at := rec.HeartbeatAt
-	if rec.Process != nil && au.app.Host.Life(*rec.Process) == lockkeeper.LifeAlive {
+	if rec.Process != nil && au.app.Host.Liveness(*rec.Process) == lockkeeper.ProcessAlive {
 		step := au.staleAfter / 3
 		if alive := now.Add(-time.Duration(now.UnixNano()) % step); alive.After(at) {
 			at = alive
@@ -157,7 +157,7 @@ func (t *syncPass) importForeign(ctx context.Context, r bookfile.Reading) error 
 	}
 	met := map[int][]store.Overlap{}
 	var unusable []bookfile.Entry
-	err = t.au.app.Locks.Within(ctx, func(act *lock.Act) error {
+	err = t.au.app.Locks.Update(ctx, func(act *lock.Tx) error {
 		clear(met)
 		unusable = nil
 		for _, c := range plan.Ended {
@@ -231,7 +231,7 @@ func (t *syncPass) noteCollisions(ctx context.Context, entries []bookfile.Entry,
 	for _, i := range slices.Sorted(maps.Keys(met)) {
 		n := Note{Kind: Collision, Entry: entries[i]}
 		for _, o := range met[i] {
-			held, err := t.au.app.Locks.Entry(ctx, o.Record.ID)
+			held, err := t.au.app.Locks.Request(ctx, o.Record.ID)
 			if err != nil {
 				return err
 			}
@@ -245,16 +245,16 @@ func (t *syncPass) noteCollisions(ctx context.Context, entries []bookfile.Entry,
 }
 
 // recordDenied records the refusal of a foreign claim, once for each set of conflicts.
-func (au *Author) recordDenied(act *lock.Act, req lockkeeper.Request, found []store.Overlap) error {
+func (au *Author) recordDenied(act *lock.Tx, req lockkeeper.Request, found []store.Overlap) error {
 	key, sum := "foreign claim "+au.site+" "+req.Metadata[claimKey]+" "+req.Metadata[instanceKey], lock.Digest(found)
-	told, err := act.Tx().Denial(key)
+	told, err := act.Denial(key)
 	if err != nil || told == sum {
 		return err
 	}
-	if err := act.Tx().SetDenial(key, sum); err != nil {
+	if err := act.SetDenial(key, sum); err != nil {
 		return err
 	}
-	_, err = act.Note(lockkeeper.Event{Kind: lockkeeper.EventDenied, Actor: lockkeeper.Actor{Name: req.Holder, Kind: lockkeeper.ActorHolder}, Holder: req.Holder,
+	_, err = act.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, Actor: lockkeeper.Actor{Name: req.Holder, Kind: lockkeeper.ActorHolder}, Holder: req.Holder,
 		Locks: req.Locks, Conflicts: lock.Conflicts(found), Reason: fmt.Sprintf("a foreign claim on %s in %s conflicts with a grant; the holder keeps it", Names(req.Metadata)[0], au.file.Path())})
 	return err
 }
@@ -296,8 +296,8 @@ func (au *Author) remaining(e bookfile.Entry) time.Duration {
 }
 
 // saveRenewed stores the new time of a foreign claim.
-func (au *Author) saveRenewed(act *lock.Act, c bookfile.Claim) error {
-	rec, err := act.Tx().Get(c.ID)
+func (au *Author) saveRenewed(act *lock.Tx, c bookfile.Claim) error {
+	rec, err := act.Get(c.ID)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -306,5 +306,5 @@ func (au *Author) saveRenewed(act *lock.Act, c bookfile.Claim) error {
 	next.Metadata[stampKey] = c.Timestamp
 	next.TTL, next.Heartbeat, next.HeartbeatAt = au.remaining(c.Entry), act.Now().Lease, act.Now().Wall
 	next.Expires, next.ExpiresAt = act.Now().Lease.Add(next.TTL), act.Now().Wall.Add(next.TTL)
-	return act.Tx().Save(&next)
+	return act.Save(&next)
 }

@@ -17,7 +17,7 @@ import (
 // A heldLock is a file that is held for writing.
 type heldLock struct {
 	Lock
-	entry *lock.Entry
+	entry *lock.RequestInfo
 }
 
 // Limits on the number of locks in a response.
@@ -29,7 +29,7 @@ const (
 // all lists the files that are held for writing, oldest first. It leaves out expired grants,
 // which the next request frees.
 func (api *API) all(ctx context.Context) (list []heldLock, err error) {
-	entries, err := api.app.Locks.Entries(ctx)
+	entries, err := api.app.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (l *heldLock) place() string {
 
 // locksOf returns the files that a grant holds for writing. If there are several, each has
 // its own id.
-func locksOf(e *lock.Entry) (list []heldLock) {
+func locksOf(e *lock.RequestInfo) (list []heldLock) {
 	if e.State == string(lockkeeper.Waiting) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (api *API) held(ctx context.Context, id string) (*heldLock, error) {
 	if project.CheckGrantID(grant) != nil {
 		return nil, gone
 	}
-	e, err := api.app.Locks.Entry(ctx, grant)
+	e, err := api.app.Locks.Request(ctx, grant)
 	if err != nil {
 		return nil, err
 	}

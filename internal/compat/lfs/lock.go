@@ -43,7 +43,7 @@ type Ref struct {
 }
 
 // ours reports whether a grant is a git-lfs lock of the caller.
-func ours(e *lock.Entry, who access.Person) bool {
+func ours(e *lock.RequestInfo, who access.Person) bool {
 	return e.Holder == who.Name && e.Policy == policy && e.Metadata[keyReason] == reason
 }
 
@@ -100,7 +100,7 @@ func (api *API) taken(ctx context.Context, path string, c lockkeeper.ConflictInf
 	}
 	text := fmt.Sprintf("%s is %s by %s since %s", path, verb, c.Holder, c.AcquiredAt.UTC().Format("2006-01-02 15:04:05Z"))
 	there := Lock{ID: c.GrantID, Path: path, LockedAt: c.AcquiredAt.UTC(), Owner: Owner{c.Holder}}
-	e, err := api.app.Locks.Entry(ctx, c.GrantID)
+	e, err := api.app.Locks.Request(ctx, c.GrantID)
 	if err != nil {
 		return 0, nil, err
 	}

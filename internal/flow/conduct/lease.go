@@ -46,7 +46,7 @@ func LeaseRecord(a *project.Project, r store.Reader) (*store.Record, error) {
 	for _, o := range found {
 		rec := o.Record
 		over := rec.Expires != 0 && rec.Expires <= r.Now().Lease
-		if !over && (rec.Process == nil || a.Host.Life(*rec.Process) != lockkeeper.LifeDead) {
+		if !over && (rec.Process == nil || a.Host.Liveness(*rec.Process) != lockkeeper.ProcessDead) {
 			return rec, err
 		}
 	}

@@ -84,8 +84,8 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
 		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
-		Run: p.work, Ended: p.ended, TickEvery: time.Second, Paused: true,
-		Trouble: p.trouble,
+		Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
+		OnError: p.trouble,
 	})
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.opt.Queue.Enqueue(ctx, sched.Order{Key: key, Workflow: d.name(), Unit: d.kind, Phase: d.phase, Project: moduleOf(d.unit),
+		_, err = p.opt.Queue.Enqueue(ctx, sched.ItemSpec{Key: key, Workflow: d.name(), Unit: d.kind, Phase: d.phase, Project: moduleOf(d.unit),
 			Locks: locks, Pools: d.pools, Root: p.root(), By: p.opt.Actor})
 		return err
 	}

@@ -66,10 +66,10 @@ func (s *simulation) close() error { return errors.Join(s.locks.Close(), s.store
 
 // enqueue queues the whole plan.
 func (s *simulation) enqueue(ctx context.Context, p *Plan) error {
-	var orders []sched.Order
+	var orders []sched.ItemSpec
 	for i := range p.Items {
 		it := &p.Items[i]
-		orders = append(orders, sched.Order{Key: it.Name, Workflow: it.Name, Unit: it.Unit, Phase: it.phase(), Project: it.Project,
+		orders = append(orders, sched.ItemSpec{Key: it.Name, Workflow: it.Name, Unit: it.Unit, Phase: it.phase(), Project: it.Project,
 			Locks: it.locks(), After: it.After, By: lockkeeper.Actor{Name: "plan", Kind: lockkeeper.ActorSystem}})
 	}
 	_, err := s.queue.Enqueue(ctx, orders...)
@@ -117,7 +117,7 @@ func (s *simulation) work(ctx context.Context) error {
 // claim starts what can start while slots are free.
 func (s *simulation) claim(ctx context.Context) error {
 	for len(s.running) < s.worker.Slots {
-		job, err := s.queue.Claim(ctx, s.worker)
+		job, err := s.queue.Dispatch(ctx, s.worker)
 		if err != nil || job == nil {
 			return err
 		}

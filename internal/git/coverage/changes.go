@@ -89,7 +89,7 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnl
 // judge is what changes are held against.
 type judge struct {
 	tree    *os.Root
-	landed  map[string]store.Left
+	landed  map[string]store.LandedVersion
 	writers writers
 	sums    map[string][sha256.Size]byte // of what is staged and nowhere else
 }
@@ -167,10 +167,10 @@ func nameOf(a *project.Project, path string) string {
 }
 
 // writers is everything that is held for writing, by path.
-type writers map[string]*lock.Entry
+type writers map[string]*lock.RequestInfo
 
 func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
-	entries, err := a.Locks.Entries(ctx)
+	entries, err := a.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -188,14 +188,14 @@ func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
 }
 
 // Writer finds who holds a path for writing; nil for nobody.
-func Writer(ctx context.Context, a *project.Project, path string) (*lock.Entry, error) {
+func Writer(ctx context.Context, a *project.Project, path string) (*lock.RequestInfo, error) {
 	held, err := heldForWriting(ctx, a)
 	return held.of(path), err
 }
 
 // of finds who holds a path, or a directory above it with all that is in it; nil
 // for nobody.
-func (w writers) of(path string) *lock.Entry {
+func (w writers) of(path string) *lock.RequestInfo {
 	for here, more := path, true; more; here, more = lockkeeper.Parent(here) {
 		if found := w[here]; found != nil {
 			return found

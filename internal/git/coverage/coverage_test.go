@@ -211,9 +211,9 @@ func TestChangeIsCoveredHoweverTheGrantEnded(t *testing.T) {
 	w.want("a", w.when(lockkeeper.EventForceReleased).Add(time.Millisecond), coverage.Uncovered)
 
 	lapsing := w.ask(lockkeeper.Request{Holder: "otter", TTL: time.Millisecond}, lockkeeper.Write, "b")
-	for e := new(lock.Entry); e != nil; { // until its lease is past; nobody frees it
+	for e := new(lock.RequestInfo); e != nil; { // until its lease is past; nobody frees it
 		var err error
-		if e, err = w.Locks.Entry(t.Context(), lapsing.ID); err != nil {
+		if e, err = w.Locks.Request(t.Context(), lapsing.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestAnchorLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.PID == os.Getpid() || host.Life(p) != lockkeeper.LifeAlive {
-		t.Errorf("the anchor of %d is %+v, which is %s", os.Getpid(), p, host.Life(p))
+	if p.PID == os.Getpid() || host.Liveness(p) != lockkeeper.ProcessAlive {
+		t.Errorf("the anchor of %d is %+v, which is %s", os.Getpid(), p, host.Liveness(p))
 	}
 }

@@ -75,7 +75,7 @@ func TestKeeperThatHasNotStartedUp(t *testing.T) {
 				keeper := p
 				keeper.PID, keeper.Start = p.Group, p.Keeper
 				h := newHost(t)
-				wantLife(t, h, keeper, lockkeeper.LifeAlive)
+				wantLife(t, h, keeper, lockkeeper.ProcessAlive)
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
 				end := h.EndWork
@@ -87,7 +87,7 @@ func TestKeeperThatHasNotStartedUp(t *testing.T) {
 				if err := end(ctx, p, ownGrant("g-early")); err != nil {
 					t.Error(err)
 				}
-				wantLife(t, h, keeper, lockkeeper.LifeDead)
+				wantLife(t, h, keeper, lockkeeper.ProcessDead)
 				unix.Kill(p.Group, unix.SIGCONT)
 				wantGone(t, h, keeper)
 				if info, err := os.Stat(s.work); err != nil || info.Size() > 0 {
@@ -112,7 +112,7 @@ func TestUnseenKeeperThatHasNotStartedUp(t *testing.T) {
 	p := launch(t, nil, helperArgv("early", dir, "touch", ran)...).record()
 	keeper := identify(t, p.Group)
 	p.PIDNS = "pid:[1]"
-	wantLife(t, h, p, lockkeeper.LifeAlive)
+	wantLife(t, h, p, lockkeeper.ProcessAlive)
 	if err := h.EndWork(t.Context(), p, ownGrant("g-early")); err != nil {
 		t.Error(err)
 	}

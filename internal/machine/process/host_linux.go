@@ -44,14 +44,14 @@ func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 }
 
 // Life says whether p lives.
-func (h *Host) Life(p lockkeeper.Process) lockkeeper.Life {
+func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 	if p.PID <= 0 || p.Start == 0 || p.Boot == "" {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
 	if !h.sees(p) {
 		life := h.shown(p)
-		if life == lockkeeper.LifeUnknown && h.restarted(p) {
-			life = lockkeeper.LifeDead
+		if life == lockkeeper.ProcessUnknown && h.restarted(p) {
+			life = lockkeeper.ProcessDead
 		}
 		return life
 	}
@@ -60,15 +60,15 @@ func (h *Host) Life(p lockkeeper.Process) lockkeeper.Life {
 	case errors.Is(err, errGone):
 		// A /proc mounted with hidepid hides what other users run.
 		if errors.Is(unix.Kill(p.PID, 0), unix.ESRCH) {
-			return lockkeeper.LifeDead
+			return lockkeeper.ProcessDead
 		}
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	case err != nil:
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	case s.start != p.Start || s.dead():
-		return lockkeeper.LifeDead
+		return lockkeeper.ProcessDead
 	}
-	return lockkeeper.LifeAlive
+	return lockkeeper.ProcessAlive
 }
 
 // Exited returns a channel that is closed when p is gone, at once if it already
@@ -76,11 +76,11 @@ func (h *Host) Life(p lockkeeper.Process) lockkeeper.Life {
 // close because ctx ends, which only ends the watching.
 func (h *Host) Exited(ctx context.Context, p lockkeeper.Process) <-chan struct{} {
 	gone := make(chan struct{})
-	switch h.Life(p) {
-	case lockkeeper.LifeDead:
+	switch h.Liveness(p) {
+	case lockkeeper.ProcessDead:
 		close(gone)
 		return gone
-	case lockkeeper.LifeUnknown:
+	case lockkeeper.ProcessUnknown:
 		return gone
 	}
 	if !h.sees(p) {

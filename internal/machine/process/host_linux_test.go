@@ -26,7 +26,7 @@ func TestIdentityIsStable(t *testing.T) {
 	if a.Host == "" || a.Boot == "" || !strings.HasPrefix(a.PIDNS, "pid:[") || a.PID == 0 || a.Start == 0 {
 		t.Errorf("incomplete identity %+v", a)
 	}
-	wantLife(t, newHost(t), a, lockkeeper.LifeAlive)
+	wantLife(t, newHost(t), a, lockkeeper.ProcessAlive)
 }
 
 func TestIdentifyNobody(t *testing.T) {
@@ -50,16 +50,16 @@ func TestLifeIsJudgedOnlyWhereItCanBeSeen(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		p    lockkeeper.Process
-		want lockkeeper.Life
+		want lockkeeper.Liveness
 	}{
-		"itself":                           {live, lockkeeper.LifeAlive},
-		"same number, later start":         {change(func(p *lockkeeper.Process) { p.Start++ }), lockkeeper.LifeDead},
-		"other boot, nothing known of it":  {change(func(p *lockkeeper.Process) { p.Boot = "other" }), lockkeeper.LifeUnknown},
-		"other machine":                    {change(func(p *lockkeeper.Process) { p.Boot, p.Host = "other", "other" }), lockkeeper.LifeUnknown},
-		"other namespace, number unused":   {change(func(p *lockkeeper.Process) { p.PIDNS, p.PID = "pid:[1]", 1<<30 }), lockkeeper.LifeUnknown},
-		"same boot, host renamed meantime": {change(func(p *lockkeeper.Process) { p.Host = "other" }), lockkeeper.LifeAlive},
-		"number unused":                    {change(func(p *lockkeeper.Process) { p.PID = 1 << 30 }), lockkeeper.LifeDead},
-		"no identity":                      {lockkeeper.Process{}, lockkeeper.LifeUnknown},
+		"itself":                           {live, lockkeeper.ProcessAlive},
+		"same number, later start":         {change(func(p *lockkeeper.Process) { p.Start++ }), lockkeeper.ProcessDead},
+		"other boot, nothing known of it":  {change(func(p *lockkeeper.Process) { p.Boot = "other" }), lockkeeper.ProcessUnknown},
+		"other machine":                    {change(func(p *lockkeeper.Process) { p.Boot, p.Host = "other", "other" }), lockkeeper.ProcessUnknown},
+		"other namespace, number unused":   {change(func(p *lockkeeper.Process) { p.PIDNS, p.PID = "pid:[1]", 1<<30 }), lockkeeper.ProcessUnknown},
+		"same boot, host renamed meantime": {change(func(p *lockkeeper.Process) { p.Host = "other" }), lockkeeper.ProcessAlive},
+		"number unused":                    {change(func(p *lockkeeper.Process) { p.PID = 1 << 30 }), lockkeeper.ProcessDead},
+		"no identity":                      {lockkeeper.Process{}, lockkeeper.ProcessUnknown},
 	} {
 		t.Run(name, func(t *testing.T) { wantLife(t, h, test.p, test.want) })
 	}
@@ -74,14 +74,14 @@ func TestZombieIsDead(t *testing.T) {
 	if s, err := readStat(p.PID); err != nil || s.state != 'Z' {
 		t.Fatalf("not a zombie: %+v, %v", s, err)
 	}
-	wantLife(t, h, p, lockkeeper.LifeDead)
+	wantLife(t, h, p, lockkeeper.ProcessDead)
 }
 
 func TestStoppedIsAlive(t *testing.T) {
 	c := launch(t, nil, helperArgv("sleep")...)
 	p := identify(t, c.next("ready"))
 	unix.Kill(p.PID, unix.SIGSTOP)
-	wantLife(t, newHost(t), p, lockkeeper.LifeAlive)
+	wantLife(t, newHost(t), p, lockkeeper.ProcessAlive)
 }
 
 // A process whose first thread ended looks like a zombie and still writes files.
@@ -92,10 +92,10 @@ func TestZombieLeaderWithThreadsIsAlive(t *testing.T) {
 	if s, err := readStat(p.PID); err != nil || s.state != 'Z' {
 		t.Fatalf("first thread still there: %+v, %v", s, err)
 	}
-	wantLife(t, h, p, lockkeeper.LifeAlive)
+	wantLife(t, h, p, lockkeeper.ProcessAlive)
 	c.cmd.Process.Kill()
 	wantGone(t, h, p)
-	wantLife(t, h, p, lockkeeper.LifeDead)
+	wantLife(t, h, p, lockkeeper.ProcessDead)
 }
 
 func TestHostileName(t *testing.T) {
@@ -105,10 +105,10 @@ func TestHostileName(t *testing.T) {
 	if s, err := readStat(p.PID); err != nil || s.name != ") R 1 ) (x" || s.parent != h.self.PID {
 		t.Errorf("read as %+v, %v", s, err)
 	}
-	wantLife(t, h, p, lockkeeper.LifeAlive)
+	wantLife(t, h, p, lockkeeper.ProcessAlive)
 	c.cmd.Process.Kill()
 	wantGone(t, h, p)
-	wantLife(t, h, p, lockkeeper.LifeDead)
+	wantLife(t, h, p, lockkeeper.ProcessDead)
 }
 
 // shows: SW-71

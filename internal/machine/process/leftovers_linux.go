@@ -23,10 +23,10 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if grantID == "" {
 		return &lockkeeper.InputError{Field: "grant", Reason: "empty"}
 	}
-	switch h.Life(p) {
-	case lockkeeper.LifeAlive:
+	switch h.Liveness(p) {
+	case lockkeeper.ProcessAlive:
 		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("its holder, pid %d on %s, is alive", p.PID, p.Host)}
-	case lockkeeper.LifeUnknown:
+	case lockkeeper.ProcessUnknown:
 		return &lockkeeper.RefusedError{Act: act,
 			Reason: fmt.Sprintf("its holder, pid %d on %s (%s), cannot be seen from here", p.PID, p.Host, p.PIDNS),
 			Next:   "run this on that machine, in that PID namespace"}
@@ -38,7 +38,7 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if err := w.end(ctx); err != nil {
 		return err
 	}
-	if w.Keeper != 0 && w.cgroup == nil && h.shown(p) != lockkeeper.LifeDead { // else nothing can be left
+	if w.Keeper != 0 && w.cgroup == nil && h.shown(p) != lockkeeper.ProcessDead { // else nothing can be left
 		if err := w.refuseLowered(); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string
 	if grantID == "" {
 		return &lockkeeper.InputError{Field: "grant", Reason: "empty"}
 	}
-	if h.Life(p) != lockkeeper.LifeAlive {
+	if h.Liveness(p) != lockkeeper.ProcessAlive {
 		return h.EndLeftovers(ctx, p, grantID)
 	}
 	w := workOf(p, grantID)

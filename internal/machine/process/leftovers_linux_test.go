@@ -44,7 +44,7 @@ func TestRecordWithoutKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range tree {
-		wantLife(t, h, q, lockkeeper.LifeDead)
+		wantLife(t, h, q, lockkeeper.ProcessDead)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestReusedGroupIsSpared(t *testing.T) {
 	if err := h.EndLeftovers(t.Context(), p, ownGrant("g-1")); err != nil {
 		t.Fatal(err)
 	}
-	wantLife(t, h, identify(t, p.Group), lockkeeper.LifeAlive)
-	wantLife(t, h, otherID, lockkeeper.LifeAlive) // a longer id that begins the same
+	wantLife(t, h, identify(t, p.Group), lockkeeper.ProcessAlive)
+	wantLife(t, h, otherID, lockkeeper.ProcessAlive) // a longer id that begins the same
 }
 
 func TestCallerIsSpared(t *testing.T) {
@@ -107,7 +107,7 @@ func TestNestedGrantsAreBothFound(t *testing.T) {
 		if err := h.EndLeftovers(t.Context(), dead(t, h), grant); err != nil {
 			t.Fatal(err)
 		}
-		wantLife(t, h, work, lockkeeper.LifeDead)
+		wantLife(t, h, work, lockkeeper.ProcessDead)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestEndWorkOfALivingHolder(t *testing.T) {
 	if err := h.EndWork(t.Context(), supervisor, ownGrant("g-late")); err != nil {
 		t.Fatal(err)
 	}
-	wantLife(t, h, work, lockkeeper.LifeDead)
+	wantLife(t, h, work, lockkeeper.ProcessDead)
 }
 
 // A process of the work that exits right after the walk counts as found, so that another walk

@@ -172,7 +172,7 @@ func helper(mode string, args []string) int {
 		if err := errors.Join(err, json.Unmarshal([]byte(args[1]), &p)); err != nil {
 			panic(err)
 		}
-		say("%s", h.Life(p))
+		say("%s", h.Liveness(p))
 		return 0
 
 	case "recover": // recover PID START GROUP GRANT
@@ -290,9 +290,9 @@ func wantGone(t *testing.T, h *Host, ps ...lockkeeper.Process) {
 	}
 }
 
-func wantLife(t *testing.T, h *Host, p lockkeeper.Process, want lockkeeper.Life) {
+func wantLife(t *testing.T, h *Host, p lockkeeper.Process, want lockkeeper.Liveness) {
 	t.Helper()
-	if got := h.Life(p); got != want {
+	if got := h.Liveness(p); got != want {
 		t.Errorf("Life(%+v) = %s, want %s", p, got, want)
 	}
 }

@@ -39,8 +39,8 @@ type Host struct{}
 // NewHost never fails here.
 func NewHost(string) (*Host, error) { return &Host{}, nil }
 
-// Life is always unknown here.
-func (*Host) Life(lockkeeper.Process) lockkeeper.Life { return lockkeeper.LifeUnknown }
+// Liveness returns ProcessUnknown.
+func (*Host) Liveness(lockkeeper.Process) lockkeeper.Liveness { return lockkeeper.ProcessUnknown }
 
 // Exited returns a channel that never closes.
 func (*Host) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return make(chan struct{}) }

@@ -103,29 +103,29 @@ func (p *presence) close() {
 }
 
 // shown says what the presence of a process proves, if there is one here.
-func (h *Host) shown(p lockkeeper.Process) lockkeeper.Life {
+func (h *Host) shown(p lockkeeper.Process) lockkeeper.Liveness {
 	if h.dir == "" || p.Presence == "" || filepath.Base(p.Presence) != p.Presence || !local(h.dir) {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
 	f, err := os.Open(filepath.Join(h.dir, presenceDir, p.Presence))
 	if err != nil {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
 	defer f.Close()
 	held, err := filelock.Held(f)
 	if err != nil {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
 	if held {
-		return lockkeeper.LifeAlive
+		return lockkeeper.ProcessAlive
 	}
 	text := make([]byte, len(presenceEnded))
 	n, err := f.ReadAt(text, 0)
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink == 0 || n != len(text) || err != nil || string(text) != presenceEnded {
-		return lockkeeper.LifeUnknown
+		return lockkeeper.ProcessUnknown
 	}
-	return lockkeeper.LifeDead
+	return lockkeeper.ProcessDead
 }
 
 // forget removes the presence of a process whose work was seen to end.

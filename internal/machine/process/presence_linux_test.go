@@ -122,7 +122,7 @@ func (c *container) supervisor(t *testing.T) int {
 // process is what the store knows of the claimant.
 func (c *container) process(t *testing.T) lockkeeper.Process {
 	t.Helper()
-	entries, err := c.locks.Entries(t.Context())
+	entries, err := c.locks.Requests(t.Context())
 	if err != nil || len(entries) != 1 || entries[0].Process == nil {
 		t.Fatalf("%+v, %v", entries, err)
 	}
@@ -133,7 +133,7 @@ func (c *container) process(t *testing.T) lockkeeper.Process {
 func (c *container) pastLease(t *testing.T) {
 	t.Helper()
 	for {
-		entries, err := c.locks.Entries(t.Context())
+		entries, err := c.locks.Requests(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestPausedInAnotherNamespace(t *testing.T) {
 	}
 	unix.Kill(paused, unix.SIGSTOP)
 	c.pastLease(t)
-	wantLife(t, c.host, p, lockkeeper.LifeAlive)
+	wantLife(t, c.host, p, lockkeeper.ProcessAlive)
 	if err := c.take(t); !lock.IsBlocked(err) {
 		t.Errorf("taken from a paused holder: %v", err)
 	}
@@ -220,10 +220,10 @@ func TestKilledInAnotherNamespace(t *testing.T) {
 	c := enterContainer(t, noCgroups+`"$@"; sleep 1000`)
 	p := c.process(t)
 	unix.Kill(c.supervisor(t), unix.SIGKILL)
-	for c.host.Life(p) == lockkeeper.LifeAlive { // while the keeper ends the work
+	for c.host.Liveness(p) == lockkeeper.ProcessAlive { // while the keeper ends the work
 		time.Sleep(time.Millisecond)
 	}
-	wantLife(t, c.host, p, lockkeeper.LifeDead)
+	wantLife(t, c.host, p, lockkeeper.ProcessDead)
 	if err := c.take(t); err != nil {
 		t.Error(err)
 	}
@@ -251,7 +251,7 @@ func TestPresenceIsRemoved(t *testing.T) {
 	}
 	elsewhere := p
 	elsewhere.PIDNS = "pid:[1]"
-	wantLife(t, h, elsewhere, lockkeeper.LifeUnknown)
+	wantLife(t, h, elsewhere, lockkeeper.ProcessUnknown)
 	elsewhere.Presence = strings.Repeat("../", 3) + "etc/passwd"
-	wantLife(t, h, elsewhere, lockkeeper.LifeUnknown)
+	wantLife(t, h, elsewhere, lockkeeper.ProcessUnknown)
 }

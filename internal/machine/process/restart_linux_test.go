@@ -35,14 +35,14 @@ func TestRestartNeedsProof(t *testing.T) {
 		host  string        // of the note; empty: there is none
 		ago   time.Duration // from the start of that boot to the start of this one
 		start time.Duration // from the start of that boot to the start of the process
-		want  lockkeeper.Life
+		want  lockkeeper.Liveness
 	}{
-		"machine started again":                 {h.self.Host, 48 * time.Hour, time.Hour, lockkeeper.LifeDead},
-		"process started after this boot":       {h.self.Host, 48 * time.Hour, 49 * time.Hour, lockkeeper.LifeUnknown},
-		"container with another id":             {h.self.Host, 0, time.Hour, lockkeeper.LifeUnknown},
-		"container with another id, early":      {h.self.Host, 0, 0, lockkeeper.LifeUnknown},
-		"boot that never used this directory":   {"", 48 * time.Hour, time.Hour, lockkeeper.LifeUnknown},
-		"note of another machine with its name": {"other/0000", 48 * time.Hour, time.Hour, lockkeeper.LifeUnknown},
+		"machine started again":                 {h.self.Host, 48 * time.Hour, time.Hour, lockkeeper.ProcessDead},
+		"process started after this boot":       {h.self.Host, 48 * time.Hour, 49 * time.Hour, lockkeeper.ProcessUnknown},
+		"container with another id":             {h.self.Host, 0, time.Hour, lockkeeper.ProcessUnknown},
+		"container with another id, early":      {h.self.Host, 0, 0, lockkeeper.ProcessUnknown},
+		"boot that never used this directory":   {"", 48 * time.Hour, time.Hour, lockkeeper.ProcessUnknown},
+		"note of another machine with its name": {"other/0000", 48 * time.Hour, time.Hour, lockkeeper.ProcessUnknown},
 	} {
 		p := h.self
 		p.Boot, p.Start = "of-another-boot", max(1, uint64(test.start/(time.Second/ticks)))
@@ -53,13 +53,13 @@ func TestRestartNeedsProof(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := h.Life(p); got != test.want {
+		if got := h.Liveness(p); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 	p := h.self
 	p.Boot = "../" + bootsDir + "/of-another-boot"
-	wantLife(t, h, p, lockkeeper.LifeUnknown)
+	wantLife(t, h, p, lockkeeper.ProcessUnknown)
 }
 
 // A network disk, which another machine may use at the same time, proves nothing.

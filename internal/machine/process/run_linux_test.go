@@ -77,7 +77,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 			unix.Kill(s.pid, unix.SIGKILL)
 		}
 	}
-	wantLife(t, h, h.self, lockkeeper.LifeAlive)
+	wantLife(t, h, h.self, lockkeeper.ProcessAlive)
 	var reaper int32
 	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&reaper)), 0, 0, 0); err != nil || reaper != 0 {
 		t.Errorf("still the reaper of orphans: %d, %v", reaper, err)
@@ -104,14 +104,14 @@ func TestRunsDoNotMeet(t *testing.T) {
 		t.Fatalf("code %d, %v", code, err)
 	}
 	for _, p := range ps {
-		wantLife(t, h, p, lockkeeper.LifeAlive)
+		wantLife(t, h, p, lockkeeper.ProcessAlive)
 	}
 	cancel()
 	if code := <-done; code != 128+int(unix.SIGTERM) {
 		t.Errorf("code %d", code)
 	}
 	for _, p := range ps {
-		wantLife(t, h, p, lockkeeper.LifeDead)
+		wantLife(t, h, p, lockkeeper.ProcessDead)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestUnrecordedCommandDoesNotStart(t *testing.T) {
 	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it ran: %v", err)
 	}
-	wantLife(t, h, keeper, lockkeeper.LifeDead)
+	wantLife(t, h, keeper, lockkeeper.ProcessDead)
 }
 
 func TestSignalsArePassedOn(t *testing.T) {

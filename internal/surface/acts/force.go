@@ -28,7 +28,7 @@ func (e *WrongHolderError) Code() lockkeeper.Code { return lockkeeper.CodeRefuse
 
 // ForceRelease takes a grant away from its holder, whom the person names: they were shown
 // who loses it. What runs under it is ended.
-func ForceRelease(ctx context.Context, a *project.Project, e *lock.Entry, holder, reason string, by lockkeeper.Actor) error {
+func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, holder, reason string, by lockkeeper.Actor) error {
 	if err := needReason(reason); err != nil {
 		return err
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // held takes a file for somebody.
-func (o *office) held(holder, policy, path string) *lock.Entry {
+func (o *office) held(holder, policy, path string) *lock.RequestInfo {
 	o.t.Helper()
 	g, err := o.app.Locks.TryAcquire(o.t.Context(), lockkeeper.Request{Holder: holder, Policy: policy,
 		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
 	must(o.t, err)
-	e, err := o.app.Locks.Entry(o.t.Context(), g.ID)
+	e, err := o.app.Locks.Request(o.t.Context(), g.ID)
 	must(o.t, err)
 	return e
 }

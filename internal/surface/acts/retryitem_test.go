@@ -17,12 +17,12 @@ import (
 )
 
 // orderOf is work on a batch of a planned unit, as a run queues it.
-func (o *office) orderOf(unit, batch string) sched.Order {
+func (o *office) orderOf(unit, batch string) sched.ItemSpec {
 	o.t.Helper()
 	u, err := o.book().Unit(o.t.Context(), unit)
 	must(o.t, err)
 	b, _ := u.Batch(batch)
-	return sched.Order{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
+	return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
 		Root: "flow/controllers", By: person("ann")}
 }
 
@@ -77,7 +77,7 @@ func TestRetryOfOneItem(t *testing.T) {
 	q, err := job.Open(o.app)
 	must(t, err)
 	ended := make(chan lockkeeper.Item, 2)
-	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 2, Node: "here", Roots: []string{"flow/controllers"}, Ended: func(it lockkeeper.Item) { ended <- it },
+	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 2, Node: "here", Roots: []string{"flow/controllers"}, OnEnd: func(it lockkeeper.Item) { ended <- it },
 		Run: func(context.Context, *sched.Job) error { return errors.New("it was red") }})
 	must(t, err)
 	items, err := q.Enqueue(ctx, o.orderOf(unit, "b1"), o.orderOf(unit, "b2"))

@@ -237,7 +237,7 @@ func (u *tour) tourQueue() {
 	u.t.Helper()
 	q, err := job.Open(u.App)
 	must(u.t, err)
-	items, err := q.Enqueue(u.t.Context(), sched.Order{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
+	items, err := q.Enqueue(u.t.Context(), sched.ItemSpec{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(u.t, err)
 	id := items[0].ID
 	u.ask("GET", "/api/v1/items?status=queued", nil).has(id)

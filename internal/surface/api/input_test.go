@@ -316,7 +316,7 @@ func TestPages(t *testing.T) {
 			break
 		}
 		if pages == 1 { // one that was on the first page goes
-			_, err := s.App.Locks.Entry(t.Context(), got[9])
+			_, err := s.App.Locks.Request(t.Context(), got[9])
 			must(t, err, s.App.Locks.ForceRelease(t.Context(), got[9], lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "for the test"))
 		}
 	}

@@ -136,8 +136,8 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 // grantPage is a page of grants and waiting requests.
 type grantPage struct {
-	Grants []lock.Entry `json:"grants"`
-	Next   string       `json:"next,omitempty"` // to be given as after; empty: there is no more
+	Grants []lock.RequestInfo `json:"grants"`
+	Next   string             `json:"next,omitempty"` // to be given as after; empty: there is no more
 }
 
 func listGrants(s *Server, c *call, q struct {
@@ -148,16 +148,16 @@ func listGrants(s *Server, c *call, q struct {
 	if err != nil {
 		return grantPage{}, err
 	}
-	entries, err := s.opt.App.Locks.Entries(c.r.Context())
+	entries, err := s.opt.App.Locks.Requests(c.r.Context())
 	if err != nil {
 		return grantPage{}, err
 	}
-	slices.SortFunc(entries, func(a, b lock.Entry) int { return strings.Compare(placeOf(a), placeOf(b)) })
-	first, found := slices.BinarySearchFunc(entries, q.After, func(e lock.Entry, after string) int { return strings.Compare(placeOf(e), after) })
+	slices.SortFunc(entries, func(a, b lock.RequestInfo) int { return strings.Compare(placeOf(a), placeOf(b)) })
+	first, found := slices.BinarySearchFunc(entries, q.After, func(e lock.RequestInfo, after string) int { return strings.Compare(placeOf(e), after) })
 	if found {
 		first++
 	}
-	page := grantPage{Grants: append([]lock.Entry{}, entries[first:min(len(entries), first+limit)]...)}
+	page := grantPage{Grants: append([]lock.RequestInfo{}, entries[first:min(len(entries), first+limit)]...)}
 	if first+limit < len(entries) {
 		page.Next = placeOf(page.Grants[limit-1])
 	}
@@ -166,19 +166,19 @@ func listGrants(s *Server, c *call, q struct {
 
 // placeOf is the place of a grant in the list, which stays the same while others come and
 // go.
-func placeOf(e lock.Entry) string {
+func placeOf(e lock.RequestInfo) string {
 	return e.AcquiredAt.UTC().Format("20060102T150405.000000000") + "-" + e.ID
 }
 
-func showGrant(s *Server, c *call, _ nothing) (*lock.Entry, error) { return s.grant(c) }
+func showGrant(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }
 
 // grant finds the grant that an address names.
-func (s *Server) grant(c *call) (*lock.Entry, error) {
+func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	id := c.r.PathValue("id")
 	if err := project.CheckGrantID(id); err != nil {
 		return nil, err
 	}
-	e, err := s.opt.App.Locks.Entry(c.r.Context(), id)
+	e, err := s.opt.App.Locks.Request(c.r.Context(), id)
 	if err == nil && e == nil {
 		err = &refusal{code: codeNotFound, reason: "grant " + id + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists those that there are"}
 	}

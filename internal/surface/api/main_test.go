@@ -225,10 +225,10 @@ func (s *scene) planned(unit string, targets ...string) {
 }
 
 // pruneTo cuts the log to so many events.
-func pruneTo(keep int) func(*lock.Act) error {
-	return func(a *lock.Act) error {
+func pruneTo(keep int) func(*lock.Tx) error {
+	return func(a *lock.Tx) error {
 		for range 50 { // it does a bounded amount of work
-			if err := a.Tx().Prune(a.Now().Wall.Add(-24*time.Hour), keep); err != nil {
+			if err := a.Prune(a.Now().Wall.Add(-24*time.Hour), keep); err != nil {
 				return err
 			}
 		}

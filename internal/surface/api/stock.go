@@ -37,7 +37,7 @@ func (k *stock) Collect(out chan<- prometheus.Metric) {
 	}
 
 	gauge(float64(k.s.rooms[roomStreams].taken()), "sse_clients", "Clients that follow the events.")
-	entries, err := k.s.opt.App.Locks.Entries(ctx)
+	entries, err := k.s.opt.App.Locks.Requests(ctx)
 	if err != nil {
 		wrong(err)
 		return
@@ -54,7 +54,7 @@ func (k *stock) Collect(out chan<- prometheus.Metric) {
 		wrong(err)
 		return
 	}
-	for stage, n := range map[string]int{"ready": census.Ready, "parked": census.Parked, "running": census.Running, "failed": census.Failed} {
+	for stage, n := range map[string]int{"ready": census.Ready, "parked": census.Waiting, "running": census.Running, "failed": census.Failed} {
 		gauge(float64(n), "queue_items", "Items of the queue by stage.", "stage", stage)
 	}
 	now, err := k.s.opt.Look.Now(ctx, 0)

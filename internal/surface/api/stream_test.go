@@ -175,7 +175,7 @@ func TestGapsInTheStream(t *testing.T) {
 	s := newScene(t)
 	s.note(500)
 	last := s.last()
-	must(t, s.App.Locks.Within(t.Context(), pruneTo(100)))
+	must(t, s.App.Locks.Update(t.Context(), pruneTo(100)))
 	s.restart() // whose feed has not seen them
 	old := s.listen(after(5))
 	gap := old.next()

@@ -21,7 +21,7 @@ const hung = 5 * time.Minute
 func (s *scene) inLine(want int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(hung); ; {
-		entries, err := s.App.Locks.Entries(s.t.Context())
+		entries, err := s.App.Locks.Requests(s.t.Context())
 		must(s.t, err)
 		n := 0
 		for _, e := range entries {
@@ -78,7 +78,7 @@ func TestWaitingForLocks(t *testing.T) {
 	must(t, r.err)
 	r.a.want(http.StatusServiceUnavailable, codeBusy).has("nothing was taken")
 	s.inLine(0)
-	entries, err := s.App.Locks.Entries(t.Context())
+	entries, err := s.App.Locks.Requests(t.Context())
 	must(t, err)
 	if len(entries) != 1 {
 		t.Errorf("%+v", entries)
@@ -102,9 +102,9 @@ func TestMetrics(t *testing.T) {
 	l.next()
 	q, err := job.Open(s.App)
 	must(t, err)
-	_, err = q.Enqueue(t.Context(), sched.Order{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
+	_, err = q.Enqueue(t.Context(), sched.ItemSpec{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
-	job, err := q.Claim(t.Context(), lockkeeper.Worker{ID: "here/1", Node: "here"})
+	job, err := q.Dispatch(t.Context(), lockkeeper.Worker{ID: "here/1", Node: "here"})
 	must(t, err)
 	defer func() { must(t, job.Return(t.Context(), "the test is over")) }()
 	want := []string{`lockkeeper_events_total{kind="gap"} 1`, `lockkeeper_events_total{kind="waiting"} 1`, `lockkeeper_lock_wait_seconds_count 1`, `lockkeeper_grants{state="held"} 2`, `lockkeeper_sse_clients 1`,

@@ -137,7 +137,7 @@ func described(name, about string) cobra.Completion {
 }
 
 func grantIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
-	entries, err := a.Locks.Entries(ctx)
+	entries, err := a.Locks.Requests(ctx)
 	for _, e := range entries {
 		paths := slices.Concat(e.WritePaths, e.UpgradeablePaths, e.ReadPaths)
 		list = append(list, described(e.ID, e.Holder+": "+strings.Join(paths[:min(len(paths), 3)], ", ")))
@@ -146,7 +146,7 @@ func grantIDs(ctx context.Context, a *project.Project) (list []cobra.Completion,
 }
 
 func holders(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
-	entries, err := a.Locks.Entries(ctx)
+	entries, err := a.Locks.Requests(ctx)
 	for _, e := range entries {
 		list = append(list, term.Clean(e.Holder))
 	}

@@ -216,16 +216,16 @@ func TestRetryOfWhatFailed(t *testing.T) {
 	q, err := job.Open(a)
 	check(t, err)
 	ended := make(chan lockkeeper.Item, 3)
-	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 3, Node: "here", Roots: []string{"flow/controllers"}, Ended: func(it lockkeeper.Item) { ended <- it },
+	w, err := q.Start(ctx, sched.WorkerOptions{Slots: 3, Node: "here", Roots: []string{"flow/controllers"}, OnEnd: func(it lockkeeper.Item) { ended <- it },
 		Run: func(context.Context, *sched.Job) error { return errors.New("it was \x1b[31mred") }})
 	check(t, err)
 	by := lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 	u, err := b.Unit(ctx, unit)
 	check(t, err)
 	_, err = q.Enqueue(ctx,
-		sched.Order{Key: "controllers/blog%2Fposts/batch/b1@" + u.Batches[0].Digest[:8], Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", Root: "flow/controllers", By: by},
-		sched.Order{Key: "controllers/shop/analyze", Workflow: "shop", Unit: "controller", Phase: "analyze", Root: "flow/controllers", By: by},
-		sched.Order{Key: "elsewhere", Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", By: by})
+		sched.ItemSpec{Key: "controllers/blog%2Fposts/batch/b1@" + u.Batches[0].Digest[:8], Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", Root: "flow/controllers", By: by},
+		sched.ItemSpec{Key: "controllers/shop/analyze", Workflow: "shop", Unit: "controller", Phase: "analyze", Root: "flow/controllers", By: by},
+		sched.ItemSpec{Key: "elsewhere", Workflow: "blog/posts/b1", Unit: "batch", Phase: "apply", By: by})
 	check(t, err)
 	for range 3 {
 		if it := <-ended; it.Status != lockkeeper.ItemError {

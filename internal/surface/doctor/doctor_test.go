@@ -114,7 +114,7 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	defer a.Close()
 	kept, err := session.Rescued(t.Context(), a)
-	entries, wrong := a.Locks.Entries(t.Context())
+	entries, wrong := a.Locks.Requests(t.Context())
 	if err != nil || wrong != nil || len(kept)+len(entries) > 0 {
 		t.Errorf("%v %v: %+v %+v", err, wrong, kept, entries)
 	}

@@ -143,7 +143,7 @@ func (v *visit) followUp(ctx context.Context, who session.Info, paths []string, 
 	for _, p := range paths {
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
 	}
-	items, err := q.Enqueue(ctx, sched.Order{Key: key, Workflow: "follow-up of " + who.Callsign, Locks: locks, By: by, Person: reason})
+	items, err := q.Enqueue(ctx, sched.ItemSpec{Key: key, Workflow: "follow-up of " + who.Callsign, Locks: locks, By: by, Person: reason})
 	if err != nil {
 		return "", err
 	}

@@ -106,7 +106,7 @@ func first[T any](list []T) []T { return list[:min(len(list), mostShown)] }
 
 // addHeld adds who holds and who waits.
 func (s *standings) addHeld(ctx context.Context, v *visit) error {
-	entries, err := v.app.Locks.Entries(ctx)
+	entries, err := v.app.Locks.Requests(ctx)
 	for _, e := range entries {
 		h := holding{Holder: e.Holder, About: e.Metadata["reason"], Write: e.WritePaths, Read: append(e.ReadPaths, e.UpgradeablePaths...),
 			Since: e.AcquiredAt, You: e.ID == v.seated.GrantID}
@@ -204,7 +204,7 @@ func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
 	if err != nil {
 		return out, err
 	}
-	wanting, err := q.Wanting(ctx, out.Path)
+	wanting, err := q.QueuedFor(ctx, out.Path)
 	if err != nil {
 		return out, err
 	}

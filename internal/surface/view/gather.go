@@ -84,7 +84,7 @@ func (l *Look) lookAtQueue(s *scene, r store.Reader) (err error) {
 
 // addBlocked explains what something is in the way of, the first of it.
 func (s *scene) addBlocked(r store.Reader) (err error) {
-	if s.blocked = nil; s.census.Parked > 0 {
+	if s.blocked = nil; s.census.Waiting > 0 {
 		s.blocked, err = s.queue.BlockedIn(r, blockedShown)
 	}
 	return err

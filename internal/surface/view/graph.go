@@ -8,7 +8,7 @@ import (
 
 // graphOf is who waits for whom: requests in the line, and items of the queue. An item and
 // its grant are one.
-func graphOf(entries []lock.Entry, queued []QueuedWait, known names) Graph {
+func graphOf(entries []lock.RequestInfo, queued []QueuedWait, known names) Graph {
 	g := Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
 	seen := map[[2]string]bool{}
 	edge := func(from, to, path string) {

@@ -26,7 +26,7 @@ func TestFailedItems(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
 	_, u := s.planned("blog/users", "Throttle")
-	orders := []sched.Order{batchOrder(u, "b1", write("app/a.rb")), submitted("deploy", write("lib/x.rb"))}
+	orders := []sched.ItemSpec{batchOrder(u, "b1", write("app/a.rb")), submitted("deploy", write("lib/x.rb"))}
 	orders[1].After = []string{orders[0].Key}
 	s.hold("otter", "session", "app/a.rb", "lib/x.rb")
 	items := s.work(0, 1, orders...)
@@ -79,7 +79,7 @@ func TestWhatNobodyTakes(t *testing.T) {
 	if len(n.Stuck) != 1 || n.Stuck[0].Kind != view.StuckNobody || n.Stuck[0].Item != items[0].ID {
 		t.Errorf("stuck are %+v", n.Stuck)
 	}
-	taken, err := q.Claim(ctx, lockkeeper.Worker{ID: "there/gone", Node: "there"})
+	taken, err := q.Dispatch(ctx, lockkeeper.Worker{ID: "there/gone", Node: "there"})
 	must(t, err)
 	n, err = s.look.Now(ctx, 0)
 	must(t, err)

@@ -28,7 +28,7 @@ func (l *Look) Items(ctx context.Context, q ItemsQuery) (v *Items, err error) {
 		if err != nil {
 			return err
 		}
-		v.Queue = QueueCount{Ready: census.Ready, Blocked: census.Parked, Running: census.Running, Completed: census.Completed, Failed: census.Failed}
+		v.Queue = QueueCount{Ready: census.Ready, Blocked: census.Waiting, Running: census.Running, Completed: census.Completed, Failed: census.Failed}
 		list, err := r.Items(store.ItemQuery{After: q.After, Status: q.Status, Limit: limit + 1, Latest: true})
 		if err != nil {
 			return err

@@ -143,7 +143,7 @@ func (l *Look) itemInQueue(ctx context.Context, v *Item, q *job.Queue) error {
 	if it.GrantID == "" || it.Status == lockkeeper.ItemCompleted {
 		return nil
 	}
-	e, err := l.app.Locks.Entry(ctx, it.GrantID)
+	e, err := l.app.Locks.Request(ctx, it.GrantID)
 	if err != nil || e == nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type Locks struct {
 
 // Standing is one grant or waiting request with what is known of whoever has it.
 type Standing struct {
-	lock.Entry
+	lock.RequestInfo
 	Locks      []PathLock             `json:"locks"` // strongest first
 	Name       string                 `json:"name"`  // of the work it is for, or the holder
 	Item       string                 `json:"item,omitempty"`

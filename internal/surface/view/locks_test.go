@@ -15,8 +15,8 @@ import (
 )
 
 // submitted is work that belongs to no flow.
-func submitted(name string, locks ...lockkeeper.Lock) sched.Order {
-	return sched.Order{Workflow: name, Phase: "job", Job: true, Locks: locks, By: ada}
+func submitted(name string, locks ...lockkeeper.Lock) sched.ItemSpec {
+	return sched.ItemSpec{Workflow: name, Phase: "job", Job: true, Locks: locks, By: ada}
 }
 
 // waits has somebody stand in line for files.
@@ -120,7 +120,7 @@ func TestStaleGrantsAndResources(t *testing.T) {
 	}
 	book := take("CLI-12345", "author", "Chapter_01", lockkeeper.Node)
 	dal := take("worker-1", "dal", "project/p1/map/m1", lockkeeper.Tree)
-	e, err := s.app.Locks.Entry(ctx, dal)
+	e, err := s.app.Locks.Request(ctx, dal)
 	must(t, err)
 	wait, cancel := context.WithDeadline(ctx, e.ExpiresAt.Add(10*time.Millisecond))
 	defer cancel()

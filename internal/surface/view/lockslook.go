@@ -27,14 +27,14 @@ func (l *Look) Locks(ctx context.Context) (*Locks, error) {
 
 func (l *Look) locks(ctx context.Context) (*Locks, error) {
 	v := &Locks{Held: []Standing{}, Stale: []Standing{}, Waiting: []Standing{}, Resources: []Resource{}, Writers: []Writer{}}
-	var entries []lock.Entry
+	var entries []lock.RequestInfo
 	known := names{}
 	s, err := l.scene(ctx, "", func(s *scene, r store.Reader) (err error) {
 		known.add(s.active...)
 		if err := s.addBlocked(r); err != nil {
 			return err
 		}
-		if entries, err = l.app.Locks.EntriesIn(r); err != nil {
+		if entries, err = l.app.Locks.RequestsIn(r); err != nil {
 			return err
 		}
 		v.Writers, err = writersIn(r, entries, known)
@@ -74,8 +74,8 @@ func (l *Look) locks(ctx context.Context) (*Locks, error) {
 const waitingState = "waiting"
 
 // standing is one grant or waiting request, with what is known of whoever has it.
-func (l *Look) standing(e lock.Entry, known names) Standing {
-	s := Standing{Entry: e, Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Life: l.life(e.Process), Acts: []Act{}}
+func (l *Look) standing(e lock.RequestInfo, known names) Standing {
+	s := Standing{RequestInfo: e, Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Life: l.life(e.Process), Acts: []Act{}}
 	s.Name = known.holder(e)
 	s.Locks = append(s.Locks, locksIn(lockkeeper.Write, e.WritePaths)...)
 	s.Locks = append(s.Locks, locksIn(lockkeeper.Upgradeable, e.UpgradeablePaths)...)
@@ -89,7 +89,7 @@ func (l *Look) standing(e lock.Entry, known names) Standing {
 
 // holder is what to call whoever has a grant or asks for one: the work it is for, if it is
 // for an item.
-func (n names) holder(e lock.Entry) string {
+func (n names) holder(e lock.RequestInfo) string {
 	return cmp.Or(e.Metadata["workflow"], n.of(e.Holder, e.Metadata[lock.ItemKey]))
 }
 
@@ -105,7 +105,7 @@ func (l *Look) life(p *lockkeeper.Process) string {
 	if p == nil {
 		return ""
 	}
-	return l.app.Host.Life(*p).String()
+	return l.app.Host.Liveness(*p).String()
 }
 
 // judge says what is checked before a person may free a grant.
@@ -132,7 +132,7 @@ func (s *scene) queuedWaits() []QueuedWait {
 }
 
 // isResource reports whether an entry is about named resources, and not about files.
-func isResource(e lock.Entry) bool {
+func isResource(e lock.RequestInfo) bool {
 	return e.Policy == "author" || author.Names(e.Metadata) != nil || slices.ContainsFunc(e.Targets, func(t lockkeeper.Lock) bool { return !isFile(t) })
 }
 
@@ -140,7 +140,7 @@ func isFile(l lockkeeper.Lock) bool { return l.Kind == lockkeeper.File || l.Kind
 
 // resourcesOf are the named resources of an entry: of a claim by the names it was made
 // with.
-func (l *Look) resourcesOf(e lock.Entry, known names, now Moment) (list []Resource) {
+func (l *Look) resourcesOf(e lock.RequestInfo, known names, now Moment) (list []Resource) {
 	if e.State == waitingState {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (l *Look) resourcesOf(e lock.Entry, known names, now Moment) (list []Resour
 
 // writersIn finds who wrote last: what somebody holds for writing, and what landed of
 // late.
-func writersIn(r store.Reader, entries []lock.Entry, known names) ([]Writer, error) {
+func writersIn(r store.Reader, entries []lock.RequestInfo, known names) ([]Writer, error) {
 	held := map[string]string{} // path to grant
 	for _, e := range entries {
 		for _, path := range e.WritePaths {

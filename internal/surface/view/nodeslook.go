@@ -22,9 +22,9 @@ func (l *Look) Nodes(ctx context.Context) (*Nodes, error) {
 	}
 	c := l.app.Config
 	v := &Nodes{Root: l.app.Root.Dir(), Space: l.app.Space, Store: config.Redact(c.Store), Deployment: cmp.Or(c.Deployment, "single-node"), Version: project.Version(), Self: self.Host}
-	var entries []lock.Entry
+	var entries []lock.RequestInfo
 	s, err := l.scene(ctx, "", func(_ *scene, r store.Reader) (err error) {
-		entries, err = l.app.Locks.EntriesIn(r)
+		entries, err = l.app.Locks.RequestsIn(r)
 		return err
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func (l *Look) Nodes(ctx context.Context) (*Nodes, error) {
 }
 
 // machines are those that take part: this one, and those with workers or holders.
-func (l *Look) machines(s *scene, entries []lock.Entry, self string) []Machine {
+func (l *Look) machines(s *scene, entries []lock.RequestInfo, self string) []Machine {
 	byName := map[string]*Machine{self: {Name: self, Self: true, Workers: []Worker{}}}
 	machine := func(name string) *Machine {
 		if byName[name] == nil {

@@ -16,7 +16,7 @@ import (
 // see it for the first time.
 func (l *Look) Now(ctx context.Context, since uint64) (*Now, error) {
 	n := &Now{}
-	var stale []lock.Entry
+	var stale []lock.RequestInfo
 	var lease lockkeeper.Instant
 	var orphan *lockkeeper.Item
 	s, err := l.scene(ctx, "", func(s *scene, r store.Reader) (err error) {
@@ -41,7 +41,7 @@ func (l *Look) Now(ctx context.Context, since uint64) (*Now, error) {
 		return nil, err
 	}
 	states, gates := p.states(s.items), p.gates()
-	n.Moment, n.Slots, n.Queued, n.Blocked = s.Moment, s.slots, s.census.Queued(), s.census.Parked
+	n.Moment, n.Slots, n.Queued, n.Blocked = s.Moment, s.slots, s.census.Queued(), s.census.Waiting
 	n.Run, n.Needs, n.Failed = s.line(states, len(gates)), needs(gates), p.failures(s.items)
 	n.Enforcement = l.enforcement(ctx)
 	n.Problems = problems(p.problem)
@@ -118,7 +118,7 @@ func unwanted(it *lockkeeper.Item) []Stuck {
 }
 
 // staleGrants lists grants that a person has to free.
-func staleGrants(entries []lock.Entry) (list []Stuck) {
+func staleGrants(entries []lock.RequestInfo) (list []Stuck) {
 	for _, e := range entries {
 		since := e.HeartbeatAt
 		if e.ExpiresAt != nil {

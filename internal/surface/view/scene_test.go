@@ -96,7 +96,7 @@ func (s *scene) hold(holder, policy string, paths ...string) string {
 
 // work queues orders and has a worker take them, which does nothing until the test ends. It
 // returns once so many are under way and so many were found blocked.
-func (s *scene) work(started, blocked int, orders ...sched.Order) []*lockkeeper.Item {
+func (s *scene) work(started, blocked int, orders ...sched.ItemSpec) []*lockkeeper.Item {
 	s.t.Helper()
 	q, err := job.Open(s.app)
 	must(s.t, err)

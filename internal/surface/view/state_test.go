@@ -31,12 +31,12 @@ func write(path string) lockkeeper.Lock {
 }
 
 // order is work of the flow controllers, as a run queues it.
-func order(unit, phase, key string, locks ...lockkeeper.Lock) sched.Order {
-	return sched.Order{Key: "controllers/" + sidecar.FolderName(unit) + "/" + key, Workflow: unit, Unit: "controller", Phase: phase, Root: "flow/controllers", Pools: []string{sched.PoolAgent}, Locks: locks, By: ada}
+func order(unit, phase, key string, locks ...lockkeeper.Lock) sched.ItemSpec {
+	return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/" + key, Workflow: unit, Unit: "controller", Phase: phase, Root: "flow/controllers", Pools: []string{sched.PoolAgent}, Locks: locks, By: ada}
 }
 
 // batchOrder is work on a batch.
-func batchOrder(u *progress.Unit, batch string, locks ...lockkeeper.Lock) sched.Order {
+func batchOrder(u *progress.Unit, batch string, locks ...lockkeeper.Lock) sched.ItemSpec {
 	b, _ := u.Batch(batch)
 	o := order(u.Name, "apply", fmt.Sprintf("batch/%s@%s", batch, b.Digest[:8]), locks...)
 	o.Workflow, o.Unit = u.Name+"/"+batch, "batch"

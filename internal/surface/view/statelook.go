@@ -46,7 +46,7 @@ func (l *Look) state(ctx context.Context) (*State, error) {
 		st.Problems = append(st.Problems, "what it cost: "+err.Error())
 	}
 	st.Locks.ActiveItems = listOf(s.active)
-	st.Locks.QueueDepth, st.Locks.BlockedCount, st.Locks.BlockedItems = s.census.Queued(), s.census.Parked, s.blockedItems()
+	st.Locks.QueueDepth, st.Locks.BlockedCount, st.Locks.BlockedItems = s.census.Queued(), s.census.Waiting, s.blockedItems()
 	if st.Locks.Gaps, err = l.gaps(ctx, p); err != nil {
 		st.Problems = append(st.Problems, "what is kept: "+err.Error())
 	}

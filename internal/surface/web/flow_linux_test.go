@@ -295,7 +295,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 
 	q, err := job.Open(r.App)
 	must(t, err)
-	queued, err := q.Enqueue(ctx, sched.Order{Workflow: "make", Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
+	queued, err := q.Enqueue(ctx, sched.ItemSpec{Workflow: "make", Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	address := "/item/" + queued[0].ID
 	r.done(formOf(r.page(address), "/do/cancel"), "", "reason", "planned twice")

@@ -269,7 +269,7 @@ func (w words) landing(act func(name, target string) view.Act) view.Landing {
 func (w words) locks(moment view.Moment, act func(name, target string) view.Act) view.Locks {
 	standing := func(id, name, state string, d time.Duration) view.Standing {
 		until := noon.Add(20 * time.Minute)
-		return view.Standing{Entry: lock.Entry{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Name: name, Item: "j7", Life: "alive",
+		return view.Standing{RequestInfo: lock.RequestInfo{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Name: name, Item: "j7", Life: "alive",
 			Locks: []view.PathLock{{Path: w.path, Mode: lockkeeper.Write}, {Path: "config/routes.rb", Mode: lockkeeper.Read}}, Acts: []view.Act{act("force-release", id)}}
 	}
 	stale := standing("g3", w.holder, "held", 3*time.Hour)

@@ -24,7 +24,7 @@ import (
 var ben = lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}
 
 // queued puts work into the queue, and shows its page.
-func (r *real) queued(o sched.Order) (q *job.Queue, it *lockkeeper.Item, page func() *element) {
+func (r *real) queued(o sched.ItemSpec) (q *job.Queue, it *lockkeeper.Item, page func() *element) {
 	r.Helper()
 	q, err := job.Open(r.App)
 	must(r.T, err)
@@ -37,9 +37,9 @@ func (r *real) queued(o sched.Order) (q *job.Queue, it *lockkeeper.Item, page fu
 func TestCancelOfWhatRunsByNow(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
-	q, it, page := r.queued(sched.Order{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
+	q, it, page := r.queued(sched.ItemSpec{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
 	waiting := formOf(page(), "/do/cancel")
-	job, err := q.Claim(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
+	job, err := q.Dispatch(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
 	must(t, err)
 	if why := r.refused(waiting, "", http.StatusConflict); !strings.Contains(why, "it runs since this was shown") {
 		t.Error(why)
@@ -49,7 +49,7 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 	if it, err = q.Find(ctx, it.ID); err != nil || it.Status != lockkeeper.ItemQueued {
 		t.Fatalf("%+v: %v", it, err)
 	}
-	job, err = q.Claim(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
+	job, err = q.Dispatch(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
 	must(t, err)
 	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "What ran under its locks is ended") {
 		t.Error(said)
@@ -60,7 +60,7 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 // Nobody reads a note for a job: it is not asked for, and refused.
 func TestRetryOfAJob(t *testing.T) {
 	r := newReal(t)
-	q, it, page := r.queued(sched.Order{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
+	q, it, page := r.queued(sched.ItemSpec{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
 	_, err := q.Cancel(t.Context(), it.ID, ben, "planned twice")
 	must(t, err)
 	form := formOf(page(), "/do/retry")
@@ -87,9 +87,9 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 	must(t, book.ApprovePlan(ctx, unit, "ben"))
 	u, err := book.Unit(ctx, unit)
 	must(t, err)
-	order := func(at int) sched.Order {
+	order := func(at int) sched.ItemSpec {
 		b := u.Batches[at]
-		return sched.Order{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
+		return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
 	}
 	running, next := make(chan string, 2), make(chan struct{})
 	q, err := job.Open(r.App)

@@ -230,7 +230,7 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	e, err := d.app.Locks.Entry(ctx, of[0])
+	e, err := d.app.Locks.Request(ctx, of[0])
 	if err != nil {
 		return said{}, err
 	}

@@ -30,7 +30,7 @@ func (p *Program) purpose(ctx context.Context, a *project.Project, err error) {
 			continue
 		}
 		looked[c.GrantID] = true
-		if e, err := a.Locks.Entry(ctx, c.GrantID); err == nil && e != nil && e.Metadata["reason"] != "" {
+		if e, err := a.Locks.Request(ctx, c.GrantID); err == nil && e != nil && e.Metadata["reason"] != "" {
 			p.purposes[c.GrantID] = e.Metadata["reason"]
 		}
 	}

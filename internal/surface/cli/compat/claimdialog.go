@@ -199,7 +199,7 @@ func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.
 
 // whyStale says what may have become of who has a stale lock.
 func whyStale(c author.Conflict) string {
-	if c.Process == lockkeeper.LifeAlive.String() {
+	if c.Process == lockkeeper.ProcessAlive.String() {
 		return "Its instance still runs, and has not been at it for that long."
 	}
 	return "This lock may be from a crashed instance."
@@ -223,7 +223,7 @@ func (p *program) showLockDetails(c author.Conflict) {
 		fmt.Fprintf(p.Err, "- Person: %s\n", term.Clean(c.Who))
 	}
 	state := string(c.State)
-	if c.Process != "" && c.Process != lockkeeper.LifeUnknown.String() {
+	if c.Process != "" && c.Process != lockkeeper.ProcessUnknown.String() {
 		state += ", its process is " + c.Process
 	}
 	if quiet := p.Now().Sub(c.Seen); quiet >= time.Minute && c.Seen.After(c.Since) {

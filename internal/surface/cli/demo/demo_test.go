@@ -27,7 +27,7 @@ func twoWriters() *view.Record {
 	}
 	landing := func(seq uint64, grant string, old, new byte) *lockkeeper.Landing {
 		return &lockkeeper.Landing{Seq: seq, GrantID: grant, State: lockkeeper.Committed,
-			Changes: []lockkeeper.Alteration{{Path: "a.rb", Old: content(old), New: content(new)}}}
+			Changes: []lockkeeper.PathChange{{Path: "a.rb", Old: content(old), New: content(new)}}}
 	}
 	return &view.Record{
 		Events: []lockkeeper.Event{

@@ -134,11 +134,11 @@ func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) 
 
 // hasEnded reports whether a grant is gone, or the process that has it.
 func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
-	e, err := r.a.Locks.Entry(ctx, grant)
+	e, err := r.a.Locks.Request(ctx, grant)
 	if err != nil || e == nil {
 		return true, err
 	}
-	return e.Process != nil && r.a.Host.Life(*e.Process) == lockkeeper.LifeDead, nil
+	return e.Process != nil && r.a.Host.Liveness(*e.Process) == lockkeeper.ProcessDead, nil
 }
 
 // died reports whether a grant that has ended was never released by whoever had it.

@@ -89,7 +89,7 @@ func newReasons(about, name string) *reasons {
 
 func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, name string) (*reasons, error) {
 	if jobs.LooksLikeGrant(name) {
-		e, err := a.Locks.Entry(ctx, name)
+		e, err := a.Locks.Request(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, pl
 			continue
 		}
 		seen[c.GrantID] = true
-		e, err := a.Locks.Entry(ctx, c.GrantID)
+		e, err := a.Locks.Request(ctx, c.GrantID)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, pl
 		}
 	}
 	for _, l := range places {
-		wanting, err := q.Wanting(ctx, l.Path)
+		wanting, err := q.QueuedFor(ctx, l.Path)
 		if err != nil {
 			return err
 		}

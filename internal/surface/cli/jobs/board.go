@@ -102,7 +102,7 @@ func (b *board) look(ctx context.Context) {
 	}
 	census, err := b.q.Census(ctx)
 	waits := []*sched.Explanation{}
-	if err == nil && census.Ready == 0 && census.Parked > 0 && b.isIdle() {
+	if err == nil && census.Ready == 0 && census.Waiting > 0 && b.isIdle() {
 		waits, err = b.q.Blocked(ctx, 1)
 	}
 	b.mu.Lock()
@@ -160,7 +160,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 				it = it.Clone()
 				it.DispatchedAt = time.Time{}
 			}
-			if then, ok := sched.After(*it, ev); ok {
+			if then, ok := sched.ItemAfter(*it, ev); ok {
 				changed = append(changed, &then)
 			}
 		}

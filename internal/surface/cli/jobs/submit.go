@@ -20,7 +20,7 @@ import (
 
 type submitOptions struct {
 	command.Targets
-	order sched.Order
+	order sched.ItemSpec
 }
 
 func (p *program) submitCommand() *cobra.Command {
@@ -95,7 +95,7 @@ func (p *program) submit(cmd *cobra.Command, a *project.Project, q *job.Queue, o
 }
 
 // build makes the order with its paths resolved, once all that can be checked here is.
-func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project, argv []string) (order sched.Order, err error) {
+func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project, argv []string) (order sched.ItemSpec, err error) {
 	order = o.order
 	order.Command, order.Job = argv, true
 	order.Workflow = cmp.Or(order.Workflow, term.Ellipsis(term.Clean(cmp.Or(order.Key, shellword.Join(argv))), NameWidth))

@@ -33,9 +33,9 @@ func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queu
 	if p.Exists(name) {
 		return nil, nil
 	}
-	entries, err := a.Locks.Entries(ctx)
+	entries, err := a.Locks.Requests(ctx)
 	switch {
-	case err != nil || slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Holder == name }):
+	case err != nil || slices.ContainsFunc(entries, func(e lock.RequestInfo) bool { return e.Holder == name }):
 		return nil, err
 	case isID:
 		return p.item(ctx, q, name)
@@ -250,7 +250,7 @@ func (p *program) whyRunning(ctx context.Context, a *project.Project, q *job.Que
 	if w == nil {
 		where += ", which is gone"
 	} else if w.Process != nil {
-		where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Life(*w.Process))
+		where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Liveness(*w.Process))
 	}
 	p.detail("on", where)
 	if it.Note != "" {
@@ -287,7 +287,7 @@ func (p *program) workerOf(ctx context.Context, q *job.Queue, it *lockkeeper.Ite
 
 // goesBack says when an item whose worker is gone goes back to the queue.
 func (p *program) goesBack(ctx context.Context, a *project.Project, it *lockkeeper.Item) (string, error) {
-	e, err := a.Locks.Entry(ctx, it.GrantID)
+	e, err := a.Locks.Request(ctx, it.GrantID)
 	if err != nil {
 		return "", err
 	}

@@ -82,13 +82,13 @@ func (p *program) work(ctx context.Context, a *project.Project, q *job.Queue, o 
 	came, forget := command.StopSignals()
 	defer forget()
 	w, err := q.Start(ctx, sched.WorkerOptions{
-		Slots: o.slots, Node: self.Host, Process: &self, Roots: a.Config.Roots, UntilEmpty: o.untilEmpty, Trouble: b.trouble,
-		Fresh: func(ctx context.Context, it *lockkeeper.Item) error { return a.CheckCopy(ctx, it.Locks) },
+		Slots: o.slots, Node: self.Host, Process: &self, Roots: a.Config.Roots, UntilEmpty: o.untilEmpty, OnError: b.trouble,
+		CheckFresh: func(ctx context.Context, it *lockkeeper.Item) error { return a.CheckCopy(ctx, it.Locks) },
 		Run: func(ctx context.Context, job *sched.Job) error {
 			b.started(&job.Item)
 			return runner.Run(ctx, job)
 		},
-		Ended: b.ended,
+		OnEnd: b.ended,
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (p *program) force(ctx context.Context, a *project.Project, id, reason stri
 		// The engine refuses, and records the attempt.
 		return a.Locks.ForceRelease(ctx, id, p.Actor(), reason)
 	}
-	e, err := a.Locks.Entry(ctx, id)
+	e, err := a.Locks.Request(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const PathsShown = 8
 
 // Standing is one grant or waiting request with what is known of its process.
 type Standing struct {
-	lock.Entry
+	lock.RequestInfo
 	Life string `json:"process_state,omitempty"`
 	Gone bool   `json:"gone,omitempty"` // the next request for its paths frees it
 }
@@ -42,7 +42,7 @@ func (s *Standings) IDs() map[string]bool {
 }
 
 func StandingsOf(ctx context.Context, a *project.Project) (*Standings, error) {
-	entries, err := a.Locks.Entries(ctx)
+	entries, err := a.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,10 @@ func StandingsOf(ctx context.Context, a *project.Project) (*Standings, error) {
 // Waiting is the state of an entry that stands in line.
 const Waiting = "waiting"
 
-func Stand(a *project.Project, e lock.Entry) Standing {
-	s := Standing{Entry: e, Gone: e.Free}
+func Stand(a *project.Project, e lock.RequestInfo) Standing {
+	s := Standing{RequestInfo: e, Gone: e.Free}
 	if e.Process != nil {
-		s.Life = a.Host.Life(*e.Process).String()
+		s.Life = a.Host.Liveness(*e.Process).String()
 	}
 	return s
 }
@@ -83,7 +83,7 @@ func (s *Standing) note() string {
 	if s.State != "held" && s.State != Waiting {
 		notes = append(notes, s.State)
 	}
-	if (s.Gone || !s.Stale) && s.Life == lockkeeper.LifeDead.String() {
+	if (s.Gone || !s.Stale) && s.Life == lockkeeper.ProcessDead.String() {
 		notes = append(notes, "process gone")
 	}
 	if notes == nil {
@@ -93,7 +93,7 @@ func (s *Standing) note() string {
 }
 
 // locksOf lists the paths of an entry with their modes, strongest first.
-func locksOf(e lock.Entry) (list []lockkeeper.Lock) {
+func locksOf(e lock.RequestInfo) (list []lockkeeper.Lock) {
 	add := func(mode lockkeeper.Mode, paths []string) {
 		for _, path := range paths {
 			list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: path}, Mode: mode})
@@ -133,7 +133,7 @@ func Waits(list []Standing, now time.Time, paths, holders int) *term.Table {
 
 // rows is the rows of an entry, and its reason where it has one.
 func (s *Standing) rows(limit int) [][2]string {
-	rows := rowsOf(s.Entry, limit)
+	rows := rowsOf(s.RequestInfo, limit)
 	if reason := s.Metadata["reason"]; reason != "" {
 		rows = append(rows, [2]string{"reason", term.Clean(reason)})
 	}
@@ -142,7 +142,7 @@ func (s *Standing) rows(limit int) [][2]string {
 
 // rowsOf is mode and path of each lock of an entry, and a last row for those
 // beyond the limit; never empty.
-func rowsOf(e lock.Entry, limit int) (rows [][2]string) {
+func rowsOf(e lock.RequestInfo, limit int) (rows [][2]string) {
 	locks := locksOf(e)
 	if len(locks) == 0 {
 		return [][2]string{{"-", "(no paths)"}}
@@ -182,7 +182,7 @@ func Show(p *command.Program, f term.File, s Standing) {
 	if s.State == Waiting {
 		verb = "waits for"
 	}
-	fmt.Fprintf(f, "%s %s %s", p.Painter(f)(term.Bold, term.Clean(s.Holder)), verb, listed(s.Entry))
+	fmt.Fprintf(f, "%s %s %s", p.Painter(f)(term.Bold, term.Clean(s.Holder)), verb, listed(s.RequestInfo))
 	if note := s.note(); note != "" {
 		fmt.Fprint(f, " ", p.Painter(f)(term.Yellow, note))
 	}
@@ -216,7 +216,7 @@ func Show(p *command.Program, f term.File, s Standing) {
 
 // listed is all locks of an entry: in the line while they are few, below it when
 // they are many.
-func listed(e lock.Entry) string {
+func listed(e lock.RequestInfo) string {
 	rows := rowsOf(e, term.All)
 	parts := make([]string, len(rows))
 	for i, row := range rows {

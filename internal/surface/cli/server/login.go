@@ -67,7 +67,7 @@ func (p *program) server(a *project.Project, book *access.Book) (*access.Listeni
 	if err != nil {
 		return nil, err
 	}
-	if at == nil || at.Process == nil || a.Host.Life(*at.Process) == lockkeeper.LifeDead {
+	if at == nil || at.Process == nil || a.Host.Liveness(*at.Process) == lockkeeper.ProcessDead {
 		return nil, &lockkeeper.RefusedError{Act: "login", Reason: "no server runs for this codebase", Next: "lockkeeper serve, which prints a link"}
 	}
 	return at, nil

@@ -20,21 +20,21 @@ type Process struct {
 }
 
 // Life is what is known about a process from here.
-type Life uint8
+type Liveness uint8
 
 // The judgements. Unknown is the answer wherever a process cannot be judged:
 // on another host, or in another PID namespace.
 const (
-	LifeUnknown Life = iota
-	LifeAlive
-	LifeDead
+	ProcessUnknown Liveness = iota
+	ProcessAlive
+	ProcessDead
 )
 
-func (l Life) String() string {
+func (l Liveness) String() string {
 	switch l {
-	case LifeAlive:
+	case ProcessAlive:
 		return "alive"
-	case LifeDead:
+	case ProcessDead:
 		return "dead"
 	}
 	return "unknown"
