@@ -231,12 +231,15 @@ func (e *StoreError) NextStep() string { return e.Next }
 // was tested is not what would land.
 type MovedError struct {
 	Path    string
-	Landing uint64
+	Landing uint64 // 0: none, the file was changed another way
 	Holder  string // whose landing it is
 	At      time.Time
 }
 
 func (e *MovedError) Error() string {
+	if e.Landing == 0 {
+		return JoinNext(e.Path+" was changed without a landing, after this change was tested", e.NextStep())
+	}
 	return JoinNext(fmt.Sprintf("%s was changed by landing %d of %s at %s, after this change was tested",
 		e.Path, e.Landing, e.Holder, e.At.UTC().Format("2006-01-02 15:04:05Z")), e.NextStep())
 }
@@ -251,7 +254,7 @@ func (e *MovedError) Code() Code { return CodeRefused }
 // last, on another one: whoever worked on it would undo that.
 type BehindError struct {
 	Path    string
-	Landing uint64
+	Landing uint64 // 0: none, the file was changed another way
 	Holder  string // whose landing it is
 	Site    string // where that is
 	At      time.Time

@@ -104,7 +104,7 @@ func checkFolders(a *project.Project) error {
 // withAgents adds the agents, their sandbox and their prompts.
 func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	c := a.Config.Agent
-	p.Agents = run.Agents{Usual: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
+	p.Agents = run.Agents{Default: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
 		Retry: agent.RetryPolicy{Attempts: c.Attempts, First: 2 * time.Second, Longest: 2 * time.Minute, Random: rand.Float64},
 		Named: func(name string) (agent.Adapter, error) {
 			if name == "" || name == c.Name {

@@ -19,18 +19,18 @@ import (
 	"lockkeeper/sched"
 )
 
-// question is what an agent is asked.
+// A question is one prompt for an agent.
 type question struct {
 	unit    string
 	batch   string
 	phase   string
-	purpose string // names it among all calls: after a crash its result is found by it
+	purpose string // identifies the call, so that a run after a crash finds its result
 	prompt  string
 	form    string // the answer's schema
-	agent   string // who is asked; empty: the usual one
+	agent   string // its name; empty: the default agent
 }
 
-// asked is what came of a question.
+// asked is the result of a question.
 type asked struct {
 	agent.Result
 	call  flow.Call
@@ -38,8 +38,7 @@ type asked struct {
 	rec   *record
 }
 
-// ask asks an agent in a workspace. A result that is complete and was not used yet,
-// because somebody died in between, is taken as it is.
+// ask calls an agent in a workspace and retries temporary failures.
 func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspace.Workspace) (*asked, error) {
 	if t.Holds(sched.PoolTest) {
 		return nil, fmt.Errorf("%s calls an agent while it holds a test slot", q.phase)
@@ -72,7 +71,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	log := tr.livelog()
 	request := agent.Request{Prompt: q.prompt, Dir: w.Dir(), Env: p.agentEnv(t, w),
 		Permission: agent.PermitAll, Schema: flow.AnswerSchema(q.form), MaxUSD: most}
-	if q.agent == "" || q.agent == p.opt.Agents.Usual {
+	if q.agent == "" || q.agent == p.opt.Agents.Default {
 		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
 	}
 	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
@@ -93,8 +92,8 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	return a, errors.Join(err, log.close())
 }
 
-// shareFor is what one call may cost of what is left, where the agent can be told; 0: there
-// is no limit. It is set aside until done.
+// shareFor reserves what one call may cost of the budget that is left, until done is called.
+// 0: there is no limit, or the agent takes none.
 func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
 	if named, _ := program.ByName(a.Name()); !named.LimitsCost {
 		return 0, func() {}, p.ledger.start()
@@ -104,10 +103,10 @@ func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, 
 		return 0, nil, err
 	}
 	usd, err = p.ledger.reserve(ctx, min(calls, p.opt.Limits.Agents))
-	return usd, func() { p.ledger.giveBack(usd) }, err
+	return usd, func() { p.ledger.release(usd) }, err
 }
 
-// underWay counts the work that runs, or could.
+// underWay counts the work that runs or is queued.
 func (p *Pipeline) underWay(ctx context.Context) (n int, err error) {
 	p.mu.Lock()
 	n = len(p.going)
@@ -121,7 +120,7 @@ func (p *Pipeline) underWay(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// shareError says that a call ended because it had spent all that it was given.
+// A shareError reports that a call ended because it spent its share of the budget.
 type shareError struct {
 	usd float64
 	err *agent.UnfinishedError
@@ -132,7 +131,7 @@ func (e *shareError) Error() string {
 }
 func (e *shareError) Unwrap() error { return e.err }
 
-// settle counts a call and records what came of it.
+// settle counts a call against the budget and records its result.
 func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
 	cost, warning := p.ledger.count(res, failure)
 	if warning != "" {
@@ -156,14 +155,14 @@ func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began tim
 	return a, errors.Join(failure, tr.write(a.rec))
 }
 
-// used says that what a call made is stored.
+// used records that the result of a call is stored.
 func (p *Pipeline) used(a *asked) error {
 	a.rec.Used = true
 	return a.trace.write(a.rec)
 }
 
-// unused finds the result of a question that was asked before, by somebody who died
-// before it was used; nil: there is none.
+// unused returns the result of a complete call whose run crashed before it stored the result,
+// and the home of its workspace; nil: there is none.
 func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	n, err := p.ledger.last(q.purpose)
 	if err != nil || n == 0 {
@@ -182,7 +181,7 @@ func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 		return nil, "", err
 	}
 	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
-	if rec == nil { // it was cut short, or nobody came to count it
+	if rec == nil { // the run crashed before it counted the call
 		if a, err = p.settle(q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
 			return nil, home, err
 		}
@@ -195,9 +194,8 @@ func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	return a, home, nil
 }
 
-// takeOver finds the result of a question whose asker died before it was used, with the
-// copy that the agent worked in; nil: there is none, or none any more. Of an agent that
-// was cut short what it had made is kept on the shelf.
+// takeOver returns an unused result with the workspace of its agent; nil: there is none. If
+// the agent was interrupted, its changes are kept for lockkeeper rescue.
 func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace.Workspace, error) {
 	a, home, err := p.unused(q)
 	if err != nil || home == "" {
@@ -246,7 +244,7 @@ func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Works
 	return exit, err
 }
 
-// watchAgent passes on what an agent does, as far as it concerns anybody.
+// watchAgent reports a stalled agent, one that continues, and one that retries a request.
 func (p *Pipeline) watchAgent(ctx context.Context, t execution, q question, e agent.Event) {
 	switch e.Kind {
 	case agent.EventStalled:
@@ -269,8 +267,8 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 	p.tell(News{Kind: kind, Unit: q.unit, Batch: q.batch, Phase: q.phase, Text: text})
 }
 
-// orLater turns what is no fault of the work into a pause of the whole run: while a limit
-// holds every call fails, and without a budget none starts.
+// orPause pauses the whole run for an error that is not a fault of the work: while a rate
+// limit lasts every call fails, and without a budget none starts.
 func (p *Pipeline) orPause(ctx context.Context, err error) error {
 	var limit *agent.LimitError
 	var budget *agent.BudgetError
@@ -283,17 +281,17 @@ func (p *Pipeline) orPause(ctx context.Context, err error) error {
 		}
 		p.pauseUntil(until, limit.Error())
 		return &pausedError{err}
-	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // it had no more than what was left
+	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // its share was all that was left
 		p.exhausted(budget)
 		return &pausedError{err}
-	case errors.As(err, &share): // the next one gets twice as much, or waits for it
+	case errors.As(err, &share): // the next call gets a larger share
 		p.tell(News{Kind: NewsWarning, Text: share.Error()})
 		return &pausedError{err}
 	}
 	return err
 }
 
-// pausedError says that work stopped for a reason that is not its own.
+// A pausedError reports that work stopped because the run is paused.
 type pausedError struct{ err error }
 
 func (e *pausedError) Error() string         { return e.err.Error() }

@@ -17,7 +17,7 @@ import (
 // topicUnit is the unit of an item that researches one topic.
 const topicUnit = "topic"
 
-// work does the work of an item.
+// work carries out an item of the queue.
 func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	d, err := workOf(&job.Item)
 	if err != nil {
@@ -28,7 +28,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 		return err
 	}
 	if !p.wants(d) || !isCurrent(u, &job.Item, d) {
-		return nil // an earlier run wanted it, its plan has changed, or what it was to do is done: what is due is queued again
+		return nil // an earlier run queued it, its plan changed, or it is done; advance queues what is due
 	}
 	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
 	var paused *pausedError
@@ -38,7 +38,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	return err
 }
 
-// unitOf reads a unit as far as it concerns a piece of work.
+// unitOf reads the unit of a piece of work, with only the batch that it is about.
 func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, error) {
 	if d.kind != string(flow.BatchUnit) {
 		return p.opt.Progress.Unit(ctx, d.unit)
@@ -47,7 +47,7 @@ func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, erro
 	return u, err
 }
 
-// ended hears that an item has ended, and looks what is due next.
+// ended reports a failed item and marks its unit, because its next phase may be due.
 func (p *Pipeline) ended(it lockkeeper.Item) {
 	d, err := workOf(&it)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 		return err
 	}
 	if u.Phase() != d.phase {
-		return nil // its document exists: an earlier run crashed before it could record that
+		return nil // its document exists: an earlier run crashed before it completed the item
 	}
 	ask := flow.Ask{Files: p.filesOf(d.unit), Outputs: map[string]string{}}
 	for _, n := range u.Notes("", phase) {
@@ -103,8 +103,8 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 	})
 }
 
-// askReader asks an agent that only reads: what it changes in its copy is taken out and
-// kept, and thrown away with it.
+// askReader calls an agent that only reads, and stores its answer with put. Changes in its
+// workspace are recorded as gaps and do not land.
 func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
 	a, w, err := p.takeOver(ctx, q)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Pipeline) checkAnswer(phase flow.Phase, answer json.RawMessage) error {
 	return p.checkTargets(plan.Batches)
 }
 
-// checkTargets refuses write targets that the gate would never let through.
+// checkTargets refuses write targets that the gate does not permit.
 func (p *Pipeline) checkTargets(batches []flow.Batch) error {
 	var all []error
 	for _, b := range batches {
@@ -170,7 +170,7 @@ func (p *Pipeline) checkTargets(batches []flow.Batch) error {
 	return errors.Join(all...)
 }
 
-// audit holds the ready items against what was decided before.
+// audit compares the ready items with earlier decisions.
 func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.unit)
 	if err != nil || u.Phase() != phase.Name {

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// A batchRun is the lifecycle of one batch, from apply to its landing, under one grant.
+// A batchRun takes one batch from its first phase to its landing, under one grant.
 type batchRun struct {
 	p      *Pipeline
 	t      execution
@@ -26,12 +26,12 @@ type batchRun struct {
 	folder *sidecar.Folder
 
 	w        *workspace.Workspace
-	done     *asked      // what an agent had done already when somebody died
-	files    []flow.File // what it has changed so far, as it is stored
-	lands    []uint64    // what of it is in the tree already
-	alone    bool        // nobody else lands meanwhile
-	head     string      // of git, when it was last looked at
-	checked  bool        // it passed its tests in this copy, as it is
+	done     *asked      // the unused result of an agent whose run crashed
+	files    []flow.File // its changes so far, as stored
+	lands    []uint64    // its landings so far
+	alone    bool        // it holds the lander: no other batch of this run lands
+	head     string      // git's HEAD when rewritten was last called
+	checked  bool        // its files passed all checks in this workspace
 	rechecks []flow.Recheck
 }
 
@@ -45,7 +45,7 @@ func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (
 		return &lockkeeper.InputError{Field: "batch", Value: unit + "/" + id, Reason: "it is no longer in the plan", Next: "lockkeeper decide"}
 	}
 	if b.Next == "" {
-		return nil // somebody died between its end and the record of it
+		return nil // a run crashed after it completed the batch
 	}
 	if b, err = p.opt.Progress.Begin(ctx, unit, id, p.opt.Actor.Name); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
 	return p.opt.Documents.Unit(unit).Sub("batches", batch)
 }
 
-// open makes the copy that the batch goes on in: the one that an agent left which nobody
-// came back to, or a fresh one with all that is stored of the batch.
+// open opens the workspace of the batch: the one that a crashed run left, or a new one with
+// the stored changes of the batch.
 func (l *batchRun) open(ctx context.Context) (err error) {
 	if l.lands, err = l.notedLandings(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *batchRun) open(ctx context.Context) (err error) {
 		if l.done, l.w, err = l.p.takeOver(ctx, l.ask(l.first(), applied.Answer)); err != nil || l.w != nil {
 			return err
 		}
-		l.done, l.files = nil, nil // what it did is gone with its copy
+		l.done, l.files = nil, nil // the changes are lost with the workspace
 	}
 	if l.w, err = l.p.makeWorkspace(ctx); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *batchRun) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// restart starts a batch again whose files are not what they were.
+// restart starts a batch again because its files changed.
 func (l *batchRun) restart(ctx context.Context, moved []string) error {
 	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): it starts again", counted(len(moved), "file"), moved[0]))
 	if err := errors.Join(l.keep(ctx, "its files changed since it was made"), l.keepComments(ctx)); err != nil {
@@ -128,7 +128,7 @@ func (l *batchRun) refresh(ctx context.Context) error {
 // first is the first phase of the batch.
 func (l *batchRun) first() string { return l.p.opt.Flow.FirstOfBatch() }
 
-// ask begins a question about the batch.
+// ask returns a question about the batch, without its prompt.
 func (l *batchRun) ask(phase, form string) question {
 	return question{unit: l.unit.Name, batch: l.batch.ID, phase: phase, form: form, agent: l.batch.Agent,
 		purpose: fmt.Sprintf("%s/%s/%s/%s", l.p.opt.Flow.Name, l.unit.Name, l.batch.ID, phase) + "@" + flow.Digest(l.batch.Batch)[:8]}
@@ -140,7 +140,7 @@ func (l *batchRun) run(ctx context.Context) error {
 	for {
 		switch l.batch.Next {
 		case "", progress.ReviewPhase:
-			return nil // it is done, or waits for a person
+			return nil // it is complete, or waits for a person
 		case progress.LandPhase:
 			if l.batch.Review == nil && l.needsReview() {
 				return l.review(ctx)
@@ -168,7 +168,7 @@ func (l *batchRun) run(ctx context.Context) error {
 	}
 }
 
-// apply lets the agent do what the batch says.
+// apply calls the agent that makes the changes of the batch.
 func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
 	q := l.ask(phase.Name, phase.Answer)
 	a, err := l.done, error(nil)
@@ -220,7 +220,7 @@ func (l *batchRun) takeAgentSlot(ctx context.Context, phase string) error {
 	return l.t.Phase(ctx, phase, sched.PoolAgent)
 }
 
-// collect takes out what the grant does not cover and stores the rest.
+// collect removes the changes that the grant does not cover and stores the others.
 func (l *batchRun) collect(ctx context.Context, q question) ([]flow.Gap, error) {
 	gaps, err := l.p.removeUncovered(ctx, l.t, q, l.w, false)
 	if err == nil {
@@ -233,7 +233,7 @@ func (l *batchRun) collect(ctx context.Context, q question) ([]flow.Gap, error) 
 	return gaps, err
 }
 
-// phaseOf is the phase that a prompt belongs to, by its own name or by that of the prompt.
+// phaseOf returns the batch phase with this name, or with a prompt of this name.
 func (p *Pipeline) phaseOf(name string) (flow.Phase, bool) {
 	for _, phase := range p.opt.Flow.Phases {
 		if phase.Unit == flow.BatchUnit && (phase.Name == name || phase.Prompt == name) {
@@ -243,7 +243,7 @@ func (p *Pipeline) phaseOf(name string) (flow.Phase, bool) {
 	return flow.Phase{}, false
 }
 
-// prompt is what an agent is asked about the batch.
+// prompt renders a prompt about the batch.
 func (l *batchRun) prompt(ctx context.Context, name string, a flow.Ask) (string, error) {
 	def := l.batch.Batch
 	a.Name, a.Batch = l.unit.Name+"/"+l.batch.ID, &def
@@ -278,12 +278,13 @@ func (l *batchRun) prompt(ctx context.Context, name string, a flow.Ask) (string,
 	return l.p.opt.Prompts.Render(template, a)
 }
 
-// shelvePatience is how long a batch that ends may copy to the shelf. A workspace that is
-// not done by then stays for the next run.
-const shelvePatience = 30 * time.Second
+// rescueTimeout bounds how long a batch that ends may copy its changes to the rescue shelf.
+// Otherwise the workspace stays for the next run.
+const rescueTimeout = 30 * time.Second
 
-// end closes the copy. What failed leaves its work on the shelf; of what only stopped,
-// what is not stored. A copy whose work could not be shelved stays, for the next run.
+// end closes the workspace. If the batch failed, its changes are kept for lockkeeper rescue;
+// if it only stopped, those that are not stored. If that fails, the workspace stays for the
+// next run.
 func (l *batchRun) end(ctx context.Context, failure error) error {
 	ctx = context.WithoutCancel(ctx)
 	if failure == nil {
@@ -294,19 +295,20 @@ func (l *batchRun) end(ctx context.Context, failure error) error {
 	stopped := errors.As(failure, &paused) || l.p.stopping(failure)
 	var lost error
 	if l.w != nil {
-		limited, cancel := context.WithTimeout(ctx, shelvePatience)
+		limited, cancel := context.WithTimeout(ctx, rescueTimeout)
 		lost = l.shelve(limited, failure, stopped)
 		cancel()
 	}
 	return errors.Join(failure, lost, l.closeWorkspace(ctx, lost != nil))
 }
 
-// shelve keeps what is in the copy, or only what is not stored anyway.
+// shelve keeps the changes in the workspace for lockkeeper rescue, or only those that are
+// not stored with the batch.
 func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
 	changes, err := l.w.Survey(ctx, l.batch.WriteTargets)
 	var gone *workspace.LostError
 	if errors.As(err, &gone) {
-		return nil // the agent made away with its copy: there is nothing to keep
+		return nil // the agent removed its workspace: there is nothing to keep
 	}
 	if err != nil {
 		return err
@@ -325,7 +327,7 @@ func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
 	return err
 }
 
-// firstLine is how an error begins.
+// firstLine returns the first line of an error.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
@@ -340,7 +342,7 @@ func (l *batchRun) closeWorkspace(ctx context.Context, keep bool) error {
 	return w.Close(ctx, keep)
 }
 
-// keep puts what the batch has made and did not land on the shelf.
+// keep keeps the stored changes of the batch for lockkeeper rescue.
 func (l *batchRun) keep(ctx context.Context, why string) error {
 	for _, f := range l.files {
 		e := rescue.Entry{Kind: rescue.Unlanded, Path: f.Path, Holder: l.unit.Name + "/" + l.batch.ID, Reason: why, Base: f.Old, Mode: f.New.Mode, Delete: !f.New.Exists()}

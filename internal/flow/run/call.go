@@ -18,38 +18,37 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// callFile says, in the folder of a call, what came of it; workspaceFile where it worked;
-// itemFile for which item.
+// Files in the folder of a call.
 const (
-	callFile      = "call.json"
-	itemFile      = "item"
-	workspaceFile = "workspace"
+	callFile      = "call.json" // its record, once it has ended
+	itemFile      = "item"      // the id of the item it is for
+	workspaceFile = "workspace" // the home of its workspace
 	outputFile    = "output"
 	logFile       = "stderr"
 	livelogFile   = "log"
 )
 
-// record is what is kept of a call.
+// A record describes a call that has ended.
 type record struct {
 	flow.Call
 	Unit string      `json:"unit"`
 	Run  string      `json:"run"`
 	Cost agent.Spent `json:"cost"`
-	Used bool        `json:"used"` // what it made is stored, or was thrown away
+	Used bool        `json:"used"` // its result is stored or discarded
 }
 
-// ledger keeps the calls of agents, and what they cost. Calls are in folders: of what is
-// asked, and in it one for each time.
+// A ledger stores the calls of agents and counts their cost. Each purpose has a folder, with
+// a numbered folder for each call.
 type ledger struct {
 	dir string
 	run string
 
 	mu     sync.Mutex
 	budget *agent.Budget
-	freed  chan struct{} // closed when a call gives back what it did not spend
+	freed  chan struct{} // closed when a call returns its reservation
 }
 
-// openLedger adds up what the calls of a run have cost before.
+// openLedger opens the ledger with the cost of earlier calls of the run.
 func openLedger(dir, run string, b Budget) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (l *ledger) all() (list []record, err error) {
 	return list, nil
 }
 
-// tracesWith lists the files of a name in the folders of all calls.
+// tracesWith lists the files with a name in the folders of all calls.
 func tracesWith(dir, name string) ([]string, error) {
 	found, err := fs.Glob(os.DirFS(dir), "*/*/"+name)
 	for i, path := range found {
@@ -93,12 +92,12 @@ func tracesWith(dir, name string) ([]string, error) {
 	return found, err
 }
 
-// folder is where the calls for one purpose are.
+// folder returns the folder of the calls for one purpose.
 func (l *ledger) folder(purpose string) string {
 	return filepath.Join(l.dir, sidecar.FolderName(purpose))
 }
 
-// last is the number of the last call for a purpose; 0: there is none.
+// last returns the number of the last call for a purpose; 0: there is none.
 func (l *ledger) last(purpose string) (int, error) {
 	entries, err := os.ReadDir(l.folder(purpose))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func (l *ledger) last(purpose string) (int, error) {
 	return last, err
 }
 
-// trace is the folder of one call.
+// A trace is the folder of one call.
 type trace struct {
 	dir string
 }
@@ -126,7 +125,7 @@ func (t trace) files() agent.Files {
 	return agent.Files{Output: filepath.Join(t.dir, outputFile), Log: filepath.Join(t.dir, logFile)}
 }
 
-// record is the record of a call; nil: it was not recorded.
+// record reads the record of the call; nil: there is none.
 func (t trace) record() (*record, error) {
 	r, err := durable.ReadJSON[record](filepath.Join(t.dir, callFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,8 +134,8 @@ func (t trace) record() (*record, error) {
 	return &r, err
 }
 
-// write puts the record in its place, whole or not at all. It is not synced: what the agent
-// said is not either, and a document that was stored since counts for more.
+// write replaces the record atomically. It does not sync, because the output of the agent is
+// not synced either, and a stored document takes precedence.
 func (t trace) write(r *record) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -149,7 +148,7 @@ func (t trace) write(r *record) error {
 	return os.Rename(draft, filepath.Join(t.dir, callFile))
 }
 
-// workspace is the home of the workspace that the call worked in; empty: none.
+// workspace returns the home of the call's workspace; empty: it had none.
 func (t trace) workspace() (string, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, workspaceFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +157,7 @@ func (t trace) workspace() (string, error) {
 	return string(text), err
 }
 
-// begin makes the folder of the next call for a purpose, on behalf of an item.
+// begin creates the folder of the next call for a purpose and an item.
 func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
 	last, err := l.last(purpose)
 	if err != nil {
@@ -172,15 +171,15 @@ func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
 		os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
 }
 
-// start refuses a call when the budget is used up.
+// start refuses a call if the budget is used up.
 func (l *ledger) start() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.budget.Start()
 }
 
-// reserve sets aside what one of so many calls may spend, until giveBack; 0: as much as it
-// needs. It waits for other calls while what is free is not worth a call.
+// reserve reserves the share of one of so many calls until release; 0: no limit. It waits for
+// other calls while too little is free for a call.
 func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error) {
 	for ok := false; ; {
 		l.mu.Lock()
@@ -200,8 +199,8 @@ func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error
 	}
 }
 
-// giveBack ends what reserve began, once the call is counted.
-func (l *ledger) giveBack(usd float64) {
+// release ends a reservation, once the call is counted.
+func (l *ledger) release(usd float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.budget.Return(usd)
@@ -215,14 +214,14 @@ func (l *ledger) spent() agent.Spent {
 	return l.budget.Spent()
 }
 
-// count adds a call to what was spent, and returns what it cost and a warning.
+// count adds a call to the cost of the run, and returns its cost and a warning.
 func (l *ledger) count(res agent.Result, failure error) (agent.Spent, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return agent.CostOf(res, failure), l.budget.Add(res, failure)
 }
 
-// livelog appends what an agent does to a file that people read along.
+// A livelog appends what an agent does to a file that people can follow.
 type livelog struct {
 	file *os.File
 	err  error

@@ -18,27 +18,26 @@ import (
 	"lockkeeper/sched"
 )
 
-// progressFile has how far a batch got in a phase that fixes what it finds, so that a
-// crash costs no fix that was made.
+// progressFile stores how far a check phase got, so that a crash loses no fix.
 const progressFile = "progress.json"
 
-// checkState is the state of a check that is not over.
+// A checkState is the state of an unfinished check phase.
 type checkState struct {
 	Phase string       `json:"phase"`
-	From  string       `json:"from"` // the sum of what was applied: another one begins again
+	From  string       `json:"from"` // the hash of the applied files; if it differs, the phase starts again
 	Done  flow.Checked `json:"done"`
 	Calls []flow.Call  `json:"calls"`
-	Spent bool         `json:"spent"` // as often as it may be fixed it was: a person who tries again begins again
+	Spent bool         `json:"spent"` // the limit of fixes is reached; a retry by a person counts from 0
 
-	// Answered is when the review was sent back that was answered already.
+	// Answered is the time of the last returned review that an agent has answered.
 	Answered time.Time `json:"answered,omitzero"`
 }
 
-// checks is what a batch has to pass in one phase.
+// checks are the commands that a batch must pass in one phase.
 type checks struct {
 	flow.Phase
 	commands []string
-	skipped  string // why there are none
+	skipped  string // why there are no commands
 	max      int    // how often an agent may fix what they find
 }
 
@@ -80,7 +79,7 @@ func (l *batchRun) testCommands() (commands []string, skipped string) {
 	return []string{strings.NewReplacer("{path}", shellword.Quote(path), "{controller}", shellword.Quote(l.unit.Name)).Replace(l.p.opt.Checks.Test)}, ""
 }
 
-// inWorkspace reports whether a file is in the copy.
+// inWorkspace reports whether the workspace has a file.
 func (l *batchRun) inWorkspace(path string) bool {
 	if path == "" {
 		return false
@@ -89,12 +88,12 @@ func (l *batchRun) inWorkspace(path string) bool {
 	if err != nil {
 		return false
 	}
-	f.Close() // only looked at
+	f.Close() // nothing was written
 	return true
 }
 
-// check runs the commands of a phase and lets an agent fix what they find, until they
-// pass or were fixed as often as they may be. The locks stay held.
+// check runs the commands of a phase. While they fail, an agent fixes the files, up to the
+// limit of fixes. The locks stay held.
 func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 	c := l.checksOf(phase)
 	at, err := l.resume(ctx, phase.Name)
@@ -153,7 +152,8 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 	return l.forget(ctx)
 }
 
-// giveUp stores how far the phase got, with its gaps where a person sees them.
+// giveUp stores how far the phase got, and its gaps with the last document, where people see
+// them.
 func (l *batchRun) giveUp(ctx context.Context, at *checkState) error {
 	if err := l.p.opt.Progress.AddGaps(ctx, l.unit.Name, l.batch.ID, at.Done.Gaps); err != nil {
 		return err
@@ -162,10 +162,10 @@ func (l *batchRun) giveUp(ctx context.Context, at *checkState) error {
 	return l.save(ctx, at)
 }
 
-// resume reads how far the phase got before somebody died, and brings the copy there.
+// resume reads how far an interrupted phase got, and resets the workspace to that state.
 func (l *batchRun) resume(ctx context.Context, phase string) (*checkState, error) {
 	at := &checkState{Phase: phase, From: l.applied()}
-	if before := l.batch.Check(phase); before != nil { // it may be tested again, as it is
+	if before := l.batch.Check(phase); before != nil { // it is checked again
 		at.Done.Asked, at.Done.Summary = before.Asked, before.Summary
 	}
 	doc, err := readProgress(ctx, l.folder)
@@ -186,7 +186,7 @@ func (l *batchRun) resume(ctx context.Context, phase string) (*checkState, error
 	return at, l.reset(ctx)
 }
 
-// applied is the sum of what the agent made of the batch at first.
+// applied returns the hash of the files that the first agent made.
 func (l *batchRun) applied() string {
 	if l.batch.Applied == nil {
 		return ""
@@ -194,7 +194,7 @@ func (l *batchRun) applied() string {
 	return fmt.Sprintf("%x", sumOf(l.batch.Applied.Files))
 }
 
-// isStored reports whether changes are exactly what is stored of the batch.
+// isStored reports whether changes are exactly the stored files of the batch.
 func (l *batchRun) isStored(changes []workspace.Change) (bool, error) {
 	if len(changes) != len(l.files) {
 		return false, nil
@@ -207,7 +207,7 @@ func (l *batchRun) isStored(changes []workspace.Change) (bool, error) {
 	return true, nil
 }
 
-// isStoredAs reports whether a change is one that is stored of the batch.
+// isStoredAs reports whether a change equals a stored file of the batch.
 func (l *batchRun) isStoredAs(c workspace.Change) (bool, error) {
 	at := slices.IndexFunc(l.files, func(f flow.File) bool { return f.Path == c.Path })
 	if at < 0 {
@@ -224,7 +224,7 @@ func (l *batchRun) isStoredAs(c workspace.Change) (bool, error) {
 	return sum == stored.Sum, err
 }
 
-// fix lets an agent fix what a command found.
+// fix calls an agent to fix a failed command.
 func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *flow.CheckRun) error {
 	said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
 	if err != nil {
@@ -238,14 +238,14 @@ func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *fl
 	}, fmt.Sprintf("fix %d of %d", at.Done.Fixes, c.max))
 }
 
-// change lets an agent change what the batch has made so far, and stores it.
+// change calls an agent that changes the files of the batch, and stores the result.
 func (l *batchRun) change(ctx context.Context, q question, phase string, at *checkState, ask flow.Ask, told string) error {
 	a, w, err := l.p.takeOver(ctx, q)
 	if err != nil {
 		return err
 	}
 	if w == nil {
-		a = nil // what it did is gone with its copy
+		a = nil // the changes are lost with the workspace
 	} else {
 		old := l.w
 		l.w = w
@@ -291,7 +291,7 @@ func (l *batchRun) change(ctx context.Context, q question, phase string, at *che
 	return nil
 }
 
-// maxShown bounds what an agent is shown of an output.
+// maxShown bounds how much of an output an agent sees.
 const maxShown = 24 << 10
 
 func tail(text []byte, n int) string {
@@ -316,9 +316,9 @@ func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.
 	return nil, nil
 }
 
-// runOne runs one command in the copy. What it leaves there is taken out again: only an
-// agent's work lands. A command that changes a file of the batch fails, because what passed
-// is not what would land.
+// runOne runs one command in the workspace and undoes its changes: only an agent's changes
+// land. A command that changes a file of the batch fails, because what it tested is not what
+// would land.
 func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
 	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID())
 	if err != nil {
@@ -364,7 +364,7 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 
 var errTooLong = errors.New("timed out")
 
-// lastLine is the last line of a text that says something.
+// lastLine returns the last line of a file that is not blank.
 func lastLine(f *os.File) (string, error) {
 	text, err := lastBytes(f, 4<<10)
 	if err != nil {

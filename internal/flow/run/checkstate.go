@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"lockkeeper"
 
@@ -13,8 +12,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// readProgress reads how far a check got; nil: nothing is known, also when what is known
-// cannot be read, for then the phase begins again.
+// readProgress reads how far a check phase got; nil: it starts again, also because the file is
+// malformed.
 func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
 	doc, err := f.Read(ctx, progressFile, func(body []byte) error {
 		d := json.NewDecoder(bytes.NewReader(body))
@@ -32,13 +31,13 @@ func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
 	return at, json.Unmarshal(doc.Body, at)
 }
 
-// save stores how far a check got.
+// save stores how far a check phase got.
 func (l *batchRun) save(ctx context.Context, at *checkState) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, sidecar.About{By: l.p.opt.Actor.Name})
 	return err
 }
 
-// forget drops it: the phase has its document.
+// forget removes the progress of a phase that has its document.
 func (l *batchRun) forget(ctx context.Context) error {
 	doc, err := l.folder.Read(ctx, progressFile, func([]byte) error { return nil })
 	if err != nil || doc == nil {
@@ -47,8 +46,7 @@ func (l *batchRun) forget(ctx context.Context) error {
 	return l.folder.Remove(ctx, doc, progressFile)
 }
 
-// reset makes the workspace hold what is stored of the batch, and nothing else: a command
-// may have left something, or changed what it was to look at.
+// reset makes the workspace hold exactly the stored files of the batch.
 func (l *batchRun) reset(ctx context.Context) error {
 	changes, err := l.w.Survey(ctx, l.paths())
 	if err != nil {
@@ -57,7 +55,7 @@ func (l *batchRun) reset(ctx context.Context) error {
 	return l.undo(ctx, changes)
 }
 
-// undo is reset for changes that were listed.
+// undo is reset for changes that the caller has listed.
 func (l *batchRun) undo(ctx context.Context, changes []workspace.Change) error {
 	if err := l.undoFiles(ctx, changes); err != nil {
 		return err
@@ -77,7 +75,7 @@ func (l *batchRun) undoFiles(ctx context.Context, changes []workspace.Change) er
 	}
 	moved, err := l.p.replay(ctx, l.w, l.files, l.folder)
 	if err == nil && len(moved) > 0 {
-		err = &lockkeeper.MovedError{Path: moved[0], Holder: "somebody else", At: time.Now()}
+		err = &lockkeeper.MovedError{Path: moved[0]}
 	}
 	return err
 }

@@ -15,13 +15,13 @@ import (
 	"lockkeeper/sched"
 )
 
-// Outcome is how far a run came.
+// An Outcome describes how far a run came.
 type Outcome struct {
 	Complete int                 `json:"complete"`
 	Failed   int                 `json:"failed"`
-	Waiting  []progress.Decision `json:"waiting"` // what needs a person
+	Waiting  []progress.Decision `json:"waiting"` // open decisions
 	Stopped  bool                `json:"stopped"`
-	Budget   string              `json:"budget,omitempty"` // it is used up: why
+	Budget   string              `json:"budget,omitempty"` // why it is used up; empty: it is not
 	State    *State              `json:"state"`
 }
 
@@ -73,16 +73,16 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 	return p.outcome(context.WithoutCancel(ctx), stopped)
 }
 
-// rootPrefix begins the roots of the items of flows.
+// rootPrefix is the prefix of the roots of flows in the queue.
 const rootPrefix = "flow/"
 
-// Root is the root of the items of a flow: only its conductor takes them.
+// root returns the root of the flow's items. Only its conductor takes them.
 func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
-		Slots: l.Agents + l.API + 2*l.Tests + 8, // lifecycles that wait for a slot of another phase hold one of these
+		Slots: l.Agents + l.API + 2*l.Tests + 8, // a batch that waits for a slot of its next phase holds one of these
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
 		OnError: p.trouble,
@@ -90,8 +90,8 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// What a conductor before had under way comes first, before anything new gets the
-	// locks that it held, also while it has to wait for a slot: so its work still fits.
+	// Work that an earlier conductor had started comes first. Otherwise new work could acquire
+	// its locks and change its files while it waits for a slot.
 	_, err = p.opt.Queue.Tick(ctx)
 	if err == nil {
 		err = p.opt.Queue.ReserveBegun(ctx, p.root())
@@ -102,7 +102,7 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	return err
 }
 
-// conduct looks at what changed until nothing is left to be done.
+// conduct advances the marked units until the run is idle.
 func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *feed.Feed) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var following sync.WaitGroup
@@ -158,8 +158,8 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 // errFeed says that the event log cannot be followed.
 var errFeed = errors.New("cannot follow the event log")
 
-// lostFeed is the error of a run that ended because of its feed, and not because it was
-// ended.
+// lostFeed returns the error if ctx ended because the event log failed; nil: it ended for
+// another reason.
 func lostFeed(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errFeed) {
 		return cause
@@ -167,7 +167,7 @@ func lostFeed(ctx context.Context) error {
 	return nil
 }
 
-// follow looks at everything again when people act.
+// follow marks every unit when a person acts.
 func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.CancelCauseFunc) {
 	for after := events.Last(); ; {
 		list, err := events.Next(ctx, after)
@@ -186,7 +186,7 @@ func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.Ca
 	}
 }
 
-// noteBlocked notes that a unit cannot go on, and why. That stops no other one.
+// noteBlocked records why a unit cannot advance, or that it can. Other units continue.
 func (p *Pipeline) noteBlocked(unit string, why error) {
 	key := p.key(workItem{unit: unit, phase: "advance"})
 	p.mu.Lock()
@@ -200,7 +200,7 @@ func (p *Pipeline) noteBlocked(unit string, why error) {
 	}
 }
 
-// concerns reports whether an event may mean that something is due.
+// concerns reports whether an event can make work due.
 func concerns(ev lockkeeper.Event) bool {
 	return ev.Kind == lockkeeper.EventDecided || ev.Kind == lockkeeper.EventRequeued && ev.Actor.Kind != lockkeeper.ActorSystem
 }
@@ -234,7 +234,7 @@ func (p *Pipeline) overBudget() bool {
 	return p.budget != nil
 }
 
-// isIdle reports whether nothing runs and nothing can start by itself.
+// isIdle reports whether nothing runs and nothing can start without a person.
 func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 	p.mu.Lock()
 	busy := len(p.dirty) > 0 || len(p.going) > 0 || !p.until.IsZero()
@@ -256,14 +256,13 @@ func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// advance does for a unit what is due: it queues its next phase, or finds that somebody
-// else has to act.
+// advance queues the next phase of a unit, unless it waits for a person.
 func (p *Pipeline) advance(ctx context.Context, unit string) error {
 	u, err := p.opt.Progress.Unit(ctx, unit)
 	if err != nil {
 		return err
 	}
-	if u.Unsettled() { // somebody died while they decided
+	if u.Unsettled() { // a process died while it stored decisions
 		if err := p.opt.Progress.Settle(ctx, unit); err != nil {
 			return err
 		}
@@ -316,7 +315,7 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
 	return nil
 }
 
-// queuedIn is the phase in which a batch is queued.
+// queuedIn returns the phase in which a batch is queued.
 func (p *Pipeline) queuedIn(b *progress.Batch) string {
 	switch {
 	case b.Next == progress.LandPhase || b.Next == progress.ReviewPhase:
@@ -328,7 +327,6 @@ func (p *Pipeline) queuedIn(b *progress.Batch) string {
 	return b.Next
 }
 
-// outcome sums up.
 func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) {
 	st, err := p.State(ctx)
 	if err != nil {

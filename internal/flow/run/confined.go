@@ -20,10 +20,9 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// confined runs a command for a turn in a workspace. As far as this machine can, the command
-// sees only its workspace, the system, and the reach of the named agent; no name is that of
-// a test or CI command. It has a desk of its own to turn to. confined returns when nothing
-// of the command is left.
+// confined runs a command in a workspace and returns when none of its processes is left. As far
+// as this machine can, the command sees only its workspace, the system, and the reach of the
+// named agent; "" is for test and CI commands. It can send requests to a supervisor.
 func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Workspace, agent string, c process.Command) (code int, err error) {
 	temp, err := makeTemp(w)
 	if err != nil {
@@ -68,7 +67,7 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 	}
 	code, err = p.opt.Host.Run(ctx, c)
 	var left *process.LeftoversError
-	if errors.As(err, &left) { // while they run nothing may be handed on
+	if errors.As(err, &left) { // while they run, the grant must not be released
 		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
 		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
 			return code, errors.Join(err, ended)
@@ -77,19 +76,19 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 	return code, err
 }
 
-// longestTemp is how long the name of a directory may be in which one with a socket is
-// made: the kernel takes 107 bytes for the whole, and their own names take 29.
+// longestTemp is the longest name of a directory for sockets: the kernel permits 107 bytes for
+// the path of a socket, and the part below this directory needs 29.
 const longestTemp = 107 - 29
 
-// makeTemp makes a directory for a command's temporary files and its desk. It is removed
-// with the workspace at the latest, unless its name would be too long to be in there.
+// makeTemp creates a directory for a command's temporary files and its socket, in the home of
+// the workspace if the name is short enough.
 func makeTemp(w *workspace.Workspace) (string, error) {
 	return os.MkdirTemp(tempParent(w.Home(), os.TempDir()), "lk")
 }
 
-// tempParent is the first place whose name is short enough.
-func tempParent(places ...string) string {
-	for _, dir := range places {
+// tempParent returns the first directory whose name is short enough.
+func tempParent(dirs ...string) string {
+	for _, dir := range dirs {
 		if len(dir) <= longestTemp {
 			return dir
 		}
@@ -97,10 +96,10 @@ func tempParent(places ...string) string {
 	return "/tmp"
 }
 
-// existing are places by their true names, as far as they exist.
-func existing(places []string) (list []string, err error) {
-	for _, place := range places {
-		real, err := filepath.EvalSymlinks(place)
+// existing lists the paths that exist, with links resolved.
+func existing(paths []string) (list []string, err error) {
+	for _, path := range paths {
+		real, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
@@ -112,7 +111,7 @@ func existing(places []string) (list []string, err error) {
 	return list, nil
 }
 
-// served is a desk that is open.
+// served is a supervisor that answers the requests of one command.
 type served struct {
 	env  []string
 	stop context.CancelFunc
@@ -137,8 +136,7 @@ func (s *served) end() error {
 	return s.err
 }
 
-// agentRequests is what tools inside a copy can turn to. Nothing that they ask for widens a
-// grant.
+// agentRequests answers the requests of tools in a workspace. No request extends a grant.
 type agentRequests struct {
 	p *Pipeline
 	t execution
@@ -178,7 +176,7 @@ func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 	return nil
 }
 
-// requestedBy are the files that the agent of a turn asked for since somebody last looked.
+// requestedBy returns the files that the agent requested since the last call.
 func (p *Pipeline) requestedBy(t execution, q question) []flow.Gap {
 	p.mu.Lock()
 	defer p.mu.Unlock()

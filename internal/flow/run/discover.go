@@ -44,8 +44,8 @@ func (p *Pipeline) Survey(ctx context.Context) error {
 	return p.pick(ctx, p.opt.Only)
 }
 
-// checkPaths refuses a plan or a manifest with paths that could never land, or that lead
-// out of the tree.
+// checkPaths refuses a plan or a manifest with paths that could never land, or outside the
+// root.
 func (p *Pipeline) checkPaths() error {
 	read := func(path string) error {
 		_, err := p.opt.Root.Resolve("", path, lockkeeper.Read)
@@ -60,7 +60,7 @@ func (p *Pipeline) checkPaths() error {
 	return nil
 }
 
-// find lists the units.
+// find finds the units and what their sources say of them.
 func (p *Pipeline) find() (err error) {
 	root, err := os.OpenRoot(p.opt.Root.Dir())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// queuedWork is an item of the queue.
+// queuedWork executes an item of the queue.
 type queuedWork struct {
 	job   *sched.Job
 	locks *lock.Manager
@@ -35,11 +35,11 @@ func (j queuedWork) Started(ctx context.Context, group lockkeeper.Process) error
 	return err
 }
 
-// unqueuedWork is a piece of work of the legacy mode: slots are all that it has.
+// unqueuedWork executes work in the legacy mode. It has slots, and no grant.
 type unqueuedWork struct {
 	id    string
 	pools map[string]chan int // free slots, by pool
-	held  map[string]int      // the slot that is held of each pool
+	held  map[string]int      // the slot it holds, by pool
 }
 
 func (p *Pipeline) newUnqueued(name string) *unqueuedWork {
@@ -74,7 +74,7 @@ func (l *unqueuedWork) Grant() *lockkeeper.Grant                          { retu
 func (l *unqueuedWork) Slot() int                                         { return l.held[sched.PoolTest] }
 func (l *unqueuedWork) Started(context.Context, lockkeeper.Process) error { return nil }
 
-// slotsOf makes the pools of the legacy mode.
+// slotsOf returns the slot pools of the legacy mode.
 func slotsOf(l Limits) map[string]chan int {
 	pools := map[string]chan int{}
 	for pool, n := range map[string]int{sched.PoolAgent: l.Agents, sched.PoolAPI: l.API, sched.PoolTest: l.Tests} {

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Failure is work of a flow that failed and waits for somebody to retry it.
+// A Failure is work of a flow that failed and waits until a person retries it.
 type Failure struct {
 	Item   string    `json:"item"`
 	Unit   string    `json:"unit"`
@@ -23,12 +23,12 @@ type Failure struct {
 	seq uint64 // of the item
 }
 
-// Name is the unit, or the part of it that failed.
+// Name returns the name of the unit, or of the part of it that failed.
 func (f Failure) Name() string { return Work{Unit: f.Unit, Part: f.Part}.Name() }
 
-// Failures lists the work of a flow that failed and is still to be done, the first to be
-// queued first.
-func Failures(ctx context.Context, st store.Store, book *progress.Tracker, f flow.Flow) ([]Failure, error) {
+// Failures lists the work of a flow that failed and is still due, in the order in which it was
+// queued.
+func Failures(ctx context.Context, st store.Store, t *progress.Tracker, f flow.Flow) ([]Failure, error) {
 	var items map[string][]*lockkeeper.Item
 	err := st.View(ctx, func(r store.Reader) (err error) {
 		items, err = OpenItems(r, f.Name)
@@ -37,10 +37,8 @@ func Failures(ctx context.Context, st store.Store, book *progress.Tracker, f flo
 	if err != nil {
 		return nil, err
 	}
-	return FailuresIn(f, items, func(name string) (*progress.Unit, error) { return book.Unit(ctx, name) })
+	return FailuresIn(f, items, func(name string) (*progress.Unit, error) { return t.Unit(ctx, name) })
 }
-
-func rootOf(flowName string) string { return "flow/" + flowName }
 
 // phaseNamed returns the phase of a flow that the scheduler knows by a name. Review and
 // landing belong to the last phase of a batch.

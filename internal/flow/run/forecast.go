@@ -21,14 +21,14 @@ func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
 	return p.outcome(ctx, false)
 }
 
-// Forecast is what a run would do.
+// A Forecast describes what a run would do.
 type Forecast struct {
 	*Outcome
-	Batches []UpcomingBatch   `json:"batches"` // that are known and not in the tree
-	Shared  []flow.SharedRead `json:"shared"`  // of the screens flow: where merges will meet
+	Batches []UpcomingBatch   `json:"batches"` // that are planned and have not landed
+	Shared  []flow.SharedRead `json:"shared"`  // files that several screens read, where their merges may conflict
 }
 
-// An UpcomingBatch is a batch that is to come.
+// An UpcomingBatch is a batch that is not complete.
 type UpcomingBatch struct {
 	Unit     string       `json:"unit"`
 	ID       string       `json:"id"`
@@ -39,16 +39,16 @@ type UpcomingBatch struct {
 	After    []string     `json:"after,omitempty"`
 	Contends []Contention `json:"contends,omitempty"`
 
-	Locks []lockkeeper.Lock `json:"-"` // that it will ask for
+	Locks []lockkeeper.Lock `json:"-"` // that it will request
 }
 
-// Contention is something that two want, of which only one can have it at a time.
+// A Contention is a path that two batches need, and only one can hold at a time.
 type Contention struct {
 	With string `json:"with"` // unit/batch
 	Path string `json:"path"`
 }
 
-// Forecast says what a run would do, and changes nothing. It comes after Survey.
+// Forecast predicts what a run would do, and changes nothing.
 func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
 	out, err := p.Outcome(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
 	return f, nil
 }
 
-// KnowsPlan reports whether the tasks of the plan file are those that were taken up last.
+// KnowsPlan reports whether the stored plan has the tasks of the plan file.
 func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
 	u, err := p.opt.Progress.Unit(ctx, p.opt.Flow.OneUnit)
 	if err != nil || p.opt.Tasks == nil {
@@ -94,8 +94,8 @@ func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// upcoming are the batches of a unit that are not complete. Those of a plan file count
-// before it is taken up.
+// upcoming lists the batches of a unit that are not complete, those of a plan file that is not
+// stored yet included.
 func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
 	batches := slices.Clone(u.Batches)
 	if p.opt.Tasks != nil {
@@ -112,8 +112,8 @@ func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
 	return slices.DeleteFunc(batches, func(b progress.Batch) bool { return b.Next == "" })
 }
 
-// queue says of units that are complete by their documents, and will have batches of a
-// new plan, that these are to come.
+// queue marks units as queued that are complete by their documents but have batches of a new
+// plan.
 func (f *Forecast) queue(first string) {
 	for i := range f.State.Units {
 		u := &f.State.Units[i]
@@ -124,7 +124,7 @@ func (f *Forecast) queue(first string) {
 	}
 }
 
-// contend finds who will wait for whom.
+// contend finds the batches that will wait for each other.
 func (f *Forecast) contend() {
 	for i := range f.Batches {
 		for j := range f.Batches {

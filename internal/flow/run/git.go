@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/git"
 )
 
-// enterBranch makes the run work on its branch, under the lock of the repository.
+// enterBranch switches to the branch of the run, under the lock of the repository.
 func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
 	if p.opt.Branch != "" {
 		if p.opt.Locks != nil {
@@ -52,8 +52,8 @@ func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
 	return err
 }
 
-// rewritten is what git changed in the tree since the copy was made, or since this was asked
-// last: a person's commits, checkouts and rebases, besides what landed.
+// rewritten lists the files that git changed since the workspace was made or the last call:
+// by commits, checkouts and rebases of people.
 func (l *batchRun) rewritten(ctx context.Context) ([]string, error) {
 	if l.p.opt.Repo == nil {
 		return nil, nil
@@ -69,14 +69,14 @@ func (l *batchRun) rewritten(ctx context.Context) ([]string, error) {
 // commitWait is how long a commit waits for others that use the repository.
 const commitWait = 10 * time.Minute
 
-// trailers of a commit, by which it is found again.
+// The trailers by which a commit is found again.
 const (
 	batchTrailer = "Lockkeeper-Batch"
 	grantTrailer = "Lockkeeper-Grant"
 	fenceTrailer = "Lockkeeper-Fence"
 )
 
-// commit makes one commit of git of exactly the batch's files.
+// commit creates one git commit with exactly the batch's files.
 func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (hash string, err error) {
 	if p.opt.Repo == nil || !p.opt.Commit || len(l.files) == 0 {
 		return "", nil
@@ -101,7 +101,7 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 	for {
 		made, err := p.opt.Repo.Commit(ctx, c)
 		var busy *git.PausedError
-		if err == nil && made.Hash == "" { // somebody died between the commit and the record of it
+		if err == nil && made.Hash == "" { // a run crashed after the commit
 			made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
 		}
 		if !errors.As(err, &busy) {

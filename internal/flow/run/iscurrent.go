@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// isCurrent reports whether an item is about what its unit waits for now. One that failed
-// and was overtaken, by another plan, by a phase that was done again, is history.
+// isCurrent reports whether an item is for the phase, topic or plan that its unit has now. An
+// item of an earlier plan, or of a phase that was redone, is not.
 func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
 	switch d.kind {
 	case string(flow.BatchUnit):

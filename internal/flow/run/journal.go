@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Journal reads what agents and checks leave in a folder of calls, for somebody who looks
-// often: what cannot change any more is read once. It may be used by several goroutines.
+// A Journal reads the records of agent calls and checks. It caches what cannot change any
+// more, for callers that read often. It is safe for concurrent use.
 type Journal struct {
 	dir string
 
@@ -24,49 +24,49 @@ type Journal struct {
 	purposes map[string]*purpose // by the names of their folders
 }
 
-// OpenJournal names a folder of calls, which need not be there.
+// OpenJournal opens the journal of a folder of calls, which need not exist.
 func OpenJournal(dir string) *Journal {
 	return &Journal{dir: dir, purposes: map[string]*purpose{}}
 }
 
-// A PastDecision is a call of an agent, or a run of a check.
-type Entry struct {
+// A CallRecord describes a call of an agent, or a run of a check.
+type CallRecord struct {
 	Trace
-	Item string    // that it was made for; empty: not known
+	Item string    // it was made for; empty: not known
 	Dir  string    // its folder
-	Call *PastCall // nil: it is a check, or has not ended
+	Call *PastCall // nil for a check, and for a call that has not ended
 }
 
-// purpose is a folder with all entries for one purpose.
+// A purpose is the folder of all calls for one purpose.
 type purpose struct {
-	dir     string
-	flow    string
-	work    string
-	phase   string
-	entries map[int]*entry
+	dir   string
+	flow  string
+	work  string
+	phase string
+	calls map[int]*cachedCall
 
-	changed time.Time // when its list of entries was
-	settled bool      // it was read so late after that that no change of the same tick can have been missed
+	changed time.Time // the modification time of the folder when it was listed
+	settled bool      // it was listed more than a tick after that, so no change was missed
 }
 
-// entry is an Entry as far as it was read.
-type entry struct {
-	Entry
-	named bool // it is known for which item it was made
+// A cachedCall is a CallRecord as far as it was read.
+type cachedCall struct {
+	CallRecord
+	named bool // its item is read
 	ended bool // its record is read
-	timed bool // its times are read and cannot change
+	timed bool // its times are read and final
 }
 
-// tick is longer than that of any clock by which disks date what changes.
+// tick is longer than the resolution of file times on any disk.
 const tick = 2 * time.Second
 
-// Calls lists the calls of agents for a flow that have ended. Beside an error it lists
-// those that can be read.
+// Calls lists the ended agent calls of a flow. Beside an error it lists those that it could
+// read.
 func (j *Journal) Calls(flowName string) ([]PastCall, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	list := []PastCall{}
-	err := j.each(flowName, func(p *purpose, e *entry) error {
+	err := j.each(flowName, func(p *purpose, e *cachedCall) error {
 		if p.isCheck() {
 			return nil
 		}
@@ -82,39 +82,39 @@ func (j *Journal) Calls(flowName string) ([]PastCall, error) {
 	return list, err
 }
 
-// Entries lists all calls and checks for a flow in the order in which they began. Beside
-// an error it lists those that can be read.
-func (j *Journal) Entries(flowName string) ([]Entry, error) {
+// All lists the calls and checks of a flow in the order in which they began. Beside an error
+// it lists those that it could read.
+func (j *Journal) All(flowName string) ([]CallRecord, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var list []*entry
-	err := j.each(flowName, func(p *purpose, e *entry) error {
+	var list []*cachedCall
+	err := j.each(flowName, func(p *purpose, e *cachedCall) error {
 		if err := errors.Join(e.readItem(), e.readRecord(p)); err != nil {
 			return err
 		}
 		if err := e.readTimes(); errors.Is(err, fs.ErrNotExist) {
-			return nil // it is just being made, or cleared away
+			return nil // another process is creating or removing it
 		} else if err != nil {
 			return err
 		}
 		list = append(list, e)
 		return nil
 	})
-	slices.SortStableFunc(list, func(a, b *entry) int { return a.Began.Compare(b.Began) })
-	last := map[string]*entry{} // by work, which does one thing at a time
-	out := make([]Entry, len(list))
+	slices.SortStableFunc(list, func(a, b *cachedCall) int { return a.Began.Compare(b.Began) })
+	last := map[string]*cachedCall{} // by work, which makes one call at a time
+	out := make([]CallRecord, len(list))
 	for i, e := range list {
 		if before := last[e.Work]; before != nil {
 			before.timed = true
 		}
 		last[e.Work] = e
-		out[i] = e.Entry
+		out[i] = e.CallRecord
 	}
 	return out, err
 }
 
-// each visits what there is of a flow. One entry that cannot be read hides no other.
-func (j *Journal) each(flowName string, visit func(*purpose, *entry) error) error {
+// each visits the calls of a flow. An unreadable call does not hide the others.
+func (j *Journal) each(flowName string, visit func(*purpose, *cachedCall) error) error {
 	folders, err := os.ReadDir(j.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		folders, err = nil, nil
@@ -122,10 +122,10 @@ func (j *Journal) each(flowName string, visit func(*purpose, *entry) error) erro
 	if err != nil {
 		return err
 	}
-	var wrong []error
-	there := map[string]bool{}
+	var errs []error
+	found := map[string]bool{}
 	for _, f := range folders {
-		there[f.Name()] = true
+		found[f.Name()] = true
 		p := j.purposes[f.Name()]
 		if p == nil {
 			p = newPurpose(filepath.Join(j.dir, f.Name()))
@@ -135,25 +135,25 @@ func (j *Journal) each(flowName string, visit func(*purpose, *entry) error) erro
 			continue
 		}
 		if err := p.list(); err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 		}
-		for _, e := range p.entries {
+		for _, e := range p.calls {
 			if err := visit(p, e); err != nil {
-				wrong = append(wrong, err)
+				errs = append(errs, err)
 			}
 		}
 	}
 	for name := range j.purposes {
-		if !there[name] {
+		if !found[name] {
 			delete(j.purposes, name)
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
-// newPurpose reads the name of a folder. One that is no purpose belongs to no flow.
+// newPurpose parses the name of a folder. If it is not a purpose, it belongs to no flow.
 func newPurpose(dir string) *purpose {
-	p := &purpose{dir: dir, entries: map[int]*entry{}}
+	p := &purpose{dir: dir, calls: map[int]*cachedCall{}}
 	name, _ := sidecar.UnitName(filepath.Base(dir))
 	if p.flow = flowOfPurpose(name); p.flow != "" {
 		p.work, p.phase = workIn(name)
@@ -163,11 +163,11 @@ func newPurpose(dir string) *purpose {
 
 func (p *purpose) isCheck() bool { return Trace{Phase: p.phase}.IsCheck() }
 
-// list finds the entries of a purpose, if any came or went.
+// list lists the calls of a purpose again if its folder changed.
 func (p *purpose) list() error {
 	info, err := os.Stat(p.dir)
-	if errors.Is(err, fs.ErrNotExist) { // somebody clears it away
-		clear(p.entries)
+	if errors.Is(err, fs.ErrNotExist) { // another process removes it
+		clear(p.calls)
 		return nil
 	}
 	if err != nil || p.settled && info.ModTime().Equal(p.changed) {
@@ -182,23 +182,23 @@ func (p *purpose) list() error {
 	for _, f := range found {
 		n, err := strconv.Atoi(f.Name())
 		if err != nil {
-			continue // nobody's
+			continue // not a call
 		}
 		there[n] = true
-		if p.entries[n] == nil {
-			p.entries[n] = &entry{Entry: Entry{Trace: Trace{Work: p.work, Phase: p.phase}, Dir: filepath.Join(p.dir, f.Name())}}
+		if p.calls[n] == nil {
+			p.calls[n] = &cachedCall{CallRecord: CallRecord{Trace: Trace{Work: p.work, Phase: p.phase}, Dir: filepath.Join(p.dir, f.Name())}}
 		}
 	}
-	for n := range p.entries {
+	for n := range p.calls {
 		if !there[n] {
-			delete(p.entries, n)
+			delete(p.calls, n)
 		}
 	}
 	return nil
 }
 
-// readRecord finds out whether a call has ended, and how: once.
-func (e *entry) readRecord(p *purpose) error {
+// readRecord reads the record of a call once it has ended.
+func (e *cachedCall) readRecord(p *purpose) error {
 	if e.ended || p.isCheck() {
 		return nil
 	}
@@ -213,8 +213,8 @@ func (e *entry) readRecord(p *purpose) error {
 	return nil
 }
 
-// readItem finds out for which item something was made: once.
-func (e *entry) readItem() error {
+// readItem reads the item of a call.
+func (e *cachedCall) readItem() error {
 	if e.named {
 		return nil
 	}
@@ -226,9 +226,9 @@ func (e *entry) readItem() error {
 	return err
 }
 
-// readTimes finds out when something began, and when it last said something. A call that
-// has ended says nothing more, and neither does a check behind which something came.
-func (e *entry) readTimes() (err error) {
+// readTimes reads when a call began and when it last wrote output. The times are final once the
+// call has ended, or a later call of the same work began.
+func (e *cachedCall) readTimes() (err error) {
 	if e.timed {
 		return nil
 	}
@@ -238,11 +238,11 @@ func (e *entry) readTimes() (err error) {
 	return err
 }
 
-// Said is when an entry last said something, and where that is; empty: nothing yet.
-func (e Entry) Said() (path string, at time.Time, err error) {
+// Said returns the output of a call for people and when it last grew; empty: it has none yet.
+func (e CallRecord) Said() (path string, at time.Time, err error) {
 	for _, name := range []string{livelogFile, outputFile} {
 		if name == outputFile && !e.IsCheck() {
-			continue // of an agent, which speaks a protocol
+			continue // the output of an agent is a protocol
 		}
 		info, err := os.Stat(filepath.Join(e.Dir, name))
 		if err == nil {

@@ -49,7 +49,7 @@ func TestJournal(t *testing.T) {
 	if n := calls("controllers"); n != 1 {
 		t.Errorf("%d calls have ended", n)
 	}
-	entries, err := j.Entries("controllers")
+	entries, err := j.All("controllers")
 	must(t, err)
 	if len(entries) != 1 || entries[0].Item != "j1" || entries[0].Call != nil || !entries[0].Cut || entries[0].Work != "blog/posts" || entries[0].Phase != "analyze" {
 		t.Errorf("the entries are %+v", entries)
@@ -66,7 +66,7 @@ func TestJournal(t *testing.T) {
 	}
 	leave(t, dir, "controllers/blog/posts/analyze", 2, begun)
 	leave(t, dir, "controllers/blog/posts/b1/test@12345678", 1, map[string]string{"item": "j2", "workspace": "", "output": "ok"})
-	if entries, err = j.Entries("controllers"); err != nil || len(entries) != 3 {
+	if entries, err = j.All("controllers"); err != nil || len(entries) != 3 {
 		t.Fatalf("the entries are %+v, %v", entries, err)
 	}
 	check := entries[2]

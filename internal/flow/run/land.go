@@ -16,7 +16,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// land brings the batch into the tree: as it was tested, against what the tree holds now.
+// land lands the batch as it was tested, and tests it again if its dependencies changed.
 func (l *batchRun) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
@@ -24,8 +24,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if again == l.p.opt.Limits.Rechecks-1 {
-			// It was overtaken before: while it is tested for the last time nobody else of this run
-			// lands.
+			// During its last test no other batch of this run lands, so that it cannot be
+			// overtaken again.
 			done, err := l.p.takeLander(ctx)
 			if err != nil {
 				return err
@@ -41,8 +41,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if len(moved) == 0 && !l.checked {
-			// It was tested in another copy, before a crash, a review, a pause: what it depends on may
-			// have moved in between.
+			// It was tested in another workspace, before a crash, a review or a pause. What it
+			// depends on may have changed since.
 			if slices.ContainsFunc(l.allChecks(), func(c checks) bool { return len(c.commands) > 0 }) {
 				l.p.news(NewsAgain, q, "it was tested in an earlier workspace, and is tested again before it lands")
 			}
@@ -75,20 +75,20 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
-			return l.review(ctx) // it was fixed: nobody has seen that
+			return l.review(ctx) // it was fixed, and no person has seen the fix
 		}
 	}
 }
 
-// moved brings the copy up to date, and returns what of it the batch depends on: what it
-// declares to read, and whatever git rewrote.
+// moved updates the workspace and returns the changed files that the batch depends on: those
+// that it declares to read, and all that git rewrote.
 func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	all, conflicts, err := l.w.CatchUp(ctx)
 	if err != nil {
 		return nil, err
 	}
-	places := append(slices.Clone(l.reads()), l.batch.WriteTargets...)
-	more, clashes, err := l.w.Refresh(ctx, places)
+	own := append(slices.Clone(l.reads()), l.batch.WriteTargets...)
+	more, clashes, err := l.w.Refresh(ctx, own)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	ours = slices.DeleteFunc(ours, func(path string) bool { return slices.Contains(l.batch.WriteTargets, path) })
 	for _, path := range append(all, more...) {
 		if slices.Contains(l.batch.WriteTargets, path) {
-			continue // its own: nobody else has the lock, and an edit without one is a conflict
+			continue // it holds the lock, and an edit without a lock is a conflict
 		}
 		at := lockkeeper.Target{Path: path, Kind: lockkeeper.File}
 		if slices.ContainsFunc(l.readTargets(), func(t lockkeeper.Target) bool { return t.Overlaps(at) }) && !slices.Contains(ours, path) {
@@ -117,8 +117,8 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	return ours, nil
 }
 
-// reads is what the batch depends on: what it declares, or else all that its unit is
-// known to be made of.
+// reads lists what the batch depends on: what it declares, or else all known files of its
+// unit.
 func (l *batchRun) reads() []string {
 	if len(l.batch.Reads) > 0 || l.p.opt.Flow.DeclaresReads {
 		return l.batch.Reads
@@ -130,7 +130,7 @@ func (l *batchRun) reads() []string {
 	return files
 }
 
-// readTargets are the reads as targets.
+// readTargets returns the reads as lock targets.
 func (l *batchRun) readTargets() (list []lockkeeper.Target) {
 	for _, path := range l.reads() {
 		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // what does not resolve cannot be landed
@@ -140,8 +140,7 @@ func (l *batchRun) readTargets() (list []lockkeeper.Target) {
 	return list
 }
 
-// testAgain runs test and CI again. If something fails an agent fixes it, as at first, and
-// what came of that is verified again.
+// testAgain runs the checks again. If one fails, the phases after the first run again.
 func (l *batchRun) testAgain(ctx context.Context, moved []string) error {
 	if len(moved) > 0 {
 		l.rechecks = append(l.rechecks, flow.Recheck{Moved: moved, At: time.Now().UTC()})
@@ -160,8 +159,7 @@ func (l *batchRun) testAgain(ctx context.Context, moved []string) error {
 	return l.refresh(ctx)
 }
 
-// stillPasses runs test and CI, and reports whether both pass as they are. Their documents
-// then stay as they are, too.
+// stillPasses reports whether all checks pass without a fix. It changes no document.
 func (l *batchRun) stillPasses(ctx context.Context) (bool, error) {
 	for _, c := range l.allChecks() {
 		if len(c.commands) == 0 {
@@ -178,7 +176,7 @@ func (l *batchRun) stillPasses(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// changes are the batch's changes as the gate wants them.
+// changes returns the changes of the batch for the gate.
 func (l *batchRun) changes(ctx context.Context) ([]gate.Change, error) {
 	found, err := l.w.Changes(ctx)
 	if err != nil {
@@ -201,8 +199,8 @@ func (l *batchRun) changes(ctx context.Context) ([]gate.Change, error) {
 	return list, nil
 }
 
-// holdsAll refuses to land a copy that is not all of what is stored of the batch. A file
-// may have landed already, right before somebody died.
+// holdsAll refuses to land a workspace that differs from the stored files of the batch. A file
+// may have landed already, before a crash.
 func (l *batchRun) holdsAll(ctx context.Context) error {
 	changes, err := l.w.Changes(ctx)
 	if err != nil {
@@ -222,13 +220,13 @@ func (l *batchRun) holdsAll(ctx context.Context) error {
 			return err
 		}
 		if base != f.New {
-			return &lockkeeper.MovedError{Path: f.Path, Holder: "somebody else", At: time.Now()}
+			return &lockkeeper.MovedError{Path: f.Path}
 		}
 	}
 	return nil
 }
 
-// carryOut lands what the copy holds, as one unit.
+// carryOut lands the changes in the workspace as one landing.
 func (l *batchRun) carryOut(ctx context.Context) error {
 	if err := l.holdsAll(ctx); err != nil {
 		return err
@@ -251,17 +249,18 @@ func (l *batchRun) carryOut(ctx context.Context) error {
 		return err
 	}
 	l.lands = append(l.lands, landing.Seq)
-	// Who makes a copy now need not wait until this grant ends to know that it is done.
+	// Recorded as committed now, so that new workspaces need not wait until the grant ends.
 	return l.p.opt.Gate.RecoverLandings(context.WithoutCancel(ctx), landing.GrantID)
 }
 
-// freeSlots gives back the slots of the last phase. Who waits to land holds none: whoever
-// keeps the tree still meanwhile may wait for exactly these.
+// freeSlots releases the slots of the last phase. A batch that waits to land must hold none:
+// the batch that holds the lander may need them.
 func (l *batchRun) freeSlots(ctx context.Context) error {
 	return l.t.Phase(ctx, l.p.opt.Flow.LastOfBatch())
 }
 
-// takeLander waits until nobody else of this run lands, or keeps the tree still.
+// takeLander waits until no other batch of this run lands, and keeps others from landing
+// until done is called.
 func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
 	select {
 	case <-p.lander:
@@ -271,7 +270,7 @@ func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// landNow lands what an agent made before it is tested, in the documents' literal order.
+// landNow lands the changes before their tests, for run.land: after_apply.
 func (l *batchRun) landNow(ctx context.Context) error {
 	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
 		return err
@@ -289,7 +288,7 @@ func (l *batchRun) landNow(ctx context.Context) error {
 	return l.noteLandings(ctx)
 }
 
-// undoLandings takes what landed before it was tested out of the tree again.
+// undoLandings undoes what landed before its tests.
 func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
 	if len(l.lands) == 0 {
 		return nil
@@ -313,7 +312,7 @@ func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
 func (l *batchRun) landed(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // it is in the tree
 	done := flow.Landed{Landings: l.lands, Files: l.files, Again: l.rechecks, At: time.Now().UTC()}
-	if len(l.lands) == 0 && len(l.files) > 0 { // somebody died right after it landed
+	if len(l.lands) == 0 && len(l.files) > 0 { // a run crashed right after it landed
 		var err error
 		if done.Landings, err = l.p.landingsOf(ctx, l.files); err != nil {
 			return err
@@ -330,7 +329,7 @@ func (l *batchRun) landed(ctx context.Context) error {
 	if err := l.p.opt.Progress.PutLanded(ctx, l.unit.Name, l.batch.ID, done); err != nil {
 		return err
 	}
-	l.lands = nil // it stays
+	l.lands = nil // end must not undo them
 	if l.p.opt.Land == "after_apply" {
 		if err := l.noteLandings(ctx); err != nil {
 			return err

@@ -16,8 +16,7 @@ import (
 // crash the next run of the batch rolls them back and starts the batch again.
 const landingsFile = "landings.json"
 
-// noteLandings writes down the landings of a batch, so that a run that takes over knows
-// them.
+// noteLandings stores the landings of a batch for a run after a crash.
 func (l *batchRun) noteLandings(ctx context.Context) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), landingsFile, struct {
 		Landings []uint64 `json:"landings"`
@@ -25,7 +24,7 @@ func (l *batchRun) noteLandings(ctx context.Context) error {
 	return err
 }
 
-// notedLandings returns the landings that an earlier run of the batch wrote down.
+// notedLandings returns the landings that an earlier run of the batch stored.
 func (l *batchRun) notedLandings(ctx context.Context) ([]uint64, error) {
 	doc, err := l.folder.Read(ctx, landingsFile, func(body []byte) error { return json.Unmarshal(body, new(struct{ Landings []uint64 })) })
 	if err != nil || doc == nil {
@@ -43,7 +42,7 @@ func landings(list []uint64) string {
 	return "landings " + strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")
 }
 
-// landingsOf finds the landings that brought files to what they hold.
+// landingsOf finds the landings that wrote the present versions of files.
 func (p *Pipeline) landingsOf(ctx context.Context, files []flow.File) (list []uint64, err error) {
 	err = p.opt.Store.View(ctx, func(r store.Reader) error {
 		list = nil

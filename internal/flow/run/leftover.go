@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxGaps is how many changes of one call are gaps of their own. A person decides on
-	// each, so more than that are one gap.
+	// maxGaps is how many changes of one call become separate gaps. A person decides on each
+	// gap, so more changes become one.
 	maxGaps = 20
 	// maxArchive bounds the content of an archive of changes.
 	maxArchive = 256 << 20
-	// namedOfMany is how many names a message gives of many.
+	// namedOfMany is how many of many changes a message names.
 	namedOfMany = 3
 )
 
-// refusal is a change that may not land, and why.
+// A refusal is a change that may not land, and why.
 type refusal struct {
 	workspace.Change
 	why error
@@ -42,7 +42,7 @@ func (p *Pipeline) survey(ctx context.Context, t execution, w *workspace.Workspa
 	return w.Changes(ctx) // without grants any file may land
 }
 
-// writesOf are the paths that a grant holds for writing.
+// writesOf lists the paths that a grant may write.
 func writesOf(g *lockkeeper.Grant) (paths []string) {
 	for _, l := range g.Locks {
 		if l.Mode == lockkeeper.Write {
@@ -52,8 +52,8 @@ func writesOf(g *lockkeeper.Grant) (paths []string) {
 	return paths
 }
 
-// keepOut keeps changes that may not land, and returns them as gaps: each as one, or all
-// as one if they are many. What git ignores, and caches, are not kept.
+// keepOut keeps changes that may not land and returns them as gaps: one for each, or one for
+// all if they are many. Changes that git ignores, and caches, are discarded.
 func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (gaps []flow.Gap, err error) {
 	if len(out) == 0 {
 		return nil, nil
@@ -95,7 +95,7 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 	return gaps, nil
 }
 
-// keepGaps keeps many changes as one gap.
+// keepGaps keeps many changes in one archive, as one gap.
 func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (flow.Gap, error) {
 	changes := changesOf(out)
 	packed, err := w.Pack(ctx, changes, p.archiveLimit())
@@ -110,8 +110,8 @@ func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *wor
 	return flow.Gap{Path: out[0].Path, Reason: why.Error(), Rescue: e.ID, Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}, nil
 }
 
-// shelveAll keeps changes of a workspace that nobody will take up: wanted ones, and a few
-// others, each by itself, and many others as one archive. It returns how many it kept.
+// shelveAll keeps changes of a workspace for lockkeeper rescue: wanted ones and a few others
+// each by itself, many others in one archive. It returns how many it kept.
 func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, changes []workspace.Change, wanted []string, holder, why string) (kept int, err error) {
 	isWanted := func(c workspace.Change) bool { return slices.Contains(wanted, c.Path) }
 	ignored, err := w.Ignored(ctx, changes)
@@ -150,7 +150,7 @@ func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, change
 
 func (p *Pipeline) archiveLimit() int64 { return min(maxArchive, p.opt.Gate.Rescue().Limits().Entry) }
 
-// isMany reports whether changes are more than a person wants to decide on one by one.
+// isMany reports whether changes are too many to be decided on one by one.
 func isMany(changes []workspace.Change) bool {
 	return len(changes) > maxGaps || slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Whole })
 }
@@ -174,7 +174,7 @@ func filesIn(changes []workspace.Change) (n int) {
 	return n
 }
 
-// someOf names the first of some changes.
+// someOf names the first of some changes for a message.
 func someOf(changes []workspace.Change) string {
 	var names []string
 	for _, c := range changes[:min(len(changes), namedOfMany)] {
@@ -190,7 +190,7 @@ func someOf(changes []workspace.Change) string {
 	return strings.Join(names, ", ")
 }
 
-// describe says what an archive has of changes.
+// describe describes an archive of changes.
 func describe(changes []workspace.Change, packed *workspace.Packed) string {
 	text := fmt.Sprintf("%s that one archive keeps: %s", counted(filesIn(changes), "changed file"), someOf(changes))
 	if packed.Left > 0 {

@@ -20,21 +20,21 @@ import (
 	"lockkeeper/tree"
 )
 
-// Options say what a pipeline works on and with. All that is open stays the caller's.
+// Options say what a pipeline works on and with. The caller closes what is open.
 type Options struct {
-	Run   string // names the run: what it spent before counts
+	Run   string // the id of the run, whose earlier calls count against the budget
 	Root  *tree.Root
 	Store store.Store
 	Locks *lock.Manager // nil: the legacy mode, without locks and queue
 	Queue *sched.Queue
-	Gate  *gate.Gate // nil: for somebody who only looks
-	// Permits refuses a path that the gate would let nobody write to.
+	Gate  *gate.Gate // nil: the pipeline only shows the run, until Lead
+	// Permits refuses a path that the gate does not permit.
 	Permits func(path string) error
 	Host    *process.Host
 	Flow    flow.Flow
 
 	Progress  *progress.Tracker
-	Documents *sidecar.Store // that the book is made of
+	Documents *sidecar.Store // that Progress reads
 	Layout    flow.Layout
 	Discovery flow.DiscoverOptions
 	Manifest  *flow.Manifest // of the screens flow
@@ -46,11 +46,11 @@ type Options struct {
 	Prompts  *flow.Prompts
 	Sandbox  sandbox.Level
 
-	Calls      string   // where calls of agents leave their traces: inside .lockkeeper, absolute
-	Workspaces string   // where copies of the tree are made: outside the root, absolute
+	Calls      string   // the records of agent calls, inside .lockkeeper; absolute
+	Workspaces string   // outside the root; absolute
 	Sidecar    string   // from the root
 	Analysis   string   // from the root, of the screens flow
-	Own        []string // folders that are the pipeline's own: no agent needs them, and they change all the time
+	Own        []string // directories of the pipeline, which workspaces do not have
 	Env        []string
 
 	Limits    Limits
@@ -60,8 +60,8 @@ type Options struct {
 	Review    string // off, risky or all
 	LockReads bool
 	Linked    []string
-	// Reach says what the agent with a name, and tests and CI commands by the name "", may
-	// use besides their workspace. Nil: nothing.
+	// Reach returns what an agent may use in addition to its workspace; "" is for test and CI
+	// commands. Nil: nothing.
 	Reach  func(agent string) Reach
 	Branch string
 	Commit bool // each batch that lands becomes a commit
@@ -80,10 +80,10 @@ type Options struct {
 	Tell  func(News) // receives what happens, from any goroutine; it must return quickly
 }
 
-// Agents are who does the work.
+// Agents say how agents are called.
 type Agents struct {
-	Named      func(name string) (agent.Adapter, error) // "" is the usual one
-	Usual      string                                   // its name: model and arguments are for it alone
+	Named      func(name string) (agent.Adapter, error) // "" is the default
+	Default    string                                   // the name of the default agent, which alone gets Model and Args
 	Model      string
 	Args       []string
 	Timeout    time.Duration
@@ -91,14 +91,14 @@ type Agents struct {
 	Retry      agent.RetryPolicy
 }
 
-// Limits bound what runs at once, and how often what fails is fixed.
+// Limits bound concurrency and repetition.
 type Limits struct {
 	Agents, API, Tests int
-	Fixes              int            // how often an agent may fix what a check finds
-	FixesIn            map[string]int // of check phases that have another limit, by name
-	Rechecks           int            // how often a batch is tested again because something moved
+	Fixes              int            // fixes by agents in one check phase
+	FixesIn            map[string]int // for check phases with another limit, by name
+	Rechecks           int            // tests of one batch because a dependency changed
 	CheckTimeout       time.Duration
-	LimitPause         time.Duration // how long a limit of the API lasts that does not say so
+	LimitPause         time.Duration // the pause for a rate limit that names no end
 }
 
 func (l Limits) fixesIn(phase string) int {
@@ -108,21 +108,21 @@ func (l Limits) fixesIn(phase string) int {
 	return l.Fixes
 }
 
-// Checks are the commands that a batch has to pass.
+// Checks are the commands that a batch must pass.
 type Checks struct {
 	Test     string              // {path} and {controller} are filled in
 	TestPath string              // the test file of a controller
 	Suite    string              // all tests, for a batch whose test file is missing
-	Commands map[string][]string // of the other check phases, by name
+	Commands map[string][]string // for the other check phases, by name
 }
 
-// Budget is what a run may spend; 0 is no limit.
+// A Budget is what a run may spend; 0: no limit.
 type Budget struct {
 	USD    float64
 	Tokens int64
 }
 
-// News is something that happened in a run, fit to be shown.
+// News is an event of a run, for people.
 type News struct {
 	At    time.Time `json:"at"`
 	Kind  NewsKind  `json:"kind"`
@@ -133,7 +133,7 @@ type News struct {
 	Text  string    `json:"text,omitempty"`
 }
 
-// NewsKind says what happened.
+// A NewsKind says what happened.
 type NewsKind string
 
 // The kinds of news.
@@ -147,26 +147,26 @@ const (
 	NewsGap      NewsKind = "gap"
 	NewsLanded   NewsKind = "landed"
 	NewsNoChange NewsKind = "no_change" // a batch is done and changed nothing
-	NewsUndone   NewsKind = "undone"    // what landed before its tests is taken out again
-	NewsAgain    NewsKind = "again"     // it is tested again, because something moved
+	NewsUndone   NewsKind = "undone"    // what landed before its tests is undone
+	NewsAgain    NewsKind = "again"     // it is tested again
 	NewsStalled  NewsKind = "stalled"
 	NewsWarning  NewsKind = "warning"
 	NewsPaused   NewsKind = "paused"
 	NewsResumed  NewsKind = "resumed"
-	NewsPerson   NewsKind = "person" // somebody is needed
+	NewsPerson   NewsKind = "person" // a person must decide
 )
 
-// An execution is one piece of work in the hands of whoever does it: an item of the queue, or,
-// in the legacy mode, nothing but a goroutine.
+// An execution carries out one piece of work: an item of the queue or, in the legacy mode, a
+// goroutine.
 type execution interface {
-	// Phase gives back the slots of one phase and waits for those of the next.
+	// Phase releases the slots of one phase and waits for those of the next.
 	Phase(ctx context.Context, phase string, pools ...string) error
-	// Holds reports whether it has a slot of a pool.
+	// Holds reports whether it holds a slot of a pool.
 	Holds(pool string) bool
 	Note(ctx context.Context, text string) error
 	ID() string
-	Mark() string             // what processes that work for it carry
-	Grant() *lockkeeper.Grant // nil: there is none
-	Slot() int                // of the pool of test runs; 0: none
+	Mark() string             // marks its processes
+	Grant() *lockkeeper.Grant // nil in the legacy mode
+	Slot() int                // of the test pool; 0: none
 	Started(ctx context.Context, group lockkeeper.Process) error
 }

@@ -11,17 +11,17 @@ import (
 	"lockkeeper/store"
 )
 
-// Work is what an item of a flow is for.
+// Work says what an item of a flow is for.
 type Work struct {
 	Unit string
 	Kind string // controller, screen, topic or batch
 	Part string // the screen, topic or batch
 }
 
-// Name is what the documents call it: the unit, or the part of it.
+// Name returns the unit, or unit/part.
 func (w Work) Name() string { return workItem{unit: w.Unit, part: w.Part}.name() }
 
-// WorkOf says what an item is for; false: it belongs to no flow.
+// WorkOf returns what an item is for; false: it belongs to no flow.
 func WorkOf(it *lockkeeper.Item) (Work, bool) {
 	d, err := workOf(it)
 	if err != nil || FlowOf(it) == "" {
@@ -30,10 +30,9 @@ func WorkOf(it *lockkeeper.Item) (Work, bool) {
 	return Work{Unit: d.unit, Kind: d.kind, Part: d.part}, true
 }
 
-// OpenItems lists the items of a flow that are not completed, by unit, those of each in
-// the order of their numbers for each status.
+// OpenItems lists the items of a flow that are not completed, by unit.
 func OpenItems(r store.Reader, flowName string) (map[string][]*lockkeeper.Item, error) {
-	list, err := openItems(r, rootOf(flowName))
+	list, err := openItems(r, rootPrefix+flowName)
 	units := map[string][]*lockkeeper.Item{}
 	for _, it := range list {
 		if d, err := workOf(it); err == nil {
@@ -64,16 +63,15 @@ func openItems(r store.Reader, root string) (list []*lockkeeper.Item, err error)
 	return list, nil
 }
 
-// Overlay lays what the queue knows of units over what their documents say, for whoever
-// has read both.
+// An Overlay combines what the documents say of units with what the queue says.
 type Overlay struct {
 	Flow    flow.Flow
 	Screens map[string][]flow.ManifestScreen // of the screens flow, by unit
 
-	failed func(unit, part string) error // in the legacy mode; nil: nothing is known
+	failed func(unit, part string) error // of work in this process; nil: none is known
 }
 
-// Unit says where a unit is. Items are those of its work that are not completed.
+// Unit returns the state of a unit. Items are its items that are not completed.
 func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 	current := map[Work]*lockkeeper.Item{}
 	for _, it := range items {
@@ -99,8 +97,7 @@ func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 	return at
 }
 
-// fail puts a unit whose batches stand still because of errors into the error state; one
-// that still has something to do is where that is.
+// fail marks a unit as failed if a batch failed and no other batch can continue.
 func (u *UnitState) fail() {
 	failed := slices.IndexFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed })
 	busy := slices.ContainsFunc(u.Batches, func(b BatchState) bool {
@@ -111,7 +108,7 @@ func (u *UnitState) fail() {
 	}
 }
 
-// overlay lays what the queue knows over what the documents say.
+// overlay replaces the state of one piece of work by that of its item.
 func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, status, pending, id *string, since *time.Time, reason, note *string) {
 	if s.failed != nil {
 		if failure := s.failed(w.Unit, w.Part); failure != nil {
@@ -136,7 +133,7 @@ func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, status, pendin
 	}
 }
 
-// StatusIn is the status of something that is in a phase of the scheduler.
+// StatusIn returns the status of work in a phase, by the scheduler's name of the phase.
 func StatusIn(f flow.Flow, phase string) string {
 	known, fixing, ok := f.PhaseQueued(phase)
 	switch {
@@ -148,9 +145,9 @@ func StatusIn(f flow.Flow, phase string) string {
 	return phase
 }
 
-// Rest estimates what is left to be paid: for each phase that is still to come of each
-// unit, and of each of its batches and screens, what such a phase has cost on average in
-// these calls. Of a unit whose batches are not planned yet it is as if there were one.
+// Rest estimates what the rest of the work costs: for each remaining phase of each unit, batch
+// and screen, the average cost of that phase in these calls. A unit without a plan counts as
+// one batch.
 func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 	sum, count := map[string]float64{}, map[string]int{}
 	for _, c := range calls {
@@ -184,8 +181,8 @@ func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 	return left
 }
 
-// FailuresIn lists the failed work of units that is still to be done, the first to be
-// queued first. Items are those that are not completed, by unit; unit reads one.
+// FailuresIn lists the failed work of units that is still due, in the order in which it was
+// queued. Items are those that are not completed, by unit; unit reads one.
 func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name string) (*progress.Unit, error)) ([]Failure, error) {
 	list := []Failure{}
 	for name, of := range items {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// PastCall is a call of an agent that has ended, and for what it was made.
+// A PastCall is an ended call of an agent.
 type PastCall struct {
 	flow.Call
 	Flow string `json:"flow"`
@@ -19,7 +19,7 @@ type PastCall struct {
 	Run  string `json:"run"`
 }
 
-// FlowOf is the flow that an item belongs to; empty: it belongs to none.
+// FlowOf returns the flow of an item; empty: it belongs to none.
 func FlowOf(it *lockkeeper.Item) string {
 	name, ok := strings.CutPrefix(it.Root, rootPrefix)
 	if !ok {
@@ -28,8 +28,8 @@ func FlowOf(it *lockkeeper.Item) string {
 	return name
 }
 
-// LastLog opens what the agent that works, or last worked, for an item of a flow does;
-// fs.ErrNotExist: none has been asked. Dir is the folder of calls.
+// LastLog opens the log of the last agent that worked for an item; fs.ErrNotExist: there is
+// none. Dir is the folder of calls.
 func LastLog(dir, item string) (*os.File, error) {
 	logs, err := tracesWith(dir, livelogFile)
 	if err != nil {

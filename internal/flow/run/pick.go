@@ -12,8 +12,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// pick leaves of the units those that somebody named, whole or in part. Without names all
-// stay.
+// pick keeps only the named units and parts of units. Without names it keeps all.
 func (p *Pipeline) pick(ctx context.Context, names []string) error {
 	p.parts = map[string][]string{}
 	if len(names) == 0 {
@@ -38,7 +37,7 @@ func (p *Pipeline) pick(ctx context.Context, names []string) error {
 	return p.checkOrder(ctx)
 }
 
-// named is the unit, or the part of one, that somebody means.
+// named resolves the name of a unit, or of a part of one.
 func (p *Pipeline) named(ctx context.Context, name string) (unit, part string, err error) {
 	if slices.Contains(p.units, name) {
 		return name, "", nil
@@ -64,7 +63,7 @@ func (p *Pipeline) named(ctx context.Context, name string) (unit, part string, e
 	return "", "", &lockkeeper.InputError{Field: "only", Value: name, Reason: "the flow " + p.opt.Flow.Name + " has no such unit, batch, screen or task", Next: "use one of " + strings.Join(known, ", ")}
 }
 
-// partsOf are the batches and screens of a unit that are known.
+// partsOf lists the known batches and screens of a unit.
 func (p *Pipeline) partsOf(ctx context.Context, unit string) (parts []string, err error) {
 	for _, s := range p.groups[unit].Screens {
 		parts = append(parts, s.Name)
@@ -85,8 +84,8 @@ func (p *Pipeline) partsOf(ctx context.Context, unit string) (parts []string, er
 	return parts, nil
 }
 
-// checkOrder refuses a part that comes after another one which is neither complete nor
-// named as well: nothing would be done.
+// checkOrder refuses a part that comes after another one that is neither complete nor named:
+// the run would do nothing.
 func (p *Pipeline) checkOrder(ctx context.Context) error {
 	for unit, parts := range p.parts {
 		u, err := p.opt.Progress.Unit(ctx, unit)
@@ -109,7 +108,7 @@ func (p *Pipeline) checkOrder(ctx context.Context) error {
 	return nil
 }
 
-// Agents names who is asked to do what is to be run; "" is the usual agent.
+// Agents lists the agents that the run needs; "" is the default agent.
 func (p *Pipeline) Agents() []string {
 	if p.opt.Tasks == nil {
 		return []string{""}
@@ -123,7 +122,7 @@ func (p *Pipeline) Agents() []string {
 	return names
 }
 
-// wants reports whether a piece of work is among what is to be run.
+// wants reports whether the run includes a piece of work.
 func (p *Pipeline) wants(d workItem) bool {
 	if p.opt.Wants != nil && !p.opt.Wants(d.unit, d.part) {
 		return false
@@ -132,8 +131,8 @@ func (p *Pipeline) wants(d workItem) bool {
 	return slices.Contains(p.units, d.unit) && (!limited || slices.Contains(parts, d.part))
 }
 
-// narrow makes the state of a unit that of those of its parts that are to be run. Of
-// screens, which the unit's own documents do not know, it reads how far they are.
+// narrow reduces the state of a unit to the parts in the run, and reads the state of its
+// screens, which have their own documents.
 func (p *Pipeline) narrow(ctx context.Context, u *progress.Unit, s *UnitState) error {
 	for _, screen := range p.groups[u.Name].Screens {
 		at := slices.IndexFunc(s.Batches, func(b BatchState) bool { return u.Plan == nil && b.ID == screen.Name && b.Item == "" })

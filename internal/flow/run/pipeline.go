@@ -18,16 +18,16 @@ import (
 	"lockkeeper/sched"
 )
 
-// Pipeline runs one flow over one codebase.
+// A Pipeline runs one flow over one codebase.
 type Pipeline struct {
 	opt    Options
 	ledger *ledger
 	sums   *workspace.Sums
-	branch string // that the run works on; empty: there is no git
+	branch string // of the run; empty: no git
 	self   *lockkeeper.Process
 
-	landing sync.Mutex    // held while something of this process lands
-	lander  chan struct{} // has one thing in it, which whoever lands takes out: so one can keep the tree still
+	landing sync.Mutex    // held during a landing of this process
+	lander  chan struct{} // holds one token, which a batch takes to land, or to keep others from landing
 
 	units  []string
 	found  map[string]flow.FoundUnit
@@ -35,24 +35,24 @@ type Pipeline struct {
 	parts  map[string][]string // of some units only these batches, or screens, are run
 	faults error               // units that the survey could not read
 
-	slots       map[string]chan int // slots of the legacy mode
+	slots       map[string]chan int // of the legacy mode, by pool
 	unqueuedIDs atomic.Uint64
-	closing     atomic.Bool // items are being ended, not failing
+	closing     atomic.Bool // the run stops its items, so their errors are no failures
 	halted      atomic.Bool // nothing new starts
 	worker      *sched.Worker
-	attention   chan struct{} // something may be due
+	attention   chan struct{} // work may be due
 
 	goroutines sync.WaitGroup // of the legacy mode
 
 	mu        sync.Mutex
-	dirty     map[string]bool       // units to look at
-	going     map[string]bool       // of the legacy mode: what runs
-	failed    map[string]error      // and what failed, both by key
-	requested map[string][]flow.Gap // files that agents ask for, by turn
-	until     time.Time             // a limit of the API holds
-	budget    *agent.BudgetError    // the budget is used up
+	dirty     map[string]bool       // units to advance
+	going     map[string]bool       // running work of the legacy mode, by key
+	failed    map[string]error      // failed work of the legacy mode, and blocked units, by key
+	requested map[string][]flow.Gap // files that agents requested, by item
+	until     time.Time             // the end of a rate limit; zero: none
+	budget    *agent.BudgetError    // why the budget is used up; nil: it is not
 
-	troubles map[string]time.Time // when each was told last
+	troubles map[string]time.Time // when each was reported last
 }
 
 // New makes a pipeline.
@@ -82,7 +82,7 @@ func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
 	return err
 }
 
-// Spent is what the run has cost so far.
+// Spent returns what the run has cost so far.
 func (p *Pipeline) Spent() agent.Spent { return p.ledger.spent() }
 
 func (p *Pipeline) tell(n News) {
@@ -92,10 +92,11 @@ func (p *Pipeline) tell(n News) {
 	}
 }
 
-// troubleEvery is how often the same trouble is told.
+// troubleEvery is how often the same background error is reported.
 const troubleEvery = time.Minute
 
-// trouble tells what goes wrong in the background, where it is tried again every second.
+// trouble reports a background error. Such work is retried every second, so it reports the
+// same error only now and then.
 func (p *Pipeline) trouble(err error) {
 	p.mu.Lock()
 	last := p.troubles[err.Error()]
@@ -109,7 +110,7 @@ func (p *Pipeline) trouble(err error) {
 	}
 }
 
-// checkEnv is the environment of a test or CI command.
+// checkEnv returns the environment of a test or CI command.
 func (p *Pipeline) checkEnv(t execution, w *workspace.Workspace) []string {
 	env := append(w.Env(p.opt.Env), "LOCKKEEPER_ITEM="+t.ID())
 	if t.Slot() != 0 {
@@ -118,7 +119,7 @@ func (p *Pipeline) checkEnv(t execution, w *workspace.Workspace) []string {
 	return env
 }
 
-// filesOf is what a unit is known to be made of.
+// filesOf lists the known files of a unit.
 func (p *Pipeline) filesOf(unit string) []string {
 	if f, ok := p.found[unit]; ok {
 		return f.Files
@@ -130,7 +131,7 @@ func (p *Pipeline) filesOf(unit string) []string {
 	return flow.Targets(files)
 }
 
-// testOf is the test file of a unit.
+// testOf returns the test file of a unit.
 func (p *Pipeline) testOf(unit string) string {
 	if f, ok := p.found[unit]; ok {
 		return f.Test
@@ -138,7 +139,7 @@ func (p *Pipeline) testOf(unit string) string {
 	return flow.TestOf(p.opt.Checks.TestPath, unit)
 }
 
-// counted is a number of things.
+// counted spells a number of things.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -146,16 +147,16 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// text spells a document for a prompt.
+// text encodes a document for a prompt.
 func text(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // documents are made of texts and numbers
+	if err != nil { // documents have only strings and numbers
 		return err.Error()
 	}
 	return string(b)
 }
 
-// mark notes that a unit is to be looked at.
+// mark marks units to advance.
 func (p *Pipeline) mark(units ...string) {
 	p.mu.Lock()
 	for _, u := range units {
@@ -164,7 +165,7 @@ func (p *Pipeline) mark(units ...string) {
 	p.mu.Unlock()
 	select {
 	case p.attention <- struct{}{}:
-	default: // somebody is about to look
+	default: // a wakeup is pending
 	}
 }
 
@@ -180,12 +181,12 @@ func (p *Pipeline) marked() []string {
 	return list
 }
 
-// stopping reports whether an error only says that the run is being ended.
+// stopping reports whether an error only means that the run stops.
 func (p *Pipeline) stopping(err error) bool {
 	return p.closing.Load() && err != nil
 }
 
-// pauseUntil claims nothing until a limit of the API has passed.
+// pauseUntil starts nothing until a rate limit has passed.
 func (p *Pipeline) pauseUntil(until time.Time, why string) {
 	p.mu.Lock()
 	told := !until.After(p.until)
@@ -203,7 +204,7 @@ func (p *Pipeline) pauseUntil(until time.Time, why string) {
 	p.mark()
 }
 
-// exhausted claims nothing more in this run.
+// exhausted starts nothing more in this run.
 func (p *Pipeline) exhausted(why *agent.BudgetError) {
 	p.mu.Lock()
 	first := p.budget == nil

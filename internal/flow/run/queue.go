@@ -14,20 +14,20 @@ import (
 	"lockkeeper/store"
 )
 
-// A workItem is a piece of work that can be queued.
+// A workItem describes a piece of work for the queue.
 type workItem struct {
 	unit       string
 	kind       string // controller, screen, topic or batch
-	part       string // or the screen, or the topic
-	phase      string // in which it enters
-	generation string // of a batch: its definition
+	part       string // the screen, topic or batch; empty: the unit
+	phase      string // its first
+	generation string // of a batch: the digest of its definition
 	pools      []string
-	targets    []string // what it writes
+	targets    []string // files it writes
 	reads      []string
 }
 
-// key names the work in the queue. The same work has the same key, so that it is never
-// queued twice; its parts are spelled without slashes, so that they can be told apart.
+// key returns the key of work in the queue. The same work has the same key, so that it is
+// never queued twice. Names in it have no slashes (sidecar.FolderName).
 func (p *Pipeline) key(d workItem) string {
 	what := d.phase
 	if d.part != "" {
@@ -39,7 +39,7 @@ func (p *Pipeline) key(d workItem) string {
 	return p.opt.Flow.Name + "/" + sidecar.FolderName(d.unit) + "/" + what
 }
 
-// workOf reads a key: whose work it is.
+// workOf parses the key of an item.
 func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	bad := func() (workItem, error) {
 		return workItem{}, &lockkeeper.InputError{Field: "item", Value: it.Key, Reason: "not an item of a flow", Next: "lockkeeper job cancel " + it.ID}
@@ -63,7 +63,7 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	return d, nil
 }
 
-// name is what the documents call the work: the controller, or the batch.
+// name returns the unit, or unit/part.
 func (d workItem) name() string {
 	if d.part == "" {
 		return d.unit
@@ -71,8 +71,8 @@ func (d workItem) name() string {
 	return d.unit + "/" + d.part
 }
 
-// enqueue puts work into the queue, if it is wanted and not there. What failed stays failed until
-// somebody retries it.
+// enqueue queues work that the run wants and that is not queued. Failed work stays failed
+// until a person retries it.
 func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 	if !p.wants(d) {
 		return nil
@@ -91,7 +91,7 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 		case err != nil:
 			return err
 		case it != nil && it.Status == lockkeeper.ItemCompleted:
-			continue // and it is due again: what it left is gone, or did not count
+			continue // it is due again: its document was removed, or does not count
 		case it != nil:
 			return nil
 		}
@@ -105,7 +105,7 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 	}
 }
 
-// moduleOf is the module of a unit, among which turns go round.
+// moduleOf returns the module of a unit. The scheduler alternates between modules.
 func moduleOf(unit string) string {
 	if dir := path.Dir(unit); dir != "." {
 		return dir
@@ -130,13 +130,13 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 	return list, err
 }
 
-// locksOf is the locks of a piece of work: what it writes, its own folder of documents,
-// and what it reads if that is to be locked.
+// locksOf returns the locks of a piece of work: its write targets, its folder of documents, and
+// what it reads if reads are locked.
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	folder := path.Join(p.opt.Sidecar, sidecar.FolderName(d.unit))
 	var locks []lockkeeper.Lock
 	own := func(at string) {
-		// A folder of documents is locked as one thing: nothing in it is anybody else's.
+		// The folder is locked as one file, because nothing else uses what is in it.
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
 	}
 	read := func(at string, kind lockkeeper.Kind) {
@@ -186,7 +186,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	return locks, nil
 }
 
-// readsOf is what work that declares nothing reads.
+// readsOf lists what work reads that declares no reads.
 func (p *Pipeline) readsOf(d workItem) []string {
 	if d.kind == string(flow.Screen) {
 		for _, s := range p.groups[d.unit].Screens {
@@ -201,7 +201,7 @@ func (p *Pipeline) readsOf(d workItem) []string {
 	return p.filesOf(d.unit)
 }
 
-// retryFailed returns what failed to the queue.
+// retryFailed returns failed work to the queue.
 func (p *Pipeline) retryFailed(ctx context.Context) error {
 	if p.opt.Locks == nil {
 		return nil
@@ -229,7 +229,7 @@ func (p *Pipeline) retryFailed(ctx context.Context) error {
 	return nil
 }
 
-// startUnqueued does work without locks and queue, in the legacy mode.
+// startUnqueued carries out work without locks and queue, in the legacy mode.
 func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 	key := p.key(d)
 	p.mu.Lock()

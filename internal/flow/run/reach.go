@@ -10,19 +10,18 @@ import (
 	"lockkeeper/internal/agent/workspace"
 )
 
-// A Reach is what commands of a run may use besides their workspace and the
-// system's own directories. Paths are absolute, and those that do not exist are
-// left out.
+// A Reach is what commands of a run may use in addition to their workspace and the system's
+// directories. Paths are absolute. Missing ones are ignored.
 type Reach struct {
-	Write   []string // they may change it
+	Write   []string // may be changed
 	Read    []string
-	Scratch []string          // they may change it for themselves: the changes are discarded
-	Keep    []string          // variables that stay although they hold a credential
-	Home    map[string]string // files of their home directory, which is empty otherwise
-	Own     *owndir.Dir       // the agent's own directory, of which each call gets a copy; nil: none
+	Scratch []string          // may be changed; the changes are discarded
+	Keep    []string          // variables that are passed on although they hold a credential
+	Home    map[string]string // files of the home directory, which has no others
+	Own     *owndir.Dir       // the agent's own directory; each call gets a copy; nil: none
 }
 
-// reachOf is the reach of an agent, or of tests and CI commands if the name is empty.
+// reachOf returns the reach of an agent; "" is for test and CI commands.
 func (p *Pipeline) reachOf(agent string) Reach {
 	if p.opt.Reach == nil {
 		return Reach{}
@@ -30,8 +29,8 @@ func (p *Pipeline) reachOf(agent string) Reach {
 	return p.opt.Reach(agent)
 }
 
-// confinement names what a command in a workspace sees. Its private directories
-// are below private, which the caller removes.
+// confinement lists what a command in a workspace sees. Its private directories are below
+// private, which the caller removes.
 func (p *Pipeline) confinement(ctx context.Context, w *workspace.Workspace, r Reach, temp, private string) (c sandbox.Confinement, err error) {
 	outside, err := w.Outside(ctx)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// queueTopics sends the topics to the API that are meant for it. All others wait for a
-// person, and no other controller waits for them.
+// queueTopics queues the topics that the API should answer. The others wait for people.
 func (p *Pipeline) queueTopics(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
 	if p.opt.Research == nil {
 		return nil
@@ -33,7 +32,7 @@ func (p *Pipeline) queueTopics(ctx context.Context, u *progress.Unit, phase flow
 	return nil
 }
 
-// askAPI asks the Messages API, and counts what that cost.
+// askAPI asks the Messages API and counts the cost.
 func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (string, error) {
 	q.purpose = "research/" + q.unit + "/" + q.batch
 	var said string

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// needsReview reports whether a person looks at the diff before it lands.
+// needsReview reports whether a person must review the diff before it lands.
 func (l *batchRun) needsReview() bool {
 	switch l.p.opt.Review {
 	case "all":
@@ -24,7 +24,7 @@ func (l *batchRun) needsReview() bool {
 // manyFiles is how many files make a change risky.
 const manyFiles = 10
 
-// risk says why a diff should be looked at; empty: nothing speaks for it.
+// risk returns why a person should review the diff; empty: there is no reason.
 func (l *batchRun) risk() string {
 	switch {
 	case l.batch.Effort == flow.High:
@@ -51,7 +51,7 @@ func (l *batchRun) risk() string {
 	return ""
 }
 
-// review asks a person, and holds nothing while they think.
+// review asks a person for a review. Meanwhile the batch holds no locks.
 func (l *batchRun) review(ctx context.Context) error {
 	if err := l.undoLandings(ctx, "a person must review it first"); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (l *batchRun) review(ctx context.Context) error {
 	return nil
 }
 
-// answerReview lets an agent change the diff as the person wants who sent it back, before
-// it is tested again. It is no fix that the limit of fixes counts: a person asked for it.
+// answerReview calls an agent to change a returned diff as the reviewer wants. This does not
+// count as a fix.
 func (l *batchRun) answerReview(ctx context.Context, c checks, at *checkState) error {
 	if !l.batch.Returned() || at.Answered.Equal(l.batch.Review.At) {
 		return nil
@@ -75,7 +75,7 @@ func (l *batchRun) answerReview(ctx context.Context, c checks, at *checkState) e
 	return l.change(ctx, q, c.FixQueue, at, flow.Ask{Comments: l.batch.Review.Comments}, "as the review says")
 }
 
-// keepComments hands what a person said of a diff to whoever makes it again.
+// keepComments turns the comments of a returned review into notes for the next agent.
 func (l *batchRun) keepComments(ctx context.Context) error {
 	if !l.batch.Returned() {
 		return nil

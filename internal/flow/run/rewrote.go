@@ -10,8 +10,8 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// notice looks what a command that passed did to files that it was to look at. If it
-// changed one of the batch, the command failed; of others people are warned.
+// notice checks which files a command that passed has changed. If it changed a file of the
+// batch, the command fails. For other tracked files notice warns people.
 func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, changes []workspace.Change, out io.Writer) error {
 	if run.Exit != 0 {
 		return nil
@@ -37,7 +37,7 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		if err != nil {
 			return err
 		}
-		if base != f.New { // it is none of those that landed already: it was made what it was before
+		if base != f.New { // it has not landed, so the command reverted it
 			own = append(own, workspace.Change{Path: f.Path})
 		}
 	}
@@ -57,7 +57,7 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		}
 	}
 	if len(tracked) > 0 {
-		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), fmt.Sprintf("%q changed %s, which is undone: %s; next: look whether it passes by that", run.Command, counted(len(tracked), "file"), someOf(tracked)))
+		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), fmt.Sprintf("%q changed %s, which is undone: %s; next: check whether it passes only because of that", run.Command, counted(len(tracked), "file"), someOf(tracked)))
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// screenFolder is where the documents of a screen are, from the root; without a screen,
-// those of a controller.
+// screenFolder returns the directory of the documents of a screen, relative to the root; with
+// no screen, that of its controller.
 func (p *Pipeline) screenFolder(unit, screen string) string {
 	g := p.groups[unit]
 	at := path.Join(p.opt.Analysis, sidecar.FolderName(g.Module), sidecar.FolderName(controllerOf(g)))
@@ -29,8 +29,8 @@ func controllerOf(g flow.ScreenGroup) string {
 	return g.Screens[0].Controller
 }
 
-// queueScreens queues the screens of a controller that are not analyzed, and makes its
-// merge once all are.
+// queueScreens queues the screens of a controller that are not analyzed. Once all are, it
+// stores the plan of their merge.
 func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
 	unit := u.Name
 	var docs []flow.ScreenDoc
@@ -93,7 +93,7 @@ func (p *Pipeline) planPhase() string {
 	return phase.Name
 }
 
-// screenDocs spells the documents of a controller's screens, for its merge.
+// screenDocs encodes the documents of a controller's screens for the prompt of its merge.
 func (p *Pipeline) screenDocs(ctx context.Context, unit string) (string, error) {
 	var docs []flow.ScreenDoc
 	for _, s := range p.groups[unit].Screens {
@@ -108,7 +108,7 @@ func (p *Pipeline) screenDocs(ctx context.Context, unit string) (string, error) 
 	return text(docs), nil
 }
 
-// takePlan makes the batches of a plan file.
+// takePlan stores the batches of a plan file.
 func (p *Pipeline) takePlan(ctx context.Context) error {
 	return p.opt.Progress.PutTasks(ctx, p.opt.Flow.OneUnit, p.opt.Tasks.Batches(p.opt.Actor.Name, time.Now().UTC()))
 }

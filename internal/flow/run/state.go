@@ -10,31 +10,31 @@ import (
 	"lockkeeper/store"
 )
 
-// State is where a run is, for whoever looks at it.
+// A State describes a run for viewers.
 type State struct {
 	Flow    string      `json:"flow"`
-	Phase   string      `json:"phase"` // of the whole: ready, once the units are known
+	Phase   string      `json:"phase"` // ready, once the units are known
 	Units   []UnitState `json:"units"`
 	Spent   agent.Spent `json:"spent"`
-	Rest    float64     `json:"rest_usd"` // what the rest may cost, by what such phases have cost so far
+	Rest    float64     `json:"rest_usd"` // the estimate of Rest
 	Sandbox string      `json:"sandbox"`
 }
 
-// UnitState is where a unit is.
+// A UnitState describes a unit.
 type UnitState struct {
 	Name    string       `json:"name"`
 	Status  string       `json:"status"`
-	Pending string       `json:"pending,omitempty"` // of one that is queued: the phase it waits for
+	Pending string       `json:"pending,omitempty"` // if it is queued: the phase it waits for
 	Item    string       `json:"item,omitempty"`
 	Since   time.Time    `json:"since,omitzero"`
 	Error   string       `json:"error,omitempty"`
 	Note    string       `json:"note,omitempty"`
 	Batches []BatchState `json:"batches,omitempty"`
 
-	next string // the phase that comes next by its documents; empty: none
+	next string // the next phase by its documents; empty: none
 }
 
-// BatchState is where a batch, or a screen, is.
+// A BatchState describes a batch or a screen.
 type BatchState struct {
 	ID      string    `json:"id"`
 	Status  string    `json:"status"`
@@ -46,11 +46,10 @@ type BatchState struct {
 	Blocked []string  `json:"blocked,omitempty"`
 
 	kind flow.Unit // BatchUnit or Screen
-	next string    // the phase that comes next by its documents; empty: none
+	next string    // the next phase by its documents; empty: none
 }
 
-// State says where everything is: by the documents, and by the queue where work on them is
-// under way.
+// State returns the state of the run by its documents and the queue.
 func (p *Pipeline) State(ctx context.Context) (*State, error) {
 	items := map[string][]*lockkeeper.Item{}
 	if p.opt.Locks != nil {
@@ -63,13 +62,13 @@ func (p *Pipeline) State(ctx context.Context) (*State, error) {
 		}
 	}
 	st := &State{Flow: p.opt.Flow.Name, Phase: flow.Discovered, Spent: p.Spent(), Sandbox: p.opt.Sandbox.String()}
-	sight := p.overlay()
+	overlay := p.overlay()
 	for _, name := range p.units {
 		u, err := p.opt.Progress.Unit(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		at := sight.Unit(u, items[name])
+		at := overlay.Unit(u, items[name])
 		if err := p.narrow(ctx, u, &at); err != nil {
 			return nil, err
 		}
@@ -80,7 +79,7 @@ func (p *Pipeline) State(ctx context.Context) (*State, error) {
 	return st, err
 }
 
-// overlay is what this pipeline knows besides the queue.
+// overlay returns an Overlay with the failures in this process.
 func (p *Pipeline) overlay() Overlay {
 	s := Overlay{Flow: p.opt.Flow, Screens: map[string][]flow.ManifestScreen{}, failed: p.failureOf}
 	for unit, group := range p.groups {
@@ -89,7 +88,7 @@ func (p *Pipeline) overlay() Overlay {
 	return s
 }
 
-// failureOf finds why something failed in the legacy mode.
+// failureOf returns why work failed in the legacy mode, or why a unit is blocked.
 func (p *Pipeline) failureOf(unit, part string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +101,7 @@ func (p *Pipeline) failureOf(unit, part string) error {
 	return nil
 }
 
-// rest estimates what is left to be paid, by the calls of this run.
+// rest is Rest with the calls of this run.
 func (p *Pipeline) rest(units []UnitState) (float64, error) {
 	all, err := p.ledger.all()
 	var calls []flow.Call

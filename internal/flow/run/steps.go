@@ -9,9 +9,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// A unitStep carries out a phase of a unit. Queue makes its work due: one item, or one for
-// each screen or topic. Do is one such piece of work. A step without functions is done by
-// people, or before units are looked at.
+// A unitStep carries out a phase of a unit. Queue queues its work: one item, or one for each
+// screen or topic. Do carries out one item. People carry out a step without functions.
 type unitStep struct {
 	queue func(context.Context, *progress.Unit, flow.Phase) error
 	do    func(context.Context, execution, workItem, flow.Phase) error

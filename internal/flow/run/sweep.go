@@ -20,8 +20,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// sweep looks after the copies that nobody uses: their users died. What an agent made in
-// one and nobody will take up is kept on the shelf.
+// sweep removes the workspaces of dead processes. It leaves those with an unused result, and
+// keeps other changes of agents for lockkeeper rescue.
 func (p *Pipeline) sweep(ctx context.Context) error {
 	left, err := workspace.Abandoned(ctx, p.opt.Workspaces)
 	if err != nil {
@@ -42,9 +42,8 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 	return nil
 }
 
-// settleCalls says of all calls that they were used, and clears what they left: nothing
-// is under way that could take them up. One whose work could not be stored is taken up when
-// its batch is tried again.
+// settleCalls marks all calls of the flow as used and removes their workspaces, at the end of
+// a run. A call whose changes are stored nowhere else stays, for a retry of its batch.
 func (p *Pipeline) settleCalls(ctx context.Context) error {
 	unused, err := p.unusedTraces()
 	if err != nil {
@@ -52,17 +51,17 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 	}
 	for t, rec := range unused {
 		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
-			continue // another flow may go on with it
+			continue // it belongs to another flow
 		}
 		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t) {
 			continue
 		}
-		if rec == nil { // nobody came to count it, and nobody will
+		if rec == nil { // the run crashed before it counted the call
 			adapter, err := p.opt.Agents.Named("")
 			if err != nil {
 				return err
 			}
-			res, _, _ := agent.Completed(adapter, t.files(), nil) // what it said counts, whatever it is worth
+			res, _, _ := agent.Completed(adapter, t.files(), nil) // only its cost matters
 			cost, _ := p.ledger.count(res, errCutShort)
 			rec = &record{Run: p.ledger.run, Cost: cost, Call: flow.Call{Agent: adapter.Name(), USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Error: errCutShort.Error()}}
 		}
@@ -74,7 +73,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 	return p.sweep(ctx)
 }
 
-// isUnstored reports whether the copy of a call is there and has work in it that is stored
+// isUnstored reports whether the workspace of a call exists and has changes that are stored
 // nowhere else.
 func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
 	home, err := t.workspace()
@@ -83,18 +82,17 @@ func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
 	}
 	w, err := p.adoptWorkspace(home)
 	if err != nil {
-		return false // it is gone, or whoever looks after it says what is wrong
+		return false // it is gone, or sweep reports the error
 	}
 	defer w.Close(ctx, true)
 	changes, err := w.Survey(ctx, nil)
 	return err == nil && slices.ContainsFunc(changes, func(c workspace.Change) bool {
 		stored, err := p.isStored(w, c)
-		return err == nil && !stored && c.Now != nil // what is removed is no work that could be lost
+		return err == nil && !stored && c.Now != nil // a removal loses no content
 	})
 }
 
-// unusedTraces are the calls of agents whose result was not used, with what is on record
-// of them.
+// unusedTraces returns the calls of agents with unused results, and their records.
 func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
 	names, err := tracesWith(p.ledger.dir, workspaceFile)
 	if err != nil {
@@ -118,7 +116,7 @@ func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
 	return unused, nil
 }
 
-// wanted are the copies in which an agent had done work that was not stored.
+// wanted returns the homes of the workspaces of unused calls.
 func (p *Pipeline) wanted() (map[string]bool, error) {
 	unused, err := p.unusedTraces()
 	if err != nil {
@@ -135,18 +133,18 @@ func (p *Pipeline) wanted() (map[string]bool, error) {
 	return homes, nil
 }
 
-// clear keeps what is in a copy that nobody will take up, and removes it.
+// clear removes an abandoned workspace and keeps its changes for lockkeeper rescue.
 func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	w, err := p.adoptWorkspace(l.Home)
 	if err != nil {
 		return err
 	}
-	if l.Fault != nil { // no agent has been in it
+	if l.Fault != nil { // it was never complete, so no agent has used it
 		return w.Close(ctx, false)
 	}
 	changes, err := w.Survey(ctx, nil)
 	var refused *lockkeeper.RefusedError
-	if errors.As(err, &refused) { // which no later run will list either
+	if errors.As(err, &refused) { // a later run could not list it either
 		return errors.Join(fmt.Errorf("nothing of it is kept: %s", refused.Reason), w.Close(ctx, false))
 	}
 	if err != nil {
@@ -172,7 +170,8 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	return w.Close(ctx, false)
 }
 
-// adoptWorkspace takes over a copy of this pipeline, and no other directory that a trace names.
+// adoptWorkspace takes over a workspace of this project, and no other directory that a trace
+// names.
 func (p *Pipeline) adoptWorkspace(home string) (*workspace.Workspace, error) {
 	if filepath.Dir(home) != filepath.Clean(p.opt.Workspaces) {
 		return nil, fmt.Errorf("%s is not a workspace of this project", home)
@@ -184,7 +183,7 @@ func (p *Pipeline) adoptWorkspace(home string) (*workspace.Workspace, error) {
 	return w, err
 }
 
-// isStored reports whether the content of a change is stored with a batch already.
+// isStored reports whether the content of a change is stored with a batch.
 func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, error) {
 	if c.Now == nil || !c.Now.Mode.IsRegular() || p.isTooLarge(c) {
 		return false, nil
@@ -197,13 +196,13 @@ func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, e
 	return len(found) > 0, err
 }
 
-// isTooLarge reports whether a file is larger than any that is stored, landed or kept. It
-// may have holes, and no disk that could hold a copy of it: it is not to be read.
+// isTooLarge reports whether a file is too large to be stored, landed or kept. Such a file must
+// not be read: it may be sparse, and larger than the disk.
 func (p *Pipeline) isTooLarge(c workspace.Change) bool {
 	return c.Now != nil && c.Now.Size > p.opt.Gate.Rescue().Limits().Entry
 }
 
-// sumOfFile is the hash of a file in a copy.
+// sumOfFile returns the hash of a file in a workspace.
 func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
 	f, err := w.Open(path)
 	if err != nil {
@@ -214,7 +213,7 @@ func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
 	return [32]byte(h.Sum(nil)), errors.Join(err, f.Close())
 }
 
-// shelve keeps one change of a copy.
+// shelve keeps one change of a workspace for lockkeeper rescue.
 func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change, holder, why string) (err error) {
 	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: holder, Reason: why, Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
 	var body io.Reader
@@ -230,7 +229,7 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 		defer func() { err = errors.Join(err, f.Close()) }()
 		body = f
 	} else if c.Now != nil {
-		return nil // what is no file has nothing to keep
+		return nil // it is not a file
 	}
 	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
 	return err

@@ -13,20 +13,20 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Trace says when an agent or a check was at work, and for whom.
+// A Trace says when an agent or a check ran, and for what.
 type Trace struct {
-	Work  string // as the queue calls it: a unit, or a batch
+	Work  string // the unit, or unit/part
 	Phase string
 	Began time.Time
-	Ended time.Time // when it last said something
-	Cut   bool      // an agent that did not come to its end
+	Ended time.Time // its last output
+	Cut   bool      // an agent that was interrupted
 }
 
 // IsCheck reports whether a test or CI command left the trace, and no agent.
 func (t Trace) IsCheck() bool { return flow.IsCheck(t.Phase) }
 
-// Traces reads the traces that agents and checks left in a folder of calls, in the order
-// in which they began.
+// Traces lists the traces of agents and checks in the order in which they began. Dir is the
+// folder of calls.
 func Traces(dir string) ([]Trace, error) {
 	names, err := tracesWith(dir, workspaceFile)
 	if err != nil {
@@ -68,7 +68,7 @@ func readTrace(dir string) (Trace, error) {
 	return t, err
 }
 
-// workIn is the work and the phase that a purpose names.
+// workIn returns the work and the phase that a purpose names.
 func workIn(purpose string) (work, phase string) {
 	_, work, _ = strings.Cut(purpose, "/") // the flow
 	if i := strings.LastIndexByte(work, '/'); i >= 0 {

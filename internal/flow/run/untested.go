@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Untested says in one line what a run will land without any test; empty: everything is
-// tested. The pipeline was surveyed.
+// Untested returns a warning about work that the run would land untested; empty: everything
+// is tested.
 func (p *Pipeline) Untested() (string, error) {
 	c := p.opt.Checks
 	for _, phase := range p.opt.Flow.Checks() {

@@ -9,13 +9,13 @@ import (
 	"lockkeeper/sched"
 )
 
-// verify lets an agent compare the original with what became of it. It changes nothing.
+// verify calls an agent to compare the original with the changes. It changes nothing.
 func (l *batchRun) verify(ctx context.Context, phase flow.Phase) error {
 	q := l.ask(phase.Name, phase.Answer)
 	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
 	a, w, err := l.p.takeOver(ctx, q)
 	if w != nil {
-		err = errors.Join(err, w.Close(ctx, false)) // it holds what this one does
+		err = errors.Join(err, w.Close(ctx, false)) // its changes are stored
 	}
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func first(list []string) string {
 	return list[0]
 }
 
-// restore undoes what an agent changed that was only to read: what was tested is what
-// lands. What it made is kept.
+// restore undoes the changes of an agent that may only read, and keeps them as gaps, so that
+// what was tested is what lands.
 func (l *batchRun) restore(ctx context.Context, q question) error {
-	l.p.requestedBy(l.t, q) // they are told and kept; no document of this phase has room for them
+	l.p.requestedBy(l.t, q) // they were reported; the document of this phase cannot store them
 	changes, err := l.w.Survey(ctx, l.paths())
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (l *batchRun) restore(ctx context.Context, q question) error {
 	return l.reset(ctx)
 }
 
-// outcomes tells an agent how the checks of the batch went.
+// outcomes returns the outcomes of the batch's checks for a prompt.
 func (l *batchRun) outcomes() (list []flow.AskCheck) {
 	for _, phase := range l.p.opt.Flow.Checks() {
 		list = append(list, flow.AskCheck{Phase: phase.Name, Skipped: skippedOf(l.batch.Check(phase.Name))})

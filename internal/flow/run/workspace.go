@@ -23,7 +23,7 @@ import (
 	"lockkeeper/store"
 )
 
-// makeWorkspace makes a copy of the tree for an agent.
+// makeWorkspace makes a workspace for an agent.
 func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, error) {
 	last, err := p.lastLanding(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, err
 	})
 }
 
-// lastLanding is the number of the last landing, once all are carried out.
+// lastLanding returns the number of the last landing, once all are complete.
 func (p *Pipeline) lastLanding(ctx context.Context) (last uint64, err error) {
 	err = p.opt.Store.View(ctx, func(r store.Reader) error {
 		latest, err := r.Landings(store.LandingQuery{Latest: true, Limit: 1})
@@ -74,7 +74,7 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 		if err != nil || len(open) == 0 {
 			return paths, last, err
 		}
-		// Somebody else is at it: it is done in a moment, or they have died of it.
+		// Another process lands: it completes soon, or has died.
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, 0, err
 		}
@@ -88,7 +88,7 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 	}
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -100,13 +100,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errReadOnly is why what a phase that only reads changed is refused.
+// errReadOnly refuses a change by a phase that only reads.
 func errReadOnly(phase string) error {
 	return fmt.Errorf("the phase %s only reads the code", phase)
 }
 
-// removeUncovered takes what the grant does not cover out of a copy: kept, and recorded as a gap.
-// With readOnly that is everything.
+// removeUncovered removes changes that the grant does not cover from a workspace, keeps them,
+// and returns them as gaps. With readOnly no change is covered.
 func (p *Pipeline) removeUncovered(ctx context.Context, t execution, q question, w *workspace.Workspace, readOnly bool) (gaps []flow.Gap, err error) {
 	gaps = append([]flow.Gap{}, p.requestedBy(t, q)...)
 	changes, err := p.survey(ctx, t, w, readOnly)
@@ -156,13 +156,13 @@ func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *work
 	gap := flow.Gap{Path: c.Path, Reason: reasonOf(why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
 	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, why)
 	gap.Rescue = e.ID
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // what is no file, or cannot be read, has nothing to keep
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // it is not a readable file, so there is nothing to keep
 		err = nil
 	}
 	return gap, err
 }
 
-// reasonOf is why a change may not land, as a gap says it.
+// reasonOf returns the reason of a gap.
 func reasonOf(why error) string {
 	var v *lockkeeper.LockViolationError
 	if errors.As(why, &v) {
@@ -179,8 +179,7 @@ func (p *Pipeline) plannedBy(q question) string {
 	return p.opt.Flow.PlannedBy
 }
 
-// snapshot stores what a batch has changed so far: what the files hold, and what they
-// held before.
+// snapshot stores the changed files of a batch, and their originals.
 func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *sidecar.Folder) ([]flow.File, error) {
 	changes, err := w.Changes(ctx)
 	if err != nil {
@@ -212,8 +211,8 @@ func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *
 	return files, nil
 }
 
-// keepOriginal keeps what a file held before the batch, which the tree still has: the
-// batch holds its lock.
+// keepOriginal stores the original of a file. The tree still has it, because the batch holds
+// its lock.
 func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *sidecar.Folder) error {
 	if kept, err := blobs.Kept(f.Old.Sum); err == nil {
 		return kept.Close()
@@ -232,13 +231,13 @@ func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *sidecar
 		return err
 	}
 	if sum != f.Old.Sum {
-		return &lockkeeper.MovedError{Path: f.Path, Holder: "somebody around the gate", At: time.Now()}
+		return &lockkeeper.MovedError{Path: f.Path}
 	}
 	return nil
 }
 
-// replay puts what a batch had changed into a fresh copy. It returns the paths that are
-// not any more what the batch began with.
+// replay writes the stored changes of a batch into a new workspace. It returns the paths whose
+// originals changed.
 func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []flow.File, blobs *sidecar.Folder) (moved []string, err error) {
 	for _, f := range files {
 		base, err := w.Base(f.Path)
@@ -246,7 +245,7 @@ func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []f
 			return nil, err
 		}
 		if base != f.Old {
-			if base != f.New { // it may have landed, right before somebody died
+			if base != f.New { // otherwise it landed before a crash
 				moved = append(moved, f.Path)
 			}
 			continue
@@ -268,10 +267,10 @@ func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []f
 	return moved, nil
 }
 
-// maxDiff bounds what an agent is shown of a diff.
+// maxDiff bounds how much of a diff an agent sees.
 const maxDiff = 400 << 10
 
-// diffOf spells what a batch changes, for agents and people.
+// diffOf returns the diff of a batch for agents and people.
 func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
 	var all strings.Builder
 	for _, f := range files {
@@ -285,15 +284,15 @@ func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
 		}
 		fmt.Fprintf(&all, "%s: %s\n", f.Path, howChanged(f))
 		if isLong(blobs, f) {
-			fmt.Fprintf(&all, "(longer than %d bytes: what follows is of its beginning alone; look at the file itself)\n", maxDiff)
+			fmt.Fprintf(&all, "(longer than %d bytes: this diff covers only its beginning; read the file itself)\n", maxDiff)
 		}
 		if bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
-			all.WriteString("(no text)\n")
+			all.WriteString("(not text)\n")
 			continue
 		}
 		all.Write(diff.Diff("a/"+f.Path, before, "b/"+f.Path, after))
 		if all.Len() > maxDiff {
-			all.WriteString("\n(the rest is left out: it is too long)\n")
+			all.WriteString("\n(the rest of the diff is omitted)\n")
 			break
 		}
 	}
@@ -308,10 +307,10 @@ func isLong(blobs *sidecar.Folder, f flow.File) bool {
 		}
 		kept, err := blobs.Kept(v.Sum)
 		if err != nil {
-			return true // nobody knows
+			return true // unknown
 		}
 		info, err := kept.Stat()
-		kept.Close() // only looked at
+		kept.Close() // nothing was written
 		if err != nil || info.Size() > maxDiff {
 			return true
 		}
@@ -343,7 +342,7 @@ func content(blobs *sidecar.Folder, v lockkeeper.Version) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// sumOf is the hash of all that a batch changes, to know it again.
+// sumOf returns a hash of the changes of a batch.
 func sumOf(files []flow.File) [32]byte {
 	h := sha256.New()
 	for _, f := range files {

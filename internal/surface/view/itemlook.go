@@ -157,7 +157,7 @@ func (l *Look) itemInQueue(ctx context.Context, v *Item, q *job.Queue) error {
 // itemInFlow adds what a flow knows of an item: its batch, what agents did for it, and
 // what of it landed.
 func (l *Look) itemInFlow(ctx context.Context, v *Item) error {
-	entries, err := l.journal.Entries(v.Flow)
+	entries, err := l.journal.All(v.Flow)
 	if err != nil {
 		v.Problems = append(v.Problems, "what agents did: "+err.Error())
 	}
@@ -225,7 +225,7 @@ func (l *Look) ItemLog(ctx context.Context, name string, from int64) (*Log, erro
 func (l *Look) log(it *lockkeeper.Item, from int64) (*Log, error) {
 	path := ""
 	if name := run.FlowOf(it); name != "" {
-		entries, wrong := l.journal.Entries(name)
+		entries, wrong := l.journal.All(name)
 		at, _, err := lastSaid(entries, it.ID)
 		if at == "" {
 			return nil, errors.Join(wrong, err)
@@ -253,7 +253,7 @@ func (l *Look) log(it *lockkeeper.Item, from int64) (*Log, error) {
 }
 
 // lastSaid finds where an item's agent, or check, last said something, and when.
-func lastSaid(entries []run.Entry, item string) (path string, at time.Time, err error) {
+func lastSaid(entries []run.CallRecord, item string) (path string, at time.Time, err error) {
 	for _, e := range slices.Backward(entries) {
 		if e.Item != item {
 			continue

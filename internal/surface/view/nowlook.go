@@ -76,7 +76,7 @@ func (l *Look) longBlocked(s *scene, lease lockkeeper.Instant) (list []Stuck) {
 // silent lists agents that run and have said nothing for long. Beside an error it lists
 // those that are known of.
 func (l *Look) silent(s *scene) (list []Stuck, err error) {
-	entries, err := l.journal.Entries(s.flow)
+	entries, err := l.journal.All(s.flow)
 	for _, it := range s.active {
 		if it.Stage != lockkeeper.StageRunning || run.FlowOf(it) != s.flow {
 			continue

@@ -31,7 +31,7 @@ func (l *Look) Timeline(ctx context.Context, from, to time.Time) (*Timeline, err
 	if err != nil {
 		return nil, err
 	}
-	entries, err := l.journal.Entries(s.flow)
+	entries, err := l.journal.All(s.flow)
 	if d.Problems = []string{}; err != nil {
 		d.Problems = append(d.Problems, "what agents did: "+err.Error())
 	}
@@ -223,7 +223,7 @@ func (d *drawing) endWait(id string, at time.Time, open bool) {
 }
 
 // trace takes up what an agent or a check did.
-func (d *drawing) trace(e run.Entry) {
+func (d *drawing) trace(e run.CallRecord) {
 	did := Stretch{What: DoingAgent, Began: e.Began, Over: e.Ended, Item: e.Item, Phase: e.Phase}
 	switch it := d.items[e.Item]; {
 	case e.IsCheck():
