@@ -107,7 +107,7 @@ func TestUndoByAScript(t *testing.T) {
 	d.gets(1, "sh", "lockkeeper init --undo --yes </dev/null", "works here since", "run it in a terminal")
 	end.Close()
 	window.Wait()
-	d.gets(0, "sh", "lockkeeper init --undo --yes </dev/null", "not enrolled any more")
+	d.gets(0, "sh", "lockkeeper init --undo --yes </dev/null", "no longer enrolled")
 }
 
 // What a session has seen is the base of what it defers, and nobody else's is.

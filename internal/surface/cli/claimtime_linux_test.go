@@ -99,7 +99,7 @@ func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {
 	serving.Go(func() {
 		cli.Main(ctx, &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env, Now: time.Now}, []string{"serve"})
 	})
-	d.sees("Ctrl-C ends the server")
+	d.sees("Ctrl-C stops the server")
 	const tries = 20
 	for soon, i := 0, 0; soon < 5; i++ { // a busy machine can delay some
 		if i == tries {

@@ -25,7 +25,7 @@ import (
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, io *term.IO, args []string) int {
-	// A reader who leaves early must not end us before we have cleaned up.
+	// A reader that closes the pipe early must not end the program before its clean-up.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
@@ -47,8 +47,8 @@ func root(p *command.Program) *cobra.Command {
 		Use:   "lockkeeper",
 		Short: "Let many agents and people change one codebase at the same time",
 		Long: `Lockkeeper lets many agents and people change one codebase at the same time
-without writing over each other: each declares the files it reads and writes,
-and gets all of them at once, or waits its turn.`,
+without overwriting each other: each declares the files it reads and writes,
+and acquires all of them at once, or waits its turn.`,
 		Example: `  lockkeeper demo
   lockkeeper init
   lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
@@ -66,8 +66,8 @@ and gets all of them at once, or waits its turn.`,
 	cmd.SetFlagErrorFunc(p.WrongFlag)
 	cmd.SetHelpCommand(helpCommand())
 	f := cmd.PersistentFlags()
-	f.StringVar(&p.WorkDir, "dir", "", "work as if started in this `directory`")
-	f.StringVar(&p.Store, "store", "", "where locks are kept: an SQLite `path`, or postgres://…")
+	f.StringVar(&p.WorkDir, "dir", "", "run as if started in this `directory`")
+	f.StringVar(&p.Store, "store", "", "where to keep locks: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.JSON, "json", false, "answer with JSON")
 	all := []*cobra.Command{versionCommand(), exitCodesTopic(), manCommand()}
 	for _, commands := range []func(*command.Program) []*cobra.Command{
@@ -80,7 +80,7 @@ and gets all of them at once, or waits its turn.`,
 	return cmd
 }
 
-// versionCommand is --version as a command.
+// versionCommand prints the version, like --version.
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",

@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// completionLimit is how long a shell waits for suggestions, and completionItems how many
+// completionLimit is how long a shell waits for suggestions. completionItems is how many
 // items of each status it gets.
 const (
 	completionLimit = time.Second
@@ -30,7 +30,7 @@ const (
 // A source lists suggestions from the open project.
 type source func(context.Context, *project.Project) ([]cobra.Completion, error)
 
-// sources are the words in the usage line of a command for which there are suggestions.
+// sources maps words in usage lines to their suggestions.
 var sources = map[string]source{
 	"GRANT":  grantIDs,
 	"HOLDER": holders,
@@ -41,7 +41,7 @@ var sources = map[string]source{
 	"UNIT":   units,
 }
 
-// files are the words that stand for files, which the shell completes.
+// files are the words in usage lines that mean files, which the shell completes.
 var files = []string{"PATH", "FILE", "DIR", "DIRECTORY", "DOCUMENT", "PLAN.yaml", "COMMAND"}
 
 // complete gives every command below cmd its suggestions, by the words in its usage line
@@ -60,7 +60,7 @@ func complete(p *command.Program, cmd *cobra.Command) {
 	}
 	suggest := func(flag string, f cobra.CompletionFunc) {
 		if cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil {
-			cmd.RegisterFlagCompletionFunc(flag, f) // which fails only for a flag that is missing
+			cmd.RegisterFlagCompletionFunc(flag, f) // fails only for a missing flag
 		}
 	}
 	suggest("grant", from(p, grantIDs))
@@ -70,14 +70,14 @@ func complete(p *command.Program, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil || cmd.HasSubCommands() {
 		return
 	}
-	places := placeholders(cmd.Use)
+	words := placeholders(cmd.Use)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(places) == 0 {
+		if len(words) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var list []cobra.Completion
 		directive := cobra.ShellCompDirectiveNoFileComp
-		for _, word := range places[min(len(args), len(places)-1)] {
+		for _, word := range words[min(len(args), len(words)-1)] {
 			if slices.Contains(files, word) {
 				directive = cobra.ShellCompDirectiveDefault
 			}
@@ -91,24 +91,24 @@ func complete(p *command.Program, cmd *cobra.Command) {
 }
 
 // placeholders returns the words of a usage line by position. Alternatives, separated by |,
-// share one.
-func placeholders(use string) (places [][]string) {
+// share a position.
+func placeholders(use string) (positions [][]string) {
 	words := strings.Fields(strings.NewReplacer("[/BATCH]", "", "/BATCH", "", "/ITEM", "", "|", " | ", "[", "", "]", "", "…", "").Replace(use))[1:]
 	for i, word := range words {
 		option := strings.HasPrefix(word, "-") || i > 0 && strings.HasPrefix(words[i-1], "--") && words[i-1] != "--"
 		switch {
 		case word == "|" || option || strings.HasPrefix(word, "<"):
-		case i > 0 && words[i-1] == "|" && len(places) > 0:
-			last := len(places) - 1
-			places[last] = append(places[last], word)
+		case i > 0 && words[i-1] == "|" && len(positions) > 0:
+			last := len(positions) - 1
+			positions[last] = append(positions[last], word)
 		default:
-			places = append(places, []string{word})
+			positions = append(positions, []string{word})
 		}
 	}
-	return places
+	return positions
 }
 
-// from asks the project for suggestions. A shell shows no errors here: without a project
+// from returns suggestions from the project. Shells show no errors here, so on an error
 // there are no suggestions.
 func from(p *command.Program, s source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -130,7 +130,7 @@ func from(p *command.Program, s source) cobra.CompletionFunc {
 	}
 }
 
-// described is a suggestion with one line about it.
+// described returns a suggestion with a one-line description.
 func described(name, about string) cobra.Completion {
 	about, _, _ = strings.Cut(about, "\n")
 	return cobra.CompletionWithDesc(term.Clean(name), term.Clean(about))

@@ -103,7 +103,7 @@ func TestInitAgent(t *testing.T) {
 				t.Errorf("answered\n%s", out)
 			}
 			enrolled := d.files()
-			if out := d.must(0, "init", agent); !strings.Contains(out, "enrolled already; nothing changed") {
+			if out := d.must(0, "init", agent); !strings.Contains(out, "already enrolled; nothing changed") {
 				t.Errorf("answered\n%s", out)
 			}
 			if got := d.files(); got != enrolled {

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 )
 
-// groups is the order of the commands in help: by what people do, the common ones first.
+// groups is the order of the commands in help: by what people do, common ones first.
 var groups = []struct{ title, commands string }{
 	{"Get started", "init demo doctor"},
 	{"See what is happening", "status why audit"},
@@ -47,7 +47,7 @@ func addGrouped(root *cobra.Command, all []*cobra.Command) {
 	root.AddCommand(all...)
 }
 
-// helpCommand is help as a command. It refuses unknown commands.
+// helpCommand shows help for a command or a topic, and refuses unknown ones.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND | TOPIC]",
@@ -78,14 +78,14 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// exitCodesTopic is the table of exit codes, as a topic of help.
+// exitCodesTopic is the help topic with the table of exit codes.
 func exitCodesTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("Lockkeeper ends with one of these exit codes:\n\n")
 	for _, exit := range command.Exits() {
 		fmt.Fprintf(&b, "  %-6s %s\n", exit.Code, exit.Meaning)
 	}
-	b.WriteString("\nlock exec and the other commands that run a command pass its exit code on.\n" +
+	b.WriteString("\nlock exec and the other commands that run a command return its exit code.\n" +
 		"With --json, the error has its class in the field \"error\".")
 	return &cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: b.String()}
 }

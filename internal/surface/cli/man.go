@@ -50,7 +50,7 @@ func writePages(ctx context.Context, cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// manPage is the manual page of a command, in the man macros of roff.
+// manPage returns the manual page of a command, in the man macros of roff.
 func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -86,7 +86,7 @@ func manPage(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// about is the description of a command.
+// about returns the description of a command.
 func about(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return cmd.Short
@@ -94,7 +94,7 @@ func about(cmd *cobra.Command) string {
 	return cmd.Long
 }
 
-// roff escapes text: no character of it is a request or an escape sequence.
+// roff escapes text, so that no character is a request or starts an escape sequence.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

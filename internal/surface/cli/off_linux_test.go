@@ -21,7 +21,7 @@ func TestOffAtATerminal(t *testing.T) {
 		t.Errorf("nobody is told: %s", out)
 	}
 	d.talking(1, nil, "off", "10m") // it is told before anything is asked
-	if out := d.must(0, "off", "--end"); !strings.Contains(out, "check everything again") {
+	if out := d.must(0, "off", "--end"); !strings.Contains(out, "are on again") {
 		t.Errorf("it is still off: %s", out)
 	}
 	wantText(t, d.must(0, "audit"), "ada", ".lockkeeper/off", "(person)", "off for 30m0s: the disk is being moved")

@@ -39,7 +39,7 @@ func TestRunOnATerminal(t *testing.T) {
 		}
 	}
 	if _, run, _ := strings.Cut(shown, "flow controllers"); strings.Contains(run, "\x1b[1m") {
-		t.Error("it was coloured, against NO_COLOR")
+		t.Error("it was colored, against NO_COLOR")
 	}
 	_, last, _ := strings.Cut(shown, "controllers: 1 of 1 unit")
 	if strings.Contains(last, "\x1b") {

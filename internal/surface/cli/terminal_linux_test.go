@@ -204,7 +204,7 @@ func TestClearFreesAllThatMayBeFreed(t *testing.T) {
 			t.Errorf("the person was not told %q:\n%s", fact, shown)
 		}
 	}
-	if !strings.Contains(out, "2 grants released; 1 grant stayed") {
+	if !strings.Contains(out, "2 grants released; 1 grant not released") {
 		t.Errorf("answered %q", out)
 	}
 	d.must(0, "lock", "check", "--write", "a", "--write", "ch1")
@@ -272,12 +272,12 @@ func TestNewWorldCancelled(t *testing.T) {
 	}
 }
 
-func TestColourOnTerminalsOnly(t *testing.T) {
+func TestColorOnTerminalsOnly(t *testing.T) {
 	d := newDesk(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.must(3, "lock", "acquire", "--holder", "fox", "--write", "a")
 	if shown := d.sees("lockkeeper why"); !strings.Contains(shown, "\x1b[31m") {
-		t.Errorf("no colour on a terminal:\n%q", shown)
+		t.Errorf("no color on a terminal:\n%q", shown)
 	}
 	d.mu.Lock()
 	d.shown.Reset()
@@ -285,7 +285,7 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 	d.env = append(d.env, "NO_COLOR=1")
 	d.must(3, "lock", "acquire", "--holder", "fox", "--write", "a")
 	if shown := d.sees("lockkeeper why"); strings.Contains(shown, "\x1b") {
-		t.Errorf("colour in spite of NO_COLOR:\n%q", shown)
+		t.Errorf("color in spite of NO_COLOR:\n%q", shown)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// initOptions says how a root is made, whatever kind of project it is for.
+// initOptions are the options of every init command.
 type initOptions struct {
 	project.InitOptions
 	deployment string
@@ -30,7 +30,7 @@ func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
 	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
-	f.BoolVar(&o.gitHook, "git-hook", false, "have git refuse commits of changes that no lock covers")
+	f.BoolVar(&o.gitHook, "git-hook", false, "install a git hook that refuses commits of changes that no lock covers")
 }
 
 func (p *program) initCommand() *cobra.Command {
@@ -39,30 +39,30 @@ func (p *program) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Set up Lockkeeper in this directory",
 		Long: `Make this directory, or the one given with --dir, the root of a space: paths
-below it can be locked. It makes .lockkeeper, which git ignores, and
+below it can be locked. It creates .lockkeeper, which git ignores, and
 lockkeeper.yaml. Running it again is harmless.
 
-PostgreSQL is for codebases that several machines work on: init writes
-deployment: multi-node into lockkeeper.yaml, or what --deployment says, and the
-id of the space. A clone that has this file joins the space by a plain init.
+Use PostgreSQL if several machines work on the codebase. init then writes
+deployment: multi-node, or the value of --deployment, and the id of the space
+into lockkeeper.yaml. A clone with this file joins the space with a plain init.
 
-Where locks were before and are gone, as after git clean -fdx, it refuses: who
-still works under the old locks would not see the new ones. When nobody does,
---new-world makes an empty lock database after asking on a terminal; what is
-left of the old one is moved aside.
+If locks existed here and are gone, as after git clean -fdx, init refuses,
+because holders of the old locks would not see the new ones. If no holder is
+left, --new-world creates an empty lock database after asking on a terminal. It
+moves the rest of the old one aside.
 
-With --git-hook git asks lockkeeper gate changes before every commit, and
-refuses one of changes that no lock covers. The hook is that of all work trees of
-the repository; in one that is no root it lets every commit pass, with a note. A
-pre-commit hook of somebody else stays as it is.`,
+With --git-hook, git runs lockkeeper gate changes before every commit and refuses
+changes that no lock covers. The hook is shared by all work trees of the
+repository; in a work tree without Lockkeeper it lets every commit pass, with a
+note. It does not replace another pre-commit hook.`,
 		Example: `  lockkeeper init
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
   lockkeeper init --restored                                          # after restoring a backup
-  lockkeeper init --git-hook                                          # no commit without a lock
-  lockkeeper init claude                                              # Claude Code asks before it writes
-  lockkeeper init --undo                                              # it does no more
-  lockkeeper init book                                                # a book, whose chapters are locked by name`,
+  lockkeeper init --git-hook                                          # refuse commits without a lock
+  lockkeeper init claude                                              # check the writes of Claude Code
+  lockkeeper init --undo                                              # stop checking agents
+  lockkeeper init book                                                # a book, with chapters locked by name`,
 		Args: command.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.undo {
@@ -72,7 +72,7 @@ pre-commit hook of somebody else stays as it is.`,
 			if err != nil {
 				return err
 			}
-			return p.showInit(done, "lockkeeper init claude, codex or gemini, where agents work in windows; lockkeeper run --plan FILE for a plan of tasks (run --help shows one); or lockkeeper lock exec --write PATH -- COMMAND")
+			return p.showInit(done, "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks (see run --help); or lockkeeper lock exec --write PATH -- COMMAND")
 		},
 	}
 	o.initOptions.flags(cmd.Flags())
@@ -86,7 +86,7 @@ pre-commit hook of somebody else stays as it is.`,
 	return cmd
 }
 
-// initialise makes a root, with what was asked for beside.
+// initialise makes a root, and with --git-hook installs the hook.
 func (p *program) initialise(ctx context.Context, o initOptions) (*project.InitResult, error) {
 	o.Confirm = func(act, facts string) error {
 		return p.Confirm(act, facts, map[bool]string{true: "restored", false: "new locks"}[o.Restored])
@@ -100,7 +100,7 @@ func (p *program) initialise(ctx context.Context, o initOptions) (*project.InitR
 	return done, err
 }
 
-// installHook adds the hook to what init made.
+// installHook installs the git hook, and adds it to what init made.
 func (p *program) installHook(ctx context.Context, done *project.InitResult) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *program) installHook(ctx context.Context, done *project.InitResult) err
 	return err
 }
 
-// showInit says what init made, and what comes next in such a root.
+// showInit prints what init made, and the next step.
 func (p *program) showInit(done *project.InitResult, next string) error {
 	if p.JSON {
 		return p.PrintJSON(done)
@@ -127,7 +127,7 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 		fmt.Fprintf(p.Out, "next machine: %s, or lockkeeper init where lockkeeper.yaml is committed\n", term.Clean(done.NextMachine))
 	}
 	if len(done.Allowed) > 0 {
-		fmt.Fprintf(p.Out, "the gate may write to: %s, of which nothing exists here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
+		fmt.Fprintf(p.Out, "the gate may write only to: %s, and none of these exist here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
 	}
 	p.Advise(next)
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +17,13 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// enrolOptions says how an agent is enrolled.
+// enrolOptions are the options of init for an agent.
 type enrolOptions struct {
 	initOptions
 	yes, undo bool
 }
 
-// enrolled is what init says of an agent, as JSON.
+// enrolled is the answer of init for an agent, as JSON.
 type enrolled struct {
 	Root   string         `json:"root"`
 	Agent  string         `json:"agent"`
@@ -45,16 +44,15 @@ func (p *program) agentCommand(h enrol.Host) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   h.Name,
 		Short: "Check the writes of " + h.Name + " in this codebase",
-		Long: `Make this directory the root of a space, unless it lies in one, and have ` + h.Name + ` take
-part in its locks: hooks that refuse writes to what others hold, the MCP server,
-and a short instruction. It shows what it would change in which files, asks, and
-keeps everything else in them as it is. Then it examines what is enforced, as
-lockkeeper doctor does. Running it again is harmless.
+		Long: `Check the writes of ` + h.Name + `: install hooks that refuse writes to files that others hold,
+the MCP server, and a short instruction. If this directory is not in a space yet, it
+becomes the root of one. The command shows the changes to each file, asks, and changes
+nothing else in them. Then it tests what is enforced, as lockkeeper doctor does. Running
+it again is harmless.
 
---undo takes all that out again: a file that nobody edited since is exactly what it
-was. Only a person may do that, who types an answer on a terminal; with --yes it asks
-nothing, and where there is no terminal either it is refused while a session of an
-agent is there.`,
+--undo removes all of it; a file that was not edited since is exactly as before. It asks
+you to type an answer, so it needs a terminal; agents cannot run it. With --yes it does
+not ask, but without a terminal it is refused while a session is open.`,
 		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
 		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,10 +69,10 @@ agent is there.`,
 
 func (o *enrolOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	cmd.Flags().BoolVar(&o.undo, "undo", false, "take out again what init put into the files of agents")
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "remove what init added to the files of agents")
 }
 
-// enrol has an agent take part.
+// enrol adds the hooks of an agent, after asking.
 func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error {
 	root, err := project.FindRoot(p.Settings())
 	site := enrol.At(root, p.Lookup)
@@ -107,7 +105,7 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 	return p.afterwards(cmd.Context(), plan)
 }
 
-// planOf plans to enrol an agent with this program.
+// planOf plans the edits that enrol an agent with this program.
 func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -118,43 +116,29 @@ func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
 		return nil, err
 	}
 	if site.Status(h).Program == "" && !p.JSON {
-		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written all the same\n", h.Program)
+		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written anyway\n", h.Program)
 	}
 	return site.Plan(h, program)
 }
 
-// agree shows what is to be changed, and asks.
+// agree shows the edits, and asks.
 func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
 	if len(plan.Edits) == 0 {
 		return nil
 	}
 	if !p.JSON {
 		for _, e := range plan.Edits {
-			fmt.Fprint(p.Out, cleanLines(e.Diff()))
+			fmt.Fprint(p.Out, command.CleanLines(e.Diff()))
 			if e.Note != "" {
 				fmt.Fprintf(p.Out, "note: %s: %s\n", term.Clean(e.Path), term.Clean(e.Note))
 			}
 		}
 	}
-	return p.ConfirmUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" would be changed, as shown. (--yes does not ask.)", "yes")
+	return p.ConfirmUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" will be changed as shown. (--yes does not ask.)", "yes")
 }
 
-// cleanLines is clean for a text of several lines, as a diff.
-func cleanLines(text string) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		body := strings.TrimRight(line, "\r\n")
-		parts := strings.Split(body, "\t")
-		for i := range parts {
-			parts[i] = term.Clean(parts[i])
-		}
-		out.WriteString(strings.Join(parts, "\t") + "\n")
-	}
-	return out.String()
-}
-
-// carryOut changes the files, under locks on those that lie in the codebase. The plan is
-// made anew: what its records are is known only once the root is there.
+// carryOut makes the edits, under locks on the files in the codebase. It moves the plan to the
+// opened root, because the directory of its records is known only then.
 func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
 	if len(seen.Edits) == 0 {
 		return nil
@@ -162,7 +146,7 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
 	return p.With(cmd.Context(), func(a *project.Project) error {
 		var paths []string
 		for _, e := range seen.Edits {
-			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // what is a link to elsewhere has no lock here
+			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // a link to outside the root has no lock here
 				paths = append(paths, at.Path)
 			}
 		}
@@ -174,7 +158,7 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
 	})
 }
 
-// afterwards examines what is enforced, and ends with a line that says so.
+// afterwards tests what is enforced, and prints it.
 func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
 	h := plan.Host
 	report, err := doctor.Examine(ctx, p.Settings())
@@ -191,7 +175,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
 		}
 	} else {
 		if len(plan.Edits) == 0 {
-			fmt.Fprintf(p.Out, "%s is enrolled already; nothing changed\n", h.Name)
+			fmt.Fprintf(p.Out, "%s is already enrolled; nothing changed\n", h.Name)
 		}
 		for _, w := range report.Ways {
 			if w.Writer == h.Name && w.Level != view.Enforced {
@@ -215,9 +199,8 @@ func enrolledOf(root string, plan *enrol.Plan, undone bool, report *doctor.Repor
 	return out
 }
 
-// mayDismiss refuses to take agents out to all but a person at a terminal. A script of a
-// person's may do it as well, with --yes, while no session is there that would go on
-// unchecked.
+// mayDismiss returns an error unless a person at a terminal runs the command. A script may
+// run it with --yes if no session is open, because an open session would continue unchecked.
 func (p *program) mayDismiss(ctx context.Context, yes bool) error {
 	const act = "init --undo"
 	return p.AsPerson(ctx, act, func(a *project.Project) error {
@@ -229,12 +212,12 @@ func (p *program) mayDismiss(ctx context.Context, yes bool) error {
 			return err
 		}
 		s := live[0]
-		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) works here since %s, of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
-			Next: "run it in a terminal, or when they have ended"}
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) has worked here since %s, of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
+			Next: "run it in a terminal, or after these sessions ended"}
 	})
 }
 
-// dismiss takes agents out again.
+// dismiss removes the hooks of agents.
 func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
 	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
 		return err
@@ -259,7 +242,7 @@ func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Hos
 		answers = append(answers, enrolledOf(site.Root, plan, true, nil))
 		edits += len(plan.Edits)
 		if len(plan.Edits) > 0 && !p.JSON {
-			fmt.Fprintf(p.Out, "%s is not enrolled any more: %s changed\n", h.Name, term.Counted(len(plan.Edits), "file"))
+			fmt.Fprintf(p.Out, "%s is no longer enrolled: %s changed\n", h.Name, term.Counted(len(plan.Edits), "file"))
 		} else if !p.JSON && len(hosts) == 1 {
 			fmt.Fprintf(p.Out, "%s was not enrolled; nothing changed\n", h.Name)
 		}

@@ -23,19 +23,18 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 )
 
-// presetWords says what each preset is for, and where to go on.
+// presetWords has the help and the next step of each preset.
 var presetWords = map[string]struct{ short, long, next string }{
-	"book": {"Set up a book project, whose chapters and registries are locked by name", `Make this directory the root of a book project. Besides what lockkeeper init
-makes, lockkeeper.yaml gets the resources of a book (Chapter_01, StyleSystem, …), the
-prompts that work on them, and a file that shows claims to other tools; and the
-project gets the documents that tell its authors and their agents of the locks.
+	"book": {"Set up a book project, whose chapters and registries are locked by name", `Make this directory the root of a book project, as lockkeeper init does. In addition,
+lockkeeper.yaml gets the resources of a book (Chapter_01, StyleSystem, …), the prompts
+that work on them, and a file that shows claims to other tools. The project gets
+documents that explain the locks to its authors and their agents.
 
-A document that is there keeps what it has, and gets a section at its end. All of
-them land through the gate, as one: lockkeeper undo takes them back. Running it again
-is harmless.`, "lockkeeper claim Chapter_01, before you change that chapter; lockkeeper op lists the prompts"},
-	"fole": {"Set up projects, maps and sketches, with the locks each operation needs", `Make this directory the root of a space for projects, maps and sketches. Besides
-what lockkeeper init makes, lockkeeper.yaml gets the table of operations and of the
-locks they need, which lockkeeper op reads. Running it again is harmless.`, "lockkeeper op, which lists the operations"},
+An existing document keeps its content and gets a section at its end. All documents are
+one landing, which lockkeeper undo can undo. Running it again is harmless.`, "lockkeeper claim Chapter_01, before you change that chapter; lockkeeper op lists the prompts"},
+	"fole": {"Set up projects, maps and sketches, with the locks each operation needs", `Make this directory the root of a space for projects, maps and sketches, as lockkeeper
+init does. In addition, lockkeeper.yaml gets the table of operations and the locks they
+need, which lockkeeper op reads. Running it again is harmless.`, "lockkeeper op, which lists the operations"},
 }
 
 func (p *program) presetCommand(name string) *cobra.Command {
@@ -52,7 +51,7 @@ func (p *program) presetCommand(name string) *cobra.Command {
 				return err
 			}
 			if _, _, err := withTables(filepath.Join(p.Base(), config.FileName), preset); err != nil {
-				return err // before anything is made
+				return err // before init creates anything
 			}
 			done, err := p.initialise(cmd.Context(), o)
 			if err != nil {
@@ -73,8 +72,8 @@ func (p *program) presetCommand(name string) *cobra.Command {
 	return cmd
 }
 
-// layPreset adds what a preset has to what init made, and says what landed of it, if
-// anything did.
+// layPreset adds the tables and documents of a preset to a new root. It returns the landing of
+// the documents, or nil if all of them exist.
 func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset *resource.Preset) (landing *lockkeeper.Landing, err error) {
 	path := filepath.Join(done.Root, config.FileName)
 	text, changed, err := withTables(path, preset)
@@ -89,9 +88,9 @@ func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset
 			done.Made = append(done.Made, config.FileName)
 		}
 	}
-	done.Allowed = nil // the preset's are for files to come
+	done.Allowed = nil // the preset sets them for files that do not exist yet
 	err = p.With(cmd.Context(), func(a *project.Project) error {
-		if _, err := resource.Of(a.Config); err != nil { // do the tables go with the rest of the file?
+		if _, err := resource.Of(a.Config); err != nil { // are the tables valid together with the rest?
 			return err
 		}
 		landing, err = p.layDocuments(cmd, a, preset)
@@ -105,8 +104,8 @@ func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset
 	return landing, err
 }
 
-// withTables puts the tables of a preset into the text of a configuration file. One
-// that has all their rows, however changed, is left alone; one that has others is refused.
+// withTables adds the tables of a preset to the text of a configuration file. It does not
+// change a file that has all their rows, even edited, and refuses one with other tables.
 func withTables(path string, preset *resource.Preset) (text string, changed bool, err error) {
 	have, err := config.LoadFile(path)
 	if err != nil {
@@ -126,7 +125,7 @@ func withTables(path string, preset *resource.Preset) (text string, changed bool
 	if len(missing) == 0 {
 		return text, false, nil
 	}
-	// The sample's lines that show these keys give way to the keys themselves.
+	// The keys replace the commented lines of the sample.
 	text = regexp.MustCompile(`(?m)^# .*\n#(locks_file|resources|operations):.*\n\n?`).ReplaceAllString(text, "")
 	if found := regexp.MustCompile(`(?m)^(locks_file|resources|operations):`).FindString(text); found != "" {
 		key := strings.TrimSuffix(found, ":")
@@ -140,7 +139,7 @@ func withTables(path string, preset *resource.Preset) (text string, changed bool
 	return strings.TrimRight(text, "\n") + "\n" + preset.Tables, true, nil
 }
 
-// layDocuments lands the documents of a preset, as one, where they are not there yet.
+// layDocuments lands the missing documents of a preset, as one landing.
 func (p *program) layDocuments(cmd *cobra.Command, a *project.Project, preset *resource.Preset) (landing *lockkeeper.Landing, err error) {
 	var changes []gate.Change
 	var paths []string
@@ -171,7 +170,7 @@ func (p *program) layDocuments(cmd *cobra.Command, a *project.Project, preset *r
 	return landing, err
 }
 
-// withSection is the change that gives a file the section; nil when it has it.
+// withSection returns the change that adds a section to a file, or nil if the file has it.
 func withSection(root, path string, d resource.Document) (*gate.Change, error) {
 	file := filepath.Join(root, filepath.FromSlash(path))
 	var base lockkeeper.Version

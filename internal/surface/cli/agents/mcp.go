@@ -14,10 +14,10 @@ func (p *program) mcpCommand() *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve the Model Context Protocol to an agent",
 		Long: `Serve the Model Context Protocol to an agent over standard input and output. The agent
-can look, claim files, write them through the gate, defer changes, and ask for more
+can inspect the locks, claim files, write them through the gate, defer changes, and ask for more
 files. It acts for the session that started it, the same as that session's hooks. Its
 claims are released when the agent ends. Outside of a codebase with locks it has no
-tools, and says so.
+tools.
 
 Agents start this command; lockkeeper init sets that up. For agents on other machines,
 lockkeeper serve has the same protocol at /mcp, for tokens of the role agent.`,
@@ -28,10 +28,10 @@ lockkeeper serve has the same protocol at /mcp, for tokens of the role agent.`,
 			defer stop()
 			if root, err := project.RootOf(p.Base()+"/.", p.Lookup); err != nil {
 				return err
-			} else if root == "" { // an agent that starts it everywhere is not to be told of a failure
+			} else if root == "" { // not a failure: agents start it in every directory
 				return mcp.ServeNowhere(ctx, project.Version(), p.In, p.IO.Out)
 			}
-			return p.WithSettings(ctx, p.Speaking(), func(a *project.Project) error {
+			return p.WithSettings(ctx, p.ForOthers(), func(a *project.Project) error {
 				return mcp.New(mcp.Options{App: a, Look: view.New(a), Version: project.Version()}).Serve(ctx, p.In, p.IO.Out)
 			})
 		},

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -47,12 +46,12 @@ enables the checks again.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the audit trail")
-	cmd.Flags().BoolVar(&o.end, "end", false, "check again from now on")
+	cmd.Flags().BoolVar(&o.end, "end", false, "enable the checks again")
 	return cmd
 }
 
 func (p *program) off(ctx context.Context, a *project.Project, text, reason string) error {
-	if _, err := strconv.Atoi(text); err == nil { // of which some expect seconds, and some minutes
+	if _, err := strconv.Atoi(text); err == nil { // ambiguous: seconds or minutes
 		return &lockkeeper.InputError{Field: "time", Value: text, Reason: "without a unit", Next: "lockkeeper off " + text + "m"}
 	}
 	var d term.Duration
@@ -70,11 +69,8 @@ func (p *program) off(ctx context.Context, a *project.Project, text, reason stri
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(pause)
-	}
-	_, err = fmt.Fprintf(p.Out, "the hooks of agents check nothing until %s\nnext: lockkeeper off --end, when you are done\n", term.Stamp(pause.Until))
-	return err
+	p.Advise("lockkeeper off --end, when you are done")
+	return p.Answer(pause, "write checks of interactive agents are off until %s", term.Stamp(pause.Until))
 }
 
 func (p *program) on(ctx context.Context, a *project.Project) error {
@@ -82,13 +78,9 @@ func (p *program) on(ctx context.Context, a *project.Project) error {
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(map[string]bool{"ended": ended})
-	}
-	text := "the hooks of agents check everything again"
+	text := "write checks of interactive agents are on again"
 	if !ended {
-		text = "the hooks of agents were not off"
+		text = "write checks of interactive agents were not off"
 	}
-	_, err = fmt.Fprintln(p.Out, text)
-	return err
+	return p.Answer(map[string]bool{"ended": ended}, "%s", text)
 }

@@ -12,32 +12,31 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// How much of what stands in the way is shown.
+// Limits of a list of conflicts.
 const (
 	conflictsShown = 8  // paths of one grant, on a terminal
-	conflictLines  = 96 // lines in all, on a terminal
-	purposesLooked = 5  // grants whose reasons are looked up
+	conflictLines  = 96 // lines in total, on a terminal
+	reasonsRead    = 5  // grants whose reasons are read
 )
 
-// purpose finds out why those hold their grants who are in the way, while the
-// store is open. What cannot be found is left out.
-func (p *Program) purpose(ctx context.Context, a *project.Project, err error) {
-	list := inTheWay(err)
-	p.purposes = map[string]string{}
-	looked := map[string]bool{}
-	for _, c := range list {
-		if looked[c.GrantID] || len(looked) == purposesLooked {
+// readReasons reads the reasons of the grants that block, while the store is open, so that
+// Report can print them. It skips reasons that it cannot read.
+func (p *Program) readReasons(ctx context.Context, a *project.Project, err error) {
+	p.reasons = map[string]string{}
+	read := map[string]bool{}
+	for _, c := range conflictsOf(err) {
+		if read[c.GrantID] || len(read) == reasonsRead {
 			continue
 		}
-		looked[c.GrantID] = true
+		read[c.GrantID] = true
 		if e, err := a.Locks.Request(ctx, c.GrantID); err == nil && e != nil && e.Metadata["reason"] != "" {
-			p.purposes[c.GrantID] = e.Metadata["reason"]
+			p.reasons[c.GrantID] = e.Metadata["reason"]
 		}
 	}
 }
 
-// inTheWay is the conflicts that an error carries.
-func inTheWay(err error) []lockkeeper.ConflictInfo {
+// conflictsOf returns the conflicts that an error carries.
+func conflictsOf(err error) []lockkeeper.ConflictInfo {
 	var blocked *lockkeeper.BlockedError
 	var timeout *lockkeeper.LockTimeoutError
 	switch {
@@ -49,7 +48,7 @@ func inTheWay(err error) []lockkeeper.ConflictInfo {
 	return nil
 }
 
-// conflicts lists who stands in the way of holder, a block for each grant.
+// conflicts prints the conflicts of a request of holder, grouped by grant.
 func (p *Program) conflicts(holder string, list []lockkeeper.ConflictInfo, more bool) {
 	var order []string
 	byGrant := map[string][]lockkeeper.ConflictInfo{}
@@ -61,7 +60,7 @@ func (p *Program) conflicts(holder string, list []lockkeeper.ConflictInfo, more 
 	}
 	left := term.Few(p.Err, conflictLines)
 	for i, id := range order {
-		if left < 3 { // a grant, a path, and that there are more
+		if left < 3 { // a grant, a path, and the line "and more"
 			fmt.Fprintf(p.Err, "  … and %s more\n", term.Counted(len(order)-i, "grant"))
 			return
 		}
@@ -72,8 +71,8 @@ func (p *Program) conflicts(holder string, list []lockkeeper.ConflictInfo, more 
 	}
 }
 
-// blocker shows one grant that stands in the way, with so many of the paths
-// asked for, and returns how many lines that took.
+// blocker prints one grant that blocks, with up to limit of the requested paths, and
+// returns the number of lines.
 func (p *Program) blocker(holder string, list []lockkeeper.ConflictInfo, limit int) (lines int) {
 	first, now := list[0], p.Now()
 	how, who := "held by", term.Clean(first.Holder)
@@ -83,8 +82,8 @@ func (p *Program) blocker(holder string, list []lockkeeper.ConflictInfo, limit i
 	if first.Holder == holder {
 		who = "you (" + who + ")"
 	}
-	if purpose := p.purposes[first.GrantID]; purpose != "" {
-		who += ` "` + term.Clean(purpose) + `"`
+	if reason := p.reasons[first.GrantID]; reason != "" {
+		who += ` "` + term.Clean(reason) + `"`
 	}
 	end := "until released"
 	if first.ExpiresAt != nil {
@@ -101,7 +100,7 @@ func (p *Program) blocker(holder string, list []lockkeeper.ConflictInfo, limit i
 	return len(list) + 1
 }
 
-// next says what holder can do about the first who is in the way.
+// next prints what holder can do about the first conflict.
 func (p *Program) next(holder string, list []lockkeeper.ConflictInfo, orWait string) {
 	if len(list) == 0 {
 		return
@@ -111,7 +110,7 @@ func (p *Program) next(holder string, list []lockkeeper.ConflictInfo, orWait str
 	for _, c := range list {
 		switch {
 		case slices.Contains(under, c.GrantID):
-			fmt.Fprintf(p.Err, "  this command runs under grant %s itself: waiting for it would never end\n", c.GrantID)
+			fmt.Fprintf(p.Err, "  this command runs under grant %s itself, so the wait would never end\n", c.GrantID)
 			step = "use the locks you hold, or request all of them in lock exec"
 		case c.Holder == holder && c.Kind == lockkeeper.Held && holder != "":
 			step = "lockkeeper lock release " + c.GrantID

@@ -12,9 +12,9 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// Agent is the coding agent that this runs inside of, if it is one: as its environment says,
-// which an agent can clear, or by what it was started from, which it cannot, short of
-// detaching it.
+// Agent returns the coding agent that runs this program, if one does. The environment names
+// it, but an agent can clear that; it cannot change the ancestors of its processes, except
+// by detaching them.
 func (p *Program) Agent() (name string, inside bool) {
 	if name, inside = process.AgentEnvironment(p.Env); inside {
 		return name, true
@@ -23,8 +23,8 @@ func (p *Program) Agent() (name string, inside bool) {
 	return name, inside
 }
 
-// agentAbove is the nearest agent among the processes that this was started from: a program
-// that is known for one, or the window of a session of the open codebase.
+// agentAbove returns the nearest agent among the ancestors of this process: a known agent
+// program, or the process of a session of the open project.
 func (p *Program) agentAbove() (name string, who lockkeeper.Process, found bool) {
 	above := p.above()
 	if len(above) == 0 {
@@ -52,8 +52,8 @@ func (p *Program) above() []process.Ancestor {
 	return p.Above()
 }
 
-// SessionsAbove are the sessions from whose windows this was started, the nearest first.
-// If they cannot be read there are none.
+// SessionsAbove returns the sessions that started this process, the nearest first, or none
+// if the sessions cannot be read.
 func (p *Program) SessionsAbove(ctx context.Context) []session.Info {
 	if p.Sessions == nil {
 		return nil
@@ -72,7 +72,7 @@ func processes(above []process.Ancestor) (list []lockkeeper.Process) {
 	return list
 }
 
-// caller returns who uses the tokens of this user.
+// caller returns the caller that uses the tokens of this user.
 func (p *Program) caller() project.Caller {
 	name, inside := p.Agent()
 	if !inside {
@@ -80,7 +80,7 @@ func (p *Program) caller() project.Caller {
 	}
 	_, own, found := p.agentAbove()
 	if !found {
-		own, _ = process.Anchor(p.Env) // none: then it can use nothing later
+		own, _ = process.Anchor(p.Env) // without one it can use no token later
 	}
 	return project.Caller{Agent: name, Own: own, Above: processes(p.above())}
 }
@@ -95,15 +95,15 @@ func (p *Program) AsPerson(ctx context.Context, act string, run func(*project.Pr
 	})
 }
 
-// Speaking returns the settings of a command that acts for others, who have sessions or
-// tokens of their own.
-func (p *Program) Speaking() project.Settings {
+// ForOthers returns the settings of a command that acts for callers with sessions or tokens
+// of their own.
+func (p *Program) ForOthers() project.Settings {
 	s := p.Settings()
 	s.Caller = nil
 	return s
 }
 
-// Person is who sits at the terminal, by the name they are logged in with.
+// Person returns the person at the terminal, by login name.
 func (p *Program) Person() lockkeeper.Actor {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	if account, err := user.Current(); err == nil && account.Username != "" {
@@ -120,8 +120,8 @@ func (p *Program) Person() lockkeeper.Actor {
 	return lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorPerson}
 }
 
-// Actor is who gives this command: an agent, or the person whose account it is, who
-// may only be taken for present at a terminal.
+// Actor returns who runs this command: an agent, or the person with this account. Without a
+// terminal nothing proves that the person is present.
 func (p *Program) Actor() lockkeeper.Actor {
 	if agent, inside := p.Agent(); inside {
 		return lockkeeper.Actor{Name: agent, Kind: lockkeeper.ActorAgent}

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -10,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/facts"
 )
 
-// Report shows an error once, on the way out.
+// Report prints an error, once, before the program ends.
 func (p *Program) Report(err error) {
 	if err == nil || err.Error() == "" {
 		return
@@ -45,7 +46,7 @@ func (p *Program) Report(err error) {
 func (p *Program) Say(message string) {
 	paint := p.Painter(p.Err)
 	for i, line := range strings.Split(message, "\n") {
-		what, next, found := CutLast(line, NextSep)
+		what, next, found := CutNext(line)
 		if i == 0 {
 			what = paint(term.Red, "lockkeeper:") + " " + term.Clean(what)
 		} else {
@@ -58,17 +59,19 @@ func (p *Program) Say(message string) {
 	}
 }
 
-// Advise writes the next step to standard error, where no program takes it for a
-// part of the answer; nothing where there is none.
+// Advise writes the next step, if any, to standard error, so that programs do not read it
+// as part of the answer.
 func (p *Program) Advise(next string) {
 	if next != "" {
 		fmt.Fprintln(p.Err, p.Painter(p.Err)(term.Bold, "next:")+" "+term.Clean(next))
 	}
 }
 
-// NextSep stands before the next step in the message of an error.
-const NextSep = "; next: "
+// CutNext splits a stored message, such as the reason of a failed item, into what happened
+// and the next step.
+func CutNext(message string) (what, next string, found bool) { return CutLast(message, "; next: ") }
 
+// CutLast splits s at the last sep.
 func CutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -90,7 +93,7 @@ func (p *Program) conditions(list []lockkeeper.Condition) {
 	}
 }
 
-// Facts is an error as JSON: its class, its message and what is known.
+// Facts returns an error for JSON: its class, its message and its facts.
 func (p *Program) Facts(err error) map[string]any {
 	out := facts.Of(err)
 	var own interface{ Facts() map[string]any }
@@ -99,12 +102,12 @@ func (p *Program) Facts(err error) map[string]any {
 	}
 	out["error"], out["message"] = lockkeeper.CodeOf(err), err.Error()
 	if code := lockkeeper.CodeOf(err); code == lockkeeper.CodeBlocked || code == lockkeeper.CodeTimeout {
-		out["reasons"] = p.purposes
+		out["reasons"] = p.reasons
 	}
 	return out
 }
 
-// ListOf is a list that JSON spells [] when it is empty.
+// ListOf returns a list that JSON writes as [] if it is empty.
 func ListOf[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -112,12 +115,16 @@ func ListOf[T any](list []T) []T {
 	return list
 }
 
-// Legible is text from a file: as it is for a program, fit for the terminal for a
-// person.
+// Legible returns the content of a file, with each line cleaned if it goes to a terminal.
 func (p *Program) Legible(text string) string {
 	if !term.IsTerminal(p.Out) {
 		return text
 	}
+	return CleanLines(text)
+}
+
+// CleanLines cleans each line of a text, and keeps its tabs.
+func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		for i, part := range strings.Split(strings.TrimSuffix(line, "\n"), "\t") {
@@ -129,4 +136,37 @@ func (p *Program) Legible(text string) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// violationsShown is how many refusals of one landing are shown on a terminal.
+const violationsShown = 16
+
+// violations lists the refusals of the gate in an error that may join several.
+func violations(err error) (list []*lockkeeper.LockViolationError) {
+	for _, part := range lockkeeper.Parts(err) {
+		var v *lockkeeper.LockViolationError
+		if errors.As(part, &v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// violations prints joined refusals, one per line, and then each different next step.
+func (p *Program) violations(err error) {
+	lines, steps := []string{}, []string{}
+	parts := lockkeeper.Parts(err)
+	limit := term.Few(p.Err, violationsShown)
+	for i, part := range parts {
+		if i == limit && i+1 < len(parts) {
+			lines = append(lines, "… and "+term.Counted(len(parts)-i, "more refusal"))
+			break
+		}
+		lines = append(lines, lockkeeper.Message(part))
+		if next := lockkeeper.NextStep(part); next != "" && !slices.Contains(steps, next) {
+			steps = append(steps, next)
+		}
+	}
+	p.Say(strings.Join(lines, "\n"))
+	p.Advise(strings.Join(steps, "; or "))
 }

@@ -53,12 +53,12 @@ func Exits() []Exit {
 	return append(list, Exit{Code: "128+N", Meaning: "signal N ended the program"})
 }
 
-// ExitError ends the program with a code of its own. Without an error there is
-// nothing to say: what ran has said it.
+// ExitError ends the program with a given code. Without Err it prints nothing, because the
+// command has printed the reason.
 type ExitError struct {
 	Code   int
 	Err    error
-	Signal syscall.Signal // to die of, once all is cleaned up; 0: none
+	Signal syscall.Signal // ends the program after the clean-up; 0: none
 }
 
 func (e *ExitError) Error() string {
@@ -70,6 +70,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	var coded *ExitError
 	switch {
@@ -87,8 +88,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Unwritten is how the program ends when its answer did not arrive; nil when it
-// did. Of a reader that has seen enough nothing is said, as is the custom.
+// Unwritten returns the error for an answer that could not be written, or nil. As is usual,
+// a reader that closed the pipe gets no message.
 func Unwritten(o *term.Output) error {
 	switch {
 	case o.Err == nil:

@@ -22,10 +22,11 @@ import (
 
 // OwnLock has the options of a command that needs locks for its own short work.
 type OwnLock struct {
-	Grant GrantID // a grant that is held already; empty: acquire one
+	Grant GrantID // an existing grant; empty: acquire one
 	Wait  term.Duration
 }
 
+// Flags adds the flags of the options.
 func (o *OwnLock) Flags(f *pflag.FlagSet) {
 	f.Var(&o.Grant, "grant", "the `id` of your grant that holds the paths (default: acquire the locks for this)")
 	f.Var(&o.Wait, "wait", "how long to wait if blocked (default: do not wait)")
@@ -61,24 +62,24 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 	})
 }
 
-// Take gets the grant that is asked for, waiting in line as told, in one of the
-// app's ways.
+// Take acquires a request with one of the acquire functions of the project, and tells a
+// person on a terminal who blocks it.
 func (p *Program) Take(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration,
-	way func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {
-	if err := p.notMyOwn(ctx, a, req, wait); err != nil {
+	acquire func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {
+	if err := p.refuseDeadlock(ctx, a, req, wait); err != nil {
 		return nil, err
 	}
 	p.announce(ctx, a, req, wait)
-	g, err := way(ctx, req, wait)
+	g, err := acquire(ctx, req, wait)
 	if err != nil {
 		return nil, Interrupted(ctx, err)
 	}
 	return g, nil
 }
 
-// notMyOwn refuses to wait for a grant that this very command runs under: it
-// ends only after the wait.
-func (p *Program) notMyOwn(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration) error {
+// refuseDeadlock refuses to wait for a grant that this command runs under, because that
+// grant ends only after the command.
+func (p *Program) refuseDeadlock(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration) error {
 	under := process.Under(p.Env)
 	if len(under) == 0 || wait <= 0 {
 		return nil
@@ -95,22 +96,22 @@ func (p *Program) notMyOwn(ctx context.Context, a *project.Project, req lockkeep
 	return nil
 }
 
-// announce tells a person on a terminal whom the wait is for.
+// announce tells a person on a terminal who blocks the request.
 func (p *Program) announce(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration) {
 	if wait <= 0 || p.JSON || !term.IsTerminal(p.Err) {
 		return
 	}
 	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
 	if err != nil || len(found) == 0 {
-		return // the request itself will say more
+		return // the request itself reports errors
 	}
-	p.purpose(ctx, a, &lockkeeper.BlockedError{Conflicts: found})
+	p.readReasons(ctx, a, &lockkeeper.BlockedError{Conflicts: found})
 	fmt.Fprintf(p.Err, "waiting up to %s:\n", term.Span(wait))
 	p.conflicts(req.Holder, found, false)
 }
 
-// ExplainGrant says why a grant that this very command runs under is no help, its
-// token never leaving the supervisor, and that none is needed.
+// ExplainGrant adds to a refusal that the grant this command runs under cannot be used: its
+// token stays with the supervisor. The command may edit the file in place instead.
 func (p *Program) ExplainGrant(ctx context.Context, a *project.Project, grant GrantID, refusal error) error {
 	under := process.Under(p.Env)
 	if len(under) == 0 || grant != "" && !slices.Contains(under, string(grant)) {
@@ -130,7 +131,7 @@ func (p *Program) ExplainGrant(ctx context.Context, a *project.Project, grant Gr
 			v.Reason += "; what it runs may edit the file directly, this lock covers it"
 			next = "edit " + v.Path + " in place"
 		}
-		if _, kept, found := strings.Cut(v.Next, "; "); found { // and where the content is
+		if _, kept, found := strings.Cut(v.Next, "; "); found { // where the content is kept
 			next += "; " + kept
 		}
 		v.Next = next
@@ -144,4 +145,18 @@ func UndoStep(landing uint64, grant GrantID) string {
 		return fmt.Sprintf("lockkeeper undo %d undoes it", landing)
 	}
 	return fmt.Sprintf("lockkeeper undo %d --grant %s undoes it; after lock release: lockkeeper undo %d", landing, grant, landing)
+}
+
+// GrantID is a flag for the id of a grant. It refuses an invalid id at once, because an
+// empty $grant makes the next word its value.
+type GrantID string
+
+func (g *GrantID) String() string { return string(*g) }
+
+func (g *GrantID) Type() string { return "id" }
+
+// Set implements pflag.Value.
+func (g *GrantID) Set(text string) error {
+	*g = GrantID(text)
+	return project.CheckGrantID(text)
 }

@@ -1,28 +1,31 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// Program is one call of the program: its IO and the flags of all commands.
+// Program is one call of the program: its IO and the global flags.
 type Program struct {
 	*term.IO
-	Out            *term.Output // instead of the IO's
+	Out            *term.Output // hides IO.Out
 	Args           []string
 	WorkDir, Store string
 	JSON           bool
 
-	purposes map[string]string // the reasons of the grants that block this call, by id
 	Sessions *session.Registry // of the open project; nil: none is open
+	reasons  map[string]string // of the grants that block this call, by id
 }
 
 // WithQueue opens the project and its queue, and runs a command on them.
@@ -38,12 +41,21 @@ func (p *Program) WithQueue(ctx context.Context, s project.Settings, run func(*p
 
 // Base returns the directory that the program works in.
 func (p *Program) Base() string {
-	if p.WorkDir == "" || filepath.IsAbs(p.WorkDir) {
-		return cmp.Or(p.WorkDir, p.Dir)
+	if filepath.IsAbs(p.WorkDir) {
+		return p.WorkDir
 	}
 	return filepath.Join(p.Dir, p.WorkDir)
 }
 
+// Path returns a path as typed, relative to Base.
+func (p *Program) Path(typed string) string {
+	if filepath.IsAbs(typed) {
+		return typed
+	}
+	return filepath.Join(p.Base(), typed)
+}
+
+// Settings returns how to open the project of this call.
 func (p *Program) Settings() project.Settings {
 	return project.Settings{Dir: p.Base(), Store: p.Store, Env: p.Lookup, Caller: p.caller}
 }
@@ -53,6 +65,7 @@ func (p *Program) With(ctx context.Context, run func(*project.Project) error) er
 	return p.WithSettings(ctx, p.Settings(), run)
 }
 
+// WithSettings is With for other settings.
 func (p *Program) WithSettings(ctx context.Context, s project.Settings, run func(*project.Project) error) (err error) {
 	a, err := project.Open(ctx, s)
 	if err != nil {
@@ -68,9 +81,25 @@ func (p *Program) WithSettings(ctx context.Context, s project.Settings, run func
 	}()
 	err = run(a)
 	if err != nil {
-		p.purpose(ctx, a, err)
+		p.readReasons(ctx, a, err)
 	}
 	return err
+}
+
+// Answer writes the answer of a command: value with --json, otherwise the formatted line.
+func (p *Program) Answer(value any, format string, args ...any) error {
+	if p.JSON {
+		return p.PrintJSON(value)
+	}
+	_, err := fmt.Fprintf(p.Out, format+"\n", args...)
+	return err
+}
+
+// PrintLine writes one value as one line of JSON, for commands that write several.
+func (p *Program) PrintLine(value any) error {
+	enc := json.NewEncoder(p.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(value)
 }
 
 // PrintJSON writes one value to standard output.
@@ -81,8 +110,38 @@ func (p *Program) PrintJSON(value any) error {
 	return enc.Encode(value)
 }
 
-// Exists reports whether there is something at a path as it was typed.
-func (p *Program) Exists(name string) bool {
-	_, err := os.Lstat(filepath.Join(p.Base(), name))
+// Exists reports whether a path, as typed, exists.
+func (p *Program) Exists(typed string) bool {
+	_, err := os.Lstat(filepath.Join(p.Base(), typed))
 	return err == nil
+}
+
+// NoteRecovery prints what was recovered before the command ran.
+func (p *Program) NoteRecovery(r *project.Recovery) {
+	if r == nil {
+		return
+	}
+	if done := Recovered(r.Report); len(done) > 0 {
+		fmt.Fprintf(p.Err, "note: after a crash: %s\n", strings.Join(done, "; "))
+	}
+	if r.Err != nil {
+		fmt.Fprintf(p.Err, "note: cannot recover after a crash: %s\n", term.Clean(lockkeeper.Message(r.Err)))
+		p.Advise("lockkeeper gate recover")
+	}
+}
+
+// Recovered describes what a recovery did.
+func Recovered(r gate.Report) (lines []string) {
+	for _, group := range []struct {
+		done string
+		seqs []uint64
+	}{{"completed", r.Finished}, {"rolled back", r.Undone}} {
+		if len(group.seqs) > 0 {
+			lines = append(lines, group.done+" "+term.Plural(len(group.seqs), "landing", "landings")+" "+strings.Trim(fmt.Sprint(group.seqs), "[]"))
+		}
+	}
+	if r.Cleared > 0 {
+		lines = append(lines, "removed "+term.Counted(r.Cleared, "undecided write"))
+	}
+	return lines
 }

@@ -12,7 +12,7 @@ import (
 	"lockkeeper"
 )
 
-// InterruptedError says that a signal asked the program to end.
+// InterruptedError reports that a signal asked the program to end.
 type InterruptedError struct{ Signal syscall.Signal }
 
 func (e *InterruptedError) Error() string {
@@ -22,8 +22,8 @@ func (e *InterruptedError) Error() string {
 // Code implements lockkeeper.CodeOf.
 func (e *InterruptedError) Code() lockkeeper.Code { return "interrupted" }
 
-// Interruptible ends the context on the signals that ask a program to end, so
-// that a waiting request leaves the line. The cause is an *interruptedError.
+// Interruptible cancels the context on a signal that asks the program to end, so that a
+// waiting request leaves the wait list. The cause is an *InterruptedError.
 func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	came, forget := StopSignals()
@@ -43,8 +43,8 @@ func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// StopSignals listens to the signals that ask a program to end, until it is to forget
-// them. What this process was told to ignore, as by nohup, stays ignored.
+// StopSignals listens to the signals that ask the program to end, until forget is called.
+// Ignored signals, as under nohup, stay ignored.
 func StopSignals() (came chan os.Signal, forget func()) {
 	came = make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -55,8 +55,8 @@ func StopSignals() (came chan os.Signal, forget func()) {
 	return came, func() { signal.Stop(came) }
 }
 
-// Interrupted is err, unless a signal ended ctx: then that is what happened, and
-// the program is to die of it once all is cleaned up.
+// Interrupted returns err, or if a signal ended ctx, the error that ends the program by that
+// signal after the clean-up.
 func Interrupted(ctx context.Context, err error) error {
 	var by *InterruptedError
 	if !errors.As(context.Cause(ctx), &by) {
@@ -65,13 +65,13 @@ func Interrupted(ctx context.Context, err error) error {
 	return KilledBy(by.Signal, by)
 }
 
-// KilledBy is the end of a program that a signal asked to end.
+// KilledBy returns the error that ends the program by a signal.
 func KilledBy(s syscall.Signal, err error) error {
 	return &ExitError{Code: 128 + int(s), Signal: s, Err: err}
 }
 
-// Die ends the program by the signal that its error names: a shell that runs it
-// in a loop stops only for a command that died so.
+// Die ends the program by the signal in its error. A shell that runs the program in a loop
+// stops only if the program ended by a signal.
 func Die(err error) {
 	var coded *ExitError
 	if !errors.As(err, &coded) || coded.Signal == 0 {
@@ -83,6 +83,6 @@ func Die(err error) {
 	}
 	signal.Reset(coded.Signal)
 	if self.Signal(coded.Signal) == nil {
-		time.Sleep(time.Second) // it comes at any moment, on any thread; a blocked one never
+		time.Sleep(time.Second) // until the signal arrives; a blocked one never does
 	}
 }

@@ -23,18 +23,19 @@ type Targets struct {
 	readFrom, writeFrom      []string
 }
 
+// Flags adds the flags that name paths.
 func (t *Targets) Flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.read, "read", nil, "a `path` to read; repeatable")
 	f.StringArrayVar(&t.write, "write", nil, "a `path` to write; repeatable")
-	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one to a line or separated by NUL; - is standard input")
-	f.StringArrayVar(&t.writeFrom, "write-from", nil, "a `file` with paths to write, one to a line or separated by NUL; - is standard input")
+	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one per line or separated by NUL; - is standard input")
+	f.StringArrayVar(&t.writeFrom, "write-from", nil, "a `file` with paths to write, one per line or separated by NUL; - is standard input")
 }
 
-// Resolve makes locks of all paths. One that is wrong refuses them all.
+// Resolve returns the locks for all paths, or an error if one path is invalid.
 func (t *Targets) Resolve(p *Program, a *project.Project) ([]lockkeeper.Lock, error) {
 	lists := slices.Concat(t.readFrom, t.writeFrom)
 	if i := slices.Index(lists, "-"); i >= 0 && slices.Contains(lists[i+1:], "-") {
-		return nil, &lockkeeper.InputError{Field: "file of paths", Value: "-", Reason: "standard input can be read once only", Next: "give one of the lists as a file"}
+		return nil, &lockkeeper.InputError{Field: "file of paths", Value: "-", Reason: "standard input can be read only once", Next: "give one of the lists as a file"}
 	}
 	var locks []lockkeeper.Lock
 	add := func(mode lockkeeper.Mode, path string) error {
@@ -69,12 +70,11 @@ func (t *Targets) Resolve(p *Program, a *project.Project) ([]lockkeeper.Lock, er
 	return locks, nil
 }
 
-// listLimit is more than the largest request spelled out.
+// listLimit is more than the size of the largest request.
 const listLimit = lockkeeper.MaxTargets * (lockkeeper.MaxPathSize + 1)
 
-// eachPath reads paths from a file or standard input: separated by NUL bytes
-// when there is one, one to a line otherwise. Whatever else a path contains is
-// part of it.
+// eachPath visits the paths in a file or on standard input. They are separated by NUL bytes
+// if there is one, and by newlines otherwise. All other bytes belong to the path.
 func (p *Program) eachPath(name string, visit func(string) error) error {
 	text, err := p.readList(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Program) eachPath(name string, visit func(string) error) error {
 		}
 		if end == "\n" && strings.HasSuffix(path, "\r") {
 			return &lockkeeper.InputError{Field: "path", Value: path, Reason: "it ends with a carriage return",
-				Next: "end the lines of " + name + " with a newline alone; a name that really ends so goes into a list separated by NUL"}
+				Next: "end the lines of " + name + " with a newline only; if the name contains it, separate the list with NUL"}
 		}
 		if err := visit(path); err != nil {
 			return err
@@ -106,11 +106,7 @@ func (p *Program) eachPath(name string, visit func(string) error) error {
 func (p *Program) readList(name string) (string, error) {
 	from := p.In
 	if name != "-" {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(p.Base(), path)
-		}
-		f, err := os.Open(path)
+		f, err := os.Open(p.Path(name))
 		if err != nil {
 			return "", err
 		}
@@ -124,11 +120,11 @@ func (p *Program) readList(name string) (string, error) {
 	return string(text), err
 }
 
-// notesShown is how many paths of one request are remarked upon.
+// notesShown is how many paths of one request get a note.
 const notesShown = 8
 
-// Notes tells what was perhaps not meant: a new file in a directory that is not
-// there, and a pattern that the shell did not expand.
+// Notes warns about paths that may be mistakes: a new file in a missing directory, and a
+// pattern that the shell did not expand.
 func (p *Program) Notes(a *project.Project, locks []lockkeeper.Lock) {
 	if p.JSON {
 		return

@@ -73,8 +73,8 @@ func (p *Program) WrongFlag(cmd *cobra.Command, err error) error {
 	return Usage(cmd, err.Error())
 }
 
-// firstWord is the first word after a group's own name that is no flag and no
-// flag's value; empty when the command is no group or an unknown flag is before.
+// firstWord returns the first word after a group's name that is not a flag or its value. It
+// returns "" if the command is not a group, or an unknown flag comes first.
 func (p *Program) firstWord(cmd *cobra.Command) string {
 	if !cmd.HasSubCommands() {
 		return ""
@@ -102,7 +102,43 @@ func (p *Program) firstWord(cmd *cobra.Command) string {
 	return ""
 }
 
-// Exactly accepts n arguments, which what names.
+// Group makes cmd a group of commands. Without one of them it prints its help.
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = Subcommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// RequireReason returns an error if --reason is empty.
+func RequireReason(reason string) error {
+	if strings.TrimSpace(reason) != "" {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "reason", Value: reason, Reason: "--reason is required", Next: "give --reason WHY, for the audit trail"}
+}
+
+// NotNegative returns an error if the value of a limit is negative.
+func NotNegative(limit int) error {
+	if limit >= 0 {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "limit", Value: strconv.Itoa(limit), Reason: "negative", Next: "give 0 for no limit"}
+}
+
+// OneOf returns an error if value is not one of known, with the nearest known value.
+func OneOf(field, value string, known []string) error {
+	next := "one of " + strings.Join(known, ", ")
+	if slices.Contains(known, value) {
+		return nil
+	}
+	if near, ok := config.Nearest(value, known); ok {
+		next = "did you mean " + near + "? It is " + next
+	}
+	return &lockkeeper.InputError{Field: field, Value: value, Reason: "unknown " + field, Next: next}
+}
+
+// Exactly accepts n arguments. what describes them.
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -112,7 +148,7 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// AtLeast accepts n or more arguments, which what names.
+// AtLeast accepts n or more arguments. what describes them.
 func AtLeast(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= n {
@@ -139,7 +175,7 @@ func (p *Program) AfterDashes(cmd *cobra.Command, args []string) error {
 func SplitPart(name string) (unit, in string, err error) {
 	at := strings.LastIndexByte(name, '/')
 	if at < 1 || at == len(name)-1 {
-		return "", "", &lockkeeper.InputError{Field: "name", Value: name, Reason: "not a unit and something in it", Next: "write it like blog/posts/b1"}
+		return "", "", &lockkeeper.InputError{Field: "name", Value: name, Reason: "not a unit and a part of it", Next: "write it like blog/posts/b1"}
 	}
 	return name[:at], name[at+1:], nil
 }

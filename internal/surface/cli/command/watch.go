@@ -10,8 +10,8 @@ import (
 	"lockkeeper/internal/surface/feed"
 )
 
-// Follow calls show after every event, and from time to time without one, until a signal
-// ends it.
+// Follow calls show after every event, and every WatchEvery without one, until a signal ends
+// it.
 func Follow(ctx context.Context, open func(context.Context) (*feed.Feed, error), show func(context.Context) error) error {
 	ctx, stop := Interruptible(ctx)
 	defer stop()
@@ -50,8 +50,9 @@ func WatchEnd(ctx context.Context, err error) error {
 // PageSize is how many events one query reads at most.
 const PageSize = 1_000
 
+// Words returns the kind of an event for people.
 func Words(k lockkeeper.EventKind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
-// WatchEvery is how often a watcher looks without an event: time passes, and what an
-// item notes of its progress is none.
+// WatchEvery is how often a watcher reads again without an event: durations change, and the
+// progress that an item notes is not an event.
 const WatchEvery = 2 * time.Second

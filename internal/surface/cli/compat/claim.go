@@ -47,18 +47,18 @@ func (p *program) claimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "claim NAME|PATH… [-- COMMAND…]",
 		Short: "Claim chapters, other named resources, or files",
-		Long: `Claim resources by the names that lockkeeper.yaml gives them, or files by their
-paths: all of them or none. A claim stays until lockkeeper unclaim, or, with a command
-after --, while that runs.
+		Long: `Claim resources by their names in lockkeeper.yaml, or files by their paths: all of
+them or none. A claim stays until lockkeeper unclaim, or, with a command after --, while
+the command runs.
 
-What somebody else has is asked about on a terminal: wait, cancel or override. Without
-a terminal --on-conflict answers: cancel (the default, exit code 3), wait (exit code 4
-when that was in vain) or override-stale, which takes over only from who is gone. An
+If another session holds a resource, a terminal asks: wait, cancel or override. Without
+a terminal --on-conflict decides: cancel (the default, exit code 3), wait (exit code 4
+after --patience), or override-stale, which takes over only if the holder is gone. An
 agent never overrides.
 
-All claims of one session carry one id, such as CLI-12345; --instance, or
-LOCKKEEPER_INSTANCE, gives another. With locks_file set, the claims are also shown in
-that file, and what other tools write there counts: see docs/author.md.`,
+All claims of one session have one id, such as CLI-12345; --instance, or
+LOCKKEEPER_INSTANCE, sets another. With locks_file set, that file also lists the claims,
+and claims of other tools in it count: see docs/author.md.`,
 		Example: `  lockkeeper claim Chapter_03
   lockkeeper claim Chapter_03 ImageRegistry -- claude -p "place the figures"
   lockkeeper claim --prompt 3 5
@@ -90,19 +90,19 @@ that file, and what other tools write there counts: see docs/author.md.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.onConflict, "on-conflict", onCancel, "what to do about what somebody else has, without asking: wait, cancel or override-stale")
-	f.StringVar(&o.instance, "instance", "", "the `id` under which this session claims (default: one for this terminal or agent)")
-	f.StringVar(&o.prompt, "prompt", "", "claim what this `prompt` of lockkeeper.yaml works on; the names say which chapters and so on")
-	f.StringVar(&o.reason, "reason", "", "what the claim is for, as others will see it")
-	f.BoolVar(&o.read, "read", false, "claim for reading: others may read, nobody may write")
-	f.Var(&o.poll, "poll", "how often to look again while waiting")
-	f.Var(&o.patience, "patience", "how long to wait before asking again, or giving up")
+	f.StringVar(&o.onConflict, "on-conflict", onCancel, "what to do if another session holds a resource, without asking: wait, cancel or override-stale")
+	f.StringVar(&o.instance, "instance", "", "the `id` of the claims (default: one for this terminal or agent)")
+	f.StringVar(&o.prompt, "prompt", "", "claim what this `prompt` of lockkeeper.yaml works on; the names select the chapters and so on")
+	f.StringVar(&o.reason, "reason", "", "what the claim is for, shown to others")
+	f.BoolVar(&o.read, "read", false, "claim for reading: others can read and cannot write")
+	f.Var(&o.poll, "poll", "how often to check while waiting")
+	f.Var(&o.patience, "patience", "how long to wait before asking again or giving up")
 	cmd.AddCommand(p.claimStatusCommand(), p.claimClearCommand())
 	return cmd
 }
 
-// mistyped refuses a lone word that is nearly a command of this group, and neither a
-// resource nor a file.
+// mistyped returns an error for a single word that resembles a command of this group, and is
+// neither a resource nor a file.
 func mistyped(cmd *cobra.Command, a *project.Project, word string) error {
 	var commands []string
 	for _, c := range cmd.Commands() {
@@ -124,13 +124,13 @@ func mistyped(cmd *cobra.Command, a *project.Project, word string) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path))); !errors.Is(err, fs.ErrNotExist) {
-		return nil // whatever is wrong with it is told when it is claimed
+		return nil // the claim reports errors
 	}
-	return &lockkeeper.InputError{Field: "name", Value: word, Reason: "neither a resource nor a file, and no command of " + cmd.CommandPath(),
-		Next: fmt.Sprintf("did you mean %s %s? A new file of this name is claimed as ./%s", cmd.CommandPath(), near, word)}
+	return &lockkeeper.InputError{Field: "name", Value: word, Reason: "neither a resource nor a file nor a command of " + cmd.CommandPath(),
+		Next: fmt.Sprintf("did you mean %s %s? To claim a new file of this name, write ./%s", cmd.CommandPath(), near, word)}
 }
 
-// instance is who claims here.
+// instance returns the claimant of this call.
 func (p *program) instance(named string) (author.Instance, error) {
 	agent, _ := p.Agent()
 	return author.InstanceOf(p.Env, agent, named, p.Person())
@@ -175,24 +175,19 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 }
 
 func (p *program) noClaimNeeded(prompt string) error {
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"claimed": []string{}})
-	}
-	_, err := fmt.Fprintf(p.Out, "prompt %s changes nothing that is claimed\n", term.Clean(prompt))
-	return err
+	return p.Answer(map[string]any{"claimed": []string{}}, "prompt %s needs no claim", term.Clean(prompt))
 }
 
-// claimFor runs a command while a claim is held, and the file with the claims agrees
-// with them.
+// claimFor runs a command under a claim, and keeps the claims file current meanwhile.
 func (p *program) claimFor(ctx context.Context, a *project.Project, au *author.Author, by author.Instance, answer *author.Result, argv []string) error {
 	if answer.Grant == nil {
-		return &lockkeeper.RefusedError{Act: "running a command under a claim", Reason: "this session has claimed all of it already, so the claim would not end with the command",
-			Next: "run the command as it is, or unclaim first"}
+		return &lockkeeper.RefusedError{Act: "running a command under a claim", Reason: "this session already holds all of it, so the claim would not end with the command",
+			Next: "run the command without claim, or unclaim first"}
 	}
-	p.Env = append(p.Env[:len(p.Env):len(p.Env)], author.InstanceVariable+"="+by.ID) // what runs in there has what is claimed here
+	p.Env = append(p.Env[:len(p.Env):len(p.Env)], author.InstanceVariable+"="+by.ID) // the command uses the claims of this session
 	waiting, stop := command.Interruptible(ctx)
 	defer stop()
-	watch := au.Watch(ctx, p.tellNote, func(err error) { p.Say("the file with the claims: " + err.Error()) })
+	watch := au.Watch(ctx, p.tellNote, func(err error) { p.Say("cannot update the claims file: " + err.Error()) })
 	err := locks.RunUnder(ctx, waiting, p.Program, a, answer.Grant, argv)
 	watch.Close()
 	if _, notes, failed := au.Claims(ctx); failed != nil {
@@ -202,8 +197,8 @@ func (p *program) claimFor(ctx context.Context, a *project.Project, au *author.A
 	return err
 }
 
-// showClaimed says what came of a claim, and how to give it back under the id that was
-// named for this claim alone, if one was.
+// showClaimed prints a claim and the command that releases it. named is the value of
+// --instance.
 func (p *program) showClaimed(by author.Instance, named string, answer *author.Result) error {
 	if p.JSON {
 		out := map[string]any{"instance": by.ID, "claimed": command.ListOf(answer.Names), "already": command.ListOf(answer.Already), "overrode": command.ListOf(answer.Overrode), "notes": command.ListOf(answer.Notes)}
@@ -215,12 +210,12 @@ func (p *program) showClaimed(by author.Instance, named string, answer *author.R
 	for _, s := range answer.Overrode {
 		lost := fmt.Sprintf("%s lost %s", s.Instance, strings.Join(s.Resources, ", "))
 		if len(s.Kept) > 0 {
-			lost += "; what was not committed there is in lockkeeper rescue list: " + strings.Join(s.Kept, ", ")
+			lost += "; its uncommitted changes are kept, see lockkeeper rescue list: " + strings.Join(s.Kept, ", ")
 		}
 		fmt.Fprintln(p.Err, "note: "+term.Clean(lost))
 	}
 	if len(answer.Already) > 0 {
-		fmt.Fprintf(p.Out, "already yours: %s\n", term.Clean(strings.Join(answer.Already, ", ")))
+		fmt.Fprintf(p.Out, "already claimed by you: %s\n", term.Clean(strings.Join(answer.Already, ", ")))
 	}
 	if answer.Grant == nil {
 		return nil

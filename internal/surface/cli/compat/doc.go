@@ -1,3 +1,3 @@
 // Package compat has the commands that speak the formats of other tools: lease files,
-// tidy sweeps, links, claims on the resources of a book, and the table of operations.
+// tidy runs, links, claims on named resources, and the table of operations.
 package compat

@@ -31,16 +31,16 @@ func (p *program) leaseRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --path FILE [--path FILE]… -- COMMAND…",
 		Short: "Run a command under a lease",
-		Long: `Take a lease, run a command, and release the lease however it ends. While the command
-runs the lease is renewed by a timer, and whenever the command calls lockkeeper lease
+		Long: `Acquire a lease, run a command, and release the lease when it ends. While the command
+runs, the lease is renewed by a timer, and whenever the command calls lockkeeper lease
 renew, with --phase NAME to mark a phase of its work. Signals are passed on to the
-command; its exit code is the exit code. When the lease is lost, or could not be
-renewed for two thirds of its time, the command and all that it started are ended,
+command, and its exit code becomes the exit code. If the lease is lost, or cannot be
+renewed for two thirds of its time, the command and everything it started are stopped,
 and the exit code is 125.
 
-Several leases are taken in the order tidy, queue, archive, then others by path, and
-released in reverse. Exit code 4 means that one could not be had in time, and that the
-command was never started; a line of lockkeeper itself says so.`,
+Several leases are acquired in the order tidy, queue, archive, then others by path, and
+released in reverse. Exit code 4, with a message of lockkeeper, means that a lease was
+not free in time. The command was then never started.`,
 		Example: `  lockkeeper lease run --path .autonomous_runs/.locks/tidy.lock -- python scripts/tidy/tidy_up.py --execute
   lockkeeper lease run --path build.lock --ttl 10m --timeout 1h -- make release
   lockkeeper lease run --path queue.lock --path archive.lock --metrics -- ./consolidate`,
@@ -49,9 +49,9 @@ command was never started; a line of lockkeeper itself says so.`,
 	}
 	o.flags(cmd.Flags())
 	cmd.Flags().StringArrayVar(&o.paths, "path", nil, "a lease `file`; repeatable")
-	cmd.Flags().BoolVar(&o.without, "no-lease", false, "run the command without a lease: unsafe, whatever else runs may do the same work")
-	cmd.Flags().BoolVar(&o.metrics, "metrics", false, "say at the end how long the lease took to get, and how often it was renewed")
-	cmd.Flags().SetInterspersed(false) // what follows the command's name is its own
+	cmd.Flags().BoolVar(&o.without, "no-lease", false, "run the command without a lease; unsafe, because another process may do the same work")
+	cmd.Flags().BoolVar(&o.metrics, "metrics", false, "print at the end how long acquiring took, and how often the lease was renewed")
+	cmd.Flags().SetInterspersed(false) // flags after the command are the command's
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (p *program) leaseRun(cmd *cobra.Command, o leaseRunOptions, argv []string)
 		stop()
 	}
 	if left := (*process.LeftoversError)(nil); errors.As(end.Err, &left) {
-		return &command.ExitError{Code: command.ExitFailed, Err: fmt.Errorf("the lease is not given back, and ends with its time: %w", end.Err)}
+		return &command.ExitError{Code: command.ExitFailed, Err: fmt.Errorf("the lease is not released, and expires: %w", end.Err)}
 	}
 	if o.metrics {
 		err = p.leaseCosts(leases)
@@ -95,17 +95,17 @@ func (p *program) leaseRun(cmd *cobra.Command, o leaseRunOptions, argv []string)
 	return p.leaseEnded(end, lost, errors.Join(err, held.Close(ctx)))
 }
 
-// leases are those that were asked for, in the order in which they are taken.
+// leases returns the requested leases in the order in which they are acquired.
 func (o *leaseRunOptions) leases(p *program, cmd *cobra.Command) (list []*lease.Lease, err error) {
 	if o.without {
-		fmt.Fprintln(p.Err, "warning: --no-lease: no lease is taken, and nothing keeps others from doing the same work at the same time")
+		fmt.Fprintln(p.Err, "warning: --no-lease: no lease is acquired, so another process may do the same work at the same time")
 		return nil, nil
 	}
 	if len(o.paths) == 0 {
-		return nil, command.Usage(cmd, "names no lease file; nothing was run")
+		return nil, command.Usage(cmd, "needs a lease file, with --path; nothing was run")
 	}
 	if time.Duration(o.ttl) < locks.ShortestTTL {
-		return nil, &lockkeeper.InputError{Field: "ttl", Value: time.Duration(o.ttl).String(), Reason: "shorter than " + locks.ShortestTTL.String() + ", and could not be renewed in time", Next: "give more"}
+		return nil, &lockkeeper.InputError{Field: "ttl", Value: time.Duration(o.ttl).String(), Reason: "shorter than " + locks.ShortestTTL.String() + ", so it cannot be renewed in time", Next: "give a longer lease"}
 	}
 	opt, err := o.options(p)
 	if err != nil {
@@ -126,7 +126,7 @@ func (o *leaseRunOptions) leases(p *program, cmd *cobra.Command) (list []*lease.
 	return list, nil
 }
 
-// leaseEnvironment tells the command which leases it runs under.
+// leaseEnvironment returns the environment of the command, with its leases.
 func (p *program) leaseEnvironment(leases []*lease.Lease) []string {
 	var lines []string
 	for _, l := range p.leasesAbove() {
@@ -138,7 +138,7 @@ func (p *program) leaseEnvironment(leases []*lease.Lease) []string {
 	return append(slices.Clone(p.Env), leasesVariable+"="+strings.Join(lines, "\n"))
 }
 
-// leaseCosts says what the leases cost, while they are held.
+// leaseCosts prints the metrics of the leases, while they are held.
 func (p *program) leaseCosts(leases []*lease.Lease) error {
 	for _, l := range leases {
 		info, err := lease.Inspect(l.Path(), lease.Defaults())
@@ -152,12 +152,12 @@ func (p *program) leaseCosts(leases []*lease.Lease) error {
 	return nil
 }
 
-// leaseEnded says how the command ended.
+// leaseEnded returns how the command ended.
 func (p *program) leaseEnded(end locks.Ending, lost, released error) error {
-	var early *command.InterruptedError // before the command had begun
+	var early *command.InterruptedError // before the command started
 	switch {
 	case lost != nil:
-		return p.leaseFailed(&command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command was ended: %w", lost)}, "")
+		return p.leaseFailed(&command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command was stopped: %w", lost)}, "")
 	case errors.As(end.Err, &early):
 		return command.KilledBy(early.Signal, early)
 	case end.Err != nil && (end.Code == process.ExitNotFound || end.Code == process.ExitNotExecutable):
@@ -165,7 +165,7 @@ func (p *program) leaseEnded(end locks.Ending, lost, released error) error {
 	case end.Err != nil:
 		return &command.ExitError{Code: command.ExitFailed, Err: end.Err}
 	case released != nil:
-		return &command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command ended with %d, but its lease could not be given back: %w", end.Code, released)}
+		return &command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command ended with %d, but its lease could not be released: %w", end.Code, released)}
 	case end.Code == 0:
 		return nil
 	case end.By == syscall.SIGINT || end.By == syscall.SIGTERM:

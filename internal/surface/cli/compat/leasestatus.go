@@ -21,9 +21,9 @@ func (p *program) leaseStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status --path FILE",
 		Short: "Show who holds a lease, since when and until when",
-		Long: `Show who holds a lease, since when and until when, and from when on it may be broken.
-Nothing is changed. Of a lease that was taken with Lockkeeper it also shows the phase
-of the work, how long it took to get, and how often it was renewed.`,
+		Long: `Show who holds a lease, since when and until when, and when others may break it. For a
+lease of Lockkeeper it also shows the phase of the work, how long acquiring took, and how
+often it was renewed.`,
 		Example: `  lockkeeper lease status --path .autonomous_runs/.locks/tidy.lock
   lockkeeper lease status --path build.lock --json | jq -r .state`,
 		Args: command.Exactly(0, "no arguments"),
@@ -46,11 +46,11 @@ of the work, how long it took to get, and how often it was renewed.`,
 		},
 	}
 	cmd.Flags().StringVar(&path, "path", "", "the lease `file`")
-	cmd.Flags().Var(&grace, "grace", "how long after its expiry a lease is left alone")
+	cmd.Flags().Var(&grace, "grace", "how long after its expiry a lease is respected")
 	return cmd
 }
 
-// showLease is one lease in full.
+// showLease prints one lease.
 func (p *program) showLease(info *lease.Info) {
 	fmt.Fprintln(p.Out, term.Clean(info.Path)+": "+string(info.State))
 	line := func(name, value string) {
@@ -85,7 +85,7 @@ func holderOf(info *lease.Info) string {
 	return fmt.Sprintf("%s (pid %d)", info.Owner, info.PID)
 }
 
-// leaseMetrics is what a lease cost its holder so far.
+// leaseMetrics returns the metrics of a lease.
 func leaseMetrics(h lease.Holder) string {
 	return fmt.Sprintf("acquired in %s, renewed %s", h.AcquiredIn.Round(10*time.Microsecond), term.Counted(h.Renewals, "time"))
 }
@@ -94,8 +94,8 @@ func (p *program) leaseListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [DIRECTORY]",
 		Short: "List all leases in a directory",
-		Long: `List the leases in a directory, which is ` + lease.Dir + ` where none is
-given: all files in it whose names end in .lock.`,
+		Long: `List the leases in a directory, by default ` + lease.Dir + `: all files whose
+names end in .lock.`,
 		Example: `  lockkeeper lease list
   lockkeeper lease list build/locks --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -109,9 +109,7 @@ given: all files in it whose names end in .lock.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			if !filepath.IsAbs(dir) {
-				dir = filepath.Join(p.Base(), dir)
-			}
+			dir = p.Path(dir)
 			list, err := lease.List(dir, lease.Defaults())
 			switch {
 			case err != nil:
@@ -121,7 +119,7 @@ given: all files in it whose names end in .lock.`,
 			case len(list) == 0:
 				where := term.Clean(dir)
 				if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
-					where += ", which is not there"
+					where += ", which does not exist"
 				}
 				_, err = fmt.Fprintln(p.Out, "no leases in "+where)
 				return err
@@ -144,7 +142,7 @@ given: all files in it whose names end in .lock.`,
 	}
 }
 
-// leaseInfos answers with what leases are now.
+// leaseInfos prints the state of leases as JSON.
 func (p *program) leaseInfos(leases []*lease.Lease) error {
 	var list []*lease.Info
 	for _, l := range leases {

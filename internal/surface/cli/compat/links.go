@@ -29,21 +29,20 @@ func (p *program) linksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "links [DOCUMENT]…",
 		Short: "Check the links in documents",
-		Long: `Check that what documents refer to is there: files, images and headings that are
-linked to, paths in backticks, and files that are mentioned. It looks at
-README.md, docs/INDEX.md and, where there is one, docs/BUILD_HISTORY.md, or at
-what links.documents in lockkeeper.yaml names, or at the documents that are
-named here; with --deep at every Markdown file. A document that is missing is a
-finding. Code blocks are passed over. No lockkeeper init is needed.
+		Long: `Check that everything that documents refer to exists: linked files, images and
+headings, paths in backticks, and mentioned files. It checks the named documents. Without
+any it checks links.documents of lockkeeper.yaml, by default README.md, docs/INDEX.md
+and, if it exists, docs/BUILD_HISTORY.md. With --deep it checks every Markdown file. A
+missing document is a finding. Code blocks are skipped. It needs no lockkeeper init.
 
-With --check-urls it asks the web as well. It connects to public addresses alone,
-whatever a name or a redirect leads to: --allow-private lifts that.
+With --check-urls it also requests URLs. It connects only to public addresses, also after
+redirects; --allow-private permits others.
 
-With --fix it proposes to rewrite links to files that have moved, asks, and does
-so through the gate, under locks on the documents: that needs lockkeeper init, and
-gate.allowed_write_paths that cover them.
+With --fix it proposes to rewrite links to moved files, asks, and lands the changes
+through the gate, under locks on the documents. That needs lockkeeper init, and
+gate.allowed_write_paths that cover the documents.
 
-It ends with 0 when everything is there, and with 1 when something is not.`,
+The exit code is 1 if something is missing.`,
 		Example: `  lockkeeper links
   lockkeeper links --deep --check-urls
   lockkeeper links docs/design.md --verbose
@@ -70,37 +69,37 @@ It ends with 0 when everything is there, and with 1 when something is not.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.deep, "deep", false, "check every Markdown file")
-	f.BoolVar(&o.verbose, "verbose", false, "list what is valid, too")
-	f.BoolVar(&o.checkURLs, "check-urls", false, "ask the web whether URLs lead somewhere")
-	f.BoolVar(&o.allowPrivate, "allow-private", false, "with --check-urls, ask private addresses, too")
-	f.StringVar(&o.graph, "graph", "", "print how all documents refer to each other, orphans and circles marked: `dot` or json")
-	f.BoolVar(&o.fix, "fix", false, "propose to rewrite links to files that have moved, and ask")
+	f.BoolVar(&o.verbose, "verbose", false, "also list valid references")
+	f.BoolVar(&o.checkURLs, "check-urls", false, "check that URLs can be reached")
+	f.BoolVar(&o.allowPrivate, "allow-private", false, "with --check-urls, also connect to private addresses")
+	f.StringVar(&o.graph, "graph", "", "print how documents refer to each other, with orphans and cycles: `dot` or json")
+	f.BoolVar(&o.fix, "fix", false, "propose to rewrite links to moved files, and ask")
 	f.BoolVar(&o.yes, "yes", false, "with --fix, do not ask")
 	o.OwnLock.Flags(f)
 	return cmd
 }
 
-// check refuses options that do not go together.
+// check returns an error for options that exclude each other.
 func (o *linksOptions) check(p *program, cmd *cobra.Command, args []string) error {
 	switch {
 	case o.graph != "" && o.graph != "dot" && o.graph != "json":
 		return command.Usage(cmd, fmt.Sprintf("--graph %q: must be dot or json", o.graph))
 	case o.graph == "dot" && p.JSON:
-		return command.Usage(cmd, "--graph dot is no JSON: leave one of them out, or use --graph json")
+		return command.Usage(cmd, "--graph dot is not JSON: omit one of them, or use --graph json")
 	case o.graph != "" && (o.fix || len(args) > 0):
-		return command.Usage(cmd, "--graph is about all documents, and changes none: leave the rest out")
+		return command.Usage(cmd, "--graph covers all documents and changes none: omit --fix and the documents")
 	case o.deep && len(args) > 0:
-		return command.Usage(cmd, "--deep checks all documents: leave it out, or the documents")
+		return command.Usage(cmd, "--deep checks all documents: omit it, or the documents")
 	case o.allowPrivate && !o.checkURLs:
-		return command.Usage(cmd, "--allow-private goes with --check-urls")
+		return command.Usage(cmd, "--allow-private needs --check-urls")
 	case !o.fix && (o.yes || o.Grant != "" || o.Wait != 0):
-		return command.Usage(cmd, "--yes, --grant and --wait go with --fix")
+		return command.Usage(cmd, "--yes, --grant and --wait need --fix")
 	}
 	return nil
 }
 
-// repository is the root of what is checked: of the codebase, initialised or not, or
-// of the repository of git, or the directory alone.
+// repository returns the root of the documents: the root of the codebase, with or without
+// init, or of the git repository, or the directory itself.
 func (p *program) repository() string {
 	for _, mark := range []string{filepath.Join(".lockkeeper", "space.json"), config.FileName, ".git"} {
 		for dir := p.Base(); ; dir = filepath.Dir(dir) {
@@ -129,7 +128,7 @@ func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Confi
 	}
 	if o.checkURLs {
 		if o.allowPrivate && conf.Source("links.ignore") == config.FromDefault {
-			opt.Ignore = nil // by default it is this machine that is not asked
+			opt.Ignore = nil // the default ignores this machine
 		}
 		opt.Web = &links.Web{Parallel: conf.Links.URLsAtOnce, PerHost: conf.Links.URLsPerHost, Timeout: conf.Links.URLTimeout, AllowPrivate: o.allowPrivate}
 	}
@@ -142,7 +141,7 @@ func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Confi
 	return rep, nil
 }
 
-// documents are those that were typed, as seen from the root.
+// documents returns the typed documents, relative to the root.
 func (p *program) documents(root string, typed []string) (list []string, err error) {
 	base, err := filepath.EvalSymlinks(p.Base())
 	if err != nil {
@@ -161,7 +160,7 @@ func (p *program) documents(root string, typed []string) (list []string, err err
 			return nil, &lockkeeper.InputError{Field: "document", Value: name, Reason: "outside of " + root, Next: "name a document of this repository"}
 		}
 		if info, err := os.Stat(at); err == nil && info.IsDir() {
-			return nil, &lockkeeper.InputError{Field: "document", Value: name, Reason: "a directory", Next: "name its documents, or check all of them: lockkeeper links --deep"}
+			return nil, &lockkeeper.InputError{Field: "document", Value: name, Reason: "a directory", Next: "name its documents, or check all: lockkeeper links --deep"}
 		}
 		list = append(list, filepath.ToSlash(seen))
 	}

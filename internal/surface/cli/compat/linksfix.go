@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// fixLinks checks, proposes, and lands what was agreed to: all of it or nothing.
+// fixLinks checks, proposes rewrites, and lands them if a person agrees: all or nothing.
 func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOptions, named []string) error {
 	rep, err := p.checkLinks(cmd.Context(), a.Root.Dir(), a.Config, o, named)
 	if err != nil {
@@ -57,14 +57,14 @@ func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOption
 	return linksEnding(left)
 }
 
-// proposeFixes lists what would be rewritten.
+// proposeFixes prints the proposed rewrites.
 func (p *program) proposeFixes(fixes []links.Fix) {
 	for _, f := range fixes {
-		fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", place(f.Reference), term.Clean(f.Target), term.Clean(f.New))
+		fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", position(f.Reference), term.Clean(f.Target), term.Clean(f.New))
 	}
 }
 
-// agreeToFix asks a person, where there is one. Without, it needs --yes.
+// agreeToFix asks a person on a terminal. Without a terminal it needs --yes.
 func (p *program) agreeToFix(o linksOptions, fixes, documents int) (bool, error) {
 	const act = "rewriting links"
 	switch {
@@ -78,11 +78,11 @@ func (p *program) agreeToFix(o linksOptions, fixes, documents int) (bool, error)
 		}
 		return false, nil
 	}
-	facts := fmt.Sprintf("%s in %s would be rewritten, through the gate; lockkeeper undo undoes it.", term.Counted(fixes, "link"), term.Counted(documents, "document"))
+	facts := fmt.Sprintf("This rewrites %s in %s through the gate; lockkeeper undo can undo it.", term.Counted(fixes, "link"), term.Counted(documents, "document"))
 	return true, p.Confirm(act, facts, "fix")
 }
 
-// landFixes lands rewritten documents as one unit, each onto what it was made from.
+// landFixes lands the rewritten documents as one landing, each on the version it was made from.
 func (p *program) landFixes(cmd *cobra.Command, a *project.Project, o linksOptions, rewrites []links.Rewrite) (landing *lockkeeper.Landing, err error) {
 	var changes []gate.Change
 	var paths []string
@@ -99,7 +99,7 @@ func (p *program) landFixes(cmd *cobra.Command, a *project.Project, o linksOptio
 	if err != nil {
 		return nil, err
 	}
-	err = p.Under(cmd, a, "rewrite links to files that have moved", o.OwnLock, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
+	err = p.Under(cmd, a, "rewrite links to moved files", o.OwnLock, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
 		landing, err = g.Commit(ctx, grant, changes)
 		return err
 	})

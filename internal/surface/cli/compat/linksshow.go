@@ -26,7 +26,7 @@ func answerOf(rep *links.Report) *linksAnswer {
 	return a
 }
 
-// showLinks tells what a check found, and fails when something is broken.
+// showLinks prints the findings, and fails if there are any.
 func (p *program) showLinks(rep *links.Report, o linksOptions) error {
 	var err error
 	switch {
@@ -40,7 +40,7 @@ func (p *program) showLinks(rep *links.Report, o linksOptions) error {
 		p.listLinks(rep, o)
 		fmt.Fprintln(p.Out, linksSummary(rep))
 		if n := len(rep.Fixes()); n > 0 {
-			p.Advise(fmt.Sprintf("lockkeeper links --fix, with the same options, rewrites %s", term.Plural(n, "1 link to a file that has moved", fmt.Sprint(n, " links to files that have moved"))))
+			p.Advise(fmt.Sprintf("lockkeeper links --fix, with the same options, rewrites %s", term.Plural(n, "1 link to a moved file", fmt.Sprint(n, " links to moved files"))))
 		}
 	}
 	if o.graph != "" {
@@ -52,7 +52,7 @@ func (p *program) showLinks(rep *links.Report, o linksOptions) error {
 	return linksEnding(len(rep.Findings))
 }
 
-// linksEnding is how a check ends that leaves so much broken.
+// linksEnding returns how a check with so many broken references ends.
 func linksEnding(broken int) error {
 	if broken > 0 {
 		return &command.ExitError{Code: command.ExitFailed}
@@ -60,8 +60,7 @@ func linksEnding(broken int) error {
 	return nil
 }
 
-// listLinks names what is broken, a line each, and what is valid where that is
-// wanted.
+// listLinks prints broken references, one per line, and with --verbose also valid ones.
 func (p *program) listLinks(rep *links.Report, o linksOptions) {
 	paint := p.Painter(p.Out)
 	if o.verbose {
@@ -72,7 +71,7 @@ func (p *program) listLinks(rep *links.Report, o linksOptions) {
 	for _, f := range rep.Findings {
 		line := describeReference(f.Reference)
 		if f.Kind == links.Document {
-			line = place(f.Reference)
+			line = position(f.Reference)
 		}
 		line += ": " + term.Clean(f.Reason)
 		switch {
@@ -88,24 +87,24 @@ func (p *program) listLinks(rep *links.Report, o linksOptions) {
 			fmt.Fprintf(p.Out, "orphan: %s: no other document refers to it\n", term.Clean(name))
 		}
 		for _, c := range g.Cycles {
-			fmt.Fprintf(p.Out, "circle: %s\n", term.Clean(strings.Join(c.Path, " → ")))
+			fmt.Fprintf(p.Out, "cycle: %s\n", term.Clean(strings.Join(c.Path, " → ")))
 		}
 	}
 }
 
-func place(r links.Reference) string { return fmt.Sprintf("%s:%d", term.Clean(r.File), r.Line) }
+func position(r links.Reference) string { return fmt.Sprintf("%s:%d", term.Clean(r.File), r.Line) }
 
 func describeReference(r links.Reference) string {
-	return fmt.Sprintf("%s: %s %s", place(r), r.Kind, term.Clean(r.Target))
+	return fmt.Sprintf("%s: %s %s", position(r), r.Kind, term.Clean(r.Target))
 }
 
 func linksSummary(rep *links.Report) string {
 	text := fmt.Sprintf("%s, %s", term.Counted(rep.Documents, "document"), term.Counted(rep.References, "reference"))
 	if rep.Asked > 0 {
-		text += fmt.Sprintf(", %s asked", term.Counted(rep.Asked, "URL"))
+		text += fmt.Sprintf(", %s checked", term.Counted(rep.Asked, "URL"))
 	}
 	if g := rep.Graph; g != nil {
-		text += fmt.Sprintf(", %s, %s", term.Counted(len(g.Orphans), "orphan"), term.Counted(len(g.Cycles), "circle"))
+		text += fmt.Sprintf(", %s, %s", term.Counted(len(g.Orphans), "orphan"), term.Counted(len(g.Cycles), "cycle"))
 	}
 	if n := len(rep.Findings); n > 0 {
 		return fmt.Sprintf("%s: %d broken", text, n)

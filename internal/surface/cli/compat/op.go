@@ -33,17 +33,16 @@ func (p *program) opCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "op [NAME] [-- COMMAND…]",
 		Short: "Run a named operation under the locks it needs",
-		Long: `Say which locks an operation needs, in the order in which they are taken, and why.
-The operations are those of lockkeeper.yaml; without a name they are listed. With a
-command after --, take all the locks at once, run the command as lockkeeper lock exec
-does, and give them back: exit codes are those of lock exec.
+		Long: `Show which locks an operation needs, in the order of acquiring, and why. Without a name,
+list the operations of lockkeeper.yaml. With a command after --, acquire all the locks at
+once, run the command as lockkeeper lock exec does, and release them. The exit codes are
+those of lock exec.
 
-An operation that is not in the table, or of which something is unclear, is refused:
-the message names what is unclear, and no lock is taken. One that needs an approval
-asks for it with --approve, on a terminal, before it takes any lock; agents cannot
-give it.
+An unknown or ambiguous operation is refused without acquiring a lock; the message says
+what is ambiguous. If an operation needs an approval, --approve asks for it on a terminal
+before it acquires any lock. Agents cannot approve.
 
-A map in one of several projects is named with it, as in p1/m2; a sketch likewise.`,
+With several projects, write a map as p1/m2, and a sketch likewise.`,
 		Example: `  lockkeeper op
   lockkeeper op change-map-objects --project p1 --map m2 --objects 1001   # of init fole
   lockkeeper op generate-tiles --project p1 --map m2 --wait 1m -- ./bin/tiles m2
@@ -53,19 +52,19 @@ A map in one of several projects is named with it, as in p1/m2; a sketch likewis
 		RunE: func(cmd *cobra.Command, args []string) error { return p.op(cmd, o, args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.args.Project, "project", nil, "the `id` of a project it works on; repeatable")
+	f.StringArrayVar(&o.args.Project, "project", nil, "the `id` of a project; repeatable")
 	f.StringArrayVar(&o.args.Map, "map", nil, "the `id` of a map; repeatable")
 	f.StringArrayVar(&o.args.Sketch, "sketch", nil, "the `id` of a sketch; repeatable")
-	f.IntVar(&o.args.Objects, "objects", 0, "how many objects it changes")
-	f.StringArrayVar(&o.args.Of, "of", nil, "the `name` of a resource it works on, or the number of a chapter; repeatable")
-	f.BoolVar(&o.approve, "approve", false, "ask for the approval that it needs; a person types it on a terminal")
-	f.StringVar(&o.holder, "holder", "", "who asks, as others will see it (default: a callsign for this terminal)")
-	f.StringVar(&o.reason, "reason", "", "what it is for, as others will see it (default: the operation)")
-	f.Var(&o.wait, "wait", "how long to wait in line when blocked (default: not at all)")
+	f.IntVar(&o.args.Objects, "objects", 0, "how many objects change")
+	f.StringArrayVar(&o.args.Of, "of", nil, "the `name` of a resource, or the number of a chapter; repeatable")
+	f.BoolVar(&o.approve, "approve", false, "ask for the approval that the operation needs, on a terminal")
+	f.StringVar(&o.holder, "holder", "", "the holder that others see (default: a callsign for this terminal)")
+	f.StringVar(&o.reason, "reason", "", "why you need the locks, shown to others (default: the operation)")
+	f.Var(&o.wait, "wait", "how long to wait if blocked (default: do not wait)")
 	return cmd
 }
 
-// opWords takes the name of an operation, and a command after --.
+// opWords accepts the name of an operation, and a command after --.
 func (p *program) opWords(cmd *cobra.Command, args []string) error {
 	own := cmd.ArgsLenAtDash()
 	switch {
@@ -74,13 +73,13 @@ func (p *program) opWords(cmd *cobra.Command, args []string) error {
 	case own == 1:
 		return command.Usage(cmd, "needs a command to run, after --")
 	case own == 0:
-		return command.Usage(cmd, "names no operation to run the command for")
+		return command.Usage(cmd, "needs an operation before --")
 	}
 	return command.Usage(cmd, "takes one operation, and a command after --")
 }
 
 func (p *program) op(cmd *cobra.Command, o opOptions, args []string) error {
-	if len(args) <= 1 { // what the table says needs no locks
+	if len(args) <= 1 { // only reads the table
 		set, err := p.resources()
 		switch {
 		case err != nil:
@@ -112,8 +111,8 @@ func (p *program) listOperations(set *resource.Set) error {
 		return p.PrintJSON(list)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(p.Out, config.FileName+" names no operations")
-		p.Advise("lockkeeper init book or lockkeeper init fole write a table, or name them yourself, under operations")
+		fmt.Fprintln(p.Out, config.FileName+" has no operations")
+		p.Advise("lockkeeper init book or lockkeeper init fole, which write a table; or add your own under operations")
 		return nil
 	}
 	t := &term.Table{Heads: []string{"OPERATION", "OBJECTS", "NEEDS", "ABOUT"}, Wide: 3, Sentences: true}
@@ -123,7 +122,7 @@ func (p *program) listOperations(set *resource.Set) error {
 			needs = []string{"no lock"}
 		}
 		if op.Approval {
-			needs = append(needs, "an approval")
+			needs = append(needs, "approval")
 		}
 		about := op.About
 		if op.Prompt > 0 {
@@ -141,19 +140,19 @@ func (p *program) showNeed(need resource.Need) error {
 	}
 	fmt.Fprintf(p.Out, "%s: %s\n", need.Operation, term.Clean(need.Why))
 	for i, l := range need.Locks {
-		fmt.Fprintf(p.Out, "%3d  %-5s  %s\n", i+1, l.Mode, term.Clean(placeOf(l)))
+		fmt.Fprintf(p.Out, "%3d  %-5s  %s\n", i+1, l.Mode, term.Clean(targetOf(l)))
 	}
 	switch {
 	case len(need.Locks) == 0:
 		fmt.Fprintln(p.Out, "  it needs no lock")
 	case need.Approval:
-		fmt.Fprintln(p.Out, "  and an approval: --approve, typed by a person on a terminal")
+		fmt.Fprintln(p.Out, "  and approval: --approve, typed by a person on a terminal")
 	}
 	return nil
 }
 
-// placeOf is the place that a lock is on, with what of it.
-func placeOf(l lockkeeper.Lock) string {
+// targetOf returns the target of a lock, for people.
+func targetOf(l lockkeeper.Lock) string {
 	switch l.Kind {
 	case lockkeeper.Tree:
 		return l.Path + " and all below it"
@@ -163,8 +162,8 @@ func placeOf(l lockkeeper.Lock) string {
 	return l.Path
 }
 
-// runOperation takes what an operation needs, all of it at once, and runs a command
-// under it. A person is asked before: nobody waits for an answer with locks in hand.
+// runOperation acquires all locks of an operation at once, and runs a command under them. It
+// asks for approval first, so that no lock is held during the question.
 func (p *program) runOperation(ctx context.Context, a *project.Project, o opOptions, name string, argv []string) error {
 	set, err := resource.Of(a.Config)
 	if err != nil {
@@ -202,8 +201,8 @@ func (p *program) runOperation(ctx context.Context, a *project.Project, o opOpti
 	return locks.ExecUnder(ctx, p.Program, a, req, time.Duration(o.wait), argv)
 }
 
-// runnable refuses what op does not run: what needs no lock needs no op, and what
-// other tools watch in the file of claims is claimed, so that they see it.
+// runnable refuses operations that op does not run: those without locks, and with a claims
+// file those on files, which must be claimed so that other tools see them.
 func runnable(c *config.Config, need resource.Need, argv []string) error {
 	act := "op " + need.Operation
 	files := len(need.Locks) > 0 && (need.Locks[0].Kind == lockkeeper.File || need.Locks[0].Kind == lockkeeper.Dir)
@@ -211,14 +210,14 @@ func runnable(c *config.Config, need resource.Need, argv []string) error {
 	case len(need.Locks) == 0:
 		return &lockkeeper.RefusedError{Act: act, Reason: "it needs no lock: " + need.Why, Next: shellword.Join(argv)}
 	case files && c.LocksFile != "":
-		return &lockkeeper.RefusedError{Act: act, Reason: "its files are claimed by name, so that " + c.LocksFile + " shows it to others",
+		return &lockkeeper.RefusedError{Act: act, Reason: "its files must be claimed, so that " + c.LocksFile + " shows them to others",
 			Next: "lockkeeper claim " + strings.Join(need.Resources, " ") + " -- " + shellword.Join(argv)}
 	}
 	return nil
 }
 
-// Resolved makes targets of the files and directories that the table names, from the
-// root. Nodes are what they are called.
+// Resolved resolves the files and directories in locks from the root. Nodes and trees are
+// names and stay as they are.
 func Resolved(a *project.Project, locks []lockkeeper.Lock) ([]lockkeeper.Lock, error) {
 	list := make([]lockkeeper.Lock, len(locks))
 	for i, l := range locks {
@@ -226,26 +225,26 @@ func Resolved(a *project.Project, locks []lockkeeper.Lock) ([]lockkeeper.Lock, e
 			continue
 		}
 		var err error
-		if list[i], err = a.Root.Resolve("", placeOf(l), l.Mode); err != nil {
+		if list[i], err = a.Root.Resolve("", targetOf(l), l.Mode); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// approval has a person agree to an operation that destroys something.
+// approval asks a person to approve an operation.
 func (p *program) approval(o opOptions, need resource.Need, argv []string) error {
 	act := "op " + need.Operation
 	if err := p.NoAgent(act); err != nil {
 		return err
 	}
 	if !o.approve {
-		return &lockkeeper.RefusedError{Act: act, Reason: "it needs an approval", Next: "run it again with --approve, on a terminal"}
+		return &lockkeeper.RefusedError{Act: act, Reason: "it needs approval", Next: "run it again with --approve, on a terminal"}
 	}
-	var places []string
+	var targets []string
 	for _, l := range need.Locks {
-		places = append(places, l.Mode.String()+" "+placeOf(l))
+		targets = append(targets, l.Mode.String()+" "+targetOf(l))
 	}
-	facts := fmt.Sprintf("%s.\nIt runs %s, with %s.", term.Clean(need.Why), term.Clean(shellword.Join(argv)), term.Clean(strings.Join(places, ", ")))
+	facts := fmt.Sprintf("%s.\nIt runs %s, with %s.", term.Clean(need.Why), term.Clean(shellword.Join(argv)), term.Clean(strings.Join(targets, ", ")))
 	return p.Confirm(act, facts, strings.Join(need.Resources, " "))
 }

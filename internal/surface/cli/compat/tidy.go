@@ -30,43 +30,41 @@ func (p *program) tidyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tidy [--execute]",
 		Short: "Move stray files to where they belong",
-		Long: `Move files that lie about to where they belong, in three phases: documents, logs and
-left-overs in the root (root), what is outdated in docs (docs), and what was put into
-archive as it came (archive). Without --execute nothing is moved, and it shows what
-would be.
+		Long: `Move stray files to where they belong, in three phases: documents, logs and leftovers in
+the root (root), outdated documents (docs), and unsorted files in archive (archive).
+Without --execute it only shows what it would move.
 
-A run holds the lease ` + lease.Default + `, also a dry run, and
-renews it between the phases. Exit code 4 means that another one had it all the time.
-Runs of single phases share it with each other, and each phase with nobody. A dry run
-with --read does without it, under a lease that those who only read share.
+Every run, also a dry run, holds the lease ` + lease.Default + ` and
+renews it between the phases. Exit code 4 means that another run had it all the time. Runs
+of different single phases can share it. A dry run with --read does not need it; it holds
+a lease that readers share.
 
-What is to be moved is in ` + tidy.QueueFile + ` until it is moved. Files are
-moved through the gate, a phase as one unit, under locks on all of them; what somebody
-works on, and what the gate refuses, stays in the queue. lockkeeper undo takes a
-phase back.`,
+Files to move are listed in ` + tidy.QueueFile + ` until they are moved. They are
+moved through the gate under locks, each phase as one landing. Files that another holder
+has locked, or that the gate refuses, stay in the queue. lockkeeper undo undoes a phase.`,
 		Example: `  lockkeeper tidy
   lockkeeper tidy --execute
-  lockkeeper tidy --execute --phase archive   # beside others that do other phases
-  lockkeeper tidy --read                      # beside a run that moves, and other dry runs`,
+  lockkeeper tidy --execute --phase archive   # while other runs do other phases
+  lockkeeper tidy --read                      # while another run moves files`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.execute && o.dry {
 				return command.Usage(cmd, "--execute and --dry-run exclude each other")
 			}
 			if o.read && o.execute {
-				return command.Usage(cmd, "--read is for a dry run, which only reads")
+				return command.Usage(cmd, "--read is only for a dry run")
 			}
 			return p.With(cmd.Context(), func(a *project.Project) error { return p.tidy(cmd, a, o) })
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.execute, "execute", false, "move the files")
-	f.BoolVar(&o.dry, "dry-run", false, "show what would be moved, and change nothing (default)")
+	f.BoolVar(&o.dry, "dry-run", false, "show what would move, and change nothing (default)")
 	f.StringArrayVar(&o.phases, "phase", nil, "only this `phase`: "+tidy.PhaseNames()+"; repeatable")
 	f.Var(&o.timeout, "lease-timeout", "how long to wait for the lease")
-	f.Var(&o.ttl, "lease-ttl", "how long the lease lasts without being renewed")
-	f.BoolVar(&o.without, "no-lease", false, "run without the lease: unsafe, another run may go on at the same time")
-	f.BoolVar(&o.read, "read", false, "of a dry run: report beside other dry runs, and beside a run that moves files")
+	f.Var(&o.ttl, "lease-ttl", "how long the lease lasts without a renewal")
+	f.BoolVar(&o.without, "no-lease", false, "run without the lease; unsafe, because another run may be active")
+	f.BoolVar(&o.read, "read", false, "for a dry run: do not wait for other runs")
 	return cmd
 }
 
@@ -80,7 +78,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 		return err
 	}
 	if o.without {
-		fmt.Fprintln(p.Err, "warning: --no-lease: no lease is taken, and another run may go on at the same time")
+		fmt.Fprintln(p.Err, "warning: --no-lease: no lease is acquired, so another run may be active at the same time")
 	}
 	ctx, stop := command.Interruptible(cmd.Context())
 	defer stop()
@@ -101,7 +99,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 	var held *lease.HeldError
 	var wrong *lockkeeper.InputError
 	switch {
-	case errors.As(err, &wrong): // nothing was begun
+	case errors.As(err, &wrong): // nothing started
 		return err
 	case errors.As(err, &held):
 		return p.leaseFailed(command.Interrupted(ctx, err), "lockkeeper tidy --lease-timeout")
@@ -126,7 +124,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 	return cmp.Or(p.PrintJSON(answer), err)
 }
 
-// silently ends the program as err would, which has been told already.
+// silently returns an error that ends the program like err, which was printed already.
 func silently(err error) error {
 	quiet := &command.ExitError{Code: command.ExitCode(err)}
 	if coded := (*command.ExitError)(nil); errors.As(err, &coded) {
@@ -135,7 +133,7 @@ func silently(err error) error {
 	return quiet
 }
 
-// landMoves moves files as one unit, under locks on all of them.
+// landMoves moves files as one landing, under locks on all of them.
 func (p *program) landMoves(cmd *cobra.Command, a *project.Project, g *gate.Gate, reason string, moves []tidy.Transfer) (landing uint64, err error) {
 	var paths []string
 	var changes []gate.Change
@@ -153,9 +151,8 @@ func (p *program) landMoves(cmd *cobra.Command, a *project.Project, g *gate.Gate
 	return landing, err
 }
 
-// unwritable is why paths cannot be written even under locks that are free: they are
-// not the gate's to write, and then what helps, or somebody works on them. That no lock
-// is held yet is no reason.
+// unwritable returns why paths cannot be written, and the next step: the gate may not write
+// them, or another holder has them. A missing lock is no reason, because it is acquired later.
 func unwritable(checks []error) (why, next string) {
 	for _, err := range checks {
 		var v *lockkeeper.LockViolationError
@@ -172,7 +169,7 @@ func unwritable(checks []error) (why, next string) {
 	return "", ""
 }
 
-// tidied is the failure of a run that could not move everything; nil when it did.
+// tidied returns an error if a run could not move everything.
 func tidied(r *tidy.Report, remedy string) error {
 	left := 0
 	for _, ph := range r.Phases {
@@ -185,7 +182,7 @@ func tidied(r *tidy.Report, remedy string) error {
 	if left == 0 {
 		return nil
 	}
-	return &command.ExitError{Code: command.ExitFailed, Err: fmt.Errorf("%s could not be moved, and %s in %s; next: %s", term.Counted(left, "file"), term.Plural(left, "stays", "stay"), tidy.QueueFile, cmp.Or(remedy, "see why above, and run it again"))}
+	return &command.ExitError{Code: command.ExitFailed, Err: lockkeeper.WithNext(fmt.Errorf("%s could not be moved, and %s in %s", term.Counted(left, "file"), term.Plural(left, "stays", "stay"), tidy.QueueFile), cmp.Or(remedy, "fix the causes above, then run it again"))}
 }
 
 func (p *program) showTidied(r *tidy.Report, remedy string) {
@@ -195,7 +192,7 @@ func (p *program) showTidied(r *tidy.Report, remedy string) {
 	for _, ph := range r.Phases {
 		fmt.Fprintf(p.Out, "Phase %d: %s\n", ph.Number, ph.Title)
 		if len(ph.Moves) == 0 {
-			fmt.Fprintln(p.Out, map[bool]string{true: "  failed, and moved nothing", false: "  nothing to move"}[ph.Failed])
+			fmt.Fprintln(p.Out, map[bool]string{true: "  failed; nothing moved", false: "  nothing to move"}[ph.Failed])
 		}
 		for _, m := range ph.Moves {
 			what := "would move"
@@ -221,7 +218,7 @@ func (p *program) showTidied(r *tidy.Report, remedy string) {
 		fmt.Fprintf(p.Out, "%s moved\n", term.Counted(moved, "file"))
 		return
 	}
-	fmt.Fprintf(p.Out, "dry run: %s would be moved, and nothing was changed\n", term.Counted(planned, "file"))
+	fmt.Fprintf(p.Out, "dry run: %s would be moved; nothing changed\n", term.Counted(planned, "file"))
 	switch {
 	case planned > 0:
 		p.Advise("lockkeeper tidy --execute")

@@ -96,7 +96,7 @@ type walk struct {
 	dir   string // the application
 	env   []string
 	git   bool
-	paint func(colour, text string) string
+	paint func(color, text string) string
 	began time.Time
 
 	before   photo     // of the application
@@ -159,7 +159,7 @@ func (w *walk) withUI(ctx context.Context, body func() error) error {
 		own, io := *w.Program, *w.IO
 		io.Env = w.env
 		own.IO = &io
-		b, err := server.OpenBeside(ctx, &own, a)
+		b, err := server.OpenDashboard(ctx, &own, a)
 		if err != nil {
 			return err
 		}

@@ -79,13 +79,13 @@ func (w *walk) shortfall(run *conductor, done *report.Report) error {
 		return run.failure("it failed")
 	}
 	first := done.Failures[0]
-	reason, next, _ := command.CutLast(first.Reason, command.NextSep)
+	reason, next, _ := command.CutNext(first.Reason)
 	if !w.opt.keep {
 		reason, _, _ = command.CutLast(reason, job.OutputSep) // which is removed with the rest
 	} else {
 		next = w.goOnWith("--budget", w.opt.budget.String(), "--retry")
 	}
-	return fmt.Errorf("%s of work failed, first %s: %s; %s%s%s", term.Counted(len(done.Failures), "piece"), first.Work, reason, reached, command.NextSep, next)
+	return lockkeeper.WithNext(fmt.Errorf("%s failed, first %s: %s; %s", term.Counted(len(done.Failures), "item"), first.Work, reason, reached), next)
 }
 
 // goOnWith is the command that goes on with a run in the directory that is left.

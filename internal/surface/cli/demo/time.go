@@ -193,11 +193,11 @@ var (
 	inASCII  = look{cells: [6]string{" ", ".", "-", "#", "=", "*"}, crash: "|"}
 )
 
-// tint is the colour of an act.
+// tint is the color of an act.
 var tint = [6]string{"", term.Yellow, term.Dim, "", term.Green, term.Bold}
 
 // print shows the picture in so many columns.
-func (p *picture) print(to io.Writer, look look, columns int, paint func(colour, text string) string) {
+func (p *picture) print(to io.Writer, look look, columns int, paint func(color, text string) string) {
 	label := 0
 	for _, l := range p.lanes {
 		label = max(label, len(l.work))
@@ -232,7 +232,7 @@ func (p *picture) print(to io.Writer, look look, columns int, paint func(colour,
 }
 
 // bar spells one lane, each run of equal cells painted once.
-func bar(cells []act, crash int, look look, paint func(colour, text string) string) string {
+func bar(cells []act, crash int, look look, paint func(color, text string) string) string {
 	var b strings.Builder
 	for i := 0; i < len(cells); {
 		if i == crash && cells[i] != actLand {
@@ -245,8 +245,8 @@ func bar(cells []act, crash int, look look, paint func(colour, text string) stri
 			end++
 		}
 		text := strings.Repeat(look.cells[cells[i]], end-i)
-		if colour := tint[cells[i]]; colour != "" {
-			text = paint(colour, text)
+		if color := tint[cells[i]]; color != "" {
+			text = paint(color, text)
 		}
 		b.WriteString(text)
 		i = end

@@ -57,7 +57,7 @@ func (d *decider) list(ctx context.Context) error {
 		fmt.Fprintln(d.Out, paint(term.Red, fmt.Sprintf("%d failed", len(l.Failed))))
 		t := term.Table{Heads: []string{"WHAT", "PHASE", "SINCE", "WHY"}, Wide: 3, Sentences: true}
 		for _, f := range l.Failed {
-			reason, _, _ := command.CutLast(f.Reason, command.NextSep)
+			reason, _, _ := command.CutNext(f.Reason)
 			t.Add(term.Clean(f.Name()), f.Phase, d.ago(f.At), errorLine(reason))
 		}
 		t.Print(d.Out, paint)

@@ -206,7 +206,7 @@ func (r *flowRun) failures(st *run.State) {
 }
 
 func (r *flowRun) failure(name, item, reason string) {
-	reason, _, _ = command.CutLast(firstLine(reason), command.NextSep)
+	reason, _, _ = command.CutNext(firstLine(reason))
 	if item != "" {
 		name += " (" + item + ")"
 	}

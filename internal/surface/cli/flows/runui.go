@@ -14,7 +14,7 @@ func (r *flowRun) withUI(ctx context.Context, body func() error) error {
 	if r.o.noUI {
 		return body()
 	}
-	b, err := server.OpenBeside(ctx, r.Program, r.a)
+	b, err := server.OpenDashboard(ctx, r.Program, r.a)
 	if err != nil {
 		fmt.Fprintf(r.Err, "note: the dashboard cannot be served: %s\n", term.Clean(err.Error()))
 		return body()

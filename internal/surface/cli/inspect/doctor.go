@@ -48,19 +48,19 @@ func (p *program) showReport(r *doctor.Report) {
 	paint := p.Painter(p.Out)
 	fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, term.Clean(r.Root)))
 	for _, w := range r.Ways {
-		level, colour := w.Level, map[string]string{view.Enforced: term.Green, view.Detected: term.Yellow, view.Advisory: term.Dim}[w.Level]
+		level, color := w.Level, map[string]string{view.Enforced: term.Green, view.Detected: term.Yellow, view.Advisory: term.Dim}[w.Level]
 		if w.Broken {
-			level, colour = "BROKEN", term.Red
+			level, color = "BROKEN", term.Red
 		}
-		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(colour, fmt.Sprintf("%-8s", level)), term.Clean(w.Name), term.Clean(w.Fact))
+		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", level)), term.Clean(w.Name), term.Clean(w.Fact))
 		p.showNext(w.Next)
 	}
 	for _, c := range r.Checks {
-		mark, colour := "ok", term.Green
+		mark, color := "ok", term.Green
 		if !c.OK {
-			mark, colour = "look", term.Yellow
+			mark, color = "look", term.Yellow
 		}
-		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(colour, fmt.Sprintf("%-8s", mark)), c.Name, term.Clean(c.Fact))
+		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", mark)), c.Name, term.Clean(c.Fact))
 		p.showNext(c.Next)
 	}
 	fmt.Fprintln(p.Out, term.Clean(r.Summary))

@@ -278,7 +278,7 @@ func (b *board) tell(it *lockkeeper.Item) {
 	if took > 0 {
 		line += ", " + term.Span(took)
 	}
-	reason, _, _ := command.CutLast(it.Failure.Reason, command.NextSep)
+	reason, _, _ := command.CutNext(it.Failure.Reason)
 	line += ": " + term.Clean(reason)
 	if by, ok := strings.CutPrefix(reason, "cancelled "); ok {
 		kind, line = "cancelled", fmt.Sprintf("cancelled %s (%s), %s", it.ID, Title(it), term.Clean(by))

@@ -116,7 +116,7 @@ func noteOf(it *lockkeeper.Item) string {
 		return term.Clean(it.Note)
 	}
 	reason, _, _ := strings.Cut(it.Failure.Reason, "\n")
-	reason, _, _ = command.CutLast(reason, command.NextSep)
+	reason, _, _ = command.CutNext(reason)
 	reason, _, _ = command.CutLast(reason, job.OutputSep) // job output has it
 	return term.Clean(reason)
 }

@@ -114,7 +114,7 @@ func (b *board) unfinished(ctx context.Context, out *outcome) error {
 			next = retryOrCancel(failed.ID, out.Left[0])
 		}
 	}
-	return errors.New(strings.Join(parts, "; ") + command.NextSep + next)
+	return lockkeeper.WithNext(errors.New(strings.Join(parts, "; ")), next)
 }
 
 // namesOf names items, not too many of them.

@@ -299,7 +299,7 @@ func (p *program) goesBack(ctx context.Context, a *project.Project, it *lockkeep
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
-	reason, next, found := command.CutLast(it.Failure.Reason, command.NextSep)
+	reason, next, found := command.CutNext(it.Failure.Reason)
 	if !found {
 		next = "lockkeeper job retry " + it.ID
 	}

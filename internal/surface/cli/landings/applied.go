@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// landed is what became of a file, as JSON.
+// landed is the outcome of one file, as JSON.
 type landed struct {
 	Path    string              `json:"path"`
 	Outcome string              `json:"outcome"`           // one of the outcomes
@@ -22,15 +22,15 @@ type landed struct {
 // The outcomes.
 const (
 	outcomeLanded    = "landed"
-	outcomeUnchanged = "unchanged" // it was so already
+	outcomeUnchanged = "unchanged" // the file had this content already
 	outcomeRefused   = "refused"
-	outcomeHeldBack  = "held_back" // nothing is wrong with it, and others were refused
+	outcomeHeldBack  = "held_back" // not refused itself, but others were
 )
 
-// unchangedShown is how many files that were so already are named on a terminal.
+// unchangedShown is how many unchanged files are named on a terminal.
 const unchangedShown = 8
 
-// tally is what became of files that were to land, and how many of each.
+// tally has the outcome of each file of a landing, and their counts.
 type tally struct {
 	landing uint64 // 0: nothing landed
 	grant   command.GrantID
@@ -60,7 +60,7 @@ func (p *program) tallyOf(done *landing.Applied, grant command.GrantID) *tally {
 	return t
 }
 
-// showApplied tells what became of each file, and fails when one was refused.
+// showApplied prints the outcome of each file, and fails if one was refused.
 func (p *program) showApplied(done *landing.Applied, grant command.GrantID) error {
 	t := p.tallyOf(done, grant)
 	if p.JSON {
@@ -69,14 +69,12 @@ func (p *program) showApplied(done *landing.Applied, grant command.GrantID) erro
 		}
 	} else {
 		p.listApplied(p.Out, t)
-		fmt.Fprintln(p.Out, t.summary())
-		p.Advise(t.next())
 	}
 	return t.ending()
 }
 
-// showWritten tells a program the bare number of the landing, and the rest beside
-// it; a person sees all of it.
+// showWritten prints only the number of the landing to a pipe, with the rest on standard
+// error. A person sees all of it.
 func (p *program) showWritten(done *landing.Applied, grant command.GrantID) error {
 	if p.JSON || term.IsTerminal(p.Out) {
 		return p.showApplied(done, grant)
@@ -86,13 +84,11 @@ func (p *program) showWritten(done *landing.Applied, grant command.GrantID) erro
 		fmt.Fprintln(p.Out, t.landing)
 	}
 	p.listApplied(p.Err, t)
-	fmt.Fprintln(p.Err, t.summary())
-	p.Advise(t.next())
 	return t.ending()
 }
 
-// showWhole tells a program what became of files of which one refusal refused all,
-// in the shape of every other answer.
+// showWhole prints the outcome of files that one refusal refused as a whole, in the same JSON
+// as other outcomes.
 func (p *program) showWhole(done *landing.Applied, refusal error) error {
 	if err := p.PrintJSON(p.tallyOf(done, "").facts(p.Facts(refusal))); err != nil {
 		return err
@@ -100,15 +96,15 @@ func (p *program) showWhole(done *landing.Applied, refusal error) error {
 	return &command.ExitError{Code: command.ExitCode(refusal)}
 }
 
-// facts is the tally as JSON, added to what else is known.
+// facts returns the tally as JSON, merged with more.
 func (t *tally) facts(more map[string]any) map[string]any {
 	all := map[string]any{"landing": t.landing, "files": command.ListOf(t.files)}
 	maps.Copy(all, more)
 	return all
 }
 
-// listApplied names the files, a line each. What was so already is counted alone
-// where a person would have to look for the rest among it.
+// listApplied prints the files, one per line. On a terminal it omits unchanged files if there
+// are many.
 func (p *program) listApplied(to term.File, t *tally) {
 	brief := t.count[outcomeUnchanged] > term.Few(to, unchangedShown)
 	for _, f := range t.files {
@@ -121,14 +117,16 @@ func (p *program) listApplied(to term.File, t *tally) {
 		}
 		line := fmt.Sprintf("%-9s  %s", outcome, term.Clean(f.Path))
 		if message, ok := f.Refusal["message"].(string); ok {
-			what, _, _ := command.CutLast(message, command.NextSep)
+			what, _, _ := command.CutNext(message)
 			line += ": " + term.Clean(what)
 		}
 		fmt.Fprintln(to, line)
 	}
+	fmt.Fprintln(to, t.summary())
+	p.Advise(t.next())
 }
 
-// summary is the last line about files that were to land.
+// summary returns the last line: the counts.
 func (t *tally) summary() string {
 	var parts []string
 	for _, outcome := range []string{outcomeLanded, outcomeUnchanged, outcomeRefused} {
@@ -143,7 +141,7 @@ func (t *tally) summary() string {
 	return what + ": " + strings.Join(parts, ", ")
 }
 
-// next is what can be done now; empty when there is nothing.
+// next returns the next step, or "".
 func (t *tally) next() string {
 	switch {
 	case t.count[outcomeRefused] > 0:

@@ -2,7 +2,6 @@ package landings
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -49,20 +48,16 @@ Files that the gate refuses are left out, kept and listed, and the exit code is 
 	}
 	f := cmd.Flags()
 	f.Var(&o.grant, "grant", "the `id` of the grant that covers the paths")
-	f.StringVar(&o.from, "from", "", "the `directory` whose files are to land")
+	f.StringVar(&o.from, "from", "", "the `directory` with the files to land")
 	f.StringArrayVar(&o.remove, "delete", nil, "a `path` to delete; repeatable")
-	f.BoolVar(&o.whole, "all-or-nothing", false, "land nothing when anything is refused")
+	f.BoolVar(&o.whole, "all-or-nothing", false, "land nothing if any file is refused")
 	return cmd
 }
 
 func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOptions) (err error) {
 	mirror := &landing.Mirror{}
 	if o.from != "" {
-		from := o.from
-		if !filepath.IsAbs(from) {
-			from = filepath.Join(p.Base(), from)
-		}
-		if mirror, err = landing.OpenMirror(a, from); err != nil {
+		if mirror, err = landing.OpenMirror(a, p.Path(o.from)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, mirror.Close()) }()
@@ -71,15 +66,15 @@ func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOpt
 	if err != nil {
 		return err
 	}
-	beside := slices.Concat(mirror.Unchanged, mirror.Refused)
-	if len(changes)+len(beside) == 0 {
-		return command.Usage(cmd, "has nothing to do: "+o.from+" holds no files")
+	skipped := slices.Concat(mirror.Unchanged, mirror.Refused)
+	if len(changes)+len(skipped) == 0 {
+		return command.Usage(cmd, "has nothing to do: "+o.from+" has no files")
 	}
 	done, err := p.applyAll(cmd, a, o, changes, mirror.Refused)
 	if err != nil && done == nil {
 		return err
 	}
-	done.Files = append(done.Files, beside...)
+	done.Files = append(done.Files, skipped...)
 	slices.SortFunc(done.Files, func(a, b landing.Outcome) int { return strings.Compare(a.Path, b.Path) })
 	if err != nil {
 		return p.showWhole(done, err)
@@ -87,8 +82,8 @@ func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOpt
 	return p.showApplied(done, o.grant)
 }
 
-// applyAll lands changes. With an error come their outcomes where a program gets
-// them as well.
+// applyAll lands changes. With --json and --all-or-nothing, an error comes with the outcome of
+// each file.
 func (p *program) applyAll(cmd *cobra.Command, a *project.Project, o applyOptions, changes []gate.Change, refused []landing.Outcome) (done *landing.Applied, err error) {
 	if o.whole && len(refused) > 0 {
 		err = refused[0].Refusal
@@ -101,8 +96,8 @@ func (p *program) applyAll(cmd *cobra.Command, a *project.Project, o applyOption
 	return landing.Withheld(changes, err), err
 }
 
-// withDeletions adds paths to delete to what a mirror changes. One that is in both
-// is a contradiction, whichever was meant.
+// withDeletions adds the paths to delete to the changes of a mirror. It refuses a path that is
+// in both.
 func withDeletions(a *project.Project, mirror *landing.Mirror, remove []string) ([]gate.Change, error) {
 	changes := mirror.Changes
 	named := map[string]string{}

@@ -57,17 +57,17 @@ store on another machine needs the same clock.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.staged, "staged", false, "only what is staged for the next commit, as it is staged")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing when nothing is uncovered")
-	f.BoolVar(&o.hook, "hook", false, "as git asks before a commit: --staged --quiet, and nothing at all in a work tree that is no root")
+	f.BoolVar(&o.staged, "staged", false, "check only what is staged for the next commit")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if every change is covered")
+	f.BoolVar(&o.hook, "hook", false, "run as git's pre-commit hook: --staged --quiet, and do nothing in a work tree without Lockkeeper")
 	return cmd
 }
 
-// noRoot lets a commit pass whose work tree is no root, which a hook of another
-// work tree of the repository has to do with as little as its locks.
+// noRoot lets a commit pass in a work tree that is not a root. Git runs the hook in all work
+// trees of the repository.
 func (p *program) noRoot(err error) error {
 	if err == nil {
-		fmt.Fprintf(p.Err, "note: %s is no root of locks, so nobody looks whether locks cover this commit\n", term.Clean(p.Base()))
+		fmt.Fprintf(p.Err, "note: %s is not set up for Lockkeeper, so locks are not checked for this commit\n", term.Clean(p.Base()))
 	}
 	return err
 }
@@ -92,24 +92,24 @@ func (p *program) showChanges(done *coverage.Changes, quiet bool) error {
 		}
 	case quiet && uncovered == 0:
 	case len(done.List) == 0:
-		fmt.Fprintln(p.Out, "nothing is changed")
+		fmt.Fprintln(p.Out, "no changes")
 	default:
 		t.Print(p.Out, p.Painter(p.Out))
 	}
 	if done.ConfigChanged && !p.JSON {
-		fmt.Fprintln(p.Err, "note: "+config.FileName+" changed: it decides what may be written")
+		fmt.Fprintln(p.Err, "note: "+config.FileName+" changed; it sets what may be written")
 	}
 	if uncovered == 0 {
 		return nil
 	}
 	if !p.JSON {
-		p.Say(term.Counted(uncovered, "change") + " without a lock that covers " + term.Plural(uncovered, "it", "them") +
-			"; next: lockkeeper lock exec --write PATH -- git commit, or write through lockkeeper gate")
+		p.Say("no lock covers " + term.Counted(uncovered, "change"))
+		p.Advise("lockkeeper lock exec --write PATH -- git commit, or write through lockkeeper gate")
 	}
 	return &command.ExitError{Code: command.ExitViolation}
 }
 
-// cameAbout says by whom and when a path was changed.
+// cameAbout describes who changed a path, and when.
 func cameAbout(c coverage.Change) string {
 	switch {
 	case c.State == coverage.Landed:
@@ -119,16 +119,16 @@ func cameAbout(c coverage.Change) string {
 	case c.State == coverage.Covered:
 		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
 	case c.Staged && c.Deleted:
-		return "its deletion is staged, and it is there"
+		return "its deletion is staged, but the file exists"
 	case c.Staged:
-		return "staged as the file is not, so the time of the file says nothing"
+		return "staged content differs from the file, so it has no time of modification"
 	}
 	when := "modified " + term.Stamp(c.Modified)
 	if c.Deleted {
 		when = "deleted, not after " + term.Stamp(c.Modified)
 	}
 	if c.BeforeLog {
-		when += "; the event log does not reach back to who held it then"
+		when += "; the event log does not reach back that far"
 	}
 	return when
 }

@@ -1,3 +1,3 @@
 // Package landings has the commands that write through the gate, undo landings, and land
-// what could not land before.
+// kept changes.
 package landings

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *program) gateCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "gate",
 		Short: "Write files under locks",
 		Long: `Write files into the codebase under locks. A write needs a live grant that holds the
@@ -26,14 +26,10 @@ and the lock covers that.`,
   lockkeeper gate write --grant "$grant" app/models/user.rb <user.rb
   lockkeeper gate apply --grant "$grant" --from out/
   lockkeeper gate changes`,
-		Args: command.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(p.writeCommand(), p.applyCommand(), p.changesCommand(), p.recoverCommand())
-	return cmd
+	}, p.writeCommand(), p.applyCommand(), p.changesCommand(), p.recoverCommand())
 }
 
-// apply lands changes and explains refusals that this environment is the cause of.
+// apply lands changes, and explains refusals that the environment of this command causes.
 func (p *program) apply(cmd *cobra.Command, a *project.Project, grant command.GrantID, changes []gate.Change, whole bool) (*landing.Applied, error) {
 	ctx, stop := command.Interruptible(cmd.Context())
 	defer stop()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
@@ -48,10 +47,7 @@ paths can be locked again. It asks a person, on a terminal.`,
 					p.NoteRecovery(&project.Recovery{Report: r})
 					return err
 				}
-				if p.JSON {
-					return p.PrintJSON(r)
-				}
-				return p.showRecovery(r)
+				return p.Answer(r, "%s", recovered(r))
 			})
 		},
 	}
@@ -60,43 +56,39 @@ paths can be locked again. It asks a person, on a terminal.`,
 	return cmd
 }
 
-// abandon gives up a landing whose disk is lost.
+// abandon gives up a landing whose machine or directory is lost.
 func (p *program) abandon(ctx context.Context, g *gate.Gate, seq uint64, reason string) error {
-	if strings.TrimSpace(reason) == "" {
-		return &lockkeeper.InputError{Field: "reason", Value: reason, Reason: "--reason is required", Next: "give --reason WHY, for the audit trail"}
+	if err := command.RequireReason(reason); err != nil {
+		return err
 	}
 	l, err := g.Landing(ctx, seq)
 	if err != nil {
 		return err
 	}
-	facts := fmt.Sprintf("Landing %d of %s changes %s. What it changed on a lost machine, or in a directory that is away, stays as it is.", l.Seq, term.Clean(l.Holder), term.Counted(len(l.Changes), "file"))
+	facts := fmt.Sprintf("Landing %d of %s changes %s. Its changes on a lost machine, or in a missing directory, stay as they are.", l.Seq, term.Clean(l.Holder), term.Counted(len(l.Changes), "file"))
 	if err := p.Confirm("abandon", facts, fmt.Sprint(seq)); err != nil {
 		return err
 	}
 	if l, err = g.Abandon(ctx, seq, p.Person(), reason); err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"landing": seq, "abandoned": true})
-	}
-	_, err = fmt.Fprintf(p.Out, "landing %d is given up; its paths can be locked again\n", l.Seq)
-	return err
+	return p.Answer(map[string]any{"landing": seq, "abandoned": true}, "landing %d is abandoned; its paths can be locked again", l.Seq)
 }
 
-func (p *program) showRecovery(r gate.Report) error {
+// recovered describes a recovery, one line for each fact.
+func recovered(r gate.Report) string {
 	lines := command.Recovered(r)
 	if r.Forgot > 0 {
-		lines = append(lines, "dropped "+term.Counted(r.Forgot, "piece")+" of originals and rescued content for "+term.Plural(r.Forgot, "its", "their")+" age")
+		lines = append(lines, fmt.Sprintf("deleted %d %s older than gate.keep", r.Forgot, term.Plural(r.Forgot, "original or kept change", "originals and kept changes")))
 	}
 	if r.Working > 0 {
-		lines = append(lines, term.Counted(r.Working, "write")+" of others "+term.Plural(r.Working, "is on its way", "are on their way")+" and left alone")
+		lines = append(lines, term.Counted(r.Working, "write")+" of other processes "+term.Plural(r.Working, "is", "are")+" in progress")
 	}
 	for _, away := range r.Elsewhere {
-		lines = append(lines, term.Clean(away)+" can only be finished there; next: lockkeeper gate recover, there, or with --abandon if that will not come back")
+		lines = append(lines, term.Clean(away)+" can only be completed there: run lockkeeper gate recover there, or here with --abandon if it will not come back")
 	}
 	if len(lines) == 0 {
-		lines = []string{"nothing was left"}
+		lines = []string{"nothing to recover"}
 	}
-	_, err := fmt.Fprintln(p.Out, strings.Join(lines, "\n"))
-	return err
+	return strings.Join(lines, "\n")
 }

@@ -1,6 +1,7 @@
 package landings
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/view"
@@ -15,7 +17,7 @@ import (
 )
 
 func (p *program) rescueCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "rescue",
 		Short: "Review changes that could not land",
 		Long: `Review changes that could not land, and land or delete them: gaps (writes that were
@@ -25,11 +27,7 @@ by default 14 days.`,
 		Example: `  lockkeeper rescue list
   lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue land 20260131T090000.123-1b4e28ba`,
-		Args: command.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(p.rescueListCommand(), p.rescueShowCommand(), p.rescueLandCommand(), p.rescueDropCommand())
-	return cmd
+	}, p.rescueListCommand(), p.rescueShowCommand(), p.rescueLandCommand(), p.rescueDropCommand())
 }
 
 func (p *program) rescueListCommand() *cobra.Command {
@@ -50,7 +48,7 @@ did not land.`,
 				case p.JSON:
 					return p.PrintJSON(entriesOf(list))
 				case len(list) == 0:
-					_, err = fmt.Fprintln(p.Out, "nothing is kept: every write has landed")
+					_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
 					return err
 				}
 				Rescued(entriesOf(list), p.Now()).Print(p.Out, p.Painter(p.Out))
@@ -61,11 +59,10 @@ did not land.`,
 	}
 }
 
-// Entry is something that is kept, as JSON, with its permissions as people write
-// them.
+// Entry is a kept change as JSON, with its permissions in octal.
 type Entry struct {
 	rescue.Entry
-	Mode string `json:"mode"` // empty: those that are there
+	Mode string `json:"mode"` // empty: those of the file
 }
 
 func EntryOf(e rescue.Entry) Entry { return Entry{e, view.ModeOf(e)} }
@@ -78,7 +75,7 @@ func entriesOf(list []rescue.Entry) []Entry {
 	return out
 }
 
-// Rescued is a table of what is kept.
+// Rescued returns a table of kept changes.
 func Rescued(list []Entry, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {
@@ -87,10 +84,156 @@ func Rescued(list []Entry, now time.Time) *term.Table {
 	return t
 }
 
-// size is how much content an entry has.
+// size returns the size of an entry's content.
 func size(e rescue.Entry) string {
 	if e.Delete || e.Sum == "" {
 		return "-"
 	}
 	return view.Bytes(e.Size)
+}
+
+func (p *program) rescueShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a kept change as a diff",
+		Long: `Show a kept change: its facts, and a diff against the file as it is now. If the change is
+in the tree already, the diff is against the file before it, if that is known. For binary
+content, a directory that was moved aside, and damaged content it prints where it is.`,
+		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
+  lockkeeper rescue show 20260131T090000.123-1b4e28ba --json | jq -r .diff`,
+		Args: command.Exactly(1, "the id of a kept change"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.With(cmd.Context(), func(a *project.Project) error {
+				e, err := a.Shelf().Get(args[0])
+				if err != nil {
+					return err
+				}
+				return p.showRescue(cmd.Context(), a, e)
+			})
+		},
+	}
+}
+
+// shown is a kept change with its diff, as JSON.
+type shown struct {
+	Entry
+	Diff string `json:"diff"`
+	Note string `json:"note,omitempty"` // instead of a diff, or about it
+}
+
+func (p *program) showRescue(ctx context.Context, a *project.Project, e rescue.Entry) error {
+	s := shown{Entry: EntryOf(e)}
+	var err error
+	if s.Diff, s.Note, err = acts.Difference(a, e); err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.PrintJSON(s)
+	}
+	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, view.WhatIsKept(e), term.Clean(e.Path), size(e))
+	fmt.Fprintf(p.Out, "  kept %s ago, at %s; wanted by %s", term.Span(p.Now().Sub(e.At)), term.Stamp(e.At), term.Clean(e.Holder))
+	if e.GrantID != "" {
+		fmt.Fprintf(p.Out, ", grant %s", term.Clean(e.GrantID))
+	}
+	fmt.Fprintf(p.Out, "\n  why: %s\n  the file was then: %s\n", term.Clean(e.Reason), term.Clean(e.Base.String()))
+	if s.Note != "" {
+		fmt.Fprintln(p.Out, "  "+term.Clean(s.Note))
+	}
+	fmt.Fprint(p.Out, p.Legible(s.Diff))
+	first, err := view.WayOut(ctx, a, e)
+	p.Advise(first + ", or lockkeeper rescue drop " + e.ID)
+	return err
+}
+
+type rescueLandOptions struct {
+	command.OwnLock
+	ontoCurrent bool
+}
+
+func (p *program) rescueLandCommand() *cobra.Command {
+	var o rescueLandOptions
+	cmd := &cobra.Command{
+		Use:     "land ID",
+		Aliases: []string{"restore"},
+		Short:   "Land a kept change",
+		Long: `Land a kept change through the gate. It acquires the lock on the path and fails with exit
+code 3 while another holder has it. With --grant it uses your grant. It is refused if the
+file has changed since the content was kept; with --onto-current it replaces the file
+anyway. A change that has landed is no longer kept. A directory that was moved aside
+cannot be landed; move it back by hand.
+
+"rescue restore" is the same command. An uncommitted file that a command of a session
+removed or overwrote is restored to its place, also outside of gate.allowed_write_paths.
+The file that --onto-current replaces there is kept in turn.`,
+		Example: `  lockkeeper rescue land 20260131T090000.123-1b4e28ba
+  lockkeeper rescue restore 20260131T090000.123-1b4e28ba
+  lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
+		Args: command.Exactly(1, "the id of a kept change"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.With(cmd.Context(), func(a *project.Project) error { return p.rescueLand(cmd, a, args[0], o) })
+		},
+	}
+	cmd.Flags().BoolVar(&o.ontoCurrent, "onto-current", false, "replace the file as it is now")
+	o.Flags(cmd.Flags())
+	return cmd
+}
+
+func (p *program) rescueLand(cmd *cobra.Command, a *project.Project, id string, o rescueLandOptions) error {
+	e, l, err := acts.LandRescued(cmd.Context(), a, id, o.ontoCurrent, p.holding(cmd, a, o.OwnLock))
+	if err != nil {
+		return err
+	}
+	seq := uint64(0)
+	if l != nil {
+		seq = l.Seq
+	}
+	switch {
+	case p.JSON:
+		return p.PrintJSON(map[string]any{"landing": seq, "path": e.Path, "dropped": id})
+	case l == nil:
+		_, err = fmt.Fprintf(p.Out, "%s has this content already; dropped %s\n", term.Clean(e.Path), id)
+	default:
+		_, err = fmt.Fprintf(p.Out, "landing %d: %s; dropped %s\n", seq, term.Clean(e.Path), id)
+		if e.Kind == rescue.Uncommitted {
+			if o.ontoCurrent {
+				p.Advise("lockkeeper rescue list shows what it replaced")
+			}
+			return err
+		}
+		p.Advise(command.UndoStep(seq, o.Grant))
+	}
+	return err
+}
+
+func (p *program) rescueDropCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "drop ID",
+		Short: "Delete a kept change",
+		Long: `Delete a kept change for good. It shows the change and asks on a terminal; without a
+terminal it needs --yes. Agents cannot run it.`,
+		Example: `  lockkeeper rescue drop 20260131T090000.123-1b4e28ba
+  lockkeeper rescue drop --yes 20260131T090000.123-1b4e28ba`,
+		Args: command.Exactly(1, "the id of a kept change"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.AsPerson(cmd.Context(), "rescue drop", func(a *project.Project) error { return p.rescueDrop(a.Shelf(), args[0], yes) })
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
+	e, err := shelf.Get(id)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.WhatIsKept(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
+	if err := p.ConfirmUnlessYes(yes, "rescue drop", "This deletes "+what+", for good.", "drop"); err != nil {
+		return err
+	}
+	if err := shelf.Drop(e.ID); err != nil {
+		return err
+	}
+	return p.Answer(map[string]any{"dropped": EntryOf(e)}, "dropped %s", what)
 }

@@ -1,13 +1,16 @@
 package landings
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
@@ -55,7 +58,7 @@ func (p *program) undo(cmd *cobra.Command, a *project.Project, seq uint64, o com
 		return err
 	}
 	back := undone.Landings[0]
-	if p.JSON { // what was decided is done by now
+	if p.JSON { // the landing is complete by now
 		return p.PrintJSON(struct {
 			*lockkeeper.Landing
 			State string            `json:"state"`
@@ -63,7 +66,7 @@ func (p *program) undo(cmd *cobra.Command, a *project.Project, seq uint64, o com
 		}{back, outcomeLanded, undone.Batch})
 	}
 	to := term.File(p.Out)
-	if !term.IsTerminal(p.Out) { // a program gets the number alone
+	if !term.IsTerminal(p.Out) { // a program gets only the number
 		fmt.Fprintln(p.Out, back.Seq)
 		to = p.Err
 	}
@@ -76,19 +79,19 @@ func (p *program) undo(cmd *cobra.Command, a *project.Project, seq uint64, o com
 	return nil
 }
 
-// aboutBatch says how the batch is whose landing was taken back, or came back.
+// aboutBatch describes the batch of a landing that was undone or redone.
 func aboutBatch(b *acts.UndoneBatch) string {
 	name := term.Clean(b.Name())
 	switch {
 	case b.Undone:
 		return "batch " + name + " is undone with it"
 	case b.Partly:
-		return fmt.Sprintf("%s of batch %s still %s: lockkeeper undo %s undoes all of it", term.Counted(len(b.Left), "landing"), name, term.Plural(len(b.Left), "stands", "stand"), name)
+		return fmt.Sprintf("%s of batch %s %s in the tree: lockkeeper undo %s undoes all of it", term.Counted(len(b.Left), "landing"), name, term.Plural(len(b.Left), "is", "are"), name)
 	}
 	return "batch " + name + " is in the tree again"
 }
 
-// showUndone lists what an undo did.
+// showUndone prints the changes of an undo.
 func showUndone(to term.File, back *lockkeeper.Landing) {
 	for _, c := range back.Changes {
 		what := "restored"
@@ -96,8 +99,73 @@ func showUndone(to term.File, back *lockkeeper.Landing) {
 		case !c.New.Exists():
 			what = "deleted"
 		case !c.Old.Exists():
-			what = "brought back"
+			what = "recreated"
 		}
 		fmt.Fprintf(to, "%-12s  %s\n", what, term.Clean(c.Path))
+	}
+}
+
+// undoneBatch is the answer of undoBatch, as JSON.
+type undoneBatch struct {
+	Unit     string                `json:"unit"`
+	Batch    string                `json:"batch"`
+	Landings []*lockkeeper.Landing `json:"landings"` // that undid it
+	Commit   string                `json:"commit,omitempty"`
+	Next     string                `json:"next,omitempty"`
+}
+
+// undoBatch undoes the landings of a batch.
+func (p *program) undoBatch(cmd *cobra.Command, a *project.Project, flow, name string, o command.OwnLock) error {
+	desk, err := acts.Open(cmd.Context(), a, flow, p.Person())
+	if err != nil {
+		return err
+	}
+	if err := p.NoAgent("undo"); err != nil {
+		return err
+	}
+	unit, batch, err := command.SplitPart(name)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(desk.Units, name) {
+		return &lockkeeper.InputError{Field: "batch", Value: name, Reason: "it is a unit; batches are undone one by one", Next: desk.Command("decide", "show", "plan", name)}
+	}
+	undone, err := desk.UndoBatch(cmd.Context(), unit, batch, p.holding(cmd, desk.App, o))
+	if err != nil {
+		return err
+	}
+	b := undone.Batch
+	out := undoneBatch{Unit: b.Unit, Batch: b.ID, Landings: undone.Landings, Commit: b.Commit, Next: afterUndo(desk, undone)}
+	if p.JSON {
+		return p.PrintJSON(out)
+	}
+	to := term.File(p.Out)
+	if !term.IsTerminal(p.Out) { // a program gets only the numbers
+		for _, back := range out.Landings {
+			fmt.Fprintln(p.Out, back.Seq)
+		}
+		to = p.Err
+	}
+	for _, back := range out.Landings {
+		showUndone(to, back)
+	}
+	fmt.Fprintf(to, "batch %s is undone, by %s\n", term.Clean(b.Name()), term.Counted(len(out.Landings), "landing"))
+	p.Advise(out.Next)
+	return nil
+}
+
+// afterUndo returns the next step after the undo of a batch.
+func afterUndo(desk *acts.Decider, undone *acts.Undone) string {
+	b := undone.Batch
+	if b.Commit != "" {
+		return shellword.Join(append([]string{"git", "commit", "-m", "Undo " + b.Name() + " (" + b.Commit + ")", "--"}, undone.Paths...)) + ", because commit " + b.Commit + " still has the change"
+	}
+	return desk.RedoCommand(b.Name()) + ", to redo it"
+}
+
+// holding returns how a command acquires the locks for its own short work.
+func (p *program) holding(cmd *cobra.Command, a *project.Project, o command.OwnLock) acts.Hold {
+	return func(_ context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) error {
+		return p.Under(cmd, a, reason, o, paths, work)
 	}
 }

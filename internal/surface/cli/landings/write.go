@@ -50,7 +50,7 @@ since --base: "nothing", the SHA-256 of the content, or a version as --json prin
 	}
 	f := cmd.Flags()
 	f.Var(&o.grant, "grant", "the `id` of the grant that covers the path")
-	f.StringVar(&o.mode, "mode", "", "the file's permissions, such as 0755 (default: as they are; 0644 for a new file)")
+	f.StringVar(&o.mode, "mode", "", "the file's permissions, such as 0755 (default: unchanged; 0644 for a new file)")
 	f.StringVar(&o.base, "base", "", "what the file must hold now: nothing, a SHA-256, or a `version`")
 	return cmd
 }
@@ -84,7 +84,7 @@ func (p *program) write(cmd *cobra.Command, a *project.Project, o writeOptions, 
 	return p.showWritten(done, o.grant)
 }
 
-// parseMode reads permissions; nil when there are none.
+// parseMode parses permissions; nil without any.
 func parseMode(text string) (*fs.FileMode, error) {
 	if text == "" {
 		return nil, nil
@@ -97,8 +97,8 @@ func parseMode(text string) (*fs.FileMode, error) {
 	return &mode, nil
 }
 
-// spooled is what came from standard input, however much, in a file that has no
-// name any more: it can be read again, and ends with this process.
+// spooled is the content of standard input in an unlinked file, so that it can be read again
+// and vanishes with this process.
 type spooled struct {
 	*os.File
 	size int64
@@ -107,11 +107,11 @@ type spooled struct {
 // spool reads all of standard input.
 func (p *program) spool() (*spooled, error) {
 	if p.Attended() {
-		fmt.Fprintln(p.Err, "note: reading the content from the terminal; it ends with Ctrl-D")
+		fmt.Fprintln(p.Err, "note: reading the content from the terminal; end it with Ctrl-D")
 	}
 	f, err := os.CreateTemp("", "lockkeeper-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot create a temporary file for standard input: %w; nothing was read or kept; next: check TMPDIR", err)
+		return nil, lockkeeper.WithNext(fmt.Errorf("cannot create a temporary file for standard input: %w; nothing was read or kept", err), "check TMPDIR")
 	}
 	s := &spooled{File: f}
 	err = os.Remove(f.Name())
@@ -143,5 +143,5 @@ func (s *spooled) orSaved(err error) error {
 	if failed = errors.Join(failed, f.Close()); failed != nil {
 		return errors.Join(err, failed, os.Remove(f.Name()))
 	}
-	return errors.Join(err, fmt.Errorf("the content of standard input is saved in %s; next: write it again from there, then remove the file", f.Name()))
+	return errors.Join(err, lockkeeper.WithNext(fmt.Errorf("the content of standard input is saved in %s", f.Name()), "write it again from there, then remove the file"))
 }

@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +36,8 @@ func (r *request) flags(f *pflag.FlagSet) {
 	})
 }
 
-// build returns the request with its paths resolved. It refuses a request without
-// paths, perhaps from an empty list, because the work would be unprotected. outcome
-// says what did not happen.
+// build returns the request with its paths resolved. It refuses a request without paths, as
+// from an empty list, because the work would be unprotected. outcome is what did not happen.
 func (r *request) build(p *program, cmd *cobra.Command, a *project.Project, outcome string) (req lockkeeper.Request, err error) {
 	if r.holder == "" {
 		if r.holder, err = process.Holder(); err != nil {
@@ -63,8 +61,8 @@ func (r *request) build(p *program, cmd *cobra.Command, a *project.Project, outc
 	return req, nil
 }
 
-// ShortestTTL is the least that is of use to anybody: a grant that is gone
-// before its id is read protects nothing.
+// ShortestTTL is the shortest useful lease: a grant that expires before its id is read
+// protects nothing.
 const ShortestTTL = time.Second
 
 func (r *request) checkTTL(cmd *cobra.Command) error {
@@ -72,7 +70,7 @@ func (r *request) checkTTL(cmd *cobra.Command) error {
 		return nil
 	}
 	return &lockkeeper.InputError{Field: "ttl", Value: time.Duration(r.ttl).String(), Reason: "shorter than " + ShortestTTL.String(),
-		Next: "give a longer one, or omit --ttl for the policy's"}
+		Next: "give a longer lease, or omit --ttl for the default of the policy"}
 }
 
 type acquireOptions struct {
@@ -132,12 +130,7 @@ func (p *program) acquire(cmd *cobra.Command, a *project.Project, o acquireOptio
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		err = p.PrintJSON(g.Snapshot(p.Now()))
-	} else {
-		_, err = fmt.Fprintln(p.Out, g.ID)
-	}
-	if err != nil { // the caller did not get the id
+	if err = p.Answer(g.Snapshot(p.Now()), "%s", g.ID); err != nil { // the caller did not get the id
 		if _, releasing := a.Release(cmd.Context(), g.ID); releasing != nil {
 			p.Say("cannot release the grant: " + releasing.Error())
 		}

@@ -1,8 +1,6 @@
 package locks
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
@@ -35,11 +33,7 @@ code is 0 if the paths are free. Otherwise it is 3, with every conflict.`,
 				if len(found) > 0 {
 					return &lockkeeper.BlockedError{Conflicts: found}
 				}
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"free": true, "conflicts": []lockkeeper.ConflictInfo{}})
-				}
-				_, err = fmt.Fprintln(p.Out, "free")
-				return err
+				return p.Answer(map[string]any{"free": true, "conflicts": []lockkeeper.ConflictInfo{}}, "free")
 			})
 		},
 	}

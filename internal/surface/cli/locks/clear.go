@@ -50,14 +50,10 @@ func (p *program) clear(ctx context.Context, a *project.Project, reason string) 
 	}
 	grants := slices.Concat(s.Stale, s.Held)
 	if len(grants) == 0 {
-		if p.JSON {
-			return p.showCleared(acts.Cleared{})
-		}
-		_, err := fmt.Fprintln(p.Out, "nothing is locked")
-		return err
+		return p.Answer(map[string]any{"freed": []string{}, "kept": []kept{}}, "nothing is locked")
 	}
 	Holdings(grants, p.Now(), term.Few(p.Err, PathsShown)).Print(p.Err, p.Painter(p.Err))
-	warning := fmt.Sprintf("This releases %s: %d stale and %d active.\nIt is safe only if nobody else is working here.",
+	warning := fmt.Sprintf("This releases %s: %d stale and %d active.\nIt is safe only if no other holder is working here.",
 		term.Counted(len(grants), "grant"), len(s.Stale), len(s.Held))
 	if err := p.Confirm("clear", warning, "clear"); err != nil {
 		return err
@@ -77,20 +73,16 @@ func (p *program) clear(ctx context.Context, a *project.Project, reason string) 
 }
 
 func (p *program) showCleared(c acts.Cleared) error {
-	if p.JSON {
-		left := []kept{}
-		for _, k := range c.Kept {
-			left = append(left, kept{ID: k.ID, Holder: k.Holder, Reason: k.Err.Error()})
-		}
-		return p.PrintJSON(map[string]any{"freed": command.ListOf(c.Freed), "kept": left})
-	}
+	left := []kept{}
 	for _, k := range c.Kept {
-		p.Say(fmt.Sprintf("cannot release %s of %s: %s", k.ID, k.Holder, k.Err))
+		left = append(left, kept{ID: k.ID, Holder: k.Holder, Reason: k.Err.Error()})
+		if !p.JSON {
+			p.Say(fmt.Sprintf("cannot release %s of %s: %s", k.ID, k.Holder, k.Err))
+		}
 	}
 	what := "all locks are cleared"
 	if len(c.Kept) > 0 {
-		what = term.Counted(len(c.Kept), "grant") + " stayed"
+		what = term.Counted(len(c.Kept), "grant") + " not released"
 	}
-	_, err := fmt.Fprintf(p.Out, "%s released; %s\n", term.Counted(len(c.Freed), "grant"), what)
-	return err
+	return p.Answer(map[string]any{"freed": command.ListOf(c.Freed), "kept": left}, "%s released; %s", term.Counted(len(c.Freed), "grant"), what)
 }

@@ -56,9 +56,9 @@ does this command if the file is unlocked already.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.whole, "whole", false, "read the whole new content from standard input")
-	f.StringVar(&o.base, "base", "", "what the file was when the change was made: nothing, the `SHA-256` of its content, or a version")
+	f.StringVar(&o.base, "base", "", "the version of the file that the change is based on: nothing, the `SHA-256` of its content, or a version")
 	f.BoolVar(&o.list, "list", false, "land the changes that are due, and list the rest")
-	f.StringVar(&o.session, "session", "", "the `id` of the agent's session that is told (default: as the agent's environment says)")
+	f.StringVar(&o.session, "session", "", "the `id` of the session to notify (default: from the agent's environment)")
 	return cmd
 }
 
@@ -84,14 +84,12 @@ func (p *program) deferPatch(ctx context.Context, a *project.Project, q *deferre
 			patch = e
 		}
 	}
-	if p.JSON {
-		return errors.Join(p.PrintJSON(patch), landing)
-	}
-	return errors.Join(p.showPatch(patch), landing)
+	return errors.Join(p.Answer(patch, "%s", patchLine(patch)), landing)
 }
 
-// authorOf finds out whose a patch is, and what they know of its file. Anybody may name a
-// session that is told; what it has seen counts only for what was started from its window.
+// authorOf sets the session of a patch and the version of the file that it is based on. Any
+// caller may name a session to notify, but what a session has read counts only for processes
+// that it started.
 func (p *program) authorOf(ctx context.Context, a *project.Project, patch *deferred.Patch, o deferOptions) error {
 	named, _ := p.Lookup("CLAUDE_CODE_SESSION_ID")
 	named = cmp.Or(o.session, named)
@@ -123,21 +121,16 @@ func (p *program) authorOf(ctx context.Context, a *project.Project, patch *defer
 	return err
 }
 
-// landDue lands what was deferred for files that are free by now. Whoever gives locks back
-// does so, and has succeeded whatever comes of it.
+// landDue lands deferred patches for files that are unlocked now. Commands that release
+// locks call it; they succeed even if a patch cannot land.
 func (p *program) landDue(ctx context.Context, a *project.Project) {
 	ended, err := deferred.Open(a).Land(ctx)
 	for _, patch := range ended {
 		fmt.Fprintln(p.Err, "deferred:", patchLine(patch))
 	}
 	if err != nil {
-		p.Say("a deferred change could not land yet: " + err.Error())
+		p.Say("cannot land a deferred change yet: " + err.Error())
 	}
-}
-
-func (p *program) showPatch(patch deferred.Patch) error {
-	_, err := fmt.Fprintln(p.Out, patchLine(patch))
-	return err
 }
 
 func patchLine(patch deferred.Patch) string {
@@ -162,15 +155,10 @@ func (p *program) deferredList(ctx context.Context, q *deferred.Queue) error {
 		return err
 	}
 	if p.JSON {
-		if list == nil {
-			list = []deferred.Patch{}
-		}
-		return p.PrintJSON(list)
+		return p.PrintJSON(command.ListOf(list))
 	}
 	for _, patch := range list {
-		if err := p.showPatch(patch); err != nil {
-			return err
-		}
+		fmt.Fprintln(p.Out, patchLine(patch))
 	}
 	return nil
 }

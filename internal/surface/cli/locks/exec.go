@@ -42,7 +42,7 @@ prints such a line. The command was then never started.`,
 		},
 	}
 	r.flags(cmd.Flags())
-	cmd.Flags().SetInterspersed(false) // flags after the command belong to it
+	cmd.Flags().SetInterspersed(false) // flags after the command are the command's
 	return cmd
 }
 
@@ -72,8 +72,8 @@ func (p *program) execUnder(ctx context.Context, a *project.Project, req lockkee
 	return p.runUnder(ctx, waiting, a, g, argv)
 }
 
-// runUnder runs a command under a grant that this process holds, and gives it back.
-// A signal that ended waiting before the command began ends all of it.
+// runUnder runs a command under a grant that this process holds, and releases it. A signal
+// that ended waiting before the command started ends both.
 func (p *program) runUnder(ctx, waiting context.Context, a *project.Project, g *lock.Grant, argv []string) error {
 	g.Keep()
 	p.reap(a)
@@ -83,7 +83,7 @@ func (p *program) runUnder(ctx, waiting context.Context, a *project.Project, g *
 		Grant: g.ID, Foreground: true, KillAfter: job.KillAfter(g),
 		Killed: func(by syscall.Signal) { end.By = by },
 		Started: func(group lockkeeper.Process) error {
-			if waiting.Err() != nil { // it came too late for the wait and too early for the command
+			if waiting.Err() != nil { // the signal came after the wait and before the command
 				return context.Cause(waiting)
 			}
 			_, err := a.Locks.SetProcess(ctx, g.ID, g.Token, group)
@@ -93,8 +93,8 @@ func (p *program) runUnder(ctx, waiting context.Context, a *project.Project, g *
 	return p.finish(ctx, a, g, end)
 }
 
-// Ending is how a command ended: with a code, which stands for a signal where
-// one killed it, or not as it should.
+// Ending is how a command ended: with a code, by a signal, or with an error of the
+// supervisor.
 type Ending struct {
 	Code int
 	By   syscall.Signal
@@ -105,7 +105,7 @@ type Ending struct {
 func (p *program) reap(a *project.Project) {
 	var once sync.Once
 	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) {
-		once.Do(func() { p.Say("looking for abandoned locks failed: " + err.Error()) })
+		once.Do(func() { p.Say("cannot look for abandoned locks: " + err.Error()) })
 	})
 }
 
@@ -117,9 +117,9 @@ func (p *program) finish(ctx context.Context, a *project.Project, g *lock.Grant,
 		lost = g.Live(ctx)
 	}
 	var left *process.LeftoversError
-	var early *command.InterruptedError // before the command had begun
+	var early *command.InterruptedError // before the command started
 	if errors.As(err, &left) {
-		// The grant stays until recovery, once we are gone, has seen them gone.
+		// The grant stays until a recovery, after this process, finds them gone.
 		return &command.ExitError{Code: command.ExitFailed, Err: err}
 	}
 	released := g.Release(ctx)
@@ -149,7 +149,7 @@ func (p *program) finish(ctx context.Context, a *project.Project, g *lock.Grant,
 	return &command.ExitError{Code: code}
 }
 
-// whyLost adds to the loss of a grant who took it, if the audit trail tells.
+// whyLost adds to the loss of a grant who released it, if the audit trail has that.
 func (p *program) whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error) error {
 	message := fmt.Sprintf("the grant of %s was lost while the command ran, so the command was stopped: %v", g.Holder, cause)
 	events, err := a.Locks.Events(ctx, store.EventQuery{Latest: true, Limit: command.PageSize})
@@ -162,10 +162,9 @@ func (p *program) whyLost(ctx context.Context, a *project.Project, g *lock.Grant
 			if ev.GrantID == g.ID {
 				did := command.Words(ev.Kind)
 				if ev.Kind == lockkeeper.EventRevoking {
-					did = "taken away"
+					did = "revoked"
 				}
-				return fmt.Errorf("%s; it was %s by %s at %s: %s; next: lockkeeper why %s", message,
-					did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason, g.ID)
+				return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+g.ID)
 			}
 		}
 	}

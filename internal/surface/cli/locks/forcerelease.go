@@ -2,8 +2,6 @@ package locks
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +23,8 @@ the command that runs under the grant. The audit trail records your reason.`,
 		Example: `  lockkeeper lock force-release 1b4e28ba-2fa1-41d2-883f-0016d3cca427 --reason "laptop is in the repair shop"`,
 		Args:    command.Exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
-				return &lockkeeper.InputError{Field: "reason", Value: reason, Reason: "--reason is required", Next: "give --reason WHY, for the audit trail"}
+			if err := command.RequireReason(reason); err != nil {
+				return err
 			}
 			return p.With(cmd.Context(), func(a *project.Project) error { return p.force(cmd.Context(), a, args[0], reason) })
 		},
@@ -57,9 +55,5 @@ func (p *program) force(ctx context.Context, a *project.Project, id, reason stri
 	if err := acts.ForceRelease(ctx, a, e, e.Holder, reason, p.Person()); err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"id": id, "holder": e.Holder, "released": true})
-	}
-	_, err = fmt.Fprintf(p.Out, "released %s of %s\n", id, term.Clean(e.Holder))
-	return err
+	return p.Answer(map[string]any{"id": id, "holder": e.Holder, "released": true}, "released %s of %s", id, term.Clean(e.Holder))
 }

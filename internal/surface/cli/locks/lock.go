@@ -7,7 +7,7 @@ import (
 )
 
 func (p *program) lockCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "lock",
 		Short: "Acquire, keep and release locks",
 		Long: `Acquire, keep and release locks. A request gets all of its paths or none. While it
@@ -15,10 +15,6 @@ waits it holds nothing.`,
 		Example: `  lockkeeper lock acquire --write app/user.rb --read app/
   lockkeeper lock exec --write app/user.rb -- make fmt
   lockkeeper lock check --write app/user.rb`,
-		Args: command.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(p.acquireCommand(), p.releaseCommand(), p.renewCommand(), p.upgradeCommand(), p.extendCommand(),
+	}, p.acquireCommand(), p.releaseCommand(), p.renewCommand(), p.upgradeCommand(), p.extendCommand(),
 		p.checkCommand(), p.execCommand(), p.forceCommand(), p.clearCommand())
-	return cmd
 }

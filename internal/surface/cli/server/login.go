@@ -22,10 +22,9 @@ func (p *program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login",
 		Short: "Print a link that logs you in to the running server",
-		Long: `Print a link that logs you in to the server that runs for this codebase. It works
-once, and for ten minutes. You are logged in under your own name as an admin, or
-with --as under a name of lockkeeper token list, with the role of that. Agents may
-not do it.`,
+		Long: `Print a link that logs you in to the running server of this codebase. The link works
+once, within ten minutes. You log in with your own name as an admin, or with --as under
+a name in lockkeeper token list and its role. Agents cannot run it.`,
 		Example: `  lockkeeper login
   xdg-open "$(lockkeeper login)"
   lockkeeper login --as guest`,
@@ -44,7 +43,7 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 	if err != nil {
 		return err
 	}
-	who, err := p.whom(ctx, book, as)
+	who, err := p.account(ctx, book, as)
 	if err != nil {
 		return err
 	}
@@ -57,11 +56,11 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 		return p.PrintJSON(map[string]any{"link": link, "name": who.Name, "role": who.Role, "expires": p.Now().Add(access.TicketLife).UTC()})
 	}
 	fmt.Fprintln(p.Out, link)
-	fmt.Fprintf(p.Err, "logs %s in as %s, once, within %d minutes\n", who.Name, who.Role, int(access.TicketLife/time.Minute))
+	fmt.Fprintf(p.Err, "logs %s in as %s once, within %d minutes\n", who.Name, who.Role, int(access.TicketLife/time.Minute))
 	return nil
 }
 
-// server finds the server that runs for this codebase.
+// server returns the running server of this codebase.
 func (p *program) server(a *project.Project, book *access.Book) (*access.Listening, error) {
 	at, err := book.Listening()
 	if err != nil {
@@ -73,8 +72,8 @@ func (p *program) server(a *project.Project, book *access.Book) (*access.Listeni
 	return at, nil
 }
 
-// whom finds who is to be logged in: somebody who is known, or else whoever asks.
-func (p *program) whom(ctx context.Context, book *access.Book, as string) (access.Person, error) {
+// account returns the account to log in: the named one, or the caller's own.
+func (p *program) account(ctx context.Context, book *access.Book, as string) (access.Person, error) {
 	if as == "" {
 		return book.Member(ctx, p.ownName(), access.Admin)
 	}
@@ -89,12 +88,12 @@ func (p *program) whom(ctx context.Context, book *access.Book, as string) (acces
 		}
 		known = append(known, e.Name)
 	}
-	return access.Person{}, &lockkeeper.InputError{Field: "as", Value: as, Reason: "nobody has that name", Next: "use one of " + strings.Join(known, ", ") + ", or lockkeeper token add " + as + " --role viewer"}
+	return access.Person{}, &lockkeeper.InputError{Field: "as", Value: as, Reason: "unknown name", Next: "use one of " + strings.Join(known, ", ") + ", or lockkeeper token add " + as + " --role viewer"}
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// ownName is the name of whoever runs the program, as the server has names.
+// ownName returns the login name of the caller, in the form of account names.
 func (p *program) ownName() string {
 	name := ""
 	for _, variable := range []string{"USER", "LOGNAME"} {

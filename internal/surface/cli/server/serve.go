@@ -50,26 +50,26 @@ lockkeeper token add. Agents use the Model Context Protocol at /mcp, and git-lfs
   lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithSettings(cmd.Context(), p.Speaking(), func(a *project.Project) error { return p.serve(cmd.Context(), a, o) })
+			return p.WithSettings(cmd.Context(), p.ForOthers(), func(a *project.Project) error { return p.serve(cmd.Context(), a, o) })
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "the `address` and port to listen at; port 0 is any free one (default: serve.listen, 127.0.0.1:0)")
+	f.StringVar(&o.listen, "listen", "", "the `address` and port to listen on; port 0 is any free port (default: serve.listen, 127.0.0.1:0)")
 	f.StringVar(&o.cert, "tls-cert", "", "a `file` with the certificate, for TLS")
 	f.StringVar(&o.key, "tls-key", "", "a `file` with the key of the certificate")
-	f.BoolVar(&o.beyond, "insecure-beyond-loopback", false, "let other machines reach it without TLS, where whoever is on the way can read tokens")
-	f.StringArrayVar(&o.hosts, "allow-host", nil, "a `name` that the server is known by, besides its address; repeatable")
+	f.BoolVar(&o.beyond, "insecure-beyond-loopback", false, "listen for other machines without TLS; anyone on the network can then read tokens")
+	f.StringArrayVar(&o.hosts, "allow-host", nil, "another host `name` of the server; repeatable")
 	return cmd
 }
 
 func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions) (err error) {
-	trouble := p.trouble()
-	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { trouble.Warn("leases that ran out could not be looked for", "error", err) })
-	runs := acts.NewRuns(a, p.Env, troubles(trouble))
+	log := p.logger()
+	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) { log.Warn("cannot look for expired leases", "error", err) })
+	runs := acts.NewRuns(a, p.Env, warnings(log))
 	defer func() { err = errors.Join(err, runs.Close()) }()
 	came, forget := command.StopSignals()
 	defer forget()
-	s, err := api.Open(ctx, p.serving(a, runs, o, trouble))
+	s, err := api.Open(ctx, p.serving(a, runs, o, log))
 	if err != nil {
 		return err
 	}
@@ -78,27 +78,26 @@ func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions)
 	if err != nil {
 		return err
 	}
-	watch := claims.Watch(ctx, func(n author.Note) { trouble.Warn(compat.NoteText(n)) }, func(err error) { trouble.Warn("the file with the claims", "error", err) })
+	watch := claims.Watch(ctx, func(n author.Note) { log.Warn(compat.NoteText(n)) }, func(err error) { log.Warn("cannot update the claims file", "error", err) })
 	defer watch.Close()
 	if err := p.welcome(ctx, s); err != nil {
 		return err
 	}
 	select {
-	case <-came: // which is how it is meant to end
+	case <-came: // the usual end
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// trouble is the log of what goes wrong while a server is there, on the stream of errors.
-func (p *program) trouble() *slog.Logger {
+// logger returns a log of warnings on standard error.
+func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// troubles hears of runs, and logs what they warn of. All else that happens in them is in
-// the record.
-func troubles(log *slog.Logger) func(run.News) {
+// warnings returns a listener that logs the warnings of runs. The event log has the rest.
+func warnings(log *slog.Logger) func(run.News) {
 	return func(n run.News) {
 		if n.Kind != run.NewsWarning {
 			return
@@ -113,7 +112,7 @@ func troubles(log *slog.Logger) func(run.News) {
 	}
 }
 
-// serving is how a server of this program is made.
+// serving returns the options of a server for this call.
 func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, log *slog.Logger) api.Options {
 	c := a.Config.Serve
 	return api.Options{
@@ -123,29 +122,28 @@ func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, l
 	}
 }
 
-// mayLogIn reports whether whoever reads the output gets the link that logs them in: a
-// person at a terminal does. What is in a pipe may be kept, and an agent is nobody to be
-// logged in.
+// mayLogIn reports whether to print the link that logs in: only to a person at a terminal. The
+// output of a pipe may be stored, and agents do not log in.
 func (p *program) mayLogIn() bool {
 	_, inside := p.Agent()
 	return term.IsTerminal(p.Out) && !inside
 }
 
-// welcome says where the server is.
+// welcome prints the address of the server.
 func (p *program) welcome(ctx context.Context, s *api.Server) error {
 	if p.JSON {
 		return p.PrintJSON(map[string]any{"address": s.Address()})
 	}
 	if !p.mayLogIn() {
 		fmt.Fprintln(p.Out, s.Address())
-		p.Advise("lockkeeper login, for a link that logs you in")
+		p.Advise("lockkeeper login, which prints a link that logs you in")
 		return nil
 	}
 	link, err := s.LoginLink(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "Lockkeeper is at %s\n\n  %s\n\nThe link logs you in, once and within %d minutes; lockkeeper login makes another.\nCtrl-C ends the server.\n",
+	fmt.Fprintf(p.Out, "Lockkeeper is at %s\n\n  %s\n\nThe link logs you in once, within %d minutes; lockkeeper login prints another.\nCtrl-C stops the server.\n",
 		s.Address(), p.Painter(p.Out)(term.Bold, link), int(access.TicketLife.Minutes()))
 	return nil
 }

@@ -12,21 +12,21 @@ import (
 )
 
 func (p *program) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "token",
 		Short: "Manage who may use the server",
-		Long: `Name those who may use the server of this codebase, so that the record knows who
-did what. Roles: viewer looks; operator decides and steers as well; admin takes
-locks away from others as well; agent takes locks and writes under them, and never
-decides. A token is sent as Authorization: Bearer, or typed on the login page.`,
+		Long: `Manage who may use the server of this codebase. The audit trail records each name. Roles:
+
+  viewer    reads
+  operator  reads, answers decisions and controls runs
+  admin     does all that, and releases locks of other holders
+  agent     acquires locks and writes under them, and never decides
+
+Send a token as Authorization: Bearer, or type it on the login page.`,
 		Example: `  lockkeeper token add ci --role agent
   lockkeeper token list
   lockkeeper token remove ci`,
-		Args: command.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(p.tokenAddCommand(), p.tokenListCommand(), p.tokenRemoveCommand())
-	return cmd
+	}, p.tokenAddCommand(), p.tokenListCommand(), p.tokenRemoveCommand())
 }
 
 func (p *program) tokenAddCommand() *cobra.Command {
@@ -34,8 +34,8 @@ func (p *program) tokenAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --role ROLE",
 		Short: "Create a token for a person or a tool",
-		Long: `Give somebody a name, a role and a token, which is printed once and not kept.
-Agents may not do it.`,
+		Long: `Create an account with a role, and print its token. The token is not stored and cannot be
+shown again. Agents cannot run it.`,
 		Example: `  lockkeeper token add ci --role agent > ci.token
   curl -H "Authorization: Bearer $(cat ci.token)" http://127.0.0.1:4711/api/v1/grants`,
 		Args: command.Exactly(1, "a name"),
@@ -53,7 +53,7 @@ Agents may not do it.`,
 					return p.PrintJSON(map[string]any{"name": args[0], "role": as, "token": token})
 				}
 				fmt.Fprintln(p.Out, token)
-				fmt.Fprintf(p.Err, "%s is %s; the token is shown this once\n", args[0], as)
+				fmt.Fprintf(p.Err, "%s is %s; the token is not shown again\n", args[0], as)
 				return nil
 			})
 		},
@@ -65,7 +65,7 @@ Agents may not do it.`,
 func (p *program) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List everybody who may use the server",
+		Short:   "List who may use the server",
 		Example: `  lockkeeper token list --json`,
 		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,13 +77,13 @@ func (p *program) tokenListCommand() *cobra.Command {
 				case p.JSON:
 					return p.PrintJSON(list)
 				case len(list) == 0:
-					fmt.Fprintln(p.Out, "nobody yet")
+					fmt.Fprintln(p.Out, "no accounts")
 					p.Advise("lockkeeper serve, or lockkeeper token add NAME --role operator")
 					return nil
 				}
 				t := &term.Table{Heads: []string{"NAME", "ROLE", "LOGS IN", "SINCE"}}
 				for _, e := range list {
-					how := "by links alone"
+					how := "by links only"
 					if e.HasToken {
 						how = "with a token"
 					}
@@ -100,8 +100,8 @@ func (p *program) tokenRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Revoke a token and its sessions",
-		Long: `Take somebody's name away: from now on neither their token nor a browser that they
-logged in with gets in. A stream that they follow ends within a quarter of a minute.`,
+		Long: `Remove an account. Its token and its logged-in browsers stop working at once; its open
+event streams end within 15 seconds.`,
 		Example: `  lockkeeper token remove ci`,
 		Args:    command.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -109,11 +109,7 @@ logged in with gets in. A stream that they follow ends within a quarter of a min
 				if err := access.Open(a.AccessDir()).Dismiss(args[0]); err != nil {
 					return err
 				}
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"name": args[0], "removed": true})
-				}
-				fmt.Fprintf(p.Out, "%s may not use the server any more\n", term.Clean(args[0]))
-				return nil
+				return p.Answer(map[string]any{"name": args[0], "removed": true}, "%s can no longer use the server", term.Clean(args[0]))
 			})
 		},
 	}

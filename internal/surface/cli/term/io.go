@@ -2,6 +2,7 @@ package term
 
 import (
 	"cmp"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -13,14 +14,14 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// IO is how a command reaches the world outside: streams, environment, clock.
+// IO is what a command reads and writes: streams, environment and clock.
 type IO struct {
 	In, Out, Err *os.File
 	Dir          string   // working directory
 	Env          []string // as os.Environ
 	Now          func() time.Time
 	After        func(time.Duration) <-chan time.Time // nil: time.After
-	Above        func() []process.Ancestor            // the processes this was started from; nil: unknown
+	Above        func() []process.Ancestor            // the ancestors of this process; nil: unknown
 }
 
 // System returns the IO of this process.
@@ -32,6 +33,7 @@ func System() (*IO, error) {
 	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: dir, Env: os.Environ(), Now: time.Now, Above: process.Above}, nil
 }
 
+// Lookup returns a variable of the environment.
 func (io *IO) Lookup(name string) (string, bool) {
 	for _, entry := range slices.Backward(io.Env) { // the last entry counts
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -59,14 +61,6 @@ func Few(f File, n int) int {
 // All is a limit above the length of any list.
 const All = math.MaxInt
 
-// colours reports whether text for f may be coloured.
-func (io *IO) colours(f File) bool {
-	if never, _ := io.Lookup("NO_COLOR"); never != "" {
-		return false
-	}
-	return io.HandlesEscapes(f)
-}
-
 // HandlesEscapes reports whether f is a terminal that obeys escape sequences.
 func (io *IO) HandlesEscapes(f File) bool {
 	kind, _ := io.Lookup("TERM")
@@ -86,4 +80,53 @@ func Window(f File) (columns, rows int) {
 func Width(f File) int {
 	columns, _ := Window(f)
 	return columns
+}
+
+// File is a stream for text: standard error, or standard output as an *Output.
+type File interface {
+	io.Writer
+	Fd() uintptr
+}
+
+// Output is standard output. It remembers the first write that failed, so that commands
+// need not check each line.
+type Output struct {
+	File *os.File // not embedded: every write goes through Write
+	Err  error
+}
+
+// Fd implements File.
+func (o *Output) Fd() uintptr { return o.File.Fd() }
+
+func (o *Output) Write(b []byte) (int, error) {
+	if o.Err != nil {
+		return 0, o.Err
+	}
+	n, err := o.File.Write(b)
+	o.Err = err
+	return n, err
+}
+
+// The colors in use, as escape sequences.
+const (
+	Red    = "\x1b[31m"
+	Green  = "\x1b[32m"
+	Yellow = "\x1b[33m"
+	Bold   = "\x1b[1m"
+	Dim    = "\x1b[2m"
+	plain  = "\x1b[0m"
+)
+
+// Escape sequences that move the cursor.
+const (
+	ClearScreen = "\x1b[H\x1b[2J" // clears the screen and starts at the top
+	ClearLine   = "\r\x1b[K"      // clears the line and starts at the left
+)
+
+// Painter returns a function that colors text for f, if f may be colored.
+func (io *IO) Painter(f File) func(color, text string) string {
+	if never, _ := io.Lookup("NO_COLOR"); never != "" || !io.HandlesEscapes(f) {
+		return func(_, text string) string { return text }
+	}
+	return func(color, text string) string { return color + text + plain }
 }

@@ -17,9 +17,11 @@ type Table struct {
 	Sentences bool
 }
 
+// Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *Table) Print(f File, paint func(colour, text string) string) {
+// Print writes the table to f.
+func (t *Table) Print(f File, paint func(color, text string) string) {
 	widths := make([]int, len(t.Heads))
 	for _, row := range append([][]string{t.Heads}, t.rows...) {
 		for i, cell := range row {
@@ -58,8 +60,8 @@ func (t *Table) Print(f File, paint func(colour, text string) string) {
 	}
 }
 
-// Shorten cuts the middle out of a text that is too wide: the ends of a path say the
-// most.
+// Shorten removes the middle of a text that is too wide. It suits paths, whose ends
+// matter most.
 func Shorten(s string, width int) string {
 	runes := []rune(s)
 	if len(runes) <= width {
@@ -69,8 +71,7 @@ func Shorten(s string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
-// Ellipsis cuts the end off a text that is too wide: the beginning of a sentence says the
-// most.
+// Ellipsis removes the end of a text that is too wide. It suits sentences.
 func Ellipsis(s string, width int) string {
 	if runes := []rune(s); len(runes) > width {
 		return string(runes[:max(0, width-1)]) + "…"

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from others safe for a terminal: it escapes whatever could move the
-// cursor, or hide or reorder text.
+// Clean makes text that others wrote safe for a terminal. It escapes everything that could
+// move the cursor, or hide or reorder text.
 func Clean(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, isHostile) {
 		return s
@@ -21,7 +21,7 @@ func Clean(s string) string {
 
 func isHostile(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// Span formats a length of time for people.
+// Span formats a duration for people.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -38,10 +38,10 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// StampForm is how people read a point in time: local, with its zone.
+// StampForm is the layout of times for people: local, with the zone.
 const StampForm = "2006-01-02 15:04:05 -0700"
 
-// Stamp is a point in time for people. JSON has UTC, in the form of RFC 3339.
+// Stamp formats a time for people. JSON has UTC, in the format of RFC 3339.
 func Stamp(t time.Time) string { return t.Local().Format(StampForm) }
 
 // Until formats when something ends, relative to now.
@@ -55,10 +55,10 @@ func Until(at *time.Time, now time.Time) string {
 	return "in " + Span(at.Sub(now))
 }
 
-// Counted is a number with its noun: "1 grant", "2 grants".
+// Counted returns a number with its noun: "1 grant", "2 grants".
 func Counted(n int, what string) string { return fmt.Sprintf("%d %s", n, Plural(n, what, what+"s")) }
 
-// Plural returns the word for one, or for any other number.
+// Plural returns one if n is 1, and more for any other number.
 func Plural(n int, one, more string) string {
 	if n == 1 {
 		return one
@@ -66,7 +66,7 @@ func Plural(n int, one, more string) string {
 	return more
 }
 
-// Clock formats a time of today or soon: local, without the date if it is today.
+// Clock formats a time near now: local, and without the date if it is today.
 func (io *IO) Clock(t time.Time) string {
 	now := io.Now()
 	t = t.In(now.Location())

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// claimBlocked says who has what was to be claimed.
+// claimBlocked reports who holds the resources of a claim.
 type claimBlocked struct {
 	conflicts []author.Conflict
 	by        author.Instance
@@ -32,10 +32,10 @@ func (e *claimBlocked) Error() string {
 	if e.waited > 0 {
 		s = fmt.Sprintf("waited %s; ", term.Span(e.waited)) + s
 	}
-	return s + "; next: " + e.next()
+	return lockkeeper.JoinNext(s, e.NextStep())
 }
 
-// told says who has a resource, and as what where that is not its own name.
+// told describes who holds a resource, or what overlaps it.
 func (e *claimBlocked) told(c author.Conflict) string {
 	held := "claimed"
 	switch {
@@ -49,26 +49,26 @@ func (e *claimBlocked) told(c author.Conflict) string {
 		what = fmt.Sprintf("%s overlaps %s, which is %s", c.Resource, strings.Join(c.Resources, ", "), held)
 	}
 	if e.by.Has(c.GrantStatus) {
-		who = "this very session, " + who
+		who = "this session itself, " + who
 	}
 	return fmt.Sprintf("%s by %s since %s (%s), %s", what, who, term.Stamp(c.Since), minutesAgo(c.Minutes), c.State)
 }
 
-// next is the step that helps against all that is in the way.
-func (e *claimBlocked) next() string {
+// NextStep returns the step that resolves all conflicts.
+func (e *claimBlocked) NextStep() string {
 	other := func(c author.Conflict) bool { return !e.by.Has(c.GrantStatus) }
 	stays := func(c author.Conflict) bool { return other(c) && !c.MayOverride() }
 	switch {
 	case !slices.ContainsFunc(e.conflicts, other):
-		return "lockkeeper unclaim what overlaps, and claim all of it anew"
+		return "lockkeeper unclaim the overlapping resources, then claim all of them"
 	case slices.ContainsFunc(e.conflicts, stays) && e.waited > 0:
 		return "lockkeeper claim status, or a longer --patience"
 	case slices.ContainsFunc(e.conflicts, stays):
 		return "lockkeeper claim status, or --on-conflict wait"
 	case e.by.Agent != "":
-		return "tell the author that whoever has it is gone: lockkeeper claim clear, on a terminal, frees it"
+		return "tell the author that the holder is gone: lockkeeper claim clear, on a terminal, releases it"
 	}
-	return "whoever has it is gone: --on-conflict override-stale takes it over, and lockkeeper claim clear, on a terminal, frees it"
+	return "the holder is gone: --on-conflict override-stale takes it over; lockkeeper claim clear, on a terminal, releases it"
 }
 
 // Code implements lockkeeper.CodeOf.
@@ -84,9 +84,8 @@ func (e *claimBlocked) Facts() map[string]any { return map[string]any{"conflicts
 
 func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "minute")) }
 
-// settleClaim claims, and finds out what to do about each resource that somebody else
-// has: by asking a person, or as it was told. Nobody is overridden before the last of
-// these is settled.
+// settleClaim claims, and for each conflict asks a person or applies --on-conflict. It overrides
+// no holder before all conflicts are decided.
 func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
 	asks := p.Attended() && w.By.Agent == "" && !o.asked && !p.JSON
 	typed := bufio.NewReader(p.In)
@@ -124,8 +123,8 @@ func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.R
 	}
 }
 
-// awaitClaim tries again and again. It answers nil when its patience has ended, with a
-// last look then, or when who is in the way turns out to be gone, or stale.
+// awaitClaim retries a claim. It returns nil if the patience ends, after a last try, or if the
+// blocking holder turns out to be gone or stale.
 func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Request, c author.Conflict, o claimOptions) (*author.Result, error) {
 	poll, patience := max(time.Duration(o.poll), time.Millisecond), time.Duration(o.patience)
 	if !p.JSON {
@@ -163,11 +162,11 @@ func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Re
 	}
 }
 
-// offersStale reports whether a lock is shown as stale: there was no sign of life for
-// long, or whoever has it is gone.
+// offersStale reports whether a lock is shown as stale: it is old without a sign of life, or
+// its holder is gone.
 func offersStale(c author.Conflict) bool { return c.IsClaim && (c.Stale || c.State == author.Gone) }
 
-// askAbout shows who has a resource and lets a person choose.
+// askAbout shows who holds a resource and lets a person choose.
 func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.Reader, c author.Conflict, o claimOptions, waited time.Duration) (string, error) {
 	if waited > 0 {
 		fmt.Fprintf(p.Err, "%s is still locked after %s.\n\n", term.Clean(c.Resource), term.Span(waited))
@@ -191,21 +190,21 @@ func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.
 	case stale:
 		fmt.Fprint(p.Err, whyStale(c), "\n\n")
 		choices, values = []string{"Override stale lock and continue", cancel}, []string{onOverrideStale, onCancel}
-	case !c.IsClaim: // the work of an agent, or a job, which has its own ways to end
+	case !c.IsClaim: // an agent or a job, which cannot be overridden here
 		choices, values = choices[:2], values[:2]
 	}
 	return p.choose(typed, choices, values)
 }
 
-// whyStale says what may have become of who has a stale lock.
+// whyStale describes the holder of a stale lock.
 func whyStale(c author.Conflict) string {
 	if c.Process == lockkeeper.ProcessAlive.String() {
-		return "Its instance still runs, and has not been at it for that long."
+		return "Its instance still runs, but has not used the lock for that long."
 	}
 	return "This lock may be from a crashed instance."
 }
 
-// inWords is a duration in words, where it is a whole number of minutes or seconds.
+// inWords returns a duration in words if it is a whole number of minutes or seconds.
 func inWords(d time.Duration) string {
 	switch {
 	case d >= time.Minute && d%time.Minute == 0:
@@ -216,7 +215,7 @@ func inWords(d time.Duration) string {
 	return d.String()
 }
 
-// showLockDetails shows the facts of a lock.
+// showLockDetails prints the facts of a lock.
 func (p *program) showLockDetails(c author.Conflict) {
 	fmt.Fprintf(p.Err, "Lock details:\n- Resource: %s\n- Locked at: %s (%s)\n- Instance: %s\n", term.Clean(c.Resource), term.Stamp(c.Since), minutesAgo(c.Minutes), term.Clean(c.Instance))
 	if c.Who != "" {
@@ -239,18 +238,17 @@ func (p *program) showLockDetails(c author.Conflict) {
 	fmt.Fprintln(p.Err)
 }
 
-// showUncommitted shows what somebody wrote and did not commit: whoever overrides
-// takes it over.
+// showUncommitted prints the uncommitted changes of a holder, which an override takes over.
 func (p *program) showUncommitted(ctx context.Context, au *author.Author, c author.Conflict) {
 	list, err := au.Uncommitted(ctx, c.GrantStatus)
 	switch {
 	case err != nil:
-		fmt.Fprintf(p.Err, "What is not committed there cannot be told: %s\n\n", term.Clean(err.Error()))
+		fmt.Fprintf(p.Err, "Cannot read the uncommitted changes: %s\n\n", term.Clean(err.Error()))
 		return
 	case len(list) == 0:
 		return
 	}
-	fmt.Fprintln(p.Err, "Not committed there (an override takes it over, and keeps a copy in lockkeeper rescue):")
+	fmt.Fprintln(p.Err, "Uncommitted changes (an override takes them over, and keeps a copy in lockkeeper rescue):")
 	for _, u := range list {
 		what := fmt.Sprintf("%s added, %d removed", term.Counted(u.Added, "word"), u.Removed)
 		if u.Deleted {
@@ -264,7 +262,7 @@ func (p *program) showUncommitted(ctx context.Context, au *author.Author, c auth
 	fmt.Fprintln(p.Err)
 }
 
-// choose shows options and reads the number of one, again when it is none.
+// choose prints options and reads the number of one. It asks again after an invalid answer.
 func (p *program) choose(typed *bufio.Reader, choices, values []string) (string, error) {
 	fmt.Fprintln(p.Err, "Options:")
 	for i, choice := range choices {
