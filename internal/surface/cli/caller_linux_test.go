@@ -104,7 +104,7 @@ func TestUndoByAScript(t *testing.T) {
 	}
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
-	d.gets(1, "sh", "lockkeeper init --undo --yes </dev/null", "works here since", "run it in a terminal")
+	d.gets(1, "sh", "lockkeeper init --undo --yes </dev/null", "has worked here since", "run it in a terminal")
 	end.Close()
 	window.Wait()
 	d.gets(0, "sh", "lockkeeper init --undo --yes </dev/null", "no longer enrolled")
