@@ -157,7 +157,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 	if !strings.Contains(out, "claimed by CLI-2: Chapter_03") {
 		t.Errorf("answered %q", out)
 	}
-	d.sees("note: CLI-1 lost Chapter_03, StyleSystem; what was not committed there is in lockkeeper rescue list: Manuscript/Chapters/Chapter_03/Chapter_03.md")
+	d.sees("note: CLI-1 lost Chapter_03, StyleSystem; its uncommitted changes are kept, see lockkeeper rescue list: Manuscript/Chapters/Chapter_03/Chapter_03.md")
 	if list := d.must(0, "rescue", "list"); !strings.Contains(list, "Chapter_03.md") {
 		t.Errorf("nothing was kept:\n%s", list)
 	}
@@ -168,7 +168,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 	var typing sync.WaitGroup
 	typing.Go(func() {
 		shown := d.sees("Choose option (1-3): ")
-		for _, fact := range []string{"- Person: ada", "Not committed there", "Chapter_03.md: 5 words added, 1 removed", "Ishmael, please."} {
+		for _, fact := range []string{"- Person: ada", "Uncommitted changes", "Chapter_03.md: 5 words added, 1 removed", "Ishmael, please."} {
 			if !strings.Contains(shown, fact) {
 				t.Errorf("the person was not told %q:\n%s", fact, shown)
 			}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever cannot have a claim is told what helps: not to wait for who is gone, nor for
+// A refused claim names the step that helps: not to wait for a holder that is gone, nor for
 // themselves.
 //
 // shows: LM-19 CF-14
@@ -30,7 +30,7 @@ func TestBlockedClaimSaysWhatHelps(t *testing.T) {
 		"overlap": {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 3, claim: append([]string{"Manuscript/Chapters/Chapter_01/a.md"}, cancel...), shown: []string{"a.md overlaps Chapter_01, which is claimed by CLI-1"}},
 		"waited": {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 4, claim: []string{"Chapter_01", "--instance", "CLI-2", "--on-conflict", "wait", "--patience", "20ms", "--poll", "10ms"},
 			shown: []string{"or a longer --patience"}},
-		"own":   {before: []string{"Chapter_01", "--read", "--instance", "CLI-2"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"this very session, CLI-2", "lockkeeper unclaim what overlaps"}},
+		"own":   {before: []string{"Chapter_01", "--read", "--instance", "CLI-2"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"this session itself, CLI-2", "lockkeeper unclaim what overlaps"}},
 		"gone":  {gone: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"--on-conflict override-stale takes it over"}},
 		"agent": {gone: true, agent: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"tell the author", "lockkeeper claim clear"}},
 	} {
@@ -58,7 +58,7 @@ func TestAdvisedUnclaimNamesTheInstance(t *testing.T) {
 	d := newBook(t, "")
 	d.must(0, "claim", "Chapter_01", "--instance", "CLI-7")
 	d.sees("lockkeeper unclaim Chapter_01 --instance CLI-7, when you are done")
-	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-7"); out != "given back: Chapter_01" {
+	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-7"); out != "released: Chapter_01" {
 		t.Error(out)
 	}
 }
@@ -83,11 +83,11 @@ func TestUnclaimUnderACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close() // whatever fails, the command ends
-	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "given back: Chapter_02" {
+	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "released: Chapter_02" {
 		t.Error(out)
 	}
 	d.sees("Chapter_01 stays claimed until the command ends")
-	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-1"); out != "nothing was given back" {
+	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-1"); out != "nothing was released" {
 		t.Error(out)
 	}
 	if out := d.must(0, "why", "Chapter_01"); !strings.Contains(out, "CLI-1 holds write Manuscript/Chapters/Chapter_01") {

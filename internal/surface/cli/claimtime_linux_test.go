@@ -107,7 +107,7 @@ func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {
 		}
 		instance, began := fmt.Sprint("CLI-6", i), time.Now()
 		d.foreign("StyleSystem", instance, 0)
-		d.sees(instance + " claims StyleSystem in the lock file, which CLI-1")
+		d.sees(instance + " claims StyleSystem in the lock file, but CLI-1")
 		took := time.Since(began)
 		if took <= time.Second {
 			soon++
