@@ -12,7 +12,7 @@ import (
 )
 
 // A refused claim names the step that helps: not to wait for a holder that is gone, nor for
-// themselves.
+// itself.
 //
 // shows: LM-19 CF-14
 func TestBlockedClaimSaysWhatHelps(t *testing.T) {
