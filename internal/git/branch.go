@@ -7,8 +7,8 @@ import (
 	"lockkeeper"
 )
 
-// Switch makes a branch the one that commits go to; where there is none it begins at
-// HEAD. Git refuses to overwrite what is not committed.
+// Switch switches to a branch. It creates a missing branch at HEAD. Git refuses to
+// overwrite uncommitted changes.
 func (r *Repo) Switch(ctx context.Context, branch string) error {
 	if err := r.checkBranch(ctx, branch); err != nil {
 		return err
@@ -28,13 +28,13 @@ func (r *Repo) Switch(ctx context.Context, branch string) error {
 	_, err = r.change(ctx, "", args...)
 	if exitOf(err) != 0 {
 		return &lockkeeper.RefusedError{Act: "git switch " + branch + " in " + r.top, Reason: saysOf(err),
-			Next: "commit or stash what stands in the way, or name another branch"}
+			Next: "commit or stash these changes, or name another branch"}
 	}
 	return err
 }
 
 func (r *Repo) checkBranch(ctx context.Context, branch string) error {
-	wrong := &lockkeeper.InputError{Field: "branch", Value: branch, Reason: "git allows no branch of this name", Next: "choose another one, for example lockkeeper/run"}
+	wrong := &lockkeeper.InputError{Field: "branch", Value: branch, Reason: "not a valid branch name", Next: "choose another one, for example lockkeeper/run"}
 	if branch == "" || branch == "HEAD" || strings.HasPrefix(branch, "-") {
 		return wrong
 	}

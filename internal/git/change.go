@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// change runs a git that changes the repository, unless a person is in the middle of
-// something there.
+// change runs a git that changes the repository, unless an operation of a person is in
+// progress.
 func (r *Repo) change(ctx context.Context, in string, args ...string) (string, error) {
 	return r.locked(ctx, func() error {
 		under, err := r.operation()
@@ -20,8 +20,8 @@ func (r *Repo) change(ctx context.Context, in string, args ...string) (string, e
 	}, in, args...)
 }
 
-// locked runs a git that needs a lock of git's, and tries again for a while when
-// another git has it. It asks before each try.
+// locked runs a git that needs one of git's locks, and retries for a while if another git
+// has it. It calls may before each attempt.
 func (r *Repo) locked(ctx context.Context, may func() error, in string, args ...string) (string, error) {
 	for began := time.Now(); ; {
 		if err := may(); err != nil {
@@ -46,8 +46,8 @@ func (r *Repo) locked(ctx context.Context, may func() error, in string, args ...
 	}
 }
 
-// unlocked waits until the index has no lock, for a while. Locks of refs are not waited
-// for: git does that itself.
+// unlocked waits until the index has no lock, but not longer than patience. For locks of
+// refs git itself waits.
 func (r *Repo) unlocked(ctx context.Context, patience time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,13 +59,13 @@ func (r *Repo) unlocked(ctx context.Context, patience time.Duration) error {
 		return false, err
 	})
 	if ctx.Err() == nil && bounded.Err() != nil {
-		return nil // the next try decides
+		return nil // the next attempt decides
 	}
 	return err
 }
 
-// lockOf is the lock that kept git from its work; of a ref that somebody else moved
-// meanwhile it has no name.
+// lockOf returns the lock that made git fail. It has no name if another process moved a ref
+// meanwhile.
 func lockOf(err error) (string, bool) {
 	says := saysOf(err)
 	if _, rest, found := strings.Cut(says, "Unable to create '"); found {

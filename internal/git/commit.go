@@ -11,31 +11,30 @@ import (
 	"lockkeeper"
 )
 
-// Commit is one batch to be committed.
+// A Commit is one batch to commit.
 type Commit struct {
-	Paths    []string // relative to the root; created, changed or gone
+	Paths    []string // relative to the root: created, changed or deleted
 	Subject  string
 	Body     string
 	Trailers []Trailer
 }
 
-// Committed is what became of a Commit.
+// Committed is the result of a Commit.
 type Committed struct {
-	Hash   string // empty: HEAD has it all already
-	Branch string // where it went; empty: HEAD was on no branch
-	Left   []Left // what is not in it
+	Hash   string // empty if HEAD already has all changes
+	Branch string // empty if HEAD was detached
+	Left   []Left // paths that are not in it
 }
 
-// Left is a path that does not belong into a commit, and why.
+// A Left is a path that a commit omits, and the reason.
 type Left struct{ Path, Reason string }
 
-// commitPatience is how long git may take with all of the repository's hooks, its
-// filters and its signer.
+// commitPatience is how long git may take, including hooks, filters and the signer.
 const commitPatience = 5 * time.Minute
 
-// Commit commits exactly these paths as they are in the work tree. Hooks run, and may
-// refuse. When the context ends in the middle, the commit may have been made or not:
-// Find tells. A *PausedError: somebody else uses the repository, nothing was done.
+// Commit commits exactly these paths as they are in the work tree. Hooks run and may refuse.
+// If ctx ends meanwhile, the commit may have been made, which Find tells. If another process
+// or person uses the repository, Commit does nothing and returns a *PausedError.
 func (r *Repo) Commit(ctx context.Context, c Commit) (Committed, error) {
 	text, err := message(c)
 	if err != nil {
@@ -53,18 +52,17 @@ func (r *Repo) Commit(ctx context.Context, c Commit) (Committed, error) {
 		done, err := r.commit(ctx, p, text)
 		var undone error
 		if done.Hash == "" {
-			undone = r.takeBack(ctx, p)
+			undone = r.unannounce(ctx, p)
 		}
-		isForgotten := strings.Contains(saysOf(err), "did not match any file")
-		if !isForgotten || undone != nil || try == commitTries {
+		isUnknown := strings.Contains(saysOf(err), "did not match any file")
+		if !isUnknown || undone != nil || try == commitTries {
 			return done, errors.Join(r.refused(err), undone)
 		}
 	}
 }
 
-// commitTries is how often a commit is tried whose new files another git has made git
-// forget again: git commit with paths reads the index, then locks it, and writes what
-// it has read.
+// commitTries bounds the attempts of a commit whose new files another git has removed from
+// the index: git commit with paths reads the index, then locks it, and writes what it read.
 const commitTries = 10
 
 func (r *Repo) commit(ctx context.Context, p *plan, text string) (Committed, error) {
@@ -83,15 +81,15 @@ func (r *Repo) commit(ctx context.Context, p *plan, text string) (Committed, err
 	}
 	if exitOf(err) == 1 {
 		_, dry := r.change(ctx, wanted, slices.Concat(only, []string{"--dry-run"})...)
-		if exitOf(dry) == 1 && !isError(saysOf(dry)) { // git has nothing to commit, and nothing against it
+		if exitOf(dry) == 1 && !isError(saysOf(dry)) { // nothing to commit, and no error
 			return done, nil
 		}
 	}
 	return done, err
 }
 
-// isError reports whether git says more than warnings, such as the one that core.autocrlf
-// causes for each file.
+// isError reports whether the message has more than warnings. core.autocrlf causes one for
+// each file.
 func isError(says string) bool {
 	return slices.ContainsFunc(strings.Split(says, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "fatal:")
@@ -107,7 +105,7 @@ func summary(out string) (branch, hash string, err error) {
 	about, _, found := strings.Cut(strings.TrimPrefix(out, "["), "] ")
 	at := strings.LastIndexByte(about, ' ')
 	if !found || at < 0 || !isHash(about[at+1:]) {
-		return "", "", fmt.Errorf("git commit succeeded, and answers with what is not understood: %q", printable(out))
+		return "", "", fmt.Errorf("git commit succeeded with an unknown summary: %q", printable(out))
 	}
 	branch = strings.TrimSuffix(about[:at], " (root-commit)")
 	if branch == "detached HEAD" { // no branch has a space in its name
@@ -116,7 +114,7 @@ func summary(out string) (branch, hash string, err error) {
 	return branch, about[at+1:], nil
 }
 
-// refused says why git did not commit, and what to do.
+// refused converts the error of a git commit.
 func (r *Repo) refused(err error) error {
 	says := saysOf(err)
 	has := func(words ...string) bool {
@@ -127,14 +125,14 @@ func (r *Repo) refused(err error) error {
 	case exitOf(err) == 0:
 		return err
 	case has("tell me who you are", "empty ident name", "no email was given", "no name was given", "auto-detect email"):
-		return &lockkeeper.InputError{Field: "git identity", Value: r.top, Reason: "git does not know who commits here",
+		return &lockkeeper.InputError{Field: "git identity", Value: r.top, Reason: "git has no name and email for commits here",
 			Next: `git config user.name "…" and git config user.email "…", there or with --global`}
 	case has("failed to sign the data", "gpg failed", "failed to write commit object"):
-		return &lockkeeper.RefusedError{Act: act, Reason: "it is to be signed (commit.gpgsign), and that failed: " + says,
+		return &lockkeeper.RefusedError{Act: act, Reason: "signing failed (commit.gpgsign): " + says,
 			Next: "unlock the key for this session, or turn commit.gpgsign off in this repository"}
 	case exitOf(err) == 1:
-		return &lockkeeper.RefusedError{Act: act, Reason: "a hook of the repository says no: " + says,
-			Next: "see what the hook wants; the files are landed and can be committed later"}
+		return &lockkeeper.RefusedError{Act: act, Reason: "a hook of the repository refused: " + says,
+			Next: "fix what the hook reports; the files have landed and can be committed later"}
 	}
-	return &lockkeeper.RefusedError{Act: act, Reason: says, Next: "the files are landed and can be committed later"}
+	return &lockkeeper.RefusedError{Act: act, Reason: says, Next: "commit the files later; they have landed"}
 }

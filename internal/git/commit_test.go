@@ -119,7 +119,7 @@ func TestCommitLeavesOutWhatIsNotGits(t *testing.T) {
 		left[l.Path] = l.Reason
 	}
 	for path, reason := range map[string]string{"x.log": "git ignores it", "build/out": "git ignores it", "nested/file": "it belongs to the repository in nested",
-		"link/file": "it is behind the link link", "real": "it is a directory", "pipe": "git keeps files and links only"} {
+		"link/file": "it is behind the link link", "real": "a directory", "pipe": "neither a file nor a link"} {
 		equal(t, path, left[path], reason)
 	}
 	equal(t, "number left", len(left), 6)
@@ -144,7 +144,7 @@ func TestCommitOfAFileThatBecameADirectory(t *testing.T) {
 	hook(t, r, "pre-commit", "exit 0")
 	done := commit(t, r, c)
 	equal(t, "commit", inCommit(t, root, done.Hash), []string{"A a/x", "A b", "D a", "D b/x", "D b/y"})
-	equal(t, "left", done.Left[0], Left{"c", "it is a directory"})
+	equal(t, "left", done.Left[0], Left{"c", "a directory"})
 	equal(t, "status", status(t, root), " D c\n?? a/theirs\n?? c/theirs\n")
 }
 

@@ -15,30 +15,29 @@ import (
 	"lockkeeper"
 )
 
-// A Difference is one path that differs from git's last commit: in the work tree, or
-// as it is staged for the next commit.
+// A Difference is one path that differs from the last commit, in the work tree or in the
+// index.
 type Difference struct {
-	Path   string // from the root; of a nested repository it ends with a slash
-	Staged *Blob  // nil: in the work tree
+	Path   string // relative to the root; ends with a slash for a nested repository
+	Staged *Blob  // nil if the work tree differs
 }
 
-// A Blob is what is staged at a path.
+// A Blob is the staged content of a path.
 type Blob struct {
-	Mode string // as git spells it; of a deletion all zeros
+	Mode string // in git's format; all zeros for a deletion
 	ID   string
-	Same bool // the work tree has it, too, as far as git can tell
+	Same bool // git sees the same content in the work tree
 }
 
-// The modes of what git keeps.
+// The modes of entries.
 const (
 	ModeNothing    = "000000"
 	modeFile       = "100644"
 	modeExecutable = "100755"
 )
 
-// Differences lists what differs from the last commit: what is staged, or all of it.
-// Of a path that is staged in one state and has another one in the work tree, both
-// are changes.
+// Differences lists what differs from the last commit, or only what is staged. A path with
+// different content in the index and in the work tree is listed twice.
 func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Difference, error) {
 	top, err := g.top(ctx)
 	if err != nil {
@@ -60,12 +59,12 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Differen
 		}
 		rel, err := filepath.Rel(g.root, filepath.Join(top, path))
 		if path == "" || err != nil || !filepath.IsLocal(rel) {
-			continue // in the repository, and not in the root
+			continue // in the repository, but not in the root
 		}
 		if strings.HasSuffix(path, "/") {
 			rel += "/"
 		}
-		if staged != nil && staged.Mode == ModeNothing { // what is in its place counts as new for git
+		if staged != nil && staged.Mode == ModeNothing { // git reports a new file in its place separately
 			_, err := os.Lstat(filepath.Join(top, path))
 			staged.Same = errors.Is(err, fs.ErrNotExist)
 		}
@@ -80,8 +79,8 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Differen
 	return list, nil
 }
 
-// parseStatus reads a line of git status in its second form; no path: it is about
-// none. Nothing is staged of a path that waits for a merge to be resolved.
+// parseStatus parses a line of git status --porcelain=v2. The path is empty if the line has
+// none. A path with an unresolved merge has nothing staged.
 func parseStatus(line string) (path string, staged *Blob, err error) {
 	kind, rest, _ := strings.Cut(line, " ")
 	fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind]
@@ -90,7 +89,7 @@ func parseStatus(line string) (path string, staged *Blob, err error) {
 	case line == "" || kind == "#" || kind == "!":
 		return "", nil, nil
 	case fields == 0 || len(parts) < fields:
-		return "", nil, fmt.Errorf("git status answers with what is not understood: %q", line)
+		return "", nil, fmt.Errorf("git status printed an unknown line: %q", line)
 	}
 	path = parts[fields-1]
 	if state := parts[0]; kind == "1" && state[0] != '.' {
@@ -99,9 +98,9 @@ func parseStatus(line string) (path string, staged *Blob, err error) {
 	return path, staged, nil
 }
 
-// IsLeft reports whether a landing left what is staged, going by the sum of its
-// content. Git knows no more of permissions than whether a file can be executed.
-func (b *Blob) IsLeft(v lockkeeper.Version, sums map[string][sha256.Size]byte) bool {
+// Has reports whether the staged content is a version, by the hash of its content. Of the
+// permissions git stores only whether a file is executable.
+func (b *Blob) Has(v lockkeeper.Version, sums map[string][sha256.Size]byte) bool {
 	switch b.Mode {
 	case ModeNothing:
 		return !v.Exists()
@@ -112,7 +111,7 @@ func (b *Blob) IsLeft(v lockkeeper.Version, sums map[string][sha256.Size]byte) b
 	return false
 }
 
-// Sums hashes the content of objects as landings do.
+// Sums returns the SHA-256 of the content of objects, as in a lockkeeper.Version.
 func (g *WorkTree) Sums(ctx context.Context, ids []string) (map[string][sha256.Size]byte, error) {
 	found := map[string][sha256.Size]byte{}
 	if len(ids) == 0 {
@@ -133,8 +132,8 @@ func (g *WorkTree) Sums(ctx context.Context, ids []string) (map[string][sha256.S
 	return found, err
 }
 
-// readObjects sums up what cat-file --batch writes: of each object its id, kind
-// and size, a newline, the content, and a newline.
+// readObjects hashes the output of git cat-file --batch, which has for each object its id,
+// kind and size, a newline, the content, and a newline.
 func readObjects(from io.Reader, found map[string][sha256.Size]byte) error {
 	r := bufio.NewReader(from)
 	for {

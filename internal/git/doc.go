@@ -1,44 +1,44 @@
-// Package git does git's acts on the shared repository that a root is in: it says
-// where the repository stands, waits until a person's rebase or checkout is over,
-// switches branches, and commits exactly the files of one batch.
+// Package git works with git repositories. Repo works on the shared repository of
+// a root: it reads its state, waits until a person's rebase or checkout has ended, switches
+// branches, and commits exactly the files of one batch. WorkTree only reads.
 //
 // Invariants:
 //
-//  1. A commit holds the given paths as they are in the work tree, and nothing else.
-//     What a person has staged or edited besides stays staged or edited as it was. Of
-//     the given paths themselves the work tree counts, also where something else was
-//     staged.
-//  2. Paths are bytes. None of them is taken for an option, a pattern or a spelling
-//     of something else, and none leads out of the root.
+//  1. A commit contains the given paths as they are in the work tree, and nothing else.
+//     Other files that a person has staged or edited stay staged or edited. For the given
+//     paths the work tree counts, even if another version was staged.
+//  2. Paths are bytes. Git never reads one as an option, a pattern or another spelling, and
+//     none leads out of the root.
 //  3. Nothing is forced: no work is overwritten, no ignored file added, no lock of git
-//     removed, no hook passed over. What git or a hook refuses is told.
-//  4. A commit that fails leaves the index as it was. Only a death in the middle can
-//     leave new files behind as "to be added later" (git add -N), which the next try
-//     commits, and which are no content.
-//  5. Git never waits for a person here: no editor, no prompt, and a bound on the time.
-//  6. No process is started to see where the repository stands, unless its refs are
-//     packed or kept in another form than files.
+//     removed, no hook skipped. A refusal of git or of a hook is returned.
+//  4. A commit that fails leaves the index unchanged. Only a crash can leave new files as
+//     "to be added later" (git add -N), without content. The next attempt commits them.
+//  5. Git never waits for a person: it has no editor, no prompt and a time limit.
+//  6. Reading the state of a repository starts no process, unless its refs are packed or
+//     not stored as files.
 //
-// Programs that run are git, what the person's own configuration makes git run
-// (hooks, filters, the signer): no file system monitor, no upkeep in the background. A
-// hook or a signer that hangs is given up with its git, which ends what it can.
+// The only programs that run are git and those that the person's configuration makes it
+// run: hooks, filters and the signer. There is no file system monitor and no background
+// maintenance. If a hook or a signer hangs, git is terminated with it.
 //
-// The package does not lock. Whoever uses it holds the engine's lock on .git; that
-// orders the commits of Lockkeeper, and not what people do with git. For them git's
-// own index.lock counts: it is waited for, a little in each act and without end in
-// Settled. Two things remain that git does not order. A person can begin something
-// between the look at the repository and the commit: Committed.Branch says where the
-// commit went, and when a rebase that began in the same moment is aborted, it drops the
-// commit, and the files are again what they were before it. And git commit with paths
-// reads the index just before it locks it: what is staged in between is not
-// staged any more, and still in the work tree. A message that git
-// keeps for the person's next commit (after git merge --squash or git cherry-pick
-// --no-commit) is used up by any commit, also by one of these.
+// The package does not lock. The caller holds the engine's lock on .git, which orders the
+// commits of Lockkeeper but not those of people. To avoid their commands, the package waits
+// for git's own index.lock: for a while in each operation, without a limit in AwaitIdle.
 //
-// Git compares each path with each file it knows, so a commit of a few thousand paths
-// takes seconds, and one of tens of thousands may take longer than it is given.
+// Git leaves three races with people:
 //
-// Git 2.31 or later is needed.
+//   - A person can begin an operation between the check and the commit. Committed.Branch
+//     says where the commit went. If a rebase that began at that moment is aborted, it drops
+//     the commit and restores the old files.
+//   - git commit with paths reads the index just before it locks it. What a person stages in
+//     between is no longer staged, but is still in the work tree.
+//   - A message that git keeps for the person's next commit (after git merge --squash or git
+//     cherry-pick --no-commit) is used up by any commit.
+//
+// Git compares each path with each file it knows. So a commit of a few thousand paths takes
+// seconds, and one of tens of thousands may exceed the time limit.
+//
+// The package needs git 2.31 or later.
 //
 // Goroutines: none outlives a call.
 package git

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// findDepth is how many commits back Find looks.
+// findDepth is how many commits Find reads.
 const findDepth = 2000
 
-// Find is the newest commit of HEAD's history that carries a trailer, empty when none
-// of the last ones does: for whoever died between a commit and its record. The line may
-// be in any paragraph but the first, because hooks add paragraphs of their own; what
-// Commit writes has it nowhere but among the trailers.
+// Find returns the newest commit in the history of HEAD with a trailer, or "" if none of
+// the last commits has it. A process needs it that crashed between a commit and its record.
+// The line may be in any paragraph except the first, because hooks add paragraphs. Commit
+// writes it only among the trailers.
 func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	wanted := Trailer{Key: key, Value: value}
 	if err := wanted.check(); err != nil {
@@ -26,7 +26,7 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	out, err := r.git.tell(ctx, "", "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", fmt.Sprintf("--max-count=%d", findDepth),
 		"--format=%H%n%B", s.Head)
 	if err != nil {
-		return "", fmt.Errorf("look for %q in the history of %s: %w", wanted.line(), r.top, err)
+		return "", fmt.Errorf("search for %q in the history of %s: %w", wanted.line(), r.top, err)
 	}
 	for _, commit := range fields(out) {
 		hash, message, _ := strings.Cut(commit, "\n")

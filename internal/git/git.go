@@ -16,21 +16,21 @@ import (
 	"lockkeeper/internal/git/gitenv"
 )
 
-// git runs git in a directory.
+// A git runs commands in a directory.
 type git struct {
 	dir string
 	env []string
 }
 
-// gitPatience is how long git may take to end once it was told to.
+// gitPatience is how long git may take to end after it was told to.
 const gitPatience = 5 * time.Second
 
-// terminalVariables would let git, or the signer, speak to a person at a terminal, or
-// describe another act than the one that is done here.
+// terminalVariables let git or the signer talk to a person at a terminal, or describe
+// another operation in the reflog.
 var terminalVariables = []string{"GIT_REFLOG_ACTION", "GPG_TTY"}
 
-// newGit prepares git for a directory: it finds the repository from there alone, asks
-// nobody, and speaks English, whatever the charset of the hooks is to be.
+// newGit returns a git that finds its repository only by its directory, never prompts, and
+// writes English messages. Hooks keep their charset.
 func newGit(dir string, env []string) git {
 	own := slices.DeleteFunc(gitenv.Outside(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -44,7 +44,7 @@ func newGit(dir string, env []string) git {
 // commits by their full names.
 var settings = []string{"-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "i18n.commitEncoding=UTF-8", "-c", "core.abbrev=no"}
 
-// gitError is what git said when it failed.
+// A gitError has the exit code and the message of a git that failed.
 type gitError struct {
 	args []string
 	exit int
@@ -58,7 +58,7 @@ func (e *gitError) Error() string {
 	return fmt.Sprintf("git %s says: %s", e.args[0], e.says)
 }
 
-// exitOf is the code with which git ended; 0 when it did not fail, or not by itself.
+// exitOf returns the exit code of a git that failed by itself; otherwise 0.
 func exitOf(err error) int {
 	var failed *gitError
 	if errors.As(err, &failed) {
@@ -67,7 +67,7 @@ func exitOf(err error) int {
 	return 0
 }
 
-// saysOf is what git said when it failed.
+// saysOf returns the message of a git that failed.
 func saysOf(err error) string {
 	var failed *gitError
 	if errors.As(err, &failed) {
@@ -76,13 +76,13 @@ func saysOf(err error) string {
 	return ""
 }
 
-// ask returns what git answers, without the newline at its end.
+// ask returns the output of git without the final newline.
 func (g git) ask(ctx context.Context, args ...string) (string, error) {
 	out, err := g.tell(ctx, "", args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// tell runs git with an input, and returns all that it answers.
+// tell runs git with an input and returns its output.
 func (g git) tell(ctx context.Context, in string, args ...string) (string, error) {
 	var out bytes.Buffer
 	err := g.run(ctx, strings.NewReader(in), &out, args...)
@@ -92,14 +92,14 @@ func (g git) tell(ctx context.Context, in string, args ...string) (string, error
 func (g git) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(settings, args)...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = g.dir, g.env, gitPatience
-	// Killed, git would leave its locks behind.
+	// SIGKILL would make git leave its locks.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var complaint tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &complaint
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // then a hook left something running, and git itself is done
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // git has ended, but a hook left a process running
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("git %s was stopped: %w", args[0], context.Cause(ctx))
@@ -111,7 +111,7 @@ func (g git) run(ctx context.Context, in io.Reader, out io.Writer, args ...strin
 	return err
 }
 
-// tail keeps the end of what is written to it.
+// A tail keeps the end of what is written to it.
 type tail struct{ kept []byte }
 
 const tailSize = 4 << 10
@@ -124,7 +124,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is what was said, fit to be shown, without git's hints.
+// text returns the printable text without git's hints.
 func (t *tail) text() string {
 	var lines []string
 	for line := range strings.Lines(string(t.kept)) {
@@ -136,10 +136,10 @@ func (t *tail) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// list spells fields for git's standard input.
+// list encodes fields for git's standard input.
 func list(fields []string) string { return strings.Join(fields, "\x00") + "\x00" }
 
-// fields splits what git lists with -z.
+// fields splits the output of git -z.
 func fields(out string) []string {
 	if out == "" {
 		return nil
@@ -147,7 +147,7 @@ func fields(out string) []string {
 	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 }
 
-// prefixed spells paths so that git takes them for what they are.
+// prefixed adds a prefix to each path.
 func prefixed(prefix string, paths []string) []string {
 	spelled := make([]string, len(paths))
 	for i, path := range paths {
@@ -156,6 +156,6 @@ func prefixed(prefix string, paths []string) []string {
 	return spelled
 }
 
-// literal makes a pathspec of a path. The variable GIT_LITERAL_PATHSPECS would do it,
-// too, but hooks inherit it, and have patterns of their own.
+// literal makes a path a pathspec that matches only itself. GIT_LITERAL_PATHSPECS would do
+// so too, but hooks inherit it and may use patterns.
 const literal = ":(literal)"

@@ -13,13 +13,13 @@ import (
 	"lockkeeper/internal/encoding/shellword"
 )
 
-// hookMark is how a hook of ours is known.
+// hookMark identifies a hook that InstallHook wrote.
 const hookMark = "# Installed by `lockkeeper init --git-hook`, which also renews it."
 
-// InstallHook makes git ask before a commit whether its changes are covered, and
-// returns where it put the hook; empty when it was there, as it is to be. program is
-// what to run where lockkeeper is not in PATH. A hook of somebody else stays as it
-// is. Git runs it in all work trees of the repository.
+// InstallHook installs a pre-commit hook that refuses commits of uncovered changes. It
+// returns the path of the hook; empty if it was up to date. The hook runs program if
+// lockkeeper is not in PATH. InstallHook does not change another hook. Git runs the hook in
+// all work trees of the repository.
 func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, error) {
 	top, err := tree.top(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, e
 	case err != nil:
 		return "", err
 	case old != "" && !strings.Contains(old, hookMark):
-		return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: path + " is somebody else's hook, and stays as it is",
+		return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: path + " is another hook, which stays unchanged",
 			Next: "add this line to it: lockkeeper " + check + " || exit 1"}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -57,11 +57,10 @@ func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, e
 	if err := durable.WriteFile(ctx, path, []byte(script), 0o755); err != nil {
 		return "", err
 	}
-	return path, os.Chmod(path, 0o755) // one that was there keeps its mode
+	return path, os.Chmod(path, 0o755) // WriteFile keeps the mode of an existing file
 }
 
-// hookCheck is what the hook runs in the uppermost directory of the work tree,
-// below which the root is.
+// hookCheck returns the command of the hook, which runs at the top of the work tree.
 func hookCheck(below string) string {
 	if below == "." {
 		return "gate changes --hook"
@@ -69,7 +68,7 @@ func hookCheck(below string) string {
 	return "gate changes --hook --dir " + shellword.Quote(below)
 }
 
-// hooks is where git looks for the repository's own hooks.
+// hooks returns the directory of the repository's own hooks.
 func (g *WorkTree) hooks(ctx context.Context, top string) (string, error) {
 	own := func(args ...string) (string, error) {
 		out, err := g.run(ctx, append([]string{"rev-parse"}, args...)...)
@@ -87,17 +86,17 @@ func (g *WorkTree) hooks(ctx context.Context, top string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, place := range []string{common, top} {
-		if rel, err := filepath.Rel(place, dir); err == nil && filepath.IsLocal(rel) {
+	for _, parent := range []string{common, top} {
+		if rel, err := filepath.Rel(parent, dir); err == nil && filepath.IsLocal(rel) {
 			return dir, nil
 		}
 	}
-	return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: "core.hooksPath leads to " + dir + ", outside of this repository, where other repositories may run it, too",
+	return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: "core.hooksPath is " + dir + ", outside this repository, where other repositories may use it too",
 		Next: "add a line like this to its pre-commit: lockkeeper gate changes --hook || exit 1"}
 }
 
-// readHook is the hook that is there, empty when there is none. What is no file
-// is somebody else's.
+// readHook returns the text of the hook, empty if there is none. For anything else than a
+// regular file it returns some text without hookMark.
 func readHook(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -110,12 +109,12 @@ func readHook(path string) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	if len(text) == 0 && err == nil {
-		return "empty", nil // and still not ours
+		return "empty", nil // not a hook of Lockkeeper
 	}
 	return string(text), err
 }
 
-// HasHook reports whether git asks before a commit whether its changes are covered.
+// HasHook reports whether a pre-commit hook refuses commits of uncovered changes.
 func HasHook(ctx context.Context, tree *WorkTree) (bool, error) {
 	top, err := tree.top(ctx)
 	if err != nil {

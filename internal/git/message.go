@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// Trailer is a line at the end of a commit's message, for programs to read.
+// A Trailer is a line at the end of a commit message, for programs.
 type Trailer struct{ Key, Value string }
 
 func (t Trailer) line() string { return t.Key + ": " + t.Value }
@@ -21,9 +21,9 @@ const (
 	maxTrailer = 1 << 10  // bytes
 )
 
-// message composes what a commit says. Subject and body may be a model's words: they
-// are made fit, so that they neither pass for trailers nor for anything that git, or a
-// terminal, would act upon. Trailers are the caller's, and refused when they are wrong.
+// message returns the message of a commit. A model may have written subject and body, so
+// message removes from them what git or a terminal would interpret. The caller writes the
+// trailers, and invalid ones are an error.
 func message(c Commit) (string, error) {
 	paragraphs := []string{subject(c.Subject)}
 	if body := body(c.Body, c.Trailers); body != "" {
@@ -49,7 +49,7 @@ func (t Trailer) check() error {
 	}
 	switch {
 	case t.Key == "" || strings.HasPrefix(t.Key, "-") || strings.ContainsFunc(t.Key, func(c rune) bool { return !isKey(c) }):
-		return wrong("its key is not made of letters, digits and dashes")
+		return wrong("its key may have only letters, digits and dashes")
 	case t.Value == "" || t.Value != strings.TrimSpace(t.Value) || t.Value != printable(t.Value):
 		return wrong("its value is empty, not UTF-8, has space around it, or a newline or another control character in it")
 	case len(t.line()) > maxTrailer:
@@ -58,11 +58,11 @@ func (t Trailer) check() error {
 	return nil
 }
 
-// markers at the beginning of a subject make git rebase --autosquash act, or make the
-// line a comment when somebody edits the message.
+// markers at the beginning of a subject make git rebase --autosquash act, or turn the line
+// into a comment when a person edits the message.
 var markers = []string{"#", "fixup!", "squash!", "amend!"}
 
-// subject is the first line that says something.
+// subject returns the first line that is not empty.
 func subject(text string) string {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "\n")) {
 		line = strings.Join(strings.Fields(printable(line)), " ")
@@ -81,8 +81,8 @@ func subject(text string) string {
 	return "Changes"
 }
 
-// body is a text of several lines. Those that would be read as something else are set
-// in by a space: comments, what ends a message in a mail, and the trailers.
+// body returns a text of several lines. It indents lines that git would interpret:
+// comments, the end of a message in a mail, and trailers.
 func body(text string, trailers []Trailer) string {
 	if len(text) > maxBody {
 		text = text[:maxBody] + "…"
@@ -106,8 +106,7 @@ func body(text string, trailers []Trailer) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// printable leaves out what a terminal would act upon, and what nobody sees; tabs stay
-// as spaces.
+// printable removes control characters and invisible ones. Tabs become spaces.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {

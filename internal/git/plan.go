@@ -12,22 +12,21 @@ import (
 	"lockkeeper"
 )
 
-// plan is what git has to do for a commit. Paths in it are relative to the top of the
-// work tree.
+// A plan lists the steps of a commit. Its paths are relative to the top of the work tree.
 type plan struct {
-	paths []string // to be committed
-	fresh []string // those of them that git does not know yet
+	paths []string // to commit
+	fresh []string // those that git does not know yet
 	left  []Left
-	known map[string]entry // what the index has at the wanted paths, and below them
+	known map[string]entry // the index at and below the wanted paths
 }
 
-// entry is what the index, or a commit, has at a path.
+// An entry is what the index or a commit has at a path.
 type entry struct {
 	mode string
 	line string // as git ls-files -s writes it, and git update-index --index-info reads it
 }
 
-// Modes of what git keeps that is no file.
+// Modes of entries that are not files.
 const (
 	modeTree       = "040000"
 	modeRepository = "160000"
@@ -66,14 +65,14 @@ func (r *Repo) plan(ctx context.Context, paths []string) (*plan, error) {
 		case reason != "":
 			p.leave(r, at, reason)
 		case p.known[at].mode == modeRepository || committed[at].mode == modeRepository:
-			p.leave(r, at, "it is a repository of its own")
-		case info == nil && !isKnown: // made and removed between two commits
+			p.leave(r, at, "a repository of its own")
+		case info == nil && !isKnown: // created and removed between two commits
 		case info == nil:
 			p.paths = append(p.paths, at)
 		case info.IsDir():
 			replaced = append(replaced, at)
 		case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink:
-			p.leave(r, at, "git keeps files and links only")
+			p.leave(r, at, "neither a file nor a link")
 		case isKnown:
 			p.paths = append(p.paths, at)
 		default:
@@ -90,12 +89,12 @@ func (r *Repo) plan(ctx context.Context, paths []string) (*plan, error) {
 	return p, nil
 }
 
-// fromTop spells paths from the top of the work tree, each once.
+// fromTop returns paths relative to the top of the work tree, without duplicates.
 func (r *Repo) fromTop(paths []string) ([]string, error) {
 	wanted := make([]string, 0, len(paths))
 	for _, at := range paths {
 		if !filepath.IsLocal(at) || path.Clean(at) != at || at == "." || strings.Contains(at, "\x00") {
-			return nil, &lockkeeper.InputError{Field: "path to commit", Value: at, Reason: "it is no clean path below the root"}
+			return nil, &lockkeeper.InputError{Field: "path to commit", Value: at, Reason: "not a clean path below the root"}
 		}
 		wanted = append(wanted, r.prefix+at)
 	}
@@ -107,17 +106,17 @@ func (p *plan) leave(r *Repo, at, reason string) {
 	p.left = append(p.left, Left{Path: strings.TrimPrefix(at, r.prefix), Reason: reason})
 }
 
-// leaveDir leaves a directory out, which to git would mean all that is below. A file
-// that was in its place goes with the commit of one below; without one, git cannot
-// commit that it went.
+// leaveDir omits a directory, which git would take for everything below it. If a file was
+// there before, a commit of a path below the directory also removes that file. Without
+// such a path git cannot commit the removal.
 func (p *plan) leaveDir(r *Repo, at string) {
 	isBelow := func(other string) bool { return strings.HasPrefix(other, at+"/") }
 	if !slices.ContainsFunc(p.paths, isBelow) {
-		p.leave(r, at, "it is a directory")
+		p.leave(r, at, "a directory")
 	}
 }
 
-// foreign says why a path is not this repository's to keep; empty: it is.
+// foreign returns the reason why a path does not belong to this repository; empty if it does.
 func (r *Repo) foreign(at string) (string, error) {
 	for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
 		full := filepath.Join(r.top, filepath.FromSlash(dir))
@@ -141,12 +140,12 @@ func (r *Repo) foreign(at string) (string, error) {
 	return "", nil
 }
 
-// leaveIgnored takes the new files out that .gitignore and its like mean.
+// leaveIgnored omits new files that git ignores.
 func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
 	}
-	const here = "./" // check-ignore knows no literal pathspecs, and no patterns either
+	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
 	out, err := r.git.tell(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
 	if err != nil && exitOf(err) != 1 { // 1: none of them
 		return err
@@ -161,7 +160,7 @@ func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// inCommit is what a commit has at the paths; directories do not count.
+// inCommit returns the entries of a commit at the paths, without directories.
 func (r *Repo) inCommit(ctx context.Context, commit string, paths []string) (map[string]entry, error) {
 	if commit == "" {
 		return nil, nil
@@ -175,11 +174,11 @@ func (r *Repo) inCommit(ctx context.Context, commit string, paths []string) (map
 	return found, err
 }
 
-// maxArgs is how many bytes of paths one git is given.
+// maxArgs is how many bytes of paths one command line has.
 const maxArgs = 64 << 10
 
-// entries asks git about paths, as many at a time as a command line holds. Each answer
-// begins with a mode and ends with a tab and the path.
+// entries runs a git command for paths, as many at a time as a command line holds. Each
+// line of output begins with a mode and ends with a tab and the path.
 func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map[string]entry, error) {
 	found := map[string]entry{}
 	for len(paths) > 0 {
@@ -202,7 +201,7 @@ func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map
 	return found, nil
 }
 
-// announce tells git of the new files: git commit --only wants to know the paths.
+// announce adds new files to the index without content, as git commit --only requires.
 func (r *Repo) announce(ctx context.Context, p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
@@ -211,9 +210,9 @@ func (r *Repo) announce(ctx context.Context, p *plan) error {
 	return err
 }
 
-// takeBack undoes announce, also when the caller's time is over and a person has begun
-// something. What was committed after all, by whomever, stays.
-func (r *Repo) takeBack(ctx context.Context, p *plan) error {
+// unannounce undoes announce, even if ctx has ended or a person has begun an operation.
+// It keeps files that another commit has added meanwhile.
+func (r *Repo) unannounce(ctx context.Context, p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
 	}
@@ -243,8 +242,8 @@ func (r *Repo) takeBack(ctx context.Context, p *plan) error {
 	return err
 }
 
-// displacedBy lists the entries of the index that made room for new files: a file in
-// the place of their directory, or files below them.
+// displacedBy lists the entries of the index that announce displaced: a file where a new
+// file needs a directory, or files below a new file.
 func (p *plan) displacedBy(fresh []string) (lines []string) {
 	isFresh := map[string]bool{}
 	above := map[string]bool{}

@@ -156,7 +156,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 	for n := range 10 * torture() {
 		id := fmt.Sprint("b", n)
 		for {
-			must(t, r.Settled(t.Context(), Want{Branch: "main"}))
+			must(t, r.AwaitIdle(t.Context(), Want{Branch: "main"}))
 			plant(t, root, map[string]string{"ours/" + id: "1"})
 			done, err := r.Commit(t.Context(), Commit{Paths: []string{"ours/" + id}, Subject: id, Trailers: []Trailer{{"Batch", id}}})
 			var held *PausedError
@@ -179,7 +179,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 	for err := range failed {
 		t.Error(err)
 	}
-	must(t, r.Settled(t.Context(), Want{Branch: "main"}))
+	must(t, r.AwaitIdle(t.Context(), Want{Branch: "main"}))
 	now, err := r.State(t.Context())
 	must(t, err)
 	for id, hash := range hashes {

@@ -31,7 +31,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 		hook(t, r, name, `printf 'no \033[31mtabs\033[0m allowed\n'; exit 3`)
 		_, err := r.Commit(t.Context(), c)
 		var refused *lockkeeper.RefusedError
-		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "a hook of the repository says no: no [31mtabs[0m allowed") {
+		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "a hook of the repository refused: no [31mtabs[0m allowed") {
 			t.Errorf("%s: %v", name, err)
 		}
 		equal(t, name, withoutTimes(stands(t, root)), before)

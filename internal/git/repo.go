@@ -10,8 +10,8 @@ import (
 	"lockkeeper"
 )
 
-// Repo is the repository of a root. It may be used by several goroutines; their acts
-// run at the same time, so whoever changes something holds the lock on .git.
+// A Repo is the repository of a root. Several goroutines may use it at the same time. A
+// caller that changes the repository must hold the lock on .git.
 type Repo struct {
 	root   string // real path
 	top    string // of its work tree
@@ -20,10 +20,10 @@ type Repo struct {
 	common string // of what all work trees share
 	git    git    // in top
 
-	patience time.Duration // how long an act waits for another git's lock
+	patience time.Duration // how long an operation waits for git's index.lock
 }
 
-// NoneError says that a root is in no work tree of git.
+// A NoneError says that a root is in no git work tree.
 type NoneError struct {
 	Root   string
 	Reason string
@@ -39,9 +39,9 @@ func (e *NoneError) NextStep() string { return "continue without commits, or run
 // Code implements lockkeeper.CodeOf.
 func (e *NoneError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// Open finds the repository of a root. The environment is what git and the hooks get,
-// without the variables that lead git to another repository. A root that is in no work
-// tree is a *NoneError.
+// Open opens the repository of a root. Git and the hooks get the environment without the
+// variables that select another repository. If the root is in no work tree, Open returns a
+// *NoneError.
 func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 	real, err := filepath.Abs(root)
 	if err == nil {
@@ -54,11 +54,11 @@ func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 	inside, err := g.ask(ctx, "rev-parse", "--is-inside-work-tree")
 	switch {
 	case err != nil && strings.Contains(saysOf(err), "not a git repository"):
-		return nil, &NoneError{Root: root, Reason: "neither it nor a directory above has a repository"}
+		return nil, &NoneError{Root: root, Reason: "neither it nor a parent directory has a repository"}
 	case err != nil:
 		return nil, fmt.Errorf("open the git repository of %s: %w", root, err)
 	case inside != "true":
-		return nil, &NoneError{Root: root, Reason: "it belongs to the repository itself, or the repository has no work tree"}
+		return nil, &NoneError{Root: root, Reason: "it is inside a .git directory, or the repository has no work tree"}
 	}
 	r := &Repo{root: real, patience: lockPatience}
 	for _, asked := range []struct {
@@ -76,7 +76,7 @@ func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 	}
 	below, err := filepath.Rel(r.top, real)
 	if err != nil || below != "." && !filepath.IsLocal(below) {
-		return nil, &NoneError{Root: root, Reason: "the work tree of its repository is elsewhere, in " + r.top}
+		return nil, &NoneError{Root: root, Reason: "its repository has its work tree in " + r.top}
 	}
 	if below != "." {
 		r.prefix = filepath.ToSlash(below) + "/"

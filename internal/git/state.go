@@ -14,23 +14,23 @@ import (
 	"lockkeeper"
 )
 
-// State is where a repository stands.
+// A State is the state of a repository.
 type State struct {
-	Branch    string // without refs/heads/; empty when HEAD is a commit
-	Head      string // the commit; empty when there is none yet
+	Branch    string // without refs/heads/; empty if HEAD is detached
+	Head      string // the commit; empty if there is none yet
 	Detached  bool
 	Unborn    bool   // the branch has no commit yet
-	Operation string // what is in progress: rebase, merge, …, or IndexLock; empty: nothing
+	Operation string // in progress: rebase, merge, …, or IndexLock; or empty
 }
 
-// IndexLock is the operation of a git process that is changing the index, or died
-// while it did: nobody can tell one from the other by the file alone.
+// IndexLock is the operation of a git process that is changing the index, or was killed
+// while doing so. The file alone does not tell which.
 const IndexLock = "index.lock"
 
-// mark is a file by which git itself knows that an operation is in progress.
+// A mark is a file that git keeps while an operation is in progress.
 type mark struct{ file, operation string }
 
-// marks are in the order in which git looks at them.
+// marks has the order in which git checks them.
 var marks = []mark{
 	{"rebase-apply/applying", "am"},
 	{"rebase-apply", "rebase"},
@@ -43,15 +43,15 @@ var marks = []mark{
 	{"index.lock", IndexLock},
 }
 
-// PausedError says what a person, or another git, does in the repository, so that
-// nothing lands there now.
+// A PausedError names the operation of a person or another git because of which nothing
+// lands in the repository now.
 type PausedError struct {
 	Top       string    // of the work tree
-	Operation string    // as in State; empty: HEAD is on another branch
-	File      string    // by which the operation is known
+	Operation string    // as in State; empty if HEAD is on another branch
+	File      string    // the mark of the operation
 	Touched   time.Time // when that file last changed
-	Branch    string    // where HEAD is; empty: on no branch
-	Want      string    // where it is to be
+	Branch    string    // of HEAD; empty if detached
+	Want      string    // the wanted branch
 }
 
 func (e *PausedError) Error() string { return lockkeeper.JoinNext(e.fact(), e.NextStep()) }
@@ -64,7 +64,7 @@ func (e *PausedError) fact() string {
 		if e.Branch == "" {
 			at = "on no branch"
 		}
-		return fmt.Sprintf("the work tree %s is %s, and not on %s", e.Top, at, e.Want)
+		return fmt.Sprintf("the work tree %s is %s, not on %s", e.Top, at, e.Want)
 	case IndexLock:
 		return fmt.Sprintf("another git process has worked in %s since %s", e.Top, since)
 	case "bisect":
@@ -91,11 +91,11 @@ func (e *PausedError) NextStep() string {
 // Code implements lockkeeper.CodeOf.
 func (e *PausedError) Code() lockkeeper.Code { return lockkeeper.CodeBlocked }
 
-// State looks where the repository stands.
+// State reads the state of the repository.
 func (r *Repo) State(ctx context.Context) (State, error) {
 	s, err := r.head(ctx)
 	if err != nil {
-		return State{}, fmt.Errorf("look at the git repository of %s: %w", r.root, err)
+		return State{}, fmt.Errorf("read the git repository of %s: %w", r.root, err)
 	}
 	under, err := r.operation()
 	if under != nil {
@@ -104,7 +104,7 @@ func (r *Repo) State(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// operation is what is in progress; nil: nothing.
+// operation returns the operation in progress, or nil.
 func (r *Repo) operation() (*PausedError, error) {
 	for _, m := range marks {
 		file := filepath.Join(r.dir, m.file)
@@ -121,10 +121,10 @@ func (r *Repo) operation() (*PausedError, error) {
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// branchRefs is where branches are among the refs.
+// branchRefs is the prefix of branches among the refs.
 const branchRefs = "refs/heads/"
 
-// head reads where HEAD is, from the files if they say so plainly.
+// head reads HEAD, from git's files if possible.
 func (r *Repo) head(ctx context.Context) (State, error) {
 	file := filepath.Join(r.dir, "HEAD")
 	text, err := os.ReadFile(file)
@@ -133,9 +133,9 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	}
 	line := strings.TrimSuffix(string(text), "\n")
 	ref, isRef := strings.CutPrefix(line, "ref: ")
-	_, notLink := os.Readlink(file) // as very old gits made it
+	_, notLink := os.Readlink(file) // very old versions of git made a link
 	switch {
-	case notLink == nil || isRef && ref == branchRefs+".invalid" || !isRef && !isHash(line): // refs are kept in another form
+	case notLink == nil || isRef && ref == branchRefs+".invalid" || !isRef && !isHash(line): // refs are not stored as files
 		ref, err = r.git.ask(ctx, "symbolic-ref", "-q", "HEAD")
 		if exitOf(err) == 1 {
 			commit, err := r.git.ask(ctx, "rev-parse", "--verify", "HEAD^{commit}")
@@ -159,7 +159,7 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// isHash reports whether a text is the full name of an object.
+// isHash reports whether s is a full object id.
 func isHash(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }

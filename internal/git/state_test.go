@@ -81,7 +81,7 @@ func TestStateNamesWhatIsInProgress(t *testing.T) {
 			s.Head = ""
 			equal(t, "state", s, scene.want)
 			if scene.next == "" {
-				must(t, r.Settled(t.Context(), Want{}))
+				must(t, r.AwaitIdle(t.Context(), Want{}))
 				return
 			}
 			if s.Operation != IndexLock {
@@ -109,7 +109,7 @@ type waiting struct {
 
 func settle(ctx context.Context, r *Repo, branch string) waiting {
 	w := waiting{told: make(chan *PausedError, 100), done: make(chan error, 1)}
-	go func() { w.done <- r.Settled(ctx, Want{Branch: branch, Tell: func(e *PausedError) { w.told <- e }}) }()
+	go func() { w.done <- r.AwaitIdle(ctx, Want{Branch: branch, Tell: func(e *PausedError) { w.told <- e }}) }()
 	return w
 }
 
@@ -166,7 +166,7 @@ func TestSettledWaitsForARebase(t *testing.T) {
 func TestSettledWaitsForTheBranch(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
-	must(t, r.Settled(t.Context(), Want{Branch: "main"}))
+	must(t, r.AwaitIdle(t.Context(), Want{Branch: "main"}))
 	person(t, root, "switch", "-q", "side")
 	w := settle(t.Context(), r, "main")
 	first := w.reason(t)

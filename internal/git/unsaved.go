@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Unsaved is a question for what only the work tree has: in some paths, as git reads them
-// where it is asked, or everywhere.
+// Unsaved selects files that only the work tree has, below some paths or everywhere. Git
+// reads the paths relative to its directory.
 type Unsaved struct {
 	Paths     []string
-	Literal   bool // the paths are names, and no patterns
-	Tracked   bool // what git has, but in another version
+	Literal   bool // the paths are not patterns
+	Tracked   bool // files of which git has another version
 	Untracked bool
 	Ignored   bool
-	Shallow   bool // nothing in directories of which git has no file
+	Shallow   bool // skip directories of which git has no file
 }
 
-// Unsaved lists files, absolute, that git could not bring back, and apart from them
-// directories in which it ignores everything. A file that ends with a slash is a repository
-// of its own.
+// Unsaved lists files that git could not restore, and directories in which it ignores
+// everything. Paths are absolute. A file that ends with a slash is a nested repository.
 func (g *WorkTree) Unsaved(ctx context.Context, q Unsaved) (files, ignored []string, err error) {
 	top, err := g.top(ctx)
 	if err != nil {
@@ -62,8 +61,8 @@ func (g *WorkTree) Unsaved(ctx context.Context, q Unsaved) (files, ignored []str
 // of a directory ends with a slash.
 type Status struct{ State, Path string }
 
-// AtRisk lists what git could not bring back in the directory: files that differ from the
-// last commit, and files and directories that git does not know or ignores.
+// AtRisk lists what git could not restore in the directory: files that differ from the last
+// commit, and untracked or ignored files and directories.
 func (g *WorkTree) AtRisk(ctx context.Context) (list []Status, err error) {
 	top, err := g.top(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"lockkeeper"
 )
 
-// WorkTree asks git about the work tree that a root is in. It changes nothing.
+// A WorkTree reads the git work tree of a root. It changes nothing.
 type WorkTree struct {
 	root string
 	git  git
@@ -32,14 +32,14 @@ func NewWorkTree(root, dir string, env []string) *WorkTree {
 	return g
 }
 
-// run returns what git answers.
+// run returns the output of git.
 func (g *WorkTree) run(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
 	err := g.pipe(ctx, nil, &out, args...)
 	return out.String(), err
 }
 
-// pipe runs git between a reader and a writer. What git refuses is the caller's mistake:
+// pipe runs git between a reader and a writer. If git fails, the error is an input error:
 // most often the root is in no work tree.
 func (g *WorkTree) pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	err := g.git.run(ctx, in, out, args...)
@@ -64,20 +64,19 @@ func (g *WorkTree) top(ctx context.Context) (string, error) {
 	return disk.RealDir(strings.TrimSuffix(out, "\n"))
 }
 
-// WordDiff is what a file of the work tree has that the last commit has not, and the
-// other way round, word by word, in git's form for programs. Words are what spaces separate,
-// whatever the person's configuration takes for words. It is empty for a file that git does
-// not know.
+// WordDiff returns the word diff of a file between the last commit and the work tree, in
+// git's porcelain format. Words are separated by spaces, whatever git's configuration says.
+// It is empty for an untracked file.
 func (g *WorkTree) WordDiff(ctx context.Context, path string) (string, error) {
 	return g.run(ctx, "--literal-pathspecs", "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--word-diff=porcelain", "--word-diff-regex=[^[:space:]]+", "HEAD", "--", path)
 }
 
-// Identity returns who commits in a root, as git is configured there; empty: not set.
+// Identity returns the configured author of commits in a root. Unset values are empty.
 func Identity(ctx context.Context, root string, env []string) (name, email string) {
 	g := newGit(root, env)
 	set := func(key string) string {
 		value, err := g.ask(ctx, "config", "--get", key)
-		if err != nil { // it is not set
+		if err != nil { // not set
 			return ""
 		}
 		return value

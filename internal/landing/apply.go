@@ -16,25 +16,24 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Outcome is what became of one wanted change.
+// An Outcome is the result of one requested change.
 type Outcome struct {
 	Path     string
-	Landed   bool               // false without a refusal: it was so already
-	Version  lockkeeper.Version // that landed
+	Landed   bool               // false without a refusal if the tree already had it
+	Version  lockkeeper.Version // the landed version
 	Refusal  error
-	HeldBack bool // because others were refused that it was to land with
+	HeldBack bool // another change of the same unit was refused
 }
 
-// Applied is what became of changes that were to land together.
+// Applied is the result of changes that land together.
 type Applied struct {
-	Landing *lockkeeper.Landing // nil: nothing landed
-	Files   []Outcome           // by path
+	Landing *lockkeeper.Landing // nil if nothing landed
+	Files   []Outcome           // sorted by path
 }
 
-// Apply lands changes as one unit, under a grant of this user if one is named.
-// What the gate refuses is left out, and kept by the gate, unless they are to
-// land as a whole: then one refusal refuses them all. The paths of changes are
-// from the root, as File makes them.
+// Apply lands changes as one unit, under a grant of this user if grantID is set. It omits
+// changes that the gate refuses, which the gate keeps. If whole is set, one refusal refuses
+// them all. The paths of changes are relative to the root.
 func Apply(ctx context.Context, a *project.Project, grantID string, changes []gate.Change, whole bool) (*Applied, error) {
 	grant, err := a.GrantOf(grantID)
 	if err != nil {
@@ -43,7 +42,7 @@ func Apply(ctx context.Context, a *project.Project, grantID string, changes []ga
 	return ApplyUnder(ctx, a, grant, changes, whole)
 }
 
-// ApplyUnder is Apply under a grant whose token the caller has; nil for none.
+// ApplyUnder is Apply under a grant whose token the caller has, or nil for none.
 func ApplyUnder(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, changes []gate.Change, whole bool) (*Applied, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -65,7 +64,7 @@ func ApplyUnder(ctx context.Context, a *project.Project, grant *lockkeeper.Grant
 	return done, nil
 }
 
-// notKept says that a gate which cannot be opened has kept nothing of the changes.
+// notKept returns a *gate.NotKeptError for the changes of a gate that cannot be opened.
 func notKept(changes []gate.Change, err error) error {
 	lost := &gate.NotKeptError{Err: err}
 	for _, c := range changes {
@@ -79,7 +78,7 @@ func notKept(changes []gate.Change, err error) error {
 	return lost
 }
 
-// add tells what became of each change, by path.
+// add adds the outcome of each change.
 func (d *Applied) add(changes []gate.Change, refused []error) {
 	why := map[string]error{}
 	for _, err := range refused {
@@ -98,8 +97,8 @@ func (d *Applied) add(changes []gate.Change, refused []error) {
 	slices.SortFunc(d.Files, func(a, b Outcome) int { return cmp.Compare(a.Path, b.Path) })
 }
 
-// Withheld is what became of changes that were to land as a whole and did not,
-// because of err; nil when err is not about single paths.
+// Withheld returns the outcomes of changes that did not land as a whole because of err, or
+// nil if err does not concern single paths.
 func Withheld(changes []gate.Change, err error) *Applied {
 	refused := refusals(err)
 	if refused == nil {
@@ -113,8 +112,7 @@ func Withheld(changes []gate.Change, err error) *Applied {
 	return done
 }
 
-// refusals is why changes of single paths did not get through; nil when
-// something else went wrong, too.
+// refusals returns the errors of single paths, or nil if another error is among them.
 func refusals(err error) map[string]error {
 	refused := map[string]error{}
 	for _, part := range lockkeeper.Parts(err) {
@@ -127,7 +125,7 @@ func refusals(err error) map[string]error {
 	return refused
 }
 
-// pathOf is the path whose change an error refuses; empty when it does not.
+// pathOf returns the path that an error refuses; empty if there is none.
 func pathOf(err error) string {
 	var violation *lockkeeper.LockViolationError
 	var input *lockkeeper.InputError
@@ -140,8 +138,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// ParseBase reads what a path is expected to hold: "nothing", a version in full,
-// or the SHA-256 of its content alone, whatever its mode is.
+// ParseBase parses the expected version of a path: "nothing", a full version, or the
+// SHA-256 of the content, which matches any mode.
 func ParseBase(a *project.Project, path, text string) (*lockkeeper.Version, error) {
 	var v lockkeeper.Version
 	if len(text) != 2*sha256.Size {

@@ -1,4 +1,4 @@
-// Package landing lands what a surface was given: single changes, the files of a directory
+// Package landing lands changes for the surfaces: single changes, the files of a directory
 // (Mirror), or an entry of the rescue shelf.
 //
 // Invariants:

@@ -17,21 +17,21 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Mirror is a directory whose files are to become those of the codebase with the
-// same paths. It stays open until they have.
+// A Mirror is a directory whose files replace those of the codebase with the same paths.
+// It must stay open until they have landed.
 type Mirror struct {
 	Changes   []gate.Change
-	Unchanged []Outcome // files that the codebase has just so
-	Refused   []Outcome // what no file of the codebase can become
+	Unchanged []Outcome // files that are the same in the codebase
+	Refused   []Outcome // links, pipes and files with invalid paths
 
 	app  *project.Project
 	dir  *os.Root
 	tree *os.Root
 }
 
-// OpenMirror looks through a directory. What the codebase has just so is passed
-// over, whatever it is, so that the directory may be a copy of all of it. Of the rest
-// only files can land: what a link or a pipe there means is anybody's guess.
+// OpenMirror compares a directory with the codebase. The directory may be a copy of all of
+// it: whatever is the same is skipped. Of the rest only regular files can land, because the
+// meaning of a link or a pipe is ambiguous.
 func OpenMirror(a *project.Project, dir string) (_ *Mirror, err error) {
 	real, err := disk.RealDir(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func OpenMirror(a *project.Project, dir string) (_ *Mirror, err error) {
 	return m, nil
 }
 
-// Close gives the directory back.
+// Close closes the directory.
 func (m *Mirror) Close() error {
 	if m.tree == nil {
 		return m.dir.Close()
@@ -76,7 +76,7 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 	}
 	there, err := m.tree.Lstat(filepath.FromSlash(path))
 	if err != nil {
-		there = nil // new, or the gate will say what is in the way
+		there = nil // new, or the gate reports the problem
 	}
 	same, err := m.isSame(path, info, there)
 	if err != nil {
@@ -87,7 +87,7 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 		return nil
 	}
 	if !info.Mode().IsRegular() {
-		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: m.odd(path, info.Mode())})
+		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: m.irregular(path, info.Mode())})
 		return nil
 	}
 	target, err := m.app.FileAt("", path)
@@ -95,7 +95,7 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 		m.Refused = append(m.Refused, Outcome{Path: path, Refusal: err})
 		return nil
 	}
-	if target != path { // the way there leads through a link
+	if target != path { // the path goes through a link
 		if there, err = os.Lstat(filepath.Join(m.app.Root.Dir(), filepath.FromSlash(target))); err != nil {
 			there = nil
 		}
@@ -104,9 +104,8 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// isSame reports whether the codebase has just what the directory has: a file with
-// the same content that can be executed as well, or as little, or a link with the
-// same text.
+// isSame reports whether the codebase and the directory have the same file, which includes
+// the executable bit, or the same link.
 func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
 	switch {
 	case there == nil || there.Mode().Type() != info.Mode().Type():
@@ -120,7 +119,7 @@ func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
 	}
 	has, err := m.tree.OpenFile(filepath.FromSlash(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return false, nil // the gate says what is wrong with it
+		return false, nil // the gate reports the problem
 	}
 	defer has.Close()
 	want, err := m.body(path)()
@@ -131,8 +130,8 @@ func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
 	return sameContent(want, has, info.Size())
 }
 
-// sameContent compares two readers of about this size, and fails when the first
-// cannot be read.
+// sameContent compares two readers of about this size. It returns an error only if want
+// fails.
 func sameContent(want, has io.Reader, size int64) (bool, error) {
 	const most = 64 << 10
 	chunk := min(size+1, most)
@@ -153,8 +152,8 @@ func sameContent(want, has io.Reader, size int64) (bool, error) {
 	}
 }
 
-// body reads a file that must still be one. No link is followed out of the
-// directory, and no pipe is waited for.
+// body opens a file and refuses anything else. It follows no link out of the directory and
+// does not block on a pipe.
 func (m *Mirror) body(path string) gate.Body {
 	return func() (io.ReadCloser, error) {
 		f, err := m.dir.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -163,7 +162,7 @@ func (m *Mirror) body(path string) gate.Body {
 		}
 		info, err := f.Stat()
 		if err == nil && !info.Mode().IsRegular() {
-			err = m.odd(path, info.Mode())
+			err = m.irregular(path, info.Mode())
 		}
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -172,7 +171,7 @@ func (m *Mirror) body(path string) gate.Body {
 	}
 }
 
-func (m *Mirror) odd(path string, mode fs.FileMode) error {
+func (m *Mirror) irregular(path string, mode fs.FileMode) error {
 	what := "neither a file nor a directory"
 	switch mode.Type() {
 	case fs.ModeSymlink:
@@ -180,24 +179,24 @@ func (m *Mirror) odd(path string, mode fs.FileMode) error {
 	case fs.ModeNamedPipe:
 		what = "a named pipe, which cannot land"
 	}
-	return m.bad(path, what, "leave only the files in the directory that are to land")
+	return m.bad(path, what, "keep only regular files in the directory")
 }
 
 func (m *Mirror) unreadable(path string, err error) error {
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
 		return err
 	}
-	return m.bad(path, disk.Reason(err), "make it a file that you may read")
+	return m.bad(path, disk.Reason(err), "make it a readable file")
 }
 
-// bad is about a file of the mirror and not of the codebase, so its field is not
-// path.
+// bad returns an error about a file of the mirror. Its field is not "path", because the
+// file is not in the codebase.
 func (m *Mirror) bad(path, reason, next string) error {
 	return &lockkeeper.InputError{Field: "file of --from", Value: filepath.Join(m.dir.Name(), filepath.FromSlash(path)), Reason: reason, Next: next}
 }
 
-// modeFor is the mode that a file gets: a new one that of its source, one that
-// is there its own, with the source's word on whether it can be executed.
+// modeFor returns the new mode of a file. A new file gets that of its source. An existing
+// file keeps its mode, apart from the executable bits, which follow the source.
 func modeFor(there fs.FileInfo, source fs.FileMode) *fs.FileMode {
 	const execute, read = 0o111, 0o444
 	mode := source.Perm()

@@ -17,8 +17,7 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Barred says why a path can never be written as things are, whoever holds it; nil
-// when it can.
+// Barred returns the reason why the gate writes a path under no grant, or nil if it may.
 func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.LockViolationError, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -35,12 +34,12 @@ func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.L
 	return nil, err
 }
 
-// LandRescued lands what an entry of the rescue shelf wanted, under a grant that
-// holds its path, and drops the entry. It must meet what was there when it was
-// kept, unless ontoCurrent says that anything may be there.
+// LandRescued lands an entry of the rescue shelf under a grant that holds its path, and
+// drops the entry. The path must still have the base version of the entry, unless
+// ontoCurrent is set.
 func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (_ *lockkeeper.Landing, err error) {
 	g, err := a.Gate()
-	if e.Kind == rescue.Uncommitted { // it was there before, whether agents may write there or not
+	if e.Kind == rescue.Uncommitted { // it existed before, even if agents may not write there
 		if g, err = a.GateFor(e.Path); err == nil {
 			defer func() { err = errors.Join(err, g.Close(context.WithoutCancel(ctx))) }()
 		}
@@ -56,7 +55,7 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 	if !ontoCurrent {
 		change.Base = &e.Base
 	}
-	if ontoCurrent && e.Kind == rescue.Uncommitted { // nobody may be able to undo it there
+	if ontoCurrent && e.Kind == rescue.Uncommitted { // the landing may not be undoable
 		if err := keepReplaced(ctx, a, e); err != nil {
 			return nil, err
 		}
@@ -74,7 +73,7 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 	return l, shelf.Drop(e.ID)
 }
 
-// keepReplaced puts what is at the path of an entry on the shelf, unless it is the same.
+// keepReplaced puts the file at the path of an entry on the shelf, unless it is the same.
 func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err error) {
 	f, err := os.OpenFile(a.Below(e.Path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +85,7 @@ func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err 
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return err // the gate says why it does not replace that
+		return err // the gate reports why it does not replace it
 	}
 	restored := lockkeeper.Version{Kind: lockkeeper.File, Mode: e.Mode}
 	if _, err := hex.Decode(restored.Sum[:], []byte(e.Sum)); err != nil {
@@ -101,7 +100,7 @@ func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err 
 	return err
 }
 
-// checkRescued holds content against its hash.
+// checkRescued compares the content of an entry with its hash.
 func checkRescued(shelf *rescue.Shelf, e rescue.Entry) error {
 	f, err := shelf.Content(e.ID)
 	if err != nil {

@@ -42,7 +42,7 @@ func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
 		return nil
 	}
 	paused := false
-	err := p.opt.Repo.Settled(ctx, git.Want{Branch: p.branch, Tell: func(why *git.PausedError) {
+	err := p.opt.Repo.AwaitIdle(ctx, git.Want{Branch: p.branch, Tell: func(why *git.PausedError) {
 		paused = true
 		p.news(NewsPaused, q, "landing waits: "+why.Error())
 	}})

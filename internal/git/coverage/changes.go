@@ -24,35 +24,34 @@ import (
 
 // How a change of the work tree came about.
 const (
-	Landed    = "landed"    // it is what the gate left there
-	Covered   = "covered"   // somebody holds a write lock on it, or did when it was made
+	Landed    = "landed"    // the gate landed it
+	Covered   = "covered"   // a holder has a write lock on it, or had one when it was made
 	Uncovered = "uncovered" // neither
 )
 
-// Change is one path that differs from what git has.
+// A Change is one path that differs from the last commit.
 type Change struct {
 	Path      string     `json:"path"`
 	State     string     `json:"state"`
-	Staged    bool       `json:"staged,omitempty"`  // what is staged there, and not what the work tree has
-	Deleted   bool       `json:"deleted,omitempty"` // nothing is there
-	Modified  time.Time  `json:"modified,omitzero"` // not known of what only git has
+	Staged    bool       `json:"staged,omitempty"`  // the change is in the index, not in the work tree
+	Deleted   bool       `json:"deleted,omitempty"` // the path was deleted
+	Modified  time.Time  `json:"modified,omitzero"` // unknown if the change is only in the index
 	Landing   uint64     `json:"landing,omitempty"`
 	Holder    string     `json:"holder,omitempty"`
 	GrantID   string     `json:"grant_id,omitempty"`
 	HeldFrom  *time.Time `json:"held_from,omitempty"`
-	HeldUntil *time.Time `json:"held_until,omitempty"` // none: it is still held
-	BeforeLog bool       `json:"before_log,omitempty"` // uncovered because the log does not reach back to whoever may have held it
+	HeldUntil *time.Time `json:"held_until,omitempty"` // nil while it is held
+	BeforeLog bool       `json:"before_log,omitempty"` // uncovered, but the log does not reach back far enough
 }
 
-// Changes is what differs from what git has.
+// Changes lists what differs from the last commit.
 type Changes struct {
 	List          []Change
-	ConfigChanged bool // the file that decides what may be written is among what changed
+	ConfigChanged bool // lockkeeper.yaml has changed
 }
 
-// Find finds out how each change of the work tree, and of git's index where it
-// has another content, came about; or how what is staged did. Lockkeeper's own
-// files are left out.
+// Find determines the origin of each change in the work tree and in the index, or only in
+// the index. It omits Lockkeeper's own files.
 func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnly bool) (*Changes, error) {
 	found, err := tree.Differences(ctx, stagedOnly)
 	if err != nil {
@@ -86,12 +85,12 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnl
 	return done, cover(ctx, a, unexplained)
 }
 
-// judge is what changes are held against.
+// A judge has the facts that explain changes.
 type judge struct {
 	tree    *os.Root
 	landed  map[string]store.LandedVersion
 	writers writers
-	sums    map[string][sha256.Size]byte // of what is staged and nowhere else
+	sums    map[string][sha256.Size]byte // of content that is only staged
 }
 
 func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found []git.Difference) (*judge, error) {
@@ -123,15 +122,14 @@ func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found
 	return j, err
 }
 
-// explain finds out how a change came about, as far as the present tells. What is
-// staged and differs from the file has no time of its own, so no lock of the past
-// can be shown to cover it.
+// explain determines the origin of a change from the last landing and the current locks.
+// Content that is only staged has no time, so no past lock can cover it.
 func (j *judge) explain(w *Change, staged *git.Blob) (err error) {
 	w.State = Uncovered
 	left, landed := j.landed[w.Path]
 	if staged != nil && !staged.Same {
 		w.Staged, w.Deleted = true, staged.Mode == git.ModeNothing
-		landed = landed && staged.IsLeft(left.Version, j.sums)
+		landed = landed && staged.Has(left.Version, j.sums)
 	} else {
 		if w.Modified, w.Deleted, err = modifiedAt(j.tree, w.Path); err != nil {
 			return err
@@ -152,8 +150,8 @@ func (j *judge) explain(w *Change, staged *git.Blob) (err error) {
 	return nil
 }
 
-// nameOf is the name under which locks know a path that git names. A link stands
-// for itself: that it changed says nothing about the file it leads to.
+// nameOf returns the lock path of a path of git. A link stands for itself, because its
+// change does not affect the file it points to.
 func nameOf(a *project.Project, path string) string {
 	name := strings.TrimSuffix(path, "/")
 	info, err := os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(name)))
@@ -163,10 +161,10 @@ func nameOf(a *project.Project, path string) string {
 	if l, err := a.Root.Resolve("", path, lockkeeper.Write); err == nil {
 		return l.Path
 	}
-	return name // nothing that could be locked
+	return name // it cannot be locked
 }
 
-// writers is everything that is held for writing, by path.
+// writers has the holders of write locks, by path.
 type writers map[string]*lock.RequestInfo
 
 func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
@@ -187,14 +185,13 @@ func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
 	return held, nil
 }
 
-// Writer finds who holds a path for writing; nil for nobody.
+// Writer returns the holder of a write lock on a path, or nil.
 func Writer(ctx context.Context, a *project.Project, path string) (*lock.RequestInfo, error) {
 	held, err := heldForWriting(ctx, a)
 	return held.of(path), err
 }
 
-// of finds who holds a path, or a directory above it with all that is in it; nil
-// for nobody.
+// of returns the holder of a path or of one of its parent directories, or nil.
 func (w writers) of(path string) *lock.RequestInfo {
 	for here, more := path, true; more; here, more = lockkeeper.Parent(here) {
 		if found := w[here]; found != nil {
@@ -204,8 +201,8 @@ func (w writers) of(path string) *lock.RequestInfo {
 	return nil
 }
 
-// versionAt is what a path of the tree holds. What is neither a file nor nothing
-// is a version that no landing of a file left.
+// versionAt returns the version of a path of the tree. For anything else than a regular
+// file it returns a version that no landing has.
 func versionAt(tree *os.Root, path string) (v lockkeeper.Version, err error) {
 	info, err := tree.Lstat(filepath.FromSlash(path))
 	switch {

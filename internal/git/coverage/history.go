@@ -10,39 +10,33 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/project"
-
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/durable"
+	"lockkeeper/internal/project"
 	"lockkeeper/store"
 )
 
-// logReach bounds how many events are read to find out under whose lock a change
-// was made; logPage is how many of them one look at the store reads.
+// logReach bounds how many events are read to find the lock under which a change was made.
+// logPage is how many of them one query reads.
 const (
 	logReach = 50_000
 	logPage  = 1_000
 )
 
-// coarseClock is how far the times of files may be behind the clock: file systems
-// take them from the last tick, of which there are at least a hundred a second.
-// They are never ahead of it, as long as log and disk have one clock: with a
-// store on another machine, the clocks of both must agree.
-const coarseClock = 10 * time.Millisecond
-
-// history finds in the log, read from its newest event on, who held a write lock
-// on changed paths at the time when they were last modified. That nobody forges
-// the times of files is taken for granted: it is a help for the honest.
+// A history reads the log from its newest event and finds who held a write lock on changed
+// paths when they were last modified. If the store is on another machine, its clock must
+// agree with that of the disk.
 type history struct {
-	under  map[string][]*Change // the changes at each path and below it
+	under  map[string][]*Change // the changes at and below each path
 	left   int                  // changes that are not covered yet
-	oldest time.Time            // when the earliest of them was made
+	oldest time.Time            // the time of the earliest one
 
-	open  map[string]bool      // grants that have not ended, as the store says
-	ended map[string]time.Time // those that have, as the log says
-	// Grants that ended after a change that they may cover, and whose beginning is
-	// further back, with those changes. While there are any, reading goes on.
+	open  map[string]bool      // grants that have not ended, from the store
+	ended map[string]time.Time // the ends of others, from the log
+	// Grants that ended after a change that they may cover and whose beginning was not
+	// read yet, with those changes. Reading continues while there are any.
 	awaited map[string][]*Change
 }
 
@@ -60,8 +54,7 @@ func newHistory(changes []*Change) *history {
 	return h
 }
 
-// cover marks those of the changes that were made under a write lock of a grant,
-// be it live or not any more.
+// cover marks the changes that were made under a write lock of a past or current grant.
 func cover(ctx context.Context, a *project.Project, changes []*Change) error {
 	h := newHistory(changes)
 	if h.left == 0 {
@@ -87,14 +80,14 @@ func cover(ctx context.Context, a *project.Project, changes []*Change) error {
 			break
 		}
 	}
-	if last.Seq > 1 { // else the log was read to its very beginning
+	if last.Seq > 1 { // else the log was read to its beginning
 		h.tellShort(changes, last.At)
 	}
 	return nil
 }
 
-// findOpen asks the store which grants at the changed paths have not ended. A
-// lapsed one that nobody has freed yet is among them: nobody else had its locks.
+// findOpen finds the grants at the changed paths that have not ended. They include expired
+// grants that were not freed, because no other grant had their locks.
 func (h *history) findOpen(r store.Reader, changes []*Change) error {
 	var asked []lockkeeper.Lock
 	for _, c := range changes {
@@ -110,7 +103,7 @@ func (h *history) findOpen(r store.Reader, changes []*Change) error {
 	return err
 }
 
-// done reports whether events from before then cannot cover anything more.
+// done reports whether events before a time cannot cover any more changes.
 func (h *history) done(at time.Time) bool {
 	return h.left == 0 || at.Before(h.oldest) && len(h.awaited) == 0
 }
@@ -118,7 +111,7 @@ func (h *history) done(at time.Time) bool {
 func (h *history) visit(ev lockkeeper.Event) {
 	switch ev.Kind {
 	case lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRevoking,
-		lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut: // also of a grant that its waiter had not confirmed
+		lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut: // also a grant that its waiter had not confirmed
 		h.end(ev)
 	case lockkeeper.EventUpgraded, lockkeeper.EventExtended:
 		h.begin(ev)
@@ -128,8 +121,8 @@ func (h *history) visit(ev lockkeeper.Event) {
 	}
 }
 
-// end notes when a grant ended, if it can cover anything. Of a revoked one that
-// is when it was taken away, which is read after its freeing.
+// end notes when a grant ended, if it can cover a change. A revoked grant ended when it was
+// revoked, which is read after it was freed.
 func (h *history) end(ev lockkeeper.Event) {
 	var before []*Change
 	for _, l := range ev.Locks {
@@ -139,7 +132,7 @@ func (h *history) end(ev lockkeeper.Event) {
 			}
 		}
 	}
-	delete(h.open, ev.GrantID) // it was when the store was asked
+	delete(h.open, ev.GrantID) // it ended after the store was read
 	if len(before) > 0 {
 		h.ended[ev.GrantID], h.awaited[ev.GrantID] = ev.At, before
 	} else {
@@ -148,8 +141,8 @@ func (h *history) end(ev lockkeeper.Event) {
 	}
 }
 
-// begin covers what was changed under the locks that a grant was given then,
-// from then until it ended.
+// begin covers the changes that were made under the locks of a grant between this event and
+// the end of the grant.
 func (h *history) begin(ev lockkeeper.Event) {
 	until, over := h.ended[ev.GrantID]
 	if !over && !h.open[ev.GrantID] {
@@ -157,7 +150,7 @@ func (h *history) begin(ev lockkeeper.Event) {
 	}
 	for _, l := range ev.Locks {
 		for _, c := range h.at(l) {
-			if c.Modified.Before(ev.At.Add(-coarseClock)) || over && c.Modified.After(until) {
+			if c.Modified.Before(ev.At.Add(-durable.FileTick)) || over && c.Modified.After(until) {
 				continue
 			}
 			c.State, c.Holder, c.GrantID, c.HeldFrom = Covered, ev.Holder, ev.GrantID, &ev.At
@@ -169,8 +162,7 @@ func (h *history) begin(ev lockkeeper.Event) {
 	}
 }
 
-// at lists the changes that a lock covers, if it is one for writing, and that
-// nothing newer covers.
+// at lists the changes that a write lock covers and no newer lock does.
 func (h *history) at(l lockkeeper.Lock) (list []*Change) {
 	if l.Mode != lockkeeper.Write {
 		return nil
@@ -183,8 +175,7 @@ func (h *history) at(l lockkeeper.Lock) (list []*Change) {
 	return list
 }
 
-// tellShort marks the changes about which a log that begins at some time says
-// nothing, or not enough.
+// tellShort marks the changes that a log with this beginning does not explain.
 func (h *history) tellShort(changes []*Change, begins time.Time) {
 	for _, c := range changes {
 		c.BeforeLog = c.State == Uncovered && c.Modified.Before(begins)
@@ -196,8 +187,8 @@ func (h *history) tellShort(changes []*Change, begins time.Time) {
 	}
 }
 
-// modifiedAt is when a path of the tree was last modified. Of what is gone it is
-// when the nearest directory above was, or what is there in its place.
+// modifiedAt returns when a path of the tree was last modified. For a missing path it
+// returns the time of its nearest existing parent.
 func modifiedAt(tree *os.Root, name string) (at time.Time, gone bool, err error) {
 	found, err := tree.Lstat(".")
 	if err != nil {

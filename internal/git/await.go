@@ -7,23 +7,23 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Want is what Settled waits for.
+// Want says what AwaitIdle waits for.
 type Want struct {
-	Branch string             // where HEAD is to be; empty: anywhere
-	Tell   func(*PausedError) // told once of each reason to wait; may be nil
+	Branch string             // the branch of HEAD; empty for any
+	Tell   func(*PausedError) // called once for each reason to wait; may be nil
 }
 
 const (
-	// lookEvery is how often something is looked at that events should have told of.
-	lookEvery = 2 * time.Second
-	// lockPatience is how long an index.lock is nothing to speak of: editors and
-	// prompts ask git all the time. It is also how long an act waits for one.
+	// pollInterval is how often await checks its condition without an event.
+	pollInterval = 2 * time.Second
+	// lockPatience is how long an index.lock is not reported, because editors and
+	// prompts run git all the time. It is also how long an operation waits for one.
 	lockPatience = 10 * time.Second
 )
 
-// Settled waits until nothing is in progress in the repository and HEAD is where it is
-// wanted.
-func (r *Repo) Settled(ctx context.Context, want Want) error {
+// AwaitIdle waits until no operation is in progress in the repository and HEAD is on the
+// wanted branch.
+func (r *Repo) AwaitIdle(ctx context.Context, want Want) error {
 	began := time.Now()
 	var told *PausedError
 	return await(ctx, r.dir, func() (bool, error) {
@@ -40,7 +40,7 @@ func (r *Repo) Settled(ctx context.Context, want Want) error {
 	})
 }
 
-// paused is the reason why nothing can land now; nil: there is none.
+// paused returns the reason why nothing can land now, or nil.
 func (r *Repo) paused(ctx context.Context, branch string) (*PausedError, error) {
 	under, err := r.operation()
 	if under != nil || err != nil || branch == "" {
@@ -53,8 +53,8 @@ func (r *Repo) paused(ctx context.Context, branch string) (*PausedError, error) 
 	return &PausedError{Top: r.top, Branch: s.Branch, Want: branch}, nil
 }
 
-// await waits until something in a directory is as it should be. Events make it
-// quick, and a look now and then makes it certain, also where there are no events.
+// await calls done until it returns true: after each event in a directory, and regularly in
+// case events are missing.
 func await(ctx context.Context, dir string, done func() (bool, error)) error {
 	if ok, err := done(); ok || err != nil {
 		return err
@@ -67,8 +67,8 @@ func await(ctx context.Context, dir string, done func() (bool, error)) error {
 			events, lost = watcher.Events, watcher.Errors
 		}
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
 	for {
 		if ok, err := done(); ok || err != nil {
 			return err
@@ -77,8 +77,8 @@ func await(ctx context.Context, dir string, done func() (bool, error)) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-events:
-		case <-lost: // too many at once: the next look sees what they led to
-		case <-look.C:
+		case <-lost: // too many events at once
+		case <-poll.C:
 		}
 	}
 }
