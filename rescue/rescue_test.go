@@ -274,7 +274,7 @@ func TestDamagedEntriesAreShown(t *testing.T) {
 		"meta.json: no such file": func(p string) error { return os.Remove(p + "/meta.json") },
 		"unexpected end of JSON":  func(p string) error { return os.Truncate(p+"/meta.json", 10) },
 		"not a kind":              func(p string) error { return os.WriteFile(p+"/meta.json", []byte(`{"base":"x y z"}`), 0o600) },
-		"another entry":        func(p string) error { return os.WriteFile(p+"/meta.json", []byte(`{"id":"../x"}`), 0o600) },
+		"another entry":           func(p string) error { return os.WriteFile(p+"/meta.json", []byte(`{"id":"../x"}`), 0o600) },
 		"exceeded max depth":      func(p string) error { return os.WriteFile(p+"/meta.json", bytes.Repeat([]byte("["), maxMeta*2), 0o600) },
 		"content: no such file":   func(p string) error { return os.Remove(p + "/content") },
 		"3 bytes instead of":      func(p string) error { return os.Truncate(p+"/content", 3) },
