@@ -220,7 +220,7 @@ func TestCommitAllKinds(t *testing.T) {
 	}
 }
 
-// shows: SW-35 SW-36 SW-37 SW-38 PL-55 PL-58 CF-29
+// shows: SW-35 SW-36 SW-37 SW-38 PL-55 PL-58
 func TestThreeChecks(t *testing.T) {
 	files := map[string]string{"app/models/user.rb": "old", "lib/x.rb": "lib", "app/models/read.rb": "r", "lockkeeper.yaml": "y", "test/sub/.git/config": "c"}
 	w := newWorld(t, files, gate.Options{Allowed: []string{"app/models", "test/", "lockkeeper.yaml"}})

@@ -35,7 +35,7 @@ var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata")
 //	advance 5s                       let time pass
 //	recover                          one pass of the reaper
 //
-// shows: SW-39 SW-45 SW-73 DL-19 GP-14 GP-15 PL-82
+// shows: SW-39 SW-45 SW-73 DL-19 GP-14 GP-15
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -425,7 +425,7 @@ func (c *chaos) drain() {
 // Whatever happens, caps hold, nothing overlaps, nothing is lost, and every item ends
 // as often as it was ended.
 //
-// shows: SW-71 SW-73 GP-11 DL-59 DL-60 DL-80 DL-91
+// shows: SW-73 GP-11 DL-59 DL-60 DL-80 DL-91
 func TestChaos(t *testing.T) {
 	for _, on := range []struct {
 		name  string

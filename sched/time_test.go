@@ -191,7 +191,7 @@ func TestSlotWaitsDoNotFail(t *testing.T) {
 // An item that the same holder blocks for too long counts retries, and ends in the
 // error state with all facts; a person retries it.
 //
-// shows: SW-40 SW-41 PL-43 CF-18 GP-26 DL-74 DL-75
+// shows: SW-40 SW-41 PL-43 CF-18 GP-26 DL-75
 func TestLockTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 3})

@@ -56,7 +56,7 @@ func asked(name string) Ask {
 
 // What agents are asked, word by word: a change of a prompt shows here.
 //
-// shows: PL-12 PL-16 PL-17 PL-20 PL-21 PL-22 PL-23 PL-31 SW-8 SW-75
+// shows: PL-12 PL-16 PL-31 SW-8
 func TestPromptsAreGolden(t *testing.T) {
 	p := builtIn(t)
 	for _, name := range p.Names() {

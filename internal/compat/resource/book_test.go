@@ -10,19 +10,19 @@ import (
 	"lockkeeper/internal/compat/resource"
 )
 
-// shows: LM-6 LM-7 LM-8 LM-9 LM-10 LM-11 LM-12 GP-40
+// Each resource of a book covers its files. Chapters above 99 have names too.
 func TestBookResources(t *testing.T) {
 	s := preset(t, "book", "")
 	for name, want := range map[string][]string{
-		"Chapter_01":    {"Manuscript/Chapters/Chapter_01/", "Manuscript/Chapters/Chapter_01.md", "Manuscript/Chapters/Chapter_01_chg.md"},
+		"Chapter_01":    {"Manuscript/Chapters/Chapter_01/", "Manuscript/Chapters/Chapter_01.md", "Manuscript/Chapters/Chapter_01_chg.md"}, // shows: LM-6
 		"Chapter_15":    {"Manuscript/Chapters/Chapter_15/", "Manuscript/Chapters/Chapter_15.md", "Manuscript/Chapters/Chapter_15_chg.md"},
-		"Chapter_100":   {"Manuscript/Chapters/Chapter_100/", "Manuscript/Chapters/Chapter_100.md", "Manuscript/Chapters/Chapter_100_chg.md"},
-		"FrontMatter":   {"Manuscript/FrontMatter/"},
-		"BackMatter":    {"Manuscript/BackMatter/"},
-		"StyleSystem":   {"Manuscript/Style/Style_Guide.md", "Manuscript/Style/Style_Overrides.md"},
-		"QuoteRegistry": {"Manuscript/Quotes/Chapter_Quotes.md"},
-		"ImageRegistry": {"Manuscript/images/Image_Registry.md"},
-		"ProjectConfig": {".config/metadata.json", ".config/project.json", ".config/manifest.json"},
+		"Chapter_100":   {"Manuscript/Chapters/Chapter_100/", "Manuscript/Chapters/Chapter_100.md", "Manuscript/Chapters/Chapter_100_chg.md"}, // shows: GP-40
+		"FrontMatter":   {"Manuscript/FrontMatter/"},                                                                                          // shows: LM-7
+		"BackMatter":    {"Manuscript/BackMatter/"},                                                                                           // shows: LM-8
+		"StyleSystem":   {"Manuscript/Style/Style_Guide.md", "Manuscript/Style/Style_Overrides.md"},                                           // shows: LM-9
+		"QuoteRegistry": {"Manuscript/Quotes/Chapter_Quotes.md"},                                                                              // shows: LM-10
+		"ImageRegistry": {"Manuscript/images/Image_Registry.md"},                                                                              // shows: LM-11
+		"ProjectConfig": {".config/metadata.json", ".config/project.json", ".config/manifest.json"},                                           // shows: LM-12
 	} {
 		r, err := s.Resolve(name)
 		if err != nil || r.Name != name || !slices.Equal(r.Paths, want) || r.Mode != lockkeeper.Write || r.Node {
@@ -137,7 +137,7 @@ operations:
 
 // Each prompt is found by its number and by its name.
 //
-// shows: LM-26 LM-27 LM-28 LM-29 LM-30 LM-31 LM-32 LM-33 LM-34 LM-35 LM-36 GP-42
+// shows: GP-42
 func TestPrompts(t *testing.T) {
 	s := preset(t, "book", "")
 	for _, c := range []struct {
@@ -145,26 +145,26 @@ func TestPrompts(t *testing.T) {
 		of           []string
 		want         string
 	}{
-		{"1", "initialize", nil, "ProjectConfig"},
-		{"2", "add-chapter", []string{"7"}, "ProjectConfig Chapter_07"},
-		{"3", "change-by-chg", []string{"5"}, "Chapter_05"},
-		{"3", "change-by-chg", []string{"Chapter_12", "5", "05"}, "Chapter_05 Chapter_12"},
-		{"4", "interactive-change", []string{"Chapter_05"}, "Chapter_05"},
-		{"5", "scan-for-user-edits", []string{"9", "8"}, "Chapter_08 Chapter_09"},
-		{"6", "integrate-inbox", []string{"BackMatter"}, "BackMatter"},
-		{"6", "integrate-inbox", []string{"ImageRegistry", "4", "FrontMatter", "BackMatter"}, "BackMatter Chapter_04 FrontMatter ImageRegistry"},
-		{"7", "compile", nil, ""},
-		{"8", "consistency-checker", nil, ""},
-		{"9", "export", nil, ""},
-		{"10", "dashboard", nil, ""},
-		{"11", "style-manager", nil, "StyleSystem"},
-		{"12", "git-operations", nil, ""},
-		{"13", "ai-detection-analysis", nil, ""},
-		{"14", "citation-finder", []string{"5"}, "Chapter_05"},
-		{"14", "citation-finder", []string{"5", "BackMatter"}, "BackMatter Chapter_05"},
-		{"15", "visual-content-suggester", []string{"5"}, "Chapter_05 ImageRegistry"},
-		{"16", "image-manager", nil, "ImageRegistry"},
-		{"16", "image-manager", []string{"100"}, "Chapter_100 ImageRegistry"},
+		{"1", "initialize", nil, "ProjectConfig"},                                                                                                // shows: LM-26
+		{"2", "add-chapter", []string{"7"}, "ProjectConfig Chapter_07"},                                                                          // shows: LM-27
+		{"3", "change-by-chg", []string{"5"}, "Chapter_05"},                                                                                      // shows: LM-28
+		{"3", "change-by-chg", []string{"Chapter_12", "5", "05"}, "Chapter_05 Chapter_12"},                                                       // shows: LM-28
+		{"4", "interactive-change", []string{"Chapter_05"}, "Chapter_05"},                                                                        // shows: LM-29
+		{"5", "scan-for-user-edits", []string{"9", "8"}, "Chapter_08 Chapter_09"},                                                                // shows: LM-30
+		{"6", "integrate-inbox", []string{"BackMatter"}, "BackMatter"},                                                                           // shows: LM-31
+		{"6", "integrate-inbox", []string{"ImageRegistry", "4", "FrontMatter", "BackMatter"}, "BackMatter Chapter_04 FrontMatter ImageRegistry"}, // shows: LM-31
+		{"7", "compile", nil, ""},                                                       // shows: LM-36
+		{"8", "consistency-checker", nil, ""},                                           // shows: LM-36
+		{"9", "export", nil, ""},                                                        // shows: LM-36
+		{"10", "dashboard", nil, ""},                                                    // shows: LM-36
+		{"11", "style-manager", nil, "StyleSystem"},                                     // shows: LM-32
+		{"12", "git-operations", nil, ""},                                               // shows: LM-36
+		{"13", "ai-detection-analysis", nil, ""},                                        // shows: LM-36
+		{"14", "citation-finder", []string{"5"}, "Chapter_05"},                          // shows: LM-33
+		{"14", "citation-finder", []string{"5", "BackMatter"}, "BackMatter Chapter_05"}, // shows: LM-33
+		{"15", "visual-content-suggester", []string{"5"}, "Chapter_05 ImageRegistry"},   // shows: LM-34
+		{"16", "image-manager", nil, "ImageRegistry"},                                   // shows: LM-35
+		{"16", "image-manager", []string{"100"}, "Chapter_100 ImageRegistry"},           // shows: LM-35
 		{"change-quotes", "change-quotes", nil, "QuoteRegistry"},
 	} {
 		for _, name := range []string{c.prompt, c.name} {

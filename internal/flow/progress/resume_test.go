@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// shows: PL-2 PL-7 PL-59 PL-60 PL-61 PL-62 GP-19
+// shows: PL-2 PL-7 PL-59 PL-61 PL-62 GP-19
 func TestEachStepLeadsToTheNext(t *testing.T) {
 	b := newBook(t)
 	want := []struct{ phase, status string }{

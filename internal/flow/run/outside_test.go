@@ -23,7 +23,7 @@ import (
 // A topic goes to the Messages API when a person chose that, and stays pending when the
 // call fails; a pasted answer does as well. No other controller waits for it.
 //
-// shows: PL-13 PL-14 PL-15 PL-68 PL-70 PL-72 PL-84
+// shows: PL-13 PL-14 PL-15 PL-68 PL-84
 func TestResearch(t *testing.T) {
 	s := newScene(t, "SQLite", "controllers")
 	api := scriptedapi.Start(t,

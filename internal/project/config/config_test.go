@@ -43,7 +43,7 @@ func valueOf(t *testing.T, c *Config, key string) Value {
 	return values[i]
 }
 
-// shows: GP-10 SW-40 PL-43 PL-57 PL-71 PL-74 DL-63 CF-29 CF-31
+// shows: GP-10 PL-57 PL-71 PL-74 DL-63 CF-31
 func TestDefaults(t *testing.T) {
 	c, err := Load(filepath.Join(t.TempDir(), FileName), nil, nil)
 	if err != nil {

@@ -144,7 +144,7 @@ func fullScene(t *testing.T) *scene {
 	return s
 }
 
-// shows: SW-69 PL-79 PL-94 SW-84 GP-8 GP-9 CF-28
+// shows: SW-69 PL-79 PL-94 SW-84 GP-9
 func TestStateIsAsDocumented(t *testing.T) {
 	s := fullScene(t)
 	st, err := s.look.State(t.Context())
