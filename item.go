@@ -10,52 +10,52 @@ import (
 // Phase are what was asked for and do not change. The others are its progress.
 type Item struct {
 	ID       string   `json:"id"`
-	Seq      uint64   `json:"seq"`           // number of the event that queued it: its place among equals
-	Key      string   `json:"key,omitempty"` // its submitter's own name for it; no two items share one
-	Workflow string   `json:"workflow"`      // what it is called: a controller, a screen, a batch
+	Seq      uint64   `json:"seq"`           // number of the event that queued it
+	Key      string   `json:"key,omitempty"` // its submitter's name for it; unique
+	Workflow string   `json:"workflow"`      // its name: a controller, a screen, a batch
 	Unit     string   `json:"unit,omitempty"`
 	Project  string   `json:"project,omitempty"`
 	Class    string   `json:"class,omitempty"` // cpu or io
 	Locks    []Lock   `json:"locks,omitempty"`
 	Policy   string   `json:"policy"`
-	Caps     []string `json:"caps,omitempty"`  // pools it takes a slot of for as long as it runs
-	After    []string `json:"after,omitempty"` // ids of items that have to be completed first
-	Root     string   `json:"root,omitempty"`  // only nodes that reach it may run it; empty: every node
+	Caps     []string `json:"caps,omitempty"`  // pools of which it takes a slot while it runs
+	After    []string `json:"after,omitempty"` // ids of items that must be completed first
+	Root     string   `json:"root,omitempty"`  // only nodes that have this root may run it; empty: every node
 	Command  []string `json:"command,omitempty"`
 	Dir      string   `json:"dir,omitempty"` // where the command runs, below the root
 	By       Actor    `json:"by"`
 
 	Phase        string        `json:"phase"`
-	Rank         int           `json:"rank"`            // of the phase; the lowest comes first
-	Pools        []string      `json:"pools,omitempty"` // pools it takes a slot of in this phase
+	Rank         int           `json:"rank"`            // of the phase; see QueueKey
+	Pools        []string      `json:"pools,omitempty"` // pools of which it takes a slot in this phase
 	Status       ItemStatus    `json:"status"`
 	Stage        ItemStage     `json:"-"`
 	Escalated    bool          `json:"escalated,omitempty"`
-	Turn         uint64        `json:"-"`                   // its turn among the projects of its rank
+	Turn         uint64        `json:"-"`                   // see QueueKey
 	WaitsOn      string        `json:"parked_on,omitempty"` // the key it waits on (package store)
 	WokenBy      string        `json:"-"`                   // the key it waited on before it was made ready
 	Since        Instant       `json:"-"`                   // when it began to wait on a lock, or last counted a retry; 0: it does not wait
-	FirstSince   Instant       `json:"-"`                   // since when it is the first to wait for a lock, or the first of its rank to wait for a slot; 0: it is not
+	FirstSince   Instant       `json:"-"`                   // since when it is the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not
 	Blocked      time.Duration `json:"blocked,omitempty"`   // how long it has been first, before FirstSince
-	CheckAt      Instant       `json:"-"`                   // when a tick has to look at it; 0: never
+	CheckAt      Instant       `json:"-"`                   // when a tick must check it; 0: never
 	Blockers     uint64        `json:"-"`                   // digest of what it was last found blocked by
-	Retries      int           `json:"retries"`             // lock waits over the limit, one after the other
+	Retries      int           `json:"retries"`             // consecutive lock waits that were over the limit
 	Attempts     int           `json:"attempts"`            // how often it was dispatched
-	GrantID      string        `json:"grant_id,omitempty"`  // what it runs under, or has reserved
+	GrantID      string        `json:"grant_id,omitempty"`  // the grant that it runs under, or has reserved
 	Worker       string        `json:"worker,omitempty"`
-	Slot         int           `json:"slot,omitempty"` // of the pool of test runs: no other running item has it; 0: none
-	AvoidNode    string        `json:"-"`              // a node whose copy is behind: the item is not sent there
+	Slot         int           `json:"slot,omitempty"` // in the pool of test runs, unique among running items; 0: none
+	AvoidNode    string        `json:"-"`              // nodes whose copy is behind: they do not run the item
 	QueuedAt     time.Time     `json:"queued_at"`
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`
 	CompletedAt  time.Time     `json:"completed_at,omitzero"` // or failed
-	Note         string        `json:"note,omitempty"`        // what it says of its progress
-	Failure      *Failure      `json:"failure,omitempty"`     // of a running one: that it was cancelled
+	Note         string        `json:"note,omitempty"`        // its progress, for people
+	Failure      *Failure      `json:"failure,omitempty"`     // of a running item: it was canceled
 }
 
-// ItemStatus is the status of an item as the documents name it.
+// ItemStatus is the status of an item.
 type ItemStatus string
 
-// The statuses, and no others.
+// The statuses.
 const (
 	ItemQueued     ItemStatus = "queued"
 	ItemDispatched ItemStatus = "dispatched"
@@ -69,8 +69,8 @@ type ItemStage uint8
 // The stages. A queued item is ready or waiting. So is a dispatched item that waits for
 // the slots of its next phase.
 const (
-	StageReady   ItemStage = iota + 1 // a worker with a free slot looks at the first of these
-	StageWaiting                      // something that it needs is taken
+	StageReady   ItemStage = iota + 1 // a worker with a free slot examines the first of these
+	StageWaiting                      // something that it needs is not free
 	StageRunning
 	StageEnded
 )
@@ -87,7 +87,7 @@ type Failure struct {
 // IsHolding reports whether an item was dispatched and holds its grant.
 func (it *Item) IsHolding() bool { return it.Status == ItemDispatched }
 
-// StatusSince is when an item came into its status.
+// StatusSince returns when an item got its status.
 func (it *Item) StatusSince() time.Time {
 	switch it.Status {
 	case ItemDispatched:
@@ -102,8 +102,29 @@ func (it *Item) StatusSince() time.Time {
 // list.
 func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantID != "" }
 
-// Precedence orders items before their rank counts: dispatched items come first, and
-// escalated ones before others. The smallest comes first.
+// A QueueKey is the position of an item in the queue, in the order of its fields. This type
+// is the only definition of the order: memstore compares it, and sqlstore lists the same
+// columns (queueOrder). The conformance suite compares both with it.
+type QueueKey struct {
+	Precedence int    // see Item.Precedence
+	Rank       int    // of the phase
+	Turn       uint64 // among the projects of the rank
+	Seq        uint64 // the item that was queued first comes first
+}
+
+// Compare returns a negative number if k comes before l.
+func (k QueueKey) Compare(l QueueKey) int {
+	return cmp.Or(cmp.Compare(k.Precedence, l.Precedence), cmp.Compare(k.Rank, l.Rank), cmp.Compare(k.Turn, l.Turn), cmp.Compare(k.Seq, l.Seq))
+}
+
+// QueueKey returns the position of an item in the queue.
+func (it *Item) QueueKey() QueueKey { return QueueKey{it.Precedence(), it.Rank, it.Turn, it.Seq} }
+
+// CompareItems compares the QueueKeys of two items.
+func CompareItems(a, b *Item) int { return a.QueueKey().Compare(b.QueueKey()) }
+
+// Precedence returns 0 for dispatched items that were escalated, 1 for other dispatched
+// ones, 2 for queued items that were escalated and 3 for other queued ones.
 func (it *Item) Precedence() int {
 	precedence := 3
 	if it.IsHolding() {
@@ -115,20 +136,13 @@ func (it *Item) Precedence() int {
 	return precedence
 }
 
-// CompareItems is the order of the queue: precedence, rank, the turns of the projects,
-// and which item was queued first. Stores that keep an index repeat it: sqlstore as
-// queueOrder, memstore as position. The conformance suite holds them against it.
-func CompareItems(a, b *Item) int {
-	return cmp.Or(cmp.Compare(a.Precedence(), b.Precedence()), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Seq, b.Seq))
-}
-
-// Clone copies an item; what stays the same is shared.
+// Clone returns a shallow copy.
 func (it *Item) Clone() *Item {
 	c := *it
 	return &c
 }
 
-// Enter puts an item into a stage. It stops waiting for what it waited for.
+// Enter puts an item into a stage and ends its wait.
 func (it *Item) Enter(stage ItemStage) {
 	it.Stage, it.WaitsOn, it.WokenBy, it.Since, it.FirstSince, it.CheckAt, it.Slot = stage, "", "", 0, 0, 0, 0
 }
@@ -151,14 +165,14 @@ type Worker struct {
 	ID      string    `json:"id"`
 	Node    string    `json:"node"`
 	Process *Process  `json:"process,omitempty"`
-	Roots   []string  `json:"roots"` // what it can reach
-	Only    bool      `json:"-"`     // it takes nothing else; known to itself alone
+	Roots   []string  `json:"roots"` // the roots that it has
+	Only    bool      `json:"-"`     // it runs no items without a root; not stored
 	Slots   int       `json:"slots"`
 	Began   time.Time `json:"began"`
-	Expires Instant   `json:"-"` // it is taken for gone after that
+	Expires Instant   `json:"-"` // it counts as gone after that
 }
 
-// Ways lists the roots whose items a worker takes; "" is those that need none.
+// TakesRoots lists the roots whose items a worker runs; "" stands for items without a root.
 func (w *Worker) TakesRoots() []string {
 	if w.Only {
 		return w.Roots

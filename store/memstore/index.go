@@ -11,47 +11,42 @@ import (
 	"lockkeeper"
 )
 
-// runSize is how many entries a run holds at most: few enough to be moved in no
-// time, many enough that there are few runs.
+// runSize is the maximum number of entries in a run. It is small enough to move a run
+// quickly, and large enough that there are few runs.
 const runSize = 128
 
-// index is a sorted list of some of the items, in runs, so that adding and
-// removing one moves few others, whatever their number.
+// An index is a sorted list of items, stored in runs, so that adding or removing an item
+// moves few others.
 type index struct {
-	// position says where an item stands, and whether it does at all. No two
-	// items stand in the same place.
+	// position returns the position of an item, and whether it is in the index. No two
+	// items have the same position.
 	position func(*lockkeeper.Item) (p position, in bool)
-	runs     [][]placed // none is empty
+	runs     [][]indexEntry // no run is empty
 }
 
-// position is a place in an index: in one of its lines, and there in the order of
-// CompareItems. It is kept beside the items because looking through many of them
-// costs more than comparing does.
+// A position is where an item is in an index: in one of its lists, by QueueKey. It is stored
+// beside the item, because following the pointers to many items costs more than comparing.
 type position struct {
-	line     string
-	standing uint8
-	rank     int64
-	tag      uint64
-	seq      uint64
+	list string
+	lockkeeper.QueueKey
 }
 
-type placed struct {
+type indexEntry struct {
 	position
-	seat *seat
+	cell *itemCell
 }
 
-// seat is the place of an item. The item in it is replaced, never changed.
-type seat struct{ *lockkeeper.Item }
+// An itemCell holds the current version of an item. Items are replaced, never changed.
+type itemCell struct{ *lockkeeper.Item }
 
 func (p *position) compare(q *position) int {
-	if p.line != q.line {
-		return cmp.Compare(p.line, q.line)
+	if p.list != q.list {
+		return cmp.Compare(p.list, q.list)
 	}
-	return cmp.Or(cmp.Compare(p.standing, q.standing), cmp.Compare(p.rank, q.rank), cmp.Compare(p.tag, q.tag), cmp.Compare(p.seq, q.seq))
+	return p.QueueKey.Compare(q.QueueKey)
 }
 
-// find is the place of the first that does not come before what is sought, or else
-// the one after the last of all.
+// find returns the first entry that does not come before the searched one, or the end.
 func (x *index) find(before func(*position) bool) (run, i int) {
 	run = sort.Search(len(x.runs), func(n int) bool { return !before(&x.runs[n][len(x.runs[n])-1].position) })
 	if run == len(x.runs) {
@@ -60,13 +55,13 @@ func (x *index) find(before func(*position) bool) (run, i int) {
 	return run, sort.Search(len(x.runs[run]), func(n int) bool { return !before(&x.runs[run][n].position) })
 }
 
-func (x *index) place(p position) (run, i int) {
+func (x *index) search(p position) (run, i int) {
 	return x.find(func(other *position) bool { return other.compare(&p) < 0 })
 }
 
-func (x *index) add(p position, s *seat) {
-	run, i := x.place(p)
-	if run == len(x.runs) { // the last of all
+func (x *index) add(p position, s *itemCell) {
+	run, i := x.search(p)
+	if run == len(x.runs) { // at the end
 		if run == 0 {
 			x.runs = append(x.runs, nil)
 		} else {
@@ -74,9 +69,9 @@ func (x *index) add(p position, s *seat) {
 		}
 		i = len(x.runs[run])
 	}
-	x.runs[run] = slices.Insert(x.runs[run], i, placed{p, s})
+	x.runs[run] = slices.Insert(x.runs[run], i, indexEntry{p, s})
 	if places := x.runs[run]; len(places) > runSize {
-		second := append(make([]placed, 0, runSize), places[runSize/2:]...)
+		second := append(make([]indexEntry, 0, runSize), places[runSize/2:]...)
 		clear(places[runSize/2:])
 		x.runs[run] = places[:runSize/2]
 		x.runs = slices.Insert(x.runs, run+1, second)
@@ -84,16 +79,15 @@ func (x *index) add(p position, s *seat) {
 }
 
 func (x *index) remove(p position) {
-	run, i := x.place(p)
+	run, i := x.search(p)
 	x.runs[run] = slices.Delete(x.runs[run], i, i+1)
 	if len(x.runs[run]) == 0 {
 		x.runs = slices.Delete(x.runs, run, run+1)
 	}
 }
 
-// exchange moves a seat from where the old item stands to where the next one
-// does; nil stands for none.
-func (x *index) exchange(s *seat, old, next *lockkeeper.Item) {
+// move moves a cell from the position of the old item to that of the next one; nil: none.
+func (x *index) move(s *itemCell, old, next *lockkeeper.Item) {
 	var from, to position
 	var is, will bool
 	if old != nil {
@@ -113,7 +107,7 @@ func (x *index) exchange(s *seat, old, next *lockkeeper.Item) {
 	}
 }
 
-// first is the first item that does not come before what is sought; nil: none.
+// first returns the first item that does not come before the searched one; nil: none.
 func (x *index) first(before func(*position) bool) *lockkeeper.Item {
 	for it := range x.from(before) {
 		return it
@@ -121,38 +115,38 @@ func (x *index) first(before func(*position) bool) *lockkeeper.Item {
 	return nil
 }
 
-// firstOf is the first item of a line; nil: none.
-func (x *index) firstOf(line string) *lockkeeper.Item {
-	run, i := x.find(func(p *position) bool { return p.line < line })
-	if run == len(x.runs) || x.runs[run][i].line != line {
+// firstIn returns the first item of a list; nil: none.
+func (x *index) firstIn(line string) *lockkeeper.Item {
+	run, i := x.find(func(p *position) bool { return p.list < line })
+	if run == len(x.runs) || x.runs[run][i].list != line {
 		return nil
 	}
-	return x.runs[run][i].seat.Item
+	return x.runs[run][i].cell.Item
 }
 
-// leaders lists the first item of each line, standing and rank, in lines with a prefix.
+// leaders returns the first item of each list, precedence and rank, in lists with a prefix.
 func (x *index) leaders(prefix string) (list []*lockkeeper.Item) {
-	at := position{line: prefix, rank: math.MinInt64} // before all
+	at := position{prefix, lockkeeper.QueueKey{Rank: math.MinInt}} // before all others
 	before := func(p *position) bool { return p.compare(&at) < 0 }
 	for it := x.first(before); it != nil; it = x.first(before) {
 		p, _ := x.position(it)
-		if !strings.HasPrefix(p.line, prefix) {
+		if !strings.HasPrefix(p.list, prefix) {
 			break
 		}
 		list = append(list, it)
-		p.tag, p.seq = math.MaxUint64, math.MaxUint64
+		p.Turn, p.Seq = math.MaxUint64, math.MaxUint64
 		at = p
 	}
 	return list
 }
 
-// from lists all that do not come before what is sought.
+// from returns the items that do not come before the searched one.
 func (x *index) from(before func(*position) bool) iter.Seq[*lockkeeper.Item] {
 	return func(yield func(*lockkeeper.Item) bool) {
 		run, i := x.find(before)
 		for ; run < len(x.runs); run, i = run+1, 0 {
 			for ; i < len(x.runs[run]); i++ {
-				if !yield(x.runs[run][i].seat.Item) {
+				if !yield(x.runs[run][i].cell.Item) {
 					return
 				}
 			}
@@ -160,13 +154,13 @@ func (x *index) from(before func(*position) bool) iter.Seq[*lockkeeper.Item] {
 	}
 }
 
-// downFrom lists all that come before what is sought, the last of them first.
+// downFrom returns the items that come before the searched one, the last of them first.
 func (x *index) downFrom(before func(*position) bool) iter.Seq[*lockkeeper.Item] {
 	return func(yield func(*lockkeeper.Item) bool) {
 		run, i := x.find(before)
 		for {
 			for i--; i >= 0; i-- {
-				if !yield(x.runs[run][i].seat.Item) {
+				if !yield(x.runs[run][i].cell.Item) {
 					return
 				}
 			}

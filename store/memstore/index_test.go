@@ -15,16 +15,16 @@ func TestIndexIsASortedList(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
-	x := index{position: func(it *lockkeeper.Item) (position, bool) { return position{seq: it.Seq}, it.Seq%7 != 0 }}
-	seats := map[uint64]*seat{}
+	x := index{position: func(it *lockkeeper.Item) (position, bool) { return bySeqIn("", it), it.Seq%7 != 0 }}
+	seats := map[uint64]*itemCell{}
 	for round := range 12_000 {
 		seq := rnd.Uint64N(4 * runSize)
 		if s := seats[seq]; s != nil {
-			x.exchange(s, s.Item, nil)
+			x.move(s, s.Item, nil)
 			delete(seats, seq)
 		} else {
-			seats[seq] = &seat{&lockkeeper.Item{Seq: seq}}
-			x.exchange(seats[seq], nil, seats[seq].Item)
+			seats[seq] = &itemCell{&lockkeeper.Item{Seq: seq}}
+			x.move(seats[seq], nil, seats[seq].Item)
 		}
 		if round%50 != 0 {
 			continue
@@ -37,7 +37,7 @@ func TestIndexIsASortedList(t *testing.T) {
 		}
 		slices.SortFunc(want, bySeq)
 		from := rnd.Uint64N(5 * runSize)
-		before := func(p *position) bool { return p.seq < from }
+		before := func(p *position) bool { return p.Seq < from }
 		i, _ := slices.BinarySearchFunc(want, from, func(it *lockkeeper.Item, seq uint64) int { return cmp.Compare(it.Seq, seq) })
 		if got := slices.Collect(x.from(before)); !slices.Equal(got, want[i:]) {
 			t.Fatalf("round %d: %d from %d on, want %d", round, len(got), from, len(want)-i)
@@ -49,7 +49,7 @@ func TestIndexIsASortedList(t *testing.T) {
 		}
 	}
 	for _, s := range seats {
-		x.exchange(s, s.Item, nil)
+		x.move(s, s.Item, nil)
 	}
 	if len(x.runs) != 0 {
 		t.Errorf("%d runs are left of nothing", len(x.runs))

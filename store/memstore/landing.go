@@ -11,23 +11,22 @@ import (
 	"lockkeeper/store"
 )
 
-// landings are the landings of a space. They never leave it: what is handed in
-// or out is a copy.
+// landings holds the landings of a space. Callers only get copies.
 type landings struct {
 	all      []*lockkeeper.Landing // by rising number
 	open     map[uint64]*lockkeeper.Landing
 	byCommit map[string]*lockkeeper.Landing
-	byPath   map[string][]visit // by rising number
+	byPath   map[string][]pathChange // by rising number
 }
 
-// visit is one of the changes of a landing.
-type visit struct {
+// A pathChange is one change of a landing.
+type pathChange struct {
 	*lockkeeper.Landing
 	n int
 }
 
 func newLandings() landings {
-	return landings{open: map[uint64]*lockkeeper.Landing{}, byCommit: map[string]*lockkeeper.Landing{}, byPath: map[string][]visit{}}
+	return landings{open: map[uint64]*lockkeeper.Landing{}, byCommit: map[string]*lockkeeper.Landing{}, byPath: map[string][]pathChange{}}
 }
 
 func bySeq(a, b *lockkeeper.Landing) int { return cmp.Compare(a.Seq, b.Seq) }
@@ -40,7 +39,7 @@ func (s *landings) find(seq uint64) *lockkeeper.Landing {
 	return s.all[i]
 }
 
-// candidates are all that a query can mean, by rising number.
+// candidates returns the landings that a query can select, by rising number.
 func (s *landings) candidates(q store.LandingQuery) (some []*lockkeeper.Landing) {
 	switch {
 	case q.Seq != 0:
@@ -63,7 +62,7 @@ func (s *landings) candidates(q store.LandingQuery) (some []*lockkeeper.Landing)
 	return some
 }
 
-// add refuses what cannot be told from what is there, and changes nothing then.
+// add refuses a landing whose number or commit is known, or that changes a path twice.
 func (s *landings) add(l *lockkeeper.Landing) error {
 	if last := len(s.all) - 1; last >= 0 && s.all[last].Seq >= l.Seq || s.byCommit[l.Commit] != nil {
 		return fmt.Errorf("landing %d of commit %s is not new", l.Seq, l.Commit)
@@ -74,7 +73,7 @@ func (s *landings) add(l *lockkeeper.Landing) error {
 			s.unlink(l)
 			return fmt.Errorf("landing %d changes %s twice", l.Seq, a.Path)
 		}
-		s.byPath[a.Path] = append(before, visit{l, n})
+		s.byPath[a.Path] = append(before, pathChange{l, n})
 	}
 	s.all = append(s.all, l)
 	s.byCommit[l.Commit] = l
@@ -82,10 +81,10 @@ func (s *landings) add(l *lockkeeper.Landing) error {
 	return nil
 }
 
-// unlink forgets what a landing changed.
+// unlink removes the changes of a landing.
 func (s *landings) unlink(l *lockkeeper.Landing) {
 	for _, a := range l.Changes {
-		rest := slices.DeleteFunc(s.byPath[a.Path], func(v visit) bool { return v.Landing == l })
+		rest := slices.DeleteFunc(s.byPath[a.Path], func(v pathChange) bool { return v.Landing == l })
 		if len(rest) == 0 {
 			delete(s.byPath, a.Path)
 		} else {
@@ -94,7 +93,7 @@ func (s *landings) unlink(l *lockkeeper.Landing) {
 	}
 }
 
-// forget drops all that are to go.
+// forget drops the landings that goes selects.
 func (s *landings) forget(goes func(*lockkeeper.Landing) bool) {
 	s.all = slices.DeleteFunc(s.all, func(l *lockkeeper.Landing) bool {
 		if !goes(l) {

@@ -7,13 +7,13 @@ import (
 	"lockkeeper/store"
 )
 
-// chunk is how many events are allocated, and forgotten, together.
+// chunk is how many events are allocated, and dropped, together.
 const chunk = 1024
 
-// eventLog is the newest part of a space's events. Numbers are consecutive.
+// An eventLog holds the newest events of a space. Their numbers are consecutive.
 type eventLog struct {
 	chunks [][]lockkeeper.Event
-	spare  []lockkeeper.Event // a forgotten chunk, to be written again
+	spare  []lockkeeper.Event // a dropped chunk, for reuse
 	first  uint64             // number of the oldest event kept
 	next   uint64             // number of the next event, less one
 }
@@ -39,8 +39,7 @@ func (l *eventLog) push(ev *lockkeeper.Event, keep int) uint64 {
 	return ev.Seq
 }
 
-// pop takes the newest event back. Its number is free again, because nobody saw
-// it.
+// pop removes the newest event. Its number can be used again, because no reader saw it.
 func (l *eventLog) pop() {
 	last := len(l.chunks) - 1
 	n := len(l.chunks[last]) - 1
@@ -59,13 +58,13 @@ func (l *eventLog) len() int {
 	return int(l.next - l.first + 1)
 }
 
-// drop forgets the oldest full chunk for as long as while says so.
+// drop drops the oldest full chunks while a condition holds.
 func (l *eventLog) drop(while func() bool) {
 	for len(l.chunks) > 1 && while() {
 		oldest := l.chunks[0]
 		l.first += uint64(len(oldest))
 		l.chunks = l.chunks[1:]
-		l.spare = oldest[:0] // what it held goes as it is written over
+		l.spare = oldest[:0] // its events are overwritten
 	}
 }
 

@@ -27,11 +27,11 @@ type Store struct {
 	mu       sync.Mutex
 	closed   bool
 	trie     trie
-	byID     map[string]*slot
-	line     []*slot // by rising ticket; slots that left stay until compacted
-	left     int     // how many of line have left
-	free     []*slot // recycled
-	parked   map[uint64][]*slot
+	byID     map[string]*recordCell
+	tickets  []*recordCell // by rising ticket; removed ones stay until compact
+	left     int           // how many of tickets are removed
+	free     []*recordCell // for reuse
+	waiters  map[uint64][]*recordCell
 	log      eventLog
 	denials  map[string]denial
 	landings landings
@@ -39,14 +39,14 @@ type Store struct {
 	tx       tx // reused: transactions are serial
 
 	listenMu  sync.Mutex
-	watched   atomic.Int32 // how many watch the log
+	watched   atomic.Int32 // number of listeners from Watch
 	listeners map[string][]*listener
 }
 
-// slot is the place of a record. The record in it is replaced, never changed.
-type slot struct {
+// A recordCell holds the current version of a record. Records are replaced, never changed.
+type recordCell struct {
 	rec   *store.Record
-	nodes []*node // where its locks are, in their order
+	nodes []*node // of its locks, in their order
 	left  bool
 }
 
@@ -55,7 +55,7 @@ type denial struct {
 	at     time.Time
 }
 
-// New makes an empty space.
+// New returns an empty space.
 func New(space string, opt Options) *Store {
 	if opt.Now == nil {
 		origin := time.Now()
@@ -69,7 +69,7 @@ func New(space string, opt Options) *Store {
 	}
 	s := &Store{
 		space: space, opt: opt,
-		byID: map[string]*slot{}, parked: map[uint64][]*slot{},
+		byID: map[string]*recordCell{}, waiters: map[uint64][]*recordCell{},
 		denials: map[string]denial{}, landings: newLandings(), queue: newQueue(),
 		listeners: map[string][]*listener{},
 	}
@@ -116,7 +116,7 @@ func (s *Store) update(ctx context.Context, fn func(store.Tx) error) (woken []st
 			woken = nil
 		}
 		clear(t.undo)
-		t.undo, t.woken, t.asked.locks, t.stale = t.undo[:0], nil, nil, time.Time{}
+		t.undo, t.woken, t.located.locks, t.stale = t.undo[:0], nil, nil, time.Time{}
 		s.compact()
 	}()
 	err = fn(t)
@@ -131,12 +131,12 @@ func (s *Store) update(ctx context.Context, fn func(store.Tx) error) (woken []st
 	return t.woken, err
 }
 
-// compact forgets slots that left once they are the larger part of the line.
+// compact drops removed cells once they are the larger part of the list.
 func (s *Store) compact() {
-	if s.left < 64 || s.left < len(s.line)/2 {
+	if s.left < 64 || s.left < len(s.tickets)/2 {
 		return
 	}
-	s.line = slices.DeleteFunc(s.line, func(o *slot) bool {
+	s.tickets = slices.DeleteFunc(s.tickets, func(o *recordCell) bool {
 		if o.left {
 			s.recycle(o)
 		}
@@ -145,19 +145,19 @@ func (s *Store) compact() {
 	s.left = 0
 }
 
-// recycle keeps a slot that nothing leads to any more for reuse. A few are
-// enough, and those of large requests are not worth their memory.
-func (s *Store) recycle(o *slot) {
+// recycle keeps a cell for reuse. A few are enough, and cells of large requests use too much
+// memory.
+func (s *Store) recycle(o *recordCell) {
 	if len(s.free) < 64 && cap(o.nodes) <= 64 {
 		o.rec = nil
 		s.free = append(s.free, o)
 	}
 }
 
-func (s *Store) newSlot(rec *store.Record) *slot {
+func (s *Store) newCell(rec *store.Record) *recordCell {
 	last := len(s.free) - 1
 	if last < 0 {
-		return &slot{rec: rec}
+		return &recordCell{rec: rec}
 	}
 	o := s.free[last]
 	s.free = s.free[:last]
@@ -176,7 +176,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 }
 
 func (s *Store) usable(ctx context.Context) error {
-	if ctx.Err() != nil { // which is cheaper to ask than the cause
+	if ctx.Err() != nil { // cheaper than the cause
 		return context.Cause(ctx)
 	}
 	if s.closed {

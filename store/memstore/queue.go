@@ -13,16 +13,15 @@ import (
 	"lockkeeper/store"
 )
 
-// queue is the queue of a space.
 type queue struct {
-	byID    map[string]*seat
-	byKey   map[string]*seat
+	byID    map[string]*itemCell
+	byKey   map[string]*itemCell
 	bySeq   index
 	status  index // by status and number
 	ready   index // by root
-	parked  index // by what they are parked on
-	due     index
-	onLocks int // how many are parked on locks
+	waiting index // by the key that they wait on
+	checks  index
+	onLocks int // how many items wait on locks
 
 	slots   map[string]int
 	turns   map[turn]uint64
@@ -36,36 +35,37 @@ type turn struct {
 
 func newQueue() queue {
 	return queue{
-		byID: map[string]*seat{}, byKey: map[string]*seat{},
+		byID: map[string]*itemCell{}, byKey: map[string]*itemCell{},
 		slots: map[string]int{}, turns: map[turn]uint64{}, workers: map[string]lockkeeper.Worker{},
 		bySeq: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return position{seq: it.Seq}, true
+			return bySeqIn("", it), true
 		}},
 		status: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return position{line: string(it.Status), seq: it.Seq}, true
+			return bySeqIn(string(it.Status), it), true
 		}},
 		ready: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return inLine(it.Root, it), it.Stage == lockkeeper.StageReady
+			return inQueue(it.Root, it), it.Stage == lockkeeper.StageReady
 		}},
-		parked: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return inLine(it.WaitsOn, it), it.Stage == lockkeeper.StageWaiting
+		waiting: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return inQueue(it.WaitsOn, it), it.Stage == lockkeeper.StageWaiting
 		}},
-		due: index{position: func(it *lockkeeper.Item) (position, bool) {
-			return position{rank: int64(it.CheckAt), seq: it.Seq}, it.CheckAt > 0
+		checks: index{position: func(it *lockkeeper.Item) (position, bool) {
+			return position{"", lockkeeper.QueueKey{Rank: int(it.CheckAt), Seq: it.Seq}}, it.CheckAt > 0
 		}},
 	}
 }
 
-// inLine is the position of an item in a line.
-func inLine(line string, it *lockkeeper.Item) position {
-	return position{line: line, standing: uint8(it.Precedence()), rank: int64(it.Rank), tag: it.Turn, seq: it.Seq}
+func inQueue(list string, it *lockkeeper.Item) position { return position{list, it.QueueKey()} }
+
+func bySeqIn(list string, it *lockkeeper.Item) position {
+	return position{list, lockkeeper.QueueKey{Seq: it.Seq}}
 }
 
-// exchange changes what is in a seat; nil stands for nothing.
-func (q *queue) exchange(s *seat, next *lockkeeper.Item) {
+// replace changes the item in a cell; nil: none.
+func (q *queue) replace(s *itemCell, next *lockkeeper.Item) {
 	old := s.Item
-	for _, x := range []*index{&q.bySeq, &q.status, &q.ready, &q.parked, &q.due} {
-		x.exchange(s, old, next)
+	for _, x := range []*index{&q.bySeq, &q.status, &q.ready, &q.waiting, &q.checks} {
+		x.move(s, old, next)
 	}
 	if old != nil {
 		q.count(old, -1)
@@ -92,24 +92,23 @@ func (q *queue) count(it *lockkeeper.Item, n int) {
 	}
 }
 
-// item is what is in a seat; nil stands for none.
-func (s *seat) item() *lockkeeper.Item {
+// item returns the item in a cell; nil: none.
+func (s *itemCell) item() *lockkeeper.Item {
 	if s == nil {
 		return nil
 	}
 	return s.Item
 }
 
-// numbered finds an item by its number.
-func (q *queue) numbered(seq uint64) *lockkeeper.Item {
-	it := q.bySeq.first(func(p *position) bool { return p.seq < seq })
+func (q *queue) bySeqNumber(seq uint64) *lockkeeper.Item {
+	it := q.bySeq.first(func(p *position) bool { return p.Seq < seq })
 	if it == nil || it.Seq != seq {
 		return nil
 	}
 	return it
 }
 
-// pruneAtOnce bounds what is looked at when items are forgotten.
+// pruneAtOnce bounds how many items prune examines.
 const pruneAtOnce = 2_000
 
 func (q *queue) prune(before time.Time) {
@@ -124,26 +123,26 @@ func (q *queue) prune(before time.Time) {
 		}
 	}
 	for _, it := range gone {
-		q.exchange(q.byID[it.ID], nil)
+		q.replace(q.byID[it.ID], nil)
 	}
 }
 
-// ofStatus lists what a query for a status can mean, and then others.
+// ofStatus returns the items that a query for a status can select, followed by others.
 func (q *queue) ofStatus(ask store.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	line := string(ask.Status)
 	if ask.Latest {
 		return q.status.downFrom(func(p *position) bool {
-			return p.line < line || p.line == line && (ask.After == 0 || p.seq < ask.After)
+			return p.list < line || p.list == line && (ask.After == 0 || p.Seq < ask.After)
 		})
 	}
-	return q.status.from(func(p *position) bool { return p.line < line || p.line == line && p.seq <= ask.After })
+	return q.status.from(func(p *position) bool { return p.list < line || p.list == line && p.Seq <= ask.After })
 }
 
 func (q *queue) ofAny(ask store.ItemQuery) iter.Seq[*lockkeeper.Item] {
 	if ask.Latest {
-		return q.bySeq.downFrom(func(p *position) bool { return ask.After == 0 || p.seq < ask.After })
+		return q.bySeq.downFrom(func(p *position) bool { return ask.After == 0 || p.Seq < ask.After })
 	}
-	return q.bySeq.from(func(p *position) bool { return p.seq <= ask.After })
+	return q.bySeq.from(func(p *position) bool { return p.Seq <= ask.After })
 }
 
 func (t *tx) Item(id string) (*lockkeeper.Item, error) { return t.queue.byID[id].item(), nil }
@@ -165,29 +164,29 @@ func (t *tx) Items(q store.ItemQuery) (out []*lockkeeper.Item, err error) {
 }
 
 func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
-	return t.queue.ready.firstOf(root), nil
+	return t.queue.ready.firstIn(root), nil
 }
 
 func (t *tx) FirstWaiting(key string) (*lockkeeper.Item, error) {
-	return t.queue.parked.firstOf(key), nil
+	return t.queue.waiting.firstIn(key), nil
 }
 
 func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
-	return append(t.queue.ready.leaders(""), t.queue.parked.leaders(store.OnPool(""))...), nil
+	return append(t.queue.ready.leaders(""), t.queue.waiting.leaders(store.OnPool(""))...), nil
 }
 
 func (t *tx) WaitKeys(prefix string) (keys []string, err error) {
-	it := t.queue.parked.first(func(p *position) bool { return p.line < prefix })
+	it := t.queue.waiting.first(func(p *position) bool { return p.list < prefix })
 	for it != nil && strings.HasPrefix(it.WaitsOn, prefix) {
 		last := it.WaitsOn
 		keys = append(keys, last)
-		it = t.queue.parked.first(func(p *position) bool { return p.line <= last })
+		it = t.queue.waiting.first(func(p *position) bool { return p.list <= last })
 	}
 	return keys, nil
 }
 
 func (t *tx) NextCheck() (lockkeeper.Instant, error) {
-	it := t.queue.due.first(func(*position) bool { return false })
+	it := t.queue.checks.first(func(*position) bool { return false })
 	if it == nil {
 		return 0, nil
 	}
@@ -195,7 +194,7 @@ func (t *tx) NextCheck() (lockkeeper.Instant, error) {
 }
 
 func (t *tx) ItemsToCheck(now lockkeeper.Instant, limit int) (out []*lockkeeper.Item, err error) {
-	for it := range t.queue.due.from(func(*position) bool { return false }) {
+	for it := range t.queue.checks.from(func(*position) bool { return false }) {
 		if it.CheckAt > now || len(out) >= limit {
 			break
 		}
@@ -235,10 +234,10 @@ func (t *tx) Workers() ([]lockkeeper.Worker, error) {
 
 func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	q := &t.queue
-	if q.byID[it.ID] != nil || q.numbered(it.Seq) != nil || it.Key != "" && q.byKey[it.Key] != nil {
+	if q.byID[it.ID] != nil || q.bySeqNumber(it.Seq) != nil || it.Key != "" && q.byKey[it.Key] != nil {
 		return fmt.Errorf("item %s with number %d and key %q is not new", it.ID, it.Seq, it.Key)
 	}
-	t.exchangeItem(&seat{}, it.Clone())
+	t.replaceItem(&itemCell{}, it.Clone())
 	return nil
 }
 
@@ -251,14 +250,14 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	next.Seq, next.Key, next.Workflow, next.Unit, next.Project, next.Class = old.Seq, old.Key, old.Workflow, old.Unit, old.Project, old.Class
 	next.Locks, next.Policy, next.Caps, next.After, next.Root = old.Locks, old.Policy, old.Caps, old.After, old.Root
 	next.Command, next.Dir, next.By, next.QueuedAt = old.Command, old.Dir, old.By, old.QueuedAt
-	t.exchangeItem(s, next)
+	t.replaceItem(s, next)
 	return nil
 }
 
-func (t *tx) exchangeItem(s *seat, next *lockkeeper.Item) {
+func (t *tx) replaceItem(s *itemCell, next *lockkeeper.Item) {
 	old := s.Item
-	t.queue.exchange(s, next)
-	t.undo = append(t.undo, undo{kind: undoOther, other: func() { t.queue.exchange(s, old) }})
+	t.queue.replace(s, next)
+	t.undo = append(t.undo, undo{kind: undoOther, other: func() { t.queue.replace(s, old) }})
 }
 
 func (t *tx) TakeSlots(pool string, n int) error {

@@ -7,14 +7,13 @@ import (
 	"lockkeeper"
 )
 
-// fewKids is how many children a node searches one by one before it keeps them
-// in a map.
-const fewKids = 16
+// maxChildList is how many children a node keeps in a list before it uses a map.
+const maxChildList = 16
 
-// counts is a number of locks by mode.
+// counts counts locks by mode.
 type counts [lockkeeper.Write + 1]int32
 
-// modes is the set of modes that are counted at all, as bits 1<<mode.
+// modes returns the modes with a count, as bits 1<<mode.
 func (c *counts) modes() (mask uint8) {
 	for m := lockkeeper.Read; m <= lockkeeper.Write; m++ {
 		if c[m] > 0 {
@@ -26,29 +25,29 @@ func (c *counts) modes() (mask uint8) {
 
 func (c *counts) zero() bool { return *c == counts{} }
 
-// entry is one lock at a node.
+// An entry is one lock at a node.
 type entry struct {
-	slot *slot
+	cell *recordCell
 	mode lockkeeper.Mode
 	kind lockkeeper.Kind
 }
 
 type node struct {
-	name    string
-	parent  *node
-	few     []*node          // behind the last one there may be spare ones, nameless
-	many    map[string]*node // instead of few, when there are more
-	entries []entry
-	own     counts // entries here
-	wide    counts // entries here that cover what is below
-	below   counts // entries strictly below
+	name     string
+	parent   *node
+	children []*node          // behind the last one there may be spare nodes without a name
+	childMap map[string]*node // instead of children, if there are more
+	entries  []entry
+	own      counts // entries here
+	wide     counts // entries here that cover what is below
+	below    counts // entries strictly below
 }
 
-func (n *node) kid(name string) *node {
-	if n.many != nil {
-		return n.many[name]
+func (n *node) child(name string) *node {
+	if n.childMap != nil {
+		return n.childMap[name]
 	}
-	for _, k := range n.few {
+	for _, k := range n.children {
 		if k.name == name {
 			return k
 		}
@@ -56,37 +55,38 @@ func (n *node) kid(name string) *node {
 	return nil
 }
 
-func (n *node) eachKid(visit func(*node)) {
-	for _, k := range n.few {
+func (n *node) eachChild(visit func(*node)) {
+	for _, k := range n.children {
 		visit(k)
 	}
-	for _, k := range n.many {
+	for _, k := range n.childMap {
 		visit(k)
 	}
 }
 
-// trie holds the locks of a space by path.
+// A trie holds the locks of a space by path. It reuses nodes: an acquire and a release of
+// the same paths allocate none.
 type trie struct {
 	root node
-	free []*node // recycled
+	free []*node // for reuse
 }
 
-// run is a stretch of neighbours among the locks of a request, which are sorted
-// by path. They share the way to their directory, and all that is above them.
+// A run is a sequence of locks of a request, which are sorted by path, in one directory.
+// They share the walk to that directory.
 type run struct {
-	dir  string // the path of the directory, with its slash; "" is the top
-	node *node  // the deepest there is on the way to it; nil above the root
-	rest string // what is missing of it below node
+	dir  string // the path of the directory, with its slash; "" is the root
+	node *node  // the deepest existing node on the way to it; nil above the root
+	rest string // the part of dir below node that does not exist
 	wide uint8  // modes of the locks at node and above it that cover what is below
-	end  int    // where in the locks the next run begins
+	end  int    // index of the lock at which the next run begins
 }
 
-// places are where locks are in the trie, or would be. They hold until a lock is
-// removed or another one added.
+// places are the nodes of locks in the trie. They are valid until a lock is added or
+// removed.
 type places struct {
 	locks []lockkeeper.Lock
 	runs  []run
-	nodes []*node // of each lock; nil where there is none yet
+	nodes []*node // of each lock; nil: there is none yet
 }
 
 // of reports whether these are the places of exactly this slice of locks.
@@ -118,7 +118,7 @@ func (t *trie) approach(path string) run {
 	r := run{dir: dir, node: &t.root, rest: dir}
 	for r.rest != "" {
 		name, rest := cut(r.rest)
-		k := r.node.kid(name)
+		k := r.node.child(name)
 		if k == nil {
 			break
 		}
@@ -130,13 +130,13 @@ func (t *trie) approach(path string) run {
 	return r
 }
 
-// has reports whether a path lies directly in the directory of the run.
+// has reports whether a path is directly in the directory of the run.
 func (r *run) has(path string) bool {
 	name, in := strings.CutPrefix(path, r.dir)
 	return in && strings.IndexByte(name, '/') < 0 && path != lockkeeper.Root && r.node != nil
 }
 
-// at is the node of a path of the run, nil when there is none.
+// at returns the node of a path of the run; nil: none.
 func (t *trie) at(r *run, path string) *node {
 	switch {
 	case r.node == nil:
@@ -144,10 +144,10 @@ func (t *trie) at(r *run, path string) *node {
 	case r.rest != "":
 		return nil
 	}
-	return r.node.kid(path[len(r.dir):])
+	return r.node.child(path[len(r.dir):])
 }
 
-// cut takes the first segment off a path.
+// cut splits off the first segment of a path.
 func cut(path string) (name, rest string) {
 	for i := range len(path) { // segments are short
 		if path[i] == '/' {
@@ -157,9 +157,9 @@ func cut(path string) (name, rest string) {
 	return path, ""
 }
 
-// add puts the locks of a slot into the trie, at their places, and tells the
-// slot their nodes, which stay where they are until the locks are removed.
-func (t *trie) add(p *places, s *slot) {
+// add puts the locks of a cell into the trie and stores their nodes in the cell. The nodes
+// stay the same until the locks are removed.
+func (t *trie) add(p *places, s *recordCell) {
 	s.nodes = append(s.nodes[:0], p.nodes...)
 	i := 0
 	for _, r := range p.runs {
@@ -167,35 +167,34 @@ func (t *trie) add(p *places, s *slot) {
 		var added counts
 		for ; i < r.end; i++ {
 			l, n := &p.locks[i], s.nodes[i]
-			if n == nil { // still: only what comes later in the order can lie below it
-				n = t.addKid(dir, l.Path[len(r.dir):])
+			if n == nil { // a later run cannot have made it: it would be below this one
+				n = t.addChild(dir, l.Path[len(r.dir):])
 				s.nodes[i] = n
 			}
-			n.put(entry{slot: s, mode: l.Mode, kind: l.Kind})
+			n.put(entry{cell: s, mode: l.Mode, kind: l.Kind})
 			added[l.Mode]++
 		}
 		dir.countBelow(&added)
 	}
 }
 
-// grow makes the directories on the way from n that are missing. Some may have
-// come since the way was walked, with the runs before.
+// grow makes the missing directories on the way from n. Earlier runs may have made some.
 func (t *trie) grow(n *node, way string) *node {
 	for way != "" {
 		name, rest := cut(way)
-		k := n.kid(name)
+		k := n.child(name)
 		if k == nil {
-			k = t.addKid(n, name)
+			k = t.addChild(n, name)
 		}
 		n, way = k, rest
 	}
 	return n
 }
 
-// remove takes the locks of a slot out of the trie, the last one first: what is
-// below a node goes before it.
-func (t *trie) remove(s *slot) {
-	var removed counts // of neighbours, until those above are told
+// remove removes the locks of a cell from the trie, the last one first, so that nodes below
+// go before those above.
+func (t *trie) remove(s *recordCell) {
+	var removed counts // of neighbors, until the nodes above are updated
 	for i := len(s.nodes) - 1; i >= 0; i-- {
 		n := s.nodes[i]
 		removed[n.take(s)]--
@@ -208,24 +207,23 @@ func (t *trie) remove(s *slot) {
 	s.nodes = s.nodes[:0]
 }
 
-// prune removes a node with no locks at or below it, and so those above it.
+// prune removes a node without locks at or below it, and then its parents likewise.
 func (t *trie) prune(n *node) {
 	for n != &t.root && len(n.entries) == 0 && n.below.zero() {
 		parent := n.parent
-		t.dropKid(n)
+		t.dropChild(n)
 		n = parent
 	}
 }
 
-// put adds a lock at the node.
 func (n *node) put(e entry) {
 	n.entries = append(n.entries, e)
 	n.count(e, 1)
 }
 
-// take removes the lock of a slot at the node, and tells its mode.
-func (n *node) take(s *slot) lockkeeper.Mode {
-	i := slices.IndexFunc(n.entries, func(e entry) bool { return e.slot == s })
+// take removes the lock of a cell and returns its mode.
+func (n *node) take(s *recordCell) lockkeeper.Mode {
+	i := slices.IndexFunc(n.entries, func(e entry) bool { return e.cell == s })
 	e, last := n.entries[i], len(n.entries)-1
 	if i != last {
 		n.entries[i] = n.entries[last]
@@ -243,7 +241,7 @@ func (n *node) count(e entry, d int32) {
 	}
 }
 
-// countBelow adds what changed directly below n, which is nil above the root.
+// countBelow adds a change of counts below n, to n and all nodes above it.
 func (n *node) countBelow(change *counts) {
 	for ; n != nil; n = n.parent {
 		for m, d := range change {
@@ -252,57 +250,56 @@ func (n *node) countBelow(change *counts) {
 	}
 }
 
-// addKid makes a child of n.
-func (t *trie) addKid(n *node, name string) *node {
-	last := len(n.few)
+func (t *trie) addChild(n *node, name string) *node {
+	last := len(n.children)
 	switch {
-	case n.many != nil:
-	case last == fewKids:
-		n.many = make(map[string]*node, 2*fewKids)
-		for _, k := range n.few {
-			n.many[k.name] = k
+	case n.childMap != nil:
+	case last == maxChildList:
+		n.childMap = make(map[string]*node, 2*maxChildList)
+		for _, k := range n.children {
+			n.childMap[k.name] = k
 		}
-		n.few = nil
-	case last < cap(n.few) && n.few[:last+1][last] != nil: // a spare one
-		n.few = n.few[:last+1]
-		n.few[last].name = name
-		return n.few[last]
+		n.children = nil
+	case last < cap(n.children) && n.children[:last+1][last] != nil: // a spare node
+		n.children = n.children[:last+1]
+		n.children[last].name = name
+		return n.children[last]
 	}
 	k := t.newNode(name)
 	k.parent = n
-	if n.many != nil {
-		n.many[name] = k
+	if n.childMap != nil {
+		n.childMap[name] = k
 	} else {
-		n.few = append(n.few, k)
+		n.children = append(n.children, k)
 	}
 	return k
 }
 
-// dropKid removes a node, which counts nothing and has no children, from its
-// parent. One that never had any stays there as a spare; the others, with their
-// own spares, are recycled. None pins the path it was named after.
-func (t *trie) dropKid(k *node) {
+// dropChild removes a node without locks and children from its parent. A node that never had
+// children stays there as a spare. Others are recycled with their own spares. Names are
+// cleared, so that no node keeps the text of a path in memory.
+func (t *trie) dropChild(k *node) {
 	n := k.parent
-	if n.many != nil {
-		delete(n.many, k.name)
+	if n.childMap != nil {
+		delete(n.childMap, k.name)
 		t.recycle(k)
 		return
 	}
-	last := len(n.few) - 1
-	i := last // the newest go first
-	for n.few[i] != k {
+	last := len(n.children) - 1
+	i := last // the newest one is usually removed first
+	for n.children[i] != k {
 		i--
 	}
 	if i != last {
-		n.few[i], n.few[last] = n.few[last], k
+		n.children[i], n.children[last] = n.children[last], k
 	}
-	if cap(k.few) == 0 && k.many == nil {
+	if cap(k.children) == 0 && k.childMap == nil {
 		k.name = ""
 	} else {
-		n.few[last] = nil
+		n.children[last] = nil
 		t.recycle(k)
 	}
-	n.few = n.few[:last]
+	n.children = n.children[:last]
 }
 
 func (t *trie) newNode(name string) *node {
@@ -318,21 +315,21 @@ func (t *trie) newNode(name string) *node {
 
 func (t *trie) recycle(n *node) {
 	if len(t.free) < 1024 {
-		n.name, n.parent, n.many = "", nil, nil
+		n.name, n.parent, n.childMap = "", nil, nil
 		t.free = append(t.free, n)
 	}
 }
 
-// visitor is shown a lock at a path that conflicts with an asked one.
+// A visitor is called with each lock that conflicts with an asked one.
 type visitor func(asked *lockkeeper.Lock, path string, e entry)
 
-// conflicting visits every entry whose lock conflicts with one of these,
-// whatever its state. It looks only where the counts say there is something.
+// conflicting visits every entry whose lock conflicts with one of these, in any state. It
+// skips subtrees whose counts exclude a conflict.
 func (p *places) conflicting(visit visitor) {
 	begin := 0
 	for i := range p.runs {
 		r := &p.runs[i]
-		if r.wide != 0 || r.rest == "" { // else nothing covers the run, nor is there anything in it
+		if r.wide != 0 || r.rest == "" { // otherwise no lock covers the run or is in it
 			for j := begin; j < r.end; j++ {
 				r.conflicting(&p.locks[j], p.nodes[j], visit)
 			}
@@ -341,7 +338,7 @@ func (p *places) conflicting(visit visitor) {
 	}
 }
 
-// conflicting does that for a lock of the run at node n.
+// conflicting visits the entries that conflict with a lock of the run at node n.
 func (r *run) conflicting(l *lockkeeper.Lock, n *node, visit visitor) {
 	mask := lockkeeper.ConflictMask(l.Mode)
 	if n != nil {
@@ -357,7 +354,7 @@ func (r *run) conflicting(l *lockkeeper.Lock, n *node, visit visitor) {
 	}
 }
 
-// conflicting does it at a node and, if told so, below it.
+// conflicting visits the entries at a node and, if below is set, below it.
 func (n *node) conflicting(l *lockkeeper.Lock, path string, mask uint8, below bool, visit visitor) {
 	if n.own.modes()&mask != 0 {
 		n.report(l, path, mask, false, visit)
@@ -365,7 +362,7 @@ func (n *node) conflicting(l *lockkeeper.Lock, path string, mask uint8, below bo
 	if !below || n.below.modes()&mask == 0 {
 		return
 	}
-	n.eachKid(func(k *node) {
+	n.eachChild(func(k *node) {
 		p := k.name
 		if path != lockkeeper.Root {
 			p = path + "/" + k.name

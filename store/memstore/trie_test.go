@@ -18,7 +18,7 @@ func counted(n *node) (own, wide, below counts) {
 			wide[e.mode]++
 		}
 	}
-	n.eachKid(func(k *node) {
+	n.eachChild(func(k *node) {
 		o, _, b := counted(k)
 		for m := range below {
 			below[m] += o[m] + b[m]
@@ -37,11 +37,11 @@ func consistent(t *testing.T, n *node) {
 	if n.parent != nil && len(n.entries) == 0 && below.zero() {
 		t.Fatalf("%s has nothing at or below it and exists", n.path())
 	}
-	if n.many != nil && n.few != nil {
+	if n.childMap != nil && n.children != nil {
 		t.Fatalf("%s keeps its children twice", n.path())
 	}
-	n.eachKid(func(k *node) {
-		if k.parent != n || n.kid(k.name) != k {
+	n.eachChild(func(k *node) {
+		if k.parent != n || n.child(k.name) != k {
 			t.Fatalf("%s does not find its child %s", n.path(), k.name)
 		}
 		consistent(t, k)
@@ -71,7 +71,7 @@ func TestTrieCounts(t *testing.T) {
 	}
 	var tr trie
 	var at places
-	var held []*slot
+	var held []*recordCell
 	for i := range 4_000 {
 		// Wide enough to pass fewKids and come back; the size swings so that nodes
 		// are recycled and named anew.
@@ -84,7 +84,7 @@ func TestTrieCounts(t *testing.T) {
 			for range 1 + r.IntN(6) {
 				locks = append(locks, lock())
 			}
-			s := &slot{}
+			s := &recordCell{}
 			tr.locate(lockkeeper.Normalize(locks), &at)
 			tr.add(&at, s)
 			held = append(held, s)
@@ -102,7 +102,7 @@ func TestTrieCounts(t *testing.T) {
 		tr.remove(s)
 	}
 	consistent(t, &tr.root)
-	if !tr.root.below.zero() || !tr.root.own.zero() || len(tr.root.few)+len(tr.root.many) > 0 {
+	if !tr.root.below.zero() || !tr.root.own.zero() || len(tr.root.children)+len(tr.root.childMap) > 0 {
 		t.Error("an emptied trie is not empty")
 	}
 }

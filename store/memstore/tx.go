@@ -10,23 +10,23 @@ import (
 	"lockkeeper/store"
 )
 
-// tx is a transaction; the store's mutex is held for as long as it lives.
+// A tx is a transaction. The store's mutex is locked while it exists.
 type tx struct {
 	*Store
 	now   store.Moment
 	undo  []undo
 	woken []string
-	stale time.Time // landings and items before it go when the transaction is done
+	stale time.Time // landings and items before it are dropped after the transaction
 
-	asked places // of what Overlapping was last asked about
+	located places // of the locks of the last Overlapping
 }
 
-// undo is how to take one change back.
+// An undo says how to roll back one change.
 type undo struct {
 	kind  undoKind
-	slot  *slot
-	rec   *store.Record // what was in the slot
-	other func()        // takes a rarer change back
+	cell  *recordCell
+	rec   *store.Record // what was in the cell
+	other func()        // rolls back a rarer change
 }
 
 type undoKind uint8
@@ -43,13 +43,13 @@ func (t *tx) rollback() {
 	for _, u := range slices.Backward(t.undo) {
 		switch u.kind {
 		case undoInsert:
-			t.take(u.slot)
-			t.line = t.line[:len(t.line)-1] // the newest there is: later ones were undone
+			t.remove(u.cell)
+			t.tickets = t.tickets[:len(t.tickets)-1] // the newest one: later ones were undone
 			t.left--
 		case undoReplace:
-			t.replace(u.slot, u.rec)
+			t.replace(u.cell, u.rec)
 		case undoDelete:
-			t.put(u.slot)
+			t.restore(u.cell)
 		case undoAppend:
 			t.log.pop()
 		case undoOther:
@@ -58,7 +58,7 @@ func (t *tx) rollback() {
 	}
 }
 
-// remember lets a value of a map be as it is now after a rollback.
+// remember makes a rollback restore the value of a key in a map.
 func remember[K comparable, V any](t *tx, m map[K]V, key K) {
 	old, had := m[key]
 	t.undo = append(t.undo, undo{kind: undoOther, other: func() {
@@ -80,11 +80,11 @@ func (t *tx) Get(id string) (*store.Record, error) {
 }
 
 func (t *tx) Overlapping(q store.Query) (found []store.Overlap, more bool, err error) {
-	t.trie.locate(q.Locks, &t.asked)
-	t.asked.conflicting(func(asked *lockkeeper.Lock, path string, e entry) {
-		if q.Counts(e.slot.rec) {
+	t.trie.locate(q.Locks, &t.located)
+	t.located.conflicting(func(asked *lockkeeper.Lock, path string, e entry) {
+		if q.Counts(e.cell.rec) {
 			held := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: e.kind}, Mode: e.mode}
-			found = append(found, store.Overlap{Asked: *asked, Lock: held, Record: e.slot.rec})
+			found = append(found, store.Overlap{Asked: *asked, Lock: held, Record: e.cell.rec})
 		}
 	})
 	if len(found) > 1 {
@@ -97,11 +97,11 @@ func (t *tx) Overlapping(q store.Query) (found []store.Overlap, more bool, err e
 }
 
 func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
-	i, _ := slices.BinarySearchFunc(t.line, after+1, func(s *slot, ticket uint64) int { return cmp.Compare(s.rec.Ticket, ticket) })
+	i, _ := slices.BinarySearchFunc(t.tickets, after+1, func(s *recordCell, ticket uint64) int { return cmp.Compare(s.rec.Ticket, ticket) })
 	var out []*store.Record
-	for ; i < len(t.line) && len(out) < limit; i++ {
-		if !t.line[i].left {
-			out = append(out, t.line[i].rec)
+	for ; i < len(t.tickets) && len(out) < limit; i++ {
+		if !t.tickets[i].left {
+			out = append(out, t.tickets[i].rec)
 		}
 	}
 	return out, nil
@@ -117,33 +117,33 @@ func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 }
 
 func (t *tx) Insert(rec *store.Record) error {
-	if last := len(t.line) - 1; t.byID[rec.ID] != nil || last >= 0 && t.line[last].rec.Ticket >= rec.Ticket {
+	if last := len(t.tickets) - 1; t.byID[rec.ID] != nil || last >= 0 && t.tickets[last].rec.Ticket >= rec.Ticket {
 		return fmt.Errorf("record %s with ticket %d is not new", rec.ID, rec.Ticket)
 	}
-	s := t.newSlot(rec)
-	t.line = append(t.line, s)
-	t.put(s)
-	t.undo = append(t.undo, undo{kind: undoInsert, slot: s})
+	s := t.newCell(rec)
+	t.tickets = append(t.tickets, s)
+	t.restore(s)
+	t.undo = append(t.undo, undo{kind: undoInsert, cell: s})
 	return nil
 }
 
 func (t *tx) Save(rec *store.Record) error {
 	next := *rec
-	return t.exchange(rec, &next)
+	return t.replaceRecord(rec, &next)
 }
 
 func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
 	next := *rec
 	next.Locks = locks
-	return t.exchange(rec, &next)
+	return t.replaceRecord(rec, &next)
 }
 
-func (t *tx) exchange(rec, next *store.Record) error {
+func (t *tx) replaceRecord(rec, next *store.Record) error {
 	s := t.byID[rec.ID]
 	if s == nil {
 		return fmt.Errorf("record %s is not stored", rec.ID)
 	}
-	t.undo = append(t.undo, undo{kind: undoReplace, slot: s, rec: s.rec})
+	t.undo = append(t.undo, undo{kind: undoReplace, cell: s, rec: s.rec})
 	t.replace(s, next)
 	return nil
 }
@@ -153,83 +153,82 @@ func (t *tx) Delete(rec *store.Record) error {
 	if s == nil {
 		return fmt.Errorf("record %s is not stored", rec.ID)
 	}
-	t.take(s)
-	t.undo = append(t.undo, undo{kind: undoDelete, slot: s})
+	t.remove(s)
+	t.undo = append(t.undo, undo{kind: undoDelete, cell: s})
 	return nil
 }
 
-// put makes a slot of the line count.
-func (t *tx) put(s *slot) {
+// restore makes the record in a cell visible.
+func (t *tx) restore(s *recordCell) {
 	if s.left {
 		s.left = false
 		t.left--
 	}
 	t.byID[s.rec.ID] = s
-	t.plant(s)
-	t.park(s)
+	t.addLocks(s)
+	t.addWaiter(s)
 }
 
-// take makes it count no more.
-func (t *tx) take(s *slot) {
+// remove makes the record in a cell invisible.
+func (t *tx) remove(s *recordCell) {
 	delete(t.byID, s.rec.ID)
-	t.uproot(s)
-	t.unpark(s)
+	t.removeLocks(s)
+	t.removeWaiter(s)
 	s.left = true
 	t.left++
 }
 
-// replace changes what is in a slot.
-func (t *tx) replace(s *slot, next *store.Record) {
+// replace changes the record in a cell.
+func (t *tx) replace(s *recordCell, next *store.Record) {
 	regrow := !slices.Equal(s.rec.Locks, next.Locks)
 	if regrow {
-		t.uproot(s)
+		t.removeLocks(s)
 	}
-	t.unpark(s)
+	t.removeWaiter(s)
 	s.rec = next
-	t.park(s)
+	t.addWaiter(s)
 	if regrow {
-		t.plant(s)
+		t.addLocks(s)
 	}
 }
 
-// plant puts the locks of a slot into the trie.
-func (t *tx) plant(s *slot) {
-	if !t.asked.of(s.rec.Locks) {
-		t.trie.locate(s.rec.Locks, &t.asked)
+// addLocks puts the locks of a record into the trie.
+func (t *tx) addLocks(s *recordCell) {
+	if !t.located.of(s.rec.Locks) {
+		t.trie.locate(s.rec.Locks, &t.located)
 	}
-	t.trie.add(&t.asked, s)
-	t.asked.locks = nil // they are not where they were
+	t.trie.add(&t.located, s)
+	t.located.locks = nil // the nodes may have moved
 }
 
-// uproot takes them out again.
-func (t *tx) uproot(s *slot) {
+func (t *tx) removeLocks(s *recordCell) {
 	t.trie.remove(s)
-	t.asked.locks = nil
+	t.located.locks = nil
 }
 
-func (t *tx) park(s *slot) {
+func (t *tx) addWaiter(s *recordCell) {
 	if on := s.rec.WaitsOn; on != 0 {
-		t.parked[on] = append(t.parked[on], s)
+		t.waiters[on] = append(t.waiters[on], s)
 	}
 }
 
-func (t *tx) unpark(s *slot) {
+func (t *tx) removeWaiter(s *recordCell) {
 	on := s.rec.WaitsOn
 	if on == 0 {
 		return
 	}
-	rest := slices.DeleteFunc(t.parked[on], func(o *slot) bool { return o == s })
+	rest := slices.DeleteFunc(t.waiters[on], func(o *recordCell) bool { return o == s })
 	if len(rest) == 0 {
-		delete(t.parked, on)
+		delete(t.waiters, on)
 	} else {
-		t.parked[on] = rest
+		t.waiters[on] = rest
 	}
 }
 
 func (t *tx) Waiters(on uint64) ([]*store.Record, error) {
-	parked := t.parked[on]
-	out := make([]*store.Record, len(parked))
-	for i, s := range parked {
+	waiters := t.waiters[on]
+	out := make([]*store.Record, len(waiters))
+	for i, s := range waiters {
 		out[i] = s.rec
 	}
 	slices.SortFunc(out, func(a, b *store.Record) int { return cmp.Compare(a.Ticket, b.Ticket) })
@@ -244,8 +243,8 @@ func (t *tx) SetDenial(key string, digest uint64) error {
 	return nil
 }
 
-// Prune forgets; forgetting is not undone when the transaction fails. Landings
-// and items wait until it is known not to: what it ended may be under way again.
+// Prune drops events and denials at once, even if the transaction fails later. Landings and
+// items are dropped only after it succeeded, because a rollback may open them again.
 func (t *tx) Prune(before time.Time, keep int) error {
 	t.log.prune(before, keep)
 	t.stale = before

@@ -226,7 +226,7 @@ func TestSQLiteMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
-	if err = errors.Join(err, conn.Close(), makeTurn(s.where+"-turn")); err != nil {
+	if err = errors.Join(err, conn.Close(), makeWriteTurn(s.where+"-turn")); err != nil {
 		t.Fatal(err)
 	}
 	errs := make(chan error, 4)

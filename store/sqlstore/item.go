@@ -19,23 +19,23 @@ type itemRow struct {
 	id, key, root           string
 	locks, body             string
 	phase, pools, status    string
-	stage, standing         int64
-	rank, tag               int64
-	parkedOn, rousedBy      string
-	since, leads            int64
-	blocked, due            int64
+	stage, precedence       int64
+	rank, turn              int64
+	waitsOn, wokenBy        string
+	since, firstSince       int64
+	blocked, checkAt        int64
 	blockers                int64
 	retries, attempts       int64
 	grantID, worker         string
 	slot                    int64
-	shuns                   string
+	avoidNode               string
 	dispatchedAt, completed int64
 	note, failure           string
 }
 
 func (r *itemRow) dest() []any {
-	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.standing, &r.rank, &r.tag,
-		&r.parkedOn, &r.rousedBy, &r.since, &r.leads, &r.blocked, &r.due, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.slot, &r.shuns,
+	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.precedence, &r.rank, &r.turn,
+		&r.waitsOn, &r.wokenBy, &r.since, &r.firstSince, &r.blocked, &r.checkAt, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.slot, &r.avoidNode,
 		&r.dispatchedAt, &r.completed, &r.note, &r.failure}
 }
 
@@ -54,7 +54,7 @@ type itemBody struct {
 	QueuedAt time.Time        `json:"queued_at"`
 }
 
-func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
+func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 	var b itemBody
 	if err := decode(r.body, &b); err != nil {
 		return nil, fmt.Errorf("what item %s asks for: %w", r.id, err)
@@ -64,10 +64,10 @@ func (r *itemRow) item(known *memo) (*lockkeeper.Item, error) {
 		Workflow: b.Workflow, Unit: b.Unit, Project: b.Project, Class: b.Class, Policy: b.Policy, Caps: b.Caps, After: b.After,
 		Command: b.Command, Dir: b.Dir, By: b.By, QueuedAt: b.QueuedAt,
 		Phase: r.phase, Rank: int(r.rank), Status: lockkeeper.ItemStatus(r.status), Stage: lockkeeper.ItemStage(r.stage),
-		Escalated: r.standing%2 == 0, Turn: uint64(r.tag), WaitsOn: r.parkedOn, WokenBy: r.rousedBy,
-		Since: lockkeeper.Instant(r.since), FirstSince: lockkeeper.Instant(r.leads), Blocked: time.Duration(r.blocked), CheckAt: lockkeeper.Instant(r.due), Blockers: uint64(r.blockers),
-		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), AvoidNode: r.shuns,
-		DispatchedAt: wall(r.dispatchedAt), CompletedAt: wall(r.completed), Note: r.note,
+		Escalated: r.precedence%2 == 0, Turn: uint64(r.turn), WaitsOn: r.waitsOn, WokenBy: r.wokenBy,
+		Since: lockkeeper.Instant(r.since), FirstSince: lockkeeper.Instant(r.firstSince), Blocked: time.Duration(r.blocked), CheckAt: lockkeeper.Instant(r.checkAt), Blockers: uint64(r.blockers),
+		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), AvoidNode: r.avoidNode,
+		DispatchedAt: toTime(r.dispatchedAt), CompletedAt: toTime(r.completed), Note: r.note,
 	}
 	var err error
 	if it.Locks, err = known.decode(r.locks); err != nil {
@@ -95,7 +95,7 @@ func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) 
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		it, err := row.item(t.known)
+		it, err := row.item(t.locksCache)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	if err != nil {
 		return err
 	}
-	rest, err := changing(it)
+	rest, err := changingColumns(it)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	if !seen {
 		return fmt.Errorf("item %s is not stored", it.ID)
 	}
-	rest, err := changing(it)
+	rest, err := changingColumns(it)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 }
 
 // changing are the values of the columns that change.
-func changing(it *lockkeeper.Item) ([]any, error) {
+func changingColumns(it *lockkeeper.Item) ([]any, error) {
 	pools, err := encode(it.Pools)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func changing(it *lockkeeper.Item) ([]any, error) {
 	}
 	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Precedence()), int64(it.Rank), int64(it.Turn), it.WaitsOn, it.WokenBy,
 		int64(it.Since), int64(it.FirstSince), int64(it.Blocked), int64(it.CheckAt), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
-		int64(it.Slot), it.AvoidNode, unwall(it.DispatchedAt), unwall(it.CompletedAt), it.Note, failure}, nil
+		int64(it.Slot), it.AvoidNode, fromTime(it.DispatchedAt), fromTime(it.CompletedAt), it.Note, failure}, nil
 }
 
 // keep remembers and counts where an item stands now.
@@ -183,8 +183,8 @@ func (t *tx) keep(it *lockkeeper.Item, was stored) {
 	t.seen[it.ID] = is
 	switch {
 	case is.onLock && !was.onLock:
-		t.parked++
+		t.waiting++
 	case was.onLock && !is.onLock:
-		t.parked--
+		t.waiting--
 	}
 }

@@ -35,7 +35,7 @@ func (r *landingRow) dest() []any {
 func (r *landingRow) landing() (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{
 		Seq: uint64(r.seq), Commit: r.commit, GrantID: r.grantID, Holder: r.holder, Fence: uint64(r.fence), Site: r.site,
-		State: lockkeeper.LandingState(r.state), At: wall(r.at), Draft: r.draft, Undoes: uint64(r.undoes), Taker: r.taker,
+		State: lockkeeper.LandingState(r.state), At: toTime(r.at), Draft: r.draft, Undoes: uint64(r.undoes), Taker: r.taker,
 	}
 	if err := decode(r.made, &l.Made); err != nil {
 		return nil, fmt.Errorf("directories made by landing %d: %w", r.seq, err)
@@ -211,7 +211,7 @@ func (t *tx) InsertLanding(l *lockkeeper.Landing) error {
 	}
 	err = t.exec(`INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes, taker)
  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		t.key, int64(l.Seq), l.Commit, l.GrantID, l.Holder, int64(l.Fence), l.Site, int64(l.State), unwall(l.At), made, clears, l.Draft, int64(l.Undoes), l.Taker)
+		t.key, int64(l.Seq), l.Commit, l.GrantID, l.Holder, int64(l.Fence), l.Site, int64(l.State), fromTime(l.At), made, clears, l.Draft, int64(l.Undoes), l.Taker)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ const oldLandingsSQL = `SELECT page.seq, coalesce((SELECT c.n FROM changes c WHE
 func (t *tx) pruneLandings(before time.Time) error {
 	var due []int64
 	changes := int64(0)
-	err := t.query(oldLandingsSQL, []any{t.key, int64(lockkeeper.Decided), int64(pruneLandingsAtOnce), unwall(before)}, func(scan func(...any) error) error {
+	err := t.query(oldLandingsSQL, []any{t.key, int64(lockkeeper.Decided), int64(pruneLandingsAtOnce), fromTime(before)}, func(scan func(...any) error) error {
 		var seq, last int64
 		err := scan(&seq, &last)
 		if changes < pruneChangesAtOnce {

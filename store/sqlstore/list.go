@@ -85,7 +85,7 @@ func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
 		}
 		kept := row
 		kept.token = bytes.Clone(token)
-		rec, err := kept.record(t.space, t.known)
+		rec, err := kept.record(t.space, t.locksCache)
 		page, out = append(page, listedRow{&kept, rec}), append(out, rec)
 		return err
 	})

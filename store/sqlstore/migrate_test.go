@@ -38,7 +38,7 @@ func olderSQLite(t *testing.T, steps []string, had int) site {
 		t.Fatal(err)
 	}
 	id, err := incarnation(f)
-	if err = errors.Join(err, f.Close(), makeTurn(s.where+"-turn")); err != nil {
+	if err = errors.Join(err, f.Close(), makeWriteTurn(s.where+"-turn")); err != nil {
 		t.Fatal(err)
 	}
 	raw(t, s.where, fmt.Sprintf(`PRAGMA application_id = %d;`, applicationID)+

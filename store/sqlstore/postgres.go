@@ -19,16 +19,16 @@ import (
 // Postgres keeps one space in a PostgreSQL database that other spaces, and
 // other machines, may share.
 type Postgres struct {
-	name      string // for messages: no password
-	space     string
-	opt       Options
-	pool      *pgxpool.Pool
-	conns     int32 // how many the pool may have
-	key       int64
-	last      atomic.Int64 // the number that Admit or Dismiss gave last
-	listen    *subscription
-	known     memo
-	listCache listCache
+	name       string // for messages: no password
+	space      string
+	opt        Options
+	pool       *pgxpool.Pool
+	conns      int32 // how many the pool may have
+	key        int64
+	last       atomic.Int64 // the number that Admit or Dismiss gave last
+	listen     *subscription
+	locksCache locksCache
+	listCache  listCache
 }
 
 // schemaName is the PostgreSQL schema that holds all our tables.
@@ -102,7 +102,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 		c.ConnectTimeout = opt.Busy
 	}
 	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns}
-	cfg.AfterConnect = p.greet
+	cfg.AfterConnect = p.checkServer
 	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 // greet looks whether a new connection leads to the database that the last one
 // led to: a standby that took over, or a server restored under its users, may
 // not have seen the latest numbers.
-func (p *Postgres) greet(ctx context.Context, conn *pgx.Conn) error {
+func (p *Postgres) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	if p.key == 0 {
 		return nil // being opened
 	}

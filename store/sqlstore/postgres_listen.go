@@ -52,7 +52,7 @@ func (b *pgListener) Close() error {
 	return nil
 }
 
-func (b *pgListener) strike() {
+func (b *pgListener) wake() {
 	select {
 	case b.woken <- struct{}{}:
 	default:
@@ -132,7 +132,7 @@ func (l *subscription) wake(ids []string) {
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		for _, b := range l.listeners[id] {
-			b.strike()
+			b.wake()
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (l *subscription) wakeAll() {
 	defer l.mu.Unlock()
 	for _, listeners := range l.listeners {
 		for _, b := range listeners {
-			b.strike()
+			b.wake()
 		}
 	}
 }

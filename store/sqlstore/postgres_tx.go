@@ -63,7 +63,7 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 
 func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx) error, c *commit) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, listCache: &p.listCache}
+	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
 	finished := false
 	defer func() {
 		if !finished && !conn.IsClosed() { // failed or panicking
@@ -81,7 +81,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 	if s.failed != nil { // and fn went on; the server would roll back and call it no error
 		return false, s.failed
 	}
-	if err := t.ends(); err != nil {
+	if err := t.saveCounters(); err != nil {
 		return false, err
 	}
 	err = s.send(`COMMIT`, nil, nil)
@@ -121,7 +121,7 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	if !found {
 		return "", p.spaceGone()
 	}
-	t.begins(seq, parked)
+	t.setCounters(seq, parked)
 	t.now = p.moment(now)
 	return xid, nil
 }
@@ -191,7 +191,7 @@ func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error 
 
 func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reader) error, refused *bool) (again bool, err error) {
 	s := newPgSession(ctx, conn)
-	t := &tx{session: s, key: p.key, space: p.space, known: &p.known, listCache: &p.listCache}
+	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
 	defer func() {
 		if !conn.IsClosed() {
 			err = cmp.Or(err, rollback(ctx, conn))

@@ -24,26 +24,26 @@ const (
 
 	firstReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND root = $2
  ORDER BY ` + queueOrder + ` LIMIT 1`
-	firstParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
+	firstWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY ` + queueOrder + ` LIMIT 1`
 
 	// The first item from a line, standing and rank on. With > instead of >=, SQLite would
 	// read through all items of the rank that comes before.
 	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
  ORDER BY root, ` + queueOrder + ` LIMIT 1`
-	nextParkedSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
+	nextWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
  ORDER BY parked_on, ` + queueOrder + ` LIMIT 1`
 
 	// From key to key, however many items are parked on each.
-	parkedKeysSQL = `WITH RECURSIVE k (parked_on) AS (
+	waitKeysSQL = `WITH RECURSIVE k (parked_on) AS (
  SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on >= $2 ORDER BY i.parked_on LIMIT 1)
  UNION ALL
  SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on > k.parked_on ORDER BY i.parked_on LIMIT 1)
  FROM k WHERE substr(k.parked_on, 1, length($2)) = $2)
  SELECT parked_on FROM k WHERE substr(parked_on, 1, length($2)) = $2 ORDER BY parked_on`
 
-	nextDueSQL  = `SELECT due FROM items WHERE due > 0 AND space + 0 = $1 ORDER BY due LIMIT 1`
-	dueItemsSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
+	nextCheckSQL    = `SELECT due FROM items WHERE due > 0 AND space + 0 = $1 ORDER BY due LIMIT 1`
+	itemsToCheckSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
 
 	// Each count is of the entries of an index; a few rows are looked at.
 	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1 AND status = 'queued'),
@@ -92,7 +92,7 @@ func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {
 }
 
 func (t *tx) FirstWaiting(key string) (*lockkeeper.Item, error) {
-	return t.item(firstParkedSQL, t.key, key)
+	return t.item(firstWaitingSQL, t.key, key)
 }
 
 func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
@@ -100,7 +100,7 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	parked, err := t.leaders(nextParkedSQL, store.OnPool(""), func(it *lockkeeper.Item) string { return it.WaitsOn })
+	parked, err := t.leaders(nextWaitingSQL, store.OnPool(""), func(it *lockkeeper.Item) string { return it.WaitsOn })
 	return append(ready, parked...), err
 }
 
@@ -118,7 +118,7 @@ func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (
 }
 
 func (t *tx) WaitKeys(prefix string) (keys []string, err error) {
-	err = t.query(parkedKeysSQL, []any{t.key, prefix}, func(scan func(...any) error) error {
+	err = t.query(waitKeysSQL, []any{t.key, prefix}, func(scan func(...any) error) error {
 		var key string
 		err := scan(&key)
 		keys = append(keys, key)
@@ -128,12 +128,12 @@ func (t *tx) WaitKeys(prefix string) (keys []string, err error) {
 }
 
 func (t *tx) NextCheck() (lockkeeper.Instant, error) {
-	due, err := t.number(nextDueSQL, t.key)
+	due, err := t.number(nextCheckSQL, t.key)
 	return lockkeeper.Instant(due), err
 }
 
 func (t *tx) ItemsToCheck(now lockkeeper.Instant, limit int) ([]*lockkeeper.Item, error) {
-	return t.items(dueItemsSQL, t.key, int64(now), int64(limit))
+	return t.items(itemsToCheckSQL, t.key, int64(now), int64(limit))
 }
 
 func (t *tx) Census() (c store.Census, err error) {
@@ -202,7 +202,7 @@ func (t *tx) DeleteWorker(id string) error {
 	return t.exec(`DELETE FROM workers WHERE space = $1 AND id = $2`, t.key, id)
 }
 
-func (t *tx) AnyWaitsOnLock() bool { return t.parked > 0 }
+func (t *tx) AnyWaitsOnLock() bool { return t.waiting > 0 }
 
 // restartQueue restarts the instants of the queue after the lease clock did: no worker
 // is alive, and what was due at some time is due now. The time that an item has led
@@ -223,7 +223,7 @@ const pruneItemsAtOnce = 1_000
 // pruneItems drops the oldest of those that were completed long enough ago.
 func (t *tx) pruneItems(before time.Time) error {
 	due := map[string]int64{}
-	err := t.query(oldItemsSQL, []any{t.key, int64(pruneItemsAtOnce), unwall(before)}, func(scan func(...any) error) error {
+	err := t.query(oldItemsSQL, []any{t.key, int64(pruneItemsAtOnce), fromTime(before)}, func(scan func(...any) error) error {
 		var id string
 		var seq int64
 		err := scan(&id, &seq)

@@ -33,12 +33,12 @@ func itemPlans(key int64) map[string]plan {
 		"id":          {itemSQL, []any{key, "i"}, "items USING INDEX items_id (id=? AND <expr>=?)", "Cond: ((id = 'i'::text) AND ((space + 0) = ", true},
 		"key":         {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
 		"ready":       {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
-		"parked":      {firstParkedSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
+		"parked":      {firstWaitingSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
 		"next ready":  {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) >= ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
-		"next parked": {nextParkedSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) >= ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
-		"parked keys": {parkedKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
-		"next due":    {nextDueSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
-		"due":         {dueItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
+		"next parked": {nextWaitingSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) >= ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
+		"parked keys": {waitKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
+		"next due":    {nextCheckSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
+		"due":         {itemsToCheckSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
 		"old":         {oldItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_status (<expr>=? AND status=?)", pg + " AND (status = 'completed'::text))", true},
 	}
 	add := func(name string, q store.ItemQuery, sqlite, postgres string) {

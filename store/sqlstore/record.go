@@ -26,18 +26,18 @@ type plainRow struct {
 	state, fence, ttl                  int64
 	expires, heartbeat                 int64
 	acquiredAt, expiresAt, heartbeatAt int64
-	parkedOn, blockers                 int64
+	waitsOn, blockers                  int64
 	process, metadata, locks           string
 }
 
 func (r *recordRow) dest() []any {
 	return []any{&r.ticket, &r.id, &r.holder, &r.policy, &r.token, &r.state, &r.fence, &r.ttl, &r.expires, &r.heartbeat,
-		&r.acquiredAt, &r.expiresAt, &r.heartbeatAt, &r.parkedOn, &r.blockers, &r.process, &r.metadata, &r.locks}
+		&r.acquiredAt, &r.expiresAt, &r.heartbeatAt, &r.waitsOn, &r.blockers, &r.process, &r.metadata, &r.locks}
 }
 
 // memo remembers the locks that were read last: a holder is looked at again and
 // again, and its locks are most of what there is to decode.
-type memo struct{ last atomic.Pointer[decodedLocks] }
+type locksCache struct{ last atomic.Pointer[decodedLocks] }
 
 type decodedLocks struct {
 	text  string
@@ -45,7 +45,7 @@ type decodedLocks struct {
 }
 
 // decode reads locks. The answer is shared, as records are.
-func (m *memo) decode(text string) ([]lockkeeper.Lock, error) {
+func (m *locksCache) decode(text string) ([]lockkeeper.Lock, error) {
 	if d := m.last.Load(); d != nil && d.text == text {
 		return d.locks, nil
 	}
@@ -56,15 +56,15 @@ func (m *memo) decode(text string) ([]lockkeeper.Lock, error) {
 	return locks, err
 }
 
-func (r *recordRow) record(space string, known *memo) (*store.Record, error) {
+func (r *recordRow) record(space string, known *locksCache) (*store.Record, error) {
 	rec := &store.Record{
 		Grant: lockkeeper.Grant{
 			ID: r.id, Space: space, Holder: r.holder, Policy: r.policy, Fence: uint64(r.fence),
-			AcquiredAt: wall(r.acquiredAt), ExpiresAt: wall(r.expiresAt), HeartbeatAt: wall(r.heartbeatAt),
+			AcquiredAt: toTime(r.acquiredAt), ExpiresAt: toTime(r.expiresAt), HeartbeatAt: toTime(r.heartbeatAt),
 		},
 		Ticket: uint64(r.ticket), State: store.State(r.state), TTL: time.Duration(r.ttl),
 		Expires: lockkeeper.Instant(r.expires), Heartbeat: lockkeeper.Instant(r.heartbeat),
-		WaitsOn: uint64(r.parkedOn), Blockers: uint64(r.blockers),
+		WaitsOn: uint64(r.waitsOn), Blockers: uint64(r.blockers),
 	}
 	copy(rec.TokenHash[:], r.token)
 	if err := decode(r.process, &rec.Process); err != nil {
@@ -81,14 +81,14 @@ func (r *recordRow) record(space string, known *memo) (*store.Record, error) {
 }
 
 // wall turns a stored time into a time; 0 stands for none.
-func wall(ns int64) time.Time {
+func toTime(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}
 	}
 	return time.Unix(0, ns).UTC()
 }
 
-func unwall(t time.Time) int64 {
+func fromTime(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

@@ -41,17 +41,17 @@ const applicationID = 0x4c4b7072
 
 // SQLite keeps one space in one database file.
 type SQLite struct {
-	path   string
-	space  string
-	opt    Options
-	file   *os.File // the database as it was opened: path must still lead to it
-	opened unix.Stat_t
-	turn   *turn
+	path      string
+	space     string
+	opt       Options
+	file      *os.File // the database as it was opened: path must still lead to it
+	opened    unix.Stat_t
+	writeTurn *writeTurn
 
 	listening openListeners
 
-	known     memo
-	listCache listCache
+	locksCache locksCache
+	listCache  listCache
 
 	writing sync.Mutex
 	writer  *sqliteSession
@@ -121,13 +121,13 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 	if err := s.checkVersion(); err != nil {
 		return err
 	}
-	if s.turn, err = openTurn(s.path + "-turn"); errors.Is(err, fs.ErrNotExist) {
+	if s.writeTurn, err = openWriteTurn(s.path + "-turn"); errors.Is(err, fs.ErrNotExist) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "the file beside it that remembers the last change is missing: latest changes may be, too", Next: restoredNext}
 	} else if err != nil {
 		return openProblem(s.path+"-turn", err)
 	}
-	s.turn.elsewhere = s.opt.Mark
-	if err := s.unreplaced(); err != nil {
+	s.writeTurn.copy = s.opt.Mark
+	if err := s.checkNotReplaced(); err != nil {
 		return err
 	}
 	var was, stamp string
@@ -204,8 +204,8 @@ func (s *SQLite) Close() error {
 		}
 	}
 	s.writer, s.reader = nil, nil
-	if s.turn != nil {
-		errs = append(errs, s.turn.close())
+	if s.writeTurn != nil {
+		errs = append(errs, s.writeTurn.close())
 	}
 	if err := s.file.Close(); !errors.Is(err, fs.ErrClosed) { // closing twice is harmless
 		errs = append(errs, err)
@@ -244,11 +244,11 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 	if s.writer == nil {
 		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
 	}
-	if err := s.turn.take(ctx, s.opt.Busy); err != nil {
+	if err := s.writeTurn.acquire(ctx, s.opt.Busy); err != nil {
 		return nil, s.explain(err)
 	}
-	defer s.turn.giveBack()
-	if err := s.unreplaced(); err != nil {
+	defer s.writeTurn.release()
+	if err := s.checkNotReplaced(); err != nil {
 		return nil, err
 	}
 	if err := s.writer.exec(`BEGIN IMMEDIATE`); err != nil {
@@ -269,7 +269,7 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 	if err := fn(t); err != nil {
 		return nil, s.explain(err)
 	}
-	if err := t.ends(); err != nil {
+	if err := t.saveCounters(); err != nil {
 		return nil, s.explain(err)
 	}
 	if err := s.writer.exec(`COMMIT`); err != nil {
@@ -277,16 +277,16 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 	}
 	done = true
 	if t.seq != t.began.seq {
-		s.turn.note(t.seq)
+		s.writeTurn.setLastNumber(t.seq)
 	}
-	return t.woken, s.unreplaced()
+	return t.woken, s.checkNotReplaced()
 }
 
 // begin reads the space's row, and restarts the leases after a restart of the
 // host: whoever waited is gone, and whoever holds (its state is confirmed) gets
 // the whole lease again, because nobody knows how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
-	t := &tx{session: s.writer, key: s.key, space: s.space, known: &s.known, listCache: &s.listCache, now: s.opt.Clock()}
+	t := &tx{session: s.writer, key: s.key, space: s.space, locksCache: &s.locksCache, listCache: &s.listCache, now: s.opt.Clock()}
 	seq, parked, stamp := int64(-1), int64(0), ""
 	err := t.query(`SELECT seq, parked, boot FROM spaces WHERE key = $1`, []any{s.key},
 		func(scan func(...any) error) error { return scan(&seq, &parked, &stamp) })
@@ -296,13 +296,13 @@ func (s *SQLite) begin() (*tx, error) {
 	if seq < 0 {
 		return nil, &lockkeeper.StoreError{Store: s.path, Reason: "its space " + s.space + " is gone", Next: restoredNext}
 	}
-	t.begins(seq, parked)
-	if err := s.keptAll(t.seq); err != nil || boot.Same(stamp, s.opt.Boot) {
+	t.setCounters(seq, parked)
+	if err := s.checkLastNumber(t.seq); err != nil || boot.Same(stamp, s.opt.Boot) {
 		return t, err
 	}
 	err = t.exec(`UPDATE requests SET heartbeat = $1, expires = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $1 + ttl ELSE $1 END,
  expires_at = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $3 + ttl ELSE $3 END`,
-		int64(t.now.Lease), int64(store.StateHeld), unwall(t.now.Wall))
+		int64(t.now.Lease), int64(store.StateHeld), fromTime(t.now.Wall))
 	if err == nil {
 		err = t.restartQueue()
 	}
@@ -322,7 +322,7 @@ func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err err
 	if s.writer == nil {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
 	}
-	if err := s.unreplaced(); err != nil {
+	if err := s.checkNotReplaced(); err != nil {
 		return err
 	}
 	if s.reader == nil {
@@ -338,7 +338,7 @@ func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err err
 			err = s.explain(rb)
 		}
 	}()
-	return s.explain(fn(s.look(s.reader)))
+	return s.explain(fn(s.snapshot(s.reader)))
 }
 
 // Peek implements store.Peeker: it reads through the writer, whose pages the
@@ -352,13 +352,13 @@ func (s *SQLite) Peek(ctx context.Context, fn func(store.Reader) error) error {
 	if s.writer == nil {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
 	}
-	if err := s.unreplaced(); err != nil {
+	if err := s.checkNotReplaced(); err != nil {
 		return err
 	}
-	return s.explain(fn(s.look(s.writer)))
+	return s.explain(fn(s.snapshot(s.writer)))
 }
 
 // look is a reader of the state as it is now.
-func (s *SQLite) look(sess *sqliteSession) *tx {
-	return &tx{session: sess, key: s.key, space: s.space, known: &s.known, listCache: &s.listCache, now: s.opt.Clock()}
+func (s *SQLite) snapshot(sess *sqliteSession) *tx {
+	return &tx{session: sess, key: s.key, space: s.space, locksCache: &s.locksCache, listCache: &s.listCache, now: s.opt.Clock()}
 }

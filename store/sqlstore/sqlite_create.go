@@ -40,7 +40,7 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := makeSQLite(ctx, draft, space); err != nil {
 		return createProblem(path, err)
 	}
-	turn, err := claimTurn(path + "-turn")
+	turn, err := reserveWriteTurn(path + "-turn")
 	if err != nil {
 		return createProblem(path, err)
 	}
@@ -108,7 +108,7 @@ func syncDirectory(dir string) error {
 // lost its latest writes. Numbers go on in a new epoch, above every one that was
 // ever given.
 func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
-	made := makeTurn(path + "-turn")
+	made := makeWriteTurn(path + "-turn")
 	if made != nil && !errors.Is(made, fs.ErrExist) {
 		return openProblem(path+"-turn", made)
 	}
@@ -119,7 +119,7 @@ func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 	now, err := incarnation(s.file)
 	if err == nil {
 		err = s.Update(ctx, func(t store.Tx) error {
-			given, err := s.turn.mark()
+			given, err := s.writeTurn.lastNumber()
 			if err != nil {
 				return err
 			}

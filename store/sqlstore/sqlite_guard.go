@@ -17,11 +17,11 @@ import (
 // unreplaced refuses to go on when the path no longer leads to the file that
 // was opened: somebody removed or replaced the database under its users, and a
 // lock taken in one of the two files would not be seen in the other.
-func (s *SQLite) unreplaced() error {
+func (s *SQLite) checkNotReplaced() error {
 	var now unix.Stat_t
 	err := unix.Stat(s.path, &now)
 	if err == nil && now.Dev == s.opened.Dev && now.Ino == s.opened.Ino {
-		return s.oneName(&now)
+		return s.checkOneName(&now)
 	}
 	reason := "the lock database was replaced by another file"
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func (s *SQLite) unreplaced() error {
 
 // oneName refuses a database with hard links: opened by another name, it would
 // have another log of writes.
-func (s *SQLite) oneName(st *unix.Stat_t) error {
+func (s *SQLite) checkOneName(st *unix.Stat_t) error {
 	if st.Nlink == 1 {
 		return nil
 	}
@@ -46,8 +46,8 @@ const restoredNext = "stop every holder here, then `lockkeeper init --restored`"
 
 // keptAll refuses a database that went back behind a number it has given: it
 // was overwritten with a backup, or its log of writes was lost.
-func (s *SQLite) keptAll(seq uint64) error {
-	given, err := s.turn.mark()
+func (s *SQLite) checkLastNumber(seq uint64) error {
+	given, err := s.writeTurn.lastNumber()
 	if err != nil || given <= seq || s.restoring {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *SQLite) explain(err error) error {
 	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
 		p.Reason, p.Next = "the lock database is damaged", "stop every holder, move the file aside, and run `lockkeeper init --new-world`; the file holds the audit trail"
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, errNoTurn):
-		p.Reason, p.Next = "the lock database is busy: "+s.turn.holder(), "look at that process; it should write for milliseconds only"
+		p.Reason, p.Next = "the lock database is busy: "+s.writeTurn.holder(), "look at that process; it should write for milliseconds only"
 	case errors.Is(err, sqlite3.READONLY), isReadOnlyDisk(err):
 		p.Reason, p.Next = "the lock database cannot be written", "check the permissions and whether the disk is read-only"
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, sqlite3.IOERR) && diskFull(s.path):

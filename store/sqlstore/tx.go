@@ -37,11 +37,11 @@ type session interface {
 // tx is a transaction on one space.
 type tx struct {
 	session
-	key       int64 // of the space in the database
-	space     string
-	known     *memo
-	listCache *listCache
-	now       store.Moment
+	key        int64 // of the space in the database
+	space      string
+	locksCache *locksCache
+	listCache  *listCache
+	now        store.Moment
 	counters
 	began counters          // as they were at the beginning
 	seen  map[string]stored // items by id; nil when it only reads
@@ -50,22 +50,22 @@ type tx struct {
 
 // counters are what the space's row counts.
 type counters struct {
-	seq    uint64 // the last event number given
-	parked int64  // items that are parked on locks
+	seq     uint64 // the last event number given
+	waiting int64  // items that are parked on locks
 }
 
 // begins takes over the counters of the space's row.
-func (t *tx) begins(seq, parked int64) {
+func (t *tx) setCounters(seq, parked int64) {
 	t.began = counters{uint64(seq), parked}
 	t.counters, t.seen = t.began, map[string]stored{}
 }
 
 // ends writes the counters back.
-func (t *tx) ends() error {
+func (t *tx) saveCounters() error {
 	if t.counters == t.began {
 		return nil
 	}
-	return t.exec(`UPDATE spaces SET seq = $2, parked = $3 WHERE key = $1`, t.key, int64(t.seq), t.parked)
+	return t.exec(`UPDATE spaces SET seq = $2, parked = $3 WHERE key = $1`, t.key, int64(t.seq), t.waiting)
 }
 
 func (t *tx) Now() store.Moment { return t.now }
@@ -94,7 +94,7 @@ func (t *tx) records(sql string, args ...any) (out []*store.Record, err error) {
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		rec, err := row.record(t.space, t.known)
+		rec, err := row.record(t.space, t.locksCache)
 		out = append(out, rec)
 		return err
 	})
@@ -106,7 +106,7 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 		return nil, false, nil
 	}
 	q.Locks = lockkeeper.Normalize(q.Locks) // what follows searches in them
-	met, err := t.meeting(placesOf(q.Locks))
+	met, err := t.targetsAt(placesOf(q.Locks))
 	if err != nil || len(met) == 0 {
 		return nil, false, err
 	}
@@ -133,7 +133,7 @@ type target struct {
 }
 
 // meeting lists the targets at some places.
-func (t *tx) meeting(p places) (met []target, err error) {
+func (t *tx) targetsAt(p places) (met []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
 		var kind, mode int64
@@ -161,7 +161,7 @@ func (t *tx) recordsOf(met []target) (map[int64]*store.Record, error) {
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		rec, err := row.record(t.space, t.known)
+		rec, err := row.record(t.space, t.locksCache)
 		recs[row.ticket] = rec
 		return err
 	})
@@ -189,7 +189,7 @@ func (t *tx) Events(q store.EventQuery) ([]lockkeeper.Event, error) {
 			if err := decode(body, &ev); err != nil {
 				return fmt.Errorf("event %d: %w", seq, err)
 			}
-			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, wall(at)
+			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, toTime(at)
 			out = append(out, ev)
 			return nil
 		})
@@ -203,7 +203,7 @@ func (t *tx) Append(ev lockkeeper.Event) (uint64, error) {
 	}
 	t.seq++
 	return t.seq, t.exec(`INSERT INTO events (space, seq, at, body) VALUES ($1, $2, $3, $4)`,
-		t.key, int64(t.seq), unwall(ev.At), body)
+		t.key, int64(t.seq), fromTime(ev.At), body)
 }
 
 func (t *tx) Insert(rec *store.Record) error {
@@ -215,8 +215,8 @@ func (t *tx) Insert(rec *store.Record) error {
  acquired_at, expires_at, heartbeat_at, parked_on, blockers, process, metadata, locks)
  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		t.key, int64(rec.Ticket), rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.State), int64(rec.Fence),
-		int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat), unwall(rec.AcquiredAt), unwall(rec.ExpiresAt),
-		unwall(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata, locks)
+		int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat), fromTime(rec.AcquiredAt), fromTime(rec.ExpiresAt),
+		fromTime(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata, locks)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (t *tx) Save(rec *store.Record) error {
  expires_at = $9, heartbeat_at = $10, parked_on = $11, blockers = $12, process = $13, metadata = $14, holder = $15, policy = $16,
  token = $17 WHERE space = $1 AND ticket = $2`,
 		t.key, int64(rec.Ticket), int64(rec.State), int64(rec.Fence), int64(rec.TTL), int64(rec.Expires), int64(rec.Heartbeat),
-		unwall(rec.AcquiredAt), unwall(rec.ExpiresAt), unwall(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata,
+		fromTime(rec.AcquiredAt), fromTime(rec.ExpiresAt), fromTime(rec.HeartbeatAt), int64(rec.WaitsOn), int64(rec.Blockers), process, metadata,
 		rec.Holder, rec.Policy, rec.TokenHash[:])
 }
 
@@ -279,7 +279,7 @@ func (t *tx) Denial(key string) (uint64, error) {
 
 func (t *tx) SetDenial(key string, digest uint64) error {
 	return t.exec(`INSERT INTO denials (space, key, digest, at) VALUES ($1, $2, $3, $4)
- ON CONFLICT (space, key) DO UPDATE SET digest = excluded.digest, at = excluded.at`, t.key, key, int64(digest), unwall(t.now.Wall))
+ ON CONFLICT (space, key) DO UPDATE SET digest = excluded.digest, at = excluded.at`, t.key, key, int64(digest), fromTime(t.now.Wall))
 }
 
 // pruneAtOnce bounds what one transaction reads and deletes: more than comes in
@@ -296,7 +296,7 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	// Event times need not rise with their numbers when the wall clock is set
 	// back, so the bound is the newest of a bounded page that is old enough.
 	err = t.query(`SELECT seq FROM (SELECT seq, at FROM events WHERE space = $1 ORDER BY seq LIMIT $2) AS page WHERE at < $3 ORDER BY seq DESC LIMIT 1`,
-		[]any{t.key, int64(pruneAtOnce), unwall(before)}, func(scan func(...any) error) error { return scan(&due) })
+		[]any{t.key, int64(pruneAtOnce), fromTime(before)}, func(scan func(...any) error) error { return scan(&due) })
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	if err := t.pruneItems(before); err != nil {
 		return err
 	}
-	return t.exec(`DELETE FROM denials WHERE space = $1 AND at < $2`, t.key, unwall(t.now.Wall.Add(-time.Hour)))
+	return t.exec(`DELETE FROM denials WHERE space = $1 AND at < $2`, t.key, fromTime(t.now.Wall.Add(-time.Hour)))
 }
 
 func (t *tx) Wake(id string) {

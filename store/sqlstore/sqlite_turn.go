@@ -32,19 +32,19 @@ var errNoTurn = errors.New("the turn to write did not come")
 //
 // Its file also remembers the last number given, for a database that
 // went back in time in its place: a backup copied over it, a lost log of writes.
-type turn struct {
+type writeTurn struct {
 	mu   sync.Mutex
 	file *os.File
 	// elsewhere remembers the last number, too; nil for none
-	elsewhere *os.File
-	pending   chan error // a wait that was abandoned but has not ended; nil if none
-	wanted    bool       // somebody waits for pending
-	closed    bool
+	copy    *os.File
+	pending chan error // a wait that was abandoned but has not ended; nil if none
+	wanted  bool       // somebody waits for pending
+	closed  bool
 }
 
 // openTurn opens the file that was made with the database: a missing one has
 // taken the last number with it. It follows no link, which might lead anywhere.
-func openTurn(path string) (*turn, error) {
+func openWriteTurn(path string) (*writeTurn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func openTurn(path string) (*turn, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &turn{file: f}, nil
+	return &writeTurn{file: f}, nil
 }
 
 // makeTurn makes the file anew.
-func makeTurn(path string) error {
+func makeWriteTurn(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func makeTurn(path string) error {
 // claimTurn makes the file of a database that is about to be made, and keeps others
 // from doing the same until it is closed. One that a dead maker left is empty, and
 // nobody has it.
-func claimTurn(path string) (*os.File, error) {
+func reserveWriteTurn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
@@ -87,10 +87,10 @@ func claimTurn(path string) (*os.File, error) {
 }
 
 // take waits for the turn, for limit at most. The caller serialises calls.
-func (t *turn) take(ctx context.Context, limit time.Duration) error {
+func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	t.mu.Lock()
 	if t.pending == nil {
-		err := t.pass(unix.F_OFD_SETLK, syscall.LOCK_EX|syscall.LOCK_NB)
+		err := t.lockBoth(unix.F_OFD_SETLK, syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
 			t.mu.Unlock()
 			return err
@@ -129,8 +129,8 @@ func (t *turn) take(ctx context.Context, limit time.Duration) error {
 
 // wait blocks in the kernel, which cannot be called off; when nobody wants the
 // turn any more by the time it comes, it is given back at once.
-func (t *turn) wait(pending chan error) {
-	err := t.pass(unix.F_OFD_SETLKW, syscall.LOCK_EX)
+func (t *writeTurn) wait(pending chan error) {
+	err := t.lockBoth(unix.F_OFD_SETLKW, syscall.LOCK_EX)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = nil
@@ -148,8 +148,8 @@ func (t *turn) wait(pending chan error) {
 }
 
 // mark is the last number that was noted; 0 when none was.
-func (t *turn) mark() (last uint64, err error) {
-	for _, f := range []*os.File{t.file, t.elsewhere} {
+func (t *writeTurn) lastNumber() (last uint64, err error) {
+	for _, f := range []*os.File{t.file, t.copy} {
 		var b [8]byte
 		if f == nil {
 			continue
@@ -167,17 +167,17 @@ func (t *turn) mark() (last uint64, err error) {
 
 // note remembers a number that was committed. It is never ahead, and may lag:
 // after a loss of power, or on a full disk.
-func (t *turn) note(seq uint64) {
-	for _, f := range []*os.File{t.file, t.elsewhere} {
+func (t *writeTurn) setLastNumber(seq uint64) {
+	for _, f := range []*os.File{t.file, t.copy} {
 		if f != nil {
 			f.WriteAt(binary.BigEndian.AppendUint64(nil, seq), 0)
 		}
 	}
 }
 
-func (t *turn) giveBack() { flock(t.file, syscall.LOCK_UN) }
+func (t *writeTurn) release() { flock(t.file, syscall.LOCK_UN) }
 
-func (t *turn) close() error {
+func (t *writeTurn) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || t.pending != nil {
@@ -189,16 +189,16 @@ func (t *turn) close() error {
 }
 
 // pass goes through the door and takes the turn, each in the given way.
-func (t *turn) pass(door, how int) error {
-	if err := t.door(door, unix.F_WRLCK); err != nil {
+func (t *writeTurn) lockBoth(door, how int) error {
+	if err := t.lockEntry(door, unix.F_WRLCK); err != nil {
 		return err
 	}
 	err := flock(t.file, how)
-	return errors.Join(err, t.door(unix.F_OFD_SETLK, unix.F_UNLCK))
+	return errors.Join(err, t.lockEntry(unix.F_OFD_SETLK, unix.F_UNLCK))
 }
 
 // door retries when a signal interrupts it.
-func (t *turn) door(how int, kind int16) error {
+func (t *writeTurn) lockEntry(how int, kind int16) error {
 	for {
 		err := unix.FcntlFlock(t.file.Fd(), how, &unix.Flock_t{Type: kind, Len: 1})
 		if !errors.Is(err, syscall.EINTR) {
@@ -219,7 +219,7 @@ func flock(f *os.File, how int) error {
 
 // holder says who has the turn now. Whoever has it and still finds the database
 // busy met a program that does not take turns.
-func (t *turn) holder() string {
+func (t *writeTurn) holder() string {
 	unknown := "another process is writing"
 	if t == nil {
 		return unknown

@@ -37,7 +37,7 @@ func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeepe
 		return pgconn.SafeToRetry(err), err
 	})
 	if unsure {
-		seq, now, err = p.lookUp(ctx, rec.ID, err)
+		seq, now, err = p.findGrant(ctx, rec.ID, err)
 	}
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
@@ -68,7 +68,7 @@ func (p *Postgres) injected() (lease, wall *int64) {
 		return nil, nil
 	}
 	m := p.opt.Clock()
-	l, w := int64(m.Lease), unwall(m.Wall)
+	l, w := int64(m.Lease), fromTime(m.Wall)
 	return &l, &w
 }
 
@@ -76,7 +76,7 @@ func (p *Postgres) injected() (lease, wall *int64) {
 // lost, and lets it reach the disk. The server may not even have begun to work on the request, so a grant
 // that is not there is called off: admit finds the note and does nothing, and
 // the engine's own transaction can decide, as when something is in the way.
-func (p *Postgres) lookUp(ctx context.Context, id string, cause error) (seq, now int64, err error) {
+func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, now int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Busy)
 	defer cancel()
 	for {
