@@ -1,6 +1,6 @@
 # Lockkeeper. `make help` lists the targets.
 
-# How many times longer than in `make test` the randomised tests run.
+# How many times longer than in `make test` the randomized tests run.
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
@@ -9,51 +9,50 @@ TORTURE ?= 20
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## all checks and tests, with a throwaway PostgreSQL
+test: ## run all checks and tests, with a temporary PostgreSQL
 	@scripts/test
 
-# Without the race detector, under which every process takes a second to end: the sandbox
+# Without the race detector: under it every process takes a second to end, and the sandbox
 # starts several for each call.
-test-agents: ## the tests that run the real Claude Code, Codex and Gemini CLI, which are installed for them
+test-agents: ## test with the real Claude Code, Codex and Gemini CLI, which it installs
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -parallel 4 ./test/agents
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -run TestRealPrograms ./internal/agent
 
-# Pictures of the pages are left in UI_PICTURES.
+# The tests leave pictures of the pages in UI_PICTURES.
 UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures
 
-test-ui: ## the dashboard in a real browser, which is installed for it
+test-ui: ## test the dashboard in a real browser, which it installs
 	mkdir -p $(UI_PICTURES)
 	scripts/browser run -- go test -tags ui -count=1 -timeout 60m -artifacts -outputdir $(UI_PICTURES) ./test/ui
 
-lint: ## go vet and staticcheck alone
+lint: ## run go vet and staticcheck only
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 
-trace: ## renew the tests in docs/requirements.md
+trace: ## renew the list of tests in docs/requirements.md
 	go test -count=1 -run TestRequirementsAreTraced . -update
 
-# Every test runs; those that draw random operations read LOCKKEEPER_TORTURE as
-# a multiplier of their iterations.
-torture: ## the randomised tests, TORTURE times longer
+# Every test runs. Randomized tests multiply their iterations by LOCKKEEPER_TORTURE.
+torture: ## run the randomized tests TORTURE times longer
 	LOCKKEEPER_TORTURE=$(TORTURE) scripts/postgres run -- go test -race -count=1 -timeout 60m ./...
 
 # It stops at the first failure and prints the seed of the order.
-soak: ## the tests ROUNDS=20 times in random order, beside BUSY=4 busy loops; PKGS are the packages
+soak: ## run the tests ROUNDS=20 times in random order, next to BUSY=4 busy loops; PKGS selects packages
 	@ROUNDS=$(ROUNDS) BUSY=$(BUSY) PKGS="$(PKGS)" scripts/soak
 
 bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
 	cd bench && go vet ./...
 	cd bench && ../scripts/postgres run -- go run . $(BENCH)
 
-# Without symbol tables and debug information, which are a third of the size.
-build: ## bin/lockkeeper and bin/lockkeeper-hook
+# -s -w omits symbol tables and debug information, a third of the size.
+build: ## build bin/lockkeeper and bin/lockkeeper-hook
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/lockkeeper ./cmd/lockkeeper-hook
 
 # Where the manual pages go.
 MAN ?= bin/man1
 
-man: build ## the manual pages, into MAN
+man: build ## write the manual pages into MAN
 	bin/lockkeeper man $(MAN)
 
-clean: ## remove what build and man made
+clean: ## remove the output of build and man
 	rm -rf bin
