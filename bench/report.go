@@ -130,7 +130,12 @@ func (r report) markdown() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `# Benchmarks
 
-Measured by `+"`make bench`"+` (to renew this page: `+"`make bench BENCH=-write`"+`) on %s: %s.
+After reading this page you know how fast Lockkeeper is compared with its peers, and you can measure it on your machine:
+
+    make bench                   # prints this table
+    make bench BENCH=-write      # renews this page
+
+Measured on %s: %s.
 
 Each line compares Lockkeeper with a peer, or with a target alone; the list below describes them. Both sides are measured in the
 same run, in short slices that alternate. A figure is the median over %d rounds of turns, a ratio
