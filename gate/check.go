@@ -34,7 +34,7 @@ func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...string) []error {
 	answers := make([]error, len(paths))
 	targets := make([]string, len(paths))
-	checker := g.opt.Protected.Look()
+	checker := g.opt.Protected.Checker()
 	for i, path := range paths {
 		targets[i], answers[i] = g.resolve(checker, path)
 	}
@@ -88,12 +88,12 @@ func sameGrant(rec *store.Record, fence uint64) error {
 // path that a gate with these options never writes. It needs no open gate.
 func Permits(root *tree.Root, opt Options, path string) error {
 	opt = opt.complete(root)
-	_, err := (&Gate{paths: root, opt: opt}).resolve(opt.Protected.Look(), path)
+	_, err := (&Gate{paths: root, opt: opt}).resolve(opt.Protected.Checker(), path)
 	return err
 }
 
 // resolve returns the canonical name of a path and applies the first check.
-func (g *Gate) resolve(checker *protect.Look, path string) (string, error) {
+func (g *Gate) resolve(checker *protect.Checker, path string) (string, error) {
 	l, err := g.paths.Resolve("", path, lockkeeper.Write)
 	if err != nil {
 		return "", err
@@ -105,7 +105,7 @@ func (g *Gate) resolve(checker *protect.Look, path string) (string, error) {
 }
 
 // allowed applies the first check.
-func (g *Gate) allowed(checker *protect.Look, path string) error {
+func (g *Gate) allowed(checker *protect.Checker, path string) error {
 	refused := func(reason, next string) error {
 		return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: reason, Next: next}
 	}

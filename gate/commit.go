@@ -82,7 +82,7 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
 	}
-	return &commit{g: g, grant: grant, put: g.shelf.Put, checker: g.opt.Protected.Look(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
+	return &commit{g: g, grant: grant, put: g.shelf.Put, checker: g.opt.Protected.Checker(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
 // A commit is one call of Commit.
@@ -91,7 +91,7 @@ type commit struct {
 	grant   *lockkeeper.Grant
 	fence   uint64    // of the grant at the first check
 	since   time.Time // when it was granted
-	checker *protect.Look
+	checker *protect.Checker
 	put     put
 	items   []*item
 	landing *lockkeeper.Landing

@@ -92,7 +92,7 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	if err != nil {
 		return nil, err
 	}
-	checker := g.opt.Protected.Look()
+	checker := g.opt.Protected.Checker()
 	for _, written := range []string{in.Path, path.Join(at.Path, draftDir)} {
 		if err := g.allowed(checker, written); err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 
 // unprotected refuses a directory that contains a protected path. It returns the files in
 // the directory as if it were at path.
-func (g *Gate) unprotected(checker *protect.Look, at *os.File, name, path string) (files []string, err error) {
+func (g *Gate) unprotected(checker *protect.Checker, at *os.File, name, path string) (files []string, err error) {
 	if err := g.allowed(checker, path); err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (r *replacement) fill(s *stage, fill func(dir string) error) error {
 	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
 		return err
 	}
-	checker := g.opt.Protected.Look()
+	checker := g.opt.Protected.Checker()
 	files, err := g.unprotected(checker, s.draft.in, s.draft.name, r.landing.Changes[0].Path)
 	if err != nil {
 		return err
@@ -346,7 +346,7 @@ func (s *stage) draftOf() (string, error) {
 	// Another program may have written the note. Only a path that a gate would use may be
 	// moved out of the tree.
 	parent, name := split(string(path))
-	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Look(), string(path)) != nil {
+	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Checker(), string(path)) != nil {
 		return "", nil
 	}
 	return string(path), nil

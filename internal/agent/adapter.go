@@ -7,51 +7,51 @@ import (
 	"lockkeeper/internal/agent/program"
 )
 
-// Adapter knows one agent program: how it is called and what it says.
+// An Adapter calls one agent program and reads its output.
 type Adapter interface {
-	// Name is what messages call the agent.
+	// Name returns the name of the agent.
 	Name() string
 
-	// command builds the command, without its files, and the text of its standard input.
+	// command returns the command, without its files, and the text of its standard input.
 	command(r *Request, f Files) (c Command, stdin string, err error)
 
-	// stream reads what one call says.
+	// stream returns a reader for the output of one call.
 	stream() stream
 }
 
-// stream reads the output of one call, line by line.
+// A stream reads the output of one call, line by line.
 type stream interface {
-	// line takes the next whole line, and reports whether it is of the protocol.
+	// line reads the next complete line, and reports whether it belongs to the protocol.
 	line(b []byte, tell func(Event)) bool
 
-	// skip says that a line was passed over because it was too long.
+	// skip is called for a line that was skipped because it was too long.
 	skip()
 
-	// finished reports whether the agent has said its last word. Rest is what came after
-	// the last whole line. Exit is nil while it runs, and when its end was not seen.
+	// finished reports whether the result is complete. rest is the output after the last
+	// complete line. exit is nil if the agent is running or its end was not observed.
 	finished(rest []byte, exit *Exit) bool
 
-	// result is what was said so far, and the failure that the agent reported, if it did.
+	// result returns the result so far, and the failure that the agent reported, if any.
 	result(rest []byte) (Result, *failure)
 
-	// ended classes an end without a result: by the exit code, and by the last line of the
-	// log. Nil: nothing is known.
+	// ended classifies an end without a result by the exit code and the last line of the
+	// log. It returns nil if these say nothing.
 	ended(exit Exit, said string) *failure
 }
 
-// lastWord is whether a protocol with a result at its end has come to it.
-type lastWord struct {
+// resultState says whether a protocol that ends with a result has reached it.
+type resultState struct {
 	said  bool // there was a result
-	final bool // and nothing came after it
+	final bool // nothing came after it
 }
 
-// finished: a program that ended by itself has said all, also when it was about to say
-// more. After a failure it may end with any code.
-func (w lastWord) finished(rest []byte, exit *Exit, failed bool) bool {
+// finished reports whether the result is complete. A program that ended by itself prints
+// nothing more. After a failure it may end with any code.
+func (w resultState) finished(rest []byte, exit *Exit, failed bool) bool {
 	return w.said && (w.final && len(rest) == 0 || exit != nil && (exit.ok() || exit.byItself() && failed))
 }
 
-// byWords classes an end without a result by what the program said last.
+// byWords classifies an end without a result by the last line that the program printed.
 func byWords(exit Exit, said string) *failure {
 	if exit.ok() || !exit.byItself() || classOf(0, said) == unknown {
 		return nil

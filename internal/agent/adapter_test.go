@@ -48,7 +48,7 @@ func TestCommands(t *testing.T) {
 				fmt.Fprintf(&got, "  %q\n", arg)
 			}
 			fmt.Fprintf(&got, "  in %s with %s\n  < %q\n\n", c.Dir, strings.Join(c.Env, " "), stdin)
-			if err := c.keepSecrets(); err != nil {
+			if err := c.checkSecrets(); err != nil {
 				t.Error(err)
 			}
 			if slices.ContainsFunc(c.Argv, func(arg string) bool { return strings.Contains(arg, "Look") || strings.Contains(arg, "secret") }) {

@@ -8,70 +8,69 @@ import (
 	"lockkeeper"
 )
 
-// Spent is what calls have cost. It is all that has to be kept of a budget.
+// Spent is the cost of calls, and the state of a budget that must be stored.
 type Spent struct {
-	MicroUSD int64 `json:"micro_usd"` // in millionths, so that sums are exact
+	MicroUSD int64 `json:"micro_usd"` // an integer, so that sums are exact
 	Tokens   int64 `json:"tokens"`
 	Calls    int   `json:"calls"`
-	Unpriced int   `json:"unpriced"` // calls that ended with a result and named no price
+	Unpriced int   `json:"unpriced"` // calls with a result and without a price
 	Dearest  int64 `json:"dearest_micro_usd"`
 }
 
-// With is what was spent with another call.
+// With returns the cost including another call.
 func (s Spent) With(call Spent) Spent {
 	return Spent{MicroUSD: s.MicroUSD + call.MicroUSD, Tokens: s.Tokens + call.Tokens, Calls: s.Calls + call.Calls, Unpriced: s.Unpriced + call.Unpriced,
 		Dearest: max(s.Dearest, call.MicroUSD)}
 }
 
-// USD is the money.
+// USD returns the cost in dollars.
 func (s Spent) USD() float64 { return float64(s.MicroUSD) / 1e6 }
 
-// warnAt is the part of a limit from which on the budget warns.
+// warnAt is the part of a limit at which the budget warns.
 const warnAt = 0.8
 
-// Budget holds calls to a sum of money and of tokens. It is no model's judgement: what
-// is used up starts nothing. Calls under way run to their end. Where an agent can be told
-// what it may spend, that is reserved while it runs, so that all calls together cannot
-// spend more than there is; others can pass the budget by what they cost.
+// A Budget limits the cost and the tokens of calls. If it is used up, no call starts, and calls
+// in progress run to their end. If an agent can be given a limit, its share is reserved
+// while it runs, so that all calls together stay within the budget. Other agents can exceed
+// it by the cost of the calls in progress.
 //
 // A Budget is not safe for use by several goroutines at once.
 type Budget struct {
 	maxMicroUSD int64 // 0: no limit
 	maxTokens   int64
 	spent       Spent
-	reserved    int64 // millionths of dollars, by calls under way
-	sharers     int   // how many these are
+	reserved    int64 // millionths of dollars, for calls in progress
+	sharers     int   // number of these calls
 }
 
-// NewBudget makes a budget of so many dollars and tokens, of which something may be
-// spent already. A limit of 0 is none.
+// NewBudget returns a budget with limits in dollars and tokens, of which a part may be spent
+// already. 0 means no limit.
 func NewBudget(usd float64, tokens int64, spent Spent) (*Budget, error) {
 	if !(usd >= 0) || usd > 1e9 || tokens < 0 || spent.MicroUSD < 0 || spent.Tokens < 0 {
-		return nil, &lockkeeper.InputError{Field: "budget", Value: fmt.Sprintf("$%g, %d tokens", usd, tokens), Reason: "out of range", Next: "give amounts that are not negative; 0 is no limit"}
+		return nil, &lockkeeper.InputError{Field: "budget", Value: fmt.Sprintf("$%g, %d tokens", usd, tokens), Reason: "out of range", Next: "give amounts of 0 or more; 0 means no limit"}
 	}
 	return &Budget{maxMicroUSD: micro(usd), maxTokens: tokens, spent: spent}, nil
 }
 
-// micro is money in millionths, rounded up.
+// micro converts dollars to millionths, rounded up.
 func micro(usd float64) int64 {
 	if !(usd > 0) {
 		return 0
 	}
-	return int64(math.Ceil(min(usd, 1e9)*1e6 - 1e-6)) // a millionth of a millionth is a float's noise
+	return int64(math.Ceil(min(usd, 1e9)*1e6 - 1e-6)) // tolerates rounding errors of floats
 }
 
-// Spent is what the calls have cost so far.
+// Spent returns the cost so far.
 func (b *Budget) Spent() Spent { return b.spent }
 
-// firstShare is what a call gets at least while nobody knows what one costs, in
-// millionths of dollars: with too little it would end before it is done, for nothing.
+// firstShare is the least share of a call before the cost of any call is known, in millionths
+// of dollars. With too little, a call would stop before it is done.
 const firstShare = 2_000_000
 
-// Reserve sets money aside for one of so many calls that are under way or about to be,
-// until Return gives it back. Each gets the same part of what is free, and at least twice
-// what the dearest call so far has cost: when there is not as much, only the last one
-// that is left gets what there is, and the others, who are told not ok, wait for a Return.
-// Without a limit it is 0.
+// Reserve reserves a share of the budget for one of the given number of calls, until Return.
+// Each share is an equal part of what is free, and at least twice the cost of the most
+// expensive call so far. If less is free and other calls have a share, ok is false, and the
+// caller waits for a Return. Without a limit the share is 0.
 func (b *Budget) Reserve(calls int) (usd float64, ok bool) {
 	if b.maxMicroUSD == 0 {
 		return 0, true
@@ -90,7 +89,7 @@ func (b *Budget) Reserve(calls int) (usd float64, ok bool) {
 	return float64(share) / 1e6, true
 }
 
-// Return gives back what Reserve has set aside, once the call was added.
+// Return ends a reservation after the call was added.
 func (b *Budget) Return(usd float64) {
 	if b.maxMicroUSD > 0 {
 		b.reserved -= micro(usd)
@@ -98,7 +97,7 @@ func (b *Budget) Return(usd float64) {
 	}
 }
 
-// BudgetError refuses to start a call.
+// A BudgetError refuses to start a call.
 type BudgetError struct {
 	Reason string
 	Spent  Spent
@@ -113,21 +112,21 @@ func (e *BudgetError) NextStep() string { return e.Next }
 // Code implements lockkeeper.CodeOf.
 func (*BudgetError) Code() lockkeeper.Code { return lockkeeper.CodeBudget }
 
-// Start refuses a call when a limit is reached. A limit of money that nothing is counted
-// against is no limit: once a call has named no price, it takes one of tokens as well.
+// Start refuses a call if a limit is reached. If a call reported no price, a limit in dollars
+// is not enough, and Start requires a limit of tokens as well.
 func (b *Budget) Start() error {
 	used := b.reached(1)
 	switch {
 	case len(used) > 0:
 		return &BudgetError{Reason: "used up: " + strings.Join(used, ", "), Spent: b.spent, Next: "raise the budget, then resume"}
 	case b.maxMicroUSD > 0 && b.maxTokens == 0 && b.spent.Unpriced > 0:
-		return &BudgetError{Reason: fmt.Sprintf("%d calls named no price, so a limit of money cannot be held", b.spent.Unpriced), Spent: b.spent, Next: "set a limit of tokens as well"}
+		return &BudgetError{Reason: fmt.Sprintf("%d calls reported no price, so the limit in dollars cannot be enforced", b.spent.Unpriced), Spent: b.spent, Next: "set a limit of tokens too: --tokens"}
 	}
 	return nil
 }
 
-// Add counts a call, and returns a warning when it is the one that passed four fifths of
-// a limit. A call that failed costs what is known of it.
+// Add counts a call, and returns a warning if it reached four fifths of a limit. A failed call
+// counts with its known cost.
 func (b *Budget) Add(res Result, err error) (warning string) {
 	before := b.reached(warnAt)
 	b.spent = b.spent.With(CostOf(res, err))
@@ -137,16 +136,16 @@ func (b *Budget) Add(res Result, err error) (warning string) {
 	return ""
 }
 
-// CostOf is what one call has cost.
+// CostOf returns the cost of one call.
 func CostOf(res Result, err error) Spent {
-	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // what an agent reports is not to make the sum overflow
+	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // bounded, because agents report it and sums must not overflow
 	if err == nil && !res.Priced {
 		cost.Unpriced = 1
 	}
 	return cost
 }
 
-// reached lists the limits of which a part is used.
+// reached lists the limits of which at least a part is used.
 func (b *Budget) reached(part float64) (list []string) {
 	if b.maxMicroUSD > 0 && float64(b.spent.MicroUSD) >= part*float64(b.maxMicroUSD) {
 		list = append(list, fmt.Sprintf("$%.2f of $%.2f", b.spent.USD(), float64(b.maxMicroUSD)/1e6))

@@ -17,15 +17,15 @@ const (
 	DefaultMaxOutput  = 1 << 30
 )
 
-// Options are how a call is run.
+// Options say how a call is run.
 type Options struct {
 	Run  Runner
-	Tell func(Event) // hears what happens, and must not take long; nil: nobody wants to know
+	Tell func(Event) // gets the events, and must return quickly; may be nil
 
-	Timeout    time.Duration // the longest that the call may take; 0: for ever
-	StallAfter time.Duration // how long a silence is reported; 0: DefaultStallAfter
-	Linger     time.Duration // how long the agent may take to end after its last word; 0: DefaultLinger
-	MaxOutput  int64         // how much it may say; 0: DefaultMaxOutput
+	Timeout    time.Duration // of the whole call; 0: no limit
+	StallAfter time.Duration // silence after which EventStalled is sent; 0: DefaultStallAfter
+	Linger     time.Duration // how long the agent may run after its result; 0: DefaultLinger
+	MaxOutput  int64         // bytes of output; 0: DefaultMaxOutput
 }
 
 func (o Options) withDefaults() Options {
@@ -44,16 +44,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Why a call ends its agent.
+// The reasons why a call ends its agent.
 var (
-	errTimedOut = errors.New("it took too long")
-	errLingers  = errors.New("it does not end after its last word")
-	errFloods   = errors.New("it says too much")
+	errTimedOut = errors.New("the call timed out")
+	errLingers  = errors.New("the agent did not exit after its result")
+	errFloods   = errors.New("too much output")
 )
 
-// Call calls an agent and returns when nothing of it is left. A result comes with an
-// error when the agent reported a failure, when its answer has the wrong form, or when
-// the Runner had something to say. Whatever the error, the result holds what is known.
+// Call calls an agent and returns when all of its processes have ended. It returns an error if
+// the agent reported a failure, if its answer does not match the schema, or if the Runner
+// failed. The result has what is known in every case.
 func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -67,7 +67,7 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 	}
 	cmd, stdin, err := a.command(&r, f)
 	if err == nil {
-		err = cmd.keepSecrets()
+		err = cmd.checkSecrets()
 	}
 	if err != nil {
 		return Result{}, err
@@ -86,7 +86,7 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 	return c.outcome(ctx, exit, runErr)
 }
 
-// call is a call while it runs.
+// A call is a call in progress.
 type call struct {
 	adapter Adapter
 	files   Files
@@ -96,10 +96,10 @@ type call struct {
 	watch   watch
 }
 
-// outcome is what came of a call whose agent has ended.
+// outcome returns the result of a call whose agent has ended.
 func (c *call) outcome(ctx context.Context, exit Exit, runErr error) (Result, error) {
-	// What of the Runner's error is not the end that was wanted is trouble of its own, for
-	// instance processes that would not go.
+	// The parts of the Runner's error that do not report the requested end are failures of the
+	// Runner, for example processes that did not end.
 	trouble := except(runErr, context.Cause(ctx), c.watch.ended)
 	exit.Stopped = isOneOf(runErr, context.Cause(ctx), c.watch.ended)
 	v := verdict{name: c.adapter.Name(), files: c.files, form: c.form, reader: c.reader, exit: &exit}
@@ -120,19 +120,19 @@ func (c *call) outcome(ctx context.Context, exit Exit, runErr error) (Result, er
 	return res, err
 }
 
-// whyNot says why there is no result.
+// whyNot returns the reason why there is no result.
 func (c *call) whyNot(ctx context.Context, from Origin, exit Exit, trouble error) error {
 	switch {
 	case errors.Is(c.watch.ended, errTimedOut):
 		return &TimedOutError{Origin: from, After: c.options.Timeout}
 	case errors.Is(c.watch.ended, errFloods):
-		return &GarbageError{Origin: from, Reason: fmt.Sprintf("it said more than %d MB", c.options.MaxOutput>>20), Sample: c.reader.sample}
+		return &GarbageError{Origin: from, Reason: fmt.Sprintf("more than %d MB", c.options.MaxOutput>>20), Sample: c.reader.sample}
 	case ctx.Err() != nil && c.watch.stalled:
 		return &StalledError{Origin: from, Silent: c.watch.silent(), Doing: c.watch.doing, Err: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(trouble, exec.ErrNotFound) || errors.Is(trouble, fs.ErrNotExist):
-		return &RefusedError{Origin: from, Reason: trouble.Error(), Next: "install the program, or say in the configuration where it is", Err: trouble}
+		return &RefusedError{Origin: from, Reason: trouble.Error(), Next: "install the program, or set agent.command in lockkeeper.yaml", Err: trouble}
 	case trouble != nil:
 		return trouble
 	case c.watch.ended != nil:
@@ -141,7 +141,7 @@ func (c *call) whyNot(ctx context.Context, from Origin, exit Exit, trouble error
 	return c.reader.unfinished(from, exit, lastLine(c.files.Log))
 }
 
-// except is an error without the parts of it that wrap one of some others.
+// except returns an error without the parts that wrap one of the others.
 func except(err error, others ...error) error {
 	if err == nil {
 		return nil
@@ -159,7 +159,7 @@ func except(err error, others ...error) error {
 	return err
 }
 
-// isOneOf reports whether an error wraps one of some others, of which any may be nil.
+// isOneOf reports whether an error wraps one of the others. These may be nil.
 func isOneOf(err error, others ...error) bool {
 	return slices.ContainsFunc(others, func(other error) bool { return other != nil && errors.Is(err, other) })
 }

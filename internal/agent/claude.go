@@ -5,15 +5,14 @@ import (
 	"strconv"
 )
 
-// Claude is Claude Code in print mode.
+// Claude calls Claude Code in print mode.
 //
-// Its flags are those of `claude --help`, 2.1.197, and were tried with that version:
-// every value is joined to its flag, so that one that begins with a dash is no flag of
-// its own; --allowedTools may be given several times; the prompt is the standard input
-// when there is none among the arguments. DISABLE_AUTOUPDATER is documented at
-// code.claude.com/docs/en/env-vars; without it a call may replace the program under the
-// others. The variables that are removed tell a Claude Code that it runs inside another
-// one, which some versions refuse.
+// Its flags were read from `claude --help` and tried with 2.1.197. Every value is joined to
+// its flag, so that a value with a leading dash is not read as a flag. --allowedTools may be
+// repeated. Without a prompt in the arguments, the prompt is standard input.
+// DISABLE_AUTOUPDATER is documented at code.claude.com/docs/en/env-vars; without it a call
+// may replace the program while other calls use it. The removed variables tell Claude Code
+// that it runs inside another Claude Code, which some versions refuse.
 type Claude struct {
 	Argv []string // the program and its first arguments; empty: claude, in PATH
 }
@@ -49,7 +48,7 @@ func (c Claude) command(r *Request, _ Files) (Command, string, error) {
 
 func (Claude) stream() stream { return &claudeStream{tasks: map[string]bool{}} }
 
-// given adds a flag that has a value.
+// given adds a flag if it has a value.
 func given(argv []string, flag, value string) []string {
 	if value == "" {
 		return argv

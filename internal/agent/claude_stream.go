@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// claudeStream reads --output-format=stream-json. What is said here of the lines was seen
-// in the output of 2.1.197, which testdata/claude holds.
+// A claudeStream reads --output-format=stream-json. The lines are as version 2.1.197 prints
+// them; testdata/claude has examples.
 //
-// There may be several results: an agent that started something in the background says
-// one when its turn ends, and goes on when the task has. So a result is the last word
-// only while nothing follows it and no task is running.
+// There may be several results: an agent that started a task in the background prints one
+// when its turn ends, and continues when the task has ended. So a result is final only if
+// nothing follows it and no task is running.
 type claudeStream struct {
-	lastWord
+	resultState
 	res     Result
 	last    *claudeResult
 	tasks   map[string]bool
 	message string // the id of the message whose tokens were counted last
-	word    string // the class of the last error of the API
+	word    string // the kind of the last error of the API
 	wait    time.Duration
-	limited *claudeLimit // the account is refused
+	limited *claudeLimit // the account has reached a limit
 }
 
 func (s *claudeStream) line(b []byte, tell func(Event)) bool {
@@ -36,8 +36,8 @@ func (s *claudeStream) line(b []byte, tell func(Event)) bool {
 	}
 	switch {
 	case s.res.Session == "":
-		// A session that cannot begin ends with an error at once. Anything else that comes
-		// before a session is not Claude Code's.
+		// A session that cannot start prints an error at once. Any other line before a
+		// session is not from Claude Code.
 		if !(l.Type == "system" && l.Subtype == "init") && !(l.Type == "result" && l.IsError) {
 			return false
 		}
@@ -123,7 +123,7 @@ func (s *claudeStream) speech(model bool, b []byte, tell func(Event)) bool {
 	}
 	var blocks []claudeBlock
 	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return true // a plain string: somebody's prompt
+		return true // a plain string: a prompt
 	}
 	for _, b := range blocks {
 		switch {
@@ -135,7 +135,7 @@ func (s *claudeStream) speech(model bool, b []byte, tell func(Event)) bool {
 			tell(Event{Kind: EventToolResult, ToolID: b.ToolUseID, Text: textOf(b.Content), Failed: b.IsError})
 		}
 	}
-	// A message comes in as many lines as it has blocks, with the same count on each.
+	// A message has one line per block, each with the same token count.
 	if u := Usage(l.Message.Usage); model && l.Message.ID != s.message && u.Total() > 0 {
 		s.message, s.res.Usage = l.Message.ID, s.res.Usage.Add(u)
 		sum := s.res.Usage
@@ -198,8 +198,8 @@ type claudeModel struct {
 	CacheWrite int64 `json:"cacheCreationInputTokens"`
 }
 
-// ends takes a result in. Cost and the tokens by model count from the start of the
-// program, turns and time from the last result.
+// ends reads a result. Cost and tokens by model count from the start of the program, turns
+// and time from the last result.
 func (s *claudeStream) ends(b []byte) bool {
 	l := &claudeResult{}
 	if json.Unmarshal(b, l) != nil || l.Subtype == "" {
@@ -236,7 +236,7 @@ func (s *claudeStream) ends(b []byte) bool {
 func (s *claudeStream) skip() { s.final = false }
 
 func (s *claudeStream) finished(rest []byte, exit *Exit) bool {
-	w := s.lastWord
+	w := s.resultState
 	w.final = w.final && len(s.tasks) == 0
 	return w.finished(rest, exit, s.said && s.last.IsError)
 }
@@ -248,7 +248,7 @@ func (s *claudeStream) result([]byte) (Result, *failure) {
 	return s.res, s.failure()
 }
 
-// claudeWords class the errors of the API: the word on the message in their place.
+// claudeWords classifies the errors of the API by the word that Claude Code prints.
 var claudeWords = map[string]class{
 	"authentication_failed": refused,
 	"oauth_org_not_allowed": refused,
@@ -268,9 +268,9 @@ func (s *claudeStream) failure() *failure {
 	}
 	switch s.last.Subtype {
 	case "error_max_turns":
-		f.class, f.next = unfinished, "permit it more turns, and go on with its session "+s.res.Session
+		f.class, f.next = unfinished, "permit more turns, and resume its session "+s.res.Session
 	case "error_max_budget_usd":
-		f.class, f.next = unfinished, "permit it more money, and go on with its session "+s.res.Session
+		f.class, f.next = unfinished, "raise its budget, and resume its session "+s.res.Session
 	case "error_max_structured_output_retries":
 		f.class = malformed
 	default:
@@ -278,7 +278,7 @@ func (s *claudeStream) failure() *failure {
 	}
 	switch {
 	case s.last.Stop == "refusal":
-		f.class, f.next = unfinished, "word the task in another way"
+		f.class, f.next = unfinished, "rephrase the task"
 	case s.word == "rate_limit" && s.limited != nil:
 		f.class, f.resetAt = limit, unixTime(s.limited.ResetsAt)
 	case s.word == "rate_limit":
@@ -289,7 +289,7 @@ func (s *claudeStream) failure() *failure {
 
 func (s *claudeStream) ended(exit Exit, said string) *failure { return byWords(exit, said) }
 
-// word is a word that may stand where newer versions put something else.
+// word returns a JSON string, or "" for any other value, which newer versions may print.
 func word(raw json.RawMessage) (w string) {
 	if json.Unmarshal(raw, &w) != nil {
 		return ""
@@ -297,7 +297,7 @@ func word(raw json.RawMessage) (w string) {
 	return w
 }
 
-// textOf is the text of a tool's answer: a string, or blocks of which some are text.
+// textOf returns the text of a tool's answer: a string, or the text blocks of a list.
 func textOf(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

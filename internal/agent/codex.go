@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Codex is `codex exec --json`.
+// Codex calls `codex exec --json`.
 //
 // Read from openai/codex at 343074d (codex-rs/exec/src/cli.rs, exec_events.rs,
 // codex-rs/utils/cli/src/shared_options.rs) and developers.openai.com/codex/noninteractive,
-// and tried with 0.166.0: a prompt of "-" is the standard input; --sandbox stands before
-// resume, the rest may follow; a schema is given as a file, and the answer is then the
-// text of the last message; tokens are reported, with those from the cache among the
-// input, and no price. After a resume the tokens are those of the whole thread.
+// and tried with 0.166.0. A prompt of "-" is standard input. --sandbox must come before
+// resume, other flags may follow. A schema is given as a file, and the answer is then the
+// text of the last message. Codex reports tokens, cached ones as part of the input, and no
+// price. After a resume it reports the tokens of the whole thread.
 type Codex struct {
 	Argv []string // the program and its first arguments; empty: codex, in PATH
 }
@@ -47,7 +47,7 @@ func (c Codex) command(r *Request, f Files) (Command, string, error) {
 func (Codex) stream() stream { return &codexStream{} }
 
 type codexStream struct {
-	lastWord
+	resultState
 	res    Result
 	failed *failure
 }
@@ -103,7 +103,7 @@ func (s *codexStream) line(b []byte, tell func(Event)) bool {
 		tell(Event{Kind: EventUsage, Usage: &used})
 	case "turn.failed":
 		s.said, s.final, s.failed = true, true, &failure{text: l.Error.Message, resetAt: codexReset(l.Error.Message, time.Now())}
-	case "error": // also while it connects again by itself
+	case "error": // also if it reconnects by itself
 		s.failed = &failure{text: l.Message}
 		tell(Event{Kind: EventNotice, Text: l.Message})
 	case "item.started":
@@ -116,7 +116,7 @@ func (s *codexStream) line(b []byte, tell func(Event)) bool {
 	return true
 }
 
-// tool is the tool that an item uses, and what for.
+// tool returns the tool that an item uses, and its input.
 func (i *codexItem) tool() (name, input string) {
 	switch i.Type {
 	case "command_execution":
@@ -143,7 +143,7 @@ func (s *codexStream) completed(i *codexItem, tell func(Event)) {
 	if name == "" {
 		return
 	}
-	if i.Type == "file_change" || i.Type == "web_search" { // these come only when they are done
+	if i.Type == "file_change" || i.Type == "web_search" { // these are reported only when they are done
 		tell(Event{Kind: EventToolUse, Tool: name, ToolID: i.ID, Text: input})
 	}
 	if i.Status == "declined" {
@@ -156,7 +156,7 @@ func (s *codexStream) completed(i *codexItem, tell func(Event)) {
 func (s *codexStream) skip() { s.final = false }
 
 func (s *codexStream) finished(rest []byte, exit *Exit) bool {
-	return s.lastWord.finished(rest, exit, s.failed != nil)
+	return s.resultState.finished(rest, exit, s.failed != nil)
 }
 
 func (s *codexStream) result([]byte) (Result, *failure) {
@@ -166,7 +166,7 @@ func (s *codexStream) result([]byte) (Result, *failure) {
 	return answered(s.res), s.failed
 }
 
-// ended: codex that cannot begin says why on its log, or with an error of the stream.
+// ended uses the error in the stream, or the log, of a codex that could not start.
 func (s *codexStream) ended(exit Exit, said string) *failure {
 	if s.failed != nil && !exit.ok() && exit.byItself() {
 		return s.failed
@@ -176,8 +176,8 @@ func (s *codexStream) ended(exit Exit, said string) *failure {
 
 var codexAgain = pattern(`(?i)try again at (?:([A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d\d [AP]M)`)
 
-// codexReset reads when a limit ends: a local time, with a date when that is another
-// one than the day on which it was said. Zero: it does not say.
+// codexReset returns when a limit ends, or zero. Codex prints a local time, with a date if it
+// is not today.
 func codexReset(text string, now time.Time) time.Time {
 	m := codexAgain().FindStringSubmatch(text)
 	if m == nil {

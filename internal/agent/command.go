@@ -11,7 +11,7 @@ import (
 	"lockkeeper"
 )
 
-// Command is a program to run for one call.
+// A Command is a program to run for one call.
 type Command struct {
 	Argv []string
 	Dir  string
@@ -20,14 +20,14 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Exit is how a process ended.
+// An Exit says how a process ended.
 type Exit struct {
-	Code    int            `json:"code"`    // as shells give it
-	Signal  syscall.Signal `json:"signal"`  // that killed it; 0: none did
-	Stopped bool           `json:"stopped"` // it was ended before it ended by itself
+	Code    int            `json:"code"`    // as in a shell
+	Signal  syscall.Signal `json:"signal"`  // that killed it; 0: none
+	Stopped bool           `json:"stopped"` // the caller stopped it
 }
 
-// byItself: it ended because it wanted to.
+// byItself reports whether the process ended without a signal.
 func (e Exit) byItself() bool { return e.Signal == 0 && !e.Stopped }
 
 func (e Exit) ok() bool { return e.Code == 0 && e.byItself() }
@@ -39,13 +39,13 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// Runner runs a command and returns when nothing of its process tree is left. When ctx
-// ends it ends the tree, and its error wraps context.Cause(ctx); an error does that in no
-// other case. Any other error says that the command could not be started, or that
-// something of it would not go. Whether the process was stopped is for Call to say.
+// A Runner runs a command and returns when its whole process tree has ended. When ctx ends,
+// it ends the tree, and its error wraps context.Cause(ctx). No other error does. Any other
+// error means that the command could not be started, or that a process did not end. Call sets
+// Exit.Stopped.
 type Runner func(ctx context.Context, c Command) (Exit, error)
 
-// environment is a base with some variables set and some removed.
+// environment returns a base environment with some variables set and some removed.
 func environment(base []string, set map[string]string, unset ...string) []string {
 	if base == nil {
 		base = os.Environ()
@@ -62,14 +62,14 @@ func environment(base []string, set map[string]string, unset ...string) []string
 	return env
 }
 
-// secretWords are the parts of a variable's name that say that its value is a secret.
+// secretWords are the parts of a variable's name that mark its value as a secret.
 var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"}
 
-// shortSecret is the length below which a value is too common to be looked for.
+// shortSecret is the length below which a value is too common to be searched for.
 const shortSecret = 8
 
-// keepSecrets refuses a command whose arguments show a secret of its environment.
-func (c *Command) keepSecrets() error {
+// checkSecrets refuses a command whose arguments contain a secret of its environment.
+func (c *Command) checkSecrets() error {
 	for _, v := range c.Env {
 		name, value, _ := strings.Cut(v, "=")
 		secret := slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToUpper(name), word) })
@@ -77,8 +77,8 @@ func (c *Command) keepSecrets() error {
 			continue
 		}
 		if slices.ContainsFunc(c.Argv, func(arg string) bool { return strings.Contains(arg, value) }) {
-			return &lockkeeper.InputError{Field: "arguments", Value: name, Reason: "the value of this variable stands in the argument list, where every user of the machine can read it",
-				Next: "leave it in the environment alone"}
+			return &lockkeeper.InputError{Field: "arguments", Value: name, Reason: "the arguments contain the value of this variable, and every user of the machine can read them",
+				Next: "pass it in the environment only"}
 		}
 	}
 	return nil

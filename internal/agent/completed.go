@@ -5,10 +5,9 @@ import (
 	"io/fs"
 )
 
-// Completed reads what a call left, whoever made it and whatever became of them. It
-// reports whether the call is finished: then the error is what Call would have returned.
-// Otherwise the result holds what is known, the session above all; it is not an error
-// that there is no output, or only a part of one.
+// Completed reads the files of a call, which another process may have made. It reports whether
+// the call is finished; then the error is what Call would have returned. Otherwise the result
+// has what is known, such as the session. Missing or partial output is not an error.
 func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool, err error) {
 	form, err := newSchema(schemaText)
 	if err != nil {
@@ -36,26 +35,26 @@ func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool
 	return v.pass()
 }
 
-// verdict judges what an agent said: the same way when it has just ended and when
-// somebody comes back to its file.
+// A verdict evaluates the output of an agent, both when it has just ended and when its file is
+// read later.
 type verdict struct {
 	name   string
 	files  Files
 	form   *schema
 	reader *reader
-	exit   *Exit // nil: its end was not seen
+	exit   *Exit // nil: not observed
 }
 
 func (v *verdict) origin(res Result) Origin {
 	return Origin{Agent: v.name, Session: res.Session, Output: v.files.Output, Log: v.files.Log}
 }
 
-// pass gives the result, whether the call is finished, and then what failed.
+// pass returns the result, whether the call is finished, and if so its error.
 func (v *verdict) pass() (Result, bool, error) {
 	res, failed := v.reader.stream.result(v.reader.lines.rest)
 	res.Exit = v.exit
 	answer := res.Structured
-	res.Structured = nil // until it was held against the schema
+	res.Structured = nil // until it is validated
 	if !v.reader.finished(v.exit) {
 		return res, false, nil
 	}

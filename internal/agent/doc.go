@@ -24,7 +24,9 @@
 //  7. Call returns after its Runner has returned. Events arrive in order, on the goroutine
 //     that called Call, and never after it returned.
 //
-// Each adapter documents what its program promises and where that was read.
+// Each adapter is one file (claude.go, codex.go, gemini.go, plain.go) that documents what its
+// program promises and where that was read. adapter.go lists them, and package program has the
+// other facts about a program.
 //
 // The caller runs the processes, through Runner; this package starts none.
 //

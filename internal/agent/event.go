@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// EventKind says what happened.
+// An EventKind says what happened.
 type EventKind string
 
 // The kinds of events.
 const (
-	EventStarted    EventKind = "started"     // the agent names its session and model
-	EventText       EventKind = "text"        // the model says something
-	EventToolUse    EventKind = "tool_use"    // it uses a tool
-	EventToolResult EventKind = "tool_result" // the tool answers
+	EventStarted    EventKind = "started"     // the agent reported its session and model
+	EventText       EventKind = "text"        // text of the model
+	EventToolUse    EventKind = "tool_use"    // a tool call
+	EventToolResult EventKind = "tool_result" // the answer of a tool
 	EventUsage      EventKind = "usage"       // tokens so far
-	EventRetry      EventKind = "retry"       // the program tries a request again by itself
-	EventNotice     EventKind = "notice"      // the program says something about itself
-	EventGarbage    EventKind = "garbage"     // a line that is not of the protocol
-	EventStalled    EventKind = "stalled"     // nothing was said for a long time
-	EventMoved      EventKind = "moved"       // it says something again
+	EventRetry      EventKind = "retry"       // the program retries a request by itself
+	EventNotice     EventKind = "notice"      // a message of the program
+	EventGarbage    EventKind = "garbage"     // a line that does not belong to the protocol
+	EventStalled    EventKind = "stalled"     // no output for a long time
+	EventMoved      EventKind = "moved"       // output after a stall
 )
 
-// Event is one thing that happens in a call, fit to be shown.
+// An Event reports progress of a call. Its texts are safe to display.
 type Event struct {
 	Kind    EventKind     `json:"kind"`
 	At      time.Time     `json:"at"`
@@ -39,11 +39,11 @@ type Event struct {
 	Wait    time.Duration `json:"wait,omitempty"`    // before a retry; of a stall, how long it has lasted
 }
 
-// maxEventText bounds what an event carries: an answer may be megabytes.
+// maxEventText bounds the text of an event in bytes.
 const maxEventText = 16 << 10
 
-// clean makes text fit to be shown in a terminal or a page: no control characters but
-// tabs and line ends, nothing that turns the direction of writing, no broken UTF-8.
+// clean makes text safe to display in a terminal or a page. It removes control characters
+// except tabs and line ends, controls of the writing direction, and invalid UTF-8.
 func clean(text string, limit int) string {
 	cut := len(text) > limit
 	if cut {
@@ -70,10 +70,10 @@ func clean(text string, limit int) string {
 	return text
 }
 
-// quotable is the most of somebody's words that an error repeats.
+// quotable is the longest text of an agent that an error repeats, in bytes.
 const quotable = 300
 
-// quote is the first line of a text that says something, fit for an error.
+// quote returns the first line of a text that is not empty, fit for an error.
 func quote(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(clean(line, quotable)); line != "" {

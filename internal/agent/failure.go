@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// class is the kind of a failure that an agent reports.
+// A class is the kind of a failure that an agent reports.
 type class int
 
 const (
@@ -21,7 +21,7 @@ const (
 	malformed
 )
 
-// failure is a failure in the words of the agent.
+// A failure is a failure as the agent reported it.
 type failure struct {
 	class      class
 	status     int
@@ -31,8 +31,8 @@ type failure struct {
 	resetAt    time.Time
 }
 
-// err is the failure as an error. What nobody can class the agent did not finish, which
-// is neither tried again unasked nor taken for a limit of the account.
+// err returns the failure as an error. An unknown failure becomes an UnfinishedError, which is
+// neither retried automatically nor treated as a limit of the account.
 func (f *failure) err(from Origin) error {
 	reason := quote(f.text)
 	if reason == "" {
@@ -50,7 +50,7 @@ func (f *failure) err(from Origin) error {
 	case refused:
 		next := f.next
 		if next == "" {
-			next = "see to the agent's login, key and model, then run it again"
+			next = "check the agent's login, key and model, then retry"
 		}
 		return &RefusedError{Origin: from, Reason: reason, Next: next}
 	case malformed:
@@ -63,14 +63,14 @@ func (f *failure) err(from Origin) error {
 	return &UnfinishedError{Origin: from, Reason: reason, Next: next}
 }
 
-// pattern is a regular expression that is made ready when it is first needed: this program
-// is started often, and seldom to class a failure.
+// pattern compiles a regular expression when it is first used, because this program is started
+// often and rarely needs it.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// signs are words by which programs that give no class can be classed, the first that
-// fits. They come from the errors of codex (codex-rs/protocol/src/error.rs) and gemini
+// signs classify the errors of programs that report no kind; the first match counts. They come
+// from the errors of codex (codex-rs/protocol/src/error.rs) and gemini
 // (packages/core/src/utils/errorParsing.ts, googleQuotaErrors.ts), and from Node.
 var signs = []struct {
 	class class
@@ -81,7 +81,7 @@ var signs = []struct {
 	{passing, pattern(`(?i)overloaded|at capacity|high demand|rate.?limit|too many requests|stream disconnected|timed? ?out|connection|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network|temporar|RESOURCE_EXHAUSTED|UNAVAILABLE`)},
 }
 
-// classOf classes what an agent reports by its status and its words.
+// classOf classifies a failure by its HTTP status and its text.
 func classOf(status int, text string) class {
 	if status == 0 {
 		status = statusIn(text)
@@ -117,7 +117,7 @@ func statusIn(text string) int {
 	return 0
 }
 
-// unixTime reads the seconds of an epoch; newer programs give milliseconds.
+// unixTime converts Unix seconds, or milliseconds, which newer programs print.
 func unixTime(n float64) time.Time {
 	switch {
 	case n <= 0:
@@ -130,7 +130,7 @@ func unixTime(n float64) time.Time {
 
 var waitPattern = pattern(`(?i)(?:again in|retry after|retry in|reset after)\s+((?:\d+(?:\.\d+)? ?(?:ms|h|m|s))+)`)
 
-// waitIn reads the wait that a text asks for, as in "try again in 12s".
+// waitIn returns the wait that a text asks for, as in "try again in 12s".
 func waitIn(text string) time.Duration {
 	if m := waitPattern().FindStringSubmatch(text); m != nil {
 		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // too long for a duration: none

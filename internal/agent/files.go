@@ -14,38 +14,38 @@ import (
 	"lockkeeper/durable"
 )
 
-// Files are where a call leaves its traces. All of them lie beside Output, in a
-// directory that the agent itself should not be able to write to.
+// Files names the files of a call. All of them are next to Output, in a directory that the
+// agent should not be able to write to.
 type Files struct {
-	Output string // what the agent says; must not exist yet
-	Log    string // what it says on its standard error
+	Output string // standard output of the agent; must not exist yet
+	Log    string // standard error of the agent
 }
 
 func (f Files) check() error {
 	for _, name := range []string{f.Output, f.Log} {
 		if !filepath.IsAbs(name) {
-			return &lockkeeper.InputError{Field: "file", Value: name, Reason: "not an absolute path; the agent works in another directory", Next: "give the whole path"}
+			return &lockkeeper.InputError{Field: "file", Value: name, Reason: "not an absolute path; the agent works in another directory", Next: "give an absolute path"}
 		}
 	}
 	return nil
 }
 
-// Prompt is the file that the agent reads its prompt from.
+// Prompt returns the file with the prompt, the standard input of the agent.
 func (f Files) Prompt() string { return f.Output + ".prompt" }
 
-// Schema is the file with the schema of the answer.
+// Schema returns the file with the schema of the answer.
 func (f Files) Schema() string { return f.Output + ".schema.json" }
 
-// Exit is the file that says how the agent ended.
+// Exit returns the file that records how the agent ended.
 func (f Files) Exit() string { return f.Output + ".exit.json" }
 
-// opened are the files of a call that this process has open while it runs.
+// opened lists the files that this process has open during a call.
 type opened struct {
 	all    []*os.File
 	output *os.File // the output, to read
 }
 
-// close drops descriptors through which this process has written nothing.
+// close ignores errors, because this process has written nothing through these descriptors.
 func (o *opened) close() {
 	for _, f := range o.all {
 		f.Close()
@@ -55,7 +55,7 @@ func (o *opened) close() {
 func (o *opened) open(name string, flag int) (*os.File, error) {
 	file, err := os.OpenFile(name, flag, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &lockkeeper.InputError{Field: "output", Value: name, Reason: "it exists, from a call that was made", Next: "see with Completed what came of that call, or name another file"}
+		return nil, &lockkeeper.InputError{Field: "output", Value: name, Reason: "it already exists, from another call", Next: "read that call with Completed, or name another file"}
 	}
 	if err == nil {
 		o.all = append(o.all, file)
@@ -63,8 +63,8 @@ func (o *opened) open(name string, flag int) (*os.File, error) {
 	return file, err
 }
 
-// prepare makes the files of a call. One that exists already is of a call that was made:
-// what it says must not be lost.
+// prepare creates the files of a call. A file that exists belongs to another call and must not
+// be lost.
 func (f Files) prepare(r *Request, stdin string, cmd *Command) (_ *opened, err error) {
 	const made = os.O_CREATE | os.O_EXCL | os.O_WRONLY | os.O_APPEND
 	o := &opened{}
@@ -89,8 +89,7 @@ func (f Files) prepare(r *Request, stdin string, cmd *Command) (_ *opened, err e
 	return o, err
 }
 
-// exitRecord is what is kept of the end of an agent. It is written when the output is
-// known to be on the disk.
+// An exitRecord records the end of an agent. It is written after the output was synced to disk.
 type exitRecord struct {
 	Exit
 	EndedAt time.Time `json:"ended_at"`
@@ -105,12 +104,12 @@ func (e exitRecord) write(ctx context.Context, f Files) error {
 		err = durable.WriteJSON(ctx, f.Exit(), e, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("the end of the agent is not recorded: %w", err)
+		return fmt.Errorf("record the end of the agent: %w", err)
 	}
 	return nil
 }
 
-// openRegular opens a file to read; opening a pipe would wait for a writer.
+// openRegular opens a regular file to read. Opening a pipe would wait for a writer.
 func openRegular(name string) (*os.File, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -130,11 +129,11 @@ func readExit(f Files) (*Exit, error) {
 	return &e.Exit, err
 }
 
-// lastLine is the last line of a log that says something, fit to be quoted.
+// lastLine returns the last line of a log that is not empty, fit for an error.
 func lastLine(name string) string {
 	file, err := openRegular(name)
 	if err != nil {
-		return "" // the log is there to help; a missing one helps nobody
+		return "" // the log is optional
 	}
 	defer file.Close()
 	info, err := file.Stat()

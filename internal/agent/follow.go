@@ -6,41 +6,39 @@ import (
 	"time"
 )
 
-// look is the time between two looks at the output. The kernel could tell of every
-// write, but a user has few watches, network file systems have none, and a look costs
-// one system call.
-const look = 200 * time.Millisecond
+// pollInterval is the time between two reads of the output. A file watch would be faster, but
+// a user has few watches, network file systems have none, and a read costs one system call.
+const pollInterval = 200 * time.Millisecond
 
-// readAtOnce bounds what one look reads, so that an agent that floods its output is
-// noticed while it does.
+// readAtOnce bounds one read, so that an agent that prints too much is noticed in time.
 const readAtOnce = 64 << 20
 
-// watch is what is known of the life of a call.
+// A watch is the state of a call in progress.
 type watch struct {
 	began   time.Time
-	moved   time.Time // when something was last said
-	stalled bool      // a silence was reported
+	moved   time.Time // when output last arrived
+	stalled bool      // EventStalled was sent
 	doing   string    // what the agent did last
-	ended   error     // why this call ended its agent; nil: it did not
+	ended   error     // why Call ended the agent; nil: it did not
 }
 
 func (w *watch) silent() time.Duration { return time.Since(w.moved) }
 
-// hear passes an event on, and remembers what the agent is doing.
+// hear passes an event on, and records what the agent is doing.
 func (c *call) hear(e Event) {
 	switch e.Kind {
 	case EventToolUse:
 		c.watch.doing = "it used the tool " + clean(e.Tool, quotable)
 	case EventRetry:
-		c.watch.doing = "it waited to try a request again"
+		c.watch.doing = "it waited to retry a request"
 	case EventText, EventToolResult:
 		c.watch.doing = "it waited for the model"
 	}
 	c.options.Tell(e)
 }
 
-// follow runs the agent and reads along. It returns when the Runner has and everything
-// is read.
+// follow runs the agent and reads its output. It returns when the Runner has returned and all
+// output is read.
 func (c *call) follow(parent context.Context, cmd Command) (Exit, error) {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -60,12 +58,12 @@ func (c *call) follow(parent context.Context, cmd Command) (Exit, error) {
 		}
 	}
 	c.watch.moved = time.Now()
-	ticks := time.NewTicker(look)
+	ticks := time.NewTicker(pollInterval)
 	defer ticks.Stop()
 	for {
 		select {
 		case r := <-done:
-			// What would not go may go on writing.
+			// A process that did not end may still write.
 			for moved := true; moved && c.reader.size <= c.options.MaxOutput; {
 				var err error
 				if moved, err = c.read(); err != nil {
@@ -79,7 +77,7 @@ func (c *call) follow(parent context.Context, cmd Command) (Exit, error) {
 	}
 }
 
-// read reads what is new, and reports whether anything was.
+// read reads new output, and reports whether there was any.
 func (c *call) read() (moved bool, err error) {
 	w := &c.watch
 	moved, err = c.reader.advance(readAtOnce)
@@ -93,7 +91,7 @@ func (c *call) read() (moved bool, err error) {
 	return moved, err
 }
 
-// tick is one look at the output.
+// tick reads new output and checks the limits.
 func (c *call) tick(stop func(error)) {
 	if _, err := c.read(); err != nil {
 		stop(err)

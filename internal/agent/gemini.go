@@ -9,14 +9,14 @@ import (
 	"lockkeeper"
 )
 
-// Gemini is the Gemini CLI without a terminal.
+// Gemini calls the Gemini CLI without a terminal.
 //
 // Read from google-gemini/gemini-cli at 5411f11 (packages/core/src/output/types.ts,
 // packages/cli/src/config/config.ts, packages/core/src/utils/errors.ts) and
-// geminicli.com/docs/cli/headless, and tried with 0.61.0: without a prompt among the arguments it is the standard
-// input, which has to be there within half a second and of which 8 MiB are read; a
-// directory that is not trusted ends it unless the environment says otherwise; there is
-// neither a schema nor a limit of turns to be given, and no price.
+// geminicli.com/docs/cli/headless, and tried with 0.61.0. Without a prompt in the arguments,
+// the prompt is standard input, which must start within half a second and is read up to
+// 8 MiB. It refuses a directory that is not trusted, unless a variable is set. It takes
+// neither a schema nor a limit of turns, and reports no price.
 type Gemini struct {
 	Argv []string // the program and its first arguments; empty: gemini, in PATH
 }
@@ -24,7 +24,7 @@ type Gemini struct {
 // Name implements Adapter.
 func (Gemini) Name() string { return "gemini" }
 
-// maxGeminiPrompt is how much of its standard input the Gemini CLI reads.
+// maxGeminiPrompt is how much of standard input the Gemini CLI reads.
 const maxGeminiPrompt = 8 << 20
 
 func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
@@ -56,9 +56,9 @@ func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
 func (Gemini) stream() stream { return &geminiStream{} }
 
 type geminiStream struct {
-	lastWord
+	resultState
 	res    Result
-	answer strings.Builder   // what was said since the last tool
+	answer strings.Builder   // the text since the last tool
 	tools  map[string]string // names of the tools that were used, by id
 	failed *failure
 }
@@ -86,7 +86,7 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 	if json.Unmarshal(b, &l) != nil || l.Type == "" {
 		return false
 	}
-	// It says nothing before it has a session, but for a result that is an error.
+	// Before a session it prints nothing except a result that is an error.
 	if s.res.Session == "" && l.Type != "init" && !(l.Type == "result" && l.Status == "error") {
 		return false
 	}
@@ -108,7 +108,7 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 		s.tools[l.ToolID] = l.Tool
 		tell(Event{Kind: EventToolUse, Tool: l.Tool, ToolID: l.ToolID, Text: string(l.Parameters)})
 	case "tool_result":
-		// Without a terminal, tools that would have to ask are not there at all.
+		// Without a terminal, tools that need a confirmation are not registered.
 		if l.Error.Type == "policy_violation" || l.Error.Type == "tool_not_registered" {
 			s.res.Denials = append(s.res.Denials, Denial{Tool: s.tools[l.ToolID], ID: l.ToolID})
 		}
@@ -124,7 +124,7 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 	return true
 }
 
-// speak adds to the answer, which comes in pieces.
+// speak adds a piece to the answer.
 func (s *geminiStream) speak(text string) {
 	if s.answer.Len()+len(text) > maxLine {
 		s.failed = &failure{class: unfinished, text: "its answer is longer than 16 MiB"}
@@ -133,8 +133,8 @@ func (s *geminiStream) speak(text string) {
 	s.answer.WriteString(text)
 }
 
-// trouble: a program that stops at a limit of its own says so, and then that it was a
-// success.
+// trouble records an error. A program that stops at its own limit prints an error, and then
+// a successful result.
 func (s *geminiStream) trouble(severity, message string) {
 	if severity == "error" || strings.Contains(message, "stopping execution") {
 		s.failed = &failure{class: unfinished, text: message}
@@ -148,7 +148,7 @@ type geminiStats struct {
 	Duration int64 `json:"duration_ms"`
 }
 
-// geminiErrors class the errors that end a call, by their type.
+// geminiErrors classifies the errors that end a call by their type.
 var geminiErrors = map[string]class{
 	"FatalAuthenticationError":     refused,
 	"UnauthorizedError":            refused,
@@ -181,7 +181,7 @@ func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
 func (s *geminiStream) skip() { s.final = false }
 
 func (s *geminiStream) finished(rest []byte, exit *Exit) bool {
-	return s.lastWord.finished(rest, exit, s.failed != nil)
+	return s.resultState.finished(rest, exit, s.failed != nil)
 }
 
 func (s *geminiStream) result([]byte) (Result, *failure) {
@@ -191,7 +191,7 @@ func (s *geminiStream) result([]byte) (Result, *failure) {
 	return answered(s.res), s.failed
 }
 
-// geminiExits class the exit codes of a program that ended without a result.
+// geminiExits classifies the exit codes of a program that ended without a result.
 var geminiExits = map[int]class{41: refused, 42: refused, 44: refused, 52: refused, 53: unfinished, 55: refused}
 
 func (s *geminiStream) ended(exit Exit, said string) *failure {

@@ -81,10 +81,10 @@ func TestEndsWithoutResult(t *testing.T) {
 	}{
 		"nothing":             {"", 0, &EmptyError{}, "without output"},
 		"nothing, and failed": {"", 3, &CrashedError{}, "exit status 3"},
-		"garbage":             {"Segmentation\x00 fault\nmore\n", 0, &GarbageError{}, `none of 2 lines is of its protocol, for example "Segmentation fault"`},
+		"garbage":             {"Segmentation\x00 fault\nmore\n", 0, &GarbageError{}, `none of 2 lines belongs to its protocol, for example "Segmentation fault"`},
 		"garbage, and failed": {"oh no\n", 1, &CrashedError{}, `"oh no"`},
 		"half a result":       {initLine + goodLine[:50], 0, &GarbageError{}, "it ended without a result"},
-		"no line":             {"abc", 0, &GarbageError{}, "no line is of its protocol"},
+		"no line":             {"abc", 0, &GarbageError{}, "no line belongs to its protocol"},
 		"broken text":         {"\xff\xfe\x80{\n", 0, &GarbageError{}, `for example "{"`},
 	} {
 		t.Run(name, func(t *testing.T) {

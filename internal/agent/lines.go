@@ -2,17 +2,17 @@ package agent
 
 import "bytes"
 
-// maxLine is the longest line that is read. A message of an agent may carry a picture.
+// maxLine is the longest line that is read. A message may contain an image.
 const maxLine = 16 << 20
 
-// lines cuts what is written to it into lines, and passes over those that are too long.
+// lines splits its input into lines and skips those that are too long.
 type lines struct {
 	limit   int
-	each    func(line []byte)  // gets a line without its end; it is good until it returns
-	tooLong func(start []byte) // gets the beginning of a line, as soon as it is too long
+	each    func(line []byte)  // gets a line without its end; valid until it returns
+	tooLong func(start []byte) // gets the beginning of a line that is too long
 
-	rest    []byte // of the line that has no end yet; of one that is too long, its beginning
-	skipped bool   // that line is too long
+	rest    []byte // the incomplete line; only its beginning if it is too long
+	skipped bool   // the incomplete line is too long
 }
 
 func (l *lines) write(b []byte) {

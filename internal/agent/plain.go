@@ -2,9 +2,9 @@ package agent
 
 import "strings"
 
-// Plain is any command: the prompt is its standard input, its answer what it prints, and
-// its exit status says whether it is done. It knows no permissions; what holds it is the
-// place it runs in.
+// Plain calls any command. The prompt is its standard input, the answer its standard output,
+// and exit status 0 means that it is done. It has no permissions of its own; the sandbox
+// confines it.
 type Plain struct {
 	Argv []string // the program and its arguments
 }

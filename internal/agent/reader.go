@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// reader reads the output of a call: all that there is, and later what has come since.
+// A reader reads the output of a call as it grows.
 type reader struct {
 	file   *os.File
 	stream stream
 	lines  lines
 	buf    []byte
 
-	size    int64  // of what was read
-	known   bool   // something was of the protocol
-	garbage int    // lines that were not
+	size    int64  // bytes read
+	known   bool   // a line belonged to the protocol
+	garbage int    // number of lines that did not
 	sample  string // the first of them
 }
 
@@ -49,8 +49,7 @@ func newReader(file *os.File, s stream, tell func(Event)) *reader {
 	return r
 }
 
-// advance reads what is new, and reports whether anything was. More than limit is not
-// read: what is still to come shows when it is called again.
+// advance reads new output, at most about limit bytes, and reports whether there was any.
 func (r *reader) advance(limit int64) (moved bool, err error) {
 	for read := int64(0); read < limit; {
 		n, err := r.file.Read(r.buf)
@@ -70,7 +69,7 @@ func (r *reader) advance(limit int64) (moved bool, err error) {
 
 func (r *reader) finished(exit *Exit) bool { return r.stream.finished(r.lines.rest, exit) }
 
-// unfinished says why there is no result, when the agent ended by itself.
+// unfinished returns the reason why an agent that ended by itself left no result.
 func (r *reader) unfinished(from Origin, exit Exit, said string) error {
 	if f := r.stream.ended(exit, said); f != nil {
 		return f.err(from)
@@ -90,5 +89,5 @@ func (r *reader) unfinished(from Origin, exit Exit, said string) error {
 	if r.garbage > 0 {
 		lines = fmt.Sprintf("none of %d lines", r.garbage)
 	}
-	return &GarbageError{Origin: from, Reason: lines + " is of its protocol", Sample: r.sample}
+	return &GarbageError{Origin: from, Reason: lines + " belongs to its protocol", Sample: r.sample}
 }

@@ -8,29 +8,29 @@ import (
 	"lockkeeper"
 )
 
-// Permission is what an agent may do without asking. Nobody answers it: what it may not
-// do unasked is denied.
+// A Permission says what an agent may do without asking. Everything else is denied, because
+// no person is there to answer.
 type Permission string
 
-// The permissions, each with all of the one before.
+// The permissions. Each includes the previous one.
 const (
-	PermitNamed Permission = ""      // what AllowedTools name, and what the program permits anyway
+	PermitNamed Permission = ""      // AllowedTools, and what the program permits by default
 	PermitEdits Permission = "edits" // changing files in its directory
-	PermitAll   Permission = "all"   // everything: only where something else holds the agent
+	PermitAll   Permission = "all"   // everything; only for an agent in a sandbox
 )
 
-// Request is one call of an agent.
+// A Request describes one call of an agent.
 type Request struct {
 	Prompt string
-	Dir    string   // where it works
-	Env    []string // its environment; nil: this process's
-	Model  string   // empty: the program's own choice
+	Dir    string   // its working directory
+	Env    []string // nil: the environment of this process
+	Model  string   // empty: the program's default
 
 	Permission   Permission
-	AllowedTools []string // in the program's own spelling
+	AllowedTools []string // as the program spells them
 
-	Schema []byte // JSON schema of the answer; nil: any text will do
-	Resume string // the session to go on with; empty: a new one
+	Schema []byte // JSON schema of the answer; nil: any text
+	Resume string // the session to resume; empty: a new one
 
 	MaxTurns int     // 0: no limit
 	MaxUSD   float64 // 0: no limit
@@ -38,12 +38,10 @@ type Request struct {
 	Extra []string // more arguments, as the program spells them
 }
 
-// maxArgument is the longest single argument that is passed on; Linux refuses one of
-// 128 KiB.
+// maxArgument is the longest argument in bytes. Linux refuses one of 128 KiB.
 const maxArgument = 120_000
 
-// sessionPattern is what ids of sessions look like. They stand among the arguments, where
-// a dash in front would make a flag of them.
+// sessionPattern matches the ids of sessions. A leading dash would make an id a flag.
 var sessionPattern = pattern(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$`)
 
 func (r *Request) check() error {
@@ -52,16 +50,16 @@ func (r *Request) check() error {
 	}
 	switch {
 	case strings.TrimSpace(r.Prompt) == "":
-		return refuse("prompt", r.Prompt, "empty", "say what the agent is to do")
+		return refuse("prompt", r.Prompt, "empty", "describe the task")
 	case r.Dir == "":
-		return refuse("directory", r.Dir, "empty", "name the directory that the agent works in")
+		return refuse("directory", r.Dir, "empty", "name the agent's working directory")
 	case r.Permission != PermitNamed && r.Permission != PermitEdits && r.Permission != PermitAll:
 		return refuse("permission", string(r.Permission), "unknown", `use "", "edits" or "all"`)
 	case r.Resume != "" && !sessionPattern().MatchString(r.Resume):
-		return refuse("session", r.Resume, "not the id of a session", "give the id that the agent reported")
+		return refuse("session", r.Resume, "not a session id", "give the id that the agent reported")
 	case r.MaxTurns < 0:
 		return refuse("turns", fmt.Sprint(r.MaxTurns), "negative", "")
-	case !(r.MaxUSD >= 0): // also when it is not a number
+	case !(r.MaxUSD >= 0): // also refuses NaN
 		return refuse("dollars", fmt.Sprint(r.MaxUSD), "negative", "")
 	case r.Schema != nil && !json.Valid(r.Schema):
 		return refuse("schema", string(r.Schema), "not JSON", "")
@@ -71,7 +69,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// cannot refuses the parts of a request that a program has no way to honour.
+// cannot refuses the parts of a request that a program does not support.
 func (r *Request) cannot(program string, parts ...string) error {
 	given := map[string]bool{
 		"model":          r.Model != "",
@@ -82,13 +80,14 @@ func (r *Request) cannot(program string, parts ...string) error {
 	}
 	for _, part := range parts {
 		if given[part] {
-			return &lockkeeper.InputError{Field: part, Value: program, Reason: "this agent has no way to be told", Next: "leave it out, or use another agent"}
+			return &lockkeeper.InputError{Field: part, Value: program, Reason: "not supported by this agent", Next: "leave it out, or use another agent"}
 		}
 	}
 	return nil
 }
 
-// asked is the prompt for programs that cannot be given a schema: it stands there once.
+// asked returns the prompt for programs without an option for a schema. It adds the schema
+// unless the prompt contains it.
 func (r *Request) asked() string {
 	if r.Schema == nil || strings.Contains(r.Prompt, strings.TrimSpace(string(r.Schema))) {
 		return r.Prompt

@@ -8,26 +8,26 @@ import (
 	"lockkeeper"
 )
 
-// RetryPolicy is how often and when a call that failed in passing is made again.
+// A RetryPolicy says how often and when a call that failed temporarily is retried.
 type RetryPolicy struct {
-	Attempts int           // all in all; 1: no second one
-	First    time.Duration // before the second; it doubles each time
+	Attempts int           // in total; 1: no retry
+	First    time.Duration // wait before the second; doubles each time
 	Longest  time.Duration // the longest wait
 
-	// Random draws from [0,1). A wait is between half of its time and all of it, so that
-	// many who failed at once do not come back at once.
+	// Random returns a number in [0,1). A wait is between half of its time and all of it, so
+	// that calls that failed together do not retry together.
 	Random func() float64
 }
 
-// Retry makes a call until it does not fail in passing, or has been made as often as it
-// may. Other failures come back at once, limits above all: while one holds, every call
-// fails. What the API asks to wait is honoured; where that is longer than the policy
-// waits, it is a limit like any other.
+// Retry repeats a call that fails with a TransientError, up to the allowed number of attempts.
+// It returns other failures at once, also limits of the account, because every call fails
+// until they are reset. It waits as long as the API asks. A wait longer than the policy
+// allows becomes a LimitError.
 //
-// Each attempt costs what it costs: the call counts that by itself.
+// call counts the cost of each attempt itself.
 func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, attempt int) (Result, error)) (Result, error) {
 	if p.Attempts < 1 || p.First <= 0 || p.Longest < p.First || p.Random == nil {
-		return Result{}, &lockkeeper.InputError{Field: "retry policy", Reason: "it has to permit an attempt, and waits that are positive and bounded"}
+		return Result{}, &lockkeeper.InputError{Field: "retry policy", Reason: "needs at least one attempt, and positive bounded waits"}
 	}
 	wait := p.First
 	for attempt := 1; ; attempt++ {
@@ -47,7 +47,7 @@ func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, at
 	}
 }
 
-// pause waits, unless ctx ends before.
+// pause waits until the time is over or ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

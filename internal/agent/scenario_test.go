@@ -90,7 +90,7 @@ func claudeScenarios() []scenario {
 			script: play(write, says("I may not."))},
 		{name: "structured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"count":3,"name":"n"}`, turns: 2, cost: 0.0010221, tokens: used(1), answer: `{"count":3,"name":"n"}`,
 			script: play(uses("StructuredOutput", map[string]any{"name": "n", "count": 3}))},
-		{name: "unstructured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"name":"x"}`, turns: 2, cost: 0.0020441, tokens: used(2), failure: &OutputError{}, says: "there is none",
+		{name: "unstructured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"name":"x"}`, turns: 2, cost: 0.0020441, tokens: used(2), failure: &OutputError{}, says: "no answer",
 			script: play(says(`{"name":"x"}`))},
 		{name: "turns", ask: func(r *Request) { r.Permission, r.MaxTurns = PermitAll, 1 }, turns: 2, cost: 0.0010221, tokens: used(1), failure: &UnfinishedError{}, says: "maximum number of turns",
 			script: play(bash("echo a"), bash("echo b"), says("done"))},

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// schema is the form that an answer has to have. Nil: none.
+// A schema validates an answer. A nil schema accepts any text.
 type schema struct{ form *jsonform.Form }
 
 func newSchema(text []byte) (*schema, error) {
@@ -26,10 +26,10 @@ func newSchema(text []byte) (*schema, error) {
 	return &schema{form}, nil
 }
 
-// check holds an answer against the schema.
+// check validates an answer.
 func (s *schema) check(from Origin, answer []byte) error {
 	if len(bytes.TrimSpace(answer)) == 0 {
-		return &OutputError{Origin: from, Reason: "there is none"}
+		return &OutputError{Origin: from, Reason: "no answer"}
 	}
 	doc, err := jsonform.Value(answer)
 	if err != nil {
@@ -39,9 +39,9 @@ func (s *schema) check(from Origin, answer []byte) error {
 		case errors.As(err, &at):
 			e.Line, e.Column = jsonplace.Position(answer, at.Offset-1)
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			e.Reason = "not JSON: it ends too early"
+			e.Reason = "not JSON: unexpected end"
 			e.Line, e.Column = jsonplace.Position(answer, int64(len(answer)))
-		default: // something follows the document
+		default: // text after the document
 			e.Line, e.Column = jsonplace.Position(answer, endOfDocument(answer))
 		}
 		return e
@@ -59,7 +59,7 @@ func (s *schema) check(from Origin, answer []byte) error {
 	return e
 }
 
-// endOfDocument is where the first document of a text ends.
+// endOfDocument returns the offset of the text after the first document.
 func endOfDocument(text []byte) int64 {
 	d := json.NewDecoder(bytes.NewReader(text))
 	var first json.RawMessage
@@ -70,7 +70,8 @@ func endOfDocument(text []byte) int64 {
 	return at + int64(len(text[at:])-len(bytes.TrimLeft(text[at:], " \t\r\n")))
 }
 
-// answered takes the text of a result for its structured answer. Models like to fence it.
+// answered uses the text of a result as its structured answer, without the code fence that
+// models often add.
 func answered(res Result) Result {
 	text := strings.TrimSpace(res.Text)
 	if body, fenced := strings.CutPrefix(text, "```"); fenced {

@@ -68,7 +68,9 @@ func (a *Project) gateRules() gate.Options {
 }
 
 // Protects reports whether agents never write a path, given from the root, and why.
-func (a *Project) Protects(path string) (protect.Class, bool) { return a.protected.Look().Below(path) }
+func (a *Project) Protects(path string) (protect.Class, bool) {
+	return a.protected.Checker().Below(path)
+}
 
 // Permits refuses a path that the gate never writes.
 func (a *Project) Permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }

@@ -270,7 +270,7 @@ func TestDemoRefused(t *testing.T) {
 		first   int // so many plays of the sample go well
 		message string
 	}{
-		"at once": {0, `^4 items failed, first \S+: claude: refused: Invalid API key[^;]*; 0 controllers complete, \$0\.00 of \$5 spent; next: see to the agent's login, key and model, then run it again$`},
+		"at once": {0, `^4 items failed, first \S+: claude: refused: Invalid API key[^;]*; 0 controllers complete, \$0\.00 of \$5 spent; next: check the agent's login, key and model, then retry$`},
 		"later":   {1, `^4 items failed, first \S+: claude: refused: Invalid API key[^;]*; its output: [^;]+; 0 controllers complete, \$0\.\d\d of \$5 spent; next: cd \S+ && XDG_STATE_HOME=\S+ lockkeeper run --auto-decide '\S+' --budget 5 --retry$`},
 	} {
 		t.Run(name, func(t *testing.T) {

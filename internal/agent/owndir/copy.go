@@ -22,8 +22,8 @@ type Copy struct {
 	login           *login   // nil: there is none that could be renewed
 }
 
-// Open makes a copy below a new directory, which the caller removes after Close. tell hears
-// why a login that the call changed is not saved.
+// Open makes a copy below a new directory, which the caller removes after Close. It calls tell
+// with the reason if a login that the call changed is not saved.
 func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, err error) {
 	dir := filepath.Join(at, d.Program.Dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -64,7 +64,7 @@ func (c *Copy) Environ(env []string) []string {
 	return append(others, c.variable+"="+c.value)
 }
 
-// Close saves a login that the call renewed. Nothing of the call may run any more.
+// Close saves a login that the call renewed. All processes of the call must have ended.
 func (c *Copy) Close(ctx context.Context) error {
 	if c.login != nil {
 		c.login.end(ctx)
@@ -99,7 +99,7 @@ func (d *Dir) sources() (map[string]string, error) {
 const maxCopied = 1 << 20
 
 // add puts settings into the copy; within is the directory of settings that they are in, or
-// empty. What does not exist, cannot be read, or is neither a file nor a directory is left out.
+// empty. It skips paths that do not exist, are unreadable, or are neither files nor directories.
 func (c *Copy) add(name, source, within string) error {
 	real, err := filepath.EvalSymlinks(source)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Copy) makeDir(name, real string) error {
 	return nil
 }
 
-// unlessMissing passes over what the program itself would not find or read.
+// unlessMissing ignores errors for files that the program itself could not find or read.
 func unlessMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return nil

@@ -6,10 +6,10 @@
 // person's directory, with one exception: a login that the call renewed. Programs renew
 // their login while they work, and the old one may be invalid from then on.
 //
-// Open makes the copy: the login and the files of settings are copied, and the directories in
-// directories of settings are linked, for the sandbox to show read-only. A variable of the program names
+// Open makes the copy. It copies the login and the settings, and links large files and nested
+// directories, which the sandbox shows read-only. An environment variable of the program names
 // the copy, so it is used at every level of the sandbox, and without one. Close saves a
-// renewed login once more and leaves the rest to be removed.
+// renewed login a last time. The caller removes the rest.
 //
 // Invariants:
 //
@@ -26,9 +26,9 @@
 // Refresh tokens may be used once, so each copy follows the person's login within
 // milliseconds, in both directions: programs look at the file again before they use a
 // refresh token, and after one was refused. If two renewals succeed all the same, both
-// logins are valid; the first that arrives is kept and the other copy gets it. The later
-// one, if its program goes on with it, replaces it with its next renewal. A file lock that no
-// agent can reach orders the writers of all runs of the user.
+// logins are valid: the first one to arrive is saved, and the other copy gets it. If the
+// program of the other copy continues with its own login, its next renewal replaces the saved
+// one. A file lock that no agent can reach orders the writers of all runs of the user.
 //
 // A Copy owns one goroutine, which Close ends.
 package owndir

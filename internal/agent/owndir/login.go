@@ -28,7 +28,7 @@ type login struct {
 	root  *os.Root // of the copy
 	file  string   // the person's, by its real path
 	token []string
-	lock  string // orders those who write the person's
+	lock  string // orders the writers of the person's
 	tell  func(error)
 
 	seen    []byte // what both were when they were last equal
@@ -36,8 +36,8 @@ type login struct {
 	done    sync.WaitGroup
 }
 
-// followLogin copies the login of the person and follows both; nil: there is none that
-// programs renew.
+// followLogin copies the login of the person and follows both. It returns nil if there is no
+// login that programs renew.
 func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) (*login, error) {
 	file, err := filepath.EvalSymlinks(filepath.Join(d.path, d.Login))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -57,7 +57,7 @@ func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) 
 		return nil, fmt.Errorf("copy the agent's login: %w", err)
 	}
 	if l.check(l.seen) != nil {
-		return nil, nil // an API key, or another form: nothing that is renewed
+		return nil, nil // an API key, or an unknown format, which is not renewed
 	}
 	if err := os.MkdirAll(filepath.Dir(d.lock), 0o700); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) 
 	return l, nil
 }
 
-// follow carries over each change when it happens. Where changes cannot be watched, end
-// still carries over the last one.
+// follow copies each change when it happens. If changes cannot be watched, end still copies
+// the last one.
 func (l *login) follow(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -82,17 +82,17 @@ func (l *login) follow(ctx context.Context) {
 		l.sync(ctx) // what changed before it was watched
 		for e := range watcher.Events {
 			if name := filepath.Base(e.Name); name == l.name || name == filepath.Base(l.file) {
-				l.sync(ctx) // an error may pass: a program may not have written all of it yet
+				l.sync(ctx) // ignores errors: a program may still be writing the file
 			}
 		}
 	})
 	l.done.Go(func() {
-		for range watcher.Errors { // events were lost: the next one, or the end, sees what they led to
+		for range watcher.Errors { // events were lost; the next event, or end, finds the change
 		}
 	})
 }
 
-// end carries over the last change.
+// end copies the last change.
 func (l *login) end(ctx context.Context) {
 	if l.watcher != nil {
 		l.watcher.Close()
@@ -113,7 +113,7 @@ func (l *login) sync(ctx context.Context) error {
 	defer release()
 	theirs, err := l.theirs()
 	if err != nil || l.check(theirs) != nil {
-		return nil // the person is logged out, or a program writes it just now
+		return nil // the person is logged out, or a program is writing the file
 	}
 	ours, err := l.ours()
 	switch {
@@ -212,7 +212,7 @@ func content(f *os.File, err error) ([]byte, error) {
 	return text, err
 }
 
-// check refuses what is no login that could be renewed.
+// check returns an error if a text is not a login that programs renew.
 func (l *login) check(text []byte) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {

@@ -16,8 +16,8 @@ import (
 // did not run then, and standard error says why.
 const ExitFailed = 125
 
-// A Confinement lists what a command sees besides the system's own directories. The
-// command sees nothing else. Every path must exist and have no links in it.
+// A Confinement lists what a command sees in addition to the system's own directories.
+// It sees nothing else. Every path must exist and have no links in it.
 type Confinement struct {
 	// Write lists directories and files that the command may change.
 	Write []string
@@ -71,7 +71,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		return slices.Clone(argv), nil
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], enterArg) {
-		// This process is a stage of a sandbox. It would start itself again and again.
+		// This process is a stage of a sandbox. It would start itself endlessly.
 		return nil, errors.New("sandbox: this program must call sandbox.Main before anything else")
 	}
 	for field, paths := range map[string][]string{"write": c.Write, "read": c.Read, "scratch": c.Scratch} {

@@ -12,7 +12,7 @@ import (
 	"lockkeeper"
 )
 
-// Client is a confined command's end of the socket.
+// A Client is a confined command's end of the socket.
 type Client struct {
 	token string
 	http  http.Client
@@ -32,15 +32,15 @@ func FromEnviron(getenv func(string) string) (*Client, bool) {
 		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, true
 }
 
-// Grant asks what this command may write, and until when.
+// Grant returns what this command may write, and until when.
 func (c *Client) Grant(ctx context.Context) (GrantView, error) {
 	var view GrantView
 	err := c.call(ctx, http.MethodGet, "/grant", nil, &view)
 	return view, err
 }
 
-// Gap says that this command wants to change a path that it may not. It is
-// recorded for people, and changes nothing about what it may do.
+// Gap records, for people to decide, that this command wants to change a path that it must
+// not change. It changes no permission.
 func (c *Client) Gap(ctx context.Context, path, reason string) error {
 	return c.call(ctx, http.MethodPost, "/gaps", gapBody{path, reason}, nil)
 }
@@ -66,7 +66,7 @@ func (c *Client) call(ctx context.Context, method, route string, body, into any)
 	if res.StatusCode >= 300 {
 		var refusal errorBody
 		if err := from.Decode(&refusal); err != nil {
-			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // it did not come from the desk
+			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // not from a Handler
 		}
 		return &AnswerError{Status: res.StatusCode, Class: refusal.Code, Message: refusal.Error}
 	}

@@ -10,7 +10,7 @@
 //  1. One server serves one run. Its token is known only to the command, and is worthless
 //     after Serve returned.
 //  2. Connections of other users are closed unread, where the system identifies them
-//     (Linux). A request without the token reaches no Desk.
+//     (Linux). A request without the token does not reach the Handler.
 //  3. Connections, request size, and request time are bounded, and a command can leave 20 records.
 //  4. When Serve returns, no request is in progress and the socket is gone.
 //

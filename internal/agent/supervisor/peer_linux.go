@@ -25,7 +25,7 @@ func checkPeer(conn *net.UnixConn) error {
 		return failed
 	}
 	if int(peer.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d is not this one", peer.Uid)
+		return fmt.Errorf("connection of another user: %d", peer.Uid)
 	}
 	return nil
 }

@@ -17,34 +17,34 @@ import (
 	"lockkeeper"
 )
 
-// What one command may cost its supervisor, and the people who decide on its gaps.
+// Limits of one command.
 const (
 	maxConnections = 16
 	maxBody        = 64 << 10
 	maxHeader      = 8 << 10
 	maxRecords     = 20 // gaps
 	patience       = 10 * time.Second
-	stopLimit      = time.Second // for requests under way when the run ends
+	stopLimit      = time.Second // for requests in progress when the run ends
 )
 
-// maxSocketPath is what the kernel takes as the name of a socket.
+// maxSocketPath is the longest name of a socket, in bytes.
 const maxSocketPath = 107
 
-// Server is the supervisor's end of the socket, for one run.
+// A Server is the supervisor's end of the socket, for one run.
 type Server struct {
-	desk     Desk
+	handler  Handler
 	token    string
 	listener *net.UnixListener
 	records  atomic.Int64
 
 	mu      sync.Mutex
-	stopped bool           // no request begins any more
-	busy    sync.WaitGroup // requests under way
+	stopped bool           // no request starts any more
+	busy    sync.WaitGroup // requests in progress
 }
 
-// Listen makes the socket and its token, for Serve, which closes it. The directory is
-// this run's own, and nobody but this user may enter it.
-func Listen(dir string, desk Desk) (*Server, error) {
+// Listen creates the socket and its token. Serve closes the socket. dir belongs to this run
+// and is accessible to this user only.
+func Listen(dir string, h Handler) (*Server, error) {
 	path := filepath.Join(dir, "supervisor.sock")
 	if len(path) > maxSocketPath {
 		return nil, &lockkeeper.InputError{Field: "socket", Value: path,
@@ -54,29 +54,29 @@ func Listen(dir string, desk Desk) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	return &Server{desk: desk, token: rand.Text(), listener: l}, nil
+	return &Server{handler: h, token: rand.Text(), listener: l}, nil
 }
 
-// Environ is what the command needs in its environment to speak to this server.
+// Environ returns the environment variables that the command needs to reach this server.
 func (s *Server) Environ() []string {
 	return []string{SocketVariable + "=" + s.listener.Addr().String(), TokenVariable + "=" + s.token}
 }
 
-// Serve answers until ctx ends, and returns when no request is under way. The
-// end of ctx is no error.
+// Serve answers until ctx ends, and returns when no request is in progress. The end of ctx
+// is not an error.
 func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.routes(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: patience,
 		ReadTimeout:       patience,
 		WriteTimeout:      2 * patience,
 		IdleTimeout:       patience,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // what callers do wrong is theirs to hear
+		ErrorLog:          log.New(io.Discard, "", 0), // clients get their errors as answers
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(newDoor(s.listener)) }()
+	go func() { served <- server.Serve(newUserListener(s.listener)) }()
 	defer s.stop()
 	select {
 	case err := <-served:
@@ -87,13 +87,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	err := server.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // who dawdles is cut off
+		err = server.Close()
 	}
 	<-served
 	return err
 }
 
-// begin says whether a request may begin; it ends with busy.Done.
+// begin reports whether a request may start. The request ends with busy.Done.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Server) begin() bool {
 	return !s.stopped
 }
 
-// stop lets no request begin, and returns when none is under way.
+// stop lets no request start, and returns when none is in progress.
 func (s *Server) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -111,53 +111,53 @@ func (s *Server) stop() {
 	s.busy.Wait()
 }
 
-// door lets in connections of this user, a bounded number at once.
-type door struct {
+// A userListener accepts connections of this user, a bounded number at once.
+type userListener struct {
 	*net.UnixListener
-	places chan struct{}
+	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newDoor(l *net.UnixListener) *door {
-	return &door{UnixListener: l, places: make(chan struct{}, maxConnections), closed: make(chan struct{})}
+func newUserListener(l *net.UnixListener) *userListener {
+	return &userListener{UnixListener: l, slots: make(chan struct{}, maxConnections), closed: make(chan struct{})}
 }
 
 // Accept implements net.Listener.
-func (d *door) Accept() (net.Conn, error) {
+func (l *userListener) Accept() (net.Conn, error) {
 	select {
-	case d.places <- struct{}{}:
-	case <-d.closed:
+	case l.slots <- struct{}{}:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 	for {
-		conn, err := d.AcceptUnix()
+		conn, err := l.AcceptUnix()
 		if err != nil {
-			<-d.places
+			<-l.slots
 			return nil, err
 		}
 		if checkPeer(conn) == nil {
-			return &visit{UnixConn: conn, places: d.places}, nil
+			return &slotConn{UnixConn: conn, slots: l.slots}, nil
 		}
 		conn.Close()
 	}
 }
 
 // Close implements net.Listener.
-func (d *door) Close() error {
-	d.once.Do(func() { close(d.closed) })
-	return d.UnixListener.Close()
+func (l *userListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.UnixListener.Close()
 }
 
-// visit is a connection that gives its place back.
-type visit struct {
+// A slotConn is a connection that frees its slot when it is closed.
+type slotConn struct {
 	*net.UnixConn
-	places chan struct{}
-	once   sync.Once
+	slots chan struct{}
+	once  sync.Once
 }
 
 // Close implements net.Conn.
-func (v *visit) Close() error {
-	v.once.Do(func() { <-v.places })
-	return v.UnixConn.Close()
+func (c *slotConn) Close() error {
+	c.once.Do(func() { <-c.slots })
+	return c.UnixConn.Close()
 }

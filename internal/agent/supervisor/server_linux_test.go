@@ -57,15 +57,15 @@ func tool() int {
 }
 
 // desk keeps what it is told.
-type desk struct {
+type recorder struct {
 	mu    sync.Mutex
 	said  []string
 	grant func(context.Context) (GrantView, error)
 }
 
-func (d *desk) Grant(ctx context.Context) (GrantView, error) { return d.grant(ctx) }
+func (d *recorder) Grant(ctx context.Context) (GrantView, error) { return d.grant(ctx) }
 
-func (d *desk) Gap(_ context.Context, path, reason string) error {
+func (d *recorder) Gap(_ context.Context, path, reason string) error {
 	if path == "/etc/passwd" {
 		return &lockkeeper.InputError{Field: "path", Value: path, Reason: "outside of the tree"}
 	}
@@ -77,14 +77,14 @@ func (d *desk) Gap(_ context.Context, path, reason string) error {
 
 var until = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func newDesk() *desk {
-	return &desk{grant: func(context.Context) (GrantView, error) {
+func newRecorder() *recorder {
+	return &recorder{grant: func(context.Context) (GrantView, error) {
 		return GrantView{ID: "g-1", Holder: "otter", Write: []string{"app/a.rb"}, Read: []string{"app"}, Until: &until}, nil
 	}}
 }
 
 // serve runs a server until the test ends, or stop is called.
-func serve(t *testing.T, d Desk) (s *Server, stop func()) {
+func serve(t *testing.T, d Handler) (s *Server, stop func()) {
 	t.Helper()
 	s, err := Listen(t.TempDir(), d)
 	if err != nil {
@@ -126,7 +126,7 @@ func clientOf(t *testing.T, s *Server) *Client {
 
 // shows: SW-75
 func TestConversation(t *testing.T) {
-	d := newDesk()
+	d := newRecorder()
 	s, _ := serve(t, d)
 	c := clientOf(t, s)
 	view, err := c.Grant(t.Context())
@@ -146,7 +146,7 @@ func TestConversation(t *testing.T) {
 
 // What is wrong is refused with a reason, and reaches nobody.
 func TestRefusals(t *testing.T) {
-	d := newDesk()
+	d := newRecorder()
 	s, _ := serve(t, d)
 	c := clientOf(t, s)
 	stranger := clientOf(t, s)
@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRecordsAreBounded(t *testing.T) {
-	d := newDesk()
+	d := newRecorder()
 	s, _ := serve(t, d)
 	c := clientOf(t, s)
 	s.records.Store(maxRecords - 1)
@@ -196,9 +196,9 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// Callers that say nothing take places, and no more than that.
+// Callers that say nothing take slots, and no more than that.
 func TestSilentCallersAreBounded(t *testing.T) {
-	s, stop := serve(t, newDesk())
+	s, stop := serve(t, newRecorder())
 	var conns []net.Conn
 	for range maxConnections {
 		conn, err := net.Dial("unix", s.listener.Addr().String())
@@ -227,7 +227,7 @@ func TestSilentCallersAreBounded(t *testing.T) {
 
 // A request under way ends with its owner, and the socket is gone then.
 func TestStopsWithItsOwner(t *testing.T) {
-	d := newDesk()
+	d := newRecorder()
 	entered := make(chan struct{})
 	var left bool
 	d.grant = func(ctx context.Context) (GrantView, error) {
@@ -257,10 +257,10 @@ func TestStopsWithItsOwner(t *testing.T) {
 }
 
 func TestListenRefuses(t *testing.T) {
-	if _, err := Listen(filepath.Join(t.TempDir(), strings.Repeat("long", 30)), newDesk()); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	if _, err := Listen(filepath.Join(t.TempDir(), strings.Repeat("long", 30)), newRecorder()); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("%v", err)
 	}
-	if _, err := Listen(filepath.Join(t.TempDir(), "missing"), newDesk()); err == nil {
+	if _, err := Listen(filepath.Join(t.TempDir(), "missing"), newRecorder()); err == nil {
 		t.Error("listens nowhere")
 	}
 }
@@ -276,7 +276,7 @@ func TestFromInsideASandbox(t *testing.T) {
 	if !level.On() {
 		machinetest.Lacks(t, "no sandbox here: %s", level.Missing)
 	}
-	d := newDesk()
+	d := newRecorder()
 	s, _ := serve(t, d)
 	workspace, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -301,7 +301,7 @@ func TestOtherUsersAreNotHeard(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can play another user")
 	}
-	d := newDesk()
+	d := newRecorder()
 	dir, err := os.MkdirTemp("", "lk")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Found lists what programs need besides the system's own directories. All paths
+// Found lists what programs need in addition to the system's own directories. All paths
 // exist and have no links in them.
 type Found struct {
 	Read   []string // programs and their libraries

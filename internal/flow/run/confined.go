@@ -142,7 +142,7 @@ type agentRequests struct {
 	t execution
 }
 
-// Grant implements supervisor.Desk. The documents of the flow, which the item locks as well,
+// Grant implements supervisor.Handler. The documents of the flow, which the item locks as well,
 // are not in the workspace, and no agent may write them.
 func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
 	g := d.t.Grant()
@@ -163,7 +163,7 @@ func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
 	return view, nil
 }
 
-// Gap implements supervisor.Desk.
+// Gap implements supervisor.Handler.
 func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
 	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))

@@ -21,8 +21,7 @@ type mount struct {
 	kind   string
 }
 
-// mounts lists what is mounted where this process looks. Without /proc it knows of
-// nothing.
+// mounts lists the mounts that this process sees. Without /proc it lists none.
 func mounts() (list []mount) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -89,7 +88,7 @@ func MountedNames(dir string) []string {
 	return names
 }
 
-// below returns the way from one directory to another in it.
+// below returns the path from one directory to another in it.
 func below(dir, path string) (rest string, ok bool) {
 	rest, err := filepath.Rel(dir, path)
 	return rest, err == nil && filepath.IsLocal(rest)

@@ -33,7 +33,7 @@ func RealDir(dir string) (string, error) {
 	return path, nil
 }
 
-// Reason returns the text of an error of the disk without the path, which the caller tells.
+// Reason returns the text of an error of the disk without the path, which the caller adds.
 func Reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

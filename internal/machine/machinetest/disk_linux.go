@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lacks ends a test that this machine cannot run, and says why.
+// Lacks ends a test that this machine cannot run, with the reason.
 func Lacks(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -19,7 +19,7 @@ func Lacks(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Mount mounts for the length of a test, which may end it earlier by itself. Only root can.
+// Mount mounts a file system until the test ends or calls the returned function. It needs root.
 func Mount(t testing.TB, source, target, kind string, flags uintptr, data string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,8 +39,8 @@ func unmountLater(t testing.TB, target string) {
 	})
 }
 
-// Image is a directory with a disk of its own, in a file of so many bytes, that a command
-// makes: mkfs.ext4 with its options, say. Only root can have one.
+// Image returns a directory on its own disk, which is a file of the given size that a command
+// such as mkfs.ext4 formats. It needs root.
 func Image(t testing.TB, size int64, mkfs ...string) (dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -59,8 +59,8 @@ func Image(t testing.TB, size int64, mkfs ...string) (dir string) {
 	return dir
 }
 
-// EachFoldingDisk runs a test in a directory on each kind of disk on which directories can be
-// told to fold case (Fold). A kernel that was built without that for a kind has none of it.
+// EachFoldingDisk runs a test in a directory on each kind of disk that supports directories
+// which ignore case (Fold), as far as this kernel does.
 func EachFoldingDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Run("tmpfs", func(t *testing.T) {
 		if !canFold("tmpfs") {
@@ -71,7 +71,7 @@ func EachFoldingDisk(t *testing.T, test func(t *testing.T, dir string)) {
 		test(t, emptyIn(t, dir))
 	})
 	t.Run("ext4", func(t *testing.T) {
-		if os.Geteuid() == 0 { // the kernel says what it can once the module is there
+		if os.Geteuid() == 0 { // the kernel reports its features once the module is loaded
 			Image(t, 4<<20, "mkfs.ext4", "-q")
 		}
 		if !canFold("ext4") {
@@ -81,7 +81,7 @@ func EachFoldingDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	})
 }
 
-// emptyIn is an empty directory on a disk, which may have some of its own.
+// emptyIn returns an empty directory on a disk, which may already contain directories.
 func emptyIn(t testing.TB, disk string) string {
 	t.Helper()
 	dir := filepath.Join(disk, "root")
@@ -96,7 +96,7 @@ func canFold(kind string) bool {
 	return err == nil
 }
 
-// Fold makes a new directory that folds case, and those made below it.
+// Fold makes a new directory that ignores case, also in directories created below it.
 func Fold(t testing.TB, dir string) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o755); err != nil {

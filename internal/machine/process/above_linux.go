@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Above lists the processes that this one was started from, the nearest first, up to the
-// first that is gone or cannot be seen. Who detaches a command from what started it is not
-// among them.
+// Above lists the ancestors of this process, nearest first, up to the first that is gone or
+// hidden. A command that was detached from its parent has none.
 func Above() (list []Ancestor) {
 	s, err := readStat(os.Getpid())
 	for err == nil && s.parent > 0 {

@@ -9,9 +9,9 @@ import (
 	"lockkeeper"
 )
 
-// Anchor is the process that lives as long as whoever calls, with this environment,
-// goes on working: of an agent the agent itself, of a person the shell that leads
-// the session of their terminal, of anything else the parent.
+// Anchor returns the process that lives as long as the caller with this environment works:
+// for an agent the agent itself, for a person the shell that leads the session of their
+// terminal, otherwise the parent.
 func Anchor(env []string) (lockkeeper.Process, error) {
 	self, err := readStat(os.Getpid())
 	if err != nil {
@@ -23,15 +23,15 @@ func Anchor(env []string) (lockkeeper.Process, error) {
 		}
 	}
 	if self.tty != 0 {
-		if leader, err := Identify(self.session); err == nil { // it may be gone, and others go on in its terminal
+		if leader, err := Identify(self.session); err == nil { // it may be gone, while other processes still use its terminal
 			return leader, nil
 		}
 	}
 	return Identify(self.parent)
 }
 
-// agentAbove is the nearest process above that does not itself run inside of an
-// agent: it is the one that told the others that they do.
+// agentAbove returns the nearest ancestor whose environment is not that of an agent's
+// command. It is the agent that set the signs for the others.
 func agentAbove(s stat) (pid int, found bool) {
 	for s.parent > 1 {
 		pid := s.parent

@@ -11,9 +11,9 @@ import (
 //go:embed animals.txt
 var animals string
 
-// Callsign is a short name that people can say and remember, such as otter or
-// heron-27. The same seed always has the same callsign; different seeds may,
-// rarely, share one, so a callsign names a holder and proves nothing.
+// Callsign returns a short name that people can say and remember, such as otter or
+// heron-27. Equal seeds have equal callsigns. Different seeds rarely share one, so a
+// callsign names a holder and proves nothing.
 func Callsign(seed string) string {
 	words := strings.Fields(animals)
 	sum := sha256.Sum256([]byte(seed))

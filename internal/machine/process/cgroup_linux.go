@@ -45,12 +45,12 @@ func newCgroup() *cgroup {
 	return c
 }
 
-// keepCgroup is how long an empty control group is kept: its command may be about
-// to start.
-const keepCgroup = time.Hour
+// cgroupRetention is how long an empty control group stays, because its command may be
+// about to start.
+const cgroupRetention = time.Hour
 
-// tidy removes what commands left below the group when supervisor and keeper were
-// killed and no holder came after them. The kernel refuses to remove what is in use.
+// tidy removes groups of commands whose supervisor and keeper were killed, if no later holder
+// removed them. The kernel refuses to remove a group in use.
 func (c *cgroup) tidy() {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *cgroup) tidy() {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), cgroupPrefix) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepCgroup {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > cgroupRetention {
 			c.child(e.Name()).remove()
 		}
 	}

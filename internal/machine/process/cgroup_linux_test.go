@@ -26,7 +26,7 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 		return c
 	}
 	t.Cleanup(func() { before.remove() })
-	old, fresh := aged(2*keepCgroup), aged(0)
+	old, fresh := aged(2*cgroupRetention), aged(0)
 	newest := aged(0)
 	if old.has("cgroup.procs") {
 		t.Error("an abandoned control group is left")

@@ -12,8 +12,8 @@ import (
 	"lockkeeper"
 )
 
-// GrantVariable is the environment variable that marks everything which runs
-// under a grant with the grant's id.
+// GrantVariable is the environment variable that marks each process under a grant with the
+// grant's id.
 const GrantVariable = "LOCKKEEPER_GRANT"
 
 // grantsVariable lists all grants that a process runs under, outermost first.
@@ -25,7 +25,7 @@ const (
 	ExitNotFound      = 127
 )
 
-// Command is a command to be run under a grant.
+// A Command is a command to be run under a grant.
 type Command struct {
 	Argv []string // the program, looked up in PATH, and its arguments
 	Dir  string   // working directory; empty: the caller's
@@ -36,31 +36,28 @@ type Command struct {
 	// there, and its input is the null device instead.
 	Stdin, Stdout, Stderr *os.File
 
-	// Grant is the id that marks the tree. One command at a time may run under
-	// one grant in one process: the end of a command ends all that is marked
-	// below this process.
+	// Grant is the id that marks the tree. One command at a time may run under one
+	// grant in one process: the end of a command ends all marked processes below this one.
 	Grant string
 
 	// KillAfter is the time between SIGTERM and SIGKILL when the context ends;
 	// 0: five seconds.
 	KillAfter time.Duration
 
-	// Foreground says that the command stands for this process: signals sent to
-	// this process are passed on to it, the terminal is handed to it, and when
-	// it is stopped from the terminal this process stops too. The program must
-	// then not turn these signals into the end of the context itself.
+	// Foreground makes the command take the place of this process: it gets the signals
+	// sent to this process and the terminal, and if it is stopped from the terminal this
+	// process stops too. The program must not cancel the context on these signals.
 	Foreground bool
 
-	// Started is called once with this process's identity and what keeps the
-	// command, right before the command starts, so that a record of both exists as
-	// long as anything of the command does. If it fails the command does not start
-	// and Run returns its error.
+	// Started is called once with the identity of this process and of the keeper, right
+	// before the command starts, so that both are recorded as long as a process of the
+	// command exists. If it fails, the command does not start and Run returns its error.
 	Started func(lockkeeper.Process) error
 
 	presence string // directory of the host that runs it; empty: none
 
-	// Killed is called before Run returns when a signal ended the command, which
-	// the exit code alone cannot tell. Nil: nobody wants to know.
+	// Killed, if not nil, is called before Run returns if a signal ended the command. The
+	// exit code alone does not show it.
 	Killed func(syscall.Signal)
 }
 
@@ -99,9 +96,8 @@ func (c *Command) prepare(cmd *exec.Cmd) {
 	}
 }
 
-// environment is the command's environment with the mark of its grant in it, and
-// with those of the grants it runs under besides: a command under locks may run
-// another one.
+// environment returns the command's environment with the mark of its grant, and with the
+// outer grants it runs under: a command under locks may run another one.
 func (c *Command) environment() []string {
 	env := c.Env
 	if env == nil {
@@ -129,15 +125,15 @@ const (
 	TrackCgroup              // a control group as well
 )
 
-// Leftover is one process of a grant that could not be ended.
+// A Leftover is one process of a grant that could not be ended.
 type Leftover struct {
 	PID    int
 	Name   string
 	Reason string
 }
 
-// LeftoversError says which processes of a grant still run. While they do, the
-// grant must not be handed on.
+// A LeftoversError names the processes of a grant that are still running. Until they end,
+// the grant must not be released.
 type LeftoversError struct {
 	GrantID string
 	Left    []Leftover

@@ -229,7 +229,7 @@ func (c *child) record() (p lockkeeper.Process) {
 // kinds are the daemons that testdata/daemon.pl can be.
 var kinds = []string{"plain", "stubborn", "tracer", "refork", "swarm", "lowers", "zero"}
 
-// lowers reports whether a kind of daemon lowers the limit that is its brand.
+// lowers reports whether a kind of daemon lowers the limit that is its limit mark.
 func lowers(kind string) bool { return kind == "lowers" || kind == "zero" }
 
 // frozen stops the processes and returns when they have stopped, so that neither acts when the

@@ -10,7 +10,7 @@ import (
 )
 
 // detach keeps a background command away from the person's terminal. The command
-// inherits no descriptor of a terminal and none besides its standard files. Its keeper
+// inherits only its standard files, and no descriptor of a terminal. Its keeper
 // gives it its own session, so it has no controlling terminal to type into.
 func (c *Command) detach(cmd *exec.Cmd) error {
 	if isTerminal(c.Stdin) {

@@ -20,7 +20,7 @@ import (
 func early(dir string, argv []string) int {
 	c := Command{Argv: argv, Grant: ownGrant("g-early"), presence: dir}
 	for {
-		if err := home.enter(); err != nil {
+		if err := reaper.enter(); err != nil {
 			panic(err)
 		}
 		command := exec.Command(argv[0], argv[1:]...)
@@ -35,10 +35,10 @@ func early(dir string, argv []string) int {
 				panic(err)
 			}
 		}
-		if brandOf(k.pid, k.start).on(k.pid) { // it was faster than this process
+		if limitMarkOf(k.pid, k.start).on(k.pid) { // it was faster than this process
 			unix.Kill(k.pid, unix.SIGCONT)
 			k.dismiss()
-			home.leave()
+			reaper.leave()
 			continue
 		}
 		k.ask(wish{Start: true})

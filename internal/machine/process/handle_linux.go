@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle holds on to one process, so that neither waiting nor signalling can
-// meet a later process with the same number. It serves one wait.
+// A handle refers to one process, so that neither waiting nor signaling can reach a later
+// process with the same number. It supports one wait.
 type handle struct{ file *os.File }
 
 // openHandle opens the process with this number and start time; errGone if it
@@ -32,7 +32,7 @@ func openHandle(pid int, start uint64) (*handle, error) {
 	}
 	if err == nil {
 		// Fails when the runtime's poller did not take the descriptor; waiting
-		// would then block a thread that nobody could wake.
+		// would then block a thread that cannot be woken.
 		err = h.file.SetReadDeadline(time.Time{})
 	}
 	if err != nil {

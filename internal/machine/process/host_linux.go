@@ -9,15 +9,15 @@ import (
 	"lockkeeper"
 )
 
-// Host judges and ends processes from where this process stands.
+// A Host decides whether processes are alive, and ends them, as far as this process can see.
 type Host struct {
 	self lockkeeper.Process
-	dir  string // where it keeps what proves life and death; empty: nowhere
+	dir  string // for proofs of liveness and death; empty: none
 }
 
-// NewHost fails where processes cannot be told apart, as without /proc. In dir it
-// keeps what proves that a process which it cannot see lives or died; all who share
-// a store on one machine give the same. Without dir, only processes of the same boot
+// NewHost fails if processes cannot be identified, such as without /proc. dir is for proofs
+// that a process in another PID namespace or boot is alive or dead. All processes that share
+// a store on one machine must use the same dir. Without dir, only processes of the same boot
 // and PID namespace are judged.
 func NewHost(dir string) (*Host, error) {
 	self, err := Self()
@@ -31,29 +31,29 @@ func NewHost(dir string) (*Host, error) {
 	return h, nil
 }
 
-// sees reports whether the number of p means the same process here.
+// sees reports whether the number of p identifies the same process here.
 func (h *Host) sees(p lockkeeper.Process) bool {
 	return p.Boot == h.self.Boot && p.PIDNS == h.self.PIDNS
 }
 
-// Run is the function Run, for a command whose supervisor is also judged by those
-// who share the directory of this host and cannot see its processes.
+// Run calls the function Run with a presence in the directory of this host, so that processes
+// which cannot see the command know that it is alive.
 func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 	c.presence = h.dir
 	return Run(ctx, c)
 }
 
-// Life says whether p lives.
+// Liveness reports whether p is alive.
 func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 	if p.PID <= 0 || p.Start == 0 || p.Boot == "" {
 		return lockkeeper.ProcessUnknown
 	}
 	if !h.sees(p) {
-		life := h.shown(p)
-		if life == lockkeeper.ProcessUnknown && h.restarted(p) {
-			life = lockkeeper.ProcessDead
+		l := h.shown(p)
+		if l == lockkeeper.ProcessUnknown && h.restarted(p) {
+			l = lockkeeper.ProcessDead
 		}
-		return life
+		return l
 	}
 	s, err := readStat(p.PID)
 	switch {
@@ -72,8 +72,8 @@ func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 }
 
 // Exited returns a channel that is closed when p is gone, at once if it already
-// is. If p cannot be watched from here the channel never closes; nor does it
-// close because ctx ends, which only ends the watching.
+// is. If p cannot be watched from here, the channel never closes. The end of ctx stops the
+// watch and does not close the channel.
 func (h *Host) Exited(ctx context.Context, p lockkeeper.Process) <-chan struct{} {
 	gone := make(chan struct{})
 	switch h.Liveness(p) {

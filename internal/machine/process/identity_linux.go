@@ -60,8 +60,8 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	return lockkeeper.Process{Host: host, Boot: id, PIDNS: ns, PID: pid, Start: s.start}, nil
 }
 
-// hostName is the machine's name and a digest of its machine id: two machines may
-// both be called localhost.
+// hostName returns the machine's name and a digest of its machine id, because two machines
+// may both be called localhost.
 func hostName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -70,8 +70,8 @@ func hostName() (string, error) {
 	text, err := os.ReadFile("/etc/machine-id")
 	id := bytes.TrimSpace(text)
 	if err != nil || len(id) == 0 {
-		// Only the boot tells it from its namesakes. Then another boot is another
-		// host, and nothing there is called dead.
+		// Only the boot distinguishes machines with this name. So another boot counts as
+		// another host, and its processes never as dead.
 		booted, err := boot.ID()
 		if err != nil {
 			return "", fmt.Errorf("identify this host: %w", err)

@@ -24,10 +24,10 @@ const supervisorFD = 3
 const presenceFD = 4
 
 // A program that uses this package is its own keeper. It becomes one here, before
-// main, so that no program can forget to and start itself again and again.
+// main, so that no program can forget to and start itself endlessly.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == keeperArg {
-		keep()
+		runKeeper()
 		os.Exit(0)
 	}
 }
@@ -72,8 +72,8 @@ type keeper struct {
 	status  syscall.WaitStatus
 }
 
-// keep is the whole life of a keeper.
-func keep() {
+// runKeeper is the main function of a keeper.
+func runKeeper() {
 	// The kernel sends the death signal to the command when this thread ends.
 	runtime.LockOSThread()
 	unix.CloseOnExec(supervisorFD)
@@ -89,7 +89,7 @@ func keep() {
 	if err != nil || from.Decode(&k.order) != nil || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return
 	}
-	brandOf(self.pid, self.start).put()
+	limitMarkOf(self.pid, self.start).put()
 	go k.listen(from)
 	if w := <-k.wishes; !w.Start {
 		return
@@ -155,7 +155,7 @@ func (k *keeper) start() syscall.Errno {
 		}
 		unix.Close(null)
 	}
-	k.reports.Encode(report{Started: pid}) // a supervisor that is gone is noticed by listen
+	k.reports.Encode(report{Started: pid}) // listen notices if the supervisor is gone
 	return 0
 }
 
@@ -242,7 +242,7 @@ func (k *keeper) sweep() {
 		select {
 		case <-k.changed:
 		case <-again.C:
-		case _, ok := <-wishes: // too late for any; with the supervisor gone only the killing counts
+		case _, ok := <-wishes: // too late for any request
 			if !ok {
 				wishes = nil
 			}
@@ -279,7 +279,7 @@ func (k *keeper) killAll() {
 func (k *keeper) descendants() (list []stat) {
 	t, err := readTable(nil)
 	if err != nil {
-		return nil // looked for again
+		return nil // the caller retries
 	}
 	set := map[int]bool{os.Getpid(): true}
 	t.below(set)
@@ -294,7 +294,7 @@ func (k *keeper) descendants() (list []stat) {
 
 func (k *keeper) left() (list []Leftover) {
 	for _, s := range k.descendants() {
-		list = append(list, Leftover{s.pid, s.name, "not gone " + sweepLimit.String() + " after SIGKILL"})
+		list = append(list, Leftover{s.pid, s.name, "still running " + sweepLimit.String() + " after SIGKILL"})
 	}
 	return list
 }

@@ -12,12 +12,11 @@ import (
 	"lockkeeper"
 )
 
-// EndLeftovers kills what is left of the grant of a dead holder and returns when
-// it is gone; the package comment says what belongs to a grant. It refuses while
-// the holder lives or cannot be judged, and returns a *LeftoversError that names
-// what would not go, and what may belong to the grant and is not killed because nothing
-// proves it. ctx bounds the waiting: without a deadline it waits as long
-// as the kernel needs.
+// EndLeftovers kills the remaining processes of a dead holder's grant and returns when they
+// are gone. The package comment says which processes belong to a grant. It refuses if the
+// holder is alive or its liveness is unknown. It returns a *LeftoversError that names the
+// processes that did not end, and those that may belong to the grant and are not killed
+// because nothing proves it. ctx bounds the wait.
 func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID string) error {
 	act := "ending the processes of grant " + grantID
 	if grantID == "" {
@@ -32,7 +31,7 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 			Next:   "run this on that machine, in that PID namespace"}
 	}
 	if !h.sees(p) {
-		return h.forget(p) // it is dead by a proof that nothing is left
+		return h.forget(p) // the proof that it is dead also proves that nothing is left
 	}
 	w := workOf(p, grantID)
 	if err := w.end(ctx); err != nil {
@@ -46,9 +45,9 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	return errors.Join(w.clear(), h.forget(p))
 }
 
-// EndWork kills what a living holder runs under a grant, and not the holder
-// itself, and returns when it is gone. What cannot be seen from here it ends by its
-// control group, and refuses where there is none.
+// EndWork kills the processes that a living holder runs under a grant, but not the holder,
+// and returns when they are gone. It ends processes in another PID namespace through their
+// control group, and refuses if there is none.
 func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error {
 	if grantID == "" {
 		return &lockkeeper.InputError{Field: "grant", Reason: "empty"}
@@ -68,7 +67,7 @@ func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string
 		Next:   "end it in its container, or run this there"}
 }
 
-// work is what a holder runs, or has left, under a grant.
+// work describes the processes that a holder runs, or has left, under a grant.
 type work struct {
 	lockkeeper.Process
 	grantID     string
@@ -98,27 +97,27 @@ func (w *work) end(ctx context.Context) error {
 	return nil
 }
 
-// mark reads what ties a process to the work in addition to its parents: the keeper's brand,
-// and the mark in its environment.
+// mark reports whether a process carries the keeper's limit mark, or the grant's mark in its
+// environment.
 func (w *work) mark(pid int) mark {
-	if w.Keeper != 0 && brandOf(w.Group, w.Keeper).on(pid) {
+	if w.Keeper != 0 && limitMarkOf(w.Group, w.Keeper).on(pid) {
 		return marked
 	}
 	return markOf(pid, w.grantID)
 }
 
 // find finds the processes of the work in a table that was read with their marks. The
-// keeper has no brand until it has started up, so it is known by its identity. The holder
+// keeper has no limit mark until it has started up, so it is known by its identity. The holder
 // is not part of the work.
 func (w *work) find(t table) map[int]bool {
 	set := map[int]bool{}
-	kept := w.Keeper != 0 && t[w.Group].start == w.Keeper
+	alive := w.Keeper != 0 && t[w.Group].start == w.Keeper
 	for pid, s := range t {
-		if !s.dead() && (s.mark == marked || kept && (pid == w.Group || s.parent == w.Group)) {
+		if !s.dead() && (s.mark == marked || alive && (pid == w.Group || s.parent == w.Group)) {
 			set[pid] = true
 		}
 	}
-	if kept && w.spareKeeper {
+	if alive && w.spareKeeper {
 		delete(set, w.Group)
 	}
 	if w.Keeper == 0 {
@@ -130,7 +129,7 @@ func (w *work) find(t table) map[int]bool {
 	return set
 }
 
-// clear removes what the work leaves in addition to processes.
+// clear removes the control group of the work.
 func (w *work) clear() error {
 	if w.cgroup == nil {
 		return nil
@@ -139,9 +138,8 @@ func (w *work) clear() error {
 }
 
 // addGroup adds the process group of a command without a keeper, if one of its
-// members carries the mark. When none does, because all of them hide their
-// environment, the group counts as well: its number can have gone to strangers,
-// but strangers can be read.
+// members carries the mark, or if all of them hide their environment. The number of the
+// group may have been reused, but processes of other origin do not hide their environment.
 func (w *work) addGroup(t table, set map[int]bool) {
 	if w.Group <= 0 {
 		return
@@ -158,9 +156,9 @@ func (w *work) addGroup(t table, set map[int]bool) {
 	}
 }
 
-// end kills what is in a control group, if there is one, and the found processes
-// with their descendants, waits until they are gone, and looks again until a walk
-// finds none: they may fork meanwhile. A nil markOf leaves the marks unread.
+// end kills the processes in a control group, if there is one, and the found processes
+// with their descendants. It waits until they are gone and repeats until it finds none,
+// because they may fork meanwhile. If markOf is nil, marks are not read.
 func end(ctx context.Context, grantID string, c *cgroup, markOf func(pid int) mark, find func(table) map[int]bool) error {
 	for {
 		if c != nil && !c.contains() {
@@ -214,7 +212,7 @@ func end(ctx context.Context, grantID string, c *cgroup, markOf func(pid int) ma
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("end the processes of grant %s: new ones are started all the time: %w", grantID, context.Cause(ctx))
+			return fmt.Errorf("end the processes of grant %s: new ones keep starting: %w", grantID, context.Cause(ctx))
 		}
 	}
 }
@@ -231,8 +229,7 @@ func kill(s stat) (*handle, error) {
 	return h, nil
 }
 
-// keys lists a set in rising order, so that what is done and said is the same
-// each time.
+// keys lists a set in ascending order, so that actions and messages are reproducible.
 func keys(set map[int]bool) []int {
 	list := make([]int, 0, len(set))
 	for pid := range set {

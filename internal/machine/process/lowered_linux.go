@@ -11,7 +11,7 @@ import (
 )
 
 // refuseLowered fails if processes run that may belong to the work and have lowered the limit
-// that was their brand. They are not killed: a person may have lowered the limit of another
+// that was their limit mark. They are not killed: a person may have lowered the limit of another
 // process. The keeper must be gone.
 func (w *work) refuseLowered() error {
 	var own unix.Rlimit
@@ -47,7 +47,7 @@ func (w *work) mayHaveStarted(t table, s stat) bool {
 	for seen := map[int]bool{}; s.start >= w.Keeper && !seen[s.pid]; s = t[s.parent] {
 		seen[s.pid] = true
 		_, hard, ok := residentLimits(s.pid)
-		if ok && hard == unix.RLIM_INFINITY && s.start > w.Keeper || brandOf(s.pid, s.start).on(s.pid) {
+		if ok && hard == unix.RLIM_INFINITY && s.start > w.Keeper || limitMarkOf(s.pid, s.start).on(s.pid) {
 			return false
 		}
 	}

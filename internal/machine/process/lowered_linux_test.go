@@ -74,7 +74,7 @@ func later(t *testing.T, h *Host, than lockkeeper.Process) {
 // A user whose processes all have a limit is not taken for a daemon.
 func TestIsLowered(t *testing.T) {
 	const none, memory = unix.RLIM_INFINITY, 8 << 30
-	b := uint64(brandOf(100, 5000))
+	b := uint64(limitMarkOf(100, 5000))
 	for _, test := range []struct {
 		soft, hard, base uint64
 		want             bool

@@ -17,8 +17,8 @@ import (
 	"lockkeeper"
 )
 
-// Self identifies this process as far as this system allows: enough to show,
-// not enough to judge.
+// Self identifies this process as far as this system allows: enough to display, not enough
+// to decide about liveness.
 func Self() (lockkeeper.Process, error) { return Identify(os.Getpid()) }
 
 // Identify names a process without being able to tell it from a later one.
@@ -33,7 +33,7 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	return lockkeeper.Process{Host: host, PID: pid}, nil
 }
 
-// Host cannot judge processes on this system; leases alone decide.
+// A Host cannot decide about processes on this system; only leases do.
 type Host struct{}
 
 // NewHost never fails here.
@@ -49,7 +49,7 @@ func (*Host) Exited(context.Context, lockkeeper.Process) <-chan struct{} { retur
 func (*Host) EndLeftovers(_ context.Context, p lockkeeper.Process, grantID string) error {
 	return &lockkeeper.RefusedError{Act: "ending the processes of grant " + grantID,
 		Reason: fmt.Sprintf("the processes of pid %d on %s cannot be found on %s", p.PID, p.Host, runtime.GOOS),
-		Next:   "let the lease run out"}
+		Next:   "wait until the lease expires"}
 }
 
 // EndWork refuses, for the same reason.
@@ -57,8 +57,8 @@ func (h *Host) EndWork(ctx context.Context, p lockkeeper.Process, grantID string
 	return h.EndLeftovers(ctx, p, grantID)
 }
 
-// Run runs a command and kills it when ctx ends. It knows nothing of the
-// command's descendants.
+// Run runs a command and kills it when ctx ends. It does not track the command's
+// descendants.
 func Run(ctx context.Context, c Command) (int, error) {
 	if err := c.check(); err != nil {
 		return -1, err
@@ -103,8 +103,8 @@ func Tracking() Track { return TrackNone }
 // Terminal is not known here.
 func Terminal() string { return "" }
 
-// Holder is the callsign for whoever calls without giving a name: one for all
-// that the same parent process runs.
+// Holder returns the callsign of a caller without a name: the same for all commands of one
+// parent process.
 func Holder() (string, error) {
 	self, err := Self()
 	if err != nil {

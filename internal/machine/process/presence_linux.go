@@ -14,27 +14,27 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// presenceDir is where commands that run are shown to be there, below the
-// directory of a host: a file for each, which its supervisor and its keeper have
-// locked. The kernel unlocks it when both are gone. A lock on a local disk is seen
-// from every PID namespace of the machine, whatever boot id it is shown.
+// presenceDir, in the directory of a host, has a file for each running command. Its
+// supervisor and its keeper have it locked, and the kernel unlocks it when both are gone. A
+// lock on a local disk is visible in every PID namespace of the machine, also in those with
+// another boot id.
 //
-// The command itself never has the file open, so nothing that it starts can keep
-// the lock. A keeper that has ended all writes so into the file.
+// The command itself never has the file open, so none of its processes can hold the lock. A
+// keeper that has ended all processes writes presenceEnded into the file.
 const presenceDir = "running"
 
-// presenceEnded is what the file says when nothing of the command is left.
+// presenceEnded is the content of the file when no process of the command is left.
 const presenceEnded = "ended\n"
 
-// keepPresence is how long a file that nobody has locked is kept for recovery.
-const keepPresence = 7 * 24 * time.Hour
+// presenceRetention is how long an unlocked file stays for recovery.
+const presenceRetention = 7 * 24 * time.Hour
 
 // presence is the file of one command.
 type presence struct{ file *os.File }
 
-// newPresence makes and locks the file of a command. It returns nil where no lock
-// proves anything, such as on a network disk; then the lease alone decides for
-// those who cannot see the process.
+// newPresence creates and locks the file of a command. It returns nil if a lock proves
+// nothing, such as on a network disk. Then only the lease decides for processes that cannot
+// see this one.
 func newPresence(dir string) *presence {
 	if dir == "" || !local(dir) {
 		return nil
@@ -56,7 +56,7 @@ func newPresence(dir string) *presence {
 	return &presence{f}
 }
 
-// clearPresences removes files that crashes left long ago.
+// clearPresences removes old files that crashes left.
 func clearPresences(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func clearPresences(dir string) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < keepPresence {
+		if err != nil || time.Since(info.ModTime()) < presenceRetention {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -85,9 +85,8 @@ func (p *presence) name() string {
 	return filepath.Base(p.file.Name())
 }
 
-// remove removes the file before it unlocks it: a file that is there and not
-// locked means that supervisor and keeper were killed, or that the keeper has ended
-// everything after its supervisor was.
+// remove removes the file before it unlocks it: an unlocked file means that supervisor and
+// keeper were killed, or that the keeper ended everything after its supervisor was killed.
 func (p *presence) remove() {
 	if p != nil {
 		os.Remove(p.file.Name())
@@ -95,14 +94,14 @@ func (p *presence) remove() {
 	}
 }
 
-// close lets the keeper alone have the lock.
+// close leaves the lock to the keeper.
 func (p *presence) close() {
 	if p != nil {
 		p.file.Close()
 	}
 }
 
-// shown says what the presence of a process proves, if there is one here.
+// shown returns what the presence of a process proves.
 func (h *Host) shown(p lockkeeper.Process) lockkeeper.Liveness {
 	if h.dir == "" || p.Presence == "" || filepath.Base(p.Presence) != p.Presence || !local(h.dir) {
 		return lockkeeper.ProcessUnknown
@@ -128,7 +127,7 @@ func (h *Host) shown(p lockkeeper.Process) lockkeeper.Liveness {
 	return lockkeeper.ProcessDead
 }
 
-// forget removes the presence of a process whose work was seen to end.
+// forget removes the presence of a process whose work has ended.
 func (h *Host) forget(p lockkeeper.Process) error {
 	if h.dir == "" || p.Presence == "" || filepath.Base(p.Presence) != p.Presence {
 		return nil

@@ -19,15 +19,15 @@ import (
 //
 // A process of another boot died in a restart of this machine if its boot used the
 // same directory of the same local disk, and this boot started after the process
-// did. A container that is shown another boot id fails the second condition, a
-// machine with a copied machine id the first.
+// did. A container with another boot id fails the second condition, a machine with a
+// copied machine id the first.
 const bootsDir = "boots"
 
-// keepBoots is how long the note of a boot is kept.
-const keepBoots = 90 * 24 * time.Hour
+// bootRetention is how long the note of a boot stays.
+const bootRetention = 90 * 24 * time.Hour
 
-// noteBoot notes this boot. Where it cannot, such as on a network disk, a later
-// boot has no proof of a restart, and leases decide.
+// noteBoot notes this boot. If it cannot, such as on a network disk, a later boot has no
+// proof of a restart, and leases decide.
 func (h *Host) noteBoot() {
 	path := filepath.Join(h.dir, bootsDir, h.self.Boot)
 	if _, err := os.Lstat(path); err == nil || !local(h.dir) {
@@ -38,7 +38,7 @@ func (h *Host) noteBoot() {
 		return
 	}
 	h.forgetBoots()
-	// Whole or not at all: a note that a crash cut short would name another time.
+	// Atomic, because a truncated note would contain another time.
 	note := filepath.Join(filepath.Dir(path), ".new-"+strconv.Itoa(os.Getpid()))
 	if os.WriteFile(note, []byte(h.self.Host+" "+strconv.FormatInt(at.Unix(), 10)+"\n"), 0o644) != nil || os.Rename(note, path) != nil {
 		os.Remove(note)
@@ -52,7 +52,7 @@ func (h *Host) forgetBoots() {
 		return
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepBoots {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > bootRetention {
 			os.Remove(filepath.Join(h.dir, bootsDir, e.Name()))
 		}
 	}
@@ -63,17 +63,17 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// local reports whether a directory lies on a disk of this machine.
+// local reports whether a directory is on a disk of this machine.
 func local(dir string) bool {
 	name, err := filelock.NetworkDisk(dir)
 	return err == nil && name == ""
 }
 
-// ticks is how many clock ticks a second has in what the kernel shows of processes.
+// ticks is the number of clock ticks per second in /proc.
 const ticks = 100
 
-// restarted reports whether this machine was started again since p started, which
-// ended p. False means that it is not known.
+// restarted reports whether this machine has restarted since p started, which ended p. False
+// means unknown.
 func (h *Host) restarted(p lockkeeper.Process) bool {
 	if h.dir == "" || p.Boot == h.self.Boot || p.Host != h.self.Host || strings.ContainsRune(p.Boot, filepath.Separator) || !local(h.dir) {
 		return false

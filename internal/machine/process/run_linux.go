@@ -16,23 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepLimit bounds the wait for killed leftovers at the end of Run. What is not
+// sweepLimit bounds the wait for killed leftovers at the end of Run. A process that is not
 // gone by then hangs in the kernel.
 const sweepLimit = 10 * time.Second
 
 // defaultKillAfter is how long a command may take to end when asked to.
 const defaultKillAfter = 5 * time.Second
 
-// Run runs a command under a grant and returns when nothing of its tree is left.
-// The command gets a keeper, which is its parent, and a process group of its own.
-// It is ended when this process or the keeper dies. Unless it stands in for this
-// process (Foreground), it also gets a session of its own and no terminal.
+// Run runs a command under a grant and returns when all processes of its tree are gone.
+// The command gets a keeper as its parent, and its own process group. It is ended when this
+// process or the keeper dies. Unless it runs in the foreground, it also gets its own session
+// and no terminal.
 //
 // The exit code is the command's own, 128 plus the signal that killed it, 126 or
 // 127 with an error when it could not be executed or was not found, and -1 with
 // an error when it was never started for another reason, such as an error of
 // Started. When ctx ends the group gets SIGTERM and later SIGKILL, and the error is
-// the cause of that end. A *LeftoversError says what of the tree did not end.
+// the cause of ctx. A *LeftoversError names the processes that did not end.
 func Run(ctx context.Context, c Command) (int, error) {
 	if err := c.check(); err != nil {
 		return -1, err
@@ -53,12 +53,12 @@ func Run(ctx context.Context, c Command) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := home.enter(); err != nil {
+	if err := reaper.enter(); err != nil {
 		return -1, fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
-	defer home.leave()
+	defer reaper.leave()
 
-	// Before the start, so that no signal falls between.
+	// Before the start, so that no signal is lost.
 	r := &run{Command: c, signals: make(chan os.Signal, 16)}
 	signal.Notify(r.signals, r.wanted()...)
 	defer signal.Stop(r.signals)
@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 		return startFailure(c, err)
 	}
 	leftovers := r.end()
-	home.reap()
+	reaper.reap()
 	c.tell(r.status)
 	return exitCode(r.status), errors.Join(why, leftovers)
 }
@@ -100,16 +100,16 @@ func Run(ctx context.Context, c Command) (int, error) {
 // run is one command while it runs.
 type run struct {
 	Command
-	keeper  *kept
-	ended   bool // the keeper has seen all of the command end, but for left
+	keeper  *keeperHandle
+	ended   bool // the keeper has seen all processes of the command end, except left
 	status  syscall.WaitStatus
 	left    []Leftover
 	signals chan os.Signal
 	tty     *terminal
 }
 
-// wanted lists the signals to listen to. What this process was told to ignore,
-// as by nohup, stays ignored.
+// wanted lists the signals to listen to. A signal that this process ignores, as under nohup,
+// stays ignored.
 func (r *run) wanted() []os.Signal {
 	list := []os.Signal{unix.SIGCHLD}
 	if !r.Foreground {
@@ -124,12 +124,11 @@ func (r *run) wanted() []os.Signal {
 	return list
 }
 
-// killedStatus is the status of a command whose keeper was killed: it died with it.
+// killedStatus is the status of a command whose keeper was killed, which killed the command.
 const killedStatus = syscall.WaitStatus(syscall.SIGKILL)
 
-// supervise returns when the keeper has ended the command or is itself gone, with
-// the reason if it was ended from here, or with the error for which the command
-// was not started.
+// supervise returns when the keeper has ended the command or is itself gone. why is the
+// reason if this process ended it, failed the error if the command could not be started.
 func (r *run) supervise(ctx context.Context) (why, failed error) {
 	ended, due := ctx.Done(), (<-chan time.Time)(nil)
 	next := unix.SIGKILL // what is sent when due
@@ -176,7 +175,7 @@ func (r *run) send(s unix.Signal) { r.keeper.ask(wish{Signal: s}) }
 func (r *run) pass(s unix.Signal) {
 	switch s {
 	case unix.SIGCHLD:
-		home.reap()
+		reaper.reap()
 	case unix.SIGCONT:
 		r.resume()
 	default:
@@ -184,10 +183,10 @@ func (r *run) pass(s unix.Signal) {
 	}
 }
 
-// stopped follows a command that was stopped through the terminal. One that was
-// stopped because it wanted the terminal is given it, if it is ours to give.
-// Otherwise this process stops as well, so that the shell gets the terminal; no
-// heartbeat is sent meanwhile, and a grant may expire as for any absent holder.
+// stopped handles a command that was stopped through the terminal. If the command was
+// stopped because it wanted the terminal, it gets the terminal if this process has it.
+// Otherwise this process stops as well, so that the shell gets the terminal. Meanwhile no
+// heartbeat is sent, and the grant may expire.
 func (r *run) stopped(by unix.Signal) {
 	if r.tty == nil {
 		return
@@ -202,7 +201,7 @@ func (r *run) stopped(by unix.Signal) {
 	default:
 		return
 	}
-	r.tty.takeBack()
+	r.tty.reclaim()
 	stopSelf()
 	r.resume()
 }
@@ -214,8 +213,8 @@ func (r *run) resume() {
 	r.send(unix.SIGCONT)
 }
 
-// end sees the keeper gone. What a killed keeper kept is now this process's, as
-// the next reaper of orphans above it, and is ended here.
+// end waits until the keeper is gone. If the keeper was killed, its children are now children
+// of this process, the next reaper of orphans above it, and are ended here.
 func (r *run) end() error {
 	if len(r.left) > 0 {
 		r.keeper.leave()
@@ -232,7 +231,7 @@ func (r *run) end() error {
 	r.keeper.cmd.Process.Wait()
 	err := end(ctx, r.Grant, r.keeper.cgroup, nil, func(t table) map[int]bool {
 		set := map[int]bool{}
-		for _, s := range home.orphans(t) {
+		for _, s := range reaper.orphans(t) {
 			set[s.pid] = true
 		}
 		return set
@@ -249,7 +248,7 @@ func exitCode(status syscall.WaitStatus) int {
 }
 
 func startFailure(c Command, err error) (int, error) {
-	// The kernel gives a missing folder and a missing program the same error.
+	// The kernel gives a missing directory and a missing program the same error.
 	if c.Dir != "" {
 		if _, bad := os.Stat(c.Dir); bad != nil {
 			return -1, fmt.Errorf("run %q in %q: %w", c.Argv[0], c.Dir, bad)

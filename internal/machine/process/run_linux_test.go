@@ -204,7 +204,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}
 }
 
-// The keeper's brand does not touch the limit by which a sandbox marks what it runs: a
+// The keeper's limit mark does not touch the limit by which a sandbox marks what it runs: a
 // server would refuse a person's command under lock exec as an agent.
 func TestBrandIsNoMarkOfASandbox(t *testing.T) {
 	var own unix.Rlimit
@@ -232,6 +232,6 @@ func TestBrandIsNoMarkOfASandbox(t *testing.T) {
 		t.Errorf("limits under a keeper:\n%s", text)
 	}
 	if strings.Contains(lines[0], "unlimited") {
-		t.Errorf("the command carries no brand: %s", lines[0])
+		t.Errorf("the command carries no limit mark: %s", lines[0])
 	}
 }

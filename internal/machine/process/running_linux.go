@@ -14,15 +14,15 @@ import (
 // Running is a process that was found by the name of its program.
 type Running struct {
 	lockkeeper.Process
-	Program string // of those that were looked for
-	TTY     string // empty: it sits in no terminal
-	Dir     string // where it works
+	Program string // one of the names that were searched for
+	TTY     string // empty: it has no terminal
+	Dir     string // its working directory
 
-	Env []string // with which it was started; nil: that cannot be seen
+	Env []string // its environment at the start; nil: unknown
 }
 
-// Named lists the running programs of some names whose working directory can be seen, the
-// longest running first. Of those that one of them started itself nothing is said.
+// Named lists the running programs with one of the names whose working directory is
+// readable, oldest first. Processes below another one in the list are left out.
 func Named(names ...string) ([]Running, error) {
 	t, err := readTable(nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func Named(names ...string) ([]Running, error) {
 	return list, nil
 }
 
-// isBelow reports whether one of those that were found is above a process.
+// isBelow reports whether an ancestor of a process was found too.
 func isBelow(t table, pid int, found map[int]string) bool {
 	for above := range t.ancestors(t[pid].parent) {
 		if found[above] != "" {
@@ -70,8 +70,8 @@ func isBelow(t table, pid int, found map[int]string) bool {
 	return false
 }
 
-// programOf is which of the programs a process is; empty: none. Some are scripts, which
-// their interpreter is told to run.
+// programOf returns the name of the program that a process runs, or "". Some programs are
+// scripts, which appear as an argument of their interpreter.
 func programOf(s stat, names []string) string {
 	if slices.Contains(names, s.name) {
 		return s.name

@@ -11,8 +11,8 @@ type Running struct {
 	TTY     string
 	Dir     string
 
-	Env []string // with which it was started; nil: that cannot be seen
+	Env []string // its environment at the start; nil: unknown
 }
 
-// Named finds nothing: here processes are not looked for.
+// Named finds nothing on this system.
 func Named(...string) ([]Running, error) { return nil, nil }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stat is what /proc/<pid>/stat says of a process, as far as it is used.
+// A stat is the part of /proc/<pid>/stat that this package uses.
 type stat struct {
 	pid, parent, group, session int
 	tty                         uint64
@@ -25,19 +25,19 @@ type stat struct {
 	mark mark // as readTable was told to read it
 }
 
-// dead reports whether nothing of the process can run any more. A leader that
+// dead reports whether no thread of the process can run any more. A leader that
 // exited before its other threads shows as a zombie too, and is not dead.
 func (s stat) dead() bool {
 	return s.state == 'X' || s.state == 'x' || s.state == 'Z' && s.threads <= 1
 }
 
-// errGone says that there is no such process.
+// errGone reports that a process does not exist.
 var errGone = errors.New("no such process")
 
 // readStat fails with errGone when the process does not exist.
 func readStat(pid int) (stat, error) { return readStatIn(pid, make([]byte, maxStat)) }
 
-// readStatIn is readStat with room for what is read.
+// readStatIn is readStat with a buffer.
 func readStatIn(pid int, room []byte) (stat, error) {
 	n, err := readOnce("/proc/"+strconv.Itoa(pid)+"/stat", room)
 	switch {
@@ -49,7 +49,7 @@ func readStatIn(pid int, room []byte) (stat, error) {
 	return parseStat(room[:n])
 }
 
-// maxStat is more than /proc/<pid>/stat ever holds: a name of at most 64 bytes and some fifty
+// maxStat is more than the size of /proc/<pid>/stat: a name of at most 64 bytes and some fifty
 // numbers.
 const maxStat = 2048
 
@@ -102,13 +102,13 @@ func parseStat(b []byte) (stat, error) {
 	return s, nil
 }
 
-// mark is what the environment of a process says about a grant.
+// A mark says whether the environment of a process names a grant.
 type mark uint8
 
 const (
 	unmarked   mark = iota
 	marked          // it runs under the grant
-	unreadable      // of another user, or wiped out by the program itself
+	unreadable      // of another user, or overwritten by the program itself
 )
 
 // markOf reads the environment a process was started with.

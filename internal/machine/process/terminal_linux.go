@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal of this process, lent to the process
+// A terminal is the controlling terminal of this process, lent to the process
 // group of a command. Its methods are called from one locked thread.
 type terminal struct {
 	fd    int
@@ -29,12 +29,12 @@ func (t *terminal) close() {
 	if t == nil {
 		return
 	}
-	t.takeBack()
+	t.reclaim()
 	unix.Close(t.fd)
 }
 
 // lendAtStart reports whether our group has the terminal, so that the command takes
-// it before it executes: afterwards would be too late for a program that looks once.
+// it before it executes: a program may check for a terminal only once, at its start.
 func (t *terminal) lendAtStart() bool {
 	if t == nil {
 		return false
@@ -62,9 +62,9 @@ func (t *terminal) lend() bool {
 	return t.lent
 }
 
-// takeBack makes our group the foreground group again, unless somebody else,
-// such as the shell, took the terminal meanwhile.
-func (t *terminal) takeBack() {
+// reclaim makes our group the foreground group again, unless another group, such as the
+// shell's, took the terminal meanwhile.
+func (t *terminal) reclaim() {
 	if t == nil || !t.lent {
 		return
 	}
@@ -75,8 +75,8 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// setFront blocks SIGTTOU in this thread alone meanwhile: taking the terminal
-// from the background is what that signal is sent for.
+// setFront blocks SIGTTOU in this thread meanwhile, because the kernel sends it to a process
+// that takes the terminal from the background.
 func (t *terminal) setFront(group int) error {
 	var block, before unix.Sigset_t
 	block.Val[0] = 1 << (uint(unix.SIGTTOU) - 1)
@@ -106,8 +106,8 @@ func wantsTerminal(stdin, stdout *os.File) bool {
 }
 
 // stopSelf stops this process as the terminal's stop key would have, and returns
-// when it was continued; at once where nobody could continue it, because the
-// kernel does not stop orphaned process groups. It uses SIGTTIN since the Go
-// runtime, once told to listen to SIGTSTP, never again lets it stop the process.
-// The signal goes to this thread, so it has taken effect when the call returns.
+// when it is continued. It returns at once in an orphaned process group, which the kernel
+// does not stop. It uses SIGTTIN, because a Go program that once listened to SIGTSTP is
+// never stopped by it. The signal goes to this thread, so it takes effect before the call
+// returns.
 func stopSelf() { unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTTIN) }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Terminal is the name of this process's controlling terminal, such as pts/3,
+// Terminal returns the name of this process's controlling terminal, such as pts/3,
 // or empty when it has none.
 func Terminal() string {
 	s, err := readStat(os.Getpid())
@@ -28,9 +28,8 @@ func terminalName(device uint64) string {
 	return fmt.Sprintf("tty-%d:%d", major, minor)
 }
 
-// Holder is the callsign for whoever calls without giving a name: one for all
-// that runs in a terminal for as long as its session lives, otherwise one for
-// all that the same parent process runs.
+// Holder returns the callsign of a caller without a name: the same for all commands of one
+// terminal session, or else of one parent process.
 func Holder() (string, error) {
 	self, err := Self()
 	if err != nil {

@@ -2,8 +2,7 @@ package process
 
 import "strings"
 
-// Under lists the grants that something with this environment runs under,
-// outermost first.
+// Under lists the grants that a process with this environment runs under, outermost first.
 func Under(env []string) (grants []string) {
 	for _, entry := range env {
 		if list, ok := strings.CutPrefix(entry, grantsVariable+"="); ok && list != "" {

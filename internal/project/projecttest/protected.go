@@ -57,7 +57,7 @@ func Unprotected() []string {
 // StayProtected tries to change every protected path of a new codebase and then the
 // unprotected ones. change returns whether the surface accepted the change. Whatever it
 // returns, a protected file must keep its content.
-func StayProtected(t *testing.T, p *Place, change func(t *testing.T, path string) (accepted bool)) {
+func StayProtected(t *testing.T, p *Project, change func(t *testing.T, path string) (accepted bool)) {
 	t.Helper()
 	for _, path := range Protected(t, p.Root) {
 		before := state(filepath.Join(p.Root, path))

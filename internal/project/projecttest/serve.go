@@ -20,7 +20,7 @@ import (
 
 // Codebase is one that is open, with what a server of it is made from.
 type Codebase struct {
-	*Place
+	*Project
 	App    *project.Project
 	Look   *view.Look
 	Runs   *acts.Runs
@@ -28,10 +28,10 @@ type Codebase struct {
 }
 
 // Codebase makes the codebase lockable, and opens it for as long as the test runs.
-func (p *Place) Codebase(t testing.TB) *Codebase {
+func (p *Project) Codebase(t testing.TB) *Codebase {
 	t.Helper()
 	a := p.Open(t)
-	o := &Codebase{Place: p, App: a, Look: view.New(a), Runs: acts.NewRuns(a, p.Env, nil), People: access.Open(a.AccessDir())}
+	o := &Codebase{Project: p, App: a, Look: view.New(a), Runs: acts.NewRuns(a, p.Env, nil), People: access.Open(a.AccessDir())}
 	t.Cleanup(func() { Must(t, o.Runs.Close()) })
 	return o
 }
@@ -45,7 +45,7 @@ func (o *Codebase) Token(t testing.TB, name string, role access.Role) string {
 }
 
 // Program is where the program is that is tested: the test's own, which Main made that.
-func (p *Place) Program(t testing.TB) string {
+func (p *Project) Program(t testing.TB) string {
 	t.Helper()
 	program := filepath.Join(p.Dir, Lockkeeper)
 	if _, err := os.Lstat(program); errors.Is(err, os.ErrNotExist) {
@@ -55,7 +55,7 @@ func (p *Place) Program(t testing.TB) string {
 }
 
 // Command is one of that program, in the codebase.
-func (p *Place) Command(t testing.TB, args ...string) *exec.Cmd {
+func (p *Project) Command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(p.Program(t), args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = p.Root, p.Env, os.Stderr
@@ -63,7 +63,7 @@ func (p *Place) Command(t testing.TB, args ...string) *exec.Cmd {
 }
 
 // Serve starts `lockkeeper serve`, and returns its address and what ends it.
-func (p *Place) Serve(t testing.TB, listen string) (address string, end func()) {
+func (p *Project) Serve(t testing.TB, listen string) (address string, end func()) {
 	t.Helper()
 	cmd := p.Command(t, "serve", "--listen", listen)
 	out, err := cmd.StdoutPipe()

@@ -70,7 +70,7 @@ func TestHooksPath(t *testing.T) {
 			}
 			git("init", "-q")
 			files(t, base, test.files)
-			look := protect.New(protect.Options{Root: filepath.Join(base, "repo/code"), Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }}).Look()
+			look := protect.New(protect.Options{Root: filepath.Join(base, "repo/code"), Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }}).Checker()
 			if class, is := look.File(filepath.Join(base, test.hook)); !is || class != protect.Hooks {
 				t.Errorf("%s: %v %v", test.hook, class, is)
 			}
@@ -95,7 +95,7 @@ func TestHooksPath(t *testing.T) {
 func TestNoHooks(t *testing.T) {
 	base := t.TempDir()
 	files(t, base, map[string]string{".git/config": "[core]\n\thooksPath = /dev/null\n", ".git/HEAD": "ref: refs/heads/main\n"})
-	if _, is := protect.New(protect.Options{Root: base}).Look().File("/dev/null"); is {
+	if _, is := protect.New(protect.Options{Root: base}).Checker().File("/dev/null"); is {
 		t.Error("/dev/null is protected")
 	}
 }
@@ -105,7 +105,7 @@ func TestGitDirElsewhere(t *testing.T) {
 	base := t.TempDir()
 	files(t, base, map[string]string{"code/.git": "gitdir: ../meta/worktrees/one\n", "meta/worktrees/one/commondir": "../..\n", "meta/config": "", "other/config": ""})
 	env := func(n string) (string, bool) { return filepath.Join(base, "other"), n == "GIT_DIR" }
-	look := protect.New(protect.Options{Root: filepath.Join(base, "code"), Env: env}).Look()
+	look := protect.New(protect.Options{Root: filepath.Join(base, "code"), Env: env}).Checker()
 	for i, name := range []string{"meta/config", "meta/hooks/pre-commit", "meta/worktrees/one/HEAD", "other/hooks/x"} {
 		if class, is := look.File(filepath.Join(base, name)); !is || class != protect.Git {
 			t.Error(strconv.Itoa(i), name, class, is)
@@ -118,7 +118,7 @@ func TestGitDirElsewhere(t *testing.T) {
 
 // Names are the same on disks that ignore case and invisible characters.
 func TestFoldedNames(t *testing.T) {
-	look := protect.New(protect.Options{Root: t.TempDir(), Documents: []string{".pipeline"}}).Look()
+	look := protect.New(protect.Options{Root: t.TempDir(), Documents: []string{".pipeline"}}).Checker()
 	for _, name := range []string{"a/.GIT/x", "a/.g\u200cit/x", ".LOC\u212aKEEPER/x", ".PipeLine/x", "LOCKKEEPER.YAML"} {
 		if _, is := look.Below(name); !is {
 			t.Errorf("%q is not protected", name)

@@ -24,7 +24,7 @@ type gitSettings struct {
 // settings lists what a configuration file and the files it includes protect. It follows
 // includes whatever their conditions are, because protecting too much is safe. Relative
 // hook paths start at the work tree.
-func (g *gitLook) settings(file, work string) []name {
+func (g *gitChecker) settings(file, work string) []name {
 	var s gitSettings
 	g.follow(&s, file, 0)
 	return g.protected(s, work)
@@ -32,7 +32,7 @@ func (g *gitLook) settings(file, work string) []name {
 
 // inherited lists what the configuration of the user, the system and the environment
 // protects in a work tree.
-func (g *gitLook) inherited(work string) []name {
+func (g *gitChecker) inherited(work string) []name {
 	if !g.read {
 		g.read = true
 		for _, file := range g.userFiles() {
@@ -52,7 +52,7 @@ func (g *gitLook) inherited(work string) []name {
 }
 
 // userFiles lists the files in which git looks for the settings of a user and the system.
-func (g *gitLook) userFiles() (list []string) {
+func (g *gitChecker) userFiles() (list []string) {
 	set := func(variable string) string {
 		value, _ := g.env(variable)
 		return value
@@ -78,7 +78,7 @@ func (g *gitLook) userFiles() (list []string) {
 }
 
 // follow adds a file and what it includes.
-func (g *gitLook) follow(s *gitSettings, file string, depth int) {
+func (g *gitChecker) follow(s *gitSettings, file string, depth int) {
 	const deepest = 10 // as git
 	if depth > deepest {
 		return
@@ -99,7 +99,7 @@ func (g *gitLook) follow(s *gitSettings, file string, depth int) {
 }
 
 // protected lists what settings protect in a work tree; empty: a repository without one.
-func (g *gitLook) protected(s gitSettings, work string) (list []name) {
+func (g *gitChecker) protected(s gitSettings, work string) (list []name) {
 	for _, file := range s.files {
 		if isAtOrBelow(Real(file), g.root) { // outside of the codebase they are the user's own
 			list = append(list, name{file, Git})
@@ -121,7 +121,7 @@ func (g *gitLook) protected(s gitSettings, work string) (list []name) {
 // hookDir lists the names to protect for a directory of hooks. Hook managers use a directory
 // called "_" for scripts that only call those in the directory above it, so that one is
 // protected, too.
-func (g *gitLook) hookDir(dir string) (list []name) {
+func (g *gitChecker) hookDir(dir string) (list []name) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil // such as /dev/null: hooks are switched off
 	}
@@ -145,7 +145,7 @@ func hookNames() []string {
 }
 
 // expand resolves a home directory at the start of a path; empty: it is unknown.
-func (g *gitLook) expand(path string) string {
+func (g *gitChecker) expand(path string) string {
 	rest, home := strings.CutPrefix(path, "~")
 	if !home {
 		return path

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// gitLook is the part of a Look that finds what belongs to git. It caches what it found in
+// gitChecker is the part of a Look that finds what belongs to git. It caches what it found in
 // each directory.
-type gitLook struct {
+type gitChecker struct {
 	root     string
 	env      func(string) (string, bool)
 	inherent gitSettings         // of the user, the system and the environment
@@ -17,13 +17,13 @@ type gitLook struct {
 	files    map[string]gitFacts // parsed configuration files
 }
 
-func newGitLook(root string, env func(string) (string, bool)) *gitLook {
-	return &gitLook{root: root, env: env, found: map[string][]name{}, files: map[string]gitFacts{}}
+func newGitChecker(root string, env func(string) (string, bool)) *gitChecker {
+	return &gitChecker{root: root, env: env, found: map[string][]name{}, files: map[string]gitFacts{}}
 }
 
 // around lists what the repository of a root protects: the one whose work tree the root is
 // in, and the one that the environment names.
-func (g *gitLook) around(root string) (list []name) {
+func (g *gitChecker) around(root string) (list []name) {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		list = append(list, g.at(dir)...)
 		if dir == filepath.Dir(dir) {
@@ -39,7 +39,7 @@ func (g *gitLook) around(root string) (list []name) {
 
 // above lists what the repositories and git directories between the root and a path
 // protect.
-func (g *gitLook) above(path string) (list []name) {
+func (g *gitChecker) above(path string) (list []name) {
 	if dir := filepath.Dir(path); isGitDir(dir, path) { // it would be one once this file exists
 		list = append(list, name{dir, Git})
 	}
@@ -50,7 +50,7 @@ func (g *gitLook) above(path string) (list []name) {
 }
 
 // at lists what one directory protects, as a git directory or as a work tree.
-func (g *gitLook) at(dir string) []name {
+func (g *gitChecker) at(dir string) []name {
 	list, known := g.found[dir]
 	if known {
 		return list
@@ -68,7 +68,7 @@ func (g *gitLook) at(dir string) []name {
 
 // repository lists what a repository protects, given its git directory and its work tree;
 // an empty work tree means that none is known.
-func (g *gitLook) repository(dir, work string) []name {
+func (g *gitChecker) repository(dir, work string) []name {
 	common := commonDirOf(dir)
 	list := []name{{dir, Git}, {common, Git}}
 	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(dir, "config.worktree")} {
@@ -143,7 +143,7 @@ func absolute(dir, path string) string {
 }
 
 // completed is CompletesGit.
-func (g *gitLook) completed(paths []string) (list []string) {
+func (g *gitChecker) completed(paths []string) (list []string) {
 	made := map[string][]string{} // by directory: the paths that put one of git's names into it
 	for _, path := range paths {
 		parts := strings.Split(path, "/")

@@ -28,7 +28,7 @@ func TestGuards(t *testing.T) {
 		value, known := map[string]string{"HOME": at("home"), "CODEX_HOME": at("codex"), "XDG_STATE_HOME": at("state")}[name]
 		return value, known
 	}
-	look := protect.New(protect.Options{Root: at("repo"), Env: env}).Look()
+	look := protect.New(protect.Options{Root: at("repo"), Env: env}).Checker()
 	for name, want := range map[string]struct{ is, below bool }{
 		"repo/.claude/settings.json":            {true, true},
 		"repo/.claude/settings.local.json":      {true, true},

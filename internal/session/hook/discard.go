@@ -214,7 +214,7 @@ func (v *visit) firstGuarded(files []string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	look := list.Look()
+	look := list.Checker()
 	for _, f := range files {
 		if class, is := look.Tree(f); is {
 			return &guarded{f, class}, nil

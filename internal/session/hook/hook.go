@@ -117,7 +117,7 @@ func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 	if !filepath.IsAbs(c.Dir) {
 		return outcome{err: fmt.Errorf("the call does not say where the agent works: %q", c.Dir)}
 	}
-	window, tty, err := process.Window()
+	window, tty, err := process.CallingProgram()
 	if err != nil {
 		return outcome{err: err}
 	}

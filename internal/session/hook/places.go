@@ -35,7 +35,7 @@ type sorter struct {
 	list []*place
 
 	guarded []guarded // where the agent works in no codebase
-	looks   map[string]*protect.Look
+	looks   map[string]*protect.Checker
 }
 
 // guarded is a file that agents never write.
@@ -50,7 +50,7 @@ func (g guarded) refusal(name string) refusal.Refusal {
 }
 
 // look returns what is protected in a codebase; empty root: outside of any.
-func (s *sorter) look(root string) (*protect.Look, error) {
+func (s *sorter) look(root string) (*protect.Checker, error) {
 	if look := s.looks[root]; look != nil {
 		return look, nil
 	}
@@ -58,7 +58,7 @@ func (s *sorter) look(root string) (*protect.Look, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.looks[root] = list.Look()
+	s.looks[root] = list.Checker()
 	return s.looks[root], nil
 }
 
@@ -70,7 +70,7 @@ func (k *check) places() ([]*place, error) {
 		return nil, err
 	}
 	c := k.call
-	s := &sorter{dir: c.Dir, env: k.world.Env, looks: map[string]*protect.Look{}}
+	s := &sorter{dir: c.Dir, env: k.world.Env, looks: map[string]*protect.Checker{}}
 	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	for _, t := range plan.Writes {
 		if t.Goes {
@@ -167,7 +167,7 @@ func (s *sorter) sort(plan Plan) error {
 	for _, t := range plan.Writes {
 		p, err := s.at(t.File)
 		if err == nil {
-			err = s.guard(p, t.File, func(_ string, look *protect.Look) (protect.Class, bool) {
+			err = s.guard(p, t.File, func(_ string, look *protect.Checker) (protect.Class, bool) {
 				if isDir(t.File) {
 					return look.File(t.File)
 				}
@@ -184,7 +184,7 @@ func (s *sorter) sort(plan Plan) error {
 	for _, t := range plan.Trees {
 		p, err := s.in(t.Dir)
 		if err == nil {
-			err = s.guard(p, t.Dir, func(root string, look *protect.Look) (protect.Class, bool) {
+			err = s.guard(p, t.Dir, func(root string, look *protect.Checker) (protect.Class, bool) {
 				class, is := look.Tree(t.Dir)
 				return class, is && (t.Goes || !s.isRootOrHome(root, t.Dir))
 			})
@@ -199,7 +199,7 @@ func (s *sorter) sort(plan Plan) error {
 	for _, f := range plan.Names {
 		p, err := s.at(f)
 		if err == nil {
-			err = s.guard(p, f, func(_ string, look *protect.Look) (protect.Class, bool) {
+			err = s.guard(p, f, func(_ string, look *protect.Checker) (protect.Class, bool) {
 				class, is := look.File(f)
 				return class, is && !(class == protect.Git && isDir(f)) // programs often name .git to skip it
 			})
@@ -235,7 +235,7 @@ func (s *sorter) sort(plan Plan) error {
 // guard notes a protected file. A file that belongs to no codebase, such as one in the
 // user's home, is noted in the codebase where the agent works: switching the checks off
 // there covers it, too.
-func (s *sorter) guard(p *place, file string, find func(root string, look *protect.Look) (protect.Class, bool)) (err error) {
+func (s *sorter) guard(p *place, file string, find func(root string, look *protect.Checker) (protect.Class, bool)) (err error) {
 	root := ""
 	if p != nil {
 		root = p.root

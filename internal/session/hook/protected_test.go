@@ -21,7 +21,7 @@ func TestHooksKeepProtected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.write("lockkeeper.yaml", projecttest.ProtectedConfig)
-			projecttest.StayProtected(t, &projecttest.Place{Root: s.dir}, func(t *testing.T, path string) bool {
+			projecttest.StayProtected(t, &projecttest.Project{Root: s.dir}, func(t *testing.T, path string) bool {
 				return call(s, path).code == 0
 			})
 		})

@@ -40,7 +40,7 @@ func newScene(t testing.TB, change ...func(*Options)) *scene {
 }
 
 // newSceneOf serves a codebase.
-func newSceneOf(t testing.TB, place *projecttest.Place, change ...func(*Options)) *scene {
+func newSceneOf(t testing.TB, place *projecttest.Project, change ...func(*Options)) *scene {
 	t.Helper()
 	s := &scene{Codebase: place.Codebase(t), t: t, tokens: map[access.Role]string{}}
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {

@@ -113,7 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Serve answers the program that started this one over its streams. It is for a Server that
 // answers nobody else.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
-	window, tty, err := process.Window()
+	window, tty, err := process.CallingProgram()
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func sampleScene(t testing.TB) *scene {
 	return sceneAt(t, projecttest.Sample(t, projecttest.Options{Run: "  ci: [" + sample.CI + "]\n"}))
 }
 
-func sceneAt(t testing.TB, p *projecttest.Place) *scene {
+func sceneAt(t testing.TB, p *projecttest.Project) *scene {
 	t.Helper()
 	a := p.Open(t)
 	return &scene{t: t, root: p.Root, env: p.Env, app: a, look: view.New(a)}

@@ -14,21 +14,21 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Place is a codebase, and the environment of whoever works in it.
-type Place struct {
+// Project is a codebase, and the environment of whoever works in it.
+type Project struct {
 	Dir  string // has Root, and all else of it
 	Root string
 	Env  []string
 }
 
 // Empty is a codebase with nothing but its configuration.
-func Empty(t testing.TB, config string) *Place {
+func Empty(t testing.TB, config string) *Project {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	Must(t, err)
 	root, home := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
 	Must(t, os.Mkdir(root, 0o755), os.Mkdir(home, 0o700))
-	p := &Place{Dir: dir, Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
+	p := &Project{Dir: dir, Root: root, Env: []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + home, "GORACE=" + goRace, "PATH=" + os.Getenv("PATH")}}
 	p.configure(t, config)
 	return p
 }
@@ -40,7 +40,7 @@ type Options struct {
 }
 
 // Sample is the sample application, with scripted agents that change it.
-func Sample(t testing.TB, o Options) *Place {
+func Sample(t testing.TB, o Options) *Project {
 	t.Helper()
 	p := Empty(t, "")
 	Must(t, os.Remove(p.config()), sample.Write(p.Root))
@@ -67,7 +67,7 @@ func callSelf(t testing.TB, name string) {
 }
 
 // With has more files in the codebase, by their paths.
-func (p *Place) With(t testing.TB, files map[string]string) *Place {
+func (p *Project) With(t testing.TB, files map[string]string) *Project {
 	t.Helper()
 	for path, text := range files {
 		file := filepath.Join(p.Root, path)
@@ -77,7 +77,7 @@ func (p *Place) With(t testing.TB, files map[string]string) *Place {
 }
 
 // Read is what a file of the codebase holds; empty: there is none.
-func (p *Place) Read(t testing.TB, path string) string {
+func (p *Project) Read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.Root, path))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -86,9 +86,9 @@ func (p *Place) Read(t testing.TB, path string) string {
 	return string(text)
 }
 
-func (p *Place) config() string { return filepath.Join(p.Root, "lockkeeper.yaml") }
+func (p *Project) config() string { return filepath.Join(p.Root, "lockkeeper.yaml") }
 
-func (p *Place) configure(t testing.TB, config string) {
+func (p *Project) configure(t testing.TB, config string) {
 	t.Helper()
 	Must(t, os.WriteFile(p.config(), []byte(config), 0o644))
 }
@@ -106,7 +106,7 @@ func Lookup(env []string) func(name string) (string, bool) {
 }
 
 // Open makes the codebase lockable and opens it for as long as the test runs.
-func (p *Place) Open(t testing.TB) *project.Project {
+func (p *Project) Open(t testing.TB) *project.Project {
 	t.Helper()
 	s := project.Settings{Dir: p.Root, Env: Lookup(p.Env)}
 	_, err := project.Init(t.Context(), s, project.InitOptions{})

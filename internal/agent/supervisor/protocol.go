@@ -8,32 +8,31 @@ import (
 	"lockkeeper"
 )
 
-// The variables that tell a command where its supervisor listens, and by which
-// word it is known there.
+// The environment variables with the socket of the supervisor, and the token for it.
 const (
 	SocketVariable = "LOCKKEEPER_SOCKET"
 	TokenVariable  = "LOCKKEEPER_SOCKET_TOKEN"
 )
 
-// Desk answers what commands ask. Its methods may be called at the same time,
-// and end with their context.
-type Desk interface {
-	// Grant says what the command may write now.
+// A Handler handles the requests of a command. Its methods may be called concurrently, and
+// return when their context ends.
+type Handler interface {
+	// Grant returns what the command may write now.
 	Grant(ctx context.Context) (GrantView, error)
-	// Gap records that the command wants to change a path that it may not.
+	// Gap records that the command wants to change a path that it must not change.
 	Gap(ctx context.Context, path, reason string) error
 }
 
-// GrantView is what a command learns about the grant it runs under.
+// A GrantView describes the grant of a command to the command.
 type GrantView struct {
 	ID     string     `json:"id"`
 	Holder string     `json:"holder"`
 	Write  []string   `json:"write"`
 	Read   []string   `json:"read"`
-	Until  *time.Time `json:"until"` // null: no end is set
+	Until  *time.Time `json:"until"` // null: no limit
 }
 
-// AnswerError is a refusal of the supervisor, or its failure.
+// An AnswerError reports that the supervisor refused a request or failed.
 type AnswerError struct {
 	Status  int
 	Class   lockkeeper.Code

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A kept is the supervisor's handle on a keeper process.
-type kept struct {
+// A keeperHandle is the supervisor's handle on a keeper process.
+type keeperHandle struct {
 	stat
 	cmd     *exec.Cmd
 	cgroup  *cgroup   // nil: none
@@ -25,12 +25,12 @@ type kept struct {
 
 // startKeeper starts the keeper of a command. The keeper starts the command when the
 // supervisor asks it to (wish.Start).
-func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) {
+func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *keeperHandle, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("start a keeper: %w", err)
 	}
-	k := &kept{socket: os.NewFile(uintptr(pair[0]), "keeper"), reports: make(chan report, 1), cgroup: newCgroup(), present: newPresence(c.presence)}
+	k := &keeperHandle{socket: os.NewFile(uintptr(pair[0]), "keeper"), reports: make(chan report, 1), cgroup: newCgroup(), present: newPresence(c.presence)}
 	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
 	defer theirs.Close()
 	defer func() {
@@ -47,11 +47,10 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) 
 	if k.present != nil {
 		k.cmd.ExtraFiles = append(k.cmd.ExtraFiles, k.present.file)
 	}
-	// A group of its own, so that what is sent to the group of the supervisor or of
-	// the command does not end the keeper. The command needs the session of its
-	// terminal, if it stands in front of one.
+	// The keeper has its own group, so that a signal to the group of the supervisor or of
+	// the command does not end it. A foreground command needs the session of its terminal.
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.Foreground, Setsid: !c.Foreground}
-	if k.stat, err = home.start(k.cmd); err != nil {
+	if k.stat, err = reaper.start(k.cmd); err != nil {
 		return nil, err
 	}
 	k.wishes = json.NewEncoder(k.socket)
@@ -60,12 +59,12 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *kept, err error) 
 		o.Cgroup = k.cgroup.dir
 	}
 	k.reading.Go(k.read)
-	k.wishes.Encode(o) // a keeper that is gone is noticed by read
+	k.wishes.Encode(o) // read notices if the keeper is gone
 	return k, nil
 }
 
 // read passes on what the keeper reports until it is gone.
-func (k *kept) read() {
+func (k *keeperHandle) read() {
 	defer close(k.reports)
 	from := json.NewDecoder(k.socket)
 	for {
@@ -78,34 +77,34 @@ func (k *kept) read() {
 }
 
 // ask sends a wish. It ignores errors: if the keeper is gone, read notices.
-func (k *kept) ask(w wish) { k.wishes.Encode(w) }
+func (k *keeperHandle) ask(w wish) { k.wishes.Encode(w) }
 
 // dismiss ends a keeper whose command has ended, and returns when it is gone. The keeper
 // exits when its socket is closed.
-func (k *kept) dismiss() {
+func (k *keeperHandle) dismiss() {
 	k.socket.Close()
 	for range k.reports { // late reports do not matter
 	}
 	k.reading.Wait()
 	k.cmd.Wait()
-	home.forget(k.pid)
+	reaper.forget(k.pid)
 	k.clear()
 }
 
 // leave lets a keeper continue without this process until its command's processes are
 // gone.
-func (k *kept) leave() {
+func (k *keeperHandle) leave() {
 	k.socket.Close()
 	for range k.reports {
 	}
 	k.reading.Wait()
-	home.forget(k.pid)
+	reaper.forget(k.pid)
 	k.present.close()
 }
 
 // clear removes the control group and the presence. If something is left in the
-// group it stays, and the next holder, which ends that process, removes the group.
-func (k *kept) clear() {
+// group, it stays. The next holder ends that process and removes the group.
+func (k *keeperHandle) clear() {
 	if k.cgroup != nil {
 		k.cgroup.remove()
 	}

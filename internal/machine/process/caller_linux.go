@@ -10,13 +10,12 @@ import (
 	"lockkeeper"
 )
 
-// shells are those that programs run single commands with.
+// shells lists the shells that programs use to run single commands.
 var shells = []string{"sh", "dash", "bash", "zsh", "ash", "fish", "busybox"}
 
-// Window finds the program that called this one, past shells that were started for this
-// command alone, and the terminal that it sits in, if it has one. It is nil where that
-// program is gone.
-func Window() (*lockkeeper.Process, string, error) {
+// CallingProgram finds the program that called this one, skipping shells that run only this
+// command, and its terminal, if it has one. It returns nil if that program is gone.
+func CallingProgram() (*lockkeeper.Process, string, error) {
 	pid := os.Getppid()
 	for range 8 {
 		s, err := readStat(pid)

@@ -19,11 +19,11 @@ const (
 	maxReason = 4096
 )
 
-// handler speaks HTTP in front of the desk.
-func (s *Server) handler() http.Handler {
+// routes serves the requests over HTTP and passes them to the Handler.
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /grant", func(w http.ResponseWriter, r *http.Request) {
-		view, err := s.desk.Grant(r.Context())
+		view, err := s.handler.Grant(r.Context())
 		answer(w, view, err)
 	})
 	mux.HandleFunc("POST /gaps", func(w http.ResponseWriter, r *http.Request) {
@@ -35,12 +35,12 @@ func (s *Server) handler() http.Handler {
 			if err := checkText("reason", gap.Reason, maxReason); err != nil {
 				return err
 			}
-			return s.desk.Gap(ctx, gap.Path, gap.Reason)
+			return s.handler.Gap(ctx, gap.Path, gap.Reason)
 		}))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.begin() {
-			return // it came in while the door closed, and nobody hears the answer
+			return // the server is stopping, and the client does not read an answer
 		}
 		defer s.busy.Done()
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -52,10 +52,10 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// record reads a body and hands it on, as long as the command has not said enough.
+// record reads a body and passes it on, unless the command has reached its limit of records.
 func (s *Server) record(w http.ResponseWriter, r *http.Request, body any, act func(context.Context) error) error {
 	if s.records.Add(1) > maxRecords {
-		return &lockkeeper.RefusedError{Act: "another record", Reason: fmt.Sprintf("this command made %d already", maxRecords), Next: "name the other files in your answer"}
+		return &lockkeeper.RefusedError{Act: "another record", Reason: fmt.Sprintf("the limit is %d per command", maxRecords), Next: "name the other files in your answer"}
 	}
 	from := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	from.DisallowUnknownFields()
@@ -77,8 +77,7 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// answer says what came of a request. An answer that cannot be sent has nobody
-// to hear of it.
+// answer sends the outcome of a request. It ignores errors: the client is gone then.
 func answer(w http.ResponseWriter, body any, err error) {
 	status := http.StatusOK
 	if err != nil {
