@@ -104,7 +104,7 @@ func TestReviewByAPerson(t *testing.T) {
 
 	d.sees(`lockkeeper decide return review blog/posts/b1 --note "…"`)
 	d.must(2, "decide", "return", "review", "blog/posts/b1")
-	wantText(t, d.must(0, "decide", "return", "blog/posts/b1", "--note", "keep b", "--note", "and c"), "review blog/posts/b1 is returned", "blog/posts goes on with test")
+	wantText(t, d.must(0, "decide", "return", "blog/posts/b1", "--note", "keep b", "--note", "and c"), "review blog/posts/b1 is returned", "blog/posts continues with test")
 	d.must(1, "decide", "approve", "review", "blog/posts/b1")
 	d.sees("it was returned by ada")
 	d.sees("list open decisions: lockkeeper decide")
@@ -117,7 +117,7 @@ func TestReviewByAPerson(t *testing.T) {
 	second := d.kept(b, unit, "app/models/post.rb", "a\nb\nc\n", "a\nb\nc\nd\n")
 	d.verified(b, unit, []flow.File{second}, flow.Gap{Path: "app/models/other.rb", Reason: "no write lock on it", Phase: "apply", Planned: "batch_plan", Rescue: "r1", At: time.Now().UTC()})
 	check(t, b.PutReview(ctx, unit, "b1", []flow.File{second}))
-	wantText(t, d.must(0, "decide", "approve", "blog/posts/b1"), "is approved: it lands as it was shown", "blog/posts goes on with land")
+	wantText(t, d.must(0, "decide", "approve", "blog/posts/b1"), "is approved: it lands as it was shown", "blog/posts continues with land")
 	d.must(1, "decide", "undo", "review", "blog/posts/b1")
 	d.sees("lockkeeper undo blog/posts/b1")
 
@@ -198,7 +198,7 @@ func TestUndoOfABatch(t *testing.T) {
 	d.sees("it was undone by ada")
 	d.must(2, "undo", "blog/posts/b9")
 	wantText(t, d.must(0, "decide", "show", "blog/posts/b1"), "undone: by ada", "commit: abc123", fmt.Sprintf(", landing %d, landing %d\n", first, second))
-	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "does the phase apply anew", "blog/posts goes on with apply")
+	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "does the phase apply anew", "blog/posts continues with apply")
 }
 
 // What failed is tried again, and its agent gets a note.
@@ -371,7 +371,7 @@ func TestWalk(t *testing.T) {
 		t.Errorf("answered %q", out)
 	}
 	wait()
-	d.sees("nothing else waits")
+	d.sees("no more decisions")
 	u, err := b.Unit(ctx, "admin/posts")
 	check(t, err)
 	if topic := u.Topics[0]; topic.State != progress.Rejected || topic.Text != "we know" {

@@ -114,12 +114,12 @@ echo done at last`
 		t.Fatal(err)
 	}
 	worker.Wait()
-	if out := d.must(0, "why", id); !strings.Contains(out, ", which is gone\n") || !strings.Contains(out, " then  goes back to the queue when the next worker comes") {
+	if out := d.must(0, "why", id); !strings.Contains(out, ", which is gone\n") || !strings.Contains(out, " then  returns to the queue when the next worker starts") {
 		t.Errorf("why says %s", out)
 	}
-	d.sees("for no worker is at work")
+	d.sees("because no worker is running")
 	d.must(1, "job", "retry", id)
-	d.sees("and it goes back to the queue when the next worker comes")
+	d.sees("and it returns to the queue when the next worker starts")
 	d.must(0, "job", "work", "--until-empty")
 	for _, pid := range []string{child, grandchild} {
 		if !isGone(t, pid) {

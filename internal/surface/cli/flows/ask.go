@@ -17,24 +17,24 @@ func (p *program) askCommand() *cobra.Command {
 		Use:   "ask [PATH]",
 		Short: "Ask what this task may write, or ask for another file (for agents)",
 		Long: `For an agent, or its tool, that works under "lockkeeper run". Without a path, print what
-its grant lets it write. With a path, report that this file is needed too. That does not
-widen the grant: a person sees it as a gap, and can make it a task.`,
+its grant covers. With a path, report that the task also needs this file. That does not
+extend the grant: a person sees it as a gap, and can make it a task.`,
 		Example: `  lockkeeper ask
   lockkeeper ask app/models/user.rb --why "the validation belongs there"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, inside := supervisor.FromEnviron(p.getenv)
 			if !inside {
-				return &lockkeeper.InputError{Field: "supervisor", Reason: "this is not the copy of an agent at work", Next: "lockkeeper status says who holds what"}
+				return &lockkeeper.InputError{Field: "supervisor", Reason: "this is not the workspace of a running agent", Next: "lockkeeper status, which shows who holds what"}
 			}
 			if len(args) == 1 {
 				if strings.TrimSpace(why) == "" {
-					return command.Usage(cmd, "say what for, with --why")
+					return command.Usage(cmd, "needs a reason, with --why")
 				}
 				if err := client.Gap(cmd.Context(), args[0], why); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.Out, "noted: %s. You do not have it: go on without it, and do not write it.\n", args[0])
+				_, err := fmt.Fprintf(p.Out, "noted: %s. It is not in your grant: continue without it, and do not write it.\n", args[0])
 				return err
 			}
 			view, err := client.Grant(cmd.Context())
@@ -53,11 +53,11 @@ widen the grant: a person sees it as a gap, and can make it a task.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&why, "why", "", "what the file is needed for")
+	cmd.Flags().StringVar(&why, "why", "", "why you need the file")
 	return cmd
 }
 
-// getenv is a variable of the environment that the program was given.
+// getenv returns a variable of the environment, or "".
 func (p *program) getenv(name string) string {
 	value, _ := p.Lookup(name)
 	return value

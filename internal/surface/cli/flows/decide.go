@@ -21,15 +21,15 @@ func (p *program) decideCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decide",
 		Short: "Show and answer the decisions a run needs from you",
-		Long: `Show what a run waits for, in one queue, and answer it: topics to research, items
-to do or not, plans to approve, diffs to review, and gaps. What lets most work go
-on comes first. Everything has a reference, which the list shows and answers take:
+		Long: `Show the decisions that a run needs, in one list, and answer them: topics to research,
+items to accept or reject, plans to approve, diffs to review, and gaps. Decisions that
+unblock the most work come first. Each has a reference, which answers take:
 
   topic blog/posts/pagination   item blog/posts/i3   plan blog/posts
   review blog/posts/b1          gap blog/posts/b1/1
 
-The kind can be left out where the name alone is clear. A run that waits goes on
-at once. Only people decide: inside an agent's environment answers are refused.`,
+You can omit the kind if the name is unambiguous. A waiting run resumes at once. Only
+people decide: inside an agent's environment answers are refused.`,
 		Example: `  lockkeeper decide
   lockkeeper decide show item blog/posts/i3
   lockkeeper decide todo blog/posts/i3 blog/posts/i4 --note "before the release"
@@ -40,14 +40,14 @@ at once. Only people decide: inside an agent's environment answers are refused.`
   lockkeeper decide walk`,
 		Args: command.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if edit { // the same as the command, for those who know it from git
+			if edit { // the same as decide edit
 				return d.editCommand().RunE(cmd, nil)
 			}
 			return d.open(cmd.Context(), func() error { return d.list(cmd.Context()) })
 		},
 	}
-	cmd.Flags().BoolVar(&edit, "edit", false, "open an editor with one line for each open item, as decide edit does")
-	cmd.PersistentFlags().StringVar(&d.name, "flow", "", "the `flow` that is meant: controllers, screens or tasks (default: the one under way)")
+	cmd.Flags().BoolVar(&edit, "edit", false, "open an editor with one line for each open item, like decide edit")
+	cmd.PersistentFlags().StringVar(&d.name, "flow", "", "the `flow`: controllers, screens or tasks (default: the current one)")
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -66,24 +66,24 @@ at once. Only people decide: inside an agent's environment answers are refused.`
 	return cmd
 }
 
-// decider is a person in front of what waits in one flow.
+// decider has the commands of decide on one flow.
 type decider struct {
 	*program
-	name string // of the flow, as it was typed
-	desk *acts.Decider
+	name string // the value of --flow
+	flow *acts.Decider
 }
 
-// open runs a command on the documents of the flow.
+// open runs a command on the decisions of the flow.
 func (d *decider) open(ctx context.Context, run func() error) error {
 	return d.With(ctx, func(a *project.Project) (err error) {
-		if d.desk, err = acts.Open(ctx, a, d.name, d.Person()); err != nil {
+		if d.flow, err = acts.Open(ctx, a, d.name, d.Person()); err != nil {
 			return err
 		}
 		return run()
 	})
 }
 
-// deciding is open for an act, which agents may not do.
+// deciding is open for an act that agents may not do.
 func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) error) error {
 	return d.open(cmd.Context(), func() error {
 		if err := d.NoAgent(strings.TrimPrefix(cmd.CommandPath(), "lockkeeper ")); err != nil {
@@ -93,12 +93,12 @@ func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) err
 	})
 }
 
-// act is deciding for an act with a verdict, which is told.
+// act is deciding for an act whose verdict is printed.
 func (d *decider) act(cmd *cobra.Command, act func(ctx context.Context) (acts.Verdict, error)) error {
 	return d.deciding(cmd, func(ctx context.Context) error { return d.tell(act(ctx)) })
 }
 
-// tell tells what came of an act, and what goes on now.
+// tell prints the outcome of an act, and what runs next.
 func (d *decider) tell(v acts.Verdict, failure error) error {
 	if failure != nil {
 		return errors.Join(append(v.Refused, failure)...)
@@ -125,7 +125,7 @@ func (d *decider) tell(v acts.Verdict, failure error) error {
 		fmt.Fprintln(d.Err, d.Painter(d.Err)(term.Yellow, "warning:")+" "+term.Clean(w))
 	}
 	for _, u := range v.Units {
-		fmt.Fprintln(d.Out, goesOn(u))
+		fmt.Fprintln(d.Out, nextPhase(u))
 	}
 	if len(v.Done) > 0 {
 		d.Advise(d.next(v))
@@ -133,40 +133,41 @@ func (d *decider) tell(v acts.Verdict, failure error) error {
 	return err
 }
 
-// sentence says what was done.
+// sentence describes one outcome.
 func sentence(one acts.Done) string {
 	text := term.Clean(one.Ref.String()) + " " + term.Clean(one.What)
 	if one.Like != (progress.Ref{}) {
-		text += " (--only-this leaves it)"
+		text += " (--only-this leaves it open)"
 	}
 	return text
 }
 
-func goesOn(p acts.Progress) string {
+// nextPhase describes what a unit does next.
+func nextPhase(p acts.Progress) string {
 	switch {
 	case p.Waits > 0:
 		return fmt.Sprintf("%s waits for %s", term.Clean(p.Unit), term.Counted(p.Waits, "more answer"))
 	case p.Next == "":
 		return term.Clean(p.Unit) + " is complete"
 	}
-	return fmt.Sprintf("%s goes on with %s", term.Clean(p.Unit), p.Next)
+	return fmt.Sprintf("%s continues with %s", term.Clean(p.Unit), p.Next)
 }
 
-// next is what somebody does after an act.
+// next returns the next step after an act.
 func (d *decider) next(v acts.Verdict) string {
-	run := d.desk.Command("run")
-	if v.Failed > 0 { // which a run leaves alone unless it is told
-		run = d.desk.Command("run", "--retry")
+	run := d.flow.Command("run")
+	if v.Failed > 0 { // a run retries failed work only with --retry
+		run = d.flow.Command("run", "--retry")
 	}
 	more := ""
 	if v.Waiting > 0 {
-		more = fmt.Sprintf("%s (%d more %s)", d.desk.Command("decide"), v.Waiting, term.Plural(v.Waiting, "waits", "wait"))
+		more = fmt.Sprintf("%s (%d more %s)", d.flow.Command("decide"), v.Waiting, term.Plural(v.Waiting, "waits", "wait"))
 	}
 	switch {
 	case v.Conductor != "" && more != "":
-		return more + "; the run of " + v.Conductor + " goes on meanwhile"
+		return more + "; the run of " + v.Conductor + " continues meanwhile"
 	case v.Conductor != "":
-		return "lockkeeper status; the run of " + v.Conductor + " goes on"
+		return "lockkeeper status; the run of " + v.Conductor + " continues"
 	case more != "":
 		return more + ", then " + run
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,9 +27,9 @@ func (d *decider) editCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit [FILE]",
 		Short: "Decide all items in your editor",
-		Long: `Open a file in $VISUAL or $EDITOR with a line for every open item, and decide as
-the words before them then say. A file that cannot be read is told line by line,
-and kept: nothing is decided, and edit FILE goes on with it.`,
+		Long: `Open a file in $VISUAL or $EDITOR with a line for every open item. The first word of each
+line is the decision. If lines are invalid, their errors are printed, nothing is decided,
+and the file is kept: decide edit FILE opens it again.`,
 		Example: `  lockkeeper decide edit
   EDITOR='code --wait' lockkeeper decide edit`,
 		Args: cobra.ArbitraryArgs,
@@ -41,11 +40,11 @@ and kept: nothing is decided, and edit FILE goes on with it.`,
 			return d.deciding(cmd, func(ctx context.Context) error { return d.edit(ctx, strings.Join(args, ""), note) })
 		},
 	}
-	cmd.Flags().StringVar(&note, "note", "", "what you want to say of all of them")
+	cmd.Flags().StringVar(&note, "note", "", "a note on all decisions")
 	return cmd
 }
 
-// edit has a person decide in an editor.
+// edit lets a person decide in an editor.
 func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 	command, err := d.editor()
 	if err != nil {
@@ -56,8 +55,8 @@ func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 		if path, err = d.writeEditable(ctx); err != nil || path == "" {
 			return err
 		}
-	} else if !filepath.IsAbs(path) {
-		path = filepath.Join(d.Base(), path)
+	} else {
+		path = d.Path(path)
 	}
 	lines, err := d.edited(ctx, command, path)
 	if err != nil {
@@ -73,36 +72,36 @@ func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 	}
 	var v acts.Verdict
 	if len(choices) > 0 {
-		v, err = d.desk.Decide(ctx, choices, nil)
+		v, err = d.flow.Decide(ctx, choices, nil)
 	}
 	if err != nil || len(v.Refused) > 0 {
-		v.Refused = append(v.Refused, fmt.Errorf("what you wrote is kept in %s; next: %s", path, d.editAgain(path)))
+		v.Refused = append(v.Refused, lockkeeper.WithNext(errors.New("your file is kept as "+path), d.editAgain(path)))
 	} else if own {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}
 	if len(choices) == 0 && err == nil && !d.JSON {
-		fmt.Fprintln(d.Out, "nothing is decided: every item is left open")
+		fmt.Fprintln(d.Out, "nothing is decided: every item is still open")
 		return nil
 	}
 	return d.tell(v, err)
 }
 
-// editAgain is the command that goes on with a file.
+// editAgain returns the command that opens a file again.
 func (d *decider) editAgain(path string) string {
-	return d.desk.Command("decide", "edit", shellword.Join([]string{path}))
+	return d.flow.Command("decide", "edit", shellword.Join([]string{path}))
 }
 
-// writeEditable writes a file for the open items; no path: there are none.
+// writeEditable writes a file with the open items.
 func (d *decider) writeEditable(ctx context.Context) (path string, err error) {
-	queue, err := d.desk.Waiting(ctx)
+	queue, err := d.flow.Waiting(ctx)
 	if err != nil {
 		return "", err
 	}
 	lines, apart := editableItems(queue)
 	if len(lines)+len(apart) == 0 {
-		return "", &lockkeeper.RefusedError{Act: "edit", Reason: "no item of the flow " + d.desk.Flow.Name + " is open", Next: d.desk.Command("decide")}
+		return "", &lockkeeper.RefusedError{Act: "edit", Reason: "no item of the flow " + d.flow.Flow.Name + " is open", Next: d.flow.Command("decide")}
 	}
 	f, err := os.CreateTemp("", "lockkeeper-decide-*.txt")
 	if err != nil {
@@ -115,17 +114,17 @@ func (d *decider) writeEditable(ctx context.Context) (path string, err error) {
 		fmt.Fprintln(&text, l)
 	}
 	for _, r := range apart {
-		fmt.Fprintf(&text, "# its name is no word for a file like this: %s\n", oneLine(r.String()))
+		fmt.Fprintf(&text, "# cannot be written in this file: %s\n", oneLine(r.String()))
 	}
 	_, err = f.WriteString(text.String())
 	return f.Name(), err
 }
 
-// edited has the file edited until it can be read, or the person has enough.
+// edited runs the editor until the file is valid, or the person stops.
 func (d *decider) edited(ctx context.Context, command, path string) ([]editable, error) {
 	for {
 		if err := d.runEditor(ctx, command, path); err != nil {
-			return nil, fmt.Errorf("%w; nothing is decided, and the file is %s; next: %s", err, path, d.editAgain(path))
+			return nil, lockkeeper.WithNext(fmt.Errorf("%w; nothing is decided, and the file is %s", err, path), d.editAgain(path))
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -148,7 +147,7 @@ func (d *decider) edited(ctx context.Context, command, path string) ([]editable,
 				fmt.Fprintln(d.Err, term.Clean(reasons[len(reasons)-1]))
 			}
 		}
-		refusal := &lockkeeper.InputError{Field: "file", Value: path, Reason: term.Counted(len(wrong), "line") + " cannot be taken, and nothing is decided", Next: d.editAgain(path)}
+		refusal := &lockkeeper.InputError{Field: "file", Value: path, Reason: term.Counted(len(wrong), "line") + " invalid; nothing is decided", Next: d.editAgain(path)}
 		if d.JSON {
 			refusal.Reason += ": " + strings.Join(reasons, "; ")
 		}
@@ -158,7 +157,7 @@ func (d *decider) edited(ctx context.Context, command, path string) ([]editable,
 	}
 }
 
-// again asks whether the file is to be edited once more; where nobody sits it is not.
+// again asks whether to edit the file again. Without a terminal the answer is no.
 func (d *decider) again() bool {
 	if d.JSON || !d.Attended() {
 		return false
@@ -168,32 +167,32 @@ func (d *decider) again() bool {
 	return (err == nil || err == io.EOF && line != "") && strings.TrimSpace(line) == ""
 }
 
-// compare finds the lines that are not about the items as they are.
+// compare returns an error for each line that does not match its item.
 func (d *decider) compare(ctx context.Context, lines []editable) (wrong []lineError, err error) {
 	units := map[string]*progress.Unit{}
 	for _, l := range lines {
 		for _, r := range l.items {
-			if !slices.Contains(d.desk.Units, r.Unit) {
-				wrong = append(wrong, lineError{l.number, "there is no unit " + r.Unit})
+			if !slices.Contains(d.flow.Units, r.Unit) {
+				wrong = append(wrong, lineError{l.number, "unknown unit " + r.Unit})
 				continue
 			}
 			if units[r.Unit] == nil {
-				if units[r.Unit], err = d.desk.Book.Unit(ctx, r.Unit); err != nil {
+				if units[r.Unit], err = d.flow.Book.Unit(ctx, r.Unit); err != nil {
 					return nil, err
 				}
 			}
 			switch item, ok := units[r.Unit].Item(r.Item); {
 			case !ok:
-				wrong = append(wrong, lineError{l.number, "there is no item " + itemName(r)})
+				wrong = append(wrong, lineError{l.number, "unknown item " + itemName(r)})
 			case oneLine(item.Description) != l.words:
-				wrong = append(wrong, lineError{l.number, itemName(r) + " says something else: " + oneLine(item.Description)})
+				wrong = append(wrong, lineError{l.number, itemName(r) + " has another description: " + oneLine(item.Description)})
 			}
 		}
 	}
 	return wrong, nil
 }
 
-// editor is the command that a person edits with.
+// editor returns the editor command.
 func (d *decider) editor() (string, error) {
 	for _, variable := range []string{"VISUAL", "EDITOR"} {
 		if command, _ := d.Lookup(variable); command != "" {
@@ -203,10 +202,10 @@ func (d *decider) editor() (string, error) {
 	if term.IsTerminal(d.In) {
 		return "vi", nil
 	}
-	return "", &lockkeeper.InputError{Field: "EDITOR", Reason: "no editor is set, and this is no terminal", Next: "set EDITOR, or decide on the command line"}
+	return "", &lockkeeper.InputError{Field: "EDITOR", Reason: "no editor is set, and this is not a terminal", Next: "set EDITOR, or decide on the command line"}
 }
 
-// runEditor opens the file as git opens its own: the shell finds the words of the command.
+// runEditor opens the file as git does: a shell splits the command.
 func (d *decider) runEditor(ctx context.Context, command, path string) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command+` "$@"`, command, path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.In, d.IO.Out, d.Err

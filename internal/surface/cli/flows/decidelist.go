@@ -16,18 +16,18 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// waitingList is all that waits for somebody, as JSON.
+// waitingList is everything that waits for a person, as JSON.
 type waitingList struct {
 	Flow      string              `json:"flow"`
-	Conductor string              `json:"conductor"` // who conducts the flow now; empty: nobody
+	Conductor string              `json:"conductor"` // the holder that runs the flow; empty: none
 	Waiting   []progress.Decision `json:"waiting"`
-	Asked     []progress.Ref      `json:"asked"` // topics among them that the API is to answer
+	Asked     []progress.Ref      `json:"asked"` // topics that the API will answer
 	Failed    []run.Failure       `json:"failed"`
 }
 
-// list shows what waits, grouped by kind, what frees most first.
+// list prints what waits, grouped by kind, the decision that unblocks the most first.
 func (d *decider) list(ctx context.Context) error {
-	l, err := d.look(ctx)
+	l, err := d.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,9 +36,9 @@ func (d *decider) list(ctx context.Context) error {
 		return d.PrintJSON(l)
 	}
 	if len(l.Waiting)+len(l.Failed) == 0 {
-		fmt.Fprintf(d.Out, "nothing waits for you in the flow %s\n", l.Flow)
+		fmt.Fprintf(d.Out, "no decision of the flow %s waits for you\n", l.Flow)
 		if l.Conductor == "" {
-			d.Advise(d.desk.Command("run"))
+			d.Advise(d.flow.Command("run"))
 		}
 		return nil
 	}
@@ -66,23 +66,23 @@ func (d *decider) list(ctx context.Context) error {
 	return nil
 }
 
-// look reads what waits.
-func (d *decider) look(ctx context.Context) (l waitingList, err error) {
-	l.Flow = d.desk.Flow.Name
-	if l.Waiting, err = d.desk.Waiting(ctx); err != nil {
+// read reads what waits.
+func (d *decider) read(ctx context.Context) (l waitingList, err error) {
+	l.Flow = d.flow.Flow.Name
+	if l.Waiting, err = d.flow.Waiting(ctx); err != nil {
 		return l, err
 	}
-	if l.Asked, err = d.desk.Asked(ctx); err != nil {
+	if l.Asked, err = d.flow.Asked(ctx); err != nil {
 		return l, err
 	}
-	if l.Failed, err = conduct.Failures(ctx, d.desk.App, l.Flow); err != nil {
+	if l.Failed, err = conduct.Failures(ctx, d.flow.App, l.Flow); err != nil {
 		return l, err
 	}
-	l.Conductor, err = conduct.Holder(ctx, d.desk.App)
+	l.Conductor, err = conduct.Holder(ctx, d.flow.App)
 	return l, err
 }
 
-// grouped puts what is of one kind together; the group comes first whose first does.
+// grouped groups decisions by kind, in the order of their first decisions.
 func grouped(queue []progress.Decision) (groups [][]progress.Decision) {
 	for _, g := range queue {
 		at := slices.IndexFunc(groups, func(group []progress.Decision) bool { return group[0].Ref.Kind == g.Ref.Kind })
@@ -96,14 +96,14 @@ func grouped(queue []progress.Decision) (groups [][]progress.Decision) {
 }
 
 func (d *decider) table(group []progress.Decision, asked []progress.Ref) *term.Table {
-	t := &term.Table{Heads: []string{"REFERENCE", "SINCE", "FREES", "WHAT"}, Wide: 3, Sentences: true}
+	t := &term.Table{Heads: []string{"REFERENCE", "SINCE", "UNBLOCKS", "WHAT"}, Wide: 3, Sentences: true}
 	for _, g := range group {
 		t.Add(term.Clean(g.Ref.String()), d.ago(g.Since), frees(g.Frees, g.Left), gist(g, asked))
 	}
 	return t
 }
 
-// frees says how much goes on, for how many answers.
+// frees returns how many steps an answer unblocks, and after how many answers.
 func frees(n, left int) string {
 	if left > 1 {
 		return fmt.Sprintf("%d after %d answers", n, left)
@@ -111,12 +111,12 @@ func frees(n, left int) string {
 	return fmt.Sprint(n)
 }
 
-// gist is the facts of a gate in a line.
+// gist returns the facts of a decision in one line.
 func gist(g progress.Decision, asked []progress.Ref) string {
 	switch g.Ref.Kind {
 	case progress.TopicKind:
 		if slices.Contains(asked, g.Ref) {
-			return "(the API is asked) " + oneLine(g.Title)
+			return "(the API will answer) " + oneLine(g.Title)
 		}
 	case progress.ItemKind:
 		text := fmt.Sprintf("%s/%s  %s", fact(g, "impact"), fact(g, "effort"), oneLine(g.Title))
@@ -126,7 +126,7 @@ func gist(g progress.Decision, asked []progress.Ref) string {
 			}
 		}
 		if len(g.Same) > 0 {
-			text += " (the same: " + names(g.Same) + ")"
+			text += " (equal: " + names(g.Same) + ")"
 		}
 		return text
 	case progress.ReviewKind:
@@ -154,8 +154,7 @@ func names(refs []progress.Ref) string {
 	return strings.Join(list, ", ")
 }
 
-// ago is how long something waits; nobody knows it of a document that was put there by
-// hand.
+// ago returns how long a decision waits, or "-" if the document was created by hand.
 func (d *decider) ago(since time.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -163,13 +162,13 @@ func (d *decider) ago(since time.Time) string {
 	return term.Span(d.Now().Sub(since))
 }
 
-// oneLine is text from elsewhere as a part of a line.
+// oneLine returns the text of others as part of a line.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(term.Clean(strings.Join(strings.Fields(text), " "))), " ")
 }
 
-// errorLine is what an error says as a part of a line: errors that were joined have one
-// each.
+// errorLine returns the message of an error as part of a line. Joined errors are separated by
+// semicolons.
 func errorLine(text string) string {
 	var said []string
 	for line := range strings.Lines(text) {
@@ -180,21 +179,21 @@ func errorLine(text string) string {
 	return strings.Join(said, "; ")
 }
 
-// answerFirst is how what comes first is answered.
+// answerFirst returns the commands that answer the first decision.
 func (d *decider) answerFirst(l waitingList) string {
 	if len(l.Waiting) == 0 {
-		return d.desk.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
+		return d.flow.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
 	}
 	first := l.Waiting[0].Ref
-	next := d.desk.Command("decide", "show", first.String())
+	next := d.flow.Command("decide", "show", first.String())
 	for _, a := range acts.Answers() {
 		if a.Kind == first.Kind {
-			next += ", " + d.desk.Command("decide", a.Word, first.String())
+			next += ", " + d.flow.Command("decide", a.Word, first.String())
 			break
 		}
 	}
 	if len(l.Waiting) > 1 {
-		next += ", or " + d.desk.Command("decide", "walk")
+		next += ", or " + d.flow.Command("decide", "walk")
 	}
 	return next
 }

@@ -25,25 +25,25 @@ func (d *decider) walkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "walk",
 		Short: "Answer open decisions one by one with single keys",
-		Long: `Go through all that waits, one after the other, and answer with single keys. What
-can be said is shown each time; s skips, v shows all, u takes the last answer back,
-? explains and q ends. Every answer counts at once.`,
+		Long: `Answer open decisions one by one with single keys. Each shows its possible answers; s
+skips, v shows everything, u undoes the last answer, ? explains and q quits. Each answer
+takes effect at once.`,
 		Example: `  lockkeeper decide walk`,
 		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.JSON {
-				return command.Usage(cmd, "is for people at a terminal; leave --json out")
+				return command.Usage(cmd, "is for people at a terminal; omit --json")
 			}
 			return d.deciding(cmd, func(ctx context.Context) error {
 				if !d.Attended() {
-					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: d.desk.Command("decide") + ", or " + d.desk.Command("decide", "edit")}
+					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: d.flow.Command("decide") + ", or " + d.flow.Command("decide", "edit")}
 				}
 				ctx, stop := command.Interruptible(ctx)
 				defer stop()
 				err := d.walk(ctx)
 				var by *command.InterruptedError
 				if errors.As(context.Cause(ctx), &by) {
-					fmt.Fprintln(d.Err, "\nended; all answers so far count")
+					fmt.Fprintln(d.Err, "\nended; all answers so far are stored")
 					return command.KilledBy(by.Signal, nil)
 				}
 				return err
@@ -52,14 +52,14 @@ can be said is shown each time; s skips, v shows all, u takes the last answer ba
 	}
 }
 
-// trip is a walk under way.
+// trip is a walk in progress.
 type trip struct {
 	*decider
 	skipped []progress.Ref
-	given   [][]progress.Ref // by each answer, the last at the end
+	given   [][]progress.Ref // for each answer, oldest first
 }
 
-// Keys that are no answers.
+// Keys other than answers.
 const (
 	keySkip, keyShow, keyUndo, keyHelp, keyQuit = 's', 'v', 'u', '?', 'q'
 	ctrlC, ctrlD                                = 3, 4
@@ -68,15 +68,15 @@ const (
 func (d *decider) walk(ctx context.Context) error {
 	t := &trip{decider: d}
 	for {
-		queue, err := d.desk.Waiting(ctx)
+		queue, err := d.flow.Waiting(ctx)
 		if err != nil {
 			return err
 		}
 		queue = slices.DeleteFunc(queue, func(g progress.Decision) bool { return slices.Contains(t.skipped, g.Ref) })
 		if len(queue) == 0 {
-			return t.end(ctx, "nothing else waits")
+			return t.end(ctx, "no more decisions")
 		}
-		fmt.Fprintf(d.Err, "\n%s\n", d.Painter(d.Err)(term.Dim, fmt.Sprintf("%d to go", len(queue))))
+		fmt.Fprintf(d.Err, "\n%s\n", d.Painter(d.Err)(term.Dim, fmt.Sprintf("%d left", len(queue))))
 		t.present(queue[0])
 		more, err := t.stop(ctx, queue[0])
 		if err != nil {
@@ -88,12 +88,12 @@ func (d *decider) walk(ctx context.Context) error {
 	}
 }
 
-// present shows a gate with what can be said to it.
+// present shows a decision.
 func (t *trip) present(g progress.Decision) {
 	t.printSheet(t.Err, &acts.Sheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
 }
 
-// stop waits for keys until the gate is answered or left. It says whether the walk goes on.
+// stop reads keys until the decision is answered or skipped, and reports whether to continue.
 func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err error) {
 	for {
 		fmt.Fprintf(t.Err, "%s ", t.Painter(t.Err)(term.Bold, t.offer(g)+"?"))
@@ -108,7 +108,7 @@ func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err er
 				if err != nil || answered {
 					return true, err
 				}
-				key = 0 // it is asked again
+				key = 0 // ask again
 			}
 		}
 		switch key {
@@ -122,7 +122,7 @@ func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err er
 			return true, t.undo(ctx)
 		case keyShow:
 			fmt.Fprintln(t.Err, "show")
-			s, err := t.desk.Sheet(ctx, g.Ref)
+			s, err := t.flow.Sheet(ctx, g.Ref)
 			if err != nil {
 				return false, err
 			}
@@ -138,7 +138,7 @@ func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err er
 	}
 }
 
-// offer lists the words that can be said to a gate, each with its key.
+// offer lists the possible answers to a decision, each with its key.
 func (t *trip) offer(g progress.Decision) string {
 	var list []string
 	for _, a := range acts.Answers() {
@@ -156,22 +156,22 @@ func (t *trip) help(g progress.Decision) {
 			fmt.Fprintf(t.Err, "  %c  %s: %s\n", a.Key, a.Word, a.Means)
 		}
 	}
-	fmt.Fprint(t.Err, "  s  skip: leave it for now\n  v  show: all that is known, with the diff\n  u  undo: take the last answer back\n  q  quit: all answers so far count\n")
+	fmt.Fprint(t.Err, "  s  skip: leave it open for now\n  v  show: everything, with the diff\n  u  undo: undo the last answer\n  q  quit: all answers so far are stored\n")
 }
 
-// answered gives an answer to what was shown. One that is refused is told, and another
-// can be given.
+// answered gives an answer to the decision as shown. After a refusal it returns false, so that
+// the person can give another.
 func (t *trip) answered(ctx context.Context, a acts.Answer, g progress.Decision) (bool, error) {
 	s := acts.Saying{Seen: acts.Seen{g.Ref: g.Version}}
 	if a.Asks != "" {
-		fmt.Fprintf(t.Err, "Say %s (nothing: leave it): ", a.Asks)
+		fmt.Fprintf(t.Err, "Type %s (empty: give no answer): ", a.Asks)
 		line, err := t.line(ctx)
 		if err != nil || strings.TrimSpace(line) == "" {
 			return false, err
 		}
 		s.Notes = []string{strings.TrimSpace(line)}
 	}
-	v, err := t.desk.Give(ctx, a.Word, []progress.Ref{g.Ref}, s)
+	v, err := t.flow.Give(ctx, a.Word, []progress.Ref{g.Ref}, s)
 	if err != nil {
 		return false, err
 	}
@@ -180,10 +180,10 @@ func (t *trip) answered(ctx context.Context, a acts.Answer, g progress.Decision)
 		t.given = append(t.given, refs)
 	}
 	stale := slices.ContainsFunc(v.Refused, func(err error) bool { return errors.As(err, new(*progress.StaleError)) })
-	return len(refs) > 0 || stale, nil // what is there now is shown next
+	return len(refs) > 0 || stale, nil // the present version is shown next
 }
 
-// settle tells what came of an act, and lists what it was done to.
+// settle prints the outcome of an act, and returns the decisions that it changed.
 func (t *trip) settle(v acts.Verdict) (refs []progress.Ref) {
 	for _, err := range v.Refused {
 		t.Say(err.Error())
@@ -195,20 +195,20 @@ func (t *trip) settle(v acts.Verdict) (refs []progress.Ref) {
 	return refs
 }
 
-// undo takes the last answer back.
+// undo undoes the last answer.
 func (t *trip) undo(ctx context.Context) error {
 	if len(t.given) == 0 {
-		fmt.Fprintln(t.Err, "there is nothing to take back in this walk")
+		fmt.Fprintln(t.Err, "nothing to undo in this walk")
 		return nil
 	}
 	last := t.given[len(t.given)-1]
 	t.given = t.given[:len(t.given)-1]
-	v, err := t.desk.TakeBack(ctx, last)
+	v, err := t.flow.TakeBack(ctx, last)
 	t.settle(v)
 	return err
 }
 
-// end sums up.
+// end prints a summary.
 func (t *trip) end(ctx context.Context, why string) error {
 	if why != "" {
 		fmt.Fprintln(t.Err, why)
@@ -218,12 +218,12 @@ func (t *trip) end(ctx context.Context, why string) error {
 		answered += len(refs)
 	}
 	fmt.Fprintf(t.Out, "%d answered, %d skipped\n", answered, skipped)
-	v, err := t.desk.Look(ctx)
+	v, err := t.flow.Look(ctx)
 	t.Advise(t.next(v))
 	return err
 }
 
-// key waits for one key. The terminal is as it was when it returns.
+// key reads one key, and restores the terminal.
 func (t *trip) key(ctx context.Context) (key byte, err error) {
 	terminal := int(t.In.Fd())
 	state, err := xterm.MakeRaw(terminal)
@@ -242,7 +242,7 @@ func (t *trip) key(ctx context.Context) (key byte, err error) {
 	return one[0], err
 }
 
-// line waits for a line.
+// line reads a line.
 func (t *trip) line(ctx context.Context) (string, error) {
 	if err := t.typing(ctx); err != nil {
 		return "", err
@@ -254,14 +254,14 @@ func (t *trip) line(ctx context.Context) (string, error) {
 	return line, err
 }
 
-// typing waits until something was typed, or the context ends.
+// typing waits until a key is typed, or the context ends.
 func (t *trip) typing(ctx context.Context) (err error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ended.Close(), end.Close()) }()
-	defer context.AfterFunc(ctx, func() { _, _ = end.Write([]byte{0}) })() // that it is closed means that nobody waits
+	defer context.AfterFunc(ctx, func() { _, _ = end.Write([]byte{0}) })() // fails only if the wait has ended
 	list := []unix.PollFd{{Fd: int32(t.In.Fd()), Events: unix.POLLIN}, {Fd: int32(ended.Fd()), Events: unix.POLLIN}}
 	for {
 		_, err := unix.Poll(list, -1)

@@ -3,8 +3,6 @@ package flows
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +29,7 @@ changes nothing.`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("output") && file == "" {
-				return &lockkeeper.InputError{Field: "output", Value: file, Reason: "empty", Next: "name a file, or leave it out"}
+				return &lockkeeper.InputError{Field: "output", Value: file, Reason: "empty", Next: "name a file, or omit the flag"}
 			}
 			if file == "-" {
 				file = ""
@@ -40,7 +38,7 @@ changes nothing.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "flow", "", "the `flow`: controllers, screens or tasks (default: the one that ran last)")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to this `file`; -: to standard output")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write the report to this `file`; - is standard output")
 	return cmd
 }
 
@@ -51,7 +49,7 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 			return err
 		}
 		if last == nil {
-			return &lockkeeper.RefusedError{Act: "report", Reason: "nothing was run here yet", Next: "lockkeeper run"}
+			return &lockkeeper.RefusedError{Act: "report", Reason: "no flow has run here yet", Next: "lockkeeper run"}
 		}
 		name = last.Flow
 	}
@@ -68,15 +66,9 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 		_, err = p.Out.Write(text.Bytes())
 		return err
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(p.Base(), file)
-	}
+	file = p.Path(file)
 	if err := durable.WriteFile(ctx, file, text.Bytes(), 0o644); err != nil {
 		return &lockkeeper.InputError{Field: "output", Value: file, Reason: err.Error(), Next: "name a file that you may write"}
 	}
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"file": file, "report": report})
-	}
-	_, err = fmt.Fprintln(p.Out, file)
-	return err
+	return p.Answer(map[string]any{"file": file, "report": report}, "%s", file)
 }

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// reportWriter spells a report as Markdown. What it writes to never fails.
+// reportWriter writes a report as Markdown, to a writer that never fails.
 type reportWriter struct {
 	out io.Writer
 	r   *report.Report
@@ -26,7 +26,7 @@ func (w *reportWriter) write() {
 		if !r.Run.Ended.IsZero() {
 			state = "finished " + term.Stamp(r.Run.Ended)
 		}
-		w.line("\nRun %s, begun %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
+		w.line("\nRun %s, started %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
 	}
 	w.changes()
 	w.costs()
@@ -41,7 +41,7 @@ func (w *reportWriter) write() {
 
 func (w *reportWriter) line(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// row is a line of a table. Text from elsewhere must not end a cell.
+// row writes a line of a table. It escapes text that would end a cell.
 func (w *reportWriter) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(term.Clean(strings.Join(strings.Fields(c), " ")))
@@ -68,7 +68,7 @@ func (w *reportWriter) changes() {
 			}
 		}
 	}
-	w.line("%d %s landed, which changed %s.", landed, term.Plural(landed, "batch", "batches"), term.Counted(len(files), "file"))
+	w.line("%d %s landed and changed %s.", landed, term.Plural(landed, "batch", "batches"), term.Counted(len(files), "file"))
 	if untested > 0 {
 		w.line("\n**%s**", term.Clean(untestedLine(untested, landed, why)))
 	}
@@ -128,7 +128,7 @@ func (w *reportWriter) costs() {
 func (w *reportWriter) refused() {
 	w.line("\n## What was refused\n")
 	if len(w.r.Gaps) == 0 {
-		w.line("Nothing: agents changed what was planned, and no more.")
+		w.line("Nothing: agents changed only what was planned.")
 		return
 	}
 	w.row("Batch", "Path", "Phase", "Reason", "Kept as", "Answer")
@@ -153,12 +153,12 @@ func (w *reportWriter) troubles() {
 			w.row(f.Item, f.Work, f.Phase, term.Stamp(f.At), errorLine(f.Reason))
 		}
 	}
-	w.line("\n## What was tested again, because something moved\n")
+	w.line("\n## What was tested again because files changed\n")
 	if len(w.r.Rechecks) == 0 {
 		w.line("Nothing.")
 		return
 	}
-	w.row("Batch", "At", "Moved")
+	w.row("Batch", "At", "Changed")
 	w.rule(3)
 	for _, c := range w.r.Rechecks {
 		w.row(c.Unit+"/"+c.Batch, term.Stamp(c.At), strings.Join(slices.Compact(c.Moved), ", "))
@@ -169,10 +169,10 @@ func (w *reportWriter) times() {
 	t := w.r.Times
 	w.line("\n## Time\n")
 	if t.First.IsZero() {
-		w.line("No agent has worked yet.")
+		w.line("No agent has run yet.")
 		return
 	}
-	w.row("First call", "Last call", "Agents at work", "At once, on average", "Most at once", "Waited in the queue", "Of that, for locks")
+	w.row("First call", "Last call", "Agents running", "At once, on average", "Most at once", "Waited in the queue", "Of that, for locks")
 	w.rule(7)
 	w.row(term.Stamp(t.First), term.Stamp(t.Last), term.Span(t.Busy), fmt.Sprintf("%.1f", t.Agents), fmt.Sprint(t.Most), term.Span(t.Queued), term.Span(t.Blocked))
 }

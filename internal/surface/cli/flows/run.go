@@ -22,13 +22,14 @@ import (
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
+	"lockkeeper/internal/surface/cli/server"
 	"lockkeeper/internal/surface/cli/term"
 )
 
 type runOptions struct {
 	conduct.Options
 	dry, noUI  bool
-	conducting []string // the flags that were given which only tell whoever conducts what to do
+	conducting []string // given flags that only a run that starts applies
 }
 
 func (p *program) runCommand() *cobra.Command {
@@ -76,23 +77,23 @@ each line is an object; the last one is the result.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Flow, "flow", "", "the `flow`: controllers, screens or tasks (default: the one under way, else controllers)")
+	f.StringVar(&o.Flow, "flow", "", "the `flow`: controllers, screens or tasks (default: the current one, else controllers)")
 	f.StringVar(&o.Plan, "plan", "", "the `file` with the tasks of the flow tasks")
 	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
-	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` in place of a person: all, none, or such as impact>=medium,topics=reject")
-	f.IntVar(&o.Slots, "slots", 0, "so many `agents` at once (default: max_claude_concurrency)")
-	f.Var((*term.Dollars)(&o.USD), "budget", "`term.Dollars` that the run may spend, with what it has spent before (default: run.budget_usd)")
-	f.Int64Var(&o.Tokens, "tokens", 0, "tokens that the run may spend, with what it has spent before (default: run.budget_tokens)")
-	f.StringVar(&o.Branch, "branch", "", "the `branch` to work on (default: run.branch, else the present one)")
-	f.BoolVar(&o.Retry, "retry", false, "try again what failed before")
-	f.BoolVar(&o.Wait, "wait", false, "do not end while people are needed")
-	f.BoolVar(&o.New, "new", false, "begin a new run, with a budget of its own")
-	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")
-	f.BoolVar(&o.dry, "dry-run", false, "show what would be done, and change nothing")
+	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` instead of a person: all, none, or conditions such as impact>=medium,topics=reject")
+	f.IntVar(&o.Slots, "slots", 0, "how many `agents` run at once (default: max_claude_concurrency)")
+	f.Var((*term.Dollars)(&o.USD), "budget", "`dollars` that the run may spend in total (default: run.budget_usd)")
+	f.Int64Var(&o.Tokens, "tokens", 0, "tokens that the run may spend in total (default: run.budget_tokens)")
+	f.StringVar(&o.Branch, "branch", "", "the `branch` to work on (default: run.branch, else the current one)")
+	f.BoolVar(&o.Retry, "retry", false, "retry failed work")
+	f.BoolVar(&o.Wait, "wait", false, "wait for decisions instead of stopping")
+	f.BoolVar(&o.New, "new", false, "start a new run, with its own budget")
+	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
+	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do, and change nothing")
 	return cmd
 }
 
-// parse checks what was typed.
+// parse checks the options.
 func (o *runOptions) parse(cmd *cobra.Command) error {
 	wrong := func(field string, value any, reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: fmt.Sprint(value), Reason: reason, Next: next}
@@ -100,9 +101,9 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case given("slots") && (o.Slots < 1 || o.Slots > jobs.MostSlots):
-		return wrong("slots", o.Slots, fmt.Sprintf("out of range, must be 1 to %d", jobs.MostSlots), "say how many agents may work at once")
+		return wrong("slots", o.Slots, fmt.Sprintf("out of range, must be 1 to %d", jobs.MostSlots), "give the number of agents to run at once")
 	case given("tokens") && o.Tokens < 1:
-		return wrong("tokens", o.Tokens, "out of range", "give a number such as 5000000, or leave it out")
+		return wrong("tokens", o.Tokens, "out of range", "give a number such as 5000000, or omit the flag")
 	case given("plan") && o.Plan == "":
 		return wrong("plan", o.Plan, "empty", "name a file with tasks")
 	}
@@ -165,7 +166,7 @@ func (r *flowRun) run(ctx context.Context) error {
 	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, active) }), active.Close(ctx))
 }
 
-// conduct runs the flow until nothing goes on by itself, or somebody ends it.
+// conduct runs the flow until every remaining step needs a decision, or a signal ends it.
 func (r *flowRun) conduct(ctx context.Context, active *conduct.ActiveRun) error {
 	came, forget := command.StopSignals()
 	defer forget()
@@ -206,11 +207,10 @@ func (r *flowRun) conduct(ctx context.Context, active *conduct.ActiveRun) error 
 	return r.conclude(context.WithoutCancel(ctx), e.out, by)
 }
 
-// errEnded is the cause of a run that was ended by a signal.
+// errEnded is the cause if a signal ended the run.
 var errEnded = errors.New("ended by a signal")
 
-// interrupted does what a signal asks for: the first lets what runs finish, another one
-// ends it.
+// interrupted handles a signal: the first lets running agents finish, a later one stops them.
 func (r *flowRun) interrupted(s os.Signal, asked time.Time, stop chan struct{}, end context.CancelCauseFunc) (syscall.Signal, time.Time) {
 	now := r.Now()
 	switch {
@@ -218,22 +218,22 @@ func (r *flowRun) interrupted(s os.Signal, asked time.Time, stop chan struct{}, 
 		close(stop)
 		asked = now
 		working := r.board.working()
-		text := "stopping: no agent is at work"
+		text := "stopping: no agent is running"
 		if len(working) > 0 {
-			text = fmt.Sprintf("stopping: waiting for %s; once more ends them, and nothing is lost", strings.Join(working, ", "))
+			text = fmt.Sprintf("stopping: waiting for %s; press Ctrl-C again to stop them, nothing is lost", strings.Join(working, ", "))
 		}
 		r.board.hear(run.News{At: now, Kind: run.NewsRun, Text: text})
 	case now.Sub(asked) >= jobs.OneAsk:
-		r.board.hear(run.News{At: now, Kind: run.NewsRun, Text: "ending what runs: it goes back to the queue, and what was finished is kept"})
+		r.board.hear(run.News{At: now, Kind: run.NewsRun, Text: "stopping the running agents: their work returns to the queue, and finished work is kept"})
 		end(errEnded)
 	}
 	return s.(syscall.Signal), asked
 }
 
-// again is the command that goes on with the same.
+// again returns the command that resumes this run.
 func (r *flowRun) again(flags ...string) string { return r.command(r.o.Only, flags...) }
 
-// command is the command that goes on, with some units or, without any, with all.
+// command returns the command that resumes the run, with only some units or with all.
 func (r *flowRun) command(only []string, flags ...string) string {
 	words := []string{"lockkeeper", "run"}
 	switch {
@@ -252,4 +252,22 @@ func (r *flowRun) command(only []string, flags ...string) string {
 		words = append(words, "--budget", new(term.Dollars(r.o.USD)).String())
 	}
 	return shellword.Join(append(words, flags...))
+}
+
+// withUI serves the dashboard while body runs.
+func (r *flowRun) withUI(ctx context.Context, body func() error) error {
+	if r.o.noUI {
+		return body()
+	}
+	b, err := server.OpenDashboard(ctx, r.Program, r.a)
+	if err != nil {
+		fmt.Fprintf(r.Err, "note: cannot serve the dashboard: %s\n", term.Clean(err.Error()))
+		return body()
+	}
+	if !r.JSON {
+		if err := b.Announce(ctx); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	return errors.Join(body(), b.Close())
 }

@@ -3,7 +3,6 @@ package flows
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +16,9 @@ import (
 	"lockkeeper/sched"
 )
 
-// runBoard shows what happens in a run: a line, or with --json an object, for each piece
-// of news. A person has below these lines a picture of the whole that is kept current, and
-// of the news only those lines stay that matter later.
+// runBoard shows the progress of a run: a line, or with --json an object, for each piece of
+// news. A terminal also shows a live picture of the run below the news, and keeps only the
+// news that matter later.
 type runBoard struct {
 	r    *flowRun
 	live bool
@@ -29,9 +28,9 @@ type runBoard struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	agents   map[string]bool // who is at work here: unit, or unit/batch, with the phase
+	agents   map[string]bool // running agents: unit, or unit/batch, with the phase
 	paused   bool            // nothing new starts
-	finished []string        // who was still at work then, and has finished
+	finished []string        // agents that finished after the pause
 	recent   []string        // the last lines of news
 	picture  []string
 	drawn    int // lines of the picture on the terminal
@@ -44,7 +43,7 @@ func newRunBoard(r *flowRun) *runBoard {
 	return &runBoard{r: r, live: !r.JSON && r.HandlesEscapes(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
 }
 
-// begin keeps the picture current, until end.
+// begin updates the picture until end.
 func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
 	if !b.live {
 		return
@@ -62,16 +61,16 @@ func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
 			case <-wait.C:
 			}
 			started := time.Now()
-			if view, err := b.r.look(ctx, seen); err == nil { // trouble with the store is for the run to tell
+			if view, err := b.r.view(ctx, seen); err == nil { // the run reports errors of the store
 				b.draw(view)
 			}
-			// A look reads every document: it is not to be what keeps the machine busy.
+			// Reading takes every document, so leave the machine idle most of the time.
 			wait.Reset(max(time.Second, 5*time.Since(started)))
 		}
 	})
 }
 
-// end takes the picture away: what follows stays.
+// end removes the picture; later lines stay.
 func (b *runBoard) end() {
 	if !b.live {
 		return
@@ -84,18 +83,18 @@ func (b *runBoard) end() {
 	b.live = false
 }
 
-// hear takes a piece of news.
+// hear shows a piece of news.
 func (b *runBoard) hear(n run.News) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.note(n)
 	if n.Phase == "discover" && !b.r.JSON {
-		return // what was found stands at the top
+		return // the introduction has it
 	}
 	line := newsLine(n)
 	switch {
 	case b.r.JSON:
-		b.encode(n)
+		b.r.PrintLine(n) // the output remembers a failed write
 	case !b.live:
 		fmt.Fprintln(b.r.Out, line)
 	case matters(n.Kind):
@@ -109,7 +108,7 @@ func (b *runBoard) hear(n run.News) {
 	}
 }
 
-// note remembers who is at work; the caller has the mutex.
+// note tracks the running agents. The caller holds the mutex.
 func (b *runBoard) note(n run.News) {
 	who := workName(n.Unit, n.Batch)
 	if n.Phase != "" {
@@ -136,20 +135,14 @@ func (b *runBoard) note(n run.News) {
 	}
 }
 
-// working names who is at work.
+// working returns the running agents.
 func (b *runBoard) working() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.agents))
 }
 
-func (b *runBoard) encode(value any) {
-	enc := json.NewEncoder(b.r.Out)
-	enc.SetEscapeHTML(false)
-	enc.Encode(value) // the output remembers what could not be written
-}
-
-// matters reports whether somebody who comes back later wants to see it.
+// matters reports whether a line of news stays on the terminal.
 func matters(kind run.NewsKind) bool {
 	switch kind {
 	case run.NewsStarted, run.NewsDone, run.NewsSkipped, run.NewsResumed:
@@ -158,7 +151,7 @@ func matters(kind run.NewsKind) bool {
 	return true
 }
 
-// workName is what a piece of work is called.
+// workName returns the name of a unit or batch.
 func workName(unit, batch string) string {
 	if batch == "" {
 		return unit
@@ -166,7 +159,7 @@ func workName(unit, batch string) string {
 	return unit + "/" + batch
 }
 
-// newsLine is a piece of news in a line.
+// newsLine returns a piece of news in one line.
 func newsLine(n run.News) string {
 	words := []string{n.At.Local().Format("15:04:05")}
 	if name := workName(n.Unit, n.Batch); name != "" {
@@ -176,7 +169,7 @@ func newsLine(n run.News) string {
 		words = append(words, term.Clean(n.Phase))
 	}
 	what := map[run.NewsKind]string{run.NewsRun: "", run.NewsAgain: "", run.NewsPerson: "needs a person",
-		run.NewsRed: "did not pass", run.NewsUndone: "taken back", run.NewsNoChange: "no change"}
+		run.NewsRed: "did not pass", run.NewsUndone: "undone", run.NewsNoChange: "no change"}
 	word, ok := what[n.Kind]
 	if !ok {
 		word = string(n.Kind)
@@ -193,13 +186,13 @@ func newsLine(n run.News) string {
 	return strings.Join(words, " ")
 }
 
-// What moves the cursor of a terminal back to where the picture begins.
+// Escape sequences that return the cursor to the start of the picture.
 const (
 	upward = "\x1b[%dA"
-	toEnd  = "\r\x1b[J" // clears from there to the end
+	toEnd  = "\r\x1b[J" // clears to the end of the screen
 )
 
-// erase takes the picture off the terminal; the caller has the mutex.
+// erase removes the picture from the terminal. The caller holds the mutex.
 func (b *runBoard) erase() {
 	if b.drawn > 0 {
 		fmt.Fprintf(b.r.Out, upward, b.drawn)
@@ -208,7 +201,7 @@ func (b *runBoard) erase() {
 	b.drawn = 0
 }
 
-// show puts it there again; the caller has the mutex.
+// show prints the picture. The caller holds the mutex.
 func (b *runBoard) show() {
 	columns, rows := term.Window(b.r.Out)
 	lines := append(slices.Clone(b.picture), b.recent...)
@@ -227,7 +220,7 @@ func (b *runBoard) show() {
 	b.drawn = len(lines)
 }
 
-// draw shows the picture anew; nil: with what was last seen.
+// draw updates and shows the picture; nil: without new data.
 func (b *runBoard) draw(view *runView) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,16 +232,16 @@ func (b *runBoard) draw(view *runView) {
 	b.show()
 }
 
-// wake has the picture shown anew.
+// wake asks for the picture to be shown again.
 func (b *runBoard) wake() {
 	select {
 	case b.poke <- struct{}{}:
-	default: // somebody is about to
+	default: // already asked
 	}
 }
 
-// look gathers what the picture shows.
-func (r *flowRun) look(ctx context.Context, seen *run.Pipeline) (*runView, error) {
+// view reads what the picture shows.
+func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error) {
 	out, err := seen.Outcome(ctx)
 	if err != nil {
 		return nil, err
@@ -269,7 +262,7 @@ func (r *flowRun) look(ctx context.Context, seen *run.Pipeline) (*runView, error
 	return v, err
 }
 
-// limits are the slots of each pool.
+// limits returns the slots of each pool.
 func (r *flowRun) limits() map[string]int {
 	c := r.a.Config
 	limits := map[string]int{sched.PoolAgent: c.MaxClaudeConcurrency, sched.PoolTest: c.MaxTestConcurrency, sched.PoolAPI: c.MaxAPIConcurrency}
@@ -279,7 +272,7 @@ func (r *flowRun) limits() map[string]int {
 	return limits
 }
 
-// budget is the dollars that the run may spend; 0: no limit.
+// budget returns the dollars that the run may spend; 0: no limit.
 func (r *flowRun) budget() float64 {
 	return cmp.Or(float64(r.o.USD), float64(r.a.Config.Run.BudgetUSD))
 }

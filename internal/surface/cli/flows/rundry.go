@@ -16,22 +16,22 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// foreseen is what a run would do, for a program.
+// foreseen is what a run would do, as JSON.
 type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
-	Untested string      `json:"untested,omitempty"` // what nothing will test
-	Refusal  string      `json:"refusal,omitempty"`  // why it would not begin
+	Untested string      `json:"untested,omitempty"` // what has no tests
+	Refusal  string      `json:"refusal,omitempty"`  // why it would not start
 	Next     string      `json:"next,omitempty"`
 }
 
-// heldBatch is a batch that would have to wait now.
+// heldBatch is a batch that would have to wait.
 type heldBatch struct {
 	Batch     string                    `json:"batch"`
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
 }
 
-// foresee shows what a run would do.
+// foresee prints what a run would do.
 func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 	if warning, err := r.c.Legacy(); err != nil {
 		return err
@@ -68,24 +68,23 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 	r.foreseeUnits(f)
 	r.foreseeBatches(&all)
 	r.foreseeShared(f.Shared)
-	rest := "what the rest will cost is not known before the first calls"
+	rest := "the remaining cost is unknown before the first calls"
 	if f.State.Rest > 0 {
-		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", f.State.Rest)
+		rest = fmt.Sprintf("the rest will cost about $%.2f, estimated from earlier phases", f.State.Rest)
 	}
 	fmt.Fprintf(r.Out, "$%.2f spent so far; %s\n", f.State.Spent.USD(), rest)
 	if all.Untested != "" {
 		fmt.Fprintln(r.Out, "warning: "+term.Clean(all.Untested))
 	}
-	fmt.Fprintln(r.Out, "nothing was changed")
+	fmt.Fprintln(r.Out, "nothing changed")
 	if f.Complete == len(f.State.Units) {
-		fmt.Fprintln(r.Out, "all is complete: a run would do nothing")
+		fmt.Fprintln(r.Out, "everything is complete: a run would do nothing")
 	}
 	r.Advise(all.Next)
 	return refusal
 }
 
-// afterForecast is what somebody does next: run it, unless nothing in it would go on by
-// itself.
+// afterForecast returns the next step: the run, unless every remaining step needs a decision.
 func (r *flowRun) afterForecast(f *run.Forecast) string {
 	for _, u := range f.State.Units {
 		asked := slices.ContainsFunc(f.Waiting, func(g progress.Decision) bool { return g.Ref.Unit == u.Name })
@@ -110,7 +109,7 @@ func (r *flowRun) foreseeUnits(f *run.Forecast) {
 	t.Print(r.Out, r.Painter(r.Out))
 }
 
-// phaseOf is the phase that a status belongs to; empty: none.
+// phaseOf returns the phase of a status, or "".
 func (r *flowRun) phaseOf(status string) string {
 	i := slices.IndexFunc(r.flow.Phases, func(p flow.Phase) bool { return p.Status == status })
 	if i < 0 {
@@ -141,7 +140,7 @@ func (r *flowRun) foreseeBatches(all *foreseen) {
 	}
 }
 
-// contenders names each once.
+// contenders returns the names of contending batches, each once.
 func contenders(list []run.Contention) string {
 	var names []string
 	for _, c := range list {
@@ -155,12 +154,12 @@ func contenders(list []run.Contention) string {
 	return strings.Join(names, ", ")
 }
 
-// foreseeShared lists where merges will meet.
+// foreseeShared lists the files on which merges will conflict.
 func (r *flowRun) foreseeShared(shared []flow.SharedRead) {
 	if len(shared) == 0 {
 		return
 	}
-	fmt.Fprintln(r.Out, "files that several screens depend on, where merges will meet:")
+	fmt.Fprintln(r.Out, "files that several screens depend on, where merges can conflict:")
 	t := &term.Table{Heads: []string{"PATH", "SCOPE", "SCREENS"}, Wide: 2}
 	for _, s := range shared {
 		t.Add(term.Clean(s.Path), s.Scope, term.Clean(strings.Join(s.Screens, ", ")))

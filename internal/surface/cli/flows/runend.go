@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// introduction is what is known when a run begins.
+// introduction describes a run at its start.
 type introduction struct {
 	Kind      string   `json:"kind"`
 	Flow      string   `json:"flow"`
@@ -29,14 +29,14 @@ type introduction struct {
 	SpentUSD  float64  `json:"spent_usd"`
 	Branch    string   `json:"branch,omitempty"`
 	Documents string   `json:"documents"`
-	Untested  string   `json:"untested,omitempty"`  // what nothing will test
-	Conductor string   `json:"conductor,omitempty"` // somebody else, who conducts it
+	Untested  string   `json:"untested,omitempty"`  // what has no tests
+	Conductor string   `json:"conductor,omitempty"` // another process that runs it
 }
 
 // unitsNamed is how many units the first lines name.
 const unitsNamed = 8
 
-// introduce tells what is about to be run, and with what.
+// introduce prints what runs, and with which settings.
 func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor string) error {
 	at, err := seen.Outcome(ctx)
 	if err != nil {
@@ -50,8 +50,7 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 		return err
 	}
 	if r.JSON {
-		r.board.encode(i)
-		return nil
+		return r.PrintLine(i)
 	}
 	units := i.Units[:min(len(i.Units), unitsNamed)]
 	names := term.Clean(strings.Join(units, ", "))
@@ -71,14 +70,14 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 	if limits != nil {
 		budget = strings.Join(limits, ", ")
 	}
-	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, term.Clean(cmp.Or(i.Branch, "the present one")), term.Clean(i.Documents))
+	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, term.Clean(cmp.Or(i.Branch, "the current one")), term.Clean(i.Documents))
 	if i.Untested != "" {
 		fmt.Fprintln(r.Out, "warning: "+term.Clean(i.Untested))
 	}
 	return nil
 }
 
-// runOutcome is how a run ended, for a program.
+// runOutcome is how a run ended, as JSON.
 type runOutcome struct {
 	Kind string `json:"kind"`
 	*run.Outcome
@@ -89,10 +88,10 @@ type runOutcome struct {
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
 
-	why string // the last of those that landed untested was not tested
+	why string // the last untested batch was not tested
 }
 
-// untestedLine says that batches landed without any test.
+// untestedLine reports batches that landed without a test.
 func untestedLine(untested, landed int, why string) string {
 	if untested == landed {
 		return "nothing was tested: " + why
@@ -100,8 +99,8 @@ func untestedLine(untested, landed int, why string) string {
 	return fmt.Sprintf("%d of %d %s not tested: %s", untested, landed, term.Plural(untested, "batch was", "batches were"), why)
 }
 
-// conclude says how far a run came, and what is next. By is the signal that ended it; 0:
-// none did.
+// conclude prints how the run ended and what is next, and returns its exit code. by is the
+// signal that ended it, or 0.
 func (r *flowRun) conclude(ctx context.Context, out *run.Outcome, by syscall.Signal) error {
 	stopped := out.Stopped && out.Complete < len(out.State.Units)
 	if err := r.sumUp(ctx, out, r.nextStep(out, stopped)); err != nil {
@@ -118,7 +117,7 @@ func (r *flowRun) conclude(ctx context.Context, out *run.Outcome, by syscall.Sig
 	return nil
 }
 
-// nextStep is what somebody does after a run; empty: nothing is left.
+// nextStep returns the next step after a run, or "" if nothing is left.
 func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	switch {
 	case out.Budget != "" && strings.Contains(out.Budget, "tokens"):
@@ -139,7 +138,7 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	return ""
 }
 
-// sumUp shows the end of a run.
+// sumUp prints the end of a run.
 func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) error {
 	report, err := report.Read(ctx, r.a, r.flow.Name)
 	if err != nil {
@@ -149,8 +148,7 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	sum := runOutcome{Kind: "outcome", Outcome: out, Gaps: len(report.Gaps), Seconds: r.Now().Sub(r.board.began).Seconds(), Next: next}
 	sum.count(report)
 	if r.JSON {
-		r.board.encode(sum)
-		return nil
+		return r.PrintLine(sum)
 	}
 	st := out.State
 	complete, failed, all, what := countUnits(out, r.flow)
@@ -164,17 +162,17 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	if out.Budget != "" {
 		r.broke(out)
 	}
-	if asked := gatesInWords(out.Waiting); asked != "" {
-		fmt.Fprintf(r.Out, "people are asked for %s\n", asked)
+	if asked := countDecisions(out.Waiting); asked != "" {
+		fmt.Fprintf(r.Out, "%s\n", asked)
 	}
 	if out.Stopped && next != "" {
-		fmt.Fprintln(r.Out, "stopped: nothing is lost, and what was under way and did not finish is queued again")
+		fmt.Fprintln(r.Out, "stopped: nothing is lost, and unfinished work is queued again")
 	}
 	r.Advise(next)
 	return nil
 }
 
-// count counts what landed.
+// count counts the landed files and batches.
 func (o *runOutcome) count(report *report.Report) {
 	for _, u := range report.Units {
 		for _, b := range u.Batches {
@@ -189,7 +187,7 @@ func (o *runOutcome) count(report *report.Report) {
 	}
 }
 
-// failures names what failed, and why.
+// failures prints what failed, and why.
 func (r *flowRun) failures(st *run.State) {
 	for _, u := range st.Units {
 		inBatch := false
@@ -213,23 +211,23 @@ func (r *flowRun) failure(name, item, reason string) {
 	fmt.Fprintf(r.Out, "  %s %s: %s\n", r.Painter(r.Out)(term.Red, "failed"), term.Clean(name), term.Clean(reason))
 }
 
-// broke says what a budget that is used up means.
+// broke prints what an exceeded budget means.
 func (r *flowRun) broke(out *run.Outcome) {
 	fmt.Fprintf(r.Out, "the budget is %s\n", term.Clean(out.Budget))
-	finished := "nothing was under way then that had to finish"
+	finished := "no agent was running then"
 	if names := r.board.finished; len(names) > 0 {
-		finished = "finished since then, because it was under way: " + term.Clean(strings.Join(names, ", "))
+		finished = "finished since then: " + term.Clean(strings.Join(names, ", "))
 	}
 	fmt.Fprintf(r.Out, "  %s\n", finished)
-	rest := "what the rest will cost is not known yet"
+	rest := "the remaining cost is unknown"
 	if out.State.Rest > 0 {
-		rest = fmt.Sprintf("the rest will cost about $%.2f, by what such phases have cost so far", out.State.Rest)
+		rest = fmt.Sprintf("the rest will cost about $%.2f, estimated from earlier phases", out.State.Rest)
 	}
-	fmt.Fprintf(r.Out, "  %s; what is queued stays queued\n", rest)
+	fmt.Fprintf(r.Out, "  %s; queued work stays queued\n", rest)
 }
 
-// countUnits counts what people count: tasks where there are some, else units. All tasks are
-// one unit, which is complete at the very end alone.
+// countUnits counts tasks in a flow of tasks, and units otherwise. All tasks are one unit,
+// which is complete only at the end.
 func countUnits(out *run.Outcome, of flow.Flow) (complete, failed, all int, what string) {
 	if of.OneUnit == "" {
 		return out.Complete, out.Failed, len(out.State.Units), of.Counted

@@ -16,8 +16,7 @@ import (
 	"lockkeeper/store"
 )
 
-// join shows the run that somebody else conducts, until it ends. It changes nothing
-// there.
+// join shows the run of another process until it ends. It changes nothing.
 func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) error {
 	ctx, stop := command.Interruptible(ctx)
 	defer stop()
@@ -33,10 +32,10 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 		return err
 	}
 	if !r.JSON {
-		fmt.Fprintf(r.Out, "conducted by %s since %s, grant %s: this shows what happens there, and Ctrl-C ends only this view\n",
+		fmt.Fprintf(r.Out, "run by %s since %s, grant %s: this shows its progress, and Ctrl-C ends only this view\n",
 			term.Clean(conductor.Holder), term.Stamp(conductor.AcquiredAt), conductor.GrantID)
 		if given := strings.Join(r.o.conducting, ", "); given != "" {
-			fmt.Fprintf(r.Out, "not applied: %s, which tell a run what to do when it begins\n", given)
+			fmt.Fprintf(r.Out, "ignored: %s, because the run has started\n", given)
 		}
 	}
 	out, err := r.follow(ctx, seen, conductor.GrantID)
@@ -48,9 +47,9 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	if err != nil {
 		return err
 	}
-	end, next := "the run that %s conducted has ended\n", r.nextStep(out, false)
+	end, next := "the run of %s has ended\n", r.nextStep(out, false)
 	if died {
-		end, next = "%s, who conducted the run, died before it was done: nothing is lost, and what was under way is queued again\n", r.again()
+		end, next = "%s died before its run was complete: nothing is lost, and unfinished work is queued again\n", r.again()
 	}
 	if !r.JSON {
 		fmt.Fprintf(r.Out, end, term.Clean(conductor.Holder))
@@ -64,13 +63,13 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	return nil
 }
 
-// mayJoin refuses to show somebody else's run to whoever wanted another one.
+// mayJoin returns an error if the caller wants another run than the active one.
 func (r *flowRun) mayJoin(ctx context.Context, seen *run.Pipeline, conductor lockkeeper.ConflictInfo) error {
 	refuse := func(act, what, next string) error {
 		return &lockkeeper.RefusedError{Act: act, Next: next,
-			Reason: fmt.Sprintf("%s conducts %s since %s, grant %s, and nothing else was started", conductor.Holder, what, term.Stamp(conductor.AcquiredAt), conductor.GrantID)}
+			Reason: fmt.Sprintf("%s runs %s since %s, grant %s; nothing else was started", conductor.Holder, what, term.Stamp(conductor.AcquiredAt), conductor.GrantID)}
 	}
-	const watch = "lockkeeper run, to see how far that one is"
+	const watch = "lockkeeper run, which shows its progress"
 	if r.o.New {
 		return refuse("beginning a new run", "one", watch)
 	}
@@ -92,7 +91,7 @@ func (r *flowRun) mayJoin(ctx context.Context, seen *run.Pipeline, conductor loc
 	return refuse("starting the plan "+r.o.Plan+" as it is now", "the one that it was before "+term.Stamp(info.ModTime())+",", later)
 }
 
-// follow tells what changes until whoever conducts has ended.
+// follow shows changes until the other process ends.
 func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) (*run.Outcome, error) {
 	events, err := r.q.Feed(ctx)
 	if err != nil {
@@ -101,11 +100,11 @@ func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) 
 	defer events.Close() // it only reads
 	before := map[string]string{}
 	for last := events.Last(); ; {
-		ended, err := r.hasEnded(ctx, grant) // looked at first, so that what it did last is seen
+		ended, err := r.hasEnded(ctx, grant) // read first, so that its last changes are shown
 		if err != nil {
 			return nil, err
 		}
-		view, err := r.look(ctx, seen)
+		view, err := r.view(ctx, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +131,7 @@ func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) 
 	}
 }
 
-// hasEnded reports whether a grant is gone, or the process that has it.
+// hasEnded reports whether a grant or its process is gone.
 func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
 	e, err := r.a.Locks.Request(ctx, grant)
 	if err != nil || e == nil {
@@ -141,7 +140,7 @@ func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
 	return e.Process != nil && r.a.Host.Liveness(*e.Process) == lockkeeper.ProcessDead, nil
 }
 
-// died reports whether a grant that has ended was never released by whoever had it.
+// died reports whether an ended grant was not released by its holder.
 func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
 	for before, page := uint64(0), command.PageSize; page == command.PageSize; {
 		events, err := r.a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
@@ -156,10 +155,10 @@ func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
 			}
 		}
 	}
-	return true, nil // the record does not reach back that far
+	return true, nil // the event log does not reach back that far
 }
 
-// changes is the news between two looks.
+// changes returns the news since the previous call.
 func (r *flowRun) changes(before map[string]string, st *run.State) (news []run.News) {
 	add := func(unit, batch, status, pending, reason string) {
 		name, now := workName(unit, batch), status+" "+pending

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// waitsShown is how many of those that wait a picture explains.
+// waitsShown is how many waiting items a picture explains.
 const waitsShown = 3
 
 // runView is a run at one moment.
@@ -23,14 +23,14 @@ type runView struct {
 	p      *program
 	flow   flow.Flow
 	out    *run.Outcome
-	usd    float64 // that it may spend; 0: no limit
+	usd    float64 // the budget; 0: no limit
 	taken  map[string]int
 	limits map[string]int
 	waits  []*sched.Explanation
 }
 
-// lines are the picture: the whole in a line, a line for each unit as far as there is
-// room, and who waits for whom.
+// lines returns the picture: a summary, a line for each unit as far as there is room, and who
+// waits for whom.
 func (v *runView) lines(took time.Duration, room int) []string {
 	lines := []string{v.summary(took)}
 	var waits []string
@@ -47,13 +47,13 @@ func (v *runView) summary(took time.Duration) string {
 	parts := []string{fmt.Sprintf("%s, %s: %d of %d complete, %d failed", v.flow.Name, term.Span(took), complete, all, failed)}
 	parts = append(parts, fmt.Sprintf("agents %d/%d, tests %d/%d", v.taken[sched.PoolAgent], v.limits[sched.PoolAgent], v.taken[sched.PoolTest], v.limits[sched.PoolTest]))
 	parts = append(parts, money(st, v.usd))
-	if asked := gatesInWords(v.out.Waiting); asked != "" {
-		parts = append(parts, "people are asked for "+asked)
+	if asked := countDecisions(v.out.Waiting); asked != "" {
+		parts = append(parts, asked)
 	}
 	return strings.Join(parts, "; ")
 }
 
-// money is what was spent, and what the rest may cost.
+// money returns what was spent, and what the rest may cost.
 func money(st *run.State, limit float64) string {
 	text := fmt.Sprintf("$%.2f", st.Spent.USD())
 	if limit > 0 {
@@ -65,22 +65,25 @@ func money(st *run.State, limit float64) string {
 	return text
 }
 
-// gatesInWords counts what people are asked for.
-func gatesInWords(gates []progress.Decision) string {
+// countDecisions returns how many decisions of each kind wait for a person, or "".
+func countDecisions(open []progress.Decision) string {
 	count := map[progress.Kind]int{}
-	for _, g := range gates {
+	for _, g := range open {
 		count[g.Ref.Kind]++
 	}
 	var parts []string
-	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+	for _, kind := range kinds() {
 		if n := count[kind]; n > 0 {
 			parts = append(parts, term.Counted(n, string(kind)))
 		}
 	}
-	return strings.Join(parts, ", ")
+	if parts == nil {
+		return ""
+	}
+	return strings.Join(parts, ", ") + term.Plural(len(open), " needs", " need") + " your decision"
 }
 
-// units are the lines of the units: those first where something goes on.
+// units returns the lines of the units, active ones first.
 func (v *runView) units(room int) []string {
 	list := slices.Clone(v.out.State.Units)
 	slices.SortStableFunc(list, func(a, b run.UnitState) int { return cmp.Compare(v.order(a), v.order(b)) })
@@ -96,7 +99,7 @@ func (v *runView) units(room int) []string {
 	wide = min(wide, jobs.NameWidth)
 	var lines []string
 	for _, u := range list {
-		lines = append(lines, fmt.Sprintf("  %-*s  %s  %s", wide, term.Shorten(term.Clean(u.Name), wide), v.marks(u), v.standing(u)))
+		lines = append(lines, fmt.Sprintf("  %-*s  %s  %s", wide, term.Shorten(term.Clean(u.Name), wide), v.marks(u), v.state(u)))
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", left))
@@ -104,7 +107,7 @@ func (v *runView) units(room int) []string {
 	return lines
 }
 
-// order says how soon somebody wants to see a unit.
+// order returns the rank of a unit in the picture.
 func (v *runView) order(u run.UnitState) int {
 	switch u.Status {
 	case flow.Failed:
@@ -117,7 +120,7 @@ func (v *runView) order(u run.UnitState) int {
 	return 0
 }
 
-// marks are the phases of a unit: behind it, the one it is in, and those to come.
+// marks returns one mark for each phase of a unit: done, current and to come.
 func (v *runView) marks(u run.UnitState) string {
 	if u.Status == flow.Complete {
 		return strings.Repeat("■", len(v.flow.Phases))
@@ -138,8 +141,8 @@ func (v *runView) marks(u run.UnitState) string {
 	return strings.Repeat("■", at) + mark + strings.Repeat("·", len(v.flow.Phases)-at-1)
 }
 
-// standing is where a unit and its batches are, in words.
-func (v *runView) standing(u run.UnitState) string {
+// state describes where a unit and its batches are.
+func (v *runView) state(u run.UnitState) string {
 	text := v.words(u.Status, u.Pending, u.Since, u.Note)
 	if u.Status == flow.Failed && u.Error != "" {
 		text += ": " + term.Clean(firstLine(u.Error))
@@ -158,7 +161,7 @@ func (v *runView) standing(u run.UnitState) string {
 	return text
 }
 
-// words say a status.
+// words describes a status.
 func (v *runView) words(status, pending string, since time.Time, note string) string {
 	text := strings.ReplaceAll(status, "_", " ")
 	switch status {

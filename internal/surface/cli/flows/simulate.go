@@ -17,7 +17,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// ordersTried is how many random orders a prediction is held against.
+// ordersTried is how many random orders a prediction is compared with.
 const ordersTried = 100
 
 func (p *program) simulateCommand() *cobra.Command {
@@ -25,18 +25,18 @@ func (p *program) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN.yaml",
 		Short: "Predict how long a plan of work takes and what it waits for",
-		Long: `Predict how a plan of work will run, before any agent is paid for: the scheduler
-itself works through the plan with a clock of its own. The answer says when all
-is done, how far that is above what no scheduler can go below, which files are
-waited for, and how other ways to schedule would do. Nothing is locked or
-changed, and no lockkeeper init is needed. The file - is standard input.
+		Long: `Predict how a plan of work will run, before you pay for agents. The scheduler works
+through the plan on a virtual clock. The answer is when everything is done, how far that
+is above the lower bound, which files items wait for, and how other schedulers compare.
+Nothing is locked or changed, and it needs no lockkeeper init. The file - is standard
+input.
 
-A plan lists items. Only name and duration have to be there:
+A plan lists items. Only name and duration are required:
 
   items:
-    - name: posts/index              # no two have the same
+    - name: posts/index              # unique
       phase: analyze                 # verify, test, apply, analyze, …; default job
-      project: blog                  # those who wait take turns by project
+      project: blog                  # projects take turns
       unit: screen                   # screen, controller or batch
       duration: 2m
       reads: [app/models/post.rb, app/views/]   # files, and directories
@@ -46,7 +46,7 @@ A plan lists items. Only name and duration have to be there:
       project: blog
       duration: 8m
       writes: [app/models/post.rb]
-      after: [posts/index]           # what has to be completed first`,
+      after: [posts/index]           # completed before it starts`,
 		Example: `  lockkeeper simulate plan.yaml --slots 12
   lockkeeper simulate plan.yaml --slots 12 --json | jq .prediction`,
 		Args: command.Exactly(1, "the file of one plan"),
@@ -66,12 +66,12 @@ A plan lists items. Only name and duration have to be there:
 				Scheduler: sched.Options{LockTimeout: conf.LockTimeout, MaxLockRetries: retries}})
 		},
 	}
-	cmd.Flags().IntVar(&slots, "slots", 0, "how many agents at once, a `number`; default: max_claude_concurrency")
+	cmd.Flags().IntVar(&slots, "slots", 0, "the `number` of agents at once (default: max_claude_concurrency)")
 	return cmd
 }
 
-// configFile is the configuration that work here would have: that of the nearest
-// directory upwards that has one, initialised or not.
+// configFile returns the configuration file of the nearest directory upwards that has one, with
+// or without init.
 func (p *program) configFile() string {
 	for dir := p.Base(); ; dir = filepath.Dir(dir) {
 		file := filepath.Join(dir, config.FileName)
@@ -83,13 +83,10 @@ func (p *program) configFile() string {
 
 // readPlan reads the plan in a file, or standard input.
 func (p *program) readPlan(file string) (*simulate.Plan, error) {
-	switch {
-	case file == "-":
+	if file == "-" {
 		return simulate.ReadPlanFrom(p.In, "standard input")
-	case filepath.IsAbs(file):
-		return simulate.ReadPlan(file, file)
 	}
-	return simulate.ReadPlan(filepath.Join(p.Base(), file), file)
+	return simulate.ReadPlan(p.Path(file), file)
 }
 
 func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
@@ -109,14 +106,14 @@ func (p *program) simulate(ctx context.Context, file string, opt simulate.Option
 	return nil
 }
 
-// showPrediction tells when a plan is done, and how good that is.
+// showPrediction prints when a plan is done, and how good that is.
 func (p *program) showPrediction(rep *simulate.Report) {
 	paint := p.Painter(p.Out)
 	p.showLeft(rep)
 	fmt.Fprintf(p.Out, "%s: done after %s with %s, which are %.0f %% in use\n", term.Counted(rep.Items, "item"),
 		paint(term.Bold, took(rep.Prediction.Finish)), term.Counted(rep.Slots, "slot"), rep.Prediction.Use)
 	fmt.Fprintf(p.Out, "lower bound: %s, %s; the prediction is %.1f %% above it\n", took(rep.Bound.Finish), boundReason(rep), rep.Prediction.Above)
-	fmt.Fprintln(p.Out, paint(term.Bold, "scheduled otherwise:"))
+	fmt.Fprintln(p.Out, paint(term.Bold, "other schedulers:"))
 	t := &term.Table{Heads: []string{"SCHEDULER", "DONE AFTER", "ABOVE BOUND", "SLOTS IN USE"}}
 	for _, o := range append([]simulate.Outcome{rep.Prediction}, rep.Others...) {
 		t.Add(schedulerName(o.Scheduler), took(o.Finish), fmt.Sprintf("%.1f %%", o.Above), fmt.Sprintf("%.0f %%", o.Use))
@@ -127,13 +124,13 @@ func (p *program) showPrediction(rep *simulate.Report) {
 // rowsShown is how many rows of a list are shown; with --json all are.
 const rowsShown = 10
 
-// showLeft tells what is never done.
+// showLeft prints the items that never complete.
 func (p *program) showLeft(rep *simulate.Report) {
 	n := len(rep.Left)
 	if n == 0 {
 		return
 	}
-	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Yellow, term.Plural(n, "1 item is", fmt.Sprint(n, " items are"))+" never done; all else here is about the rest:"))
+	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Yellow, term.Plural(n, "1 item is", fmt.Sprint(n, " items are"))+" never done; the rest of this report excludes "+term.Plural(n, "it", "them")+":"))
 	for _, l := range rep.Left[:min(rowsShown, n)] {
 		fmt.Fprintf(p.Out, "  %s: %s", term.Clean(l.Name), l.Reason)
 		if len(l.Paths) > 0 {
@@ -150,7 +147,7 @@ func (p *program) andMore(n int) {
 	}
 }
 
-// boundReason says why nobody can be done earlier.
+// boundReason explains the lower bound.
 func boundReason(rep *simulate.Report) string {
 	b := rep.Bound
 	switch b.By {
@@ -165,16 +162,16 @@ func boundReason(rep *simulate.Report) string {
 func schedulerName(scheduler string) string {
 	switch scheduler {
 	case simulate.InOrder:
-		return "in order: nobody overtakes whoever is first"
+		return "in order: no item overtakes another"
 	case simulate.Polling:
-		return "a loop that looks every 0.5 s"
+		return "a loop that polls every 0.5 s"
 	case simulate.Random:
 		return fmt.Sprintf("the best of %d random orders", ordersTried)
 	}
 	return scheduler
 }
 
-// showWaits tells which files were waited for.
+// showWaits prints the files that items wait for.
 func (p *program) showWaits(rep *simulate.Report) {
 	paint := p.Painter(p.Out)
 	if len(rep.Files) == 0 {

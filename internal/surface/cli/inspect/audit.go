@@ -2,9 +2,9 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,8 +46,8 @@ By default it lists the last 100 events.`,
 			if o.kind, err = parseKind(o.kind); err != nil {
 				return err
 			}
-			if o.limit < 0 {
-				return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+			if err := command.NotNegative(o.limit); err != nil {
+				return err
 			}
 			if o.since != "" && !cmd.Flags().Changed("limit") {
 				o.limit = 0
@@ -56,15 +56,15 @@ By default it lists the last 100 events.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.since, "since", "", "from then on: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
-	f.StringVar(&o.holder, "holder", "", "only what this `holder`, or item such as j12, did or had done to it")
-	f.StringVar(&o.path, "path", "", "only what concerns this `path`")
+	f.StringVar(&o.since, "since", "", "only later events: a `duration` such as 1h or 7d, or a time such as 2026-01-31T09:00:00Z")
+	f.StringVar(&o.holder, "holder", "", "only events of this `holder`, or of an item such as j12")
+	f.StringVar(&o.path, "path", "", "only events about this `path`")
 	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a write that was refused or had no lock")
-	f.IntVar(&o.limit, "limit", 100, "at most so many, the newest; 0: all")
+	f.IntVar(&o.limit, "limit", 100, "how many events, the newest; 0: all")
 	return cmd
 }
 
-// parseSince reads a length of time before now, or a point in time.
+// parseSince parses a duration before now, or a time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -85,13 +85,11 @@ func (p *program) audit(ctx context.Context, a *project.Project, o auditOptions,
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(p.Out)
-	enc.SetEscapeHTML(false)
 	shown := 0
 	show := func(ev lockkeeper.Event) error {
 		shown++
 		if p.JSON {
-			return enc.Encode(ev)
+			return p.PrintLine(ev)
 		}
 		_, err := fmt.Fprintln(p.Out, eventLine(ev, term.Few(p.Out, pathsInLine)))
 		return err
@@ -121,14 +119,14 @@ func (p *program) audit(ctx context.Context, a *project.Project, o auditOptions,
 	return nil
 }
 
-// noneShown tells an empty answer from a missing one.
+// noneShown prints a note if no event matches.
 func (p *program) noneShown(shown int) {
 	if shown == 0 && !p.JSON {
 		fmt.Fprintln(p.Err, "no events match")
 	}
 }
 
-// filter makes the question whether an event is asked for.
+// filter returns whether an event matches the options.
 func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, error) {
 	concerns := func(lockkeeper.Event) bool { return true }
 	if o.path != "" {
@@ -144,8 +142,7 @@ func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, e
 	}, nil
 }
 
-// latestEvents gathers the newest events that are wanted, newest first, going
-// back a page at a time.
+// latestEvents returns the newest matching events, newest first.
 func latestEvents(ctx context.Context, a *project.Project, since time.Time, limit int, want func(lockkeeper.Event) bool) (found []lockkeeper.Event, err error) {
 	for before := uint64(0); ; {
 		page, err := a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
@@ -169,8 +166,8 @@ func latestEvents(ctx context.Context, a *project.Project, since time.Time, limi
 	}
 }
 
-// eachEvent visits all events since then, oldest first: back by pages to where
-// they begin, and forward again, so that no more than a page is in memory.
+// eachEvent visits all events since a time, oldest first. It finds the start by going back, so
+// that at most one page is in memory.
 func eachEvent(ctx context.Context, a *project.Project, since time.Time, visit func(lockkeeper.Event) error) error {
 	after := uint64(0)
 	if !since.IsZero() {
@@ -205,7 +202,7 @@ func eachEvent(ctx context.Context, a *project.Project, since time.Time, visit f
 // pathsInLine is how many paths and holders a line of audit shows on a terminal.
 const pathsInLine = 3
 
-// eventLine is an event in one line, with so many paths and holders at most.
+// eventLine returns an event in one line, with up to limit paths and holders.
 func eventLine(ev lockkeeper.Event, limit int) string {
 	line := fmt.Sprintf("%s  %-14s %s", term.Stamp(ev.At), command.Words(ev.Kind), whoOf(ev))
 	for i, l := range ev.Locks {
@@ -245,4 +242,35 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 		line += "  " + ev.GrantID
 	}
 	return line
+}
+
+// parseKind parses the kind of events, also in the spelling of audit; "" means all.
+func parseKind(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	var known []string
+	for _, k := range view.EventKinds() {
+		known = append(known, string(k))
+	}
+	kind := strings.NewReplacer(" ", "_", "-", "_").Replace(text)
+	return kind, command.OneOf("kind", kind, known)
+}
+
+// whoOf returns the subject of an event: an item with its id and name, a holder, or the actor.
+func whoOf(ev lockkeeper.Event) string {
+	item := view.ItemOf(ev)
+	switch name := ev.Data["workflow"]; {
+	case ev.Kind == lockkeeper.EventQueued:
+		return fmt.Sprintf("%s (%s)", item, term.Clean(ev.Holder))
+	case item != "" && name != "":
+		return fmt.Sprintf("%s (%s)", item, term.Clean(name))
+	case item != "" && (ev.Holder == "" || ev.Holder == item):
+		return "item " + item
+	case item != "":
+		return fmt.Sprintf("%s (item %s)", term.Clean(ev.Holder), item)
+	case ev.Holder == "":
+		return term.Clean(ev.Actor.Name)
+	}
+	return term.Clean(ev.Holder)
 }

@@ -12,9 +12,9 @@ func (p *program) configCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Show every setting and where it comes from",
-		Long: `Show every value in force and where it came from: the built-in default, a line
-of lockkeeper.yaml, an environment variable or a flag, the later winning; and what
-it may be. Passwords are hidden.`,
+		Long: `Show every setting, its source and its allowed values. The sources, in rising precedence,
+are the default, a line of lockkeeper.yaml, an environment variable and a flag.
+Passwords are hidden.`,
 		Example: `  lockkeeper config
   LOCK_TIMEOUT=60 lockkeeper config --json`,
 		Args: command.Exactly(0, "no arguments"),
@@ -26,7 +26,7 @@ it may be. Passwords are hidden.`,
 			if p.JSON {
 				return p.PrintJSON(c.Values())
 			}
-			t := &term.Table{Heads: []string{"KEY", "VALUE", "FROM", "MAY BE"}, Wide: 1}
+			t := &term.Table{Heads: []string{"KEY", "VALUE", "FROM", "ALLOWED"}, Wide: 1}
 			for _, v := range c.Values() {
 				t.Add(v.Key, term.Clean(v.Value), term.Clean(v.Source), v.Allowed)
 			}

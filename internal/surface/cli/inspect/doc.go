@@ -1,3 +1,2 @@
-// Package inspect has the commands that look and change nothing: status, why, audit,
-// config and doctor.
+// Package inspect has the commands that change nothing: status, why, audit, config and doctor.
 package inspect

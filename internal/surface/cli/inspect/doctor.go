@@ -58,7 +58,7 @@ func (p *program) showReport(r *doctor.Report) {
 	for _, c := range r.Checks {
 		mark, color := "ok", term.Green
 		if !c.OK {
-			mark, color = "look", term.Yellow
+			mark, color = "check", term.Yellow
 		}
 		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", mark)), c.Name, term.Clean(c.Fact))
 		p.showNext(c.Next)
@@ -66,7 +66,7 @@ func (p *program) showReport(r *doctor.Report) {
 	fmt.Fprintln(p.Out, term.Clean(r.Summary))
 }
 
-// showNext says how something gets better, below it.
+// showNext prints the next step below a line.
 func (p *program) showNext(next string) {
 	if next != "" {
 		fmt.Fprintf(p.Out, "          next: %s\n", term.Clean(next))

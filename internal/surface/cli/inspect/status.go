@@ -18,7 +18,7 @@ import (
 	"lockkeeper/rescue"
 )
 
-// holdersShown is how many holders of each status shows on a terminal.
+// holdersShown is how many holders status names per request on a terminal.
 const holdersShown = 3
 
 func (p *program) statusCommand() *cobra.Command {
@@ -34,7 +34,7 @@ until when, and who waits for whom. Then:
   (landing)   changes under the grant are being written
   (revoking)  the grant was force-released, and ends when its landing is done
   gaps        writes that were refused, or made without a lock; see lockkeeper rescue
-  displaced   edits that gave way to others; see lockkeeper rescue
+  displaced   edits that others replaced; see lockkeeper rescue
   queue       queued and running items; see lockkeeper job list
   needs you   decisions of a run; see lockkeeper decide
 
@@ -48,7 +48,7 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case short && watch:
-				return command.Usage(cmd, "--short is one line for a prompt, and --watch stays: give one of them")
+				return command.Usage(cmd, "--short and --watch exclude each other")
 			case short:
 				return p.short(cmd.Context())
 			}
@@ -74,7 +74,7 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 	return cmd
 }
 
-// gatherAll is everything that status shows.
+// gatherAll reads everything that status shows.
 func (p *program) gatherAll(ctx context.Context, a *project.Project) (*status, error) {
 	s, err := gather(ctx, a)
 	if err != nil {
@@ -82,14 +82,14 @@ func (p *program) gatherAll(ctx context.Context, a *project.Project) (*status, e
 	}
 	unfinished, err := a.Unfinished(ctx)
 	if err != nil {
-		fmt.Fprintf(p.Err, "note: unfinished landings cannot be shown: %s\n", term.Clean(err.Error()))
+		fmt.Fprintf(p.Err, "note: cannot read unfinished landings: %s\n", term.Clean(err.Error()))
 	}
 	s.Unfinished = append(s.Unfinished, unfinished...)
 	if err := s.gatherRescued(ctx, a); err != nil {
-		fmt.Fprintf(p.Err, "note: what was refused and kept cannot be shown: %s\n", term.Clean(err.Error()))
+		fmt.Fprintf(p.Err, "note: cannot read kept changes: %s\n", term.Clean(err.Error()))
 	}
 	if err := s.gatherNeeds(ctx, a); err != nil {
-		fmt.Fprintf(p.Err, "note: what a flow asks people cannot be shown: %s\n", term.Clean(err.Error()))
+		fmt.Fprintf(p.Err, "note: cannot read the decisions of the run: %s\n", term.Clean(err.Error()))
 	}
 	if err := s.gatherPeople(ctx, a); err != nil {
 		return nil, err
@@ -97,34 +97,34 @@ func (p *program) gatherAll(ctx context.Context, a *project.Project) (*status, e
 	return s, s.GatherQueue(ctx, a)
 }
 
-// status is everything in a space, in ticket order.
+// status is the answer of status, as JSON.
 type status struct {
 	Root  string `json:"root"`
 	Space string `json:"space"`
-	locks.Standings
+	locks.Snapshot
 
 	Gaps      []landings.Entry `json:"gaps"`      // writes that were refused, or made without a lock
-	Displaced []landings.Entry `json:"displaced"` // edits that gave way to others
+	Displaced []landings.Entry `json:"displaced"` // edits that others replaced
 	Unlanded  []landings.Entry `json:"unlanded"`  // work that failed to land
-	Damaged   []landings.Entry `json:"damaged"`   // what is kept, and not as it was put
+	Damaged   []landings.Entry `json:"damaged"`   // kept changes whose content is damaged
 
-	Uncommitted []landings.Entry      `json:"uncommitted"` // files that were lost while a command of a session ran
-	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither done nor rolled back
+	Uncommitted []landings.Entry      `json:"uncommitted"` // files that commands of sessions removed or overwrote
+	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither complete nor rolled back
 
 	people
 	jobs.QueueStatus
 }
 
 func gather(ctx context.Context, a *project.Project) (*status, error) {
-	all, err := locks.StandingsOf(ctx, a)
+	all, err := locks.Read(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	return &status{Root: a.Root.Dir(), Space: a.Space, Standings: *all,
+	return &status{Root: a.Root.Dir(), Space: a.Space, Snapshot: *all,
 		Gaps: []landings.Entry{}, Displaced: []landings.Entry{}, Unlanded: []landings.Entry{}, Damaged: []landings.Entry{}, Uncommitted: []landings.Entry{}, Unfinished: []*lockkeeper.Landing{}}, nil
 }
 
-// gatherRescued adds what is kept on the rescue shelf.
+// gatherRescued adds the kept changes.
 func (s *status) gatherRescued(ctx context.Context, a *project.Project) error {
 	list, err := session.Rescued(ctx, a)
 	for _, e := range list {
@@ -147,10 +147,10 @@ func (s *status) gatherRescued(ctx context.Context, a *project.Project) error {
 func (p *program) showStatus(s *status) error {
 	asked := p.showPeople(s)
 	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
-		fmt.Fprintf(p.Out, "nothing is locked in %s, and nobody waits\n", term.Clean(s.Root))
+		fmt.Fprintf(p.Out, "nothing is locked in %s, and no request waits\n", term.Clean(s.Root))
 		next := p.showRescued(s)
 		queue := s.QueueStatus.Show(p.Program)
-		p.Advise(cmp.Or(asked, next, queue, "lockkeeper init claude, codex or gemini, where agents work in windows; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
+		p.Advise(cmp.Or(asked, next, queue, "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
 	paint := p.Painter(p.Out)
@@ -161,20 +161,20 @@ func (p *program) showStatus(s *status) error {
 		locks.Holdings(s.Held, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
 	}
 	if len(s.Stale) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Yellow, fmt.Sprintf("stale: %s (STALE), past the lease and still held", term.Counted(len(s.Stale), "grant"))))
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Yellow, fmt.Sprintf("stale: %s (STALE), lease expired and still held", term.Counted(len(s.Stale), "grant"))))
 		locks.Holdings(s.Stale, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
 		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
 	}
 	if len(s.Gone) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("gone: %s of holders that are gone, freed by the next request", term.Counted(len(s.Gone), "grant"))))
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("gone: %s whose process is gone, released by the next request", term.Counted(len(s.Gone), "grant"))))
 		locks.Holdings(s.Gone, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
 	}
 	if len(s.Waiting) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("waiting: %s, first come first", term.Counted(len(s.Waiting), "request"))))
+		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("waiting: %s, in order", term.Counted(len(s.Waiting), "request"))))
 		locks.Waits(s.Waiting, now, term.Few(p.Out, locks.PathsShown), term.Few(p.Out, holdersShown)).Print(p.Out, paint)
 	}
 	if len(s.Unfinished) > 0 {
-		fmt.Fprintln(p.Out, paint(term.Yellow, "unfinished: "+term.Counted(len(s.Unfinished), "landing")+", neither done nor rolled back"))
+		fmt.Fprintln(p.Out, paint(term.Yellow, "unfinished: "+term.Counted(len(s.Unfinished), "landing")+", neither complete nor rolled back"))
 		for _, l := range s.Unfinished {
 			fmt.Fprintf(p.Out, "  landing %d of %s, %s\n", l.Seq, term.Clean(l.Holder), term.Counted(len(l.Changes), "file"))
 		}
@@ -186,11 +186,10 @@ func (p *program) showStatus(s *status) error {
 	return nil
 }
 
-// gapsShown is how many gaps status shows, the newest.
+// gapsShown is how many kept changes of each kind status shows.
 const gapsShown = 5
 
-// showRescued tells what waits on the rescue shelf for somebody to look at it, and
-// returns the next step.
+// showRescued prints the kept changes, and returns the next step.
 func (p *program) showRescued(s *status) (next string) {
 	paint := p.Painter(p.Out)
 	for _, group := range []struct {
@@ -198,10 +197,10 @@ func (p *program) showRescued(s *status) (next string) {
 		list  []landings.Entry
 	}{
 		{"gaps: " + term.Counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
-		{"displaced: " + term.Counted(len(s.Displaced), "edit") + " that gave way to " + term.Plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
+		{"displaced: " + term.Counted(len(s.Displaced), "edit") + " replaced by " + term.Plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},
 		{"uncommitted: " + term.Counted(len(s.Uncommitted), "file") + " removed or overwritten by commands of sessions, kept", s.Uncommitted},
 		{"unlanded: " + term.Counted(len(s.Unlanded), "file") + " that failed to land, kept", s.Unlanded},
-		{"damaged: " + term.Counted(len(s.Damaged), "kept piece") + ", not as " + term.Plural(len(s.Damaged), "it was", "they were") + " put", s.Damaged},
+		{"damaged: " + term.Counted(len(s.Damaged), "kept change") + " with damaged content", s.Damaged},
 	} {
 		n := len(group.list)
 		if n == 0 {

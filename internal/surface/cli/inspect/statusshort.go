@@ -11,23 +11,22 @@ import (
 	"lockkeeper/store"
 )
 
-// shortLimit is how many grants a line for a prompt looks at: somebody waits for it with
-// every command they type.
+// shortLimit is how many grants --short reads, because a shell prompt must be fast.
 const shortLimit = 500
 
-// headcount is what a line for a prompt says. What is held for processes that are gone is
-// in nobody's way, and not counted.
+// headcount is the answer of --short. It does not count grants of processes that are gone,
+// because they block no request.
 type headcount struct {
-	Sessions int  `json:"sessions"` // that are there
+	Sessions int  `json:"sessions"` // open
 	Held     int  `json:"held"`
 	Waiting  int  `json:"waiting"`
 	Stale    int  `json:"stale"`
-	More     bool `json:"more"` // than were counted
+	More     bool `json:"more"` // than shortLimit
 	Off      bool `json:"off"`
 }
 
-// short prints one line, or none where there is nothing to tell: outside of any root, and
-// where nobody is there and nothing is held. It looks at no more than it can in a moment, and repairs nothing.
+// short prints one line, or nothing outside of a root and if there are no sessions and grants.
+// To be fast it reads at most shortLimit grants and recovers nothing.
 func (p *program) short(ctx context.Context) error {
 	s := p.Settings()
 	s.SkipRecovery = true

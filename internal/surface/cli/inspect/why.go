@@ -75,8 +75,8 @@ existing path, the key or name of an item, a resource. Anything else is a path.`
 type reasons struct {
 	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
 	Name    string             `json:"name"`
-	Held    []locks.Standing   `json:"held"`
-	Waiting []locks.Standing   `json:"waiting"` // in the order they will be served
+	Held    []locks.LockStatus `json:"held"`
+	Waiting []locks.LockStatus `json:"waiting"` // in the order of granting
 	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
 	Events  []lockkeeper.Event `json:"events"`  // newest last
 
@@ -84,7 +84,7 @@ type reasons struct {
 }
 
 func newReasons(about, name string) *reasons {
-	return &reasons{About: about, Name: name, Held: []locks.Standing{}, Waiting: []locks.Standing{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
+	return &reasons{About: about, Name: name, Held: []locks.LockStatus{}, Waiting: []locks.LockStatus{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
 }
 
 func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, name string) (*reasons, error) {
@@ -95,11 +95,11 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		}
 		r := newReasons("grant", name)
 		if e != nil {
-			r.add(locks.Stand(a, *e))
+			r.add(locks.StatusOf(a, *e))
 		}
 		return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.GrantID == name })
 	}
-	s, err := locks.StandingsOf(ctx, a)
+	s, err := locks.Read(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,12 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 			return nil, err
 		}
 		r = newReasons("resource", named.Name)
-		return r, r.look(ctx, a, q, locks)
+		return r, r.read(ctx, a, q, locks)
 	}
 	return p.whyPath(ctx, a, q, name)
 }
 
-// looksLikePath says that a name is surely no holder of the past.
+// looksLikePath reports whether a name cannot be an earlier holder.
 func (p *program) looksLikePath(name string) bool {
 	return strings.ContainsAny(name, "/.") || p.Exists(name)
 }
@@ -147,13 +147,13 @@ func (p *program) whyPath(ctx context.Context, a *project.Project, q *job.Queue,
 	_, err = os.Lstat(filepath.Join(a.Root.Dir(), filepath.FromSlash(l.Path)))
 	r.missing = errors.Is(err, fs.ErrNotExist)
 	l.Mode = lockkeeper.Write
-	return r, r.look(ctx, a, q, []lockkeeper.Lock{l})
+	return r, r.read(ctx, a, q, []lockkeeper.Lock{l})
 }
 
-// look finds who holds places, who waits for them, and what happened to them. Asked
-// for writing they meet everybody who is there.
-func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, places []lockkeeper.Lock) error {
-	found, err := a.Locks.CheckConflicts(ctx, places)
+// read adds who holds the targets, who waits for them, and the events about them. A write lock
+// conflicts with every holder.
+func (r *reasons) read(ctx context.Context, a *project.Project, q *job.Queue, targets []lockkeeper.Lock) error {
+	found, err := a.Locks.CheckConflicts(ctx, targets)
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,10 @@ func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, pl
 			return err
 		}
 		if e != nil {
-			r.add(locks.Stand(a, *e))
+			r.add(locks.StatusOf(a, *e))
 		}
 	}
-	for _, l := range places {
+	for _, l := range targets {
 		wanting, err := q.QueuedFor(ctx, l.Path)
 		if err != nil {
 			return err
@@ -184,11 +184,11 @@ func (r *reasons) look(ctx context.Context, a *project.Project, q *job.Queue, pl
 		}
 	}
 	return r.recall(ctx, a, func(ev lockkeeper.Event) bool {
-		return slices.ContainsFunc(places, func(l lockkeeper.Lock) bool { return view.Concerns(ev, l.Target) })
+		return slices.ContainsFunc(targets, func(l lockkeeper.Lock) bool { return view.Concerns(ev, l.Target) })
 	})
 }
 
-func (r *reasons) add(s locks.Standing) {
+func (r *reasons) add(s locks.LockStatus) {
 	if s.State == locks.Waiting {
 		r.Waiting = append(r.Waiting, s)
 	} else {
@@ -196,7 +196,7 @@ func (r *reasons) add(s locks.Standing) {
 	}
 }
 
-// recall adds the latest events, looking back over the last page only.
+// recall adds the latest matching events of the last page.
 func (r *reasons) recall(ctx context.Context, a *project.Project, want func(lockkeeper.Event) bool) error {
 	page, err := a.Locks.Events(ctx, store.EventQuery{Limit: command.PageSize, Latest: true})
 	if err != nil {
@@ -216,22 +216,22 @@ func (p *program) showReasons(r *reasons) {
 	switch {
 	case len(r.Held)+len(r.Waiting) > 0:
 	case len(r.Queued) > 0:
-		fmt.Fprintf(p.Out, "%s is not held, and %s it\n", name, term.Plural(len(r.Queued), "a queued item wants", "queued items want"))
+		fmt.Fprintf(p.Out, "%s is not locked, and %s it\n", name, term.Plural(len(r.Queued), "a queued item wants", "queued items want"))
 	case r.About == "path" && r.missing:
-		fmt.Fprintf(p.Out, "%s is free, and no such file exists\n", name)
+		fmt.Fprintf(p.Out, "%s is free, and does not exist\n", name)
 	case r.About == "path", r.About == "resource":
-		fmt.Fprintf(p.Out, "%s is free: nobody holds it or waits for it\n", name)
+		fmt.Fprintf(p.Out, "%s is free: no holder has it or waits for it\n", name)
 	case r.About == "holder":
 		fmt.Fprintf(p.Out, "%s holds nothing and waits for nothing\n", name)
 	default:
-		fmt.Fprintf(p.Out, "grant %s is not held here: it was released, it expired, or it never was\n", name)
+		fmt.Fprintf(p.Out, "grant %s is not held here: it was released, has expired, or never existed\n", name)
 	}
 	for _, s := range r.Held {
 		locks.Show(p.Program, p.Out, s)
 	}
 	for i, s := range r.Waiting {
 		if r.About == "path" || r.About == "resource" {
-			fmt.Fprintf(p.Out, "%d. in line: ", i+1)
+			fmt.Fprintf(p.Out, "%d. ", i+1)
 		}
 		locks.Show(p.Program, p.Out, s)
 	}

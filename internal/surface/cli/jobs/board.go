@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,27 +20,27 @@ import (
 	"lockkeeper/store"
 )
 
-// board shows what a worker does: a line, or with --json an object, for each item that
-// starts or ends, for what fails elsewhere, and for what it waits for. A person has
-// below these lines one that is kept current.
+// board shows the progress of a worker: a line, or with --json an object, for each item that
+// starts or ends here or fails elsewhere, and for what the worker waits for. A terminal also
+// shows a live summary below these lines.
 type board struct {
 	p    *program
 	a    *project.Project
 	q    *job.Queue
-	live bool // one line is kept current
+	live bool // shows a live summary
 	poke chan struct{}
 	quit chan struct{}
 	loop sync.WaitGroup
 
-	seen uint64 // the last event that was looked at; of the loop alone, and of end
+	seen uint64 // the last event that was read; used by the loop, and after it by end
 
 	mu      sync.Mutex
 	began   time.Time
 	running map[string]start // by item
 	queued  int
 	done    int
-	failed  map[string]*lockkeeper.Item // by id, all that is known to have failed
-	waits   string                      // what was last said to be waited for
+	failed  map[string]*lockkeeper.Item // by id
+	waits   string                      // the last line about waiting
 }
 
 func newBoard(p *program, a *project.Project, q *job.Queue) *board {
@@ -49,10 +51,10 @@ func newBoard(p *program, a *project.Project, q *job.Queue) *board {
 // A start is the beginning of an attempt on this worker.
 type start struct {
 	at         time.Time
-	dispatched time.Time // by the clock of the store
+	dispatched time.Time // in the store's clock
 }
 
-// event is one line for a program.
+// event is one line of JSON.
 type event struct {
 	Event   string   `json:"event"`
 	At      string   `json:"at"`
@@ -67,7 +69,7 @@ type event struct {
 	*outcome
 }
 
-// prepare remembers what has happened before the worker begins.
+// prepare records the last event before the worker starts.
 func (b *board) prepare(ctx context.Context) error {
 	page, err := b.a.Locks.Events(ctx, store.EventQuery{Limit: 1, Latest: true})
 	if err == nil && len(page) > 0 {
@@ -76,13 +78,13 @@ func (b *board) prepare(ctx context.Context) error {
 	return err
 }
 
-// begin looks at what happens elsewhere, and keeps the line current, until end.
+// begin updates the board until end.
 func (b *board) begin(ctx context.Context) {
 	b.loop.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
-			b.look(ctx)
+			b.update(ctx)
 			select {
 			case <-b.poke:
 			case <-tick.C:
@@ -93,12 +95,12 @@ func (b *board) begin(ctx context.Context) {
 	})
 }
 
-// look tells what happened elsewhere, and what is waited for. Trouble with the store is
-// for the worker to tell.
-func (b *board) look(ctx context.Context) {
+// update shows what happened elsewhere, and what the worker waits for. The worker reports
+// errors of the store.
+func (b *board) update(ctx context.Context) {
 	changed, err := b.changedElsewhere(ctx)
 	if err != nil {
-		changed = nil // read again at the next look
+		changed = nil // read again next time
 	}
 	census, err := b.q.Census(ctx)
 	waits := []*sched.Explanation{}
@@ -123,15 +125,15 @@ func (b *board) look(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether nothing runs here.
+// isIdle reports whether no item runs here.
 func (b *board) isIdle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.running) == 0
 }
 
-// changedElsewhere reads which items have failed or were requeued since the last call, and
-// returns each as it was then. Items that run here report their own end.
+// changedElsewhere returns the items that failed or were requeued since the last call, each as
+// it was then. Items that run here report their own end.
 func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Item, err error) {
 	var events []lockkeeper.Event
 	seen := b.seen
@@ -169,22 +171,21 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 	return changed, nil
 }
 
-// wait tells what the first of those waits for that could start here; the caller has
-// the mutex.
+// wait shows what the first item that could start here waits for. The caller holds the mutex.
 func (b *board) wait(it *lockkeeper.Item, what string) {
 	line := fmt.Sprintf("%s (%s) for %s", it.ID, Title(it), what)
 	if b.waits == line {
 		return
 	}
 	b.waits = line
-	if !b.live { // a person sees it in the line that is kept current
+	if !b.live { // the live summary has it
 		ev := about("waiting", it)
 		ev.Reason = what
 		b.print(ev, "waiting: "+line)
 	}
 }
 
-// summary is the line; the caller has the mutex.
+// summary returns the summary. The caller holds the mutex.
 func (b *board) summary() string {
 	line := fmt.Sprintf("%d running, %d queued, %d done, %d failed, %s", len(b.running), b.queued, b.done, len(b.failed), term.Span(b.p.Now().Sub(b.began)))
 	if b.waits != "" {
@@ -193,11 +194,10 @@ func (b *board) summary() string {
 	return line
 }
 
-// say shows a line that stays, and has the current one shown anew; the caller has the
-// mutex.
+// say prints a line, and updates the live summary. The caller holds the mutex.
 func (b *board) say(ev event, line string) {
 	b.print(ev, line)
-	if !b.live { // there is none
+	if !b.live {
 		return
 	}
 	select {
@@ -210,9 +210,7 @@ func (b *board) print(ev event, line string) {
 	ev.At = b.p.Now().UTC().Format(time.RFC3339)
 	switch {
 	case b.p.JSON:
-		enc := json.NewEncoder(b.p.Out)
-		enc.SetEscapeHTML(false)
-		enc.Encode(ev) // the output remembers what could not be written
+		b.p.PrintLine(ev) // the output remembers a failed write
 	case b.live:
 		fmt.Fprint(b.p.Out, term.ClearLine+line+"\n")
 	default:
@@ -231,7 +229,7 @@ func (b *board) started(it *lockkeeper.Item) {
 	b.say(about("started", it), fmt.Sprintf("started %s (%s) %s, attempt %d", it.ID, Title(it), term.Clean(it.Phase), it.Attempts))
 }
 
-// ended shows how an attempt of this worker ended.
+// ended shows how an attempt on this worker ended.
 func (b *board) ended(it lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,7 +240,7 @@ func (b *board) ended(it lockkeeper.Item) {
 		return
 	}
 	delete(b.failed, it.ID)
-	if !ran { // it never came to run: the copy here is behind
+	if !ran { // it never started: the copy here is behind
 		return
 	}
 	took := b.p.Now().Sub(began.at)
@@ -260,15 +258,15 @@ func (b *board) ended(it lockkeeper.Item) {
 	b.say(ev, line)
 }
 
-// tell shows that an item has failed, once for each time it does, on any worker, and
-// forgets a failure when the item is queued again. The caller has the mutex.
+// tell shows that an item failed on any worker, once for each failure, and forgets the failure
+// when the item is queued again. The caller holds the mutex.
 func (b *board) tell(it *lockkeeper.Item) {
 	if it.Status == lockkeeper.ItemQueued {
 		delete(b.failed, it.ID)
 		return
 	}
 	here, runs := b.running[it.ID]
-	runs = runs && !it.CompletedAt.Before(here.dispatched) // it ends here, and not before it began here
+	runs = runs && !it.CompletedAt.Before(here.dispatched) // this worker reports its end
 	if told := b.failed[it.ID]; runs || it.Status != lockkeeper.ItemError || told != nil && told.CompletedAt.Equal(it.CompletedAt) {
 		return
 	}
@@ -288,7 +286,7 @@ func (b *board) tell(it *lockkeeper.Item) {
 	b.say(ev, line)
 }
 
-// trouble tells of an error that the worker survives.
+// trouble shows an error that does not end the worker.
 func (b *board) trouble(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -302,7 +300,7 @@ func (b *board) trouble(err error) {
 	b.p.Say(err.Error())
 }
 
-// stopping tells that the worker was asked to stop, and what it waits for.
+// stopping shows that the worker stops, and what it waits for.
 func (b *board) stopping(still []lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,16 +308,132 @@ func (b *board) stopping(still []lockkeeper.Item) {
 	for _, it := range still {
 		ids, names = append(ids, it.ID), append(names, fmt.Sprintf("%s (%s)", it.ID, Title(&it)))
 	}
-	line := "stopping: nothing runs"
+	line := "stopping: no command is running"
 	if names != nil {
-		line = "stopping: waiting for " + strings.Join(names, ", ") + "; once more ends what runs"
+		line = "stopping: waiting for " + strings.Join(names, ", ") + "; press Ctrl-C again to stop them"
 	}
 	b.say(event{Event: "stopping", Running: ids}, line)
 }
 
-// closing tells that the worker was asked once more.
+// closing shows that a second signal stops the running commands.
 func (b *board) closing() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.say(event{Event: "closing"}, "ending what runs")
+	b.say(event{Event: "closing"}, "stopping the running commands")
+}
+
+// outcome is the result of a worker.
+type outcome struct {
+	Done   int      `json:"done"`
+	Failed int      `json:"failed"` // since it started, on any worker
+	Queued int      `json:"queued"`
+	Left   []string `json:"queued_items"` // ids; only with --until-empty
+	Lost   []string `json:"failed_items"` // ids
+
+	left, lost []*lockkeeper.Item
+}
+
+// namedAtEnd is how many items the end of a worker names.
+const namedAtEnd = 10
+
+// end shows the result, and returns the exit code of the worker.
+func (b *board) end(ctx context.Context, untilEmpty bool) error {
+	close(b.quit)
+	b.loop.Wait()
+	b.live = false
+	if b.p.HandlesEscapes(b.p.Out) && !b.p.JSON {
+		fmt.Fprint(b.p.Out, term.ClearLine)
+	}
+	out, err := b.reckon(ctx, untilEmpty)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.queued, b.waits = out.Queued, ""
+	b.say(event{Event: "ended", outcome: out}, b.summary())
+	b.mu.Unlock()
+	if !untilEmpty || out.Failed+out.Queued == 0 {
+		return nil
+	}
+	if b.p.JSON {
+		return &command.ExitError{Code: command.ExitFailed}
+	}
+	return &command.ExitError{Code: command.ExitFailed, Err: b.unfinished(ctx, out)}
+}
+
+// reckon counts completed, failed and queued items.
+func (b *board) reckon(ctx context.Context, untilEmpty bool) (*outcome, error) {
+	elsewhere, err := b.changedElsewhere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, it := range elsewhere {
+		b.tell(it)
+	}
+	now, err := b.q.Items(ctx, slices.Collect(maps.Keys(b.failed)))
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{Done: b.done, Left: []string{}, Lost: []string{}}
+	clear(b.failed)
+	for _, it := range now {
+		if it.Status == lockkeeper.ItemError { // not retried since
+			b.failed[it.ID] = it
+			out.lost = append(out.lost, it)
+		}
+	}
+	slices.SortFunc(out.lost, func(a, b *lockkeeper.Item) int { return int(int64(a.Seq) - int64(b.Seq)) })
+	out.Failed = len(out.lost)
+	if out.Queued, err = b.q.Depth(ctx); err != nil {
+		return nil, err
+	}
+	if untilEmpty && out.Queued > 0 {
+		out.left, err = b.q.Oldest(ctx, lockkeeper.ItemQueued, out.Queued)
+	}
+	for _, it := range out.lost {
+		out.Lost = append(out.Lost, it.ID)
+	}
+	for _, it := range out.left {
+		out.Left = append(out.Left, it.ID)
+	}
+	return out, err
+}
+
+// unfinished returns the error of --until-empty if items failed or are still queued.
+func (b *board) unfinished(ctx context.Context, out *outcome) error {
+	var parts []string
+	next := ""
+	if out.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%s failed: %s", term.Counted(out.Failed, "item"), namesOf(out.lost)))
+		next = "lockkeeper why " + out.Lost[0]
+	}
+	if out.Queued > 0 {
+		parts = append(parts, fmt.Sprintf("%s %s still queued: %s", term.Counted(out.Queued, "item"), term.Plural(out.Queued, "is", "are"), namesOf(out.left)))
+	}
+	if next == "" && len(out.left) > 0 {
+		next = "lockkeeper why " + out.Left[0]
+		failed, err := b.q.FailedBefore(ctx, out.left[0])
+		if err != nil {
+			return err
+		}
+		if failed != nil {
+			next = retryOrCancel(failed.ID, out.Left[0])
+		}
+	}
+	return lockkeeper.WithNext(errors.New(strings.Join(parts, "; ")), next)
+}
+
+// namesOf returns the names of items, up to namedAtEnd.
+func namesOf(items []*lockkeeper.Item) string {
+	var names []string
+	for _, it := range items[:min(len(items), namedAtEnd)] {
+		names = append(names, fmt.Sprintf("%s (%s)", it.ID, Title(it)))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(items) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

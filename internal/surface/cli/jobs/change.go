@@ -26,7 +26,7 @@ func (p *program) retryCommand() *cobra.Command {
 		Long: `Return failed items to the queue, at the phase in which they failed and behind the items
 that are queued now. Name an item by its id, its key, or its name if that is unique.`,
 		Example: `  lockkeeper job retry j12
-  lockkeeper job list --status error --json | jq -r '.[].id' | xargs lockkeeper job retry`,
+  lockkeeper job list --status failed --json | jq -r '.[].id' | xargs lockkeeper job retry`,
 		Args: command.AtLeast(1, "the items to retry"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
@@ -42,7 +42,8 @@ that are queued now. Name an item by its id, its key, or its name if that is uni
 	}
 }
 
-// leftBehind refuses the retry of an item whose worker is gone: it needs none.
+// leftBehind refuses to retry an item whose worker is gone, because it returns to the queue by
+// itself.
 func (p *program) leftBehind(ctx context.Context, a *project.Project, q *job.Queue, it *lockkeeper.Item) error {
 	if !it.IsHolding() {
 		return nil
@@ -74,8 +75,8 @@ terminal; agents cannot do it.`,
 		Args:    command.AtLeast(1, "the items to cancel"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.WithQueue(cmd.Context(), p.Settings(), func(_ *project.Project, q *job.Queue) error {
-				return p.eachItem(cmd.Context(), q, names, "is cancelled", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
-					by, err := p.canceller(it)
+				return p.eachItem(cmd.Context(), q, names, "is canceled", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+					by, err := p.mayCancel(it)
 					if err != nil {
 						return nil, err
 					}
@@ -84,23 +85,22 @@ terminal; agents cannot do it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
 	return cmd
 }
 
-// canceller is who cancels an item. To end a running one takes a person, who confirms
-// it; an agent is left to the engine, which refuses, and records that it was tried.
-func (p *program) canceller(it *lockkeeper.Item) (lockkeeper.Actor, error) {
+// mayCancel returns who cancels an item. A person must confirm the cancel of a running item;
+// for an agent the engine refuses, and records the attempt.
+func (p *program) mayCancel(it *lockkeeper.Item) (lockkeeper.Actor, error) {
 	if _, inside := p.Agent(); inside || !it.IsHolding() {
 		return p.Actor(), nil
 	}
-	facts := fmt.Sprintf("%s (%s) %s runs for %s: %s\nIt loses its locks, and what runs under them is ended.",
+	facts := fmt.Sprintf("%s (%s) %s has run for %s: %s\nIt loses its locks, and its command is stopped.",
 		it.ID, Title(it), term.Clean(it.Phase), term.Span(p.Now().Sub(it.DispatchedAt)), term.Clean(shellword.Join(it.Command)))
 	return p.Person(), p.Confirm(fmt.Sprintf("cancel of %s (%s)", it.ID, Title(it)), facts, it.ID)
 }
 
-// eachItem changes items one by one, and tells of each: that one is refused does not
-// keep the others from being changed.
+// eachItem changes items one by one, and prints each. A refused item does not stop the others.
 func (p *program) eachItem(ctx context.Context, q *job.Queue, names []string, done string,
 	change func(*lockkeeper.Item) (*lockkeeper.Item, error)) error {
 	changed, facts := []*lockkeeper.Item{}, []map[string]any{}
@@ -150,13 +150,13 @@ of a flow (see lockkeeper run), print what its agent does, or did last.`,
 				if !cmd.Flags().Changed("attempt") {
 					attempt = it.Attempts
 				} else if attempt < 1 {
-					return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts are counted from 1", Next: "leave --attempt out for the last one"}
+					return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts start at 1", Next: "omit --attempt for the last one"}
 				}
 				return p.showOutput(a, it, attempt)
 			})
 		},
 	}
-	cmd.Flags().IntVar(&attempt, "attempt", 0, "of this `attempt` (default: the last)")
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "the `attempt` (default: the last)")
 	return cmd
 }
 

@@ -1,2 +1,2 @@
-// Package jobs has the commands of the queue: submit, work, list, and what follows.
+// Package jobs has the commands of the queue: job submit, work, list, retry, cancel and output.
 package jobs

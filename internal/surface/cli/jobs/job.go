@@ -14,7 +14,7 @@ import (
 )
 
 func (p *program) jobCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "job",
 		Short: "Queue commands and run them when their locks are free",
 		Long: `Queue commands and run them when their locks are free. A submitted command waits until
@@ -26,18 +26,14 @@ is stored with the locks, so it outlives every process.`,
   lockkeeper job work --slots 4 --until-empty
   lockkeeper job list
   lockkeeper why j12`,
-		Args: command.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(p.submitCommand(), p.workCommand(), p.listCommand(), p.retryCommand(), p.cancelCommand(), p.jobOutputCommand())
-	return cmd
+	}, p.submitCommand(), p.workCommand(), p.listCommand(), p.retryCommand(), p.cancelCommand(), p.jobOutputCommand())
 }
 
-// item finds an item that must be there.
+// item returns the item with an id, key or name.
 func (p *program) item(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
 	it, err := q.Find(ctx, name)
 	if err == nil && it == nil {
-		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no item with this id, key or name", Next: "lockkeeper job list"}
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "no item has this id, key or name", Next: "lockkeeper job list"}
 	}
 	return it, err
 }
@@ -45,7 +41,7 @@ func (p *program) item(ctx context.Context, q *job.Queue, name string) (*lockkee
 // NameWidth is how many columns of an item's name a line or a table shows.
 const NameWidth = 40
 
-// Title is what an item is called, in a line or a table.
+// Title returns the name of an item, for a line or a table.
 func Title(it *lockkeeper.Item) string { return term.Ellipsis(fullTitle(it), NameWidth) }
 
 func fullTitle(it *lockkeeper.Item) string {
@@ -55,7 +51,7 @@ func fullTitle(it *lockkeeper.Item) string {
 	return term.Clean(it.Workflow + "/" + it.Unit)
 }
 
-// tookOf is how long the last attempt of an ended item took; 0: it never ran.
+// tookOf returns how long the last attempt of an ended item took, or 0 if it never ran.
 func tookOf(it *lockkeeper.Item) time.Duration {
 	if it.Attempts == 0 || it.DispatchedAt.IsZero() || it.CompletedAt.Before(it.DispatchedAt) {
 		return 0
@@ -80,11 +76,11 @@ func StateOf(it *lockkeeper.Item) string {
 	return "blocked by " + waitedFor(it)
 }
 
-// waitedFor is what an item is parked on.
+// waitedFor returns what an item waits for.
 func waitedFor(it *lockkeeper.Item) string {
 	kind, what, _ := strings.Cut(it.WaitsOn, ":")
 	switch kind {
-	case "path": // the mode in which it is asked for stands behind
+	case "path": // followed by the requested mode
 		path, _, _ := strings.Cut(what, "//")
 		return "lock " + term.Clean(path)
 	case "pool":
@@ -99,7 +95,7 @@ func waitedFor(it *lockkeeper.Item) string {
 	return term.Clean(it.WaitsOn)
 }
 
-// sinceOf is since when an item is what it is.
+// sinceOf returns when an item entered its status.
 func sinceOf(it *lockkeeper.Item) time.Time {
 	switch it.Status {
 	case lockkeeper.ItemQueued:
@@ -110,7 +106,7 @@ func sinceOf(it *lockkeeper.Item) time.Time {
 	return it.CompletedAt
 }
 
-// noteOf is what there is to say of an item: how far it has got, or why it failed.
+// noteOf returns the progress of an item, or why it failed.
 func noteOf(it *lockkeeper.Item) string {
 	if it.Failure == nil {
 		return term.Clean(it.Note)

@@ -3,7 +3,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
-	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -29,12 +27,11 @@ func (p *program) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List queued, running, failed and completed items, newest last",
-		Long: `Show the items of the queue, newest last: those that are ready or say what they
-are blocked by, those that run and how far they say they are, those that failed
-and why, and those that are completed. Numbers may be missing: items are numbered
-together with other events. With --watch it goes on: a terminal shows what runs,
-then what starts next, then what ended last, as far as it has room, and a program
-gets a line for each item that changes.`,
+		Long: `List the items of the queue, newest last: ready items, blocked items and what blocks them,
+running items and their progress, failed items and why, and completed items. Numbers have
+gaps, because other events share them. With --watch it keeps running: a terminal shows
+running, next and last items as far as there is room, and a pipe gets a line for each
+item that changes.`,
 		Example: `  lockkeeper job list
   lockkeeper job list --status failed
   lockkeeper job list --watch
@@ -54,8 +51,8 @@ gets a line for each item that changes.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.status, "status", "", "only items of this `status`: "+strings.Join(statuses, ", "))
-	f.IntVar(&o.limit, "limit", 100, "of each status at most so many: what starts next, and what ended last; 0: all")
-	f.BoolVar(&o.watch, "watch", false, "go on, and show what changes")
+	f.IntVar(&o.limit, "limit", 100, "how many items of each status: the next to start, the last to end; 0: all")
+	f.BoolVar(&o.watch, "watch", false, "keep running, and show changes")
 	return cmd
 }
 
@@ -64,8 +61,8 @@ var statuses = []string{"queued", "running", "completed", "failed"}
 
 // parse checks the options. It also accepts the stored names of a status.
 func (o *listOptions) parse() error {
-	if o.limit < 0 {
-		return &lockkeeper.InputError{Field: "limit", Value: fmt.Sprint(o.limit), Reason: "negative", Next: "give 0 for no limit"}
+	if err := command.NotNegative(o.limit); err != nil {
+		return err
 	}
 	switch o.status {
 	case "", string(lockkeeper.ItemQueued), string(lockkeeper.ItemDispatched), string(lockkeeper.ItemCompleted), string(lockkeeper.ItemError):
@@ -77,11 +74,7 @@ func (o *listOptions) parse() error {
 		o.status = string(lockkeeper.ItemError)
 		return nil
 	}
-	next := "one of " + strings.Join(statuses, ", ")
-	if near, ok := config.Nearest(o.status, statuses); ok {
-		next = "did you mean " + near + "? It is " + next
-	}
-	return &lockkeeper.InputError{Field: "status", Value: o.status, Reason: "no status of an item", Next: next}
+	return command.OneOf("status", o.status, statuses)
 }
 
 // jsonState is StateOf for programs, for which a failed item is in the state error.
@@ -98,15 +91,14 @@ type listedItem struct {
 	State string `json:"state"`
 }
 
-// items gathers what a list shows, that first which a person wants to see first, and
-// says whether some were left out.
+// items returns the listed items, the most interesting first, and whether some were omitted.
 func (o *listOptions) items(ctx context.Context, q *job.Queue) (list []listedItem, cut bool, err error) {
 	wanted := []string{string(lockkeeper.ItemDispatched), string(lockkeeper.ItemQueued), string(lockkeeper.ItemError), string(lockkeeper.ItemCompleted)}
 	if o.status != "" {
 		wanted = []string{o.status}
 	}
 	list = []listedItem{}
-	seen := map[string]bool{} // one may change its status between two looks
+	seen := map[string]bool{} // an item may change its status between two queries
 	for _, status := range wanted {
 		some, more, err := q.First(ctx, lockkeeper.ItemStatus(status), o.limit)
 		if err != nil {
@@ -141,7 +133,7 @@ func (p *program) list(ctx context.Context, q *job.Queue, o listOptions) error {
 	}
 	p.showItems(list)
 	if cut {
-		fmt.Fprintf(p.Err, "note: of each status %d at most; all: --limit 0\n", o.limit)
+		fmt.Fprintf(p.Err, "note: shows up to %d items of each status; all: --limit 0\n", o.limit)
 	}
 	return nil
 }
@@ -166,7 +158,7 @@ func (p *program) showItems(list []listedItem) {
 	t.Print(p.Out, p.Painter(p.Out))
 }
 
-// watch shows the list as it changes, until somebody has seen enough.
+// watch shows the list as it changes, until a signal ends it.
 func (p *program) watch(ctx context.Context, q *job.Queue, o listOptions) error {
 	shown := map[string]string{}
 	return command.Follow(ctx, q.Feed, func(ctx context.Context) error {
@@ -178,12 +170,11 @@ func (p *program) watch(ctx context.Context, q *job.Queue, o listOptions) error 
 	})
 }
 
-// showChanged shows the list anew to a person, and to a program what was not shown so
-// before.
+// showChanged shows the whole list on a terminal, and otherwise only the items that changed.
 func (p *program) showChanged(list []listedItem, shown map[string]string) error {
 	if !p.JSON && p.HandlesEscapes(p.Out) {
 		_, rows := term.Window(p.Out)
-		room := max(1, rows-3) // but for the heads, what is left out, and the cursor
+		room := max(1, rows-3) // minus the heads, "and more", and the cursor
 		fmt.Fprint(p.Out, term.ClearScreen)
 		p.showItems(list[:min(room, len(list))])
 		if more := len(list) - room; more > 0 {
@@ -191,8 +182,6 @@ func (p *program) showChanged(list []listedItem, shown map[string]string) error 
 		}
 		return p.Out.Err
 	}
-	enc := json.NewEncoder(p.Out)
-	enc.SetEscapeHTML(false)
 	for _, it := range list {
 		line := fmt.Sprintf("%s  %s %s  %s", it.ID, Title(it.Item), term.Clean(it.Phase), StateOf(it.Item))
 		if it.Attempts > 0 {
@@ -207,7 +196,7 @@ func (p *program) showChanged(list []listedItem, shown map[string]string) error 
 		shown[it.ID] = line
 		if !p.JSON {
 			fmt.Fprintln(p.Out, line)
-		} else if err := enc.Encode(it); err != nil {
+		} else if err := p.PrintLine(it); err != nil {
 			return err
 		}
 	}

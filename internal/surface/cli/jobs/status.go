@@ -19,10 +19,10 @@ type QueueStatus struct {
 	Failed int                `json:"queue_failed"`
 	Active []*lockkeeper.Item `json:"active_items"`
 
-	workers int // at work
+	workers int // running
 }
 
-// GatherQueue adds what is queued and runs.
+// GatherQueue reads the queue.
 func (s *QueueStatus) GatherQueue(ctx context.Context, a *project.Project) error {
 	q, err := job.Open(a)
 	if err != nil {
@@ -46,8 +46,7 @@ func (s *QueueStatus) GatherQueue(ctx context.Context, a *project.Project) error
 // activeShown is how many running items status names.
 const activeShown = 5
 
-// Show tells of the queue in a line, and returns the next step; of an empty one
-// nothing is said.
+// Show prints the queue in a line, unless it is empty, and returns the next step.
 func (s *QueueStatus) Show(p *command.Program) (next string) {
 	if s.Depth+len(s.Active)+s.Failed == 0 {
 		return ""

@@ -53,17 +53,17 @@ Phases, first to start: ` + sched.PhaseNames() + `.`,
 	}
 	f := cmd.Flags()
 	o.Targets.Flags(f)
-	f.StringVar(&o.order.Workflow, "name", "", "what it is called (default: the key, or the beginning of the command line)")
-	f.StringVar(&o.order.Key, "key", "", "your own `name` for it, which no second item may have")
-	f.StringVar(&o.order.Project, "project", "", "the `project` it belongs to: projects take turns, and each has its caps")
-	f.StringVar(&o.order.Class, "class", "", "`cpu` or io: what it is heavy on")
-	f.BoolVar(&o.order.Map, "map", false, "it is one of many map jobs of its project, which have a cap of their own")
-	f.StringVar(&o.order.Phase, "phase", sched.DefaultPhase, "the `phase` it is in, which decides who comes first")
-	f.StringArrayVar(&o.order.Pools, "pool", nil, "a `pool` it needs a slot of: "+sched.PoolAgent+", "+sched.PoolAPI+" or "+sched.PoolTest+"; repeatable")
-	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that has to be completed first; repeatable")
-	f.StringVar(&o.order.Root, "root", "", "the `root` it works on: only nodes that reach it run it (default, on several nodes: the one this node reaches)")
-	f.StringVar(&o.order.Policy, "policy", "", "the rules of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+")")
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.StringVar(&o.order.Workflow, "name", "", "the name of the item (default: the key, or the start of the command line)")
+	f.StringVar(&o.order.Key, "key", "", "a unique `name` of your own")
+	f.StringVar(&o.order.Project, "project", "", "the `project` of the item: projects take turns, and each has limits")
+	f.StringVar(&o.order.Class, "class", "", "`cpu` or io: what the command uses most")
+	f.BoolVar(&o.order.Map, "map", false, "a map job, which has its own limit in its project")
+	f.StringVar(&o.order.Phase, "phase", sched.DefaultPhase, "the `phase` of the item, which sets its priority")
+	f.StringArrayVar(&o.order.Pools, "pool", nil, "a `pool` whose slot it needs: "+sched.PoolAgent+", "+sched.PoolAPI+" or "+sched.PoolTest+"; repeatable")
+	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that must complete first; repeatable")
+	f.StringVar(&o.order.Root, "root", "", "the `root` to work on: only nodes that reach it run the item (default with several nodes: the root of this node)")
+	f.StringVar(&o.order.Policy, "policy", "", "the policy of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+")")
+	f.SetInterspersed(false) // flags after the command are the command's
 	return cmd
 }
 
@@ -77,14 +77,10 @@ func (p *program) submit(cmd *cobra.Command, a *project.Project, q *job.Queue, o
 		return err
 	}
 	it := items[0]
-	if p.JSON {
-		err = p.PrintJSON(it)
-	} else {
-		_, err = fmt.Fprintln(p.Out, it.ID)
+	if err := p.Answer(it, "%s", it.ID); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case it.Failure != nil && p.JSON:
 		return &command.ExitError{Code: command.ExitOverLock}
 	case it.Failure != nil:
@@ -94,22 +90,22 @@ func (p *program) submit(cmd *cobra.Command, a *project.Project, q *job.Queue, o
 	return p.remark(cmd.Context(), q, it)
 }
 
-// build makes the order with its paths resolved, once all that can be checked here is.
+// build returns the order with its paths resolved, after all checks that are possible here.
 func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project, argv []string) (order sched.ItemSpec, err error) {
 	order = o.order
 	order.Command, order.Job = argv, true
 	order.Workflow = cmp.Or(order.Workflow, term.Ellipsis(term.Clean(cmp.Or(order.Key, shellword.Join(argv))), NameWidth))
 	if order.Key == "" && cmd.Flags().Changed("key") {
-		return order, &lockkeeper.InputError{Field: "key", Reason: "empty", Next: "give the item a key, or leave --key out"}
+		return order, &lockkeeper.InputError{Field: "key", Reason: "empty", Next: "give a key, or omit --key"}
 	}
 	if i := slices.IndexFunc(argv, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
-		return order, &lockkeeper.InputError{Field: "command", Value: argv[i], Reason: "not UTF-8 text, and it is stored as text", Next: "give such bytes through a file"}
+		return order, &lockkeeper.InputError{Field: "command", Value: argv[i], Reason: "not valid UTF-8", Next: "pass such bytes through a file"}
 	}
 	if order.Locks, err = o.Resolve(p.Program, a); err != nil {
 		return order, err
 	}
 	if len(order.Locks) == 0 && slices.ContainsFunc([]string{"read-from", "write-from"}, cmd.Flags().Changed) {
-		return order, command.Usage(cmd, "names no path, for its lists are empty; nothing was queued")
+		return order, command.Usage(cmd, "needs a path, but its lists are empty; nothing was queued")
 	}
 	p.Notes(a, order.Locks)
 	if order.Root, err = a.Config.RootOf(order.Root); err != nil {
@@ -125,8 +121,8 @@ func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project
 	return order, nil
 }
 
-// remark tells what will keep an item from starting: that what it comes after has
-// failed, or, to a person, that nobody is there to run it.
+// remark prints what prevents an item from starting: an earlier item failed, or, on a terminal,
+// no worker is running.
 func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item) error {
 	if p.JSON {
 		return nil
@@ -136,7 +132,7 @@ func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item)
 		return err
 	}
 	if failed != nil {
-		fmt.Fprintf(p.Err, "note: %s does not start before %s (%s) is completed, which failed: %s\n", it.ID, failed.ID, Title(failed), noteOf(failed))
+		fmt.Fprintf(p.Err, "note: %s waits for %s (%s), which failed: %s\n", it.ID, failed.ID, Title(failed), noteOf(failed))
 		p.Advise("lockkeeper job retry " + failed.ID)
 		return nil
 	}
@@ -150,5 +146,5 @@ func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item)
 	return err
 }
 
-// startWorker is the next step where no worker is at work.
-const startWorker = "lockkeeper job work --slots 4, for no worker is at work"
+// startWorker is the next step if no worker is running.
+const startWorker = "lockkeeper job work --slots 4, because no worker is running"

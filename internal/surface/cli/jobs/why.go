@@ -18,8 +18,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// itemNamed finds the item that somebody asks why about; nil: they mean something else.
-// Whoever holds or waits, and a path that is there, come before what an item is called.
+// itemNamed returns the item that a name means, or nil if it means something else. A holder and
+// an existing path take precedence over an item's name.
 func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
 	if LooksLikeGrant(name) {
 		return nil, nil
@@ -43,7 +43,7 @@ func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queu
 	return q.Find(ctx, name)
 }
 
-// whyItem says why an item is where it is.
+// whyItem explains the state of an item.
 func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue, id string) error {
 	e, err := q.Why(ctx, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue,
 	return nil
 }
 
-// itemFacts tells what an item was asked to do, and where to read what it said.
+// itemFacts prints the command, locks and output of an item.
 func (p *program) itemFacts(it *lockkeeper.Item) {
 	node, _, _ := strings.Cut(it.Worker, "/")
 	if it.Status != lockkeeper.ItemDispatched && node != "" {
@@ -81,11 +81,11 @@ func (p *program) itemFacts(it *lockkeeper.Item) {
 		p.detail("locks", LockList(it.Locks))
 	}
 	if it.Attempts > 0 {
-		p.detail("said", "see lockkeeper job output "+it.ID)
+		p.detail("output", "lockkeeper job output "+it.ID)
 	}
 }
 
-// LockList is locks in a line, not too many of them.
+// LockList returns locks in one line, up to locks.PathsShown.
 func LockList(asked []lockkeeper.Lock) string {
 	var list []string
 	for _, l := range asked[:min(len(asked), locks.PathsShown)] {
@@ -97,10 +97,10 @@ func LockList(asked []lockkeeper.Lock) string {
 	return strings.Join(list, ", ")
 }
 
-// detail is one reason, or fact, about an item.
+// detail prints one fact about an item.
 func (p *program) detail(what, text string) { fmt.Fprintf(p.Out, " %-5s %s\n", what, text) }
 
-// situation is where an item has got to, and since when.
+// situation describes the status of an item, and since when.
 func (p *program) situation(it *lockkeeper.Item) string {
 	since := roughly(p.Now().Sub(sinceOf(it)))
 	switch {
@@ -111,14 +111,14 @@ func (p *program) situation(it *lockkeeper.Item) string {
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
 		return "running " + since
 	case it.IsHolding():
-		return "under way " + since + ", waits for its next slot"
+		return "running " + since + ", waits for its next slot"
 	case it.Status == lockkeeper.ItemError:
 		return "failed " + since + " ago"
 	}
 	return "completed " + since + " ago"
 }
 
-// counts says how often an item was tried, and its id.
+// counts returns the attempts of an item, and its id.
 func counts(e *sched.Explanation) string {
 	text := "not started yet"
 	if attempt := e.Item.Attempts; attempt > 0 {
@@ -135,7 +135,7 @@ func counts(e *sched.Explanation) string {
 	return text + " (" + e.Item.ID + ")"
 }
 
-// whyWaiting lists all that is in an item's way, and when it may start.
+// whyWaiting prints everything that blocks an item, and when it may start.
 func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explanation) error {
 	workers, err := q.Workers(ctx)
 	if err != nil {
@@ -160,11 +160,11 @@ func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explana
 	starts := "starts"
 	switch {
 	case failed != nil:
-		starts = fmt.Sprintf("never starts as it is, for %s failed", failed.ID)
+		starts = fmt.Sprintf("never, because %s failed", failed.ID)
 	case e.StartsAt.IsZero():
-		starts += fmt.Sprintf(" (%s in line)", ordinal(e.Position))
+		starts += fmt.Sprintf(" (%s in the queue)", ordinal(e.Position))
 	default:
-		starts += fmt.Sprintf(" ≈%s (%s in line)", p.Clock(e.StartsAt), ordinal(e.Position))
+		starts += fmt.Sprintf(" ≈%s (%s in the queue)", p.Clock(e.StartsAt), ordinal(e.Position))
 	}
 	p.detail("then", starts)
 	p.itemFacts(&e.Item)
@@ -176,17 +176,17 @@ func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explana
 	case len(workers) == 0:
 		p.Advise(startWorker)
 	case !reached:
-		p.Advise(fmt.Sprintf("lockkeeper job work --root %s, for no worker reaches that root", term.Clean(e.Item.Root)))
+		p.Advise(fmt.Sprintf("lockkeeper job work --root %s, because no worker reaches that root", term.Clean(e.Item.Root)))
 	}
 	return nil
 }
 
-// retryOrCancel is the next step where an item waits for one that failed.
+// retryOrCancel returns the next step for an item that waits for a failed one.
 func retryOrCancel(failed, waits string) string {
 	return fmt.Sprintf("lockkeeper job retry %s, or lockkeeper job cancel %s", failed, waits)
 }
 
-// waitsAfter is an item that has to be completed first.
+// waitsAfter describes an item that must complete first.
 func waitsAfter(first *lockkeeper.Item) string {
 	text := fmt.Sprintf("%s (%s) %s, %s", Title(first), first.ID, term.Clean(first.Phase), StateOf(first))
 	if first.Failure != nil {
@@ -195,7 +195,7 @@ func waitsAfter(first *lockkeeper.Item) string {
 	return text
 }
 
-// lockWait is who holds a lock in an item's way, what they do, and for how long still.
+// lockWait describes who holds a blocking lock, what it does, and for how long.
 func (p *program) lockWait(l sched.LockWait) string {
 	who := term.Clean(l.Holder)
 	if l.By != nil {
@@ -218,7 +218,7 @@ func (p *program) lockWait(l sched.LockWait) string {
 	return term.Clean(l.BlockingPath) + " ← " + who
 }
 
-// WaitOf is what an item waits for first, in a few words.
+// WaitOf returns what an item waits for first, in a few words.
 func WaitOf(p *command.Program, e *sched.Explanation) string {
 	switch {
 	case len(e.After) > 0:
@@ -230,13 +230,13 @@ func WaitOf(p *command.Program, e *sched.Explanation) string {
 			who = fmt.Sprintf("%s (%s)", l.By.ID, Title(l.By))
 		}
 		if l.Kind == lockkeeper.Waiting {
-			return fmt.Sprintf("%s, for which %s waits earlier", term.Clean(l.BlockingPath), who)
+			return fmt.Sprintf("%s, which %s requested earlier", term.Clean(l.BlockingPath), who)
 		}
 		return fmt.Sprintf("%s, held by %s since %s", term.Clean(l.BlockingPath), who, p.Clock(l.AcquiredAt))
 	case len(e.Slots) > 0:
-		return fmt.Sprintf("a slot of %s, %d/%d are taken", term.Clean(e.Slots[0].Pool), e.Slots[0].Taken, e.Slots[0].Limit)
+		return fmt.Sprintf("a slot of %s, %d/%d in use", term.Clean(e.Slots[0].Pool), e.Slots[0].Taken, e.Slots[0].Limit)
 	case e.Behind != "":
-		return "a copy that is not behind, as on " + term.Clean(e.Behind)
+		return "a copy that is up to date; it is behind on " + term.Clean(e.Behind)
 	}
 	return "its turn"
 }
@@ -275,8 +275,8 @@ func (p *program) whyRunning(ctx context.Context, a *project.Project, q *job.Que
 	return nil
 }
 
-// workerOf finds the worker that runs an item, nil when it is gone, and how many
-// workers there are.
+// workerOf returns the worker that runs an item, or nil if it is gone, and the number of
+// workers.
 func (p *program) workerOf(ctx context.Context, q *job.Queue, it *lockkeeper.Item) (*lockkeeper.Worker, int, error) {
 	workers, err := q.Workers(ctx)
 	if i := slices.IndexFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); i >= 0 {
@@ -285,17 +285,17 @@ func (p *program) workerOf(ctx context.Context, q *job.Queue, it *lockkeeper.Ite
 	return nil, len(workers), err
 }
 
-// goesBack says when an item whose worker is gone goes back to the queue.
+// goesBack describes when an item whose worker is gone returns to the queue.
 func (p *program) goesBack(ctx context.Context, a *project.Project, it *lockkeeper.Item) (string, error) {
 	e, err := a.Locks.Request(ctx, it.GrantID)
 	if err != nil {
 		return "", err
 	}
-	when := "when the next worker comes"
+	when := "when the next worker starts"
 	if e != nil && e.ExpiresAt != nil && e.ExpiresAt.After(p.Now()) {
-		when += ", at the latest when its lease is over, " + term.Until(e.ExpiresAt, p.Now())
+		when += ", at the latest when its lease expires " + term.Until(e.ExpiresAt, p.Now())
 	}
-	return "goes back to the queue " + when, nil
+	return "returns to the queue " + when, nil
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
@@ -303,7 +303,7 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	if !found {
 		next = "lockkeeper job retry " + it.ID
 	}
-	reason, _, _ = command.CutLast(reason, job.OutputSep) // which has a line of its own
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // itemFacts has it
 	p.detail("why", term.Clean(reason))
 	told := map[string]bool{}
 	for _, c := range it.Failure.Conflicts {
@@ -322,7 +322,7 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	p.Advise(next)
 }
 
-// roughly says a length of time as people say it of work.
+// roughly formats a duration in one unit.
 func roughly(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -335,7 +335,7 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// ordinal is a place in a line.
+// ordinal returns a position as an ordinal number.
 func ordinal(n int) string {
 	switch {
 	case n%10 == 1 && n%100 != 11:
@@ -348,7 +348,8 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// LooksLikeGrant is generous: what is nearly an id is answered as a wrong id.
+// LooksLikeGrant reports whether a name resembles the id of a grant, so that a mistyped id is
+// reported as an unknown grant.
 func LooksLikeGrant(name string) bool {
 	return len(name) == 36 && strings.Count(name, "-") == 4 && !strings.ContainsAny(name, "/.")
 }

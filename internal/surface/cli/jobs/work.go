@@ -22,7 +22,7 @@ type workOptions struct {
 	roots      []string
 }
 
-// MostSlots is far more commands than one machine can run at once.
+// MostSlots is more commands than one machine can run at once.
 const MostSlots = 1_000
 
 func (p *program) workCommand() *cobra.Command {
@@ -48,7 +48,7 @@ still queued because an item before them failed.`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.slots < 1 || o.slots > MostSlots {
-				return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(o.slots), Reason: fmt.Sprintf("out of range, must be 1 to %d", MostSlots), Next: "say how many commands this machine can run at once"}
+				return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(o.slots), Reason: fmt.Sprintf("out of range, must be 1 to %d", MostSlots), Next: "give the number of commands to run at once"}
 			}
 			s := p.Settings()
 			s.Roots = o.roots
@@ -57,7 +57,7 @@ still queued because an item before them failed.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.slots, "slots", 1, "how many commands run at once")
-	f.BoolVar(&o.untilEmpty, "until-empty", false, "end when nothing is queued or runs any more")
+	f.BoolVar(&o.untilEmpty, "until-empty", false, "end when no item is queued or running")
 	f.StringArrayVar(&o.roots, "root", nil, "the `name` of a root that this node reaches; repeatable (default: roots of lockkeeper.yaml)")
 	return cmd
 }
@@ -101,12 +101,12 @@ func (p *program) work(ctx context.Context, a *project.Project, q *job.Queue, o 
 	return err
 }
 
-// OneAsk is the time in which several signals are taken for one: a shell and a terminal
-// may both pass on what a person did once.
+// OneAsk is the time in which several signals count as one: a shell and a terminal may both
+// pass on one key press.
 const OneAsk = time.Second
 
-// supervise returns when a worker has ended. The first signal stops it, another one ends
-// what it runs.
+// supervise returns when a worker has ended. The first signal stops new commands, a later one
+// stops running commands.
 func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) error {
 	over := make(chan error, 1)
 	go func() { over <- w.Wait() }()
@@ -125,9 +125,9 @@ func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) er
 			return w.Close()
 		}
 		asked = p.Now()
-		look, cancel := context.WithCancel(context.Background())
-		cancel() // a look, that waits for nothing
-		still, err := w.Stop(look)
+		now, cancel := context.WithCancel(context.Background())
+		cancel() // do not wait
+		still, err := w.Stop(now)
 		if err == nil {
 			return <-over
 		}

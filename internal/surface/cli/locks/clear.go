@@ -44,7 +44,7 @@ func (p *program) clear(ctx context.Context, a *project.Project, reason string) 
 	if err := p.MayForce("clear"); err != nil {
 		return err
 	}
-	s, err := StandingsOf(ctx, a)
+	s, err := Read(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (p *program) force(ctx context.Context, a *project.Project, id, reason stri
 	if err := p.MayForce("force-release"); err != nil {
 		return err
 	}
-	Show(p.Program, p.Err, Stand(a, *e))
+	Show(p.Program, p.Err, StatusOf(a, *e))
 	if err := p.Confirm("force-release", "The holder loses these locks, and the command that runs under them is stopped.", e.Holder); err != nil {
 		return err
 	}

@@ -25,8 +25,7 @@ func sameLines(a, b []editable) bool {
 	})
 }
 
-// Whatever items say, and whatever their units are called, the file says it so that it
-// is read again as it was, and nothing is lost on the way.
+// Any descriptions and unit names survive a round trip through the file.
 //
 // shows: PL-19
 func TestEditableRoundTrip(t *testing.T) {
@@ -83,15 +82,15 @@ func TestEditableWords(t *testing.T) {
 		t.Errorf("read %+v", lines)
 	}
 	for line, reason := range map[string]string{
-		"maybe x/i1 low/low Words":             `"maybe" is none of`,
-		"to x/i1 low/low Words":                `"to" is none of`,
+		"maybe x/i1 low/low Words":             `"maybe" must be`,
+		"to x/i1 low/low Words":                `"to" must be`,
 		"todo":                                 "not the name of an item",
 		"todo i1 low/low Words":                "not the name of an item",
 		"todo x/i1, low/low Words":             "not the name of an item",
-		"todo x/i1":                            "words of the item are missing",
-		"todo x/i1 low/low":                    "words of the item are missing",
-		"todo x/i1,x/i1 low/low Twice":         "x/i1 is on line 1 already",
-		"t x/i1 l/l One\nd x/i1 low/low Again": "x/i1 is on line 1 already",
+		"todo x/i1":                            "description of the item is missing",
+		"todo x/i1 low/low":                    "description of the item is missing",
+		"todo x/i1,x/i1 low/low Twice":         "x/i1 is already on line 1",
+		"t x/i1 l/l One\nd x/i1 low/low Again": "x/i1 is already on line 1",
 	} {
 		if _, wrong := readEditable(line); len(wrong) != 1 || !strings.Contains(wrong[0].reason, reason) {
 			t.Errorf("%q: %v, want %q", line, wrong, reason)
@@ -99,7 +98,7 @@ func TestEditableWords(t *testing.T) {
 	}
 }
 
-// Of whatever somebody saves, what is read is what is written again.
+// A file that was read is written back with the same meaning, whatever it contains.
 func FuzzEditable(f *testing.F) {
 	f.Add(editHelp)
 	f.Add("todo blog/posts/i3,blog/comments/i1  high/low  Load the authors\n")

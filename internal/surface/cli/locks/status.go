@@ -17,23 +17,23 @@ import (
 // PathsShown is how many paths of a grant are shown on a terminal.
 const PathsShown = 8
 
-// Standing is one grant or waiting request with what is known of its process.
-type Standing struct {
+// LockStatus is one grant or waiting request, with the state of its process.
+type LockStatus struct {
 	lock.RequestInfo
 	Life string `json:"process_state,omitempty"`
 	Gone bool   `json:"gone,omitempty"` // the next request for its paths frees it
 }
 
-// Standings is every grant and waiting request of a space, in ticket order.
-type Standings struct {
-	Held    []Standing `json:"held"`
-	Stale   []Standing `json:"stale"`
-	Gone    []Standing `json:"gone"` // the next request for their paths frees them
-	Waiting []Standing `json:"waiting"`
+// Snapshot is every grant and waiting request of a space, in ticket order.
+type Snapshot struct {
+	Held    []LockStatus `json:"held"`
+	Stale   []LockStatus `json:"stale"`
+	Gone    []LockStatus `json:"gone"` // the next request for their paths frees them
+	Waiting []LockStatus `json:"waiting"`
 }
 
-// IDs is the set of all grants and requests.
-func (s *Standings) IDs() map[string]bool {
+// IDs returns the ids of all grants and requests.
+func (s *Snapshot) IDs() map[string]bool {
 	set := map[string]bool{}
 	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
 		set[e.ID] = true
@@ -41,15 +41,16 @@ func (s *Standings) IDs() map[string]bool {
 	return set
 }
 
-func StandingsOf(ctx context.Context, a *project.Project) (*Standings, error) {
+// Read reads all grants and waiting requests.
+func Read(ctx context.Context, a *project.Project) (*Snapshot, error) {
 	entries, err := a.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Standings{Held: []Standing{}, Stale: []Standing{}, Gone: []Standing{}, Waiting: []Standing{}}
+	s := &Snapshot{Held: []LockStatus{}, Stale: []LockStatus{}, Gone: []LockStatus{}, Waiting: []LockStatus{}}
 	for _, e := range entries {
 		list := &s.Held
-		one := Stand(a, e)
+		one := StatusOf(a, e)
 		switch {
 		case e.State == Waiting:
 			list = &s.Waiting
@@ -63,19 +64,20 @@ func StandingsOf(ctx context.Context, a *project.Project) (*Standings, error) {
 	return s, nil
 }
 
-// Waiting is the state of an entry that stands in line.
+// Waiting is the state of a waiting request.
 const Waiting = "waiting"
 
-func Stand(a *project.Project, e lock.RequestInfo) Standing {
-	s := Standing{RequestInfo: e, Gone: e.Free}
+// StatusOf returns the status of one grant or request.
+func StatusOf(a *project.Project, e lock.RequestInfo) LockStatus {
+	s := LockStatus{RequestInfo: e, Gone: e.Free}
 	if e.Process != nil {
 		s.Life = a.Host.Liveness(*e.Process).String()
 	}
 	return s
 }
 
-// note is what a person should notice about an entry.
-func (s *Standing) note() string {
+// note returns what a person should notice about an entry.
+func (s *LockStatus) note() string {
 	var notes []string
 	if s.Stale {
 		notes = append(notes, "STALE")
@@ -92,7 +94,7 @@ func (s *Standing) note() string {
 	return "(" + strings.Join(notes, ", ") + ")"
 }
 
-// locksOf lists the paths of an entry with their modes, strongest first.
+// locksOf returns the locks of an entry, strongest first.
 func locksOf(e lock.RequestInfo) (list []lockkeeper.Lock) {
 	add := func(mode lockkeeper.Mode, paths []string) {
 		for _, path := range paths {
@@ -105,9 +107,9 @@ func locksOf(e lock.RequestInfo) (list []lockkeeper.Lock) {
 	return list
 }
 
-// Holdings is a table with a row to a path, of each grant so many at most; what
-// belongs to the grant stands in its first row.
-func Holdings(list []Standing, now time.Time, paths int) *term.Table {
+// Holdings returns a table with one row per path, and at most paths rows per grant. The first
+// row has the facts of the grant.
+func Holdings(list []LockStatus, now time.Time, paths int) *term.Table {
 	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, Wide: 2}
 	for _, s := range list {
 		rows := s.rows(paths)
@@ -119,7 +121,8 @@ func Holdings(list []Standing, now time.Time, paths int) *term.Table {
 	return t
 }
 
-func Waits(list []Standing, now time.Time, paths, holders int) *term.Table {
+// Waits returns the table of waiting requests.
+func Waits(list []LockStatus, now time.Time, paths, holders int) *term.Table {
 	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, Wide: 2}
 	for _, s := range list {
 		rows := s.rows(paths)
@@ -131,8 +134,8 @@ func Waits(list []Standing, now time.Time, paths, holders int) *term.Table {
 	return t
 }
 
-// rows is the rows of an entry, and its reason where it has one.
-func (s *Standing) rows(limit int) [][2]string {
+// rows returns the rows of an entry, and its reason if it has one.
+func (s *LockStatus) rows(limit int) [][2]string {
 	rows := rowsOf(s.RequestInfo, limit)
 	if reason := s.Metadata["reason"]; reason != "" {
 		rows = append(rows, [2]string{"reason", term.Clean(reason)})
@@ -140,8 +143,8 @@ func (s *Standing) rows(limit int) [][2]string {
 	return rows
 }
 
-// rowsOf is mode and path of each lock of an entry, and a last row for those
-// beyond the limit; never empty.
+// rowsOf returns mode and path of each lock of an entry, and a last row for those beyond the
+// limit. It is never empty.
 func rowsOf(e lock.RequestInfo, limit int) (rows [][2]string) {
 	locks := locksOf(e)
 	if len(locks) == 0 {
@@ -156,7 +159,7 @@ func rowsOf(e lock.RequestInfo, limit int) (rows [][2]string) {
 	return rows
 }
 
-// WaitsFor names the holders in the way, each once, so many at most.
+// WaitsFor returns the names of the blocking holders, each once, up to limit.
 func WaitsFor(conflicts []lockkeeper.ConflictInfo, limit int) string {
 	var names []string
 	seen := map[string]bool{}
@@ -168,15 +171,15 @@ func WaitsFor(conflicts []lockkeeper.ConflictInfo, limit int) string {
 	}
 	switch {
 	case len(names) == 0:
-		return "being served"
+		return "granted next"
 	case len(names) > limit:
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }
 
-// Show tells all that is known of a grant or a waiting request.
-func Show(p *command.Program, f term.File, s Standing) {
+// Show prints everything about a grant or a waiting request.
+func Show(p *command.Program, f term.File, s LockStatus) {
 	now := p.Now()
 	verb := "holds"
 	if s.State == Waiting {
@@ -214,8 +217,7 @@ func Show(p *command.Program, f term.File, s Standing) {
 	}
 }
 
-// listed is all locks of an entry: in the line while they are few, below it when
-// they are many.
+// listed returns all locks of an entry: in one line if they are few, otherwise one per line.
 func listed(e lock.RequestInfo) string {
 	rows := rowsOf(e, term.All)
 	parts := make([]string, len(rows))

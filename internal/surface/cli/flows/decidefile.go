@@ -12,32 +12,31 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// openWord stands before an item that is left as it is.
+// openWord marks an item that stays open.
 const openWord = "open"
 
-// editable is a line of the file in which items are decided: a word, the item, or
-// several that say the same, how they are rated, and what they say.
+// editable is a line of the file of decide edit: the decision, the item or several equal ones,
+// their rating, and their description.
 //
 //	todo  blog/posts/i3,blog/comments/i1  high/low  Load the authors with the comments
 type editable struct {
-	number   int           // of the line, from 1
-	decision flow.Decision // empty: left open
+	number   int           // of the line, starting at 1
+	decision flow.Decision // empty: stays open
 	items    []progress.Ref
 	rating   string
-	words    string // as oneLine has them
+	words    string // in one line
 }
 
-// editHelp is what the file says about itself.
-const editHelp = `# What is to become of these items? Write one of these words before each, or its
-# first letter:
+// editHelp is the start of the file.
+const editHelp = `# Decide these items. Start each line with one of these words, or its first letter:
 #
 #   todo     do it
-#   defer    later: it comes up again in the next run
-#   reject   never: it does not come up again
-#   open     leave it as it is; a line that is deleted means the same
+#   defer    later: propose it again in the next run
+#   reject   never: do not propose it again
+#   open     decide nothing; deleting the line means the same
 #
-# Items that say the same are on one line; a name that is taken out of it is left
-# open. Nothing is decided unless every line can be read. Lines like these are not.
+# Equal items share a line; an item whose name you delete stays open. Nothing is decided
+# unless every line is valid. Lines that start with # are ignored.
 
 `
 
@@ -55,14 +54,14 @@ func (l editable) String() string {
 
 func itemName(r progress.Ref) string { return r.Unit + "/" + r.Item }
 
-// isWritable reports whether an item can be named in the file: its name is one word.
+// isWritable reports whether the file can name an item: its name is one word.
 func isWritable(r progress.Ref) bool {
 	name := itemName(r)
 	return term.Clean(name) == name && !strings.ContainsFunc(name, func(c rune) bool { return c == ',' || c == '#' || unicode.IsSpace(c) })
 }
 
-// editableItems makes the lines for the open items of a queue, equal ones once. Those
-// that have no name for the file are returned apart.
+// editableItems returns the lines for the open items of a queue, equal ones on one line, and
+// separately the items that the file cannot name.
 func editableItems(queue []progress.Decision) (lines []editable, apart []progress.Ref) {
 	var seen []progress.Ref
 	for _, g := range queue {
@@ -85,15 +84,15 @@ func editableItems(queue []progress.Decision) (lines []editable, apart []progres
 	return lines, apart
 }
 
-// lineError says what is wrong with a line of the file.
+// lineError is an error in a line of the file.
 type lineError struct {
 	number int
 	reason string
 }
 
-// readEditable reads the file. All that is wrong is told at once; then nothing counts.
+// readEditable parses the file, and returns all errors at once.
 func readEditable(text string) (lines []editable, wrong []lineError) {
-	first := map[progress.Ref]int{} // the line of each
+	first := map[progress.Ref]int{} // the first line of each item
 	number := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		number++
@@ -109,7 +108,7 @@ func readEditable(text string) (lines []editable, wrong []lineError) {
 		l.number = number
 		for _, r := range l.items {
 			if before, twice := first[r]; twice {
-				wrong = append(wrong, lineError{number, fmt.Sprintf("%s is on line %d already", itemName(r), before)})
+				wrong = append(wrong, lineError{number, fmt.Sprintf("%s is already on line %d", itemName(r), before)})
 			}
 			first[r] = number
 		}
@@ -133,7 +132,7 @@ func readLine(line string) (l editable, err error) {
 	}
 	l.rating, rest = cutWord(rest)
 	if l.words = oneLine(rest); l.words == "" {
-		return l, errors.New("the words of the item are missing")
+		return l, errors.New("the description of the item is missing")
 	}
 	return l, nil
 }
@@ -156,5 +155,5 @@ func readDecision(word string) (flow.Decision, error) {
 			return flow.Decision(strings.ToUpper(known)), nil
 		}
 	}
-	return "", fmt.Errorf("%q is none of todo, defer, reject and open", word)
+	return "", fmt.Errorf("%q must be todo, defer, reject or open", word)
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,34 +12,36 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/feed"
 	"lockkeeper/internal/surface/view"
 )
 
-// people is who is at work interactively, and what waits for a person.
+// people has the open sessions, and what waits for a person.
 type people struct {
-	Sessions []sitting      `json:"sessions"`
-	Pause    *session.Pause `json:"off,omitempty"` // the checks of sessions are off
-	Needs    int            `json:"needs_you"`     // how much a flow asks people
+	Sessions []openSession  `json:"sessions"`
+	Pause    *session.Pause `json:"off,omitempty"` // write checks are off
+	Needs    int            `json:"needs_you"`     // open decisions of a run
 	needs    string         // in words
 }
 
-// sitting is a session and the paths that it holds.
-type sitting struct {
+// openSession is a session and the paths that it holds.
+type openSession struct {
 	session.Info
 	Holds []string `json:"holds"`
 }
 
-// gatherPeople adds who is at work. What they hold is among what was gathered before.
+// gatherPeople adds the open sessions. It needs the grants of the status.
 func (s *status) gatherPeople(ctx context.Context, a *project.Project) error {
 	registry := session.Open(a)
 	live, err := registry.Live(ctx)
 	if err != nil {
 		return err
 	}
-	s.Sessions = []sitting{}
+	s.Sessions = []openSession{}
 	for _, one := range live {
-		it := sitting{Info: one, Holds: []string{}}
+		it := openSession{Info: one, Holds: []string{}}
 		for _, h := range s.Held {
 			if h.ID == one.GrantID && one.GrantID != "" {
 				it.Holds = append(it.Holds, h.WritePaths...)
@@ -50,7 +53,7 @@ func (s *status) gatherPeople(ctx context.Context, a *project.Project) error {
 	return err
 }
 
-// gatherNeeds adds what the flow under way, or the last one, asks people.
+// gatherNeeds adds the open decisions of the current or last run.
 func (s *status) gatherNeeds(ctx context.Context, a *project.Project) error {
 	if run, err := conduct.CurrentRun(a); err != nil || run == nil {
 		return err
@@ -75,12 +78,12 @@ func (s *status) gatherNeeds(ctx context.Context, a *project.Project) error {
 	return nil
 }
 
-// showPeople tells who is at work and what waits for a person, and returns the next step;
-// of nobody and nothing it says nothing.
+// showPeople prints the open sessions and what waits for a person, if any, and returns the next
+// step.
 func (p *program) showPeople(s *status) (next string) {
 	paint := p.Painter(p.Out)
 	if s.Pause != nil {
-		fmt.Fprintln(p.Out, paint(term.Red, fmt.Sprintf("off: %s switched the checks of interactive agents off until %s", term.Clean(s.Pause.By), term.Stamp(s.Pause.Until))))
+		fmt.Fprintln(p.Out, paint(term.Red, fmt.Sprintf("off: %s disabled write checks of interactive agents until %s", term.Clean(s.Pause.By), term.Stamp(s.Pause.Until))))
 		next = "lockkeeper off --end"
 	}
 	if len(s.Sessions) > 0 {
@@ -94,7 +97,7 @@ func (p *program) showPeople(s *status) (next string) {
 	return next
 }
 
-func sessionTable(list []sitting, now time.Time, paths int) *term.Table {
+func sessionTable(list []openSession, now time.Time, paths int) *term.Table {
 	t := &term.Table{Heads: []string{"WHO", "AGENT", "WHERE", "HOLDS", "SEEN", "ABOUT"}, Wide: 5, Also: 3, Sentences: true}
 	for _, s := range list {
 		holds := "nothing"
@@ -107,4 +110,35 @@ func sessionTable(list []sitting, now time.Time, paths int) *term.Table {
 		t.Add(term.Clean(s.Callsign), term.Clean(s.Agent), term.Clean(cmp.Or(s.TTY, "-")), holds, term.Span(now.Sub(s.Seen))+" ago", term.Clean(s.About))
 	}
 	return t
+}
+
+// watchStatus shows the status after every change: the whole on a terminal, and a line with
+// --json if it differs.
+func (p *program) watchStatus(ctx context.Context, a *project.Project) error {
+	said := ""
+	open := func(ctx context.Context) (*feed.Feed, error) { return feed.Open(ctx, a.Store, feed.Options{}) }
+	return command.Follow(ctx, open, func(ctx context.Context) error {
+		s, err := p.gatherAll(ctx, a)
+		if err != nil {
+			return err
+		}
+		if p.JSON {
+			line, err := json.Marshal(s)
+			if err != nil || string(line) == said {
+				return err
+			}
+			said = string(line)
+			_, err = fmt.Fprintln(p.Out, said)
+			return err
+		}
+		if p.HandlesEscapes(p.Out) {
+			fmt.Fprint(p.Out, term.ClearScreen)
+		} else {
+			fmt.Fprintln(p.Out, term.Stamp(p.Now()))
+		}
+		if err := p.showStatus(s); err != nil {
+			return err
+		}
+		return p.Out.Err
+	})
 }
