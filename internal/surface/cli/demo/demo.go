@@ -40,23 +40,21 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a whole run on a small application, with a crash in the middle",
-		Long: `Run the pipeline on a small application in a temporary directory: agents harden
-four controllers at once, wait for each other where they want the same files, are
-refused a file that they did not lock, and go on after a crash (kill -9). At the
-end: who ran when and who waited for whom, what changed, and whether anybody wrote
-over anybody, counted from the record.
+		Long: `Run a flow on a small application in a temporary directory: agents harden four
+controllers at once, wait for each other if they need the same files, are refused a file
+that they did not lock, and resume after a crash (kill -9). At the end it shows who ran
+when and who waited for whom, what changed, and whether any write overwrote another,
+counted from the event log.
 
-It needs no account, no network and no set-up, and leaves nothing behind. Every
-line after a $ is a real command with its real output. The agents are scripted:
-programs that speak the protocol of claude -p and do what a script says, so nothing
-is paid for. With --claude the real claude does the work instead, as far as --budget
-goes, and nothing is crashed on purpose. It has its key, its login and its settings
-from where it always has them, and keeps what was said there. When something fails,
-the budget is used up or you stop it, what was paid for is left, with the command to
-go on.
+It needs no account, no network and no setup, and leaves nothing behind. Every line after
+a $ is a real command with its real output. The agents are scripted programs that speak
+the protocol of claude -p, so they cost nothing. With --claude the real claude does the
+work, up to --budget, and nothing is crashed on purpose. It uses its own login and
+settings. If something fails, the budget is spent or you stop it, the directory is kept,
+and the command to resume is printed.
 
-The exit code is 0 if all went as it should and nothing collided, and 7 when the
-budget is used up.`,
+The exit code is 0 if everything succeeded without a collision, and 7 if the budget is
+spent.`,
 		Example: `  lockkeeper demo
   lockkeeper demo --diff
   lockkeeper demo --keep
@@ -68,31 +66,31 @@ budget is used up.`,
 			defer stop()
 			err := p.demo(ctx, o)
 			var by *command.InterruptedError
-			if errors.As(context.Cause(ctx), &by) { // whoever did it knows
+			if errors.As(context.Cause(ctx), &by) { // without a message
 				return command.KilledBy(by.Signal, nil)
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.keep, "keep", false, "leave the directory, and say what is where")
-	f.BoolVar(&o.context, "diff", false, "show the diff with what is around the changed lines")
-	f.BoolVar(&o.fast, "fast", false, "scripted agents do not take their time")
+	f.BoolVar(&o.keep, "keep", false, "keep the directory, and list its content")
+	f.BoolVar(&o.context, "diff", false, "show the diff with context lines")
+	f.BoolVar(&o.fast, "fast", false, "let scripted agents answer at once")
 	f.BoolVar(&o.claude, "claude", false, "let the real claude do the work, which costs money")
-	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard meanwhile")
+	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
 	o.budget = 5
 	f.Var(&o.budget, "budget", "with --claude: the `dollars` that may be spent")
 	f.BoolVar(&o.yes, "yes", false, "with --claude: do not ask")
 	return cmd
 }
 
-// walk is a demonstration under way: commands of this very program, in a directory and
-// with a state directory of its own.
+// walk is one demonstration: commands of this program, in its own directory and with its own
+// state directory.
 type walk struct {
 	*program
 	opt   demoOptions
 	self  string
-	base  string // all that the demonstration makes is in it
+	base  string // everything of the demonstration is below it
 	dir   string // the application
 	env   []string
 	git   bool
@@ -100,14 +98,14 @@ type walk struct {
 	began time.Time
 
 	before   photo     // of the application
-	crashed  time.Time // zero: nothing did
-	running  bool      // a conductor was started, and did not end by itself
-	chapters int       // that were told
+	crashed  time.Time // zero: no crash
+	running  bool      // a run was started, and did not end by itself
+	chapters int       // printed so far
 
-	paid  *report.Cost // what claude cost; nil: nothing was paid
-	short error        // why claude did not come to its end
+	paid  *report.Cost // the cost of claude; nil: none
+	short error        // why claude did not finish
 
-	mu sync.Mutex // held while something is shown
+	mu sync.Mutex // held while printing
 	to io.Writer
 }
 
@@ -142,7 +140,7 @@ func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
 			if err := step(ctx); err != nil {
 				return err
 			}
-			if w.Out.Err != nil { // nobody looks any more
+			if w.Out.Err != nil { // no reader any more
 				return w.Out.Err
 			}
 		}
@@ -150,7 +148,7 @@ func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
 	})
 }
 
-// withUI runs body with the dashboard of the application served beside it.
+// withUI serves the dashboard of the application while body runs.
 func (w *walk) withUI(ctx context.Context, body func() error) error {
 	if w.opt.noUI || w.JSON {
 		return body()
@@ -171,7 +169,7 @@ func (w *walk) steps() []func(context.Context) error {
 	if w.opt.claude {
 		return []func(context.Context) error{w.payRun, w.refused, w.sum}
 	}
-	return []func(context.Context) error{w.crash, w.remains, w.answer, w.goOn, w.refused, w.sum}
+	return []func(context.Context) error{w.crash, w.remains, w.answer, w.resume, w.refused, w.sum}
 }
 
 // prepare makes the application, its configuration and the scripted agent.
@@ -198,8 +196,8 @@ func (w *walk) prepare(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	// The demonstration is thrown away. The caller's locks, the agent that called, and the hooks
-	// and signatures of the caller's git do not apply to it.
+	// The locks of the caller, the agent that called, and the hooks and signatures of the
+	// caller's git do not apply to the demonstration.
 	w.env = slices.DeleteFunc(gitenv.Outside(w.Env), func(entry string) bool {
 		_, inAgent := process.AgentEnvironment([]string{entry})
 		return inAgent || strings.HasPrefix(entry, "LOCKKEEPER_") || strings.HasPrefix(entry, process.GrantVariable+"=")
@@ -216,7 +214,7 @@ func (w *walk) prepare(ctx context.Context) error {
 	return err
 }
 
-// scriptFile is the script of the scripted agents.
+// scriptFile returns the path of the script of the agents.
 func (w *walk) scriptFile() string { return filepath.Join(w.base, "script", "script.yaml") }
 
 // direct writes the script that agents follow from now on.
@@ -232,7 +230,7 @@ func (w *walk) direct(script func(pace float64) ([]byte, error)) error {
 	return os.WriteFile(w.scriptFile(), text, 0o600)
 }
 
-// configuration is the lockkeeper.yaml of the application.
+// configuration returns the lockkeeper.yaml of the application.
 func (w *walk) configuration(agent, scripts string) string {
 	_, err := exec.LookPath("git")
 	w.git = err == nil
@@ -258,21 +256,20 @@ func (w *walk) makeRepository(ctx context.Context) error {
 	return nil
 }
 
-// leave ends what a killed conductor may have left running, and removes everything that
-// nobody wants to keep.
+// leave stops processes that a killed run left, and removes the directory unless it is kept.
 func (w *walk) leave(ctx context.Context) (err error) {
 	if w.running {
 		err = w.inside(ctx, func(a *project.Project) error {
 			_, err := a.Locks.Recover(ctx)
 			return err
 		})
-		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there were no locks yet
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // no space yet
 			err = nil
 		}
 	}
-	if w.opt.claude && w.running { // somebody stopped it: what was paid for is theirs
+	if w.opt.claude && w.running { // stopped by a person, who paid for it
 		w.opt.keep = true
-		w.Advise(w.goOnWith("--budget", w.opt.budget.String()))
+		w.Advise(w.resumeWith("--budget", w.opt.budget.String()))
 	}
 	if w.opt.keep {
 		return err
@@ -280,24 +277,24 @@ func (w *walk) leave(ctx context.Context) (err error) {
 	return errors.Join(err, os.RemoveAll(w.base))
 }
 
-// inside opens the application's locks in this process, to look at them.
-func (w *walk) inside(ctx context.Context, look func(*project.Project) error) error {
+// inside opens the project of the application in this process.
+func (w *walk) inside(ctx context.Context, read func(*project.Project) error) error {
 	io := *w.IO
 	io.Env = w.env
 	a, err := project.Open(ctx, project.Settings{Dir: w.dir, Env: io.Lookup})
 	if err != nil {
 		return err
 	}
-	return errors.Join(look(a), a.Close())
+	return errors.Join(read(a), a.Close())
 }
 
-// chapter tells what happens next.
+// chapter prints a numbered title and what happens next.
 func (w *walk) chapter(title string, lines ...string) {
 	w.chapters++
 	w.tell(fmt.Sprintf("%d. %s", w.chapters, title), lines...)
 }
 
-// tell says what happens, in words.
+// tell prints a title and lines.
 func (w *walk) tell(title string, lines ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,23 +304,23 @@ func (w *walk) tell(title string, lines ...string) {
 	}
 }
 
-// command is a call of this program as somebody would type it.
+// command returns a call of this program, as a person would type it.
 func (w *walk) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.self, args...)
 	cmd.Args[0] = "lockkeeper"
 	cmd.Dir, cmd.Env = w.dir, w.env
-	// Asked to end, it ends what it runs.
+	// On SIGTERM the program stops what it runs.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
-// show shows a command and what it answers, and checks how it ended.
+// show prints a command and its output, and returns an error if it fails.
 func (w *walk) show(ctx context.Context, cmd *exec.Cmd) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Fprintln(w.to, w.paint(term.Bold, "$ "+shellword.Join(cmd.Args)))
-	if w.Out.Err != nil { // nobody looks any more
+	if w.Out.Err != nil { // no reader any more
 		return w.Out.Err
 	}
 	if !w.JSON && term.IsTerminal(w.Out) {
@@ -341,14 +338,13 @@ func (w *walk) show(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// lastLines is how many lines of a run are told when it fails.
+// lastLines is how many lines of a failed run its error has.
 const lastLines = 5
 
 // conduct starts a run.
 func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) {
 	cmd := w.command(ctx, append(append([]string{"run"}, args...), "--no-ui")...)
-	// Ctrl-C at the terminal is for the demonstration, which ends the run as hard as a
-	// crash would: nothing of it is wanted any more.
+	// Ctrl-C at the terminal is for the demonstration, which then kills the run.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said, into, err := os.Pipe()
 	if err != nil {
@@ -371,10 +367,10 @@ func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) 
 		for lines.Scan() {
 			c.last = append(c.last[max(0, len(c.last)-lastLines+1):], lines.Text())
 			if !w.pass(lines.Text()) {
-				cmd.Process.Kill() // it may have ended
+				cmd.Process.Kill() // it may have ended already
 			}
 		}
-		if lines.Err() != nil { // nobody reads any more what it says
+		if lines.Err() != nil { // its output is no longer read
 			cmd.Process.Kill()
 		}
 		c.err = errors.Join(cmd.Wait(), lines.Err(), said.Close())
@@ -382,7 +378,7 @@ func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) 
 	return c, nil
 }
 
-// pass shows a line that a run has said, and reports whether anybody looks.
+// pass prints a line of a run, and reports whether there is still a reader.
 func (w *walk) pass(line string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

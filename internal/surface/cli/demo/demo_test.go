@@ -20,7 +20,7 @@ func writes(path string) []lockkeeper.Lock {
 	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 }
 
-// twoWriters is the record of two who change one file, one after the other.
+// twoWriters returns the log of two grants that change one file, one after the other.
 func twoWriters() *view.Record {
 	event := func(seq uint64, kind lockkeeper.EventKind, grant string) lockkeeper.Event {
 		return lockkeeper.Event{Seq: seq, Kind: kind, GrantID: grant, Holder: "j" + grant, Locks: writes("a.rb"), At: time.Unix(int64(seq), 0)}
@@ -38,7 +38,7 @@ func twoWriters() *view.Record {
 	}
 }
 
-// What should never be is found in a record that has it, and in no other.
+// prove finds each kind of collision in a log that has it, and none in a correct log.
 func TestProof(t *testing.T) {
 	for name, test := range map[string]struct {
 		wrong string
@@ -57,16 +57,16 @@ func TestProof(t *testing.T) {
 		"it was only read": {"did not hold", func(rec *view.Record, _ map[string]lockkeeper.Version) {
 			rec.Events[0].Locks = []lockkeeper.Lock{{Target: rec.Events[0].Locks[0].Target, Mode: lockkeeper.Read}}
 		}},
-		"what another did was written over": {"no landing had left", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+		"a landing overwrote another": {"no landing had left", func(rec *view.Record, _ map[string]lockkeeper.Version) {
 			rec.Landings[1].Changes[0].Old = content(0)
 		}},
-		"somebody wrote around the gate": {"not what the last landing left", func(_ *view.Record, now map[string]lockkeeper.Version) {
+		"a write bypassed the gate": {"not what the last landing left", func(_ *view.Record, now map[string]lockkeeper.Version) {
 			now["a.rb"] = content(9)
 		}},
 		"something else changed": {"b.rb is not what", func(_ *view.Record, now map[string]lockkeeper.Version) {
 			now["b.rb"] = content(9)
 		}},
-		"a landing is not on record": {"not on record", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+		"a landing is not on record": {"not in the log", func(rec *view.Record, _ map[string]lockkeeper.Version) {
 			rec.Landings = rec.Landings[:1]
 		}},
 	} {
@@ -84,8 +84,7 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// The picture shows who worked, who waited and when it crashed, in as many columns as
-// there are.
+// The picture shows who worked, who waited and when it crashed, in the given width.
 func TestPicture(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	event := func(s int, kind lockkeeper.EventKind, item string) lockkeeper.Event {
@@ -115,6 +114,6 @@ func TestPicture(t *testing.T) {
 		t.Errorf("\n%swant\n%s", out.String(), want)
 	}
 	if got := axis(22, 21*time.Second); got != "0s        10s         " {
-		t.Errorf("axis %q: half a number is another one", got)
+		t.Errorf("axis %q has half a number", got)
 	}
 }

@@ -1,2 +1,3 @@
-// Package demo has the demonstration, which runs in a directory of its own.
+// Package demo has the command demo, which runs a flow in a temporary directory and proves from
+// the event log that no write overwrote another.
 package demo

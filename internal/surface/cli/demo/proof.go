@@ -9,22 +9,21 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// proof is what the record of a codebase says about who wrote what. Nothing in it is
-// taken on trust: a collision is whatever the record does not explain.
+// proof is what the event log says about who wrote what. A collision is anything that the log
+// does not explain.
 type proof struct {
 	Landed     int      `json:"writes_landed"`  // files, each time one was changed
 	Refused    int      `json:"writes_refused"` // and kept
-	Collisions []string `json:"collisions"`     // what should never be, each in a sentence
+	Collisions []string `json:"collisions"`     // each in a sentence
 }
 
-// prove goes through the record in its order. The files before and now are those of the
-// codebase, by path.
+// prove checks the event log in order. before and now are the files of the codebase, by path.
 //
-//   - No two grants have locks at the same time that exclude each other.
+//   - No two grants hold conflicting locks at the same time.
 //   - Every landing was decided while its grant was held, and its grant held exactly the
 //     paths that it changed, for writing.
-//   - Every landing found what the landing before it had left, so none wrote over what
-//     another had done; and the files are now what the last one left.
+//   - Every landing found the content that the landing before it left, so none overwrote
+//     another, and the files now have the content that the last one left.
 //   - No other file changed.
 func prove(rec *view.Record, before, now map[string]lockkeeper.Version) *proof {
 	p := &proof{Collisions: []string{}}
@@ -45,7 +44,7 @@ func prove(rec *view.Record, before, now map[string]lockkeeper.Version) *proof {
 			p.Refused++
 		case lockkeeper.EventLanded:
 			if l := decided[ev.Seq]; l == nil {
-				p.collision("landing %d by %s is not on record", ev.Seq, ev.Holder)
+				p.collision("landing %d by %s is not in the log", ev.Seq, ev.Holder)
 			} else if l.State != lockkeeper.Undone {
 				p.covered(l, held[l.GrantID], left)
 			}
@@ -53,7 +52,7 @@ func prove(rec *view.Record, before, now map[string]lockkeeper.Version) *proof {
 	}
 	for _, path := range slices.Sorted(maps.Keys(merged(left, now))) {
 		if left[path] != now[path] {
-			p.collision("%s is not what the last landing left there", path)
+			p.collision("%s is not what the last landing left", path)
 		}
 	}
 	return p
@@ -63,7 +62,7 @@ func (p *proof) collision(format string, facts ...any) {
 	p.Collisions = append(p.Collisions, fmt.Sprintf(format, facts...))
 }
 
-// apart holds that what a grant gets excludes nothing that another one has.
+// apart records a collision if a grant gets a lock that conflicts with another grant.
 func (p *proof) apart(ev lockkeeper.Event, held map[string][]lockkeeper.Lock) {
 	for id, others := range held {
 		if id == ev.GrantID {
@@ -79,7 +78,7 @@ func (p *proof) apart(ev lockkeeper.Event, held map[string][]lockkeeper.Lock) {
 	}
 }
 
-// covered holds a landing against its grant and against what was left before it.
+// covered checks a landing against its grant and against the content before it.
 func (p *proof) covered(l *lockkeeper.Landing, held []lockkeeper.Lock, left map[string]lockkeeper.Version) {
 	for _, c := range l.Changes {
 		p.Landed++
@@ -88,7 +87,7 @@ func (p *proof) covered(l *lockkeeper.Landing, held []lockkeeper.Lock, left map[
 			p.collision("landing %d changed %s, which grant %s did not hold", l.Seq, c.Path, l.GrantID)
 		}
 		if left[c.Path] != c.Old {
-			p.collision("landing %d found something in %s that no landing had left there", l.Seq, c.Path)
+			p.collision("landing %d found content in %s that no landing had left", l.Seq, c.Path)
 		}
 		left[c.Path] = c.New
 		if !c.New.Exists() {

@@ -24,23 +24,23 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// demoPolicy decides what people would: what is worth its while is done.
+// demoPolicy accepts items with at least medium impact.
 const demoPolicy = "impact>=medium"
 
 func (w *walk) begin(ctx context.Context) error {
-	w.chapter("A small blog application, with tests of its own, becomes lockable.",
+	w.chapter("Set up Lockkeeper in a small blog application with tests.",
 		fmt.Sprintf("It has %d files in %s.", len(w.before), w.dir))
 	return w.show(ctx, w.command(ctx, "init"))
 }
 
-// crash kills a run after something has landed and while more is under way. The script
+// crash kills a run after something has landed and while more is running. The script
 // keeps the run in that state, so the kill cannot come too late on a slow machine.
 func (w *walk) crash(ctx context.Context) error {
 	w.chapter("Agents harden four controllers at once.",
-		"Each is analysed, its changes are planned, and each batch of changes is made in a copy of",
-		"the application, tested, verified and landed, under locks on the files that it writes. What",
-		"people would decide is decided by a policy. The agents follow a script: the dollars that they",
-		"report are made up, and nothing is paid.")
+		"Each is analyzed and its changes are planned. Each batch of changes is made in a private",
+		"workspace, tested, verified and landed, under locks on the files that it writes. A policy",
+		"decides in place of people. The agents follow a script: the dollars that they report are",
+		"made up, and nothing is paid.")
 	return w.inside(ctx, func(a *project.Project) (err error) {
 		q, err := job.Open(a)
 		if err != nil {
@@ -85,7 +85,7 @@ func (w *walk) untilMiddle(ctx context.Context, a *project.Project, events *feed
 		}
 		if m.waited && !m.shown {
 			m.shown = true
-			if err := w.meet(ctx); err != nil {
+			if err := w.showContention(ctx); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (w *walk) untilMiddle(ctx context.Context, a *project.Project, events *feed
 	}
 }
 
-// kill ends a run the hard way.
+// kill ends a run with SIGKILL.
 func (w *walk) kill(run *conductor, shown bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,13 +113,13 @@ func (w *walk) kill(run *conductor, shown bool) error {
 	return err
 }
 
-// meet shows who holds the contended file and who waits for it.
-func (w *walk) meet(ctx context.Context) error {
+// showContention shows who holds the contended file and who waits for it.
+func (w *walk) showContention(ctx context.Context) error {
 	w.tell("   Several agents want the same file. One holds it, and the others wait their turn:")
 	return w.show(ctx, w.command(ctx, "why", sample.Contended))
 }
 
-// middle recognizes the middle of a run: something has landed, more is under way, and the
+// middle recognizes the middle of a run: something has landed, more is running, and the
 // wait for the contended file was shown.
 type middle struct {
 	held   map[string]bool // grants on files of the application
@@ -149,23 +149,23 @@ func (m *middle) see(ev lockkeeper.Event) {
 
 func (m *middle) reached() bool { return m.landed && m.shown && len(m.held) > 0 }
 
-// remains shows what a crash left. The first command afterwards finishes a landing that was
-// decided when the conductor died.
+// remains shows what the crash left. The first command recovers a landing that was decided when
+// the run died.
 func (w *walk) remains(ctx context.Context) error {
-	w.chapter("In the middle of it the conductor is killed, as a crash would do it. What is left:",
-		"locks of processes that are gone, and work that goes back into the queue.")
+	w.chapter("In the middle, the run is killed, as in a crash. It leaves locks of dead processes,",
+		"and work that returns to the queue:")
 	if err := w.show(ctx, w.command(ctx, "status")); err != nil {
 		return err
 	}
-	w.tell("   What landed is whole, nothing half-done is in the tree, and the application is sound:")
+	w.tell("   Every landing is complete, no partial change is in the tree, and the tests pass:")
 	check := exec.CommandContext(ctx, "sh", "-c", sample.Test+" && "+sample.CI)
 	check.Dir, check.Env = w.dir, w.env
 	return w.show(ctx, check)
 }
 
-// answer pastes what somebody has found out about the one question that is open.
+// answer answers the one open topic.
 func (w *walk) answer(ctx context.Context) error {
-	w.chapter("One analysis asked a question that the policy leaves to people. Somebody pastes what they found:")
+	w.chapter("One analysis needs research that the policy leaves to people. A person pastes the answer:")
 	if err := w.show(ctx, w.command(ctx, "decide")); err != nil {
 		return err
 	}
@@ -180,10 +180,10 @@ func (w *walk) answer(ctx context.Context) error {
 	return w.show(ctx, w.command(ctx, append(append([]string{"decide", "answer"}, strings.Fields(topic)...), filepath.Join("..", researchName))...))
 }
 
-// researchName is the file with what somebody found out, beside the application.
+// researchName is the file with the answer, next to the application.
 const researchName = "research.md"
 
-// openTopic is a question that waits for an answer; empty: there is none.
+// openTopic returns an open topic, or "".
 func openTopic(ctx context.Context, a *project.Project) (string, error) {
 	book, f, docs, err := conduct.OpenDocuments(a, "controllers")
 	if err != nil {
@@ -202,13 +202,12 @@ func openTopic(ctx context.Context, a *project.Project) (string, error) {
 	return "", err
 }
 
-func (w *walk) goOn(ctx context.Context) error {
-	w.chapter("The same command again: it goes on where it was. No finished step is repeated.")
+func (w *walk) resume(ctx context.Context) error {
+	w.chapter("The same command resumes the run. No finished step is repeated.")
 	return w.runThrough(ctx, "--auto-decide", demoPolicy)
 }
 
-// runThrough lets a run come to its end. That somebody is needed for what was refused is
-// as it should be.
+// runThrough waits for a run to succeed. Open decisions about refused writes are expected.
 func (w *walk) runThrough(ctx context.Context, args ...string) error {
 	run, err := w.through(ctx, args...)
 	if err == nil && run.err != nil {
@@ -217,7 +216,7 @@ func (w *walk) runThrough(ctx context.Context, args ...string) error {
 	return err
 }
 
-// through waits for the end of a run, whatever it is.
+// through waits for the end of a run, with or without an error.
 func (w *walk) through(ctx context.Context, args ...string) (*conductor, error) {
 	run, err := w.conduct(ctx, args...)
 	if err != nil {
@@ -228,25 +227,25 @@ func (w *walk) through(ctx context.Context, args ...string) (*conductor, error) 
 	return run, context.Cause(ctx)
 }
 
-// refused shows what agents wrote that they had not locked.
+// refused shows the writes of agents without a lock.
 func (w *walk) refused(ctx context.Context) error {
-	w.chapter("What agents changed without having locked it did not land, and is not lost:")
+	w.chapter("Changes that agents made without a lock did not land, and are kept:")
 	return w.show(ctx, w.command(ctx, "rescue", "list"))
 }
 
-// result is what a demonstration comes to, for programs.
+// result is the answer of demo, as JSON.
 type result struct {
 	*proof
 	Files   int             `json:"files_changed"`
 	Batches int             `json:"batches"`         // that were queued
 	USD     float64         `json:"usd,omitempty"`   // what claude cost
-	Error   lockkeeper.Code `json:"error,omitempty"` // it did not come to its end, and why
+	Error   lockkeeper.Code `json:"error,omitempty"` // why it did not finish
 	Message string          `json:"message,omitempty"`
 	Seconds float64         `json:"seconds"`
-	Dir     string          `json:"dir,omitempty"` // where it was left
+	Dir     string          `json:"dir,omitempty"` // if it is kept
 }
 
-// sum shows who ran when, what changed, and whether anybody wrote over anybody.
+// sum shows who ran when, what changed, and whether any write overwrote another.
 func (w *walk) sum(ctx context.Context) error {
 	var rec *view.Record
 	err := w.inside(ctx, func(a *project.Project) (err error) {
@@ -266,11 +265,11 @@ func (w *walk) sum(ctx context.Context) error {
 	}
 	picture := newPicture(rec, traces, w.crashed)
 	w.chapter("Who ran when:")
-	picture.print(w.to, w.look(), w.columns(), w.paint)
+	picture.print(w.to, w.symbols(), w.columns(), w.paint)
 	w.tell("   Who waited for whom:")
 	picture.printWaits(w.to)
 	changed := w.before.diffOf(now)
-	w.chapter("What changed, and the report of it:")
+	w.chapter("What changed, and the report:")
 	w.showDiff(changed, w.opt.context)
 	if err := w.show(ctx, w.command(ctx, "report", "-o", filepath.Join("..", reportName))); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (w *walk) sum(ctx context.Context) error {
 	return w.conclude(prove(rec, w.before.versions(), now.versions()), len(changed), batchesOf(rec))
 }
 
-// reportName is the report's file, beside the application.
+// reportName is the file of the report, next to the application.
 const reportName = "report.md"
 
 // batchesOf counts the batches that were queued.
@@ -294,12 +293,12 @@ func batchesOf(rec *view.Record) int {
 
 func (w *walk) conclude(p *proof, files, batches int) error {
 	took := w.Now().Sub(w.began)
-	how, wrong := []string{"That is counted from the record: no two grants ever excluded each other, each landed file was",
-		"held for writing by the grant under which it landed, each landing found what the one before",
-		"had left, and nothing else changed."}, w.short
+	how, wrong := []string{"This is counted from the event log: no two grants ever conflicted, each landed file was",
+		"locked for writing by the grant of its landing, each landing found what the one before",
+		"had left, and no other file changed."}, w.short
 	if len(p.Collisions) > 0 {
 		how = p.Collisions
-		wrong = fmt.Errorf("%d collisions; next: lockkeeper demo --keep, and look at lockkeeper audit there", len(p.Collisions))
+		wrong = lockkeeper.WithNext(fmt.Errorf("%s", term.Counted(len(p.Collisions), "collision")), "lockkeeper demo --keep, then lockkeeper audit in its directory")
 	}
 	w.tell(p.String(), how...)
 	if w.JSON {
@@ -310,20 +309,20 @@ func (w *walk) conclude(p *proof, files, batches int) error {
 		fmt.Fprintf(w.to, " and cost $%.2f, in %s of claude", w.paid.USD, term.Counted(w.paid.Calls, "call"))
 	}
 	if w.opt.keep {
-		fmt.Fprintf(w.to, ". All of it is in %s:\n", w.base)
+		fmt.Fprintf(w.to, ". Everything is in %s:\n", w.base)
 		for _, line := range w.whatIsWhere() {
 			fmt.Fprintln(w.to, "  "+line)
 		}
 		return wrong
 	}
-	fmt.Fprintln(w.to, ". Everything is removed again; --keep leaves it to look at.")
+	fmt.Fprintln(w.to, ". The directory is removed; --keep keeps it.")
 	if wrong == nil {
-		w.Advise("lockkeeper init, in the root of your codebase, and then lockkeeper run")
+		w.Advise("lockkeeper init in the root of your codebase, then lockkeeper run")
 	}
 	return wrong
 }
 
-// concludeJSON says it all in one document, also what went wrong.
+// concludeJSON prints the result as JSON, also with an error.
 func (w *walk) concludeJSON(r result, wrong error) error {
 	if w.opt.keep {
 		r.Dir = w.dir
@@ -338,14 +337,14 @@ func (w *walk) concludeJSON(r result, wrong error) error {
 	return errors.Join(w.PrintJSON(r), &command.ExitError{Code: command.ExitCode(wrong)})
 }
 
-// whatIsWhere tells somebody who kept the directory what to look at.
+// whatIsWhere describes the kept directory.
 func (w *walk) whatIsWhere() []string {
 	lines := []string{
-		"blog/                    the application, as it is now",
-		"blog/.pipeline/          what each phase left: analyses, decisions, batches, test results",
-		"blog/.lockkeeper/calls/  what each agent was asked, and all that it said",
+		"blog/                    the application",
+		"blog/.pipeline/          the documents of each phase: analyses, decisions, batches, test results",
+		"blog/.lockkeeper/calls/  the prompt and the output of each agent",
 		"report.md                what changed, what it cost, what was refused",
-		"look at it with:",
+		"inspect it with:",
 		"  cd " + w.dir,
 		"  export XDG_STATE_HOME=" + w.base,
 		"  lockkeeper decide; lockkeeper audit; lockkeeper rescue list",
@@ -356,8 +355,8 @@ func (w *walk) whatIsWhere() []string {
 	return append(lines, "  rm -r "+w.base)
 }
 
-// look is how the picture is spelled: with blocks where they can be seen.
-func (w *walk) look() look {
+// symbols returns the symbols of the picture: blocks on a UTF-8 terminal.
+func (w *walk) symbols() symbols {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		value, _ := w.Lookup(name)
 		if value == "" {
@@ -372,7 +371,7 @@ func (w *walk) look() look {
 	return inASCII
 }
 
-// columns is how wide the picture may be.
+// columns returns the width of the picture.
 func (w *walk) columns() int {
 	if columns := term.Width(w.Out); columns > 0 {
 		return columns

@@ -15,49 +15,49 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// act is what is done in a stretch of time. Where several fall into one cell of the
-// picture, the last of them in this order is shown.
+// act is what an item does in a stretch of time. If several share one cell of the picture, the
+// last in this order is shown.
 type act uint8
 
 const (
 	actNone act = iota
 	actWait     // for locks, or for a slot
-	actHold     // the locks are held, and nothing runs
+	actHold     // holds locks, and nothing runs
 	actAgent
 	actCheck
 	actLand
 )
 
-// stretch is one act in the life of a piece of work.
+// stretch is one act of a unit or batch.
 type stretch struct {
 	act         act
 	began, over time.Time
 }
 
-// lane is the life of one piece of work.
+// lane is one unit or batch over time.
 type lane struct {
 	work      string
 	stretches []stretch
 }
 
-// wait says who waited for whom.
+// wait is one wait for locks.
 type wait struct {
 	work   string
-	behind []string // whom, in the order of their turns, and for what
+	behind []string // holders and paths, in order
 	began  time.Time
 	took   time.Duration
 }
 
-// picture is who ran when, and who waited for whom.
+// picture shows who ran when, and who waited for whom.
 type picture struct {
 	began, over time.Time
-	crashed     time.Time // zero: nothing did
+	crashed     time.Time // zero: no crash
 	lanes       []lane
 	waits       []wait
 }
 
-// newPicture draws the record and the traces of agents and checks. What was under way when
-// the conductor crashed ended then.
+// newPicture draws the event log and the traces of agents and checks. Work that ran at the crash
+// ends there.
 func newPicture(rec *view.Record, traces []run.Trace, crashed time.Time) *picture {
 	d := &drawing{picture: picture{crashed: crashed}, names: map[string]string{}, lanes: map[string]*lane{}, since: map[string]stretch{}, waits: map[string]*wait{}}
 	for _, it := range rec.Items {
@@ -70,7 +70,7 @@ func newPicture(rec *view.Record, traces []run.Trace, crashed time.Time) *pictur
 	}
 	for _, t := range traces {
 		if d.lanes[t.Work] == nil {
-			continue // somebody else's
+			continue // of another run
 		}
 		did := stretch{act: actAgent, began: t.Began, over: t.Ended}
 		if t.IsCheck() {
@@ -83,13 +83,13 @@ func newPicture(rec *view.Record, traces []run.Trace, crashed time.Time) *pictur
 	return d.finish()
 }
 
-// drawing is a picture that is being drawn.
+// drawing builds a picture.
 type drawing struct {
 	picture
 	names map[string]string // of items, by id
 	order []string          // of the lanes
 	lanes map[string]*lane
-	since map[string]stretch // what an item does, since when
+	since map[string]stretch // the current act of each item
 	waits map[string]*wait   // for locks, by item
 }
 
@@ -108,7 +108,7 @@ func (d *drawing) add(work string, s stretch) {
 	d.lane(work).stretches = append(d.lane(work).stretches, s)
 }
 
-// see takes up an event.
+// see adds an event.
 func (d *drawing) see(ev lockkeeper.Event) {
 	id := cmp.Or(ev.Data["item"], ev.Holder)
 	work, known := d.names[id]
@@ -134,12 +134,12 @@ func (d *drawing) see(ev lockkeeper.Event) {
 	}
 }
 
-// turn ends what an item did, and begins the next.
+// turn ends the act of an item, and starts the next.
 func (d *drawing) turn(id, work string, next stretch) {
 	did := d.since[id]
 	did.over = next.began
 	if did.act == actHold && did.began.Before(d.crashed) && did.over.After(d.crashed) {
-		did.over = d.crashed // whoever held it was dead from then on
+		did.over = d.crashed // its holder was dead from then on
 	}
 	if did.act != actNone {
 		d.add(work, did)
@@ -161,7 +161,7 @@ func (d *drawing) blocked(id, work string, ev lockkeeper.Event) {
 	}
 }
 
-// finish puts the lanes in order: units by name, each with its batches behind it.
+// finish sorts the lanes: units by name, each followed by its batches.
 func (d *drawing) finish() *picture {
 	slices.Sort(d.order)
 	for _, work := range d.order {
@@ -182,22 +182,22 @@ func (d *drawing) finish() *picture {
 	return &d.picture
 }
 
-// look is how acts are spelled, each in one column.
-type look struct {
+// symbols are the characters of the picture.
+type symbols struct {
 	cells [6]string // by act
 	crash string
 }
 
 var (
-	inBlocks = look{cells: [6]string{" ", "·", "─", "█", "▒", "◆"}, crash: "┃"}
-	inASCII  = look{cells: [6]string{" ", ".", "-", "#", "=", "*"}, crash: "|"}
+	inBlocks = symbols{cells: [6]string{" ", "·", "─", "█", "▒", "◆"}, crash: "┃"}
+	inASCII  = symbols{cells: [6]string{" ", ".", "-", "#", "=", "*"}, crash: "|"}
 )
 
-// tint is the color of an act.
+// tint is the color of each act.
 var tint = [6]string{"", term.Yellow, term.Dim, "", term.Green, term.Bold}
 
-// print shows the picture in so many columns.
-func (p *picture) print(to io.Writer, look look, columns int, paint func(color, text string) string) {
+// print writes the picture in the given width.
+func (p *picture) print(to io.Writer, s symbols, columns int, paint func(color, text string) string) {
 	label := 0
 	for _, l := range p.lanes {
 		label = max(label, len(l.work))
@@ -221,22 +221,22 @@ func (p *picture) print(to io.Writer, look look, columns int, paint func(color, 
 		if !p.crashed.IsZero() {
 			crash = column(p.crashed)
 		}
-		fmt.Fprintf(to, "  %-*s  %s\n", label, l.work, bar(cells, crash, look, paint))
+		fmt.Fprintf(to, "  %-*s  %s\n", label, l.work, bar(cells, crash, s, paint))
 	}
 	fmt.Fprintln(to, paint(term.Dim, strings.TrimRight(fmt.Sprintf("  %-*s  %s", label, "", axis(width, total)), " ")))
-	legend := fmt.Sprintf("  %s agent  %s test  %s landed  %s locks held  %s waiting", look.cells[actAgent], look.cells[actCheck], look.cells[actLand], look.cells[actHold], look.cells[actWait])
+	legend := fmt.Sprintf("  %s agent  %s test  %s landed  %s locks held  %s waiting", s.cells[actAgent], s.cells[actCheck], s.cells[actLand], s.cells[actHold], s.cells[actWait])
 	if !p.crashed.IsZero() {
-		legend += fmt.Sprintf("  %s kill -9", look.crash)
+		legend += fmt.Sprintf("  %s kill -9", s.crash)
 	}
 	fmt.Fprintln(to, paint(term.Dim, legend))
 }
 
-// bar spells one lane, each run of equal cells painted once.
-func bar(cells []act, crash int, look look, paint func(color, text string) string) string {
+// bar returns one lane, each run of equal cells painted once.
+func bar(cells []act, crash int, s symbols, paint func(color, text string) string) string {
 	var b strings.Builder
 	for i := 0; i < len(cells); {
 		if i == crash && cells[i] != actLand {
-			b.WriteString(paint(term.Red, look.crash))
+			b.WriteString(paint(term.Red, s.crash))
 			i++
 			continue
 		}
@@ -244,7 +244,7 @@ func bar(cells []act, crash int, look look, paint func(color, text string) strin
 		for end < len(cells) && cells[end] == cells[i] && (end == i || end != crash) {
 			end++
 		}
-		text := strings.Repeat(look.cells[cells[i]], end-i)
+		text := strings.Repeat(s.cells[cells[i]], end-i)
 		if color := tint[cells[i]]; color != "" {
 			text = paint(color, text)
 		}
@@ -254,7 +254,7 @@ func bar(cells []act, crash int, look look, paint func(color, text string) strin
 	return strings.TrimRight(b.String(), " ")
 }
 
-// axis marks the seconds.
+// axis returns the time scale.
 func axis(width int, total time.Duration) string {
 	step := time.Second
 	for _, longer := range []time.Duration{2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600} {
@@ -269,14 +269,14 @@ func axis(width int, total time.Duration) string {
 		if total > 0 {
 			i = int(int64(at) * int64(width) / int64(total))
 		}
-		if mark := []rune(term.Span(at.Round(time.Second))); i+len(mark) <= width { // half a number is another one
+		if mark := []rune(term.Span(at.Round(time.Second))); i+len(mark) <= width { // only whole numbers
 			copy(line[i:], mark)
 		}
 	}
 	return string(line)
 }
 
-// printWaits says who waited for whom, the longest first.
+// printWaits lists who waited for whom, the longest first.
 func (p *picture) printWaits(to io.Writer) {
 	longest := slices.SortedFunc(slices.Values(p.waits), func(a, b wait) int { return cmp.Compare(b.took, a.took) })
 	for _, w := range longest {

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// photo is what the files of a small codebase hold, by path.
+// photo is the content of all files of a small codebase, by path.
 type photo map[string]photographed
 
 type photographed struct {
@@ -25,8 +25,7 @@ type photographed struct {
 	text []byte
 }
 
-// photograph reads all files below a directory but those in folders whose names begin
-// with a dot, which belong to tools.
+// photograph reads all files below a directory, except in folders whose names start with a dot.
 func photograph(dir string) (photo, error) {
 	all := photo{}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -53,7 +52,7 @@ func photograph(dir string) (photo, error) {
 	return all, err
 }
 
-// versions spells the files as landings do.
+// versions returns the files as versions, as in landings.
 func (p photo) versions() map[string]lockkeeper.Version {
 	all := map[string]lockkeeper.Version{}
 	for path, f := range p {
@@ -62,7 +61,7 @@ func (p photo) versions() map[string]lockkeeper.Version {
 	return all
 }
 
-// fileDiff is what became of one file.
+// fileDiff is the change of one file.
 type fileDiff struct {
 	path           string
 	added, removed int
@@ -90,7 +89,7 @@ func (p photo) diffOf(now photo) (list []fileDiff) {
 	return list
 }
 
-// hunks is the diff without its head, which names the files.
+// hunks returns the diff without its header.
 func (d fileDiff) hunks() string {
 	if i := strings.Index(d.text, "\n@@"); i >= 0 {
 		return d.text[i+1:]
@@ -98,8 +97,7 @@ func (d fileDiff) hunks() string {
 	return d.text
 }
 
-// showDiff shows every line that changed, file by file, and with context all that a patch
-// has.
+// showDiff prints every changed line, file by file, and on request the context lines.
 func (w *walk) showDiff(list []fileDiff, context bool) {
 	added, removed := 0, 0
 	for _, d := range list {
@@ -113,7 +111,7 @@ func (w *walk) showDiff(list []fileDiff, context bool) {
 	}
 	fmt.Fprintf(w.to, "  %d files, %d lines added, %d removed\n", len(list), added, removed)
 	if !context && len(list) > 0 {
-		fmt.Fprintln(w.to, w.paint(term.Dim, "  (lockkeeper demo --diff shows what is around these lines, too)"))
+		fmt.Fprintln(w.to, w.paint(term.Dim, "  (lockkeeper demo --diff also shows context lines)"))
 	}
 }
 
