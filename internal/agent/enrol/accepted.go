@@ -31,7 +31,7 @@ func claudeHook(n *node, place string) *misfit {
 		}
 		return object(more, needs...)(n, place)
 	}
-	switch n.get("type").text() {
+	switch n.find("type").text() {
 	case "command":
 		return with(members{"command": aText(), "async": aFlag()}, "command")
 	case "prompt", "agent":
@@ -49,16 +49,16 @@ func claudeFile() acceptance {
 	texts, rules, group := listOf(aText()), listOf(unsure(aText())), object(members{"matcher": aText(), "hooks": listOf(claudeHook)}, "hooks")
 	known := members{
 		"hooks": mapOf(func(n *node, place string) *misfit {
-			if n.kind != '[' {
+			if n.kind() != '[' {
 				return &misfit{n, place, false}
 			}
 			return listOf(group)(n, place)
 		}),
-		"env":               mapOf(unsure(kind(func(n *node) bool { return n.kind == 0 }))),
+		"env":               mapOf(unsure(kind(func(n *node) bool { return n.kind() != '{' && n.kind() != '[' }))),
 		"cleanupPeriodDays": aCount(),
 		"permissions": object(members{"allow": rules, "deny": rules, "ask": rules, "additionalDirectories": texts,
 			"defaultMode": unsure(oneOf("default", "acceptEdits", "plan", "bypassPermissions")), "disableBypassPermissionsMode": oneOf("disable")}),
-		"statusLine":     object(members{"type": oneOf("command"), "command": aText(), "padding": kind(func(n *node) bool { _, is := n.value.(float64); return is })}, "type", "command"),
+		"statusLine":     object(members{"type": oneOf("command"), "command": aText(), "padding": kind(func(n *node) bool { _, is := n.plain().(float64); return is })}, "type", "command"),
 		"attribution":    object(members{"commit": aText(), "pr": aText()}),
 		"enabledPlugins": mapOf(aFlag()),
 		"extraKnownMarketplaces": mapOf(object(members{"source": object(members{"source": oneOf("github"), "repo": aText()}, "source", "repo")},
@@ -143,8 +143,8 @@ func (h Host) doubt(name, text string) string {
 	case m == nil:
 		return ""
 	case m.known:
-		return never + at(m.at.start) + ": " + m.place + " is missing, or no value that it takes"
+		return never + at(m.at.StartOffset) + ": " + m.place + " is missing, or no value that it takes"
 	default:
-		return "whether " + h.Name + " runs hooks of such a file is not known: " + at(m.at.start) + ": " + m.place
+		return "whether " + h.Name + " runs hooks of such a file is not known: " + at(m.at.StartOffset) + ": " + m.place
 	}
 }

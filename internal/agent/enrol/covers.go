@@ -41,33 +41,33 @@ func (h Host) differs(ev event, group, entry *node) string {
 		}
 		list = append(list, key+" "+string(text))
 	}
-	if m := group.get("matcher"); m != nil && !covers(m, ev.matcher) {
+	if m := group.find("matcher"); m != nil && !covers(m, ev.matcher) {
 		add("matcher", m)
 	}
-	switch t := entry.get("type"); {
+	switch t := entry.find("type"); {
 	case t == nil:
 		list = append(list, "no type")
 	case t.text() != "command":
 		add("type", t)
 	}
-	if command := entry.get("command"); !h.runs(ev, command.text()) {
+	if command := entry.find("command"); !h.runs(ev, command.text()) {
 		add("command", command)
 		if ev.before && !strings.HasSuffix(strings.TrimSpace(command.text()), "|| exit 2") {
 			list = append(list, "should lockkeeper go missing or die, all is let through")
 		}
 	}
-	if t := entry.get("timeout"); t != nil {
-		limit, isNumber := t.value.(float64)
+	if t := entry.find("timeout"); t != nil {
+		limit, isNumber := t.plain().(float64)
 		if least := float64(h.limit); !isNumber || limit < least || limit > longest*least {
 			add("timeout", t)
 		}
 	}
-	for _, m := range group.members {
+	for _, m := range group.children() {
 		if m.key != "matcher" && m.key != "hooks" {
 			add(m.key, m.value)
 		}
 	}
-	for _, m := range entry.members {
+	for _, m := range entry.children() {
 		if !slices.Contains(append(forPeople(), "type", "command", "timeout"), m.key) {
 			add(m.key, m.value)
 		}
@@ -77,7 +77,7 @@ func (h Host) differs(ev event, group, entry *node) string {
 
 // covers reports whether a matcher has a host run a hook for all tools that ours names.
 func covers(matcher *node, ours string) bool {
-	text, isText := matcher.value.(string)
+	text, isText := matcher.plain().(string)
 	if isText && slices.Contains(anyTool(), text) {
 		return true
 	}

@@ -271,15 +271,15 @@ func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ host, file, text, want string }{
 		"broken JSON":        {"claude", ".claude/settings.json", "{\n  \"a\": 1,\n  \"hooks\": {,\n}", ".claude/settings.json:3:13"},
 		"a trailing comma":   {"claude", ".mcp.json", "{\n  \"a\": 1,\n}", ".mcp.json:3:1"},
-		"an end too soon":    {"gemini", ".gemini/settings.json", "{\"a\": [1", "it ends too soon"},
+		"an end too soon":    {"gemini", ".gemini/settings.json", "{\"a\": [1", "unexpected EOF"},
 		"two values":         {"claude", ".mcp.json", "{}\n{}", ".mcp.json:2:1"},
 		"no object":          {"claude", ".claude/settings.json", "[]", "it is no object"},
 		"hooks of a sort":    {"claude", ".claude/settings.json", "{\"hooks\": []}", "hooks is no object"},
 		"an event of a sort": {"claude", ".claude/settings.json", "{\"hooks\": {\"Stop\":\n {}}}", ".claude/settings.json:2:2"},
 		"broken TOML":        {"codex", ".codex/config.toml", "model = \"x\"\nthis is\n", ".codex/config.toml:2:"},
 		"a closed table":     {"codex", ".codex/config.toml", "mcp_servers = {a = {command = \"a\"}}\n", ".codex/config.toml"},
-		"a word":             {"claude", ".mcp.json", "{\"a\": nil}", `"nil" is no value`},
-		"a long comment":     {"gemini", ".gemini/settings.json", "{ /* \n", "a comment without an end"},
+		"a word":             {"claude", ".mcp.json", "{\"a\": nil}", "invalid literal: nil"},
+		"a long comment":     {"gemini", ".gemini/settings.json", "{ /* \n", "parsing comment: unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := site(t, txtar.File{Name: test.file, Data: []byte(test.text)})

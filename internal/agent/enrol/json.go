@@ -2,29 +2,18 @@ package enrol
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
 )
 
-// node is a value of a JSON text and where it stands there. The text may have comments,
-// which some hosts allow in their settings.
-type node struct {
-	start, end int // of the value; the end is behind it
-	kind       byte
-	members    []member // of an object
-	elements   []*node  // of an array
-	value      any      // of anything else
-}
+// node is a value of a JSON text, which may have comments: some hosts allow them.
+type node hujson.Value
 
-type member struct {
-	key   string
-	start int // of the key
-	value *node
-}
-
-// syntaxError says where a text is not understood.
+// syntaxError says where a text cannot be parsed.
 type syntaxError struct {
 	at     int
 	reason string
@@ -32,225 +21,140 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.reason }
 
-// scanner reads a JSON text.
-type scanner struct {
-	text string
-	at   int
-}
+const (
+	byteOrderMark = "\ufeff"
 
-// parseJSON reads a whole text, which is one value.
-func parseJSON(text string) (n *node, err error) {
-	s := &scanner{text: text}
-	defer func() {
-		if p := recover(); p != nil {
-			wrong, ours := p.(*syntaxError)
-			if !ours {
-				panic(p)
-			}
-			n, err = nil, wrong
-		}
-	}()
-	s.at = len(text) - len(strings.TrimPrefix(text, "\ufeff"))
-	s.space()
-	n = s.read(0)
-	if s.space(); s.at < len(text) {
-		s.fail("there is more behind the end of the value")
+	// maxContainers bounds the objects and arrays of a file, and with them the parser's stack.
+	maxContainers = 10_000
+)
+
+// parseJSON parses a text, which must be one value without trailing commas.
+func parseJSON(text string) (*node, error) {
+	if strings.Count(text, "{")+strings.Count(text, "[") > maxContainers {
+		return nil, &syntaxError{0, fmt.Sprintf("more than %d objects and lists", maxContainers)}
 	}
-	return n, nil
+	if rest, marked := strings.CutPrefix(text, byteOrderMark); marked {
+		text = strings.Repeat(" ", len(byteOrderMark)) + rest // all offsets stay the same
+	}
+	// hujson requires a newline after a comment, also at the end of the file.
+	root, err := hujson.Parse([]byte(text + "\n"))
+	if err != nil {
+		return nil, toSyntaxError(text, err)
+	}
+	for v := range root.All() {
+		if list := (*node)(v).children(); len(list) > 0 && list[len(list)-1].value.AfterExtra != nil {
+			return nil, &syntaxError{v.EndOffset - 1, "a trailing comma is not allowed"}
+		}
+		if number, is := v.Value.(hujson.Literal); is && number.Kind() == '0' && json.Unmarshal(number, new(float64)) != nil {
+			return nil, &syntaxError{v.StartOffset, "the number is out of range"}
+		}
+	}
+	return (*node)(&root), nil
 }
 
-func (s *scanner) fail(format string, args ...any) {
-	panic(&syntaxError{at: s.at, reason: fmt.Sprintf(format, args...)})
+// toSyntaxError turns the position in an error of hujson into an offset.
+func toSyntaxError(text string, err error) *syntaxError {
+	var line, column int
+	if _, unread := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); unread != nil {
+		return &syntaxError{0, err.Error()}
+	}
+	start := 0
+	for range line - 1 {
+		start += strings.IndexByte(text[start:], '\n') + 1
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return &syntaxError{min(start+column-1, len(text)), err.Error()}
 }
 
-// peek is the next byte; 0 at the end.
-func (s *scanner) peek() byte {
-	if s.at == len(s.text) {
+// kind is '{', '[', '"', '0', 't', 'f' or 'n'; 0 for a missing value.
+func (n *node) kind() hujson.Kind {
+	if n == nil {
 		return 0
 	}
-	return s.text[s.at]
+	return n.Value.Kind()
 }
 
-// space skips white space and comments.
-func (s *scanner) space() {
-	for {
-		rest := s.text[s.at:]
-		switch trimmed := strings.TrimLeft(rest, " \t\r\n"); {
-		case len(trimmed) < len(rest):
-			s.at += len(rest) - len(trimmed)
-		case strings.HasPrefix(rest, "//"):
-			if end := strings.IndexByte(rest, '\n'); end >= 0 {
-				s.at += end
-			} else {
-				s.at = len(s.text)
-			}
-		case strings.HasPrefix(rest, "/*"):
-			end := strings.Index(rest[2:], "*/")
-			if end < 0 {
-				s.fail("a comment without an end")
-			}
-			s.at += end + 4
-		default:
-			return
+// child is a member of an object or an element of an array.
+type child struct {
+	key    string // of a member
+	start  int
+	before *hujson.Extra // white space and comments in front of it
+	value  *node
+}
+
+// children lists the members of an object or the elements of an array.
+func (n *node) children() (list []child) {
+	if n == nil {
+		return nil
+	}
+	switch v := n.Value.(type) {
+	case *hujson.Object:
+		for i := range v.Members {
+			m := &v.Members[i]
+			list = append(list, child{m.Name.Value.(hujson.Literal).String(), m.Name.StartOffset, &m.Name.BeforeExtra, (*node)(&m.Value)})
+		}
+	case *hujson.Array:
+		for i := range v.Elements {
+			e := &v.Elements[i]
+			list = append(list, child{"", e.StartOffset, &e.BeforeExtra, (*node)(e)})
 		}
 	}
+	return list
 }
 
-// deepest is how far values may be nested: settings are not.
-const deepest = 200
-
-func (s *scanner) read(depth int) *node {
-	if depth > deepest {
-		s.fail("nested too deeply")
+// elements lists the values of an array.
+func (n *node) elements() (list []*node) {
+	if n.kind() != '[' {
+		return nil
 	}
-	n := &node{start: s.at, kind: s.peek()}
-	switch n.kind {
-	case '{':
-		s.list('}', func() {
-			m := member{start: s.at}
-			if s.peek() != '"' {
-				s.fail("a name in quotes is missing")
-			}
-			m.key = s.scalar().(string)
-			s.space()
-			s.want(':')
-			s.space()
-			m.value = s.read(depth + 1)
-			n.members = append(n.members, m)
-		})
-	case '[':
-		s.list(']', func() { n.elements = append(n.elements, s.read(depth+1)) })
-	default:
-		n.kind = 0
-		n.value = s.scalar()
+	for _, c := range n.children() {
+		list = append(list, c.value)
 	}
-	n.end = s.at
-	return n
+	return list
 }
 
-// list reads what is between brackets, with commas between.
-func (s *scanner) list(closing byte, one func()) {
-	s.at++
-	s.space()
-	for first := true; s.peek() != closing; first = false {
-		if !first {
-			s.want(',')
-			s.space()
-		}
-		one()
-		s.space()
-	}
-	s.at++
-}
-
-func (s *scanner) want(c byte) {
-	if s.peek() != c {
-		if s.at == len(s.text) {
-			s.fail("it ends too soon")
-		}
-		s.fail("%q is missing", c)
-	}
-	s.at++
-}
-
-// scalar reads a string, a number, true, false or null.
-func (s *scanner) scalar() (v any) {
-	end := s.at
-	if s.peek() == '"' {
-		for end++; end < len(s.text) && s.text[end] != '"' && s.text[end] != '\n'; end++ {
-			if s.text[end] == '\\' {
-				end++
-			}
-		}
-		end = min(end+1, len(s.text))
-	} else {
-		for end < len(s.text) && strings.IndexByte("+-.0123456789abcdefghijklmnopqrstuvwxyzE", s.text[end]) >= 0 {
-			end++
-		}
-	}
-	word := s.text[s.at:end]
-	if err := json.Unmarshal([]byte(word), &v); err != nil {
-		if word == "" {
-			s.fail("a value is missing")
-		}
-		s.fail("%q is no value", clip(word))
-	}
-	s.at = end
-	return v
-}
-
-func clip(s string) string {
-	if utf8.RuneCountInString(s) > 30 {
-		return string([]rune(s)[:30]) + "…"
-	}
-	return s
-}
-
-// index is the number of the member of an object that counts: the last one of its name;
-// -1: there is none.
+// index returns the index of the last member with this name, which is the one that counts,
+// or -1.
 func (n *node) index(key string) int {
-	for i, m := range slices.Backward(n.members) {
-		if m.key == key {
+	if n.kind() != '{' {
+		return -1
+	}
+	for i, c := range slices.Backward(n.children()) {
+		if c.key == key {
 			return i
 		}
 	}
 	return -1
 }
 
-// get is the value of that member.
-func (n *node) get(key string) *node {
-	if n == nil {
-		return nil
-	}
-	if i := n.index(key); i >= 0 {
-		return n.members[i].value
-	}
-	return nil
-}
-
-// find follows names.
-func (n *node) find(place ...string) *node {
-	for _, key := range place {
-		n = n.get(key)
+// find follows the names of members; nil: there is no such value.
+func (n *node) find(path ...string) *node {
+	for _, key := range path {
+		i := n.index(key)
+		if i < 0 {
+			return nil
+		}
+		n = n.children()[i].value
 	}
 	return n
 }
 
-// text is the string that a node is; empty when it is none.
+// text returns the value of a string; empty for any other value.
 func (n *node) text() string {
-	if n == nil {
+	if n.kind() != '"' {
 		return ""
 	}
-	s, _ := n.value.(string)
-	return s
+	return n.Value.(hujson.Literal).String()
 }
 
-// plain is a node as encoding/json would have it.
-func (n *node) plain() any {
-	switch n.kind {
-	case '{':
-		out := map[string]any{}
-		for _, m := range n.members {
-			out[m.key] = m.value.plain()
-		}
-		return out
-	case '[':
-		out := []any{}
-		for _, e := range n.elements {
-			out = append(out, e.plain())
-		}
-		return out
+// plain returns the value as encoding/json decodes it.
+func (n *node) plain() (out any) {
+	v := (*hujson.Value)(n).Clone()
+	v.Standardize()
+	if err := json.Unmarshal(v.Pack(), &out); err != nil {
+		return nil
 	}
-	return n.value
-}
-
-// spans is where the children of a node stand.
-func (n *node) spans() (list [][2]int) {
-	for _, m := range n.members {
-		list = append(list, [2]int{m.start, m.value.end})
-	}
-	for _, e := range n.elements {
-		list = append(list, [2]int{e.start, e.end})
-	}
-	return list
+	return out
 }

@@ -3,52 +3,116 @@ package enrol
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
-// put adds a value to the end of an object, under a name, or of an array. It is laid out
-// as what is there.
+const blanks = " \t\r\n"
+
+// put adds a value to the end of an object, under a name, or of an array, in the layout of
+// its neighbors. The text is the one that root was parsed from.
 func put(text string, root, at *node, key string, value any) (string, error) {
 	newline, unit := newlineOf(text), "  "
-	if list := root.spans(); len(list) > 0 {
-		if first, alone := indentOf(text, list[0][0]); alone && first != "" {
+	if list := root.children(); len(list) > 0 {
+		if first, alone := indentOf(text, list[0].start); alone && first != "" {
 			unit = first
 		}
 	}
-	closing, list := at.end-1, at.spans()
-	base, _ := indentOf(text, at.start)
+	base, _ := indentOf(text, at.StartOffset)
 	indent := base + unit
-	behind := at.start + 1 // of what is there
-	if len(list) > 0 {
-		behind = list[len(list)-1][1]
-		if first, alone := indentOf(text, list[0][0]); alone {
+	rest := string(*at.closing())
+	oneLine := false
+	if list := at.children(); len(list) > 0 {
+		if first, alone := indentOf(text, list[0].start); alone {
 			indent = first
 		}
+		oneLine = !strings.Contains(string(*list[0].before)+rest, "\n")
 	}
-	rest := text[behind:closing] // white space and comments
-	if len(list) > 0 && !strings.Contains(text[at.start:list[0][0]]+rest, "\n") {
-		item, err := compact(key, value)
-		return text[:behind] + ", " + item + text[behind:], err
+	if oneLine {
+		item, err := encode(value, "", "")
+		at.add(" ", key, item)
+		return pack(text, root), err
 	}
-	item, err := spread(key, value, indent, unit, newline)
+	item, err := encode(value, indent, unit)
 	if err != nil {
 		return "", err
 	}
-	kept := strings.TrimRight(rest, " \t\r\n")
+	kept := strings.TrimRight(rest, blanks)
 	tail := rest[len(kept):]
-	if !strings.Contains(tail, "\n") {
-		tail = newline + base
-	} else {
-		tail = newline + tail[strings.LastIndexByte(tail, '\n')+1:]
+	if line := strings.LastIndexByte(tail, '\n'); line >= 0 {
+		base = tail[line+1:]
 	}
-	comma := ","
-	if len(list) == 0 {
-		comma = ""
-	}
-	return text[:behind] + comma + kept + newline + indent + item + tail + text[closing:], nil
+	at.add(kept+newline+indent, key, strings.ReplaceAll(item, "\n", newline))
+	*at.closing() = hujson.Extra(newline + base)
+	return pack(text, root), nil
 }
 
-// newlineOf is how the lines of a text end.
+// add appends a child with the JSON text of its value.
+func (n *node) add(before, key, item string) {
+	value := hujson.Value{Value: hujson.Literal(item)}
+	switch v := n.Value.(type) {
+	case *hujson.Object:
+		value.BeforeExtra = hujson.Extra(" ")
+		v.Members = append(v.Members, hujson.ObjectMember{Name: hujson.Value{BeforeExtra: hujson.Extra(before), Value: hujson.String(key)}, Value: value})
+	case *hujson.Array:
+		value.BeforeExtra = hujson.Extra(before)
+		v.Elements = append(v.Elements, value)
+	}
+}
+
+// closing is the white space and comments before the closing bracket.
+func (n *node) closing() *hujson.Extra {
+	if v, isObject := n.Value.(*hujson.Object); isObject {
+		return &v.AfterExtra
+	}
+	return &n.Value.(*hujson.Array).AfterExtra
+}
+
+// pack returns the text of a root that was parsed from a text and edited.
+func pack(text string, root *node) string {
+	out := strings.TrimSuffix(string((*hujson.Value)(root).Pack()), "\n") // which parseJSON added
+	if strings.HasPrefix(text, byteOrderMark) {
+		out = byteOrderMark + out[len(byteOrderMark):]
+	}
+	return out
+}
+
+// cut removes a child of an object or an array and its comma. Comments stay.
+func cut(text string, root, from *node, i int) string {
+	list, closing := from.children(), from.closing()
+	this := list[i]
+	if i+1 < len(list) {
+		next := list[i+1].before
+		*next = slices.Concat(*this.before, bytes.TrimLeft(slices.Concat(this.value.AfterExtra, *next), blanks))
+	} else {
+		kept := *this.before
+		if i > 0 {
+			previous := list[i-1].value
+			kept, previous.AfterExtra = slices.Concat(previous.AfterExtra, kept), nil
+		}
+		kept = bytes.TrimRight(kept, blanks)
+		switch {
+		case i == 0 && len(bytes.Trim(slices.Concat(kept, *closing), blanks)) == 0:
+			*closing = nil
+		// The line comment must not swallow the closing bracket.
+		case bytes.Contains(kept, []byte("//")) && !bytes.HasPrefix(bytes.TrimLeft(*closing, " \t\r"), []byte("\n")):
+			*closing = slices.Concat(kept, []byte("\n"), *closing)
+		default:
+			*closing = slices.Concat(kept, *closing)
+		}
+	}
+	switch v := from.Value.(type) {
+	case *hujson.Object:
+		v.Members = slices.Delete(v.Members, i, i+1)
+	case *hujson.Array:
+		v.Elements = slices.Delete(v.Elements, i, i+1)
+	}
+	return pack(text, root)
+}
+
+// newlineOf returns the line ending of a text.
 func newlineOf(text string) string {
 	if strings.Contains(text, "\r\n") {
 		return "\r\n"
@@ -56,34 +120,13 @@ func newlineOf(text string) string {
 	return "\n"
 }
 
-// indentOf is the white space at the beginning of the line of an offset, and whether nothing
-// else stands before the offset.
+// indentOf returns the indentation of the line of an offset, and whether nothing else is in
+// front of the offset on that line.
 func indentOf(text string, at int) (indent string, alone bool) {
 	begin := strings.LastIndexByte(text[:at], '\n') + 1
 	line := text[begin:at]
 	indent = line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	return indent, begin > 0 && len(indent) == len(line)
-}
-
-// named is a value under a name; without one, in an array, the value alone.
-func named(key, value string) string {
-	if key == "" {
-		return value
-	}
-	name, _ := json.Marshal(key) // a string always can be
-	return string(name) + ": " + value
-}
-
-// compact is a value on one line.
-func compact(key string, value any) (string, error) {
-	text, err := encode(value, "", "")
-	return named(key, text), err
-}
-
-// spread is a value over several lines.
-func spread(key string, value any, indent, unit, newline string) (string, error) {
-	text, err := encode(value, indent, unit)
-	return named(key, strings.ReplaceAll(text, "\n", newline)), err
 }
 
 func encode(value any, prefix, indent string) (string, error) {
@@ -93,44 +136,4 @@ func encode(value any, prefix, indent string) (string, error) {
 	e.SetIndent(prefix, indent)
 	err := e.Encode(value)
 	return strings.TrimSuffix(out.String(), "\n"), err
-}
-
-// cut takes the child with a number out of an object or an array, with the comma that
-// parted it from its neighbour. Comments stay.
-func cut(text string, from *node, i int) string {
-	list := from.spans()
-	this := list[i]
-	switch {
-	case i+1 < len(list):
-		after := text[this[1]:list[i+1][0]]
-		comma := commaIn(after)
-		return text[:this[0]] + strings.TrimLeft(after[:comma]+after[comma+1:], " \t\r\n") + text[list[i+1][0]:]
-	case i > 0:
-		before, after := text[list[i-1][1]:this[0]], text[this[1]:]
-		comma := commaIn(before)
-		kept := strings.TrimRight(before[:comma]+before[comma+1:], " \t\r\n")
-		return text[:list[i-1][1]] + abreast(kept, after)
-	}
-	open, closing := from.start+1, from.end-1
-	before, after := text[open:this[0]], text[this[1]:closing]
-	if strings.TrimSpace(before+after) == "" {
-		return text[:open] + text[closing:]
-	}
-	return text[:open] + abreast(strings.TrimRight(before, " \t\r\n"), text[this[1]:])
-}
-
-// abreast puts a text behind white space and comments that were kept: one that lasts up to
-// the end of its line must not swallow what follows.
-func abreast(kept, after string) string {
-	if strings.Contains(kept, "//") && !strings.HasPrefix(strings.TrimLeft(after, " \t\r"), "\n") {
-		kept += "\n"
-	}
-	return kept + after
-}
-
-// commaIn is where the comma is between two values, outside of comments.
-func commaIn(between string) int {
-	s := &scanner{text: between}
-	s.space()
-	return s.at
 }

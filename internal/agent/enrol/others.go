@@ -15,13 +15,13 @@ import (
 // othersIn lists the hooks of others in a file that may change what a call of ours writes.
 func othersIn(root *node, h Host, file string) (list []Hook) {
 	for _, event := range h.changing {
-		for _, group := range root.find("hooks", event).children() {
-			matcher := group.get("matcher").text()
+		for _, group := range root.find("hooks", event).elements() {
+			matcher := group.find("matcher").text()
 			if listOfNames.MatchString(matcher) && !meets(matcher, h.turns[0].matcher) {
 				continue
 			}
-			for _, entry := range group.get("hooks").children() {
-				if command := entry.get("command").text(); !h.isOurs(command) {
+			for _, entry := range group.find("hooks").elements() {
+				if command := entry.find("command").text(); !h.isOurs(command) {
 					list = append(list, Hook{Event: event, Matcher: matcher, Command: command, File: file, host: h, group: group})
 				}
 			}
@@ -74,7 +74,7 @@ func (s Site) hooksOfPlugin(name string) (*node, error) {
 			return nil, err
 		}
 	}
-	if read[0].get("hooks") != nil {
+	if read[0].find("hooks") != nil {
 		return nil, errors.New("its manifest names hooks")
 	}
 	return read[1], nil

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/tailscale/hujson"
+
 	"lockkeeper"
 )
 
@@ -57,15 +59,15 @@ func (p hooks) into(text string, o order) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		at := root.get("hooks")
-		list := at.get(ev.name)
+		at := root.find("hooks")
+		list := at.find(ev.name)
 		switch {
 		case at == nil:
 			out, err = put(out, root, root, "hooks", map[string]any{ev.name: []hookGroup{o.group(ev)}})
 		case list == nil:
 			out, err = put(out, root, at, ev.name, []hookGroup{o.group(ev)})
-		case list.kind != '[':
-			return "", &syntaxError{list.start, "hooks." + ev.name + " is no list"}
+		case list.kind() != '[':
+			return "", &syntaxError{list.StartOffset, "hooks." + ev.name + " is no list"}
 		default:
 			out, err = put(out, root, list, "", o.group(ev))
 		}
@@ -80,17 +82,17 @@ func (p hooks) into(text string, o order) (string, error) {
 // An empty file is an empty object to the hosts.
 func parseObject(text, key string) (*node, error) {
 	if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
-		return &node{kind: '{'}, nil
+		return &node{Value: &hujson.Object{}}, nil
 	}
 	root, err := parseJSON(text)
 	if err != nil {
 		return nil, err
 	}
-	if root.kind != '{' {
-		return nil, &syntaxError{root.start, "it is no object"}
+	if root.kind() != '{' {
+		return nil, &syntaxError{root.StartOffset, "it is no object"}
 	}
-	if at := root.get(key); at != nil && at.kind != '{' {
-		return nil, &syntaxError{at.start, key + " is no object"}
+	if at := root.find(key); at != nil && at.kind() != '{' {
+		return nil, &syntaxError{at.StartOffset, key + " is no object"}
 	}
 	return root, nil
 }
@@ -170,28 +172,28 @@ func (hooks) outOf(text string, o order) (string, error) {
 		if at == nil {
 			return text, nil
 		}
-		text = cut(text, at, child)
+		text = cut(text, root, at, child)
 	}
 }
 
 // oursIn finds the largest thing that is ours alone: in which value, as which child.
 func oursIn(root *node, h Host) (at *node, child int) {
-	all := root.get("hooks")
+	all := root.find("hooks")
 	if all == nil {
 		return nil, 0
 	}
-	for i, m := range all.members {
-		for j, group := range m.value.elements {
-			for k, entry := range group.get("hooks").children() {
-				if !h.isOurs(entry.get("command").text()) {
+	for i, m := range all.children() {
+		for j, group := range m.value.elements() {
+			for k, entry := range group.find("hooks").elements() {
+				if !h.isOurs(entry.find("command").text()) {
 					continue
 				}
 				switch {
-				case len(group.get("hooks").elements) > 1:
-					return group.get("hooks"), k
-				case len(m.value.elements) > 1:
+				case len(group.find("hooks").elements()) > 1:
+					return group.find("hooks"), k
+				case len(m.value.elements()) > 1:
 					return m.value, j
-				case len(all.members) > 1:
+				case len(all.children()) > 1:
 					return all, i
 				}
 				return root, root.index("hooks")
@@ -199,13 +201,6 @@ func oursIn(root *node, h Host) (at *node, child int) {
 		}
 	}
 	return nil, 0
-}
-
-func (n *node) children() []*node {
-	if n == nil {
-		return nil
-	}
-	return n.elements
 }
 
 // Hook is one of ours that a host finds.
@@ -233,10 +228,10 @@ func hooksIn(text string, h Host) (list []Hook, err error) {
 		return nil, err
 	}
 	for _, ev := range h.turns {
-		for _, group := range root.find("hooks", ev.name).children() {
-			for _, entry := range group.get("hooks").children() {
-				if command := entry.get("command").text(); h.isOurs(command) {
-					list = append(list, Hook{Event: ev.name, Matcher: group.get("matcher").text(), Command: command, Differs: h.differs(ev, group, entry), host: h, group: group})
+		for _, group := range root.find("hooks", ev.name).elements() {
+			for _, entry := range group.find("hooks").elements() {
+				if command := entry.find("command").text(); h.isOurs(command) {
+					list = append(list, Hook{Event: ev.name, Matcher: group.find("matcher").text(), Command: command, Differs: h.differs(ev, group, entry), host: h, group: group})
 				}
 			}
 		}

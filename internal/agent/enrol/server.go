@@ -38,7 +38,7 @@ func (p servers) into(text string, o order) (string, error) {
 			return "", err
 		}
 	}
-	if all := root.get("mcpServers"); all != nil {
+	if all := root.find("mcpServers"); all != nil {
 		out, err = put(out, root, all, serverName, o.server())
 	} else {
 		out, err = put(out, root, root, "mcpServers", map[string]any{serverName: o.server()})
@@ -54,15 +54,15 @@ func (servers) outOf(text string, o order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := root.get("mcpServers")
-	if ours := all.get(serverName); ours == nil || !isOurServer(ours.plain()) {
+	all := root.find("mcpServers")
+	if ours := all.find(serverName); ours == nil || !isOurServer(ours.plain()) {
 		return text, nil
 	}
 	at, key := all, serverName
-	if len(all.members) == 1 {
+	if len(all.children()) == 1 {
 		at, key = root, "mcpServers"
 	}
-	return cut(text, at, at.index(key)), nil
+	return cut(text, root, at, at.index(key)), nil
 }
 
 // isOurServer reports whether an entry is one that enrolling writes, wherever the program

@@ -40,20 +40,20 @@ func unsure(one shape) shape {
 func aText() shape { return kind(isText) }
 
 func aFlag() shape {
-	return kind(func(n *node) bool { _, is := n.value.(bool); return is })
+	return kind(func(n *node) bool { _, is := n.plain().(bool); return is })
 }
 
 // aNumber is one that is more than nothing.
 func aNumber() shape {
-	return kind(func(n *node) bool { v, is := n.value.(float64); return is && v > 0 })
+	return kind(func(n *node) bool { v, is := n.plain().(float64); return is && v > 0 })
 }
 
 // aCount is a whole one.
 func aCount() shape {
-	return kind(func(n *node) bool { v, is := n.value.(float64); return is && v >= 1 && v == float64(int(v)) })
+	return kind(func(n *node) bool { v, is := n.plain().(float64); return is && v >= 1 && v == float64(int(v)) })
 }
 
-func isText(n *node) bool { _, is := n.value.(string); return is }
+func isText(n *node) bool { _, is := n.plain().(string); return is }
 
 // oneOf is one of these words.
 func oneOf(words ...string) shape {
@@ -69,10 +69,10 @@ func anURL() shape {
 
 func listOf(one shape) shape {
 	return func(n *node, place string) *misfit {
-		if n.kind != '[' {
+		if n.kind() != '[' {
 			return &misfit{n, place, true}
 		}
-		for i, e := range n.elements {
+		for i, e := range n.elements() {
 			if wrong := one(e, fmt.Sprintf("%s[%d]", place, i)); wrong != nil {
 				return wrong
 			}
@@ -88,10 +88,10 @@ func mapOf(one shape) shape {
 
 // each holds the members of an object against the shapes of their names.
 func each(n *node, place string, of func(key string) shape) *misfit {
-	if n.kind != '{' {
+	if n.kind() != '{' {
 		return &misfit{n, place, true}
 	}
-	for i, m := range n.members {
+	for i, m := range n.children() {
 		if n.index(m.key) != i { // hosts take the last of two, or refuse the file
 			return &misfit{m.value, join(place, m.key), false}
 		}
@@ -108,7 +108,7 @@ type members map[string]shape
 func object(all members, needs ...string) shape {
 	return func(n *node, place string) *misfit {
 		for _, key := range needs {
-			if n.kind == '{' && n.get(key) == nil {
+			if n.kind() == '{' && n.find(key) == nil {
 				return &misfit{n, join(place, key), true}
 			}
 		}

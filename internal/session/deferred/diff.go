@@ -2,69 +2,75 @@ package deferred
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"lockkeeper"
 )
 
 // diff is a unified diff of one file.
 type diff struct {
-	was, is        string // the file, as git names it on either side; empty: it does not say
+	was, is        string // the file, as git names it on either side; empty: the diff does not say
 	create, remove bool
 	hunks          []hunk
 }
 
-// hunk replaces lines, each with its end. at is the number of the first, from 1.
+// hunk replaces lines, each with its line ending. at is the number of the first, from 1.
 type hunk struct {
 	at       int
 	old, new []string
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
-
 func bad(reason string) error {
-	return &lockkeeper.InputError{Field: "patch", Reason: reason, Next: "give a unified diff of this one file, as git diff PATH makes it, or its whole new content with --whole"}
+	return &lockkeeper.InputError{Field: "patch", Reason: reason, Next: "give a unified diff of this one file, as git diff PATH prints it, or its whole new content with --whole"}
 }
 
-// parseDiff reads a unified diff.
+// parseDiff parses a unified diff. It reads the file header itself, because gitdiff requires
+// one and keeps only one of the two names of a plain diff.
 func parseDiff(text string) (d diff, err error) {
-	lines := slices.Collect(strings.Lines(text))
-	files := 0
-	for i := 0; i < len(lines); {
-		line := strings.TrimRight(lines[i], "\r\n")
+	header, hunks, found := strings.Cut("\n"+text, "\n@@ ")
+	if !found {
+		return d, bad("it has no hunk")
+	}
+	headers := 0
+	for line := range strings.Lines(header) {
+		line = strings.TrimRight(line, "\r\n")
 		switch {
 		case strings.HasPrefix(line, "--- "):
-			files++
-			d.create = strings.HasPrefix(line, "--- /dev/null")
-			d.was = nameIn(line, "--- a/")
-			i++
+			headers++
+			d.create, d.was = strings.HasPrefix(line, "--- /dev/null"), nameIn(line, "--- a/")
 		case strings.HasPrefix(line, "+++ "):
-			d.remove = strings.HasPrefix(line, "+++ /dev/null")
-			d.is = nameIn(line, "+++ b/")
-			i++
-		case strings.HasPrefix(line, "@@ "):
-			var h hunk
-			if h, i, err = parseHunk(lines, i); err != nil {
-				return d, err
-			}
-			d.hunks = append(d.hunks, h)
-		default:
-			i++ // what git says of the file
+			d.remove, d.is = strings.HasPrefix(line, "+++ /dev/null"), nameIn(line, "+++ b/")
 		}
 	}
+	files, _, err := gitdiff.Parse(strings.NewReader("--- a\n+++ b\n@@ " + hunks))
 	switch {
-	case len(d.hunks) == 0:
-		return d, bad("it has no hunk")
-	case files > 1:
-		return d, bad(fmt.Sprintf("it changes %d files", files))
+	case err != nil:
+		return d, bad("a hunk is invalid: " + strings.TrimPrefix(err.Error(), "gitdiff: "))
+	case len(files) == 0:
+		return d, bad("the header of a hunk is invalid")
+	case len(files) > 1 || headers > 1:
+		return d, bad(fmt.Sprintf("it changes %d files", max(len(files), headers)))
+	}
+	for _, f := range files[0].TextFragments {
+		h := hunk{at: int(f.OldPosition)}
+		for _, l := range f.Lines {
+			if l.Old() {
+				h.old = append(h.old, l.Line)
+			}
+			if l.New() {
+				h.new = append(h.new, l.Line)
+			}
+		}
+		d.hunks = append(d.hunks, h)
 	}
 	return d, nil
 }
 
-// nameIn is the name in a line of git's that begins so. One with spaces ends with a tab.
+// nameIn returns the name in a header line that begins so. git ends a name with spaces by a
+// tab.
 func nameIn(line, begin string) string {
 	name, ok := strings.CutPrefix(line, begin)
 	if !ok {
@@ -73,8 +79,8 @@ func nameIn(line, begin string) string {
 	return strings.TrimSuffix(name, "\t")
 }
 
-// isOf reports whether the diff can be one of a file: that git does not name another. The
-// root of the codebase may lie below that of the repository, or above it.
+// isOf reports whether the diff can be of a file: it names no other one. The root of the
+// codebase may be below that of the repository, or above it.
 func (d diff) isOf(path string) bool {
 	for _, name := range []string{d.was, d.is} {
 		if name != "" && name != path && !strings.HasSuffix(name, "/"+path) && !strings.HasSuffix(path, "/"+name) {
@@ -82,58 +88,6 @@ func (d diff) isOf(path string) bool {
 		}
 	}
 	return true
-}
-
-func parseHunk(lines []string, i int) (h hunk, next int, err error) {
-	head := hunkHead.FindStringSubmatch(lines[i])
-	if head == nil {
-		return h, i, bad(fmt.Sprintf("line %d begins a hunk and is not understood", i+1))
-	}
-	count := func(s string) int {
-		if s == "" {
-			return 1
-		}
-		n, _ := strconv.Atoi(s) // digits
-		return n
-	}
-	h.at, _ = strconv.Atoi(head[1])
-	was, is := count(head[2]), count(head[3])
-	for i++; i < len(lines) && (len(h.old) < was || len(h.new) < is || strings.HasPrefix(lines[i], `\`)); i++ {
-		rest := lines[i][1:]
-		switch lines[i][0] {
-		case ' ':
-			h.old, h.new = append(h.old, rest), append(h.new, rest)
-		case '\n': // an empty line of context whose space an editor took away
-			h.old, h.new = append(h.old, "\n"), append(h.new, "\n")
-		case '-':
-			h.old = append(h.old, rest)
-		case '+':
-			h.new = append(h.new, rest)
-		case '\\':
-			h.unended(lines[i-1])
-		default:
-			return h, i, bad(fmt.Sprintf("line %d is no line of a hunk", i+1))
-		}
-	}
-	if len(h.old) != was || len(h.new) != is {
-		return h, i, bad("its last hunk is cut off")
-	}
-	return h, i, nil
-}
-
-// unended takes the end off the line before a note that there is none.
-func (h *hunk) unended(before string) {
-	cut := func(list []string) {
-		if len(list) > 0 {
-			list[len(list)-1] = strings.TrimSuffix(list[len(list)-1], "\n")
-		}
-	}
-	if before[0] != '+' {
-		cut(h.old)
-	}
-	if before[0] != '-' {
-		cut(h.new)
-	}
 }
 
 // apply makes the new content of an old one; not ok: the base does not match. Only where the

@@ -25,6 +25,7 @@ func TestApply(t *testing.T) {
 		"one of the same":    {"@@ -3 +3 @@\n-x\n+Y\n", "a\nb\nx\nx\nx\n", "", false, false},
 		"that very one":      {"@@ -3 +3 @@\n-x\n+Y\n", "a\nb\nx\nx\nx\n", "a\nb\nY\nx\nx\n", true, true},
 		"without an end":     {"@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n", "x", "y", true, false},
+		"with CRLF":          {"--- a/f\r\n+++ b/f\r\n@@ -1 +1 @@\r\n-x\r\n+y\r\n", "x\r\n", "y\r\n", true, false},
 		"a new file":         {"--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n", "", "a\nb\n", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,9 +44,9 @@ func TestBadDiff(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "no hunk",
 		"hello\n":                   "no hunk",
-		"@@ -1,3 +1,3 @@\n one\n":   "cut off",
-		"@@ what @@\n":              "not understood",
-		"@@ -1,2 +1,2 @@\n a\n!b\n": "no line of a hunk",
+		"@@ -1,3 +1,3 @@\n one\n":   "miscounts lines",
+		"@@ what @@\n":              "header of a hunk",
+		"@@ -1,2 +1,2 @@\n a\n!b\n": "invalid line operation",
 		"--- a\n+++ a\n@@ -1 +1 @@\n-a\n+b\n--- c\n+++ c\n@@ -1 +1 @@\n-a\n+b\n": "2 files",
 	} {
 		if _, err := parseDiff(text); err == nil || !strings.Contains(err.Error(), want) {
