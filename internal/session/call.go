@@ -35,7 +35,7 @@ func (s *Session) Begin(id string, c Call) error {
 }
 
 // madeAgain forgets that files were shown as removed which are there now: should they go
-// once more, that is another removal, also where their holder does not say what it leaves.
+// again, that is another removal, also where their holder does not say what it leaves.
 func (s *Session) madeAgain() error {
 	for path, told := range s.rec.Told {
 		if told.Is.Inode != 0 {
@@ -106,7 +106,7 @@ func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	return all, nil
 }
 
-// late has the calls under way taken for ended at a moment. The end of one that goes on all
+// late has the calls under way taken for ended at a moment. The end of one that continues all
 // the same, beside a prompt or a release, is told later.
 func (s *Session) late(now int64) {
 	if len(s.rec.Late)+len(s.rec.Calls) > maxCalls {
@@ -211,7 +211,7 @@ func fileClock() (int64, error) {
 	return t.Nano(), nil
 }
 
-// Disturbance is a file that this session holds and that somebody else changed.
+// Disturbance is a file that this session holds and that another program changed.
 type Disturbance struct {
 	Path   string
 	At     time.Time
@@ -221,7 +221,7 @@ type Disturbance struct {
 }
 
 // Disturbed looks whether what the session holds is still as it left it. What is not is
-// told once, and its own version is kept. Of what calls under way may be writing nobody can
+// told once, and its own version is kept. Of what calls under way may be writing it cannot
 // tell; c is one that has ended, the zero Call when none has.
 func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
 	now, err := fileClock()
@@ -276,6 +276,6 @@ func (s *Session) keep(ctx context.Context, path string, was File) (string, erro
 		return "", nil
 	}
 	e, err := s.shelve(ctx, rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: s.rec.GrantID, Holder: s.rec.Callsign, Mode: 0o644,
-		Reason: "it was changed while " + s.rec.Callsign + " held it, and maybe by somebody who asked nobody"}, content)
+		Reason: "it was changed while " + s.rec.Callsign + " held it, maybe by a program that acquired no lock"}, content)
 	return e.ID, err
 }

@@ -24,7 +24,7 @@ func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range known { // also those whose host is about to begin anew
+	for _, r := range known { // also those whose host is about to restart
 		if r.Ended {
 			live = append(live, r.Info)
 		}

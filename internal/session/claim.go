@@ -150,7 +150,7 @@ func (s *Session) take(ctx context.Context, paths []string) error {
 	if !lock.IsBlocked(err) {
 		return err
 	}
-	// Growing does not look whether those in the way are alive; asking does.
+	// Extend does not check whether the blockers are alive; TryAcquire does.
 	probe, asked := a.Locks.TryAcquire(ctx, s.request(locks))
 	if asked != nil {
 		return asked
@@ -229,7 +229,7 @@ func (s *Session) refused(ctx context.Context, paths []string, err error) ([]ref
 		list = append(list, refusal.Held(p, who, number, slices.Concat(free, near[p])))
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("blocked, and by nobody: %w", blocked)
+		return nil, fmt.Errorf("blocked, but no conflict is known: %w", blocked)
 	}
 	return list, nil
 }
@@ -258,10 +258,10 @@ func (s *Session) giveBack(ctx context.Context) error {
 	return err
 }
 
-// Leave ends the session. When its host begins anew in the same window, whoever comes next
-// there takes over what it holds.
-func (s *Session) Leave(ctx context.Context, beginsAnew bool) error {
-	if beginsAnew {
+// Leave ends the session. If its host restarts in the same window, the next session there
+// takes over what this one holds.
+func (s *Session) Leave(ctx context.Context, restarts bool) error {
+	if restarts {
 		s.rec.Ended = true
 		return s.Close()
 	}

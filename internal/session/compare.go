@@ -18,13 +18,13 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Uncovered is a file that somebody else holds and that was changed while a command of this
+// Uncovered is a file that another holder holds and that was changed while a command of this
 // session ran.
 type Uncovered struct {
 	Path    string
 	Holder  refusal.Holder
 	Gone    bool   // it is not there any more
-	Doubt   string // why it may have been somebody else; empty: nobody else was at work
+	Doubt   string // why another program may have changed it; empty: none can have
 	Rescue  string // where the change is kept; empty: it is not
 	Back    bool   // the file is again as its holder left it
 	NotBack string // why it is not, where it was to be
@@ -32,8 +32,8 @@ type Uncovered struct {
 
 // Compare looks, after a command, at all that others hold: what changed since the call
 // began and is not the holder's own work is attributed to this session, kept, and put back
-// when that is asked for and nobody else can have made it. What somebody holds for reading
-// nobody may change either. Commands in the background are compared along with the call, and
+// when that is asked for and no other program can have made it. A file that is
+// held for reading may not be changed either. Commands in the background are compared along with the call, and
 // each change is told once.
 func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Uncovered, err error) {
 	now, err := fileClock()
@@ -45,7 +45,7 @@ func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Unc
 		return nil, nil
 	}
 	defer func() {
-		if err != nil && ended.At != 0 { // with the next call, like one that goes on
+		if err != nil && ended.At != 0 { // with the next call, like one that continues
 			s.behind(ended)
 		}
 	}()
@@ -106,7 +106,7 @@ func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Unc
 }
 
 // mostKept is how many changes are kept after one command: a program that fills a directory
-// that somebody holds would take all the time there is. The rest is shown and recorded.
+// that another session holds would take all the time there is. The rest is shown and recorded.
 const mostKept = 200
 
 // change is an uncovered change while it is worked on.

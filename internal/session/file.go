@@ -35,7 +35,7 @@ type File struct {
 	Seen  bool   `json:"seen,omitempty"`  // the session knows what is in it
 	Own   bool   `json:"own,omitempty"`   // the session left it so
 	Part  bool   `json:"part,omitempty"`  // it changed something in what it had not seen: the rest may be anybody's
-	Found *Print `json:"found,omitempty"` // what it was told is there instead, maybe by somebody else
+	Found *Print `json:"found,omitempty"` // what it was told is there instead, maybe by another program
 }
 
 // there is what the session knows to be there.
@@ -226,7 +226,7 @@ func (s *Session) unseen(w Write) (string, error) {
 	if err != nil || s.growsBehind(w.Path, f, now, content, clock) {
 		return "", err
 	}
-	return "somebody changed it " + refusal.Span(s.registry.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
+	return "another program changed it " + refusal.Span(s.registry.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
 }
 
 // copies is where content is kept that was there, by its sum.
@@ -250,7 +250,7 @@ func (b *Registry) copy(sum string, content []byte) error {
 // copiesKept is how long copies are kept.
 const copiesKept = 14 * 24 * time.Hour
 
-// sweepCopies drops those that nobody can want any more.
+// sweepCopies removes the copies that are too old.
 func (b *Registry) sweepCopies() error {
 	list, err := os.ReadDir(CopiesDir(b.app))
 	if errors.Is(err, fs.ErrNotExist) {

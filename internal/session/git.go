@@ -19,7 +19,7 @@ func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, e
 		return nil, err
 	}
 	if others := s.beside(func(string) bool { return true }); len(others) > 0 {
-		return []refusal.Refusal{refusal.RewritesBeside(act, others[0])}, nil
+		return []refusal.Refusal{refusal.RewritesSubagent(act, others[0])}, nil
 	}
 	g, err := s.registry.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)
 	if lock.IsBlocked(err) {
@@ -28,7 +28,7 @@ func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, e
 			return nil, err
 		}
 		if len(found) == 0 { // it left just now; the agent may try again
-			found = []lockkeeper.ConflictInfo{{Holder: "somebody", AcquiredAt: s.registry.now()}}
+			found = []lockkeeper.ConflictInfo{{Holder: "another session", AcquiredAt: s.registry.now()}}
 		}
 		who, err := s.registry.who(ctx, found[0])
 		return []refusal.Refusal{refusal.Rewrites(act, lockkeeper.GitTarget, who, len(found)-1)}, err
@@ -84,7 +84,7 @@ func (s *Session) EndRewrite(ctx context.Context) error {
 	return err
 }
 
-// rewriting refuses paths while somebody else rewrites files with git.
+// rewriting refuses paths while another session rewrites files with git.
 func (s *Session) rewriting(ctx context.Context, paths []string) ([]refusal.Refusal, error) {
 	found, err := s.others(ctx, []lockkeeper.Lock{gitLock})
 	if err != nil || len(found) == 0 || len(paths) == 0 {

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// heldList is the paths that somebody held, to write or read, at any time since it was made. It is
+// heldList is the paths that were held, to write or read, at any time since it was made. It is
 // kept in a file, so that a call need not read thousands of grants again: what came since is
 // in the events. Paths that are free by now stay in it, which costs a look at a file each.
 type heldList struct {
@@ -109,7 +109,7 @@ func isLookedAt(l lockkeeper.Lock) bool {
 func (b *Registry) listFile() string { return filepath.Join(b.dir, "held") }
 
 // readList reads the file: the number of the event, the time, and the paths, each ended by
-// a zero byte. What is not as it was written is made anew.
+// a zero byte. What is not as it was written is rebuilt.
 func (b *Registry) readList() (l heldList, ok bool) {
 	text, err := os.ReadFile(b.listFile())
 	if err != nil || len(text) == 0 || text[len(text)-1] != 0 {

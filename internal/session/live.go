@@ -65,7 +65,7 @@ func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 	return list, nil
 }
 
-// who is one that is in the way, as people recognise them.
+// who describes the holder of a conflicting lock.
 func (b *Registry) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
 	e, err := b.app.Locks.Request(ctx, c.GrantID)
 	if err != nil {
@@ -88,15 +88,15 @@ func (b *Registry) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 	return b.now().Sub(info.ModTime()), true
 }
 
-// others is what is in the way of locks, but for this session itself.
+// others lists the locks of others that conflict with these.
 func (s *Session) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
 	found, err := s.registry.app.Locks.CheckConflicts(ctx, locks)
 	return slices.DeleteFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.GrantID == s.rec.GrantID || c.GrantID == s.rec.Git }), err
 }
 
 // Taken refuses directories below which others hold files, and files that others hold, or
-// other agents of the window are at work on. It claims nothing. What lies elsewhere is
-// nobody's business here.
+// other agents of the window are at work on. It claims nothing. Paths outside
+// the codebase are skipped.
 func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {

@@ -22,7 +22,7 @@ import (
 type record struct {
 	Info
 	Root      string              `json:"root,omitempty"`   // where it was last heard of
-	Ended     bool                `json:"ended,omitempty"`  // its host began anew in the same window; the claims stay with that
+	Ended     bool                `json:"ended,omitempty"`  // its host restarted in the same window; the claims stay with that
 	Taking    bool                `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
 	Tickets   []Ticket            `json:"tickets,omitempty"`
 	Files     map[string]File     `json:"files,omitempty"`  // by path
@@ -52,7 +52,7 @@ type Call struct {
 	Snapshot string   `json:"snapshot,omitempty"` // of uncommitted files, from before the command
 }
 
-// Session is a session while one of its calls is answered. Nobody else has it meanwhile.
+// Session is a session that is open for one call, under an exclusive lock.
 type Session struct {
 	registry *Registry
 	rec      record
@@ -104,7 +104,7 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 		}
 	}
 	if v.Process != nil && s.rec.Process != nil && !sameProcess(s.rec.Process, v.Process) {
-		// It was resumed. What the window before took is free for whoever asks since that is
+		// It was resumed. What the window before took is free for others since that is
 		// gone; what is taken from now on is held by this one.
 		if err := s.giveBack(ctx); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 	return s, nil
 }
 
-// admit refuses whoever calls in the name of a session that sits in another window, and is
+// admit refuses a caller in the name of a session that sits in another window, and is
 // there: an agent knows the ids of others, and could end their turns.
 func (s *Session) admit(v Caller) error {
 	sits := s.rec.Process
@@ -211,7 +211,7 @@ func readRecord(file string) (r record, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return record{}, &lockkeeper.StoreError{Store: file, Reason: "what the session remembers cannot be read", Err: err, Next: "remove the file: the session begins anew"}
+		return record{}, &lockkeeper.StoreError{Store: file, Reason: "cannot read the record of this session", Err: err, Next: "remove the file: the session starts with an empty record"}
 	}
 	return r, nil
 }
@@ -262,9 +262,9 @@ func sameProcess(p, q *lockkeeper.Process) bool {
 	return p != nil && q != nil && p.Host == q.Host && p.Boot == q.Boot && p.PIDNS == q.PIDNS && p.PID == q.PID && p.Start == q.Start
 }
 
-// lockFile opens a file and waits until nobody else has it. Whoever has one answers a
+// lockFile opens a file and waits for its exclusive lock. Its holder answers a
 // call, which takes milliseconds; a caller that cannot wait has a deadline around it all. A
-// file that was removed while it was waited for keeps nobody out, so there is a next one.
+// file that was removed while it was waited for locks nothing, so there is a next one.
 func lockFile(name string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)

@@ -38,8 +38,8 @@ func (s *Session) putSubagent(who Subagent) {
 }
 
 // beside refuses what another agent of the window is at work on, of the paths that are
-// meant. One that was not heard of for as long as a claim lasts is gone: nobody told of its
-// end.
+// meant. One that was not heard of for as long as a claim lasts is gone: its end was
+// not reported.
 func (s *Session) beside(meant func(path string) bool) (list []refusal.Refusal) {
 	now, lasts := s.registry.now(), s.registry.app.Config.Policies()[Policy].TTL
 	for id, other := range s.rec.Subagents {
@@ -48,7 +48,7 @@ func (s *Session) beside(meant func(path string) bool) (list []refusal.Refusal) 
 		}
 		for p, since := range other.Files {
 			if meant(p) {
-				list = append(list, refusal.Beside(p, other.Kind, now.Sub(since)))
+				list = append(list, refusal.Subagent(p, other.Kind, now.Sub(since)))
 			}
 		}
 	}

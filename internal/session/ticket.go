@@ -56,7 +56,7 @@ func (b *Registry) number() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	n, _ = strconv.Atoi(strings.TrimSpace(string(text))) // what is no number begins anew
+	n, _ = strconv.Atoi(strings.TrimSpace(string(text))) // an invalid number restarts the count
 	n++
 	_, err = f.WriteAt([]byte(fmt.Sprintf("%-20d\n", n)), 0)
 	return n, err

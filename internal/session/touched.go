@@ -63,9 +63,9 @@ func isBelow(dirs map[string]bool, p string) bool {
 	return false
 }
 
-// swapped lists, besides those known, the files of sessions that are others than they left
+// swapped lists, in addition to those known, the files of sessions that are others than they left
 // there, however old: a directory that was moved into the place of another brings such. Of
-// what a session is writing itself nobody can tell.
+// what a session is writing itself is unknown.
 func (b *Registry) swapped(records map[string]record, known []string, now int64) (paths []string) {
 	var s unix.Stat_t
 	for _, r := range records {
@@ -98,7 +98,7 @@ func removed(root int, p string, since int64) bool {
 }
 
 // touchedBelow is touchedSince below a directory that is held as a whole. Repositories change
-// with every look at them, and what this program keeps is nobody's.
+// with every look at them, and no session holds what this program keeps.
 func touchedBelow(ctx context.Context, root int, dir string, since int64) (touched []string, err error) {
 	for folders := []string{dir}; len(folders) > 0 && err == nil; err = errors.Join(err, ctx.Err()) {
 		var here, deeper []string

@@ -31,7 +31,7 @@ func (s *Session) ran(c Call, to int64) {
 
 // Unknown lists which of some files have content that the session neither saw nor made. A
 // file that came into being, or was last written, while one of its commands ran passes for
-// made by it: a build leaves files that nobody names. A file that was uncommitted before the
+// made by it: a build leaves files that no command names. A file that was uncommitted before the
 // command, and a file that another session left as it is, do not.
 func (s *Session) Unknown(paths []string) (list []string, err error) {
 	var others map[string]record
@@ -66,7 +66,7 @@ func (s *Session) Unknown(paths []string) (list []string, err error) {
 	return list, nil
 }
 
-// leftByOther reports whether one of the other sessions wrote a file, and nobody since.
+// leftByOther reports whether one of the other sessions wrote a file last.
 func (s *Session) leftByOther(known map[string]record, p string, now Print) bool {
 	for file, r := range known {
 		if left := r.Files[p]; file != s.file && left.Own && !left.touched(now) {

@@ -7,9 +7,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// OfProcess is the session that sits in a window; the zero Info when none does. Whoever
-// else speaks for the same window, as its MCP server does, joins it: else a window would
-// be in its own way.
+// OfProcess returns the session of a host's process, or the zero Info. Another client of the
+// same process, such as its MCP server, joins that session, so that the two do not conflict.
 func (b *Registry) OfProcess(window *lockkeeper.Process) (Info, error) {
 	known, err := b.records()
 	if err != nil {
@@ -24,15 +23,15 @@ func (b *Registry) OfProcess(window *lockkeeper.Process) (Info, error) {
 	return last, nil
 }
 
-// Blocker is one that keeps a session from writing a path now.
+// Blocker is a holder that keeps a session from writing a path now.
 type Blocker struct {
 	Path    string         `json:"path"`
 	Holder  refusal.Holder `json:"holder"`
 	GrantID string         `json:"grant"`
 }
 
-// Blockers lists who keeps this session from writing some paths. It claims nothing, and
-// leaves no ticket.
+// Blockers lists the holders that keep this session from writing some paths. It claims
+// nothing and leaves no ticket.
 func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker, err error) {
 	found, err := s.others(ctx, writes(paths))
 	if err != nil {

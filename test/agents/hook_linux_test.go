@@ -203,7 +203,7 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 			scriptedapi.Play{Prompt: `^Second`, Steps: []scriptedapi.Step{
 				use(scriptedapi.Bash("for i in $(seq 200); do test -e app/written && break; sleep 0.1; done")),
 				use(scriptedapi.Bash("echo second >> app/posts.rb")),
-				{Expect: `REFUSED app/posts\.rb: another agent of this window \(general-purpose\) is at work on it`, Tools: []scriptedapi.Tool{scriptedapi.Bash("touch app/told")}},
+				{Expect: `REFUSED app/posts\.rb: another subagent of this session \(general-purpose\) is working on it`, Tools: []scriptedapi.Tool{scriptedapi.Bash("touch app/told")}},
 				{Text: "the second was told"}}},
 			scriptedapi.Play{Prompt: `^Outer`, Steps: []scriptedapi.Step{
 				use(inner("First"), inner("Second")),

@@ -11,7 +11,7 @@ import (
 
 // What a host takes for a file with hooks was seen with the programs themselves (test/agents).
 // Claude Code and Codex read such a file as a whole or not at all: one value of a wrong kind
-// anywhere, also in somebody else's hook, and every hook in that file is dropped, silently.
+// anywhere, also in a foreign hook, and every hook in that file is dropped, silently.
 // Gemini CLI takes wrong settings, and stumbles over some wrong hooks. These are no copies of
 // all that they know: only what is in these shapes counts as accepted.
 
@@ -22,7 +22,7 @@ type acceptance struct {
 	mark     bool // of the order of bytes, at its beginning; it may have
 }
 
-// claudeHook is a hook of anybody's. What its type is decides what else it has.
+// claudeHook is any hook. Its type decides what else it has.
 func claudeHook(n *node, place string) *misfit {
 	common := members{"type": aText(), "timeout": aNumber(), "statusMessage": aText(), "once": aFlag(), "if": aText(), "name": aText(), "description": aText()}
 	with := func(more members, needs ...string) *misfit {

@@ -106,7 +106,7 @@ func gemini() Host {
 func (h Host) settings() []string { return append([]string{h.files[0].path}, h.reads...) }
 
 // command is what a host runs at an event. Hosts run it with a shell. Before a write, when
-// somebody waits, the small program is taken where it is installed: it starts in half the
+// an agent waits, the small program is taken where it is installed: it starts in half the
 // time. That is found out when it runs, since settings are shared between people.
 func (h Host) command(program string, ev event) string {
 	c := program + " hook " + h.Hook

@@ -192,7 +192,7 @@ func refused(e Edit, err error) error {
 	}
 	line, column := jsonplace.Position(e.Before, int64(wrong.at))
 	return &lockkeeper.InputError{Field: "settings", Value: fmt.Sprintf("%s:%d:%d", e.Path, line, column), Reason: wrong.reason,
-		Next: "mend that file and run it again; nothing was changed"}
+		Next: "fix that file and run it again; nothing was changed"}
 }
 
 // Diff shows an edit.

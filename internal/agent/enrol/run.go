@@ -62,7 +62,7 @@ func (s Site) environ() []string {
 }
 
 // Responds tries a hook that runs before a call, with a call that it has to refuse because
-// nobody can understand it. It touches neither locks nor files. The text says what is wrong;
+// it is invalid. It touches neither locks nor files. The text says what is wrong;
 // it is empty when nothing is.
 func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	said, err := s.Run(ctx, k, []byte("{}"))
@@ -103,8 +103,8 @@ func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 }
 
 // Programs asks the programs that the hooks of a host start, found as the hooks find them,
-// for their names and versions. Only commands that are known are asked: of others nobody
-// knows what they would do.
+// for their names and versions. Only commands that are known are asked: it is unknown what
+// others would do.
 func (s Site) Programs(ctx context.Context, st Status) (list []string, err error) {
 	var asked []string
 	for _, k := range st.Hooks {

@@ -19,7 +19,7 @@ Lockkeeper keeps agents and people from writing over each other. Files that you 
 yours until the end of the turn. A write that begins with ` + "`REFUSED`" + ` says who has the file:
 do not retry it and do not write it by other means; work on something else, or leave the
 change with ` + "`lockkeeper defer PATH < patch`" + `. You are told when the file is free.
-` + "`lockkeeper status`" + ` shows who is at work, ` + "`lockkeeper why PATH`" + ` who is in the way.
+` + "`lockkeeper status`" + ` shows who is working here, ` + "`lockkeeper why PATH`" + ` who holds a file.
 ` + sectionEnd + "\n"
 
 func (p section) into(text string, o order) (string, error) {

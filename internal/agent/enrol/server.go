@@ -22,8 +22,8 @@ type mcpServer struct {
 
 func (o order) server() mcpServer { return mcpServer{o.program.Path, []string{"mcp"}} }
 
-// servers is the MCP entry in a JSON file. One of our name that is there stays as it is:
-// somebody may have reasons to start it otherwise.
+// servers is the MCP entry in a JSON file. An existing one with our name stays as it is:
+// a person may have changed how it starts.
 type servers struct{}
 
 func (p servers) into(text string, o order) (string, error) {
@@ -86,7 +86,7 @@ const tomlMark = "[mcp_servers." + serverName + "]"
 
 // tomlVariables has Codex pass on what decides whose locks and sessions the server uses.
 // Codex gives servers an environment of a few variables, and hooks its own: without these
-// the server would be another session, in the way of the hooks' own.
+// the server would be another session, which conflicts with that of the hooks.
 const tomlVariables = `env_vars = ["XDG_STATE_HOME", "LOCKKEEPER_STORE", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"]`
 
 // inlineServers finds the servers as a table within braces. Some parsers of TOML add to
@@ -134,7 +134,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 }
 
 // renewed is a text in which there is a server of our name already. One that an earlier
-// version wrote, which passes on no variables, is written anew.
+// version wrote, which passes on no variables, is replaced.
 func (p tomlServer) renewed(text string, entry any, o order) (string, error) {
 	if m, _ := entry.(map[string]any); !isOurServer(entry) || m["env_vars"] != nil {
 		return text, nil

@@ -17,8 +17,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Land lands what is free now, and returns what has come to an end. When somebody else is
-// landing it leaves it to them.
+// Land lands what is free now, and returns what has come to an end. If another process is
+// landing patches, it does nothing.
 func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 	if none, err := q.empty(); none || err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 	return ended, err
 }
 
-// empty reports whether nothing waits, at the cost of one look.
+// empty reports whether nothing waits. It reads the directory once.
 func (q *Queue) empty() (bool, error) {
 	matches, err := filepath.Glob(filepath.Join(q.dir, "*"+patchEnd))
 	return len(matches) == 0, err
@@ -93,9 +93,9 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	want, fits := s.fit(content, base)
 	switch {
 	case !fits:
-		return true, q.rescue(ctx, s, "the file is another by now")
+		return true, q.rescue(ctx, s, "the file has changed since")
 	case base.Exists() != s.Drops && bytes.Equal(content, want):
-		s.State = Landed // before a crash, or by somebody else
+		s.State = Landed // before a crash, or by another program
 		return true, q.save(ctx, *s)
 	}
 	change := gate.Change{Path: s.Path, Delete: s.Drops, Base: &base, Stored: true}

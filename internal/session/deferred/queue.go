@@ -35,7 +35,7 @@ type Patch struct {
 	ID      string             `json:"id"` // sorts by time
 	Path    string             `json:"path"`
 	By      string             `json:"by"`                // whose it is: a callsign
-	Session string             `json:"session,omitempty"` // who is to be told; empty: nobody
+	Session string             `json:"session,omitempty"` // who is told how it ended; empty: no one
 	At      time.Time          `json:"at"`
 	Base    lockkeeper.Version `json:"base"` // what it was made from
 	State   State              `json:"state"`
@@ -71,8 +71,8 @@ const MaxSize = 8 << 20
 
 // Put queues a change of a file, which is spelled in any way: a unified diff, or its whole
 // new content. The patch's base is what its author knows the file to hold; zero: nothing.
-// A whole content needs it where a file is: nobody replaces what they have not seen. What
-// the gate would let nobody write is refused at once.
+// A whole content that replaces a file requires it, because the author must have seen what
+// it replaces. A path that the gate always refuses is refused at once.
 func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patch, error) {
 	path, err := q.app.File(p.Path)
 	if err != nil {
@@ -108,8 +108,8 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 		_, anywhere := d.apply(string(content), false)
 		s.Text, s.Want, s.Drops, s.Bound = text, []byte(want), d.remove, !anywhere
 	case base.Exists() && !known.Exists():
-		return p, &lockkeeper.InputError{Field: "base", Reason: "it is not known which content of " + path + " this is to replace: this session has not read it, or somebody changed it since",
-			Next: "read the file and do it again, give its SHA-256 as base, or send a unified diff"}
+		return p, &lockkeeper.InputError{Field: "base", Reason: "this session does not know the present content of " + path + ": it has not read it, or another program changed it since",
+			Next: "read the file and retry, give its SHA-256 as base, or send a unified diff"}
 	}
 	if err := os.MkdirAll(q.dir, 0o755); err != nil {
 		return p, err
@@ -150,8 +150,8 @@ func (q *Queue) save(ctx context.Context, s stored) error {
 	return durable.WriteJSON(ctx, q.file(s.ID), s, 0o600)
 }
 
-// all reads what is there, oldest first. What cannot be read is passed over: it stops nobody
-// else's. A patch that another user keeps for themselves lands when they call; anything else
+// all reads what is there, oldest first. What cannot be read is passed over: it does not
+// stop the others. A patch that another user keeps for themselves lands when they call; anything else
 // is damaged.
 func (q *Queue) all() (list []stored, damaged []string, err error) {
 	entries, err := os.ReadDir(q.dir)
@@ -192,7 +192,7 @@ func (q *Queue) List() (list []Patch, err error) {
 }
 
 // News says what became of the patches of a session, each once, and of those that cannot be
-// read, whose owner nobody knows.
+// read, whose owner is unknown.
 func (q *Queue) News(session string) (list []string, err error) {
 	found, _, err := q.all()
 	for _, s := range found {
@@ -210,13 +210,13 @@ func (q *Queue) News(session string) (list []string, err error) {
 	return append(list, aside...), errors.Join(err, setting)
 }
 
-// SetAside moves away what cannot be read, and says so of each once, to whoever asks first.
+// SetAside moves away what cannot be read, and reports each once, to the first caller.
 func (q *Queue) SetAside() (list []string, err error) {
 	_, damaged, err := q.all()
 	for _, id := range damaged {
 		aside := filepath.Join(q.dir, id+damagedEnd)
 		switch moving := os.Rename(q.file(id), aside); {
-		case errors.Is(moving, fs.ErrNotExist): // somebody else was told
+		case errors.Is(moving, fs.ErrNotExist): // another process reported it
 		case moving != nil:
 			err = errors.Join(err, moving)
 		default:

@@ -11,21 +11,6 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// Event is what a host tells of.
-type Event uint8
-
-// The events.
-const (
-	Other    Event = iota // nothing that matters here
-	Start                 // a session begins
-	Prompt                // a turn begins
-	Before                // a call of a tool is about to be made
-	After                 // it was made
-	Stop                  // a turn ended
-	InnerEnd              // an agent ended that the one in the window had started
-	End                   // the session ended
-)
-
 // Call is what a host says, in the words of no host.
 type Call struct {
 	Event    Event
@@ -36,13 +21,13 @@ type Call struct {
 	ID       string // of the call of a tool
 	Tool     string
 	Prompt   string
-	Anew     bool // the session ends, and the next one in this window goes on with what it holds
+	Restarts bool // the session ends, and the next one in this window takes over what it holds
 
 	Writes     []Touch // files that the tool is about to write
 	Reads      []Touch // files that it may show
 	Command    string  // that it runs in a shell
 	ShellDir   string  // where; empty: Dir
-	Background bool    // it goes on after the call
+	Background bool    // it continues after the call
 
 	Shown []string // what its tool answered, in texts; nil: the host does not say
 	Cut   bool     // not all that a command printed is shown
@@ -80,6 +65,18 @@ func hostOf(name string) (host, error) {
 type Answer struct {
 	Model  []string // for the agent
 	Person []string // for the person at the terminal
+}
+
+// message returns an answer as hosts read it.
+func (a Answer) message(p protocol, c Call) map[string]any {
+	out := map[string]any{}
+	if len(a.Person) > 0 {
+		out["systemMessage"] = strings.Join(a.Person, "\n")
+	}
+	if len(a.Model) > 0 && events[c.Event].context[p] {
+		out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
+	}
+	return out
 }
 
 func (a *Answer) tellBoth(text string) {

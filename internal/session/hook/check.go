@@ -72,23 +72,10 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		return err
 	}
 	v := &visit{check: k, place: p, app: a, registry: registry, session: s}
-	if k.call.Event == End {
-		return v.leave(ctx)
+	if k.call.Event != End { // which closes the session itself
+		defer func() { err = errors.Join(err, s.Close()) }()
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	switch k.call.Event {
-	case Before:
-		return v.before(ctx)
-	case After:
-		return v.after(ctx)
-	case Stop:
-		return v.stop(ctx)
-	case InnerEnd:
-		s.EndSubagent()
-	case Start, Prompt:
-		return v.begin(ctx)
-	}
-	return nil
+	return events[k.call.Event].act(v, ctx)
 }
 
 // visit is a call in one codebase.
@@ -98,6 +85,11 @@ type visit struct {
 	app      *project.Project
 	registry *session.Registry
 	session  *session.Session
+}
+
+func (v *visit) endSubagent(context.Context) error {
+	v.session.EndSubagent()
+	return nil
 }
 
 func (v *visit) before(ctx context.Context) error {
@@ -216,7 +208,7 @@ func (v *visit) after(ctx context.Context) error {
 	if err := v.session.Left(ctx, began, own); err != nil {
 		return err
 	}
-	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on is what somebody else made of it
+	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on includes the changes of others
 		if err := v.disturbed(ctx, began); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (in claudeCall) shown() []string {
 type claudeRan struct {
 	Interrupted bool   `json:"interrupted"`
 	Persisted   string `json:"persistedOutputPath"` // where it is kept: only its beginning is shown
-	Task        string `json:"backgroundTaskId"`    // under which the command goes on
+	Task        string `json:"backgroundTaskId"`    // under which the command continues
 }
 
 // ran notes what became of a command. Of one that failed Claude Code shows 10,000 characters.
@@ -110,18 +110,13 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-var claudeEvents = map[string]Event{
-	"SessionStart": Start, "UserPromptSubmit": Prompt, "PreToolUse": Before,
-	"PostToolUse": After, "PostToolUseFailure": After, "SubagentStop": InnerEnd, "Stop": Stop, "StopFailure": Stop, "SessionEnd": End,
-}
-
 func (h claude) decode(input []byte) (c Call, err error) {
 	var in claudeCall
 	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
-	c = Call{Event: claudeEvents[in.Event], Name: in.Event, Session: in.SessionID, Subagent: session.Subagent{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
-		Anew: in.Reason == "clear", Shown: in.shown()}
+	c = Call{Event: eventOf(claudeProtocol, in.Event), Name: in.Event, Session: in.SessionID, Subagent: session.Subagent{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
+		Restarts: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)
 	}
@@ -206,19 +201,10 @@ func patched(patch string) (list []Touch, err error) {
 	return list, err
 }
 
-// encode says something beside letting a call through. Nothing is said of permission: that
-// is the person's.
+// encode is empty if there is nothing to say. It never grants a permission: that is the
+// person's decision.
 func (h claude) encode(c Call, a Answer) ([]byte, error) {
-	out := map[string]any{}
-	if len(a.Person) > 0 {
-		out["systemMessage"] = strings.Join(a.Person, "\n")
-	}
-	switch c.Event {
-	case Start, Prompt, Before, After:
-		if len(a.Model) > 0 {
-			out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
-		}
-	}
+	out := a.message(claudeProtocol, c)
 	if len(out) == 0 {
 		return nil, nil
 	}

@@ -155,7 +155,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		}
 	case "sort":
 		for _, f := range valuesOf(rest, "-o", "--output", "ktST") {
-			other := slices.Index(operands, f) + 1 // it stands there once more where it is what is sorted
+			other := slices.Index(operands, f) + 1 // it occurs again where it is what is sorted
 			r.writes(!slices.Contains(operands[other:], f), f)
 		}
 	case "curl":

@@ -7,7 +7,7 @@ import (
 )
 
 // What was made out of a file and then takes its place, as in jq . f > t && mv t f, edits the
-// file like sed -i: nobody needs to have seen it for that.
+// file like sed -i: the session need not have seen it for that.
 
 // derive notes out of which files a statement makes those that it prints to.
 func (r *reader) derive(s *syntax.Stmt) {

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Discard is an act that takes away what nobody can bring back, unless git has it.
+// Discard is a command that removes files for good, unless git has them.
 type Discard struct {
 	Act string // as the command spells it
 	Dir string // where it is done

@@ -102,7 +102,7 @@ func TestDiscards(t *testing.T) {
 			if len(test.takes) == 0 {
 				s.passes(r)
 			} else {
-				s.refuses(r, append(test.takes, "what you neither made nor read")...)
+				s.refuses(r, append(test.takes, "that you neither created nor read")...)
 				s.passes(s.edit("B", post)) // neither files nor .git stay taken from others
 			}
 			s.passes(s.claude("A", "Stop", "", nil))
@@ -148,7 +148,7 @@ func TestDiscardsOwn(t *testing.T) {
 // shows: GP-5
 func TestDiscardsWithoutGit(t *testing.T) {
 	s := newStage(t)
-	s.refuses(s.bash("A", "PreToolUse", "rm "+user), user, "what you neither made nor read")
+	s.refuses(s.bash("A", "PreToolUse", "rm "+user), user, "that you neither created nor read")
 	s.refuses(s.bash("A", "PreToolUse", "rm -r app/models"), user, post)
 	s.reads("A", user)
 	s.passes(s.bash("A", "PreToolUse", "rm "+user))

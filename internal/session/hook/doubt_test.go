@@ -19,7 +19,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	s.edits("A", user, "by A\n")
 	s.passes(s.bash("A", "PreToolUse", "npm test"))
 	s.write(user, "by a person\n")
-	s.says(s.passes(s.bash("A", "PostToolUse", "npm test")), "CHANGED "+user+", which you hold, changed while your command ran: by the command, or by somebody else.",
+	s.says(s.passes(s.bash("A", "PostToolUse", "npm test")), "CHANGED "+user+", which you hold, changed while your command ran: by the command, or by another program.",
 		"Your version is kept: lockkeeper rescue show", "systemMessage")
 	if r := s.refuses(s.replace("A", user), "it changed while you held it, and you have not read it since"); strings.Contains(r.all(), "DISTURBED") {
 		t.Errorf("told twice: %s", r.all())

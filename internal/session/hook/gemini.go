@@ -1,25 +1,18 @@
 package hook
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // gemini is the protocol of Gemini CLI.
 type gemini struct{}
 
 func (gemini) name() string { return "gemini" }
 
-var geminiEvents = map[string]Event{
-	"SessionStart": Start, "BeforeAgent": Prompt, "BeforeTool": Before, "AfterTool": After, "AfterAgent": Stop, "SessionEnd": End,
-}
-
 func (gemini) decode(input []byte) (c Call, err error) {
 	var in claudeCall
 	if err := decodeStrict(input, &in); err != nil {
 		return c, notUnderstood(err)
 	}
-	c = Call{Event: geminiEvents[in.Event], Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Anew: in.Reason == "clear", Shown: in.shown()}
+	c = Call{Event: eventOf(geminiProtocol, in.Event), Name: in.Event, Session: in.SessionID, Dir: in.Cwd, Tool: in.Tool, Prompt: in.Prompt, Restarts: in.Reason == "clear", Shown: in.shown()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)
 	}
@@ -68,18 +61,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 	return c, nil
 }
 
-// encode always answers with JSON, which is all that this host takes from the standard
-// output.
+// encode always answers with JSON, because this host accepts nothing else.
 func (gemini) encode(c Call, a Answer) ([]byte, error) {
-	out := map[string]any{}
-	if len(a.Person) > 0 {
-		out["systemMessage"] = strings.Join(a.Person, "\n")
-	}
-	switch c.Event {
-	case Start, Prompt, After:
-		if len(a.Model) > 0 {
-			out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
-		}
-	}
-	return json.Marshal(out)
+	return json.Marshal(a.message(geminiProtocol, c))
 }

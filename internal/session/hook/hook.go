@@ -34,7 +34,7 @@ const (
 // The exit codes that hosts know.
 const (
 	exitPass    = 0
-	exitTrouble = 1 // told to the person; the host goes on
+	exitTrouble = 1 // told to the person; the host continues
 	exitRefuse  = 2 // the call is not made, and the agent is told why
 )
 
@@ -69,7 +69,7 @@ func Run(ctx context.Context, agent string, w World) int {
 	case o := <-done:
 		return o.tell(h, c, w)
 	case <-ctx.Done():
-		// What hangs, in the kernel or behind somebody's lock, ends with this process.
+		// What hangs, in the kernel or behind another lock, ends with this process.
 		return trouble(w, c, fmt.Errorf("no answer within %s", limit))
 	}
 }
@@ -148,7 +148,7 @@ func (o outcome) tell(h host, c Call, w World) int {
 		return exitPass
 	}
 	if _, err := w.Out.Write(append(text, '\n')); err != nil {
-		return exitTrouble // nobody reads; the call itself was let through
+		return exitTrouble // there is no reader; the call itself was allowed
 	}
 	return exitPass
 }
@@ -164,7 +164,7 @@ func refuse(w World, list ...refusal.Refusal) int {
 }
 
 // trouble answers a call that could not be checked. Before a call of a tool that refuses
-// it, and so does a call that nobody understands; afterwards the agent is told that nothing
+// it, and so does a call that cannot be parsed; afterwards the agent is told that nothing
 // was compared. At the turns of a session the host would take a refusal for something else.
 func trouble(w World, c Call, err error) int {
 	r := refusal.Unchecked(subject(c), err)
@@ -192,7 +192,7 @@ func subject(c Call) string {
 	return cmp.Or(c.Name, "hook")
 }
 
-// isRefusal reports whether an error is about the request, which the agent can mend.
+// isRefusal reports whether an error is about the request, which the agent can fix.
 func isRefusal(err error) bool {
 	code := lockkeeper.CodeOf(err)
 	return code == lockkeeper.CodeInput || code == lockkeeper.CodeOverLock || code == lockkeeper.CodeRefused

@@ -68,7 +68,7 @@ func TestWhere(t *testing.T) {
 	if err := os.RemoveAll(s.at(".lockkeeper")); err != nil {
 		t.Fatal(err)
 	}
-	s.refuses(call(s.at(post)), "the locks cannot be asked", "is gone", "lockkeeper off 30m")
+	s.refuses(call(s.at(post)), "cannot check the locks", "is gone", "lockkeeper off 30m")
 }
 
 // Whole files are replaced only by who knows what is in them.
@@ -311,15 +311,15 @@ func TestInnerAgents(t *testing.T) {
 	s.edits("s1", post, "class Post # outer\nend\n")
 	s.passes(edit("a1", user))
 	s.passes(edit("a1", post))
-	s.refuses(edit("a2", user), "another agent of this window (general-purpose) is at work on it, 0 s")
-	s.refuses(inner("a2", "PreToolUse", "Bash", map[string]any{"command": "echo x > " + post}), "another agent of this window")
-	s.refuses(s.edit("s1", user), "another agent of this window")
+	s.refuses(edit("a2", user), "another subagent of this session (general-purpose) is working on it, 0 s")
+	s.refuses(inner("a2", "PreToolUse", "Bash", map[string]any{"command": "echo x > " + post}), "another subagent of this session")
+	s.refuses(s.edit("s1", user), "another subagent of this session")
 	s.refuses(s.edit("s2", user), "held by")
 	s.passes(inner("a2", "SubagentStop", "", nil))
-	s.refuses(edit("a3", user), "another agent of this window")
+	s.refuses(edit("a3", user), "another subagent of this session")
 	s.passes(inner("a1", "SubagentStop", "", nil))
 	s.passes(edit("a2", user))
-	s.refuses(s.edit("s1", user), "another agent of this window")
+	s.refuses(s.edit("s1", user), "another subagent of this session")
 	s.passes(s.claude("s1", "UserPromptSubmit", "go on", nil)) // whoever interrupts ends them
 	s.passes(s.edit("s1", user))
 	s.refuses(s.edit("s2", user), "held by")

@@ -27,8 +27,8 @@ func TestCodex(t *testing.T) {
 	s.refuses(call("B", "PreToolUse", "Bash", "sed -i s/a/b/ "+user))
 	s.refuses(call("B", "PreToolUse", "apply_patch", "*** Begin Patch\n*** Add File: "+post+"\n+x\n*** End Patch\n"), "you have not read it")
 	deletes := "*** Begin Patch\n*** Delete File: " + post + "\n*** End Patch\n"
-	s.refuses(call("B", "PreToolUse", "apply_patch", deletes), post, "what you neither made nor read")
-	s.refuses(call("B", "PreToolUse", "Bash", "apply_patch <<'E'\n"+deletes+"E"), post, "what you neither made nor read")
+	s.refuses(call("B", "PreToolUse", "apply_patch", deletes), post, "that you neither created nor read")
+	s.refuses(call("B", "PreToolUse", "Bash", "apply_patch <<'E'\n"+deletes+"E"), post, "that you neither created nor read")
 	s.refuses(call("B", "PreToolUse", "apply_patch", "what is this"), "it names no file")
 	s.refuses(call("B", "PreToolUse", "apply_patch", "*** Begin Patch\n*** Add File: q.txt\n+x\n  *** Update File: "+user+"\n@@\n-a\n+b\n*** End Patch\n"), user)
 	s.passes(call("A", "Stop", "", ""))

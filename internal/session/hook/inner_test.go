@@ -17,8 +17,8 @@ func TestInnerAgentsAndDirectories(t *testing.T) {
 	s.passes(inner("a1", "sed -i s/a/b/ "+user))
 	for _, command := range []string{"git stash", "git reset --hard", "git checkout .", "git restore app", "git switch -f main", "git switch -c topic", "rm -rf app/models", "mv app other",
 		"find app -delete", "python3 -c \"import os; f='" + user + "'; os.remove(f)\""} {
-		s.refuses(inner("a2", command), "another agent of this window", user)
-		s.refuses(s.bash("s1", "PreToolUse", command), "another agent of this window", user)
+		s.refuses(inner("a2", command), "another subagent of this session", user)
+		s.refuses(s.bash("s1", "PreToolUse", command), "another subagent of this session", user)
 	}
 	for _, command := range []string{"sed -i s/a/b/ " + post, "rm -rf test"} {
 		s.passes(inner("a2", command))

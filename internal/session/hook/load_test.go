@@ -130,7 +130,7 @@ func TestNeverASilentPass(t *testing.T) {
 			s := newStage(t)
 			s.passes(s.edit("A", post))
 			harm(t, s)
-			s.refuses(s.edit("A", user), "the locks cannot be asked", "lockkeeper off 30m")
+			s.refuses(s.edit("A", user), "cannot check the locks", "lockkeeper off 30m")
 			s.refuses(s.bash("A", "PreToolUse", "echo x > "+user))
 			// A store that is only busy can still be read, so that the comparison is made.
 			if r := s.bash("A", "PostToolUse", "make"); name != "the store is busy" && r.code != 2 || r.code == 2 && !strings.Contains(r.err, "could not be compared") {

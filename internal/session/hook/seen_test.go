@@ -269,7 +269,7 @@ func TestNothingChanged(t *testing.T) {
 	s.passes(s.edited("A", user)) // which failed
 	s.refuses(s.replace("A", user), "you have not read it")
 	s.runs("B", "chmod +x notes/plan.txt")
-	s.refuses(s.bash("B", "PreToolUse", "rm notes/plan.txt"), "what you neither made nor read")
+	s.refuses(s.bash("B", "PreToolUse", "rm notes/plan.txt"), "that you neither created nor read")
 	s.reads("A", user)
 	s.runs("A", "touch "+user)
 	s.passes(s.replace("A", user))

@@ -25,7 +25,7 @@ type Plan struct {
 	Dirs     []string // to which it goes, absolute
 	Reserved string   // a command that only a person may run
 
-	Background bool // something of it goes on when it is over
+	Background bool // a part of it continues when it is over
 }
 
 // Tree is a directory, absolute, with all that is in it.
@@ -52,7 +52,7 @@ type reader struct {
 	sources map[string][]string // of files that it prints to: out of which they are made
 
 	maybe bool // what is read runs only if something else turns out so
-	left  bool // from here on nobody knows what runs, or what a name means
+	left  bool // from here on it is unknown what runs, or what a name means
 
 	loops  int      // around what is read
 	within []string // directories, absolute, in which words that are not known name files; nil: anywhere

@@ -94,7 +94,7 @@ func TestSavedWhileACommandRan(t *testing.T) {
 	s.write("notes/plan.txt", "another plan\n")
 	s.says(s.passes(s.bash("A", "PostToolUse", "./test")), "OVERWRITTEN notes/plan.txt", "lockkeeper rescue restore ")
 	s.keeps("notes/plan.txt", "a plan\n")
-	s.refuses(s.bash("A", "PreToolUse", "rm notes/plan.txt"), "what you neither made nor read")
+	s.refuses(s.bash("A", "PreToolUse", "rm notes/plan.txt"), "that you neither created nor read")
 	_, after := s.tries("A", "find notes -name '*.txt' -delete")
 	s.says(after, "REMOVED notes/plan.txt", "lockkeeper rescue restore ")
 	s.keeps("notes/plan.txt", "a plan\n", "another plan\n")
@@ -107,8 +107,8 @@ func TestMovedIsNotLost(t *testing.T) {
 	if strings.Contains(after.all(), "rescue") || s.read("elsewhere/plan.txt") != "a plan\n" {
 		t.Errorf("told %s", after.all())
 	}
-	s.refuses(s.bash("A", "PreToolUse", "rm elsewhere/plan.txt"), "what you neither made nor read")
-	s.refuses(s.bash("A", "PreToolUse", "rm -rf elsewhere"), "what you neither made nor read")
+	s.refuses(s.bash("A", "PreToolUse", "rm elsewhere/plan.txt"), "that you neither created nor read")
+	s.refuses(s.bash("A", "PreToolUse", "rm -rf elsewhere"), "that you neither created nor read")
 }
 
 // A command in the background is compared with what comes later; one whose end was never told

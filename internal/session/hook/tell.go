@@ -50,19 +50,19 @@ func uncovered(u session.Uncovered) string {
 	return text + " Do not write it again."
 }
 
-// disturbed tells what somebody who asked nobody did to what the session holds, or the
+// disturbed reports changes without a lock of what the session holds, or the
 // command that has ended.
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
-		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed by somebody who asked nobody: an editor, or an agent without hooks. Read it again before you go on.", d.Path)
+		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by an editor or an agent without hooks. Read it again before you continue.", d.Path)
 		switch {
 		case d.Beside && d.Gone:
-			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by somebody else.", d.Path)
+			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by another program.", d.Path)
 		case d.Beside:
-			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by somebody else. Read it again before you replace it.", d.Path)
+			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by another program. Read it again before you replace it.", d.Path)
 		case d.Gone:
-			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed by somebody who asked nobody.", d.Path)
+			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by another program.", d.Path)
 		}
 		if d.Rescue != "" {
 			text += " Your version is kept: lockkeeper rescue show " + d.Rescue + "."
@@ -98,7 +98,7 @@ func (v *visit) unguarded(began session.Call) {
 
 // begin greets: what is free by now, and who is there.
 func (v *visit) begin(ctx context.Context) error {
-	v.session.EndSubagent() // a person who interrupts ends them; one that goes on says so with its next write
+	v.session.EndSubagent() // a person who interrupts ends them; one that continues says so with its next write
 	if err := v.settle(ctx); err != nil {
 		return err
 	}
@@ -130,13 +130,13 @@ func (v *visit) settleInTime(ctx context.Context) error {
 // leave ends the session. What calls left whose end was not told is compared first. Whoever
 // comes next in the same window does it otherwise.
 func (v *visit) leave(ctx context.Context) (err error) {
-	if !v.call.Anew {
+	if !v.call.Restarts {
 		err = v.settleInTime(ctx)
 	}
-	return errors.Join(err, v.session.Leave(ctx, v.call.Anew))
+	return errors.Join(err, v.session.Leave(ctx, v.call.Restarts))
 }
 
-// stop compares once more, and gives everything back whatever came of that.
+// stop compares again, and releases everything in any case.
 func (v *visit) stop(ctx context.Context) error {
 	err := v.settleInTime(ctx)
 	if releasing := v.session.Release(ctx); releasing != nil {

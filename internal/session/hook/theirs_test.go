@@ -18,7 +18,7 @@ func TestDiscardsOfOthersBesideACommand(t *testing.T) {
 	s.write(mine, "by the tests\n")
 	s.passes(s.bash("A", "PostToolUse", tests))
 	for command, file := range map[string]string{"git checkout " + post: post, "git stash": post, "git reset --hard": post, "rm new.txt": "new.txt"} {
-		s.refuses(s.bash("A", "PreToolUse", command), file, "what you neither made nor read")
+		s.refuses(s.bash("A", "PreToolUse", command), file, "that you neither created nor read")
 	}
 	s.passes(s.bash("A", "PreToolUse", "rm -r made"))
 	s.passes(s.claude("A", "Stop", "", nil))

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/encoding/shellword"
 )
 
-// Holder is who is in the way, as people recognise them.
+// Holder describes who blocks a write, in terms that people recognize.
 type Holder struct {
 	Callsign string        `json:"callsign"`
 	TTY      string        `json:"tty,omitempty"`
@@ -20,18 +20,18 @@ type Holder struct {
 	Waits    bool          `json:"waits,omitempty"` // it does not hold it, and came earlier
 }
 
-// Refusal says that something may not be written, why, and how to go on.
+// Refusal says what may not be written, why, and what to do instead.
 type Refusal struct {
 	Subject string   `json:"subject"` // a path, or an act such as git stash
 	Why     string   `json:"why"`
-	Holder  *Holder  `json:"holder,omitempty"` // nil: nobody is in the way
-	Ticket  int      `json:"ticket,omitempty"` // under which it is told that the path is free
+	Holder  *Holder  `json:"holder,omitempty"` // nil: no holder blocks it
+	Ticket  int      `json:"ticket,omitempty"` // number in the message that the path is free
 	Do      string   `json:"do"`               // instead
 	Free    []string `json:"free,omitempty"`   // what could be written now
 	Next    []string `json:"next"`
 }
 
-// Held refuses a path that somebody else has.
+// Held refuses a path that another holder has locked.
 func Held(path string, by Holder, ticket int, free []string) Refusal {
 	r := Refusal{Subject: path, Why: by.String(), Holder: &by, Ticket: ticket, Free: free,
 		Do:   "Do not retry; do not write it by shell.",
@@ -42,54 +42,54 @@ func Held(path string, by Holder, ticket int, free []string) Refusal {
 	return r
 }
 
-// Beside refuses a path that another agent of the same window is at work on.
-func Beside(path, kind string, since time.Duration) Refusal {
-	who := "another agent of this window"
+// Subagent refuses a path that another subagent of the same session is working on.
+func Subagent(path, kind string, since time.Duration) Refusal {
+	who := "another subagent of this session"
 	if kind != "" {
 		who += " (" + kind + ")"
 	}
-	return Refusal{Subject: path, Why: who + " is at work on it, " + Span(since),
-		Do:   "Do not retry; do not write it by shell. It is free when that agent has ended: leave it to them, or say in your answer what is to be done.",
+	return Refusal{Subject: path, Why: who + " is working on it, " + Span(since),
+		Do:   "Do not retry; do not write it by shell. It is free when that agent ends. Leave it to that agent, or say in your answer what needs to change.",
 		Next: []string{"lockkeeper why " + shellword.Printable(path)}}
 }
 
-// RewritesBeside refuses an act of git that changes files under another agent of the same
-// window; of one of them Beside says who that is.
-func RewritesBeside(act string, beside Refusal) Refusal {
-	return Refusal{Subject: act, Why: "it rewrites the files or the branch that others work on, such as " + line(beside.Subject) + ": " + beside.Why,
-		Do:   "Do not retry; do not do it in another way. Name only files of your own, or leave this until that agent has ended.",
-		Next: beside.Next}
+// RewritesSubagent refuses a git command that changes files which another subagent of the
+// same session is working on. held is the refusal of one of these files.
+func RewritesSubagent(act string, held Refusal) Refusal {
+	return Refusal{Subject: act, Why: "it rewrites the files or the branch that others work on, such as " + line(held.Subject) + ": " + held.Why,
+		Do:   "Do not retry; do not do it in another way. Name only your own files, or do this after that agent has ended.",
+		Next: held.Next}
 }
 
-// Unseen refuses to replace the whole of a file by somebody who does not know what is in
-// it; fact says since when, or why.
+// Unseen refuses to replace a whole file whose content the session does not know. fact says
+// why.
 func Unseen(path, fact string) Refusal {
 	return Refusal{Subject: path, Why: "its content is not what you saw: " + fact,
-		Do:   "Read it now, then write what you want of it; whoever changed it keeps their work.",
+		Do:   "Read it now, then write your version and keep the changes of others.",
 		Next: []string{"read " + shellword.Printable(path), "lockkeeper why " + shellword.Printable(path)}}
 }
 
-// Rewrites refuses an act of git that changes files under others: one of them is path, and
-// more says how many there are besides.
+// Rewrites refuses a git command that changes files of others: path is one of them, and
+// more is the number of the rest.
 func Rewrites(act, path string, by Holder, more int) Refusal {
 	why := "it rewrites the files or the branch that others work on: " + line(path) + " is " + by.String()
 	if more > 0 {
 		why += fmt.Sprintf(", and %d more", more)
 	}
 	return Refusal{Subject: act, Why: why, Holder: &by,
-		Do:   "Do not retry; do not do it in another way. Work on in the files as they are, and leave this to the end.",
+		Do:   "Do not retry; do not do it in another way. Continue with the files as they are, and do this last.",
 		Next: []string{"lockkeeper status", "git diff, or git worktree add for a copy of your own"}}
 }
 
-// Discards refuses an act that takes away what nobody could bring back, and what the one
-// who asks neither made nor read: some of the files, and how many there are in all.
+// Discards refuses a command that removes uncommitted files which the session neither
+// created nor read. some are such files, and all is their number.
 func Discards(act string, some []string, all int) Refusal {
 	names := strings.Join(some, ", ")
 	if more := all - len(some); more > 0 {
 		names += fmt.Sprintf(", and %d more", more)
 	}
-	return Refusal{Subject: act, Why: "it takes away what is not committed, and what you neither made nor read in this session: " + names,
-		Do:   "Somebody may be at work on it. Name only what is yours; or read it first, or move it aside.",
+	return Refusal{Subject: act, Why: "it removes uncommitted files that you neither created nor read in this session: " + names,
+		Do:   "They may belong to another session or a person. Name only your own files, or read these first, or move them aside.",
 		Next: []string{"read " + shellword.Printable(some[0]), "git status --short"}}
 }
 
@@ -109,33 +109,33 @@ func Unkept(act string, some []string, all int, why string) Refusal {
 		r.Why += fmt.Sprintf(", and %d more", more)
 	}
 	r.Why += " (" + why + ")"
-	// It only looks: to stage or move a file would change what another holder works on.
+	// It only reads: to stage or move a file would change what another holder works on.
 	r.Next = []string{"ls -ld -- " + shellword.Printable(some[0]), "lockkeeper why " + shellword.Printable(some[0])}
 	return r
 }
 
-// Busy refuses a write while somebody rewrites files with git.
+// Busy refuses a write while another session rewrites files with git.
 func Busy(path string, by Holder) Refusal {
 	return Refusal{Subject: path, Why: "git is rewriting files here, .git is " + by.String(), Holder: &by,
-		Do:   "Wait for a moment, then try again once.",
+		Do:   "Wait a moment, then retry once.",
 		Next: []string{"lockkeeper why .git"}}
 }
 
-// Reserved refuses what an agent never does, and says what to do instead where that helps.
+// Reserved refuses what no agent may do. instead lists alternatives.
 func Reserved(subject, why string, instead ...string) Refusal {
 	return Refusal{Subject: subject, Why: why,
 		Do:   "Do not try another way. If you need it, tell your user what and why.",
 		Next: append(instead, "lockkeeper status")}
 }
 
-// Unchecked refuses because the locks could not be asked.
+// Unchecked refuses because the locks could not be checked.
 func Unchecked(subject string, trouble error) Refusal {
-	return Refusal{Subject: subject, Why: "the locks cannot be asked: " + trouble.Error(),
-		Do:   "Nothing is written until they can. Try once more; then tell the person whom you work for.",
+	return Refusal{Subject: subject, Why: "cannot check the locks: " + trouble.Error(),
+		Do:   "No write is allowed until they can be checked. Retry once; then tell your user.",
 		Next: []string{"lockkeeper doctor", "a person, at a terminal: lockkeeper off 30m"}}
 }
 
-// String is who is in the way, in the words of the first line.
+// String describes the holder for the first line of a refusal.
 func (h Holder) String() string {
 	var b strings.Builder
 	if h.Waits {
@@ -158,7 +158,7 @@ func (h Holder) String() string {
 	return b.String()
 }
 
-// Name is how one calls a holder: the callsign, and where it sits.
+// Name returns the callsign and the terminal.
 func (h Holder) Name() string {
 	if h.TTY == "" {
 		return line(h.Callsign)
@@ -166,7 +166,7 @@ func (h Holder) Name() string {
 	return line(h.Callsign) + " (" + line(h.TTY) + ")"
 }
 
-// String is the whole text.
+// String returns the whole text.
 func (r Refusal) String() string {
 	lines := []string{"REFUSED " + line(r.Subject) + ": " + line(r.Why), line(r.Do)}
 	if len(r.Free) > 0 {
@@ -175,13 +175,13 @@ func (r Refusal) String() string {
 	return strings.Join(append(lines, "next: "+line(strings.Join(r.Next, " | "))), "\n")
 }
 
-// Error lets a refusal be returned where an error is.
+// Error makes a refusal an error.
 func (r Refusal) Error() string { return r.String() }
 
-// aboutSize is how much of what somebody works on is told, in characters.
+// aboutSize is the length, in characters, to which a holder's task is shortened.
 const aboutSize = 60
 
-// short is the beginning of a text, up to a word's end.
+// short returns the beginning of a text, up to the end of a word.
 func short(text string) string {
 	runes := []rune(line(text))
 	if len(runes) <= aboutSize {
@@ -194,12 +194,12 @@ func short(text string) string {
 	return cut + "…"
 }
 
-// line is a text on one line, without what a terminal would obey.
+// line returns a text on one line, without control characters.
 func line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 
-// Span is a time as one says it: 40 s, 4 min, 3 h, 2 days.
+// Span formats a duration: 40 s, 4 min, 3 h, 2 days.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
