@@ -26,7 +26,7 @@ const (
 )
 
 // viewed opens a codebase of its own, and somebody who looks at it.
-func viewed(ctx context.Context, b *bench, name string, write func(root string) error) (*project.Project, *view.Look, error) {
+func viewed(ctx context.Context, b *bench, name string, write func(root string) error) (*project.Project, *view.Reader, error) {
 	root := filepath.Join(b.dir, name, "app")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(root), 0o700), write(root)); err != nil {
 		return nil, nil, err

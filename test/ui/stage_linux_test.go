@@ -34,7 +34,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) serve(listen string) {
 	s.Helper()
 	var err error
-	s.server, err = api.Open(s.Context(), api.Options{App: s.App, Look: s.Look, Runs: s.Runs, Log: projecttest.Strict(s.T), Listen: listen, Owner: "ada"})
+	s.server, err = api.Open(s.Context(), api.Options{App: s.App, View: s.View, Runs: s.Runs, Log: projecttest.Strict(s.T), Listen: listen, Owner: "ada"})
 	must(s.T, err)
 }
 

@@ -22,7 +22,7 @@ import (
 type Codebase struct {
 	*Project
 	App    *project.Project
-	Look   *view.Look
+	View   *view.Reader
 	Runs   *acts.Runs
 	People *access.Book
 }
@@ -31,7 +31,7 @@ type Codebase struct {
 func (p *Project) Codebase(t testing.TB) *Codebase {
 	t.Helper()
 	a := p.Open(t)
-	o := &Codebase{Project: p, App: a, Look: view.New(a), Runs: acts.NewRuns(a, p.Env, nil), People: access.Open(a.AccessDir())}
+	o := &Codebase{Project: p, App: a, View: view.New(a), Runs: acts.NewRuns(a, p.Env, nil), People: access.Open(a.AccessDir())}
 	t.Cleanup(func() { Must(t, o.Runs.Close()) })
 	return o
 }

@@ -267,16 +267,16 @@ func TestStalePages(t *testing.T) {
 	s.audited("blog/posts", "Mend it", "Polish it")
 	var page waitingPage
 	s.as(access.Operator, "GET", "/api/v1/waiting", nil).want(ok).into(&page)
-	if len(page.Gates) != 2 || page.Gates[0].Version == "" {
+	if len(page.Open) != 2 || page.Open[0].Version == "" {
 		t.Fatalf("%+v", page)
 	}
-	ref := page.Gates[0].Ref.String()
-	seen := map[string]string{ref: page.Gates[0].Version}
+	ref := page.Open[0].Ref.String()
+	seen := map[string]string{ref: page.Open[0].Version}
 	s.as(access.Operator, "POST", "/api/v1/decide/todo", map[string]any{"refs": []string{ref}, "seen": seen}).want(ok).has(`"what":"is to be done"`)
 	a := s.as(access.Operator, "POST", "/api/v1/decide/reject", map[string]any{"refs": []string{ref}, "seen": seen}).want(http.StatusConflict, codeStale)
 	a.has("TODO", "the-operator", `"became"`, ref)
-	s.as(access.Operator, "POST", "/api/v1/decide/defer", map[string]any{"refs": []string{ref, page.Gates[1].Ref.String()}, "seen": map[string]string{page.Gates[1].Ref.String(): "0123456789abcdef"}}).want(http.StatusConflict)
-	var unit view.GateDetail
+	s.as(access.Operator, "POST", "/api/v1/decide/defer", map[string]any{"refs": []string{ref, page.Open[1].Ref.String()}, "seen": map[string]string{page.Open[1].Ref.String(): "0123456789abcdef"}}).want(http.StatusConflict)
+	var unit view.Decision
 	s.as(access.Viewer, "GET", "/api/v1/waiting/"+strings.Replace(ref, " ", "/", 1), nil).want(ok).into(&unit)
 	if unit.Waits || unit.Item == nil || unit.Item.Decision != "TODO" {
 		t.Errorf("%+v", unit.Item)

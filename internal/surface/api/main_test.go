@@ -46,7 +46,7 @@ func newSceneOf(t testing.TB, place *projecttest.Project, change ...func(*Option
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin, access.Agent} {
 		s.tokens[role] = s.Token(t, "the-"+string(role), role)
 	}
-	s.opt = Options{App: s.App, Look: s.Look, Runs: s.Runs, Owner: "ann", Version: "test"}
+	s.opt = Options{App: s.App, View: s.View, Runs: s.Runs, Owner: "ann", Version: "test"}
 	for _, c := range change {
 		c(&s.opt)
 	}

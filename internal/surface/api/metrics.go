@@ -84,7 +84,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 // count takes up one event.
 func (m *metrics) count(ev *lockkeeper.Event) {
 	m.events.WithLabelValues(string(ev.Kind)).Inc()
-	item := view.ItemOf(*ev)
+	item := view.ItemID(*ev)
 	switch ev.Kind {
 	case lockkeeper.EventWaiting:
 		m.began(ev.GrantID, ev.At)

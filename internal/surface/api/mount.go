@@ -16,9 +16,9 @@ import (
 // the Model Context Protocol, and git-lfs.
 func (s *Server) mount() (err error) {
 	o := &s.opt
-	s.pages, err = web.New(web.Options{App: o.App, Look: o.Look, Runs: o.Runs, People: s.book, Now: o.Now,
+	s.pages, err = web.New(web.Options{App: o.App, View: o.View, Runs: o.Runs, People: s.book, Now: o.Now,
 		Failed: func(err error) { o.Log.Error("a page failed", "error", err) }})
-	s.agents = mcp.New(mcp.Options{App: o.App, Look: o.Look, Version: o.Version, Log: o.Log, Now: o.Now})
+	s.agents = mcp.New(mcp.Options{App: o.App, View: o.View, Version: o.Version, Log: o.Log, Now: o.Now})
 	s.files = lfs.New(o.App)
 	return err
 }

@@ -14,12 +14,12 @@ func queueRoutes() []route {
 	return []route{
 		ask(items, viewers, "Items of the queue, the newest first.", listItems),
 		ask(items+"/{id}", viewers, "Why a piece of work is where it is, and what can be done about it.", func(s *Server, c *call, _ nothing) (*view.Item, error) {
-			return s.opt.Look.Item(c.r.Context(), c.r.PathValue("id"))
+			return s.opt.View.Item(c.r.Context(), c.r.PathValue("id"))
 		}),
 		ask(items+"/{id}/log", viewers, "What its agent or command says, from a place on.", func(s *Server, c *call, q struct {
 			From int64 `json:"from"`
 		}) (*view.Log, error) {
-			return s.opt.Look.ItemLog(c.r.Context(), c.r.PathValue("id"), q.From)
+			return s.opt.View.ItemLog(c.r.Context(), c.r.PathValue("id"), q.From)
 		}),
 		act(items+"/{id}/retry", operators, "Put a failed item back into the queue, with a note for whoever takes it up.", retryItem),
 		act(items+"/{id}/cancel", operators, "Take an item out of the queue. One that runs is ended: confirm is its id.", cancelItem),
@@ -41,7 +41,7 @@ func listItems(s *Server, c *call, q struct {
 	default:
 		return nil, &lockkeeper.InputError{Field: "status", Value: q.Status, Reason: "no item has it", Next: "use queued, dispatched, completed or error"}
 	}
-	return s.opt.Look.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: limit})
+	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: limit})
 }
 
 // item finds the item that an address names.

@@ -28,7 +28,7 @@ import (
 // Options of a Server. App, Look and Runs stay the caller's to close, after the server.
 type Options struct {
 	App  *project.Project
-	Look *view.Look
+	View *view.Reader
 	Runs *acts.Runs
 
 	Listen         string        // an address with its port; default 127.0.0.1:0

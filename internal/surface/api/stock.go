@@ -57,7 +57,7 @@ func (k *stock) Collect(out chan<- prometheus.Metric) {
 	for stage, n := range map[string]int{"ready": census.Ready, "parked": census.Waiting, "running": census.Running, "failed": census.Failed} {
 		gauge(float64(n), "queue_items", "Items of the queue by stage.", "stage", stage)
 	}
-	now, err := k.s.opt.Look.Now(ctx, 0)
+	now, err := k.s.opt.View.Now(ctx, 0)
 	if err != nil {
 		wrong(err)
 		return

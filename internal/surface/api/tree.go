@@ -21,8 +21,8 @@ func treeRoutes() []route {
 		ask(api+"/landings", viewers, "What reached the tree, the newest first.", listLandings),
 		act(api+"/landings/{landing}/undo", operators, "Put back what a landing changed.", undoLanding),
 		ask(api+"/rescue", viewers, "What could not land, and is kept, the newest first.", listRescued),
-		ask(api+"/rescue/{id}", viewers, "One thing that is kept, with what it would change.", func(s *Server, c *call, _ nothing) (*view.Rescued, error) {
-			return s.opt.Look.Rescued(c.r.Context(), c.r.PathValue("id"))
+		ask(api+"/rescue/{id}", viewers, "One thing that is kept, with what it would change.", func(s *Server, c *call, _ nothing) (*view.RescueDetail, error) {
+			return s.opt.View.Rescued(c.r.Context(), c.r.PathValue("id"))
 		}),
 		act(api+"/rescue/{id}/drop", operators, "Remove something that is kept. confirm is its id: nothing brings it back.", dropRescued),
 		act(api+"/rescue/{id}/land", operators, "Write something that is kept to where it was to go.", landRescued),
@@ -138,7 +138,7 @@ func listLandings(s *Server, c *call, q struct {
 	if err != nil {
 		return nil, err
 	}
-	return s.opt.Look.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: limit, Path: q.Path})
+	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: limit, Path: q.Path})
 }
 
 func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
@@ -163,7 +163,7 @@ func listRescued(s *Server, c *call, q struct {
 	if err != nil {
 		return rescuedPage{}, err
 	}
-	all, err := s.opt.Look.Rescue(c.r.Context())
+	all, err := s.opt.View.Rescue(c.r.Context())
 	if err != nil {
 		return rescuedPage{}, err
 	}

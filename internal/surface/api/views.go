@@ -20,31 +20,31 @@ func viewRoutes() []route {
 		ask(api+"/now", viewers, "What needs me, what is stuck, what changed since, what it costs.", func(s *Server, c *call, q struct {
 			Since uint64 `json:"since" doc:"The last event that was seen."`
 		}) (*view.Now, error) {
-			return s.opt.Look.Now(c.r.Context(), q.Since)
+			return s.opt.View.Now(c.r.Context(), q.Since)
 		}),
 		ask(api+"/waiting", viewers, "What waits for a person, in the order in which it is best answered.", waiting),
 		ask(api+"/waiting/{kind}/{name...}", viewers, "All that is known of one thing that waits, or waited.", gateDetail),
 		ask(api+"/board", viewers, "Where every unit of a flow is.", func(s *Server, c *call, q flowQuery) (*view.Board, error) {
-			return s.opt.Look.Board(c.r.Context(), q.Flow)
+			return s.opt.View.Board(c.r.Context(), q.Flow)
 		}),
 		ask(api+"/locks", viewers, "Who holds what, who waits for whom, who wrote last.", func(s *Server, c *call, _ nothing) (*view.Locks, error) {
-			return s.opt.Look.Locks(c.r.Context())
+			return s.opt.View.Locks(c.r.Context())
 		}),
 		ask(api+"/timeline", viewers, "Where the time went.", func(s *Server, c *call, q struct {
 			From time.Time `json:"from"`
 			To   time.Time `json:"to"`
 		}) (*view.Timeline, error) {
-			return s.opt.Look.Timeline(c.r.Context(), q.From, q.To)
+			return s.opt.View.Timeline(c.r.Context(), q.From, q.To)
 		}),
 		ask(api+"/run", viewers, "What a flow did, what was refused, what landed.", func(s *Server, c *call, q flowQuery) (*view.Run, error) {
-			run, err := s.opt.Look.Run(c.r.Context(), q.Flow)
+			run, err := s.opt.View.Run(c.r.Context(), q.Flow)
 			if err != nil {
 				return nil, err
 			}
 			return run.With(s.opt.Runs.Now().Troubles(run.Line.Flow)), nil
 		}),
 		ask(api+"/nodes", viewers, "Who takes part, and what is enforced here.", func(s *Server, c *call, _ nothing) (*view.Nodes, error) {
-			return s.opt.Look.Nodes(c.r.Context())
+			return s.opt.View.Nodes(c.r.Context())
 		}),
 		ask(api+"/audit", viewers, "Who did what, the newest first.", audit),
 	}
@@ -76,7 +76,7 @@ func pageSize(limit *int) (int, error) {
 // serveState answers with everything at once. It spells itself: nothing else is asked for
 // so often, and is so long.
 func serveState(s *Server, c *call) error {
-	state, err := s.opt.Look.State(c.r.Context())
+	state, err := s.opt.View.State(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func serveState(s *Server, c *call) error {
 
 // waitingPage is a page of what waits.
 type waitingPage struct {
-	*view.Queue
+	*view.Decisions
 	Next *progress.Ref `json:"next,omitempty"` // to be given as after; none: there is no more
 }
 
@@ -104,31 +104,31 @@ func waiting(s *Server, c *call, q struct {
 	if err != nil {
 		return waitingPage{}, err
 	}
-	queue, err := s.opt.Look.Queue(c.r.Context(), q.Flow)
+	queue, err := s.opt.View.Decisions(c.r.Context(), q.Flow)
 	if err != nil {
 		return waitingPage{}, err
 	}
-	page := waitingPage{Queue: queue}
+	page := waitingPage{Decisions: queue}
 	if q.After != "" {
-		at := slices.IndexFunc(queue.Gates, func(w view.Waiting) bool { return w.Ref.String() == q.After })
+		at := slices.IndexFunc(queue.Open, func(w view.OpenDecision) bool { return w.Ref.String() == q.After })
 		if at < 0 {
 			return page, &lockkeeper.InputError{Field: "after", Value: q.After, Reason: "it does not wait any more", Next: "begin with the first page again"}
 		}
-		queue.Gates = queue.Gates[at+1:]
+		queue.Open = queue.Open[at+1:]
 	}
-	if len(queue.Gates) > limit {
-		queue.Gates = queue.Gates[:limit]
-		page.Next = &queue.Gates[limit-1].Ref
+	if len(queue.Open) > limit {
+		queue.Open = queue.Open[:limit]
+		page.Next = &queue.Open[limit-1].Ref
 	}
 	return page, nil
 }
 
-func gateDetail(s *Server, c *call, q flowQuery) (*view.GateDetail, error) {
+func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 	ref, err := progress.ParseRef(c.r.PathValue("kind") + " " + c.r.PathValue("name"))
 	if err != nil {
 		return nil, &notThere{err}
 	}
-	detail, err := s.opt.Look.Gate(c.r.Context(), q.Flow, ref)
+	detail, err := s.opt.View.Decision(c.r.Context(), q.Flow, ref)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
 		err = &notThere{err}
 	}
@@ -149,5 +149,5 @@ func audit(s *Server, c *call, q struct {
 	if err != nil {
 		return nil, err
 	}
-	return s.opt.Look.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: limit})
+	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: limit})
 }

@@ -56,7 +56,7 @@ func newWebhook(s *Server, address string) *webhook {
 func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
 	told := 0
 	for after := f.Last(); ; {
-		now, err := h.s.opt.Look.Now(ctx, after)
+		now, err := h.s.opt.View.Now(ctx, after)
 		switch {
 		case ctx.Err() != nil:
 			return

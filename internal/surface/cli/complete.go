@@ -174,7 +174,7 @@ func itemIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, 
 func rescueIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
 	entries, err := session.Rescued(ctx, a)
 	for _, e := range entries {
-		list = append(list, described(e.ID, view.WhatIsKept(e)+" of "+e.Path))
+		list = append(list, described(e.ID, view.RescueKind(e)+" of "+e.Path))
 	}
 	return list, err
 }

@@ -53,13 +53,13 @@ func (d *desk) examine(want int) *doctor.Report {
 }
 
 // way is the first way of a writer.
-func way(t *testing.T, r *doctor.Report, writer string) view.Way {
+func way(t *testing.T, r *doctor.Report, writer string) view.Protection {
 	t.Helper()
-	i := slices.IndexFunc(r.Ways, func(w view.Way) bool { return w.Writer == writer })
+	i := slices.IndexFunc(r.Protections, func(w view.Protection) bool { return w.Writer == writer })
 	if i < 0 {
-		t.Fatalf("nothing is said of %s: %+v", writer, r.Ways)
+		t.Fatalf("nothing is said of %s: %+v", writer, r.Protections)
 	}
-	return r.Ways[i]
+	return r.Protections[i]
 }
 
 func found(t *testing.T, r *doctor.Report, name string, ok bool, words ...string) {

@@ -15,12 +15,12 @@ import (
 
 // Report is what was found.
 type Report struct {
-	Root    string       `json:"root"`
-	OK      bool         `json:"ok"`   // all that is meant to be enforced is
-	Ways    []view.Way   `json:"ways"` // to write, and what is done about each
-	Checks  []view.Check `json:"checks"`
-	Silent  []Window     `json:"not_reported"` // running agents whose hooks have not been heard of
-	Summary string       `json:"summary"`
+	Root        string            `json:"root"`
+	OK          bool              `json:"ok"`   // all that is meant to be enforced is
+	Protections []view.Protection `json:"ways"` // to write, and what is done about each
+	Checks      []view.Check      `json:"checks"`
+	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not been heard of
+	Summary     string            `json:"summary"`
 }
 
 // examination is one on its way.
@@ -47,7 +47,7 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // which knows of locks that were here
 		return nil, cmp.Or(gone, err)
 	}
-	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Ways: []view.Way{}, Checks: []view.Check{}, Silent: []Window{}}}
+	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Protections: []view.Protection{}, Checks: []view.Check{}, Silent: []Window{}}}
 	for _, h := range enrol.Hosts() {
 		x.hosts = append(x.hosts, site.Status(h))
 	}
@@ -62,7 +62,7 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 		}
 	}
 	x.machine(ctx)
-	x.report.OK = !x.failed && len(x.report.Silent) == 0 && !slices.ContainsFunc(x.report.Ways, func(w view.Way) bool { return w.Broken })
+	x.report.OK = !x.failed && len(x.report.Silent) == 0 && !slices.ContainsFunc(x.report.Protections, func(w view.Protection) bool { return w.Broken })
 	x.report.Summary = x.summary()
 	return x.report, nil
 }
@@ -71,15 +71,15 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 func (x *examination) unopened(ctx context.Context, err error) {
 	x.fail("store", err)
 	for _, st := range x.hosts {
-		x.report.Ways = append(x.report.Ways, view.HostWays(ctx, x.site, st, func() (bool, error) { return false, nil })...)
+		x.report.Protections = append(x.report.Protections, view.HookProtections(ctx, x.site, st, func() (bool, error) { return false, nil })...)
 	}
 	x.untried()
 }
 
 // untried calls nothing enforced or detected that could not be tried.
 func (x *examination) untried() {
-	for i := range x.report.Ways {
-		if w := &x.report.Ways[i]; w.Level != view.Advisory {
+	for i := range x.report.Protections {
+		if w := &x.report.Protections[i]; w.Level != view.Advisory {
 			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "it could not be tried without the store: "+w.Fact, "mend what is said of the store below"
 		}
 	}
@@ -92,7 +92,7 @@ func (x *examination) opened(ctx context.Context) {
 		x.unopened(ctx, err)
 		return
 	}
-	x.report.Ways = nodes.Enforcement.Ways
+	x.report.Protections = nodes.Enforcement.Protections
 	for _, c := range nodes.Checks {
 		if c.Name != "recovery" { // which was not made; leftovers says more
 			x.report.Checks = append(x.report.Checks, c)

@@ -78,11 +78,11 @@ func TestAgreesWithThePages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Ways) != len(nodes.Enforcement.Ways) {
-				t.Fatalf("%+v\n%+v", r.Ways, nodes.Enforcement.Ways)
+			if len(r.Protections) != len(nodes.Enforcement.Protections) {
+				t.Fatalf("%+v\n%+v", r.Protections, nodes.Enforcement.Protections)
 			}
-			for i, w := range nodes.Enforcement.Ways {
-				if got := r.Ways[i]; got.Name != w.Name || got.Level != w.Level || got.Broken != w.Broken || !strings.HasPrefix(got.Fact, w.Fact) {
+			for i, w := range nodes.Enforcement.Protections {
+				if got := r.Protections[i]; got.Name != w.Name || got.Level != w.Level || got.Broken != w.Broken || !strings.HasPrefix(got.Fact, w.Fact) {
 					t.Errorf("doctor says\n%+v\nand the pages\n%+v", got, w)
 				}
 			}

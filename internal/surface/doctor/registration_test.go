@@ -118,13 +118,13 @@ func (d *desk) edit(change func(all map[string]any)) {
 }
 
 // said is what is said of the host.
-func (d *desk) said(host string) (list []view.Way, r *doctor.Report) {
+func (d *desk) said(host string) (list []view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	r, err := doctor.Examine(d.t.Context(), d.settings)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	for _, w := range r.Ways {
+	for _, w := range r.Protections {
 		if w.Writer == host {
 			list = append(list, w)
 		}
@@ -133,11 +133,11 @@ func (d *desk) said(host string) (list []view.Way, r *doctor.Report) {
 }
 
 // ways are what is said of the host: of its tools, and of what its commands run.
-func (d *desk) ways(host string) (tools, commands view.Way, r *doctor.Report) {
+func (d *desk) ways(host string) (tools, commands view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	list, r := d.said(host)
 	if len(list) == 1 {
-		list = append(list, view.Way{Level: view.Advisory})
+		list = append(list, view.Protection{Level: view.Advisory})
 	}
 	if len(list) != 2 {
 		d.t.Fatalf("of %s is said: %+v", host, list)

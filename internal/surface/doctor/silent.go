@@ -121,7 +121,7 @@ func (x *examination) summary() string {
 // worst of what is said of them counts.
 func (x *examination) toolLevels(levels []string) map[string]int {
 	stands := map[string]int{}
-	for _, w := range x.report.Ways {
+	for _, w := range x.report.Protections {
 		if !w.OfTools {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 // The last line says in one glance what holds whom, and which windows are to be started anew.
 func TestSummary(t *testing.T) {
 	x := &examination{report: &Report{
-		Ways: []view.Way{{Writer: "everybody", Level: view.Enforced}, {Writer: "claude", Level: view.Enforced, OfTools: true}, {Writer: "claude", Level: view.Detected},
+		Protections: []view.Protection{{Writer: "everybody", Level: view.Enforced}, {Writer: "claude", Level: view.Enforced, OfTools: true}, {Writer: "claude", Level: view.Detected},
 			{Writer: "codex", Level: view.Advisory, OfTools: true}},
 		Silent: []Window{{"claude", 1, "pts/5"}, {"claude", 2, "pts/7"}}}}
 	for _, h := range enrol.Hosts() {

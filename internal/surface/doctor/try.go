@@ -28,8 +28,8 @@ const holder = "doctor"
 // try writes, or has written, what may not be: through each way that is called enforced.
 func (x *examination) try(ctx context.Context) {
 	name := "lockkeeper-doctor-" + strings.ToLower(rand.Text()[:10])
-	for i := range x.report.Ways {
-		w := &x.report.Ways[i]
+	for i := range x.report.Protections {
+		w := &x.report.Protections[i]
 		if w.Level != view.Enforced || w.Broken {
 			continue
 		}

@@ -211,7 +211,7 @@ func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
 	for _, it := range first(wanting) {
 		out.Queued = append(out.Queued, queuedItem{it.ID, it.Workflow, string(it.Status)})
 	}
-	events, err := v.look.Audit(ctx, view.AuditQuery{Path: v.at(out.Path), Limit: eventsShown})
+	events, err := v.view.Audit(ctx, view.AuditQuery{Path: v.at(out.Path), Limit: eventsShown})
 	if err != nil {
 		return out, err
 	}

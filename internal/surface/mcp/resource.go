@@ -26,7 +26,7 @@ func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: stateURI, Name: "state", Title: "State", MIMEType: mediaJSON,
 		Description: "Where every unit of the flow is, who holds which files, what is queued and blocked, and which gaps are open."},
 		s.resource(func(ctx context.Context, _ string) (any, error) {
-			state, err := s.look.State(ctx)
+			state, err := s.view.State(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -36,7 +36,7 @@ func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: auditURI, Name: "audit", Title: "Record of events", MIMEType: mediaJSON,
 		Description: "What happened last, the newest first: who took, refused, wrote, landed and released what."},
 		s.resource(func(ctx context.Context, _ string) (any, error) {
-			return s.look.Audit(ctx, view.AuditQuery{Limit: mostShown})
+			return s.view.Audit(ctx, view.AuditQuery{Limit: mostShown})
 		}))
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: eventsURI + "{+path}", Name: "audit of a file", Title: "Record of events of a file", MIMEType: mediaJSON,
 		Description: "The same of one file, which is named from the root of the codebase, escaped as in any address."},
@@ -49,7 +49,7 @@ func (s *Server) addResources() {
 			if err != nil {
 				return nil, err
 			}
-			return s.look.Audit(ctx, view.AuditQuery{Path: s.at(path), Limit: mostShown})
+			return s.view.Audit(ctx, view.AuditQuery{Path: s.at(path), Limit: mostShown})
 		}))
 }
 

@@ -26,7 +26,7 @@ import (
 // Options of a Server. App and Look stay the caller's to close, after the server.
 type Options struct {
 	App     *project.Project
-	Look    *view.Look
+	View    *view.Reader
 	Version string           // of the program
 	Log     *slog.Logger     // default: nothing is logged
 	Now     func() time.Time // default: time.Now
@@ -42,7 +42,7 @@ const (
 // Server answers agents of one codebase.
 type Server struct {
 	app      *project.Project
-	look     *view.Look
+	view     *view.Reader
 	registry *session.Registry
 	later    *deferred.Queue
 	log      *slog.Logger
@@ -69,7 +69,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{app: o.App, look: o.Look, registry: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
+	s := &Server{app: o.App, view: o.View, registry: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
 		spoken: map[*mcp.ServerSession]bool{}, places: map[string]place{}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "lockkeeper", Title: "Lockkeeper", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}})

@@ -1,37 +1,128 @@
 package view
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/store"
 )
 
-// AuditQuery selects a page of the record. Fields left empty select nothing out.
+// AuditQuery selects events. An empty field matches every event.
 type AuditQuery struct {
 	Since, Until time.Time
-	Who          string // a holder, an actor, an item, or what an item is called
+	Who          string // a holder, an actor, an item, or an item's name
 	Path         string
 	Kinds        []string // of events
-	Text         string   // that is found in the line
-	Before       uint64   // of the page before: its Next; 0: the newest
+	Text         string   // found in the line, in any case
+	Before       uint64   // the Next of the previous page; 0: the newest
 	Limit        int      // 0: 100
 }
 
-// Audit is a page of the record.
+// Audit is one page of the event log.
 type Audit struct {
 	Moment
 	Lines     []Line   `json:"lines"`          // the newest first
-	Next      uint64   `json:"next,omitempty"` // to be given as Before for those behind; 0: there are none
-	Oldest    uint64   `json:"oldest"`         // that the log keeps
-	Kinds     []string `json:"kinds"`          // that there are
+	Next      uint64   `json:"next,omitempty"` // Before of the next page; 0: this is the last one
+	Oldest    uint64   `json:"oldest"`         // event in the log
+	Kinds     []string `json:"kinds"`          // every kind of event
 	Forgotten bool     `json:"forgotten"`      // the log does not reach back to Since
 }
 
-// Line is an event, and what it says in words.
+// Line is an event with its text.
 type Line struct {
 	lockkeeper.Event
-	Name string `json:"name"` // whom it is about: work, or a holder
+	Name string `json:"name"` // of the work, or the holder
 	Item string `json:"item,omitempty"`
-	What string `json:"what"` // what happened, in words
-	Text string `json:"text"` // all of it in a line, without the time
+	What string `json:"what"` // what happened
+	Text string `json:"text"` // the whole event in one line, without the time
+}
+
+// auditRead limits the events that one page reads. A search for rare events continues with
+// the next page.
+const auditRead = 50_000
+
+// Audit searches the event log.
+func (rd *Reader) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
+	v := &Audit{Lines: []Line{}}
+	for _, k := range EventKinds() {
+		v.Kinds = append(v.Kinds, string(k))
+	}
+	want, err := rd.wanted(q)
+	if err != nil {
+		return nil, err
+	}
+	v.Moment, err = rd.at(ctx, func(r store.Reader) error {
+		oldest, err := r.Events(store.EventQuery{Limit: 1})
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+		v.Oldest = oldest[0].Seq
+		v.Forgotten = !q.Since.IsZero() && oldest[0].Seq > 1 && oldest[0].At.After(q.Since)
+		v.Lines, v.Next, err = search(r, q, want)
+		return err
+	})
+	return v, err
+}
+
+// search reads the log backwards. It returns the matching lines and the start of the next
+// page.
+func search(r store.Reader, q AuditQuery, want func(Line) bool) (lines []Line, next uint64, err error) {
+	limit := pageLimit(q.Limit)
+	lines = []Line{}
+	for before, read := q.Before, 0; ; {
+		page, err := r.Events(store.EventQuery{Before: before, Limit: eventPage, Latest: true})
+		if err != nil {
+			return nil, 0, err
+		}
+		known, err := namesIn(r, page)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, ev := range page {
+			if ev.At.Before(q.Since) {
+				return lines, 0, nil
+			}
+			if line := lineOf(ev, known); want(line) {
+				if len(lines) == limit {
+					return lines, before, nil
+				}
+				lines = append(lines, line)
+			}
+			before = ev.Seq
+		}
+		if read += len(page); len(page) < eventPage {
+			return lines, 0, nil
+		}
+		if read >= auditRead {
+			return lines, before, nil
+		}
+	}
+}
+
+// wanted returns a function that reports whether a line matches q.
+func (rd *Reader) wanted(q AuditQuery) (func(Line) bool, error) {
+	concerns := func(lockkeeper.Event) bool { return true }
+	if q.Path != "" {
+		t, err := rd.project.Resolve(lockkeeper.Read, q.Path)
+		if err != nil {
+			return nil, err
+		}
+		concerns = func(ev lockkeeper.Event) bool { return Concerns(ev, t.Target) }
+	}
+	for _, k := range q.Kinds {
+		if !slices.Contains(EventKinds(), lockkeeper.EventKind(k)) {
+			return nil, &lockkeeper.InputError{Field: "kind", Value: k, Reason: "unknown kind of event", Next: "lockkeeper audit --help"}
+		}
+	}
+	text := strings.ToLower(q.Text)
+	return func(line Line) bool {
+		ev := line.Event
+		return (q.Until.IsZero() || !ev.At.After(q.Until)) &&
+			(q.Who == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, line.Item, line.Name}, q.Who)) &&
+			(len(q.Kinds) == 0 || slices.Contains(q.Kinds, string(ev.Kind))) && concerns(ev) &&
+			(text == "" || strings.Contains(strings.ToLower(line.Name+" "+line.Text+" "+ev.GrantID), text))
+	}, nil
 }

@@ -8,16 +8,16 @@ import (
 	"lockkeeper/store"
 )
 
-// Bounds of what is read and shown of what happened.
+// Limits of what is read and shown.
 const (
 	eventPage     = 1_000
-	changesRead   = 20_000 // how far back the log is read by who looks for the first time
+	changesRead   = 20_000 // how far back the first read goes
 	changesLatest = 12
 )
 
-// mattering names the events that somebody who comes back wants to know of, as they are
-// counted, in the order in which they are told.
-var mattering = []struct {
+// notable lists the events that matter to a person who returns, grouped as they are
+// counted, in the order of display.
+var notable = []struct {
 	what  string
 	kinds []lockkeeper.EventKind
 }{
@@ -33,9 +33,9 @@ var mattering = []struct {
 	{"epoch", []lockkeeper.EventKind{lockkeeper.EventEpoch}},
 }
 
-// matters is what an event is counted as; empty: it is of no interest later.
-func matters(kind lockkeeper.EventKind) string {
-	for _, m := range mattering {
+// notableAs returns the group of an event; empty: it is not notable.
+func notableAs(kind lockkeeper.EventKind) string {
+	for _, m := range notable {
 		for _, k := range m.kinds {
 			if k == kind {
 				return m.what
@@ -45,24 +45,24 @@ func matters(kind lockkeeper.EventKind) string {
 	return ""
 }
 
-// changes are the events that matter, as far as the log was read: each look reads what
-// came since the last one.
+// changes holds the notable events read so far. Each read continues where the last one
+// ended.
 type changes struct {
 	mu     sync.Mutex
 	from   uint64 // the first event that was read
-	to     uint64 // and the last
+	to     uint64 // the last event that was read
 	seen   []change
 	latest []lockkeeper.Event // the newest first
 }
 
-// change is an event that matters.
+// change is an event that notableAs.
 type change struct {
 	seq  uint64
 	what string
 }
 
-// since is what happened since somebody last saw an event. Who looks for the first time is
-// told the latest alone.
+// since returns what happened after event last. For 0, a first visit, it returns only the
+// latest events.
 func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 		}
 		count[s.what]++
 	}
-	for _, m := range mattering {
+	for _, m := range notable {
 		if count[m.what] > 0 {
 			v.Counts = append(v.Counts, Count{What: m.what, Count: count[m.what]})
 		}
@@ -101,13 +101,13 @@ func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	return v, nil
 }
 
-// read takes up what came since the last look; the caller has the mutex.
+// read reads the events since the last call. The caller holds the mutex.
 func (c *changes) read(r store.Reader) error {
 	last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
 	if err != nil || len(last) == 0 {
 		return err
 	}
-	if newest := last[0].Seq; newest > c.to+changesRead { // too much to be read on from there
+	if newest := last[0].Seq; newest > c.to+changesRead { // too many to read them all
 		c.from, c.to, c.seen = newest-changesRead+1, newest-changesRead, nil
 	} else if c.from == 0 {
 		c.from = 1
@@ -119,7 +119,7 @@ func (c *changes) read(r store.Reader) error {
 		}
 		for _, ev := range page {
 			c.to = ev.Seq
-			if what := matters(ev.Kind); what != "" {
+			if what := notableAs(ev.Kind); what != "" {
 				c.seen = append(c.seen, change{ev.Seq, what})
 				c.latest = append([]lockkeeper.Event{ev}, c.latest[:min(len(c.latest), changesLatest-1)]...)
 			}

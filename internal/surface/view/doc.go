@@ -4,7 +4,7 @@
 //
 //	State     everything at once, in the format of the source documents
 //	Now       what needs attention, what is stuck, what changed, what it costs
-//	Queue     open decisions, in order;  Gate: the details of one of them
+//	Decisions open decisions, in order;  Decision: the details of one of them
 //	Board     the phase of every unit
 //	Item      why an item is in its state, and what can be done about it
 //	Locks     who holds what, who waits for whom, who wrote last

@@ -57,17 +57,17 @@ func TestWhatWasChangedIsSeen(t *testing.T) {
 			s.age(s.documents("blog/posts"))
 		}
 		for range 3 {
-			if row := s.row("blog/posts"); row.Gates[progress.ItemKind] != 2 || row.Phase != "decide" {
+			if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 2 || row.Phase != "decide" {
 				t.Fatalf("the row is %+v", row)
 			}
 		}
 	}
 	must(t, book.Decide(ctx, "blog/posts", "ada", progress.Choice{Item: "i1", Decision: flow.Todo}))
-	if row := s.row("blog/posts"); row.Gates[progress.ItemKind] != 1 {
+	if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 1 {
 		t.Errorf("after a decision the row is %+v", row)
 	}
 	must(t, book.Decide(ctx, "blog/posts", "ada", progress.Choice{Item: "i1", Was: flow.Todo}))
-	if row := s.row("blog/posts"); row.Gates[progress.ItemKind] != 2 {
+	if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 2 {
 		t.Errorf("with it taken back the row is %+v", row)
 	}
 
@@ -102,7 +102,7 @@ func TestChangesOfOneTickAreSeen(t *testing.T) {
 			choice, open = progress.Choice{Item: "i1", Was: flow.Defer}, 2
 		}
 		must(t, book.Decide(t.Context(), "blog/posts", "ada", choice))
-		if row := s.row("blog/posts"); row.Gates[progress.ItemKind] != open {
+		if row := s.row("blog/posts"); row.Open[progress.ItemKind] != open {
 			t.Fatalf("change %d was not seen: %+v", i, row)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAnUnreadableUnitHidesNoOther(t *testing.T) {
 	s.controller("blog/tags")
 	must(t, os.MkdirAll(filepath.Join(s.documents("blog/tags"), flow.AnalysisFile), 0o755)) // a directory in its place
 	s.whole()
-	if row := s.row("blog/posts"); row.Gates[progress.ItemKind] != 1 {
+	if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 1 {
 		t.Errorf("the row is %+v", row)
 	}
 	b, err := s.look.Board(t.Context(), "")
@@ -154,13 +154,13 @@ func TestHostileNames(t *testing.T) {
 		s.audited(name, `<img src=x onerror="alert(1)">`, "line\nbreak \x1b[31m")
 	}
 	s.whole()
-	q, err := s.look.Queue(t.Context(), "")
+	q, err := s.look.Decisions(t.Context(), "")
 	must(t, err)
-	if len(q.Gates) != 2*len(hostile) || len(q.Clusters) != 2 {
-		t.Errorf("%d gates and %d clusters", len(q.Gates), len(q.Clusters))
+	if len(q.Open) != 2*len(hostile) || len(q.Clusters) != 2 {
+		t.Errorf("%d gates and %d clusters", len(q.Open), len(q.Clusters))
 	}
-	for _, g := range q.Gates {
-		d, err := s.look.Gate(t.Context(), "", g.Ref)
+	for _, g := range q.Open {
+		d, err := s.look.Decision(t.Context(), "", g.Ref)
 		must(t, err)
 		if !d.Waits || d.Item == nil || d.Version != g.Version {
 			t.Errorf("%s: %+v", g.Ref, d)

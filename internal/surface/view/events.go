@@ -9,7 +9,7 @@ import (
 	"lockkeeper/store"
 )
 
-// EventKinds is every kind of event there is.
+// EventKinds returns every kind of event.
 func EventKinds() []lockkeeper.EventKind {
 	return []lockkeeper.EventKind{
 		lockkeeper.EventAcquired, lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut,
@@ -27,8 +27,7 @@ func Concerns(ev lockkeeper.Event, t lockkeeper.Target) bool {
 		ev.Kind == lockkeeper.EventGap && t.Overlaps(lockkeeper.Target{Path: ev.Data["path"], Kind: lockkeeper.File})
 }
 
-// eventName is whom an event is about: an item by what it is called, or a holder, or else
-// who did it.
+// eventName returns the subject of an event: the item's name, the holder, or the actor.
 func eventName(ev lockkeeper.Event) string {
 	switch {
 	case ev.Kind == lockkeeper.EventQueued:
@@ -41,9 +40,9 @@ func eventName(ev lockkeeper.Event) string {
 	return ev.Actor.Name
 }
 
-// GapWords says of a gap what was to be written, where its locks do not say it, and where
-// that is kept.
-func GapWords(ev lockkeeper.Event) string {
+// GapText returns the path of a refused write, if the event has one, and where its content
+// is kept.
+func GapText(ev lockkeeper.Event) string {
 	words := "not kept"
 	if id := ev.Data["rescue"]; id != "" {
 		words = "kept as " + id
@@ -54,12 +53,12 @@ func GapWords(ev lockkeeper.Event) string {
 	return words
 }
 
-// pathsInLine is how many paths and holders the line of an event names.
+// pathsInLine limits the paths and holders that a line names.
 const pathsInLine = 3
 
-// lineOf is an event in words.
+// lineOf describes an event.
 func lineOf(ev lockkeeper.Event, known names) Line {
-	line := Line{Event: ev, Item: ItemOf(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
+	line := Line{Event: ev, Item: ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
 	line.Name = eventName(ev)
 	if line.Item == "" && known[ev.Holder] != "" {
 		line.Item = ev.Holder
@@ -87,7 +86,7 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 			add("landing %s", landing)
 		}
 	case lockkeeper.EventGap:
-		add("%s", GapWords(ev))
+		add("%s", GapText(ev))
 	}
 	if len(ev.Conflicts) > 0 {
 		var holders []string
@@ -108,7 +107,7 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 	return line
 }
 
-// few is the first of a list, and how many more there are.
+// few joins the first elements of a list and counts the rest.
 func few(list []string) string {
 	if len(list) > pathsInLine {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:pathsInLine], ", "), len(list)-pathsInLine)
@@ -116,11 +115,11 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// namesIn are what those are called whom events are about.
+// namesIn looks up the names of the items and holders in events.
 func namesIn(r store.Reader, events []lockkeeper.Event) (names, error) {
 	n := names{}
 	for _, ev := range events {
-		ids := []string{ItemOf(ev), ev.Holder}
+		ids := []string{ItemID(ev), ev.Holder}
 		for _, c := range ev.Conflicts {
 			ids = append(ids, c.Holder)
 		}
@@ -131,7 +130,7 @@ func namesIn(r store.Reader, events []lockkeeper.Event) (names, error) {
 	return n, nil
 }
 
-// linesOf are events in words.
+// linesOf describes events.
 func linesOf(r store.Reader, events []lockkeeper.Event) ([]Line, error) {
 	known, err := namesIn(r, events)
 	lines := []Line{}

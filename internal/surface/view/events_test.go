@@ -15,7 +15,7 @@ func TestGapWords(t *testing.T) {
 		"kept as 7":             {"rescue": "7"},
 		"not kept":              {},
 	} {
-		if got := view.GapWords(lockkeeper.Event{Kind: lockkeeper.EventGap, Data: data}); got != want {
+		if got := view.GapText(lockkeeper.Event{Kind: lockkeeper.EventGap, Data: data}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// graphOf is who waits for whom: requests in the line, and items of the queue. An item and
-// its grant are one.
+// graphOf returns which requests and items wait for which. An item and its grant are one
+// node.
 func graphOf(entries []lock.RequestInfo, queued []QueuedWait, known names) Graph {
 	g := Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
 	seen := map[[2]string]bool{}
@@ -43,7 +43,7 @@ func graphOf(entries []lock.RequestInfo, queued []QueuedWait, known names) Graph
 			edge(id[e.ID], id[c.GrantID], c.BlockingPath)
 		}
 	}
-	for _, e := range g.Edges { // whom nothing waits for, and who waits for nobody, says nothing
+	for _, e := range g.Edges { // nodes without an edge are left out
 		for _, end := range []string{e.To, e.From} {
 			if n, ok := byID[end]; ok {
 				g.Nodes = append(g.Nodes, n)
@@ -54,7 +54,7 @@ func graphOf(entries []lock.RequestInfo, queued []QueuedWait, known names) Graph
 	return g
 }
 
-// tree is the same, from those who wait for nobody to those who wait for them.
+// tree returns the graph as trees. Their roots wait for nothing.
 func (g Graph) tree() []WaitNode {
 	nodes := map[string]GraphNode{}
 	for _, n := range g.Nodes {

@@ -1,107 +1,266 @@
 package view
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/job"
 	"lockkeeper/sched"
+	"lockkeeper/store"
 )
 
-// Item is all that is known of a piece of work.
+// Item is everything known about one item of the queue.
 type Item struct {
 	Moment
 	Why      sched.Explanation `json:"why"`   // with the item itself
-	Waits    []Wait            `json:"waits"` // what it waits for, in the order of what is to be said first
+	Waits    []Wait            `json:"waits"` // what it waits for, the most important first
 	State    string            `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
 	Since    time.Time         `json:"since"`
-	Flow     string            `json:"flow,omitempty"` // empty: it belongs to none
+	Flow     string            `json:"flow,omitempty"` // empty: it belongs to no flow
 	Unit     string            `json:"unit,omitempty"`
 	Kind     string            `json:"kind,omitempty"`   // of a flow: controller, screen, topic or batch
 	Part     string            `json:"part,omitempty"`   // the screen, topic or batch
-	Worker   *Worker           `json:"worker,omitempty"` // that runs it; nil: none, or it is gone
-	Lost     bool              `json:"lost,omitempty"`   // it is dispatched, and its worker is gone
-	Failed   *FailedFirst      `json:"failed_first,omitempty"`
+	Worker   *Worker           `json:"worker,omitempty"` // nil: it does not run, or its worker is gone
+	Lost     bool              `json:"lost,omitempty"`   // it was dispatched, and its worker is gone
+	Failed   *FailedDependency `json:"failed_first,omitempty"`
 	Log      *Log              `json:"log,omitempty"`
 	Batch    *BatchDetail      `json:"batch,omitempty"` // with diff, tests, CI and verification
-	Calls    []run.PastCall    `json:"calls"`           // of agents for it, the oldest first
+	Calls    []run.PastCall    `json:"calls"`           // by agents, oldest first
 	Cost     Cost              `json:"cost"`
 	Events   []Line            `json:"events"` // the newest first
-	Grant    *Standing         `json:"grant,omitempty"`
+	Grant    *LockStatus       `json:"grant,omitempty"`
 	Landings []Landing         `json:"landings"`
 	Acts     []Act             `json:"acts"`     // retry, cancel, undo, …
-	Problems []string          `json:"problems"` // what could not be found out
+	Problems []string          `json:"problems"` // what could not be read
 }
 
-// Wait is one thing that an item waits for.
+// Wait is one reason why an item waits.
 type Wait struct {
 	Kind    WaitKind  `json:"kind"`
 	Text    string    `json:"text"`
 	Blocker *Blocker  `json:"blocker,omitempty"`      // of a lock
 	Since   time.Time `json:"since,omitzero"`         // of a lock: since when it is held
-	Left    Seconds   `json:"left_seconds,omitempty"` // how much longer it is likely to be; 0: not known
+	Left    Seconds   `json:"left_seconds,omitempty"` // estimated; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
-	Item    string    `json:"item,omitempty"` // that has to be completed first
+	Item    string    `json:"item,omitempty"` // that must complete first
 	Slots   *Slots    `json:"slots,omitempty"`
 }
 
-// WaitKind says what is waited for.
+// WaitKind is the kind of a Wait.
 type WaitKind string
 
-// What can be waited for.
+// Kinds of waits.
 const (
 	WaitLock  WaitKind = "lock"
 	WaitSlot  WaitKind = "slot"
 	WaitAfter WaitKind = "after" // another item
-	WaitCopy  WaitKind = "copy"  // a node whose copy is not behind
+	WaitCopy  WaitKind = "copy"  // a machine with an up-to-date copy
 	WaitTurn  WaitKind = "turn"
 )
 
-// FailedFirst is an item that failed, and without which another never starts.
-type FailedFirst struct {
+// FailedDependency is a failed item that another one depends on.
+type FailedDependency struct {
 	Item   string `json:"item"`
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// Log is the end of what an agent or a command said.
-type Log struct {
-	Text   string    `json:"text"`
-	From   int64     `json:"from"`             // where the text begins: 0, or there is more before it
-	Next   int64     `json:"next"`             // where it goes on
-	Size   int64     `json:"size"`             // of the whole
-	Said   time.Time `json:"said"`             // when something was last said
-	Silent bool      `json:"silent,omitempty"` // it runs, and has said nothing for long
-	Path   string    `json:"path"`
+// Limits of the events shown for an item, and of the events searched for them.
+const (
+	itemEvents     = 30
+	itemEventsRead = 5_000
+)
+
+// Item explains an item, named by its id, its key, or its name if that is unambiguous.
+func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
+	q, err := job.Open(rd.project)
+	if err != nil {
+		return nil, err
+	}
+	found, err := rd.find(ctx, q, name)
+	if err != nil {
+		return nil, err
+	}
+	why, err := q.Why(ctx, found.ID)
+	if err != nil {
+		return nil, err
+	}
+	it := &why.Item
+	v := &Item{Why: *why, Waits: waitsOf(why), State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []run.PastCall{}, Landings: []Landing{}, Problems: []string{}}
+	if w, ok := run.WorkOf(it); ok {
+		v.Unit, v.Kind, v.Part = w.Unit, w.Kind, w.Part
+	}
+	if err := rd.addFromStore(ctx, v, q); err != nil {
+		return nil, err
+	}
+	if err := rd.addFromQueue(ctx, v, q); err != nil {
+		return nil, err
+	}
+	if v.Log, err = rd.log(it, tailFrom); err != nil {
+		v.Problems = append(v.Problems, "what it said: "+err.Error())
+	}
+	if v.Flow == "" {
+		return v, nil
+	}
+	return v, rd.addFromFlow(ctx, v)
 }
 
-// Items is a page of the queue.
-type Items struct {
-	Moment
-	Items []ListedItem `json:"items"`          // the newest first
-	Next  uint64       `json:"next,omitempty"` // to be given as After for those behind; 0: there are none
-	Queue QueueCount   `json:"queue"`
+// find returns an item by its name.
+func (rd *Reader) find(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
+	it, err := q.Find(ctx, name)
+	if err == nil && it == nil {
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "unknown item", Next: "lockkeeper job list"}
+	}
+	return it, err
 }
 
-// QueueCount counts the items of the queue.
-type QueueCount struct {
-	Ready     int `json:"ready"`
-	Blocked   int `json:"blocked"`
-	Running   int `json:"running"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
+// waitsOf lists what an item waits for, the most important first.
+func waitsOf(e *sched.Explanation) []Wait {
+	list := []Wait{}
+	it := &e.Item
+	if it.Status != lockkeeper.ItemQueued && (it.Status != lockkeeper.ItemDispatched || it.Stage == lockkeeper.StageRunning) {
+		return list
+	}
+	for i := range e.After {
+		list = append(list, Wait{Kind: WaitAfter, Text: waitsFor(&sched.Explanation{After: e.After[i : i+1]}), Item: e.After[i].ID})
+	}
+	for i, w := range e.Locks {
+		b := blockerOf(w)
+		list = append(list, Wait{Kind: WaitLock, Text: waitsFor(&sched.Explanation{Locks: e.Locks[i : i+1]}), Blocker: &b, Since: w.AcquiredAt, Left: seconds(w.Left), Overdue: w.Overdue})
+	}
+	for i, s := range e.Slots {
+		list = append(list, Wait{Kind: WaitSlot, Text: waitsFor(&sched.Explanation{Slots: e.Slots[i : i+1]}), Slots: &Slots{Pool: s.Pool, Taken: s.Taken, Limit: s.Limit}})
+	}
+	if e.Behind != "" {
+		list = append(list, Wait{Kind: WaitCopy, Text: waitsFor(&sched.Explanation{Behind: e.Behind})})
+	}
+	if len(list) == 0 {
+		list = append(list, Wait{Kind: WaitTurn, Text: waitsFor(e)})
+	}
+	return list
 }
 
-// ListedItem is an item as a list shows it.
-type ListedItem struct {
-	*lockkeeper.Item
-	State string `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
-	Name  string `json:"name"`
+// addFromStore adds events and the worker.
+func (rd *Reader) addFromStore(ctx context.Context, v *Item, q *job.Queue) (err error) {
+	it := &v.Why.Item
+	v.Moment, err = rd.at(ctx, func(r store.Reader) error {
+		var events []lockkeeper.Event
+		for before, read := uint64(0), 0; read < itemEventsRead && len(events) < itemEvents; {
+			page, err := r.Events(store.EventQuery{Before: before, After: it.Seq - 1, Limit: eventPage, Latest: true})
+			if err != nil {
+				return err
+			}
+			for _, ev := range page {
+				before = ev.Seq
+				if (ItemID(ev) == it.ID || ev.Holder == it.ID) && len(events) < itemEvents {
+					events = append(events, ev)
+				}
+			}
+			if read += len(page); len(page) < eventPage {
+				break
+			}
+		}
+		if v.Events, err = linesOf(r, events); err != nil {
+			return err
+		}
+		workers, err := q.WorkersIn(r)
+		for _, w := range workers {
+			if w.ID == it.Worker && it.Status == lockkeeper.ItemDispatched {
+				v.Worker = &Worker{Worker: w, Liveness: rd.liveness(w.Process), Items: []string{it.ID}}
+			}
+		}
+		v.Lost = it.Status == lockkeeper.ItemDispatched && it.Worker != "" && v.Worker == nil
+		return err
+	})
+	return err
 }
 
-// ItemsQuery selects a page of items.
-type ItemsQuery struct {
-	Status lockkeeper.ItemStatus // empty: any
-	After  uint64                // of the page before
-	Limit  int                   // 0: 100
+// addFromQueue adds a failed dependency and the grant.
+func (rd *Reader) addFromQueue(ctx context.Context, v *Item, q *job.Queue) error {
+	it := &v.Why.Item
+	if it.Status == lockkeeper.ItemQueued {
+		first, err := q.FailedBefore(ctx, it)
+		if err != nil {
+			return err
+		}
+		if first != nil {
+			v.Failed = &FailedDependency{Item: first.ID, Name: ItemName(first), Reason: first.Failure.Reason}
+		}
+	}
+	if it.GrantID == "" || it.Status == lockkeeper.ItemCompleted {
+		return nil
+	}
+	e, err := rd.project.Locks.Request(ctx, it.GrantID)
+	if err != nil || e == nil {
+		return err
+	}
+	known := names{}
+	known.add(it)
+	s := rd.lockStatus(*e, known)
+	v.Grant = &s
+	return nil
+}
+
+// addFromFlow adds the batch, the agents' calls and the landings of an item of a flow.
+func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
+	entries, err := rd.journal.All(v.Flow)
+	if err != nil {
+		v.Problems = append(v.Problems, "what agents did: "+err.Error())
+	}
+	for _, e := range entries {
+		if e.Call != nil && (e.Item == v.Why.Item.ID || e.Item == "" && e.Work == v.Why.Item.Workflow) {
+			v.Calls = append(v.Calls, *e.Call)
+			v.Cost.add(e.Call.Call)
+		}
+	}
+	v.Cost.TotalUSD = v.Cost.USD
+	if v.Kind != string(flow.BatchUnit) {
+		return nil
+	}
+	p, err := rd.documents(ctx, v.Flow)
+	if err != nil {
+		return err
+	}
+	u, known := p.find(v.Unit)
+	if !known || u.Unit == nil {
+		return nil
+	}
+	b, known := u.Batch(v.Part)
+	if !known {
+		return nil
+	}
+	if v.Batch, err = rd.batchDetail(p, u.Unit, b, true); err != nil {
+		return err
+	}
+	if b.Landed == nil {
+		return nil
+	}
+	v.Landings, err = rd.landingsOf(ctx, b.Landed.Landings)
+	if slices.ContainsFunc(v.Landings, func(ln Landing) bool { return ln.Undo.Refused == "" }) {
+		name := v.Unit + "/" + v.Part
+		v.Acts = append(v.Acts, Act{Name: "undo", Target: name, Command: "lockkeeper undo " + name})
+	}
+	return err
+}
+
+// itemActs returns what a person can do about an item.
+func itemActs(it *lockkeeper.Item) []Act {
+	retry := Act{Name: "retry", Target: it.ID, Command: "lockkeeper job retry " + it.ID, Was: string(it.Status), Note: run.FlowOf(it) != ""}
+	cancel := Act{Name: "cancel", Target: it.ID, Command: "lockkeeper job cancel " + it.ID, Was: string(it.Status), Note: true}
+	switch {
+	case it.Status == lockkeeper.ItemError:
+		cancel.Refused = "it has failed, and nothing of it runs"
+	case it.Status == lockkeeper.ItemCompleted:
+		retry.Refused, cancel.Refused = "it is completed", "it is completed"
+	default:
+		retry.Refused = "it has not failed"
+		if it.Failure != nil {
+			cancel.Refused = it.Failure.Reason
+		}
+	}
+	return []Act{retry, cancel}
 }

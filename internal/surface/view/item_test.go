@@ -76,7 +76,7 @@ func TestWhatNobodyTakes(t *testing.T) {
 	must(t, err)
 	n, err := s.look.Now(ctx, 0)
 	must(t, err)
-	if len(n.Stuck) != 1 || n.Stuck[0].Kind != view.StuckNobody || n.Stuck[0].Item != items[0].ID {
+	if len(n.Stuck) != 1 || n.Stuck[0].Kind != view.StuckUnclaimed || n.Stuck[0].Item != items[0].ID {
 		t.Errorf("stuck are %+v", n.Stuck)
 	}
 	taken, err := q.Dispatch(ctx, lockkeeper.Worker{ID: "there/gone", Node: "there"})

@@ -1,10 +1,21 @@
 package view
 
 import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
 	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
-// Nodes is who takes part, and what is enforced here.
+// Nodes is the machines that take part, and what this one enforces.
 type Nodes struct {
 	Moment
 	Root        string      `json:"root"`
@@ -19,25 +30,116 @@ type Nodes struct {
 	Slots       []Slots     `json:"slots"`
 }
 
-// Machine is a machine that takes part.
+// Machine is a machine with workers or holders.
 type Machine struct {
 	Name    string   `json:"name"`
 	Self    bool     `json:"self"`
 	Workers []Worker `json:"workers"`
-	Grants  int      `json:"grants"` // whose processes are recorded there
+	Grants  int      `json:"grants"` // with a process on this machine
 }
 
 // Worker is a process that runs items.
 type Worker struct {
 	lockkeeper.Worker
-	Life  string   `json:"process_state,omitempty"` // alive, dead or unknown
-	Items []string `json:"items"`                   // that it runs
+	Liveness string   `json:"process_state,omitempty"` // alive, dead or unknown
+	Items    []string `json:"items"`                   // it runs
 }
 
-// Check is one thing that was looked at.
+// Check is one requirement of a run on this machine.
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Fact string `json:"fact"`
 	Next string `json:"next,omitempty"`
 }
+
+// Nodes returns the machines that take part.
+func (rd *Reader) Nodes(ctx context.Context) (*Nodes, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	c := rd.project.Config
+	v := &Nodes{Root: rd.project.Root.Dir(), Space: rd.project.Space, Store: config.Redact(c.Store), Deployment: cmp.Or(c.Deployment, "single-node"), Version: project.Version(), Self: self.Host}
+	var entries []lock.RequestInfo
+	s, err := rd.snapshot(ctx, "", func(_ *snapshot, r store.Reader) (err error) {
+		entries, err = rd.project.Locks.RequestsIn(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.Moment, v.Slots = s.Moment, s.slots
+	v.Machines = rd.machines(s, entries, self.Host)
+	v.Enforcement = rd.enforcement(ctx)
+	v.Checks = rd.checks(v.Enforcement)
+	return v, nil
+}
+
+// machines returns this machine and those with workers or holders.
+func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string) []Machine {
+	byName := map[string]*Machine{self: {Name: self, Self: true, Workers: []Worker{}}}
+	machine := func(name string) *Machine {
+		if byName[name] == nil {
+			byName[name] = &Machine{Name: name, Workers: []Worker{}}
+		}
+		return byName[name]
+	}
+	for _, w := range s.workers {
+		worker := Worker{Worker: w, Liveness: rd.liveness(w.Process), Items: []string{}}
+		for _, it := range s.active {
+			if it.Worker == w.ID {
+				worker.Items = append(worker.Items, it.ID)
+			}
+		}
+		at := machine(w.Node)
+		at.Workers = append(at.Workers, worker)
+	}
+	for _, e := range entries {
+		if e.Process != nil && e.State != waitingState {
+			machine(e.Process.Host).Grants++
+		}
+	}
+	var list []Machine
+	for _, m := range byName {
+		list = append(list, *m)
+	}
+	slices.SortFunc(list, func(a, b Machine) int {
+		if a.Self != b.Self {
+			if a.Self {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list
+}
+
+// checks tests what a run needs from this machine.
+func (rd *Reader) checks(e Enforcement) []Check {
+	list := []Check{{Name: "sandbox", OK: e.Level != "" && e.Missing == "", Fact: cmp.Or(e.Missing, e.Level)}}
+	program := Check{Name: "agent", OK: true, Fact: conduct.AgentTitle(rd.project)}
+	if err := conduct.CheckAgent(rd.project); err != nil {
+		program.OK, program.Fact, program.Next = false, err.Error(), "install it, or set agent.command in "+config.FileName
+	}
+	api := Check{Name: "research by the API", OK: conduct.CanAskAPI(rd.project), Fact: "ANTHROPIC_API_KEY is set"}
+	if !api.OK {
+		api.Fact, api.Next = "ANTHROPIC_API_KEY is not set: people answer topics", "set it and restart"
+	}
+	recovery := Check{Name: "recovery", OK: true, Fact: "no interrupted landings"}
+	if r := rd.project.Recovery; r != nil {
+		recovery.Fact = "interrupted landings were recovered"
+		if r.Err != nil {
+			recovery.OK, recovery.Fact, recovery.Next = false, r.Err.Error(), "lockkeeper gate recover"
+		}
+	}
+	locking := Check{Name: "locking", OK: rd.usesLocks(), Fact: "runs use locks and the queue"}
+	if !locking.OK {
+		locking.Fact, locking.Next = "run.locking is off, the legacy mode: no locks, no queue, no grants", "set run.locking: on in "+config.FileName
+	}
+	return append(list, program, api, locking, recovery)
+}
+
+// noMore reads nothing; at then returns only the moment.
+func noMore(store.Reader) error { return nil }

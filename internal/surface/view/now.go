@@ -1,29 +1,36 @@
 package view
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
-// Now is what somebody wants to know first who comes back.
+// Now is the landing page: what needs attention, what is stuck, what changed.
 type Now struct {
 	Moment
 	Run         RunLine       `json:"run"`
 	Needs       Needs         `json:"needs_you"`
-	Stuck       []Stuck       `json:"stuck"` // the longest first
+	Stuck       []Stuck       `json:"stuck"` // longest first
 	Failed      []run.Failure `json:"failed"`
 	Changes     Changes       `json:"changes"`
 	Cost        Cost          `json:"cost"`
-	Slots       []Slots       `json:"slots"` // agents, tests and calls of the API
+	Slots       []Slots       `json:"slots"` // of agents, tests and API calls
 	Queued      int           `json:"queued"`
 	Blocked     int           `json:"blocked"` // of these
 	Enforcement Enforcement   `json:"enforcement"`
-	Problems    []string      `json:"problems"` // what could not be found out
+	Problems    []string      `json:"problems"` // what could not be read
 }
 
-// RunLine is the run in a line.
+// RunLine is the state of a run.
 type RunLine struct {
 	State     RunState  `json:"state"`
 	ID        string    `json:"id,omitempty"`
@@ -31,41 +38,41 @@ type RunLine struct {
 	Plan      string    `json:"plan,omitempty"` // of the tasks flow: the file
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Conductor string    `json:"conductor,omitempty"` // who conducts it now
+	Conductor string    `json:"conductor,omitempty"` // holder that runs it now
 	Units     int       `json:"units"`
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
-	Next      string    `json:"next,omitempty"` // the command that goes on
+	Next      string    `json:"next,omitempty"` // command that resumes it
 }
 
-// RunState is what a run does.
+// RunState is the state of a run.
 type RunState string
 
 // The states of a run.
 const (
-	RunNone        RunState = "none"        // there never was one
-	RunDiscovering RunState = "discovering" // somebody has just begun
-	RunActive      RunState = "active"      // somebody conducts it
-	RunWaiting     RunState = "waiting"     // nothing goes on before a person answers
-	RunInterrupted RunState = "interrupted" // it is not finished, and nobody conducts it
+	RunNone        RunState = "none"        // there was no run
+	RunDiscovering RunState = "discovering" // it has just started
+	RunActive      RunState = "active"      // a process runs it
+	RunWaiting     RunState = "waiting"     // every remaining step needs a decision
+	RunInterrupted RunState = "interrupted" // it is not finished, and no process runs it
 	RunEnded       RunState = "ended"
 )
 
-// Needs counts what waits for a person.
+// Needs counts the open decisions.
 type Needs struct {
 	Total  int         `json:"total"`
-	Kinds  []NeedsKind `json:"kinds"` // those that there are, in the order of a unit's life
+	Kinds  []NeedsKind `json:"kinds"` // those that there are, in the order of a unit's liveness
 	Oldest time.Time   `json:"oldest,omitzero"`
 }
 
-// NeedsKind counts what waits of one kind.
+// NeedsKind counts the open decisions of one kind.
 type NeedsKind struct {
 	Kind  progress.Kind `json:"kind"`
 	Count int           `json:"count"`
-	First progress.Ref  `json:"first"` // where to begin
+	First progress.Ref  `json:"first"` // to answer
 }
 
-// Stuck is something that does not get on.
+// Stuck is work, a grant or a landing that makes no progress.
 type Stuck struct {
 	Kind    StuckKind `json:"kind"`
 	Name    string    `json:"name"` // of the work, or the holder
@@ -73,59 +80,59 @@ type Stuck struct {
 	GrantID string    `json:"grant_id,omitempty"`
 	Phase   string    `json:"phase,omitempty"`
 	Since   time.Time `json:"since"`
-	Behind  []Blocker `json:"behind"` // of what is blocked: who is in the way
+	Behind  []Blocker `json:"behind"` // holders and requests that block it
 	Acts    []Act     `json:"acts"`
 }
 
-// StuckKind says what is wrong.
+// StuckKind is the reason why something is stuck.
 type StuckKind string
 
-// What can be wrong.
+// Reasons why something is stuck.
 const (
-	StuckBlocked StuckKind = "blocked"    // by locks, for long
-	StuckSilent  StuckKind = "silent"     // an agent that says nothing
-	StuckLost    StuckKind = "lost"       // its worker is gone
-	StuckStale   StuckKind = "stale"      // a grant whose time is past, and which a person has to free
-	StuckLanding StuckKind = "unfinished" // a landing that is neither done nor rolled back, and on which no process works
-	StuckNobody  StuckKind = "nobody"     // it is queued, and no worker takes such
+	StuckBlocked   StuckKind = "blocked"    // by locks, for a long time
+	StuckSilent    StuckKind = "silent"     // an agent without output
+	StuckLost      StuckKind = "lost"       // its worker is gone
+	StuckStale     StuckKind = "stale"      // a grant past its lease that a person must release
+	StuckLanding   StuckKind = "unfinished" // a landing that is neither done nor rolled back, without a process
+	StuckUnclaimed StuckKind = "nobody"     // queued, and no worker takes items of its root
 )
 
-// Blocker is who is in somebody's way.
+// Blocker is a holder or an earlier request that blocks another.
 type Blocker struct {
 	Name    string `json:"name"` // of the work, or the holder
 	Item    string `json:"item,omitempty"`
 	GrantID string `json:"grant_id"`
 	Path    string `json:"path"`
-	Waits   bool   `json:"waits"` // it does not hold it, and asked earlier
+	Waits   bool   `json:"waits"` // it does not hold the lock, but requested it earlier
 }
 
-// Act is something that a person can do about what they see.
+// Act is an action that a page offers.
 type Act struct {
 	Name    string `json:"name"`              // retry, cancel, undo, …
 	Target  string `json:"target"`            // the item, grant, landing or entry
-	Command string `json:"command"`           // what it is in a terminal
-	Refused string `json:"refused,omitempty"` // why it cannot be done now
-	Was     string `json:"was,omitempty"`     // the status of the item for which it is offered
-	Note    bool   `json:"note,omitempty"`    // a note that comes with it is read by somebody
+	Command string `json:"command"`           // the same on the command line
+	Refused string `json:"refused,omitempty"` // why it is not possible now
+	Was     string `json:"was,omitempty"`     // status of the item when it was offered
+	Note    bool   `json:"note,omitempty"`    // it takes a note
 }
 
-// Changes is what happened since somebody last looked.
+// Changes is what happened since a person's last visit.
 type Changes struct {
-	After     uint64    `json:"after"` // the event they saw last
+	After     uint64    `json:"after"` // the last event of that visit
 	Since     time.Time `json:"since,omitzero"`
-	Forgotten bool      `json:"forgotten"` // the log does not reach back to there
-	Cut       bool      `json:"cut"`       // too much happened to count all of it
-	Counts    []Count   `json:"counts"`    // what there is of: landed, gaps, recovered, …
-	Latest    []Line    `json:"latest"`    // the newest first, of what matters later
+	Forgotten bool      `json:"forgotten"` // the log no longer has that event
+	Cut       bool      `json:"cut"`       // too many events to count
+	Counts    []Count   `json:"counts"`    // by kind: landed, gaps, recovered, …
+	Latest    []Line    `json:"latest"`    // the newest first, of what notableAs later
 }
 
-// Count is how often something happened.
+// Count is the number of events of a kind.
 type Count struct {
 	What  string `json:"what"` // landed, undone, gap, failed, recovered, forced, refused, escalated, decided or epoch
 	Count int    `json:"count"`
 }
 
-// Slots are how many of a kind of slot are taken.
+// Slots is the use of a slot pool.
 type Slots struct {
 	Pool  string `json:"pool"`
 	Taken int    `json:"taken"`
@@ -134,20 +141,150 @@ type Slots struct {
 
 // Enforcement is how agents are kept from writing around the gate.
 type Enforcement struct {
-	Mode    string `json:"mode"`              // as configured
-	Level   string `json:"level"`             // what this machine gives
-	Missing string `json:"missing,omitempty"` // why it is no more
-	Ways    []Way  `json:"ways"`              // to write, and what is done about each
+	Mode        string       `json:"mode"`              // as configured
+	Level       string       `json:"level"`             // what this machine provides
+	Missing     string       `json:"missing,omitempty"` // why it is not higher
+	Protections []Protection `json:"ways"`              // by way of writing
 }
 
-// Way is a way to write, and what is done about it.
-type Way struct {
-	Writer string `json:"writer"` // who writes so
+// Protection is what is done about unlocked writes of one kind of writer.
+type Protection struct {
+	Writer string `json:"writer"` // kind of writer
 	Name   string `json:"name"`
 	Level  string `json:"level"` // enforced, detected or advisory
 	Fact   string `json:"fact"`
-	Next   string `json:"next,omitempty"` // how it gets better
-	Broken bool   `json:"broken"`         // it is meant to be enforced, and is not as it should be
+	Next   string `json:"next,omitempty"` // how to improve it
+	Broken bool   `json:"broken"`         // it should be enforced, but is not
 
-	OfTools bool `json:"-"` // it is one of the tools of an interactive agent
+	OfTools bool `json:"-"` // it is about an interactive agent's tools
+}
+
+// Now returns the landing page for a person whose last visit ended with event since; 0:
+// this is the first visit.
+func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
+	n := &Now{}
+	var stale []lock.RequestInfo
+	var lease lockkeeper.Instant
+	var orphan *lockkeeper.Item
+	s, err := rd.snapshot(ctx, "", func(s *snapshot, r store.Reader) (err error) {
+		if err := s.addBlocked(r); err != nil {
+			return err
+		}
+		if orphan, err = s.unclaimedIn(r); err != nil {
+			return err
+		}
+		if n.Changes, err = rd.changes.since(r, since); err != nil {
+			return err
+		}
+		lease = r.Now().Lease
+		stale, err = rd.project.Locks.StaleIn(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, s.flow)
+	if err != nil {
+		return nil, err
+	}
+	states, open := p.states(s.items), p.open()
+	n.Moment, n.Slots, n.Queued, n.Blocked = s.Moment, s.slots, s.census.Queued(), s.census.Waiting
+	n.Run, n.Needs, n.Failed = s.line(states, len(open)), needs(open), p.failures(s.items)
+	n.Enforcement = rd.enforcement(ctx)
+	n.Problems = problems(p.problem)
+	if n.Cost, err = rd.cost(s, p, states); err != nil {
+		n.Problems = append(n.Problems, "what it cost: "+err.Error())
+	}
+	silent, err := rd.silent(s)
+	if err != nil {
+		n.Problems = append(n.Problems, "what agents said: "+err.Error())
+	}
+	landings, err := rd.unfinished(ctx)
+	if err != nil {
+		n.Problems = append(n.Problems, "unfinished landings: "+err.Error())
+	}
+	n.Stuck = listOf(slices.Concat(rd.longBlocked(s, lease), silent, s.lost(), unclaimed(orphan), staleGrants(stale), landings))
+	slices.SortStableFunc(n.Stuck, func(a, b Stuck) int { return a.Since.Compare(b.Since) })
+	return n, nil
+}
+
+// longBlocked lists items blocked by locks for longer than lock_timeout.
+func (rd *Reader) longBlocked(s *snapshot, lease lockkeeper.Instant) (list []Stuck) {
+	for _, e := range s.blocked {
+		waited := blockedFor(&e.Item, lease, rd.project.Config.LockTimeout)
+		if len(e.Locks) == 0 || waited < rd.project.Config.LockTimeout {
+			continue
+		}
+		list = append(list, Stuck{Kind: StuckBlocked, Name: ItemName(&e.Item), Item: e.Item.ID, Phase: e.Item.Phase, Since: s.At.Add(-waited), Behind: blockersOf(e), Acts: itemActs(&e.Item)})
+	}
+	return list
+}
+
+// silent lists running agents without recent output. With an error the list may be
+// incomplete.
+func (rd *Reader) silent(s *snapshot) (list []Stuck, err error) {
+	entries, err := rd.journal.All(s.flow)
+	for _, it := range s.active {
+		if it.Stage != lockkeeper.StageRunning || run.FlowOf(it) != s.flow {
+			continue
+		}
+		_, said, unseen := lastOutput(entries, it.ID)
+		err = errors.Join(err, unseen)
+		if !said.IsZero() && s.At.Sub(said) >= rd.project.Config.Agent.StallAfter {
+			list = append(list, Stuck{Kind: StuckSilent, Name: ItemName(it), Item: it.ID, GrantID: it.GrantID, Phase: it.Phase, Since: said, Behind: []Blocker{}, Acts: itemActs(it)})
+		}
+	}
+	return list, err
+}
+
+// lost lists dispatched items whose worker is gone.
+func (s *snapshot) lost() (list []Stuck) {
+	for _, it := range s.active {
+		if s.workerOf(it) == nil && it.Worker != "" {
+			list = append(list, Stuck{Kind: StuckLost, Name: ItemName(it), Item: it.ID, GrantID: it.GrantID, Phase: it.Phase, Since: it.DispatchedAt, Behind: []Blocker{}, Acts: itemActs(it)})
+		}
+	}
+	return list
+}
+
+// workerOf returns the worker of an item; nil: it is gone.
+func (s *snapshot) workerOf(it *lockkeeper.Item) *lockkeeper.Worker {
+	at := slices.IndexFunc(s.workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker })
+	if at < 0 {
+		return nil
+	}
+	return &s.workers[at]
+}
+
+// unclaimed lists it, an item that no worker takes, if it is not nil.
+func unclaimed(it *lockkeeper.Item) []Stuck {
+	if it == nil {
+		return nil
+	}
+	return []Stuck{{Kind: StuckUnclaimed, Name: ItemName(it), Item: it.ID, Phase: it.Phase, Since: it.QueuedAt, Behind: []Blocker{}, Acts: itemActs(it)}}
+}
+
+// staleGrants lists grants that a person must release.
+func staleGrants(entries []lock.RequestInfo) (list []Stuck) {
+	for _, e := range entries {
+		since := e.HeartbeatAt
+		if e.ExpiresAt != nil {
+			since = *e.ExpiresAt
+		}
+		list = append(list, Stuck{Kind: StuckStale, Name: names{}.holder(e), Item: e.Metadata[lock.ItemKey], GrantID: e.ID, Since: since, Behind: []Blocker{},
+			Acts: []Act{{Name: "force-release", Target: e.ID, Command: "lockkeeper lock force-release " + e.ID}}})
+	}
+	return list
+}
+
+// unfinished lists landings that a recovery must end, or that wait for a missing
+// directory.
+func (rd *Reader) unfinished(ctx context.Context) (list []Stuck, err error) {
+	open, err := rd.project.Unfinished(ctx)
+	for _, u := range open {
+		seq := strconv.FormatUint(u.Seq, 10)
+		list = append(list, Stuck{Kind: StuckLanding, Name: "landing " + seq + " of " + u.Holder, GrantID: u.GrantID, Since: u.At,
+			Behind: []Blocker{}, Acts: []Act{{Name: "recover", Target: seq, Command: "lockkeeper gate recover"}}})
+	}
+	return list, err
 }

@@ -9,18 +9,17 @@ import (
 	"lockkeeper/store"
 )
 
-// Record is all that the store keeps of what happened in a codebase, each list in the
-// order of numbers.
+// Record is the complete history in the store, each list in order.
 type Record struct {
 	Events   []lockkeeper.Event
 	Landings []*lockkeeper.Landing
 	Items    []*lockkeeper.Item
 }
 
-// recordPage is how many entries one look reads at most.
+// recordPage is how many entries one query reads.
 const recordPage = 1_000
 
-// ReadRecord reads the whole record, as of one moment.
+// ReadRecord reads the complete history as of one moment.
 func ReadRecord(ctx context.Context, a *project.Project) (*Record, error) {
 	rec := &Record{}
 	err := a.Store.View(ctx, func(r store.Reader) (err error) {

@@ -1,38 +1,221 @@
 package view
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/landing"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
 )
 
-// Rescue is everything that could not land, and is kept.
+// Rescue is everything that could not land and was kept.
 type Rescue struct {
 	Moment
-	Entries []Kept         `json:"entries"` // the newest first
+	Entries []RescueEntry  `json:"entries"` // the newest first
 	Kinds   map[string]int `json:"kinds"`
 	Bytes   int64          `json:"bytes"`
 	KeptFor Seconds        `json:"kept_for_seconds"`  // how long entries are kept
-	Problem string         `json:"problem,omitempty"` // why not all can be shown
+	Problem string         `json:"problem,omitempty"` // why entries are missing
 }
 
-// Kept is something that is kept.
-type Kept struct {
+// RescueEntry is one kept change.
+type RescueEntry struct {
 	rescue.Entry
-	Mode  string        `json:"mode"`          // as people write permissions; empty: those that are there
-	What  string        `json:"what"`          // in a word or two
-	Ref   *progress.Ref `json:"ref,omitempty"` // of a flow: the gap that it belongs to
-	Until time.Time     `json:"until"`         // it is kept at least so long
+	Mode  string        `json:"mode"`          // octal; empty: unchanged
+	What  string        `json:"what"`          // short description
+	Ref   *progress.Ref `json:"ref,omitempty"` // the gap it belongs to
+	Until time.Time     `json:"until"`         // kept at least until then
 	Acts  []Act         `json:"acts"`          // land, drop
 }
 
-// Rescued is one thing that is kept, with what it would change where it was to go.
-type Rescued struct {
+// RescueDetail is one kept change with its diff.
+type RescueDetail struct {
 	Moment
-	Kept
+	RescueEntry
 	Diff    *Diff  `json:"diff,omitempty"`
 	Note    string `json:"note,omitempty"` // instead of a diff
 	Content string `json:"content"`        // where the content is on disk
-	Next    string `json:"next"`           // what can be done with it, besides dropping it
+	Next    string `json:"next"`           // what to do with it, if it is not dropped
+}
+
+// Rescue lists the kept changes.
+func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
+	v := &Rescue{Entries: []RescueEntry{}, Kinds: map[string]int{}, KeptFor: seconds(rd.project.Config.Gate.Keep)}
+	var err error
+	if v.Moment, err = rd.at(ctx, noMore); err != nil {
+		return nil, err
+	}
+	list, err := rd.rescued(ctx)
+	if err != nil {
+		v.Problem = err.Error()
+	}
+	refs, err := rd.gapRefs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(list) {
+		v.Entries = append(v.Entries, rd.rescueEntry(e, refs))
+		v.Kinds[e.Kind]++
+		v.Bytes += e.Size
+	}
+	return v, nil
+}
+
+// gapRefs returns the gaps of the last flow by rescue id.
+func (rd *Reader) gapRefs(ctx context.Context) (map[string]progress.Ref, error) {
+	name, err := conduct.LastFlow(rd.project, "")
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]progress.Ref{}
+	for _, u := range p.units {
+		if u.Unit == nil {
+			continue
+		}
+		for i := range u.Batches {
+			for _, g := range u.Batches[i].Gaps() {
+				if g.Rescue != "" {
+					refs[g.Rescue] = progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: u.Batches[i].ID, Gap: g.Number}
+				}
+			}
+		}
+	}
+	return refs, nil
+}
+
+func (rd *Reader) rescueEntry(e rescue.Entry, refs map[string]progress.Ref) RescueEntry {
+	k := RescueEntry{Entry: e, What: RescueKind(e), Mode: RescueMode(e), Until: e.At.Add(rd.project.Config.Gate.Keep)}
+	if ref, ok := refs[e.ID]; ok {
+		k.Ref = &ref
+	}
+	land := Act{Name: "land", Target: e.ID, Command: "lockkeeper rescue land " + e.ID}
+	switch e.Kind {
+	case rescue.Noted:
+		land.Refused = "its content was too large to keep"
+	case rescue.Archive:
+		land.Refused = "it is an archive of many files: " + acts.ListArchive(rd.project, e)
+	case rescue.Whole:
+		land.Refused = "it is not a file: move it back by hand, under a lock on " + e.Path
+	case rescue.Damaged:
+		land.Refused = "it is damaged: " + e.Reason
+	}
+	k.Acts = []Act{land, {Name: "drop", Target: e.ID, Command: "lockkeeper rescue drop " + e.ID}}
+	return k
+}
+
+// RescueKind describes an entry in a word or two.
+func RescueKind(e rescue.Entry) string {
+	if e.Kind == rescue.Gap && e.Delete {
+		return "gap, a deletion"
+	}
+	return e.Kind
+}
+
+// RescueMode returns the permissions of an entry in octal; empty: unchanged.
+func RescueMode(e rescue.Entry) string {
+	if e.Mode == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%04o", e.Mode.Perm())
+}
+
+// Rescued returns one kept change with its diff.
+func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error) {
+	e, err := rd.project.Shelf().Get(id)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := rd.gapRefs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &RescueDetail{RescueEntry: rd.rescueEntry(e, refs), Content: rd.project.Shelf().ContentPath(e.ID)}
+	if v.Moment, err = rd.at(ctx, noMore); err != nil {
+		return nil, err
+	}
+	text, note, err := acts.Difference(rd.project, e)
+	if err != nil {
+		return nil, err
+	}
+	v.Diff, v.Note = rescueDiff(e.Path, e.Base.Exists(), !e.Delete, text, note), note
+	v.Next, err = RescueStep(ctx, rd.project, e)
+	return v, err
+}
+
+// RescueStep returns what to do with an entry, if it is not dropped.
+func RescueStep(ctx context.Context, a *project.Project, e rescue.Entry) (string, error) {
+	land, where := "lockkeeper rescue land "+e.ID, a.Shelf().ContentPath(e.ID)
+	switch {
+	case e.Kind == rescue.Noted:
+		return "raise gate.keep_file_mb or gate.keep_total_mb if such files are to be kept", nil
+	case e.Kind == rescue.Archive:
+		return acts.ListArchive(a, e), nil
+	case e.Kind == rescue.Whole:
+		return "move it back by hand, under a lock on " + e.Path, nil
+	case e.Kind == rescue.Damaged:
+		return "copy what you need from " + where, nil
+	case e.Kind == rescue.Uncommitted:
+		return "lockkeeper rescue restore " + e.ID, nil
+	case !strings.HasPrefix(e.Reason, "allowlist: "):
+		return land, nil
+	}
+	barred, err := landing.Barred(ctx, a, e.Path)
+	switch {
+	case err != nil || barred == nil:
+		return land, err
+	case strings.Contains(barred.Next, "gate.allowed_write_paths"):
+		return barred.Next + ", then " + land + "; or copy what you need from " + where, nil
+	}
+	return barred.Next + ": the content is in " + where, nil
+}
+
+// rescueCache is the rescue shelf as last read. Entries never change. They are added and
+// removed by renames, which change the directory's time.
+type rescueCache struct {
+	entries []rescue.Entry
+	changed time.Time
+	settled bool
+}
+
+// rescued lists the rescue shelf, oldest first. It reads the shelf only if it may have
+// changed. With an error it returns the entries that could be read.
+func (rd *Reader) rescued(ctx context.Context) (_ []rescue.Entry, err error) {
+	recovering := session.RecoverSnapshots(ctx, rd.project)
+	defer func() { err = errors.Join(recovering, err) }()
+	info, err := os.Stat(rd.project.Shelf().Dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rd.mu.Lock()
+	known := rd.rescue
+	rd.mu.Unlock()
+	if known.settled && known.changed.Equal(info.ModTime()) {
+		return known.entries, nil
+	}
+	list, err := rd.project.Shelf().List(ctx)
+	if err != nil {
+		return list, err
+	}
+	rd.mu.Lock()
+	rd.rescue = rescueCache{entries: list, changed: info.ModTime(), settled: time.Since(info.ModTime()) > tick}
+	rd.mu.Unlock()
+	return list, nil
 }

@@ -1,13 +1,20 @@
 package view
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"lockkeeper"
+	"lockkeeper/gate"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
+	"lockkeeper/store"
 )
 
-// Run is what a flow did.
+// Run is what a run did, and what it cost.
 type Run struct {
 	Moment
 	Line     RunLine        `json:"line"`
@@ -16,27 +23,26 @@ type Run struct {
 	Refused  []RefusedWrite `json:"refused"`  // the newest first
 	Landings []Landing      `json:"landings"` // the newest first
 	More     bool           `json:"more"`     // there are earlier landings
-	Problems []string       `json:"problems"` // what could not be found out
+	Problems []string       `json:"problems"` // what could not be read
 }
 
-// With is the run with more problems, which others know of. The one that it is made from
-// may be shown to somebody else, too, and stays as it is.
+// With returns a copy of r with more problems. r itself is shared and does not change.
 func (r Run) With(problems []string) *Run {
 	r.Problems = slices.Concat(r.Problems, problems)
 	return &r
 }
 
-// RefusedWrite is a write that the gate, or a grant, did not let through.
+// RefusedWrite is a write that the gate or a grant refused.
 type RefusedWrite struct {
 	At     time.Time `json:"at"`
 	Path   string    `json:"path"`
 	Name   string    `json:"name"` // of the work, or the holder
 	Reason string    `json:"reason"`
 	Rescue string    `json:"rescue,omitempty"` // where it is kept
-	Kept   bool      `json:"kept"`             // it still is
+	Kept   bool      `json:"kept"`             // it is still kept
 }
 
-// Landing is a set of changes that reached the tree.
+// A Landing is one commit by the gate.
 type Landing struct {
 	Seq      uint64    `json:"landing"`
 	At       time.Time `json:"at"`
@@ -49,12 +55,12 @@ type Landing struct {
 	Commit   string    `json:"commit,omitempty"` // of git
 	Undoes   uint64    `json:"undoes,omitempty"`
 	UndoneBy uint64    `json:"undone_by,omitempty"`
-	Undo     Act       `json:"undo"` // refused where later landings stand on it, or what it displaced is gone
+	Undo     Act       `json:"undo"` // refused if a later landing builds on it, or its originals are gone
 }
 
 // LandingsQuery selects a page of landings.
 type LandingsQuery struct {
-	Before uint64 // of the page before: its Next; 0: the newest
+	Before uint64 // the Next of the previous page; 0: the newest
 	Limit  int    // 0: 100
 	Path   string
 }
@@ -63,5 +69,239 @@ type LandingsQuery struct {
 type Landings struct {
 	Moment
 	Landings []Landing `json:"landings"`       // the newest first
-	Next     uint64    `json:"next,omitempty"` // 0: there are no more
+	Next     uint64    `json:"next,omitempty"` // 0: this is the last page
+}
+
+// Limits of what Run returns.
+const (
+	landingsShown = 50
+	refusedShown  = 100
+	refusedRead   = 20_000 // events searched for them
+)
+
+// Run returns what a flow did; "": the current or last flow.
+func (rd *Reader) Run(ctx context.Context, flowName string) (*Run, error) {
+	return share(ctx, &rd.shared, "run "+flowName, func(ctx context.Context) (*Run, error) { return rd.run(ctx, flowName) })
+}
+
+func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
+	v := &Run{}
+	s, err := rd.snapshot(ctx, flowName, func(_ *snapshot, r store.Reader) (err error) {
+		v.Refused, err = refusedIn(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, s.flow)
+	if err != nil {
+		return nil, err
+	}
+	states := p.states(s.items)
+	v.Moment, v.Line = s.Moment, s.line(states, len(p.open()))
+	v.Problems = problems(p.problem)
+	if v.Cost, err = rd.cost(s, p, states); err != nil {
+		v.Problems = append(v.Problems, "what it cost: "+err.Error())
+	}
+	if err := rd.report(ctx, v, p); err != nil {
+		return nil, err
+	}
+	if err := rd.markKept(ctx, v.Refused); err != nil {
+		v.Problems = append(v.Problems, "what is kept: "+err.Error())
+	}
+	page, err := rd.Landings(ctx, LandingsQuery{Limit: landingsShown})
+	if err != nil {
+		return nil, err
+	}
+	v.Landings, v.More = page.Landings, page.Next != 0
+	return v, nil
+}
+
+// report adds the report. Units that cannot be read are problems.
+func (rd *Reader) report(ctx context.Context, v *Run, p *documents) error {
+	calls, err := rd.journal.Calls(p.flow.Name)
+	if err != nil {
+		v.Problems = append(v.Problems, "what units cost: "+err.Error())
+	}
+	var units []string
+	for _, u := range p.units {
+		switch {
+		case u.Unit == nil:
+			v.Problems = append(v.Problems, u.err.Error())
+		case len(u.Documents)+len(u.Malformed)+len(u.Batches) > 0:
+			units = append(units, u.name)
+		}
+	}
+	v.Report, err = report.Of(ctx, rd.project, p.flow, units, calls, func(name string) (*progress.Unit, error) {
+		if u, known := p.find(name); known && u.Unit != nil {
+			return u.Unit, nil
+		}
+		return &progress.Unit{Name: name}, nil
+	})
+	return err
+}
+
+// refusedIn lists recently refused writes, newest first.
+func refusedIn(r store.Reader) ([]RefusedWrite, error) {
+	var events []lockkeeper.Event
+	for before, read := uint64(0), 0; read < refusedRead && len(events) < refusedShown; {
+		page, err := r.Events(store.EventQuery{Before: before, Limit: eventPage, Latest: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page {
+			if before = ev.Seq; ev.Kind == lockkeeper.EventGap && len(events) < refusedShown {
+				events = append(events, ev)
+			}
+		}
+		if read += len(page); len(page) < eventPage {
+			break
+		}
+	}
+	known, err := namesIn(r, events)
+	list := []RefusedWrite{}
+	for _, ev := range events {
+		list = append(list, RefusedWrite{At: ev.At, Path: ev.Data["path"], Name: known.of(ev.Holder, ItemID(ev)), Reason: ev.Reason, Rescue: ev.Data["rescue"]})
+	}
+	return list, err
+}
+
+// markKept marks the refused writes that are still kept.
+func (rd *Reader) markKept(ctx context.Context, list []RefusedWrite) error {
+	entries, err := rd.rescued(ctx)
+	there := map[string]bool{}
+	for _, e := range entries {
+		there[e.ID] = true
+	}
+	for i := range list {
+		list[i].Kept = there[list[i].Rescue]
+	}
+	return err
+}
+
+// Landings lists landings, newest first.
+func (rd *Reader) Landings(ctx context.Context, q LandingsQuery) (*Landings, error) {
+	v := &Landings{}
+	limit := pageLimit(q.Limit)
+	var found []*lockkeeper.Landing
+	known := names{}
+	var err error
+	v.Moment, err = rd.at(ctx, func(r store.Reader) (err error) {
+		if found, err = r.Landings(store.LandingQuery{Path: q.Path, Before: q.Before, Limit: limit + 1, Latest: true}); err != nil {
+			return err
+		}
+		if v.Next = 0; len(found) > limit {
+			found, v.Next = found[:limit], found[limit-1].Seq
+		}
+		return known.landers(r, found)
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.Landings, err = rd.landings(ctx, found, known)
+	return v, err
+}
+
+// landers looks up the names of the holders of landings.
+func (n names) landers(r store.Reader, found []*lockkeeper.Landing) error {
+	for _, ln := range found {
+		if err := n.look(r, ln.Holder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// landingsOf returns landings by number.
+func (rd *Reader) landingsOf(ctx context.Context, seqs []uint64) ([]Landing, error) {
+	var found []*lockkeeper.Landing
+	known := names{}
+	_, err := rd.at(ctx, func(r store.Reader) error {
+		found = nil
+		for _, seq := range seqs {
+			list, err := r.Landings(store.LandingQuery{Seq: seq, Limit: 1})
+			if err != nil {
+				return err
+			}
+			found = append(found, list...)
+		}
+		return known.landers(r, found)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rd.landings(ctx, found, known)
+}
+
+// landings adds names, batches and whether each landing can be undone.
+func (rd *Reader) landings(ctx context.Context, found []*lockkeeper.Landing, known names) ([]Landing, error) {
+	batches, err := rd.landedBatches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, closed := rd.project.Gate() // without the gate no landing can be undone
+	list := []Landing{}
+	for _, ln := range found {
+		v := Landing{Seq: ln.Seq, At: ln.At, Holder: ln.Holder, Name: known.of(ln.Holder, ln.Holder), State: ln.State.String(), Paths: []string{}, Undoes: ln.Undoes,
+			Undo: Act{Name: "undo", Target: itoa(ln.Seq), Command: "lockkeeper undo " + itoa(ln.Seq)}}
+		for _, c := range ln.Changes {
+			v.Paths = append(v.Paths, c.Path)
+		}
+		if b, ok := batches[ln.Seq]; ok {
+			v.Unit, v.Batch, v.Commit = b.unit, b.batch, b.commit
+		}
+		if closed != nil {
+			v.Undo.Refused = closed.Error()
+		} else if err := v.judge(ctx, g); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// judge adds whether the landing can be undone.
+func (v *Landing) judge(ctx context.Context, g *gate.Gate) (err error) {
+	if v.UndoneBy, err = g.UndoneBy(ctx, v.Seq); err != nil {
+		return err
+	}
+	var refused *lockkeeper.RefusedError
+	switch err := g.CanUndo(ctx, v.Seq); {
+	case err == nil:
+	case errors.As(err, &refused):
+		v.Undo.Refused = refused.Reason
+	default:
+		v.Undo.Refused = err.Error()
+	}
+	return nil
+}
+
+// landedBatch is a batch with a landing.
+type landedBatch struct{ unit, batch, commit string }
+
+// landedBatches returns the batches of the last flow by landing.
+func (rd *Reader) landedBatches(ctx context.Context) (map[uint64]landedBatch, error) {
+	name, err := conduct.LastFlow(rd.project, "")
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	batches := map[uint64]landedBatch{}
+	for _, u := range p.units {
+		if u.Unit == nil {
+			continue
+		}
+		for _, b := range u.Batches {
+			if b.Landed == nil {
+				continue
+			}
+			for _, seq := range b.Landed.Landings {
+				batches[seq] = landedBatch{u.name, b.ID, b.Landed.Commit}
+			}
+		}
+	}
+	return batches, nil
 }

@@ -22,15 +22,15 @@ func TestARunThatWaits(t *testing.T) {
 	s.run("controllers", "")
 	s.whole()
 	ctx := t.Context()
-	q, err := s.look.Queue(ctx, "")
+	q, err := s.look.Decisions(ctx, "")
 	must(t, err)
-	if len(q.Gates) == 0 || q.Progress.Open != len(q.Gates) || q.Progress.Answered != 0 {
+	if len(q.Open) == 0 || q.Progress.Open != len(q.Open) || q.Progress.Answered != 0 {
 		t.Fatalf("the queue is %+v", q)
 	}
 	kinds := map[progress.Kind]int{}
-	for _, g := range q.Gates {
+	for _, g := range q.Open {
 		kinds[g.Ref.Kind]++
-		d, err := s.look.Gate(ctx, "", g.Ref)
+		d, err := s.look.Decision(ctx, "", g.Ref)
 		must(t, err)
 		if !d.Waits || d.Version == "" || d.Version != g.Version || d.Purpose == "" {
 			t.Errorf("%s: %+v", g.Ref, d)
@@ -41,7 +41,7 @@ func TestARunThatWaits(t *testing.T) {
 	}
 	n, err := s.look.Now(ctx, 0)
 	must(t, err)
-	if n.Needs.Total != len(q.Gates) || n.Run.State != view.RunInterrupted || n.Cost.USD <= 0 || n.Cost.RestUSD <= 0 || n.Cost.TotalUSD <= n.Cost.USD {
+	if n.Needs.Total != len(q.Open) || n.Run.State != view.RunInterrupted || n.Cost.USD <= 0 || n.Cost.RestUSD <= 0 || n.Cost.TotalUSD <= n.Cost.USD {
 		t.Errorf("now is %+v", n)
 	}
 	b, err := s.look.Board(ctx, "")
@@ -121,7 +121,7 @@ func (s *scene) timeline(v *view.Run) {
 	s.t.Helper()
 	t, err := s.look.Timeline(s.t.Context(), time.Time{}, time.Time{})
 	must(s.t, err)
-	count := map[view.Doing]int{}
+	count := map[view.Activity]int{}
 	for _, lane := range t.Lanes {
 		for _, st := range lane.Stretches {
 			count[st.What]++
@@ -130,7 +130,7 @@ func (s *scene) timeline(v *view.Run) {
 			}
 		}
 	}
-	if count[view.DoingAgent] != v.Report.Cost.Calls || count[view.DoingLand] != len(v.Landings) || count[view.DoingCheck] == 0 || count[view.DoingHold] == 0 {
+	if count[view.ActivityAgent] != v.Report.Cost.Calls || count[view.ActivityLanded] != len(v.Landings) || count[view.ActivityCheck] == 0 || count[view.ActivityHolding] == 0 {
 		s.t.Errorf("there are %v, %d calls and %d landings", count, v.Report.Cost.Calls, len(v.Landings))
 	}
 	for _, w := range t.Waits {
@@ -207,7 +207,7 @@ func (s *scene) rescue(id string) {
 	s.t.Helper()
 	all, err := s.look.Rescue(s.t.Context())
 	must(s.t, err)
-	at := slices.IndexFunc(all.Entries, func(k view.Kept) bool { return k.ID == id })
+	at := slices.IndexFunc(all.Entries, func(k view.RescueEntry) bool { return k.ID == id })
 	if at < 0 || all.Entries[at].Ref == nil || all.Kinds["gap"] == 0 {
 		s.t.Fatalf("kept is %+v", all)
 	}
@@ -216,13 +216,13 @@ func (s *scene) rescue(id string) {
 	if d.Diff == nil || d.Diff.Files[0].Text == "" || d.Next == "" || d.Content == "" {
 		s.t.Errorf("the entry is %+v", d)
 	}
-	gap, err := s.look.Gate(s.t.Context(), "", *all.Entries[at].Ref)
+	gap, err := s.look.Decision(s.t.Context(), "", *all.Entries[at].Ref)
 	must(s.t, err)
 	if gap.Gap == nil || gap.Gap.Kept == nil || gap.Gap.Diff.Files[0].Text != d.Diff.Files[0].Text {
 		s.t.Errorf("the gap is %+v", gap.Gap)
 	}
 	must(s.t, s.app.Shelf().Drop(id))
-	if all, err = s.look.Rescue(s.t.Context()); err != nil || slices.ContainsFunc(all.Entries, func(k view.Kept) bool { return k.ID == id }) {
+	if all, err = s.look.Rescue(s.t.Context()); err != nil || slices.ContainsFunc(all.Entries, func(k view.RescueEntry) bool { return k.ID == id }) {
 		s.t.Errorf("what was dropped is still shown: %v", err)
 	}
 }

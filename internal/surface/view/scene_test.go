@@ -29,7 +29,7 @@ type scene struct {
 	root string
 	env  []string
 	app  *project.Project
-	look *view.Look
+	look *view.Reader
 }
 
 // ada is the person of these tests.

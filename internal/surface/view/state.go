@@ -1,16 +1,20 @@
 package view
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/rescue"
+	"lockkeeper/store"
 )
 
-// State is everything at once: what the documents call to_json, and what was found to be
-// missing there.
+// State is the complete state: the to_json of the source documents, with additions.
 type State struct {
 	Phase       string              `json:"phase"` // of the whole: idle, discovering or ready
 	Controllers []Controller        `json:"controllers"`
@@ -18,7 +22,7 @@ type State struct {
 	Locks       LockState           `json:"locks"`
 	Cost        Cost                `json:"cost"`
 	Flow        string              `json:"flow"`
-	Problems    []string            `json:"problems"` // what could not be found out
+	Problems    []string            `json:"problems"` // what could not be read
 	Moment
 
 	spelled []*shownGrant // of the grants
@@ -28,26 +32,26 @@ type State struct {
 	wrong error
 }
 
-// Controller is one unit of the flow, in the order in which they are worked on.
+// Controller is one unit of the flow.
 type Controller struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
 }
 
-// Workflow is where a unit is.
+// Workflow is the state of a unit.
 type Workflow struct {
 	Status    string                 `json:"status"`
-	Pending   string                 `json:"pending,omitempty"` // of a queued one: the phase it waits for
+	Pending   string                 `json:"pending,omitempty"` // phase that a queued unit waits for
 	Since     time.Time              `json:"since,omitzero"`
 	Item      string                 `json:"item,omitempty"` // of the queue
-	Note      string                 `json:"note,omitempty"` // how far it says it is
+	Note      string                 `json:"note,omitempty"` // progress reported by its agent
 	Error     string                 `json:"error,omitempty"`
-	Batches   map[string]BatchStatus `json:"batches"` // by id; before there is a plan, the screens
-	Gates     map[progress.Kind]int  `json:"gates"`   // how much of which kind waits for a person
+	Batches   map[string]BatchStatus `json:"batches"` // by id; the screens, before there is a plan
+	Open      map[progress.Kind]int  `json:"gates"`   // open decisions by kind
 	Malformed []progress.Malformed   `json:"malformed,omitempty"`
 }
 
-// BatchStatus is where a batch, or a screen, is.
+// BatchStatus is the state of a batch or screen.
 type BatchStatus struct {
 	Status  string    `json:"status"`
 	Pending string    `json:"pending,omitempty"`
@@ -55,45 +59,153 @@ type BatchStatus struct {
 	Item    string    `json:"item,omitempty"`
 	Note    string    `json:"note,omitempty"`
 	Error   string    `json:"error,omitempty"`
-	Blocked []string  `json:"blocked,omitempty"` // ids of batches that come first
+	Blocked []string  `json:"blocked,omitempty"` // ids of batches that must land first
 }
 
-// LockState is who has what, and who waits.
+// LockState is the grants and the queue.
 type LockState struct {
 	ActiveGrants []lockkeeper.GrantSnapshot `json:"active_grants"`
 	QueueDepth   int                        `json:"queue_depth"`
 	ActiveItems  []*lockkeeper.Item         `json:"active_items"`
 	BlockedItems []BlockedItem              `json:"blocked_items"` // the first of them
 	BlockedCount int                        `json:"blocked_count"` // all of them
-	Gaps         []Gap                      `json:"gaps"`          // that nobody has answered
+	Gaps         []Gap                      `json:"gaps"`          // without an answer
 }
 
-// BlockedItem is a queued item that something is in the way of.
+// BlockedItem is a queued item that cannot start.
 type BlockedItem struct {
 	Item     *lockkeeper.Item          `json:"item"`
 	Waiting  Seconds                   `json:"waiting_seconds"` // since it was queued
 	Retries  int                       `json:"retries"`
 	Blockers []lockkeeper.ConflictInfo `json:"blockers"` // none: it waits for a slot, or for another item
-	For      string                    `json:"for"`      // what it waits for first, in a few words
+	For      string                    `json:"for"`      // the first reason, as text
 }
 
-// Gap is a write that was refused, and is kept: of a batch, or of somebody at the gate.
+// Gap is a refused write of a batch or of another holder.
 type Gap struct {
-	Ref    *progress.Ref `json:"ref,omitempty"` // nil: no flow knows of it
+	Ref    *progress.Ref `json:"ref,omitempty"` // nil: it belongs to no batch
 	Unit   string        `json:"unit,omitempty"`
 	Batch  string        `json:"batch,omitempty"`
 	Holder string        `json:"holder,omitempty"`
 	flow.Gap
 }
 
-// Cost is what a flow has cost, and may still cost.
+// Cost is the cost of a run so far, with an estimate for the rest.
 type Cost struct {
 	USD          float64 `json:"usd"` // of this run
 	Tokens       int64   `json:"tokens"`
 	Calls        int     `json:"calls"`
 	BudgetUSD    float64 `json:"budget_usd"`    // 0: no limit
 	BudgetTokens int64   `json:"budget_tokens"` // 0: no limit
-	RestUSD      float64 `json:"rest_usd"`      // what is still to come, by what such phases have cost so far
-	TotalUSD     float64 `json:"total_usd"`     // both together
-	Exhausted    bool    `json:"exhausted"`     // the budget is used up: no call starts
+	RestUSD      float64 `json:"rest_usd"`      // estimated from the cost of completed phases
+	TotalUSD     float64 `json:"total_usd"`     // USD and RestUSD
+	Exhausted    bool    `json:"exhausted"`     // the budget is used up, and no call starts
+}
+
+// State returns the complete state.
+func (rd *Reader) State(ctx context.Context) (*State, error) {
+	return share(ctx, &rd.shared, "state", rd.state)
+}
+
+func (rd *Reader) state(ctx context.Context) (*State, error) {
+	st := &State{}
+	s, err := rd.snapshot(ctx, "", func(s *snapshot, r store.Reader) error {
+		if err := s.addBlocked(r); err != nil {
+			return err
+		}
+		records, err := rd.project.Locks.GrantsIn(r)
+		st.Locks.ActiveGrants, st.spelled = rd.grants.show(records, r.Now().Wall)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, s.flow)
+	if err != nil {
+		return nil, err
+	}
+	states := p.states(s.items)
+	st.Moment, st.Flow, st.Phase = s.Moment, s.flow, s.phase()
+	st.Controllers, st.Workflows = []Controller{}, map[string]Workflow{}
+	for i, u := range p.units {
+		st.Controllers = append(st.Controllers, Controller{Name: u.name, Status: states[i].Status})
+		st.Workflows[u.name] = workflowOf(u, states[i])
+	}
+	st.Problems = problems(p.problem)
+	if st.Cost, err = rd.cost(s, p, states); err != nil {
+		st.Problems = append(st.Problems, "what it cost: "+err.Error())
+	}
+	st.Locks.ActiveItems = listOf(s.active)
+	st.Locks.QueueDepth, st.Locks.BlockedCount, st.Locks.BlockedItems = s.census.Queued(), s.census.Waiting, s.blockedItems()
+	if st.Locks.Gaps, err = rd.gaps(ctx, p); err != nil {
+		st.Problems = append(st.Problems, "what is kept: "+err.Error())
+	}
+	return st, nil
+}
+
+// problems drops empty texts.
+func problems(texts ...string) []string {
+	return slices.DeleteFunc(listOf(texts), func(text string) bool { return text == "" })
+}
+
+func workflowOf(u *unit, at run.UnitState) Workflow {
+	w := Workflow{Status: at.Status, Pending: at.Pending, Since: at.Since, Item: at.Item, Note: at.Note, Error: at.Error,
+		Batches: map[string]BatchStatus{}, Open: kindsOf(u.open)}
+	if u.Unit != nil {
+		w.Malformed = u.Malformed
+	}
+	for _, b := range at.Batches {
+		w.Batches[b.ID] = BatchStatus{Status: b.Status, Pending: b.Pending, Since: b.Since, Item: b.Item, Note: b.Note, Error: b.Error, Blocked: b.Blocked}
+	}
+	return w
+}
+
+// kindsOf counts decisions by kind.
+func kindsOf(open []progress.Decision) map[progress.Kind]int {
+	count := map[progress.Kind]int{}
+	for _, g := range open {
+		count[g.Ref.Kind]++
+	}
+	return count
+}
+
+func (s *snapshot) blockedItems() []BlockedItem {
+	list := []BlockedItem{}
+	for _, e := range s.blocked {
+		b := BlockedItem{Item: &e.Item, Waiting: seconds(max(0, s.At.Sub(e.Item.QueuedAt))), Retries: e.Item.Retries, Blockers: []lockkeeper.ConflictInfo{}, For: waitsFor(e)}
+		for _, w := range e.Locks {
+			b.Blockers = append(b.Blockers, w.ConflictInfo)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// gaps lists refused writes without an answer: those of batches, and those kept for other
+// holders.
+func (rd *Reader) gaps(ctx context.Context, p *documents) ([]Gap, error) {
+	list := []Gap{}
+	known := map[string]bool{}
+	for _, u := range p.units {
+		if u.Unit == nil {
+			continue
+		}
+		for i := range u.Batches {
+			b := &u.Batches[i]
+			for _, g := range b.Gaps() {
+				known[g.Rescue] = true
+				if g.Answer == "" {
+					list = append(list, Gap{Ref: &progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: b.ID, Gap: g.Number}, Unit: u.name, Batch: b.ID, Gap: g.Gap})
+				}
+			}
+		}
+	}
+	kept, err := rd.rescued(ctx)
+	for _, e := range kept {
+		if e.Kind == rescue.Gap && !known[e.ID] {
+			list = append(list, Gap{Holder: e.Holder, Gap: flow.Gap{Path: e.Path, Reason: e.Reason, Rescue: e.ID, At: e.At}})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Gap) int { return a.At.Compare(b.At) })
+	return list, err
 }

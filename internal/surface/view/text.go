@@ -1,36 +1,155 @@
 package view
 
 import (
-	"errors"
-	"io/fs"
-	"unicode/utf8"
+	"fmt"
+	"math"
+	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/lock"
+	"lockkeeper/sched"
+	"lockkeeper/store"
 )
 
-// wholeText leaves out what is cut off of a character at the beginning and at the end of a
-// piece of text, and says where it begins then.
-func wholeText(from int64, text []byte) (int64, string) {
-	if from > 0 {
-		for n := 0; n < utf8.UTFMax && len(text) > 0 && !utf8.RuneStart(text[0]); n++ {
-			text, from = text[1:], from+1
-		}
+// micros rounds an amount to a millionth, the precision of prices.
+func micros(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
+
+// cents rounds an estimate.
+func cents(usd float64) float64 { return math.Round(usd*1e2) / 1e2 }
+
+// ItemName returns the name of an item.
+func ItemName(it *lockkeeper.Item) string {
+	if it.Unit == "" || it.Workflow == "" {
+		return it.Workflow + it.Unit
 	}
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				text = text[:len(text)-n]
-			}
-			break
-		}
+	if _, ofFlow := run.WorkOf(it); ofFlow { // its workflow includes the unit
+		return it.Workflow
 	}
-	return from, string(text)
+	return it.Workflow + "/" + it.Unit
 }
 
-// ignoreMissing passes over an error that says that there is nothing.
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-		return nil
+// waitsFor describes the first reason why an item waits.
+func waitsFor(e *sched.Explanation) string {
+	switch {
+	case len(e.After) > 0:
+		return ItemName(&e.After[0]) + " (" + e.After[0].ID + "), which comes first and is " + string(e.After[0].Status)
+	case len(e.Locks) > 0:
+		l := e.Locks[0]
+		b := blockerOf(l)
+		if b.Waits {
+			return l.BlockingPath + ", for which " + b.Name + " waits earlier"
+		}
+		return l.BlockingPath + ", held by " + b.Name
+	case len(e.Slots) > 0:
+		return fmt.Sprintf("a slot of %s, of which %d of %d are taken", e.Slots[0].Pool, e.Slots[0].Taken, e.Slots[0].Limit)
+	case e.Behind != "":
+		return "a copy that is not behind, as on " + e.Behind
 	}
-	return err
+	return "its turn"
+}
+
+// blockerOf returns the holder or request that blocks an item.
+func blockerOf(l sched.LockWait) Blocker {
+	b := Blocker{Name: l.Holder, GrantID: l.GrantID, Path: l.BlockingPath, Waits: l.Kind == lockkeeper.Waiting}
+	if l.By != nil {
+		b.Name, b.Item = ItemName(l.By), l.By.ID
+	}
+	return b
+}
+
+// blockersOf returns all that block an item.
+func blockersOf(e *sched.Explanation) []Blocker {
+	list := []Blocker{}
+	for _, l := range e.Locks {
+		list = append(list, blockerOf(l))
+	}
+	return list
+}
+
+// ItemState returns the state of an item as people read it.
+func ItemState(it *lockkeeper.Item) string {
+	switch {
+	case it.Status == lockkeeper.ItemCompleted:
+		return "completed"
+	case it.Status == lockkeeper.ItemError:
+		return "failed"
+	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+		return "running"
+	case it.IsHolding():
+		return "between phases"
+	case it.Escalated:
+		return "escalated"
+	case it.Stage == lockkeeper.StageReady:
+		return "ready"
+	}
+	return "blocked"
+}
+
+// ItemID returns the item of an event; empty: it has none.
+func ItemID(ev lockkeeper.Event) string {
+	if ev.Kind == lockkeeper.EventQueued {
+		return sched.ItemID(ev.Seq)
+	}
+	return ev.Data[lock.ItemKey]
+}
+
+// names maps item ids to names.
+type names map[string]string
+
+// of returns the name of an item, or of the item that is the holder, or the holder.
+func (n names) of(holder, item string) string {
+	if name := n[item]; name != "" {
+		return name
+	}
+	if name := n[holder]; name != "" {
+		return name
+	}
+	return holder
+}
+
+// add adds the names of items.
+func (n names) add(items ...*lockkeeper.Item) {
+	for _, it := range items {
+		if it != nil {
+			n[it.ID] = ItemName(it)
+		}
+	}
+}
+
+// look adds the names of items that are missing.
+func (n names) look(r store.Reader, ids ...string) error {
+	for _, id := range ids {
+		if _, known := n[id]; known || !sched.IsItemID(id) {
+			continue
+		}
+		it, err := r.Item(id)
+		if err != nil {
+			return err
+		}
+		n[id] = ""
+		n.add(it)
+	}
+	return nil
+}
+
+// blockedFor returns how long locks have blocked an item, as counted by the scheduler.
+func blockedFor(it *lockkeeper.Item, now lockkeeper.Instant, timeout time.Duration) time.Duration {
+	if it.Since == 0 {
+		return 0
+	}
+	return time.Duration(it.Retries)*timeout + now.Until(it.Since)
+}
+
+// Bytes formats a number of bytes.
+func Bytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, prefixes := float64(n)/unit, "KMGTPE"
+	for value >= unit && len(prefixes) > 1 {
+		value, prefixes = value/unit, prefixes[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
 }

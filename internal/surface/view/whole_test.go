@@ -26,7 +26,7 @@ func (s *scene) pages(ctx context.Context) map[string]func() (any, error) {
 		"state":    func() (any, error) { return s.look.State(ctx) },
 		"now":      func() (any, error) { return s.look.Now(ctx, 0) },
 		"changes":  func() (any, error) { return s.look.Now(ctx, 3) },
-		"queue":    func() (any, error) { return s.look.Queue(ctx, "") },
+		"queue":    func() (any, error) { return s.look.Decisions(ctx, "") },
 		"board":    func() (any, error) { return s.look.Board(ctx, "") },
 		"locks":    func() (any, error) { return s.look.Locks(ctx) },
 		"timeline": func() (any, error) { return s.look.Timeline(ctx, time.Time{}, time.Time{}) },
@@ -106,15 +106,15 @@ func TestNothingEverHappened(t *testing.T) {
 	}
 	nodes, err := s.look.Nodes(t.Context())
 	must(t, err)
-	commits := slices.IndexFunc(nodes.Enforcement.Ways, func(w view.Way) bool { return w.Name == "commits of git" })
-	if fact := nodes.Enforcement.Ways[commits].Fact; fact != "there are none: this is no git repository" {
+	commits := slices.IndexFunc(nodes.Enforcement.Protections, func(w view.Protection) bool { return w.Name == "commits of git" })
+	if fact := nodes.Enforcement.Protections[commits].Fact; fact != "there are none: this is no git repository" {
 		t.Errorf("of commits it says: %s", fact)
 	}
 	for what, err := range map[string]error{
 		"item":    last(s.look.Item(t.Context(), "j1")),
 		"log":     last(s.look.ItemLog(t.Context(), "j1", 0)),
 		"rescued": last(s.look.Rescued(t.Context(), "20260131T090000.123-1b4e28ba")),
-		"gate":    last(s.look.Gate(t.Context(), "", progress.Ref{Kind: progress.PlanKind, Unit: "x"})),
+		"gate":    last(s.look.Decision(t.Context(), "", progress.Ref{Kind: progress.PlanKind, Unit: "x"})),
 		"flow":    last(s.look.Board(t.Context(), "unknown")),
 		"audit":   last(s.look.Audit(t.Context(), view.AuditQuery{Kinds: []string{"unknown"}})),
 		"path":    last(s.look.Audit(t.Context(), view.AuditQuery{Path: "../elsewhere"})),

@@ -18,7 +18,7 @@ func BenchmarkBoard500(b *testing.B) {
 		row.Name = fmt.Sprintf("admin/controller%d", i)
 		s.board.Units = append(s.board.Units, row)
 	}
-	d, err := New(Options{Look: s, Now: func() time.Time { return noon }})
+	d, err := New(Options{View: s, Now: func() time.Time { return noon }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type statusCount struct {
 
 func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	board, err := d.look.Board(r.Context(), q.Get("flow"))
+	board, err := d.view.Board(r.Context(), q.Get("flow"))
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Sight is what pages are made from. A *view.Look is one.
-type Sight interface {
+// Views is what pages are made from. A *view.Reader is one.
+type Views interface {
 	Now(ctx context.Context, since uint64) (*view.Now, error)
-	Queue(ctx context.Context, flow string) (*view.Queue, error)
-	Gate(ctx context.Context, flow string, ref progress.Ref) (*view.GateDetail, error)
+	Decisions(ctx context.Context, flow string) (*view.Decisions, error)
+	Decision(ctx context.Context, flow string, ref progress.Ref) (*view.Decision, error)
 	Board(ctx context.Context, flow string) (*view.Board, error)
 	Item(ctx context.Context, name string) (*view.Item, error)
 	Items(ctx context.Context, q view.ItemsQuery) (*view.Items, error)
@@ -25,7 +25,7 @@ type Sight interface {
 	Timeline(ctx context.Context, from, to time.Time) (*view.Timeline, error)
 	Run(ctx context.Context, flow string) (*view.Run, error)
 	Rescue(ctx context.Context) (*view.Rescue, error)
-	Rescued(ctx context.Context, id string) (*view.Rescued, error)
+	Rescued(ctx context.Context, id string) (*view.RescueDetail, error)
 	Nodes(ctx context.Context) (*view.Nodes, error)
 	Audit(ctx context.Context, q view.AuditQuery) (*view.Audit, error)
 }
@@ -33,7 +33,7 @@ type Sight interface {
 // Options are what a dashboard needs.
 type Options struct {
 	App    *project.Project // the codebase; the caller's to close
-	Look   Sight            // nil: a look of its own
+	View   Views            // nil: a look of its own
 	Runs   *acts.Runs       // that conducts runs in this process; nil: they are started elsewhere
 	People *access.Book     // who may use the server; nil: it is not shown
 	Now    func() time.Time // nil: time.Now
@@ -43,7 +43,7 @@ type Options struct {
 // Dashboard is the pages and acts of one codebase.
 type Dashboard struct {
 	app    *project.Project
-	look   Sight
+	view   Views
 	runs   *acts.Runs
 	people *access.Book
 	now    func() time.Time
@@ -57,15 +57,15 @@ type Dashboard struct {
 
 // New makes the dashboard of a codebase.
 func New(o Options) (*Dashboard, error) {
-	d := &Dashboard{app: o.App, look: o.Look, runs: o.Runs, people: o.People, now: o.Now, failed: o.Failed, mux: http.NewServeMux()}
+	d := &Dashboard{app: o.App, view: o.View, runs: o.Runs, people: o.People, now: o.Now, failed: o.Failed, mux: http.NewServeMux()}
 	if d.now == nil {
 		d.now = time.Now
 	}
 	if d.failed == nil {
 		d.failed = func(error) {}
 	}
-	if d.look == nil {
-		d.look = view.New(o.App)
+	if d.view == nil {
+		d.view = view.New(o.App)
 	}
 	d.name = "this codebase"
 	if o.App != nil {

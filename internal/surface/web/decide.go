@@ -17,20 +17,20 @@ const gatesShown = 150
 
 // decideData is the page Decide: what waits, and one of it in full.
 type decideData struct {
-	*view.Queue
-	Filter filter
-	Kinds  []kindCount
-	Shown  []view.Waiting // that pass the filter, around the one that is looked at
-	Before int            // that pass it, and stand before those
-	Behind int
-	Items  []view.Waiting // of all that pass it: those that one answer can be given to
-	Equal  []equal        // items that say the same
-	At     int            // the place of the one that is looked at, from 1; 0: it is not among them
-	Of     int            // how many pass the filter
-	Gate   *view.GateDetail
-	Next   string // addresses, empty: there is none
-	Prev   string
-	Runs   bool // runs can be started here
+	*view.Decisions
+	Filter   filter
+	Kinds    []kindCount
+	Shown    []view.OpenDecision // that pass the filter, around the one that is looked at
+	Before   int                 // that pass it, and stand before those
+	Behind   int
+	Items    []view.OpenDecision // of all that pass it: those that one answer can be given to
+	Equal    []equal             // items that say the same
+	At       int                 // the place of the one that is looked at, from 1; 0: it is not among them
+	Of       int                 // how many pass the filter
+	Decision *view.Decision
+	Next     string // addresses, empty: there is none
+	Prev     string
+	Runs     bool // runs can be started here
 }
 
 // filter says which gates are looked at.
@@ -46,7 +46,7 @@ type filter struct {
 // equal is items of several units that say the same.
 type equal struct {
 	Title string
-	Items []view.Waiting
+	Items []view.OpenDecision
 }
 
 type kindCount struct {
@@ -64,7 +64,7 @@ func filterOf(r *http.Request) filter {
 // Narrow reports whether more than a kind is asked for.
 func (f filter) Narrow() bool { return f.Impact+f.Effort+f.Unit+f.Text != "" }
 
-func (f filter) passes(g view.Waiting) bool {
+func (f filter) passes(g view.OpenDecision) bool {
 	levels := []string{string(flow.Low), string(flow.Medium), string(flow.High)}
 	rated := func(level string) int { return slices.Index(levels, level) }
 	lower := func(s string) string { return strings.ToLower(s) }
@@ -106,12 +106,12 @@ func (f filter) Wider() string { return filter{Flow: f.Flow, Kind: f.Kind}.url("
 func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	data := decideData{Filter: filterOf(r), Runs: d.runs != nil}
 	var err error
-	if data.Queue, err = d.look.Queue(r.Context(), data.Filter.Flow); err != nil {
+	if data.Decisions, err = d.view.Decisions(r.Context(), data.Filter.Flow); err != nil {
 		return nil, err
 	}
 	data.count()
 	data.cluster()
-	passing := slices.DeleteFunc(slices.Clone(data.Gates), func(g view.Waiting) bool { return !data.Filter.passes(g) })
+	passing := slices.DeleteFunc(slices.Clone(data.Open), func(g view.OpenDecision) bool { return !data.Filter.passes(g) })
 	for _, g := range passing {
 		if g.Ref.Kind == progress.ItemKind {
 			data.Items = append(data.Items, g)
@@ -131,7 +131,7 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 		return data, nil
 	}
 	data.place(passing, chosen)
-	data.Gate, err = d.look.Gate(r.Context(), data.Flow, chosen)
+	data.Decision, err = d.view.Decision(r.Context(), data.Flow, chosen)
 	return data, err
 }
 
@@ -139,10 +139,10 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 func (d *decideData) count() {
 	all := d.Filter
 	all.Kind = ""
-	d.Kinds = []kindCount{{Kind: "all", Count: len(d.Gates), URL: all.url(""), Here: d.Filter.Kind == ""}}
+	d.Kinds = []kindCount{{Kind: "all", Count: len(d.Open), URL: all.url(""), Here: d.Filter.Kind == ""}}
 	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
 		n := 0
-		for _, g := range d.Gates {
+		for _, g := range d.Open {
 			if g.Ref.Kind == kind {
 				n++
 			}
@@ -159,7 +159,7 @@ func (d *decideData) count() {
 func (d *decideData) cluster() {
 	for _, c := range d.Clusters {
 		same := equal{Title: c.Title}
-		for _, g := range d.Gates {
+		for _, g := range d.Open {
 			if slices.Contains(c.Refs, g.Ref) {
 				same.Items = append(same.Items, g)
 			}
@@ -169,8 +169,8 @@ func (d *decideData) cluster() {
 }
 
 // place finds where among those that pass the chosen one is, and what is beside it.
-func (d *decideData) place(passing []view.Waiting, chosen progress.Ref) {
-	at := slices.IndexFunc(passing, func(g view.Waiting) bool { return g.Ref == chosen })
+func (d *decideData) place(passing []view.OpenDecision, chosen progress.Ref) {
+	at := slices.IndexFunc(passing, func(g view.OpenDecision) bool { return g.Ref == chosen })
 	d.At = at + 1
 	if at > 0 {
 		d.Prev = d.Filter.At(passing[at-1].Ref)
@@ -195,7 +195,7 @@ func (d decideData) Then() string {
 }
 
 // Here is this page, at what is looked at.
-func (d decideData) Here() string { return d.Filter.At(d.Gate.Ref) }
+func (d decideData) Here() string { return d.Filter.At(d.Decision.Ref) }
 
 // button is an answer that can be given by pressing it.
 type button struct {

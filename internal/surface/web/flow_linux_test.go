@@ -34,7 +34,7 @@ func newReal(t *testing.T) *real {
 	t.Helper()
 	r := &real{T: t, Codebase: projecttest.Sample(t, projecttest.Options{Run: "  review: risky\n"}).Codebase(t)}
 	var err error
-	r.Dashboard, err = New(Options{App: r.App, Look: r.Look, Runs: r.Runs, People: r.People, Failed: func(err error) { t.Error(err) }})
+	r.Dashboard, err = New(Options{App: r.App, View: r.View, Runs: r.Runs, People: r.People, Failed: func(err error) { t.Error(err) }})
 	must(t, err)
 	return r
 }

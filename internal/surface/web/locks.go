@@ -13,7 +13,7 @@ type locksData struct {
 }
 
 func (d *Dashboard) locksPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	locks, err := d.look.Locks(r.Context())
+	locks, err := d.view.Locks(r.Context())
 	if err != nil {
 		return nil, err
 	}

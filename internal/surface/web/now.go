@@ -58,7 +58,7 @@ func (d *Dashboard) nowPage(w http.ResponseWriter, r *http.Request) (any, error)
 	if d.now().Sub(m.at) > visit {
 		m.since = m.last
 	}
-	now, err := d.look.Now(r.Context(), m.since)
+	now, err := d.view.Now(r.Context(), m.since)
 	if err != nil {
 		return nil, err
 	}

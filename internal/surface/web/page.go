@@ -100,9 +100,9 @@ func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 
 // ask has a frame know how much waits for a person, and up to where the log is shown.
 func (d *Dashboard) ask(r *http.Request, f *frame) error {
-	queue, err := d.look.Queue(r.Context(), "")
+	queue, err := d.view.Decisions(r.Context(), "")
 	if err == nil {
-		f.Known, f.Seq, f.Needs = true, queue.Seq, len(queue.Gates)
+		f.Known, f.Seq, f.Needs = true, queue.Seq, len(queue.Open)
 	}
 	return err
 }

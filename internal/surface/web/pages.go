@@ -23,7 +23,7 @@ type itemData struct {
 func (i itemData) heading() string { return i.Why.Item.Workflow }
 
 func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	it, err := d.look.Item(r.Context(), r.PathValue("id"))
+	it, err := d.view.Item(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	items, err := d.look.Items(r.Context(), view.ItemsQuery{Status: lockkeeper.ItemStatus(q.Get("status")), After: after})
+	items, err := d.view.Items(r.Context(), view.ItemsQuery{Status: lockkeeper.ItemStatus(q.Get("status")), After: after})
 	return itemsData{Items: items, Status: q.Get("status"), Paged: after > 0}, err
 }
 
@@ -67,7 +67,7 @@ type runData struct {
 }
 
 func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	run, err := d.look.Run(r.Context(), r.URL.Query().Get("flow"))
+	run, err := d.view.Run(r.Context(), r.URL.Query().Get("flow"))
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,15 @@ func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error)
 }
 
 func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return d.look.Rescue(r.Context())
+	return d.view.Rescue(r.Context())
 }
 
-type keptData struct{ *view.Rescued }
+type keptData struct{ *view.RescueDetail }
 
-func (k keptData) heading() string { return k.Kept.Path }
+func (k keptData) heading() string { return k.RescueEntry.Path }
 
 func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	kept, err := d.look.Rescued(r.Context(), r.PathValue("id"))
+	kept, err := d.view.Rescued(r.Context(), r.PathValue("id"))
 	return keptData{kept}, err
 }
 
@@ -100,7 +100,7 @@ type nodesData struct {
 }
 
 func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	nodes, err := d.look.Nodes(r.Context())
+	nodes, err := d.view.Nodes(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if ask.Until, err = d.timeIn("until", data.Until); err != nil {
 		return nil, err
 	}
-	if data.Audit, err = d.look.Audit(r.Context(), ask); err != nil {
+	if data.Audit, err = d.view.Audit(r.Context(), ask); err != nil {
 		return nil, err
 	}
 	at := func(before uint64) string {

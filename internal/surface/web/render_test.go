@@ -25,9 +25,9 @@ import (
 )
 
 // shown makes the dashboard of a scene.
-func shown(t *testing.T, s Sight) *Dashboard {
+func shown(t *testing.T, s Views) *Dashboard {
 	t.Helper()
-	d, err := New(Options{Look: s, Now: func() time.Time { return noon }, Failed: func(err error) { t.Error(err) }})
+	d, err := New(Options{View: s, Now: func() time.Time { return noon }, Failed: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestTrouble(t *testing.T) {
 	}
 	var heard []error
 	d.failed = func(err error) { heard = append(heard, err) }
-	d.look = broken{d.look}
+	d.view = broken{d.view}
 	if w := get(t, d, access.Operator, "/"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "the disk is gone") || len(heard) != 1 {
 		t.Errorf("%d %v: %s", w.Code, heard, w.Body)
 	} else if text := w.Body.String(); strings.Contains(text, "> waiting<") || strings.Contains(text, "lockkeeper-seq") {
@@ -316,9 +316,9 @@ func TestTrouble(t *testing.T) {
 }
 
 // broken is a codebase that cannot be read.
-type broken struct{ Sight }
+type broken struct{ Views }
 
-func (broken) Queue(context.Context, string) (*view.Queue, error) {
+func (broken) Decisions(context.Context, string) (*view.Decisions, error) {
 	return nil, errors.New("the disk is gone")
 }
 
@@ -449,12 +449,12 @@ func (c *counting) Now(_ context.Context, since uint64) (*view.Now, error) {
 // next.
 func TestDecideList(t *testing.T) {
 	s := middle(usual)
-	first := s.queue.Gates[0]
-	s.queue.Gates = nil
+	first := s.queue.Open[0]
+	s.queue.Open = nil
 	for i := range 400 {
 		g := first
 		g.Ref.Item = fmt.Sprintf("i%d", i)
-		s.queue.Gates = append(s.queue.Gates, g)
+		s.queue.Open = append(s.queue.Open, g)
 	}
 	d := shown(t, s)
 	look := func(item string) map[string]string {

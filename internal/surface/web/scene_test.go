@@ -24,8 +24,8 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 // scene is a codebase that is made up, in a state that pages are to be seen in.
 type scene struct {
 	now      view.Now
-	queue    view.Queue
-	gates    map[progress.Kind]view.GateDetail
+	queue    view.Decisions
+	gates    map[progress.Kind]view.Decision
 	board    view.Board
 	item     view.Item
 	items    view.Items
@@ -33,20 +33,20 @@ type scene struct {
 	timeline view.Timeline
 	run      view.Run
 	rescue   view.Rescue
-	rescued  view.Rescued
+	rescued  view.RescueDetail
 	nodes    view.Nodes
 	audit    view.Audit
 }
 
-func (s *scene) Now(context.Context, uint64) (*view.Now, error)         { return &s.now, nil }
-func (s *scene) Queue(context.Context, string) (*view.Queue, error)     { return &s.queue, nil }
-func (s *scene) Board(context.Context, string) (*view.Board, error)     { return &s.board, nil }
-func (s *scene) Item(context.Context, string) (*view.Item, error)       { return &s.item, nil }
-func (s *scene) Locks(context.Context) (*view.Locks, error)             { return &s.locks, nil }
-func (s *scene) Run(context.Context, string) (*view.Run, error)         { return &s.run, nil }
-func (s *scene) Rescue(context.Context) (*view.Rescue, error)           { return &s.rescue, nil }
-func (s *scene) Nodes(context.Context) (*view.Nodes, error)             { return &s.nodes, nil }
-func (s *scene) Rescued(context.Context, string) (*view.Rescued, error) { return &s.rescued, nil }
+func (s *scene) Now(context.Context, uint64) (*view.Now, error)              { return &s.now, nil }
+func (s *scene) Decisions(context.Context, string) (*view.Decisions, error)  { return &s.queue, nil }
+func (s *scene) Board(context.Context, string) (*view.Board, error)          { return &s.board, nil }
+func (s *scene) Item(context.Context, string) (*view.Item, error)            { return &s.item, nil }
+func (s *scene) Locks(context.Context) (*view.Locks, error)                  { return &s.locks, nil }
+func (s *scene) Run(context.Context, string) (*view.Run, error)              { return &s.run, nil }
+func (s *scene) Rescue(context.Context) (*view.Rescue, error)                { return &s.rescue, nil }
+func (s *scene) Nodes(context.Context) (*view.Nodes, error)                  { return &s.nodes, nil }
+func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error) { return &s.rescued, nil }
 func (s *scene) Items(context.Context, view.ItemsQuery) (*view.Items, error) {
 	return &s.items, nil
 }
@@ -56,7 +56,7 @@ func (s *scene) Audit(context.Context, view.AuditQuery) (*view.Audit, error) {
 func (s *scene) Timeline(context.Context, time.Time, time.Time) (*view.Timeline, error) {
 	return &s.timeline, nil
 }
-func (s *scene) Gate(_ context.Context, _ string, ref progress.Ref) (*view.GateDetail, error) {
+func (s *scene) Decision(_ context.Context, _ string, ref progress.Ref) (*view.Decision, error) {
 	g, ok := s.gates[ref.Kind]
 	if !ok {
 		return nil, &lockkeeper.InputError{Field: "reference", Value: ref.String(), Reason: "there is no such thing", Next: "look at what waits"}
@@ -140,29 +140,29 @@ func middle(w words) *scene {
 		Cost:  view.Cost{USD: 31.04, Tokens: 12_345_678, Calls: 210, BudgetUSD: 50, RestUSD: 38, TotalUSD: 69},
 		Slots: []view.Slots{{Pool: "agent", Taken: 12, Limit: 12}, {Pool: "test", Taken: 1, Limit: 4}}, Queued: 22, Blocked: 3,
 		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox"}}
-	gate := func(kind progress.Kind, title string) view.Waiting {
-		return view.Waiting{Decision: progress.Decision{Ref: w.ref(kind), Title: title, Since: ago(40 * time.Minute), Frees: 1, Left: 4, Version: "abc123"}}
+	gate := func(kind progress.Kind, title string) view.OpenDecision {
+		return view.OpenDecision{Decision: progress.Decision{Ref: w.ref(kind), Title: title, Since: ago(40 * time.Minute), Frees: 1, Left: 4, Version: "abc123"}}
 	}
 	item := gate(progress.ItemKind, w.text)
 	item.Impact, item.Effort, item.Prior = "high", "low", "DEFER"
 	item.Same = []progress.Ref{{Kind: progress.ItemKind, Unit: "tags", Item: "i2"}}
 	second := gate(progress.ItemKind, "Cache the counts of comments.")
 	second.Ref.Item, second.Impact, second.Effort = "i4", "medium", "high"
-	s.queue = view.Queue{Moment: moment, Flow: "controllers", Conductor: w.holder, Gates: []view.Waiting{item, second, gate(progress.TopicKind, w.text), gate(progress.PlanKind, "2 batches to approve"), gate(progress.ReviewKind, w.text), gate(progress.GapKind, w.path)},
+	s.queue = view.Decisions{Moment: moment, Flow: "controllers", Conductor: w.holder, Open: []view.OpenDecision{item, second, gate(progress.TopicKind, w.text), gate(progress.PlanKind, "2 batches to approve"), gate(progress.ReviewKind, w.text), gate(progress.GapKind, w.path)},
 		Clusters: []view.Cluster{{Title: w.text, Refs: []progress.Ref{item.Ref, second.Ref}}},
 		Progress: view.Progress{Answered: 79, Open: 41, Pace: 22, Left: 902, Last: ago(15 * time.Second)}}
-	s.gates = w.gates(moment, s.queue.Gates)
+	s.gates = w.gates(moment, s.queue.Open)
 	s.board = w.board(moment)
 	s.item = w.item(moment, act, line, blocker)
 	s.items = view.Items{Moment: moment, Next: 12, Items: []view.ListedItem{{Item: &s.item.Why.Item, State: "running"}}, Queue: view.QueueCount{Ready: 3, Blocked: 2, Running: 4, Completed: 70, Failed: 1}}
 	s.locks = w.locks(moment, act)
 	s.timeline = w.timeline(moment)
 	s.run = w.run(moment, act)
-	kept := view.Kept{Entry: rescue.Entry{ID: "20260131T090000.123-1b4e28ba", At: ago(time.Hour), Kind: rescue.Gap, Path: w.path, Holder: w.holder, Reason: w.text, Size: 2048}, Mode: "0644", What: "gap", Until: noon.Add(300 * time.Hour), Acts: []view.Act{act("land", "x"), act("drop", "x")}}
+	kept := view.RescueEntry{Entry: rescue.Entry{ID: "20260131T090000.123-1b4e28ba", At: ago(time.Hour), Kind: rescue.Gap, Path: w.path, Holder: w.holder, Reason: w.text, Size: 2048}, Mode: "0644", What: "gap", Until: noon.Add(300 * time.Hour), Acts: []view.Act{act("land", "x"), act("drop", "x")}}
 	gap := w.ref(progress.GapKind)
 	kept.Ref = &gap
-	s.rescue = view.Rescue{Moment: moment, Entries: []view.Kept{kept}, Kinds: map[string]int{"gap": 1}, Bytes: 2048, KeptFor: 14 * 24 * 3600}
-	s.rescued = view.Rescued{Moment: moment, Kept: kept, Diff: w.diff(), Content: "/somewhere/.lockkeeper/rescue/x", Next: "lockkeeper rescue land x"}
+	s.rescue = view.Rescue{Moment: moment, Entries: []view.RescueEntry{kept}, Kinds: map[string]int{"gap": 1}, Bytes: 2048, KeptFor: 14 * 24 * 3600}
+	s.rescued = view.RescueDetail{Moment: moment, RescueEntry: kept, Diff: w.diff(), Content: "/somewhere/.lockkeeper/rescue/x", Next: "lockkeeper rescue land x"}
 	s.nodes = w.nodes(moment)
 	s.audit = view.Audit{Moment: moment, Lines: []view.Line{line(lockkeeper.EventLanded, "landed", time.Minute), line(lockkeeper.EventForceReleased, "was taken away from", time.Hour)}, Next: 4600, Oldest: 12, Kinds: []string{"acquired", "landed"}}
 	return s
@@ -187,30 +187,30 @@ func (w words) decided(id string, decision flow.Decision) progress.Item {
 		Prior: &flow.Prior{Decision: flow.Defer, Description: w.text, Similar: true, At: ago(30 * 24 * time.Hour), Notes: w.text}}, Decision: decision, By: w.holder, At: ago(time.Hour)}
 }
 
-func (w words) gates(moment view.Moment, waiting []view.Waiting) map[progress.Kind]view.GateDetail {
-	all := map[progress.Kind]view.GateDetail{}
+func (w words) gates(moment view.Moment, waiting []view.OpenDecision) map[progress.Kind]view.Decision {
+	all := map[progress.Kind]view.Decision{}
 	for _, g := range waiting {
 		if _, ok := all[g.Ref.Kind]; !ok {
-			all[g.Ref.Kind] = view.GateDetail{Moment: moment, Flow: "controllers", Waiting: g, Waits: true, Status: "awaiting_decisions", Purpose: w.text}
+			all[g.Ref.Kind] = view.Decision{Moment: moment, Flow: "controllers", OpenDecision: g, Waits: true, Status: "awaiting_decisions", Purpose: w.text}
 		}
 	}
-	set := func(kind progress.Kind, change func(*view.GateDetail)) {
+	set := func(kind progress.Kind, change func(*view.Decision)) {
 		g := all[kind]
 		change(&g)
 		all[kind] = g
 	}
-	set(progress.TopicKind, func(g *view.GateDetail) {
+	set(progress.TopicKind, func(g *view.Decision) {
 		g.Topic = &progress.Topic{Topic: flow.Topic{Slug: "pagination", Prompt: w.text}, State: progress.Pending}
 	})
-	set(progress.ItemKind, func(g *view.GateDetail) { g.Item = &view.ItemDetail{Item: w.decided("i3", "")} })
+	set(progress.ItemKind, func(g *view.Decision) { g.Item = &view.ItemDetail{Item: w.decided("i3", "")} })
 	batch := w.batch()
-	set(progress.ReviewKind, func(g *view.GateDetail) { g.Review = &batch })
-	set(progress.GapKind, func(g *view.GateDetail) {
+	set(progress.ReviewKind, func(g *view.Decision) { g.Review = &batch })
+	set(progress.GapKind, func(g *view.Decision) {
 		g.Gap = &view.GapDetail{Gap: batch.Gaps[0], Batch: "b1", Title: w.text, Kept: &rescue.Entry{ID: "20260131T090000.123-1b4e28ba"}, Diff: w.diff()}
 	})
 	other := w.batch()
 	other.ID, other.Title, other.After = "b2", "Counts", []string{"b1"}
-	set(progress.PlanKind, func(g *view.GateDetail) {
+	set(progress.PlanKind, func(g *view.Decision) {
 		g.Plan = &view.PlanDetail{Items: batch.Does, Batches: []view.BatchDetail{batch, other}, Warnings: []string{w.text}, Gone: []progress.DroppedItem{{Ready: flow.Ready{ID: "i9", Description: w.text}, Reason: w.text}}}
 	})
 	return all
@@ -223,7 +223,7 @@ func (w words) board(moment view.Moment) view.Board {
 	}
 	b.Phases[6].Units = 1
 	row := func(name, status string, at int, mark view.Mark) view.BoardUnit {
-		u := view.BoardUnit{Name: name, Status: status, Since: ago(9 * time.Minute), Gates: map[progress.Kind]int{}}
+		u := view.BoardUnit{Name: name, Status: status, Since: ago(9 * time.Minute), Open: map[progress.Kind]int{}}
 		for i := range b.Phases {
 			switch {
 			case i < at:
@@ -238,7 +238,7 @@ func (w words) board(moment view.Moment) view.Board {
 	}
 	first := w.ref(progress.ItemKind)
 	waits := row(w.unit, "awaiting_decisions", 6, view.MarkPerson)
-	waits.Gates[progress.ItemKind], waits.First = 4, &first
+	waits.Open[progress.ItemKind], waits.First = 4, &first
 	fails := row(w.other, "error", 9, view.MarkFailed)
 	fails.Error = w.text
 	works := row("tags", "applying", 8, view.MarkActive)
@@ -267,16 +267,16 @@ func (w words) landing(act func(name, target string) view.Act) view.Landing {
 }
 
 func (w words) locks(moment view.Moment, act func(name, target string) view.Act) view.Locks {
-	standing := func(id, name, state string, d time.Duration) view.Standing {
+	standing := func(id, name, state string, d time.Duration) view.LockStatus {
 		until := noon.Add(20 * time.Minute)
-		return view.Standing{RequestInfo: lock.RequestInfo{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Name: name, Item: "j7", Life: "alive",
+		return view.LockStatus{RequestInfo: lock.RequestInfo{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Name: name, Item: "j7", Liveness: "alive",
 			Locks: []view.PathLock{{Path: w.path, Mode: lockkeeper.Write}, {Path: "config/routes.rb", Mode: lockkeeper.Read}}, Acts: []view.Act{act("force-release", id)}}
 	}
 	stale := standing("g3", w.holder, "held", 3*time.Hour)
-	stale.Stale, stale.Life, stale.Conditions = true, "dead", []lockkeeper.Condition{{Name: "lease_over", Held: true, Fact: w.text}, {Name: "no_heartbeat", Held: false, Fact: "3 minutes ago"}}
+	stale.Stale, stale.Liveness, stale.Conditions = true, "dead", []lockkeeper.Condition{{Name: "lease_over", Held: true, Fact: w.text}, {Name: "no_heartbeat", Held: false, Fact: "3 minutes ago"}}
 	waits := standing("g2", w.unit+"/b2", "waiting", 7*time.Minute)
 	waits.Conflicts = []lockkeeper.ConflictInfo{{Path: w.path, Mode: lockkeeper.Write, Kind: lockkeeper.Held, Holder: w.other, AcquiredAt: ago(9 * time.Minute)}}
-	l := view.Locks{Moment: moment, Held: []view.Standing{standing("g1", w.other+"/b1", "held", 9*time.Minute)}, Stale: []view.Standing{stale}, Waiting: []view.Standing{waits},
+	l := view.Locks{Moment: moment, Held: []view.LockStatus{standing("g1", w.other+"/b1", "held", 9*time.Minute)}, Stale: []view.LockStatus{stale}, Waiting: []view.LockStatus{waits},
 		Queued:    []view.QueuedWait{{Item: "j9", Name: "tags/b1", Phase: "apply", Since: ago(5 * time.Minute), Escalated: true, Behind: []view.Blocker{{Name: w.other + "/b1", Item: "j7", Path: w.path}}}},
 		Tree:      []view.WaitNode{{ID: "g1", Name: w.other + "/b1", State: "held", Since: ago(9 * time.Minute), Behind: []view.WaitNode{{ID: "g2", Name: w.unit + "/b2", State: "waiting", Path: w.path, Since: ago(7 * time.Minute), Behind: []view.WaitNode{{ID: "j9", Name: "tags/b1", State: "queued", Path: w.path, Since: ago(5 * time.Minute)}}}}}},
 		Graph:     view.Graph{Nodes: []view.GraphNode{{ID: "g1", Name: w.other + "/b1", State: "held", Item: "j7"}, {ID: "g2", Name: w.unit + "/b2", State: "waiting"}, {ID: "j9", Name: "tags/b1", State: "queued", Item: "j9"}, {ID: "g3", Name: w.holder, State: "stale"}, {ID: "j10", Name: "users/b4", State: "queued", Item: "j10"}}},
@@ -288,15 +288,15 @@ func (w words) locks(moment view.Moment, act func(name, target string) view.Act)
 
 func (w words) timeline(moment view.Moment) view.Timeline {
 	t := view.Timeline{Moment: moment, From: ago(time.Hour), To: noon, Began: ago(3 * time.Hour), Over: noon}
-	part := func(what view.Doing, from, to time.Duration) view.Stretch {
-		return view.Stretch{What: what, Began: ago(from), Over: ago(to), Item: "j8", Phase: "apply", Text: w.text, USD: 0.2}
+	part := func(what view.Activity, from, to time.Duration) view.Interval {
+		return view.Interval{What: what, Began: ago(from), Over: ago(to), Item: "j8", Phase: "apply", Text: w.text, USD: 0.2}
 	}
 	const m = time.Minute
 	for i, name := range []string{w.unit + "/b1", w.other + "/b1", "tags/b1", "users/b2", "comments/b1"} {
 		o := time.Duration(i) * 4 * m
-		t.Lanes = append(t.Lanes, view.Lane{Work: name, Unit: name, Stretches: []view.Stretch{part(view.DoingQueue, 58*m-o, 52*m-o), part(view.DoingWait, 52*m-o, 45*m-o), part(view.DoingAgent, 45*m-o, 30*m-o), part(view.DoingCheck, 30*m-o, 26*m-o), part(view.DoingHold, 26*m-o, 24*m-o), part(view.DoingLand, 24*m-o, 24*m-o)}})
+		t.Lanes = append(t.Lanes, view.Lane{Work: name, Unit: name, Stretches: []view.Interval{part(view.ActivityQueued, 58*m-o, 52*m-o), part(view.ActivityBlocked, 52*m-o, 45*m-o), part(view.ActivityAgent, 45*m-o, 30*m-o), part(view.ActivityCheck, 30*m-o, 26*m-o), part(view.ActivityHolding, 26*m-o, 24*m-o), part(view.ActivityLanded, 24*m-o, 24*m-o)}})
 	}
-	t.Lanes[4].Stretches = append(t.Lanes[4].Stretches, view.Stretch{What: view.DoingAgent, Began: ago(3 * m), Open: true, Item: "j11"})
+	t.Lanes[4].Stretches = append(t.Lanes[4].Stretches, view.Interval{What: view.ActivityAgent, Began: ago(3 * m), Open: true, Item: "j11"})
 	t.Busy = []view.BusyPoint{{At: ago(50 * m), Agents: 1}, {At: ago(40 * m), Agents: 3}, {At: ago(22 * m), Agents: 5}, {At: ago(12 * m), Agents: 2}}
 	t.Waits = []view.LockWait{{Work: w.unit + "/b1", Item: "j8", Behind: []string{w.other, "tags"}, Paths: []string{w.path}, Began: ago(52 * m), Took: 420, Open: true}}
 	return t
@@ -317,8 +317,8 @@ func (w words) run(moment view.Moment, act func(name, target string) view.Act) v
 
 func (w words) nodes(moment view.Moment) view.Nodes {
 	return view.Nodes{Moment: moment, Root: "/srv/" + w.path, Space: "0b1e28ba", Store: "SQLite", Deployment: "one machine", Version: "0.6.0", Self: w.holder,
-		Machines:    []view.Machine{{Name: w.holder, Self: true, Grants: 3, Workers: []view.Worker{{Worker: lockkeeper.Worker{ID: "w1", Node: w.holder, Slots: 12, Began: ago(3 * time.Hour)}, Life: "alive", Items: []string{"j7", "j8"}}}}, {Name: "badger"}},
-		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox", Ways: []view.Way{{Name: "an agent of a run", Level: "enforced", Fact: "it writes in a copy, in a sandbox"}, {Name: "git commit", Level: "detected", Fact: "the hook looks"}, {Name: "an editor", Level: "advisory", Fact: w.text}}},
+		Machines:    []view.Machine{{Name: w.holder, Self: true, Grants: 3, Workers: []view.Worker{{Worker: lockkeeper.Worker{ID: "w1", Node: w.holder, Slots: 12, Began: ago(3 * time.Hour)}, Liveness: "alive", Items: []string{"j7", "j8"}}}}, {Name: "badger"}},
+		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox", Protections: []view.Protection{{Name: "an agent of a run", Level: "enforced", Fact: "it writes in a copy, in a sandbox"}, {Name: "git commit", Level: "detected", Fact: "the hook looks"}, {Name: "an editor", Level: "advisory", Fact: w.text}}},
 		Checks:      []view.Check{{Name: "landlock", OK: true, Fact: "version 4"}, {Name: "git hook", OK: false, Fact: "not installed", Next: "lockkeeper hook install"}},
 		Slots:       []view.Slots{{Pool: "agent", Taken: 12, Limit: 12}}}
 }
@@ -328,7 +328,7 @@ func finished() *scene {
 	s := middle(usual)
 	s.now.Run.State, s.now.Run.Ended, s.now.Run.Complete, s.now.Run.Failed, s.now.Run.Conductor = view.RunEnded, ago(time.Minute), 120, 0, ""
 	s.now.Needs, s.now.Stuck, s.now.Failed = view.Needs{}, nil, nil
-	s.queue.Gates, s.queue.Conductor = nil, ""
+	s.queue.Open, s.queue.Conductor = nil, ""
 	s.locks = view.Locks{Moment: s.locks.Moment}
 	s.item.State, s.item.Why.Item.Status, s.item.Waits = "completed", lockkeeper.ItemCompleted, nil
 	s.item.Why.Item.CompletedAt = ago(time.Minute)
@@ -347,7 +347,7 @@ func failed() *scene {
 	s.board.Units[0].Unread, s.board.Units[1].Malformed = "permission denied", []progress.Malformed{{Path: "tags/analysis.json", Line: 3, Reason: "not JSON"}}
 	s.item.State, s.item.Why.Item.Status = "failed", lockkeeper.ItemError
 	s.item.Why.Item.Failure = &lockkeeper.Failure{Phase: "test", Reason: "three attempts failed", Waited: time.Minute}
-	s.item.Failed, s.item.Lost = &view.FailedFirst{Item: "j3", Name: "posts/b1", Reason: "its tests failed"}, true
+	s.item.Failed, s.item.Lost = &view.FailedDependency{Item: "j3", Name: "posts/b1", Reason: "its tests failed"}, true
 	s.item.Acts = slices.Insert(s.item.Acts, 0, view.Act{Name: "retry", Target: "j8", Command: "lockkeeper job retry j8"})
 	s.item.Log = nil
 	s.rescue.Problem = "an entry is damaged"

@@ -160,7 +160,7 @@ func TestPageOfARun(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // warnings are in no log
 	}
 	r.done(stop, "", "now", "1")
-	tl, err := r.Look.Timeline(ctx, time.Time{}, time.Time{})
+	tl, err := r.View.Timeline(ctx, time.Time{}, time.Time{})
 	must(t, err)
 	whole := tl.Over.Sub(tl.Began)
 	at := func(part time.Duration) string { return tl.Began.Add(whole * part / 100).Format(time.RFC3339Nano) }

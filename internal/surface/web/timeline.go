@@ -45,7 +45,7 @@ type lane struct {
 // stretch is what was done for a time.
 type stretch struct {
 	X, Width int
-	Kind     view.Doing
+	Kind     view.Activity
 	Item     string
 	Title    string
 }
@@ -65,7 +65,7 @@ func (d *Dashboard) timelinePage(_ http.ResponseWriter, r *http.Request) (any, e
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.look.Timeline(r.Context(), from, to)
+	t, err := d.view.Timeline(r.Context(), from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (t *timelineData) draw(now time.Time) {
 
 func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 	drawn := lane{Work: l.Work}
-	took := map[view.Doing]time.Duration{}
+	took := map[view.Activity]time.Duration{}
 	landed := 0
 	for _, s := range l.Stretches {
 		over := s.Over
@@ -112,7 +112,7 @@ func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 			continue
 		}
 		part := stretch{X: min(from, laneWidth-thinnest), Width: max(thinnest, to-from), Kind: s.What, Item: s.Item, Title: titleOf(l, s, over, zone)}
-		if s.What == view.DoingLand {
+		if s.What == view.ActivityLanded {
 			landed++
 			part.Width = 2 * thinnest
 		} else {
@@ -121,7 +121,7 @@ func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 		drawn.Parts = append(drawn.Parts, part)
 	}
 	var sums []string
-	for _, what := range []view.Doing{view.DoingAgent, view.DoingCheck, view.DoingWait, view.DoingQueue, view.DoingHold} {
+	for _, what := range []view.Activity{view.ActivityAgent, view.ActivityCheck, view.ActivityBlocked, view.ActivityQueued, view.ActivityHolding} {
 		if took[what] > 0 {
 			sums = append(sums, doingWords[what]+" "+exact(took[what]))
 		}
@@ -134,18 +134,18 @@ func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 }
 
 // doingWords are what a stretch of time was used for.
-var doingWords = map[view.Doing]string{
-	view.DoingQueue: "queued", view.DoingWait: "blocked by locks", view.DoingHold: "holding locks", view.DoingAgent: "agent", view.DoingCheck: "tests", view.DoingLand: "landed",
+var doingWords = map[view.Activity]string{
+	view.ActivityQueued: "queued", view.ActivityBlocked: "blocked by locks", view.ActivityHolding: "holding locks", view.ActivityAgent: "agent", view.ActivityCheck: "tests", view.ActivityLanded: "landed",
 }
 
 // titleOf is all that is known of a stretch.
-func titleOf(l view.Lane, s view.Stretch, over time.Time, zone *time.Location) string {
+func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) string {
 	clock := "15:04:05"
 	text := l.Work + ": " + doingWords[s.What]
 	if s.Phase != "" {
 		text += ", " + plain(s.Phase)
 	}
-	if s.What == view.DoingLand {
+	if s.What == view.ActivityLanded {
 		text += " at " + s.Began.In(zone).Format(clock)
 	} else {
 		text += fmt.Sprintf("\n%s to %s, %s", s.Began.In(zone).Format(clock), over.In(zone).Format(clock), exact(over.Sub(s.Began)))

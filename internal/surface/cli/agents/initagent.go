@@ -166,7 +166,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
 		return err
 	}
 	broken := false
-	for _, w := range report.Ways {
+	for _, w := range report.Protections {
 		broken = broken || w.Writer == h.Name && w.Broken
 	}
 	if p.JSON {
@@ -177,7 +177,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
 		if len(plan.Edits) == 0 {
 			fmt.Fprintf(p.Out, "%s is already enrolled; nothing changed\n", h.Name)
 		}
-		for _, w := range report.Ways {
+		for _, w := range report.Protections {
 			if w.Writer == h.Name && w.Level != view.Enforced {
 				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, term.Clean(w.Name), term.Clean(w.Fact))
 				p.Advise(w.Next)

@@ -137,7 +137,7 @@ func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, e
 		concerns = func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) }
 	}
 	return func(ev lockkeeper.Event) bool {
-		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, view.ItemOf(ev)}, o.holder)
+		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, view.ItemID(ev)}, o.holder)
 		return of && (o.kind == "" || o.kind == string(ev.Kind)) && concerns(ev)
 	}, nil
 }
@@ -227,7 +227,7 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 			line += "  landing " + term.Clean(landing)
 		}
 	case lockkeeper.EventGap:
-		line += "  " + term.Clean(view.GapWords(ev))
+		line += "  " + term.Clean(view.GapText(ev))
 	}
 	if len(ev.Conflicts) > 0 {
 		line += "  because of " + locks.WaitsFor(ev.Conflicts, limit)
@@ -259,7 +259,7 @@ func parseKind(text string) (string, error) {
 
 // whoOf returns the subject of an event: an item with its id and name, a holder, or the actor.
 func whoOf(ev lockkeeper.Event) string {
-	item := view.ItemOf(ev)
+	item := view.ItemID(ev)
 	switch name := ev.Data["workflow"]; {
 	case ev.Kind == lockkeeper.EventQueued:
 		return fmt.Sprintf("%s (%s)", item, term.Clean(ev.Holder))

@@ -47,7 +47,7 @@ The exit code is 1 if something that should be enforced is not.`,
 func (p *program) showReport(r *doctor.Report) {
 	paint := p.Painter(p.Out)
 	fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, term.Clean(r.Root)))
-	for _, w := range r.Ways {
+	for _, w := range r.Protections {
 		level, color := w.Level, map[string]string{view.Enforced: term.Green, view.Detected: term.Yellow, view.Advisory: term.Dim}[w.Level]
 		if w.Broken {
 			level, color = "BROKEN", term.Red

@@ -58,14 +58,14 @@ func (s *status) gatherNeeds(ctx context.Context, a *project.Project) error {
 	if run, err := conduct.CurrentRun(a); err != nil || run == nil {
 		return err
 	}
-	q, err := view.New(a).Queue(ctx, "")
+	q, err := view.New(a).Decisions(ctx, "")
 	if err != nil {
 		return err
 	}
-	s.Needs = len(q.Gates)
+	s.Needs = len(q.Open)
 	count := map[string]int{}
 	var kinds []string
-	for _, g := range q.Gates {
+	for _, g := range q.Open {
 		kind := string(g.Ref.Kind)
 		if count[kind]++; !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)

@@ -150,7 +150,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 		}
 	}
 	for _, ev := range events {
-		now, err := b.q.Items(ctx, []string{view.ItemOf(ev)})
+		now, err := b.q.Items(ctx, []string{view.ItemID(ev)})
 		if err != nil {
 			return nil, err
 		}

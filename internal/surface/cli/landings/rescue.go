@@ -65,7 +65,7 @@ type Entry struct {
 	Mode string `json:"mode"` // empty: those of the file
 }
 
-func EntryOf(e rescue.Entry) Entry { return Entry{e, view.ModeOf(e)} }
+func EntryOf(e rescue.Entry) Entry { return Entry{e, view.RescueMode(e)} }
 
 func entriesOf(list []rescue.Entry) []Entry {
 	out := make([]Entry, len(list))
@@ -79,7 +79,7 @@ func entriesOf(list []rescue.Entry) []Entry {
 func Rescued(list []Entry, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {
-		t.Add(e.ID, term.Span(now.Sub(e.At)), view.WhatIsKept(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(e.Reason))
+		t.Add(e.ID, term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(e.Reason))
 	}
 	return t
 }
@@ -130,7 +130,7 @@ func (p *program) showRescue(ctx context.Context, a *project.Project, e rescue.E
 	if p.JSON {
 		return p.PrintJSON(s)
 	}
-	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, view.WhatIsKept(e), term.Clean(e.Path), size(e))
+	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e))
 	fmt.Fprintf(p.Out, "  kept %s ago, at %s; wanted by %s", term.Span(p.Now().Sub(e.At)), term.Stamp(e.At), term.Clean(e.Holder))
 	if e.GrantID != "" {
 		fmt.Fprintf(p.Out, ", grant %s", term.Clean(e.GrantID))
@@ -140,7 +140,7 @@ func (p *program) showRescue(ctx context.Context, a *project.Project, e rescue.E
 		fmt.Fprintln(p.Out, "  "+term.Clean(s.Note))
 	}
 	fmt.Fprint(p.Out, p.Legible(s.Diff))
-	first, err := view.WayOut(ctx, a, e)
+	first, err := view.RescueStep(ctx, a, e)
 	p.Advise(first + ", or lockkeeper rescue drop " + e.ID)
 	return err
 }
@@ -228,7 +228,7 @@ func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.WhatIsKept(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
+	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
 	if err := p.ConfirmUnlessYes(yes, "rescue drop", "This deletes "+what+", for good.", "drop"); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func warnings(log *slog.Logger) func(run.News) {
 func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, log *slog.Logger) api.Options {
 	c := a.Config.Serve
 	return api.Options{
-		App: a, Look: view.New(a), Runs: runs,
+		App: a, View: view.New(a), Runs: runs,
 		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
 		Webhook: c.Webhook, Session: c.Session, Clients: c.LocalClients, Owner: p.ownName(), Version: project.Version(), Log: log,
 	}

@@ -14,43 +14,42 @@ import (
 	"lockkeeper/store"
 )
 
-// blockedShown is how many of the blocked items are explained: a look at each costs a
-// question to the store.
+// blockedShown limits the blocked items that are explained, because each costs a query.
 const blockedShown = 100
 
-// scene is what the store says of the queue and of a flow at one moment.
-type scene struct {
+// snapshot is the queue and a flow at one moment.
+type snapshot struct {
 	Moment
 	queue     *job.Queue
 	flow      string
-	run       *conduct.Run // the last one; nil: there was none
+	run       *conduct.Run // the last run; nil: there was none
 	conductor *store.Record
-	starting  bool // the conductor has not begun to take work: it looks for units
+	starting  bool // the conductor takes no work yet: it discovers units
 	census    store.Census
 	active    []*lockkeeper.Item
 	items     map[string][]*lockkeeper.Item // of the flow, not completed, by unit
-	workers   []lockkeeper.Worker           // that live
+	workers   []lockkeeper.Worker           // live
 	slots     []Slots
 
 	blocked []*sched.Explanation // by addBlocked
 }
 
-// scene looks at the queue and a flow; "": the one under way, or last. More sees the same
+// snapshot reads the queue and a flow; "": the current or last flow. more reads at the same
 // moment.
-func (l *Look) scene(ctx context.Context, flowName string, more func(*scene, store.Reader) error) (*scene, error) {
-	s := &scene{}
+func (rd *Reader) snapshot(ctx context.Context, flowName string, more func(*snapshot, store.Reader) error) (*snapshot, error) {
+	s := &snapshot{}
 	var err error
-	if s.flow, err = conduct.LastFlow(l.app, flowName); err != nil {
+	if s.flow, err = conduct.LastFlow(rd.project, flowName); err != nil {
 		return nil, err
 	}
-	if s.run, err = conduct.CurrentRun(l.app); err != nil {
+	if s.run, err = conduct.CurrentRun(rd.project); err != nil {
 		return nil, err
 	}
-	if s.queue, err = job.Open(l.app); err != nil {
+	if s.queue, err = job.Open(rd.project); err != nil {
 		return nil, err
 	}
-	s.Moment, err = l.at(ctx, func(r store.Reader) (err error) {
-		if err := l.lookAtQueue(s, r); err != nil {
+	s.Moment, err = rd.at(ctx, func(r store.Reader) (err error) {
+		if err := rd.readQueue(s, r); err != nil {
 			return err
 		}
 		return more(s, r)
@@ -58,8 +57,8 @@ func (l *Look) scene(ctx context.Context, flowName string, more func(*scene, sto
 	return s, err
 }
 
-func (l *Look) lookAtQueue(s *scene, r store.Reader) (err error) {
-	if s.conductor, err = conduct.LeaseRecord(l.app, r); err != nil {
+func (rd *Reader) readQueue(s *snapshot, r store.Reader) (err error) {
+	if s.conductor, err = conduct.LeaseRecord(rd.project, r); err != nil {
 		return err
 	}
 	if s.workers, err = s.queue.WorkersIn(r); err != nil {
@@ -72,33 +71,33 @@ func (l *Look) lookAtQueue(s *scene, r store.Reader) (err error) {
 		return err
 	}
 	s.items = map[string][]*lockkeeper.Item{}
-	if l.hasLocks() {
+	if rd.usesLocks() {
 		if s.items, err = run.OpenItems(r, s.flow); err != nil {
 			return err
 		}
 	}
-	s.starting = s.conductor != nil && l.hasLocks() && !slices.ContainsFunc(s.workers, s.conducts)
-	s.slots, err = l.slotsIn(r)
+	s.starting = s.conductor != nil && rd.usesLocks() && !slices.ContainsFunc(s.workers, s.conducts)
+	s.slots, err = rd.slotsIn(r)
 	return err
 }
 
-// addBlocked explains what something is in the way of, the first of it.
-func (s *scene) addBlocked(r store.Reader) (err error) {
+// addBlocked explains the first blocked items.
+func (s *snapshot) addBlocked(r store.Reader) (err error) {
 	if s.blocked = nil; s.census.Waiting > 0 {
 		s.blocked, err = s.queue.BlockedIn(r, blockedShown)
 	}
 	return err
 }
 
-// orphanIn finds the first item that is ready and belongs to no flow, if no worker takes
-// such; nil: there is none. Items of a flow wait for its conductor, which is told elsewhere.
-func (s *scene) orphanIn(r store.Reader) (*lockkeeper.Item, error) {
+// unclaimedIn returns the first ready item that no worker takes; nil: there is none. It
+// skips items of a flow, which wait for the flow's conductor.
+func (s *snapshot) unclaimedIn(r store.Reader) (*lockkeeper.Item, error) {
 	if s.census.Ready == 0 {
 		return nil, nil
 	}
 	queued, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: eventPage})
 	for _, it := range queued {
-		taken := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool { return w.Reaches(it.Root) && !isConductors(w) })
+		taken := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool { return w.Reaches(it.Root) && !isFlowWorker(w) })
 		if it.Stage == lockkeeper.StageReady && run.FlowOf(it) == "" && !taken {
 			return it, err
 		}
@@ -106,26 +105,26 @@ func (s *scene) orphanIn(r store.Reader) (*lockkeeper.Item, error) {
 	return nil, err
 }
 
-// isConductors reports whether a worker takes the items of a flow alone.
-func isConductors(w lockkeeper.Worker) bool {
+// isFlowWorker reports whether a worker takes only items of a flow.
+func isFlowWorker(w lockkeeper.Worker) bool {
 	return slices.ContainsFunc(w.Roots, func(root string) bool { return run.FlowOf(&lockkeeper.Item{Root: root}) != "" })
 }
 
-// maxActive bounds how many running items are read at once.
+// maxActive limits the running items that are read.
 const maxActive = 10_000
 
-// hasLocks reports whether runs use locks and the queue; without it is the legacy mode.
-func (l *Look) hasLocks() bool { return l.app.Config.Run.Locking == "on" }
+// usesLocks reports whether runs use locks and the queue. Otherwise it is the legacy mode.
+func (rd *Reader) usesLocks() bool { return rd.project.Config.Run.Locking == "on" }
 
-// conducts reports whether a worker is that of the conductor.
-func (s *scene) conducts(w lockkeeper.Worker) bool {
+// conducts reports whether a worker belongs to the conductor.
+func (s *snapshot) conducts(w lockkeeper.Worker) bool {
 	p := s.conductor.Process
 	return p != nil && w.Process != nil && *p == *w.Process
 }
 
-// slotsIn is how many slots are taken of those that runs use.
-func (l *Look) slotsIn(r store.Reader) (list []Slots, err error) {
-	c := l.app.Config
+// slotsIn returns the use of each slot pool.
+func (rd *Reader) slotsIn(r store.Reader) (list []Slots, err error) {
+	c := rd.project.Config
 	for _, s := range []Slots{{Pool: sched.PoolAgent, Limit: c.MaxClaudeConcurrency}, {Pool: sched.PoolTest, Limit: c.MaxTestConcurrency}, {Pool: sched.PoolAPI, Limit: c.MaxAPIConcurrency}} {
 		if s.Taken, err = r.SlotsTaken(s.Pool); err != nil {
 			return nil, err
@@ -135,8 +134,8 @@ func (l *Look) slotsIn(r store.Reader) (list []Slots, err error) {
 	return list, nil
 }
 
-// phase is that of the whole.
-func (s *scene) phase() string {
+// phase returns the phase of the whole flow.
+func (s *snapshot) phase() string {
 	switch {
 	case s.starting:
 		return "discovering"
@@ -146,11 +145,11 @@ func (s *scene) phase() string {
 	return flow.Discovered
 }
 
-// isThisRun reports whether the last run is one of the flow that is looked at.
-func (s *scene) isThisRun() bool { return s.run != nil && s.run.Flow == s.flow }
+// isThisRun reports whether the last run was of this flow.
+func (s *snapshot) isThisRun() bool { return s.run != nil && s.run.Flow == s.flow }
 
-// line is the run in a line.
-func (s *scene) line(states []run.UnitState, waiting int) RunLine {
+// line returns the state of the run.
+func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 	line := RunLine{State: RunNone, Flow: s.flow, Units: len(states), Next: "lockkeeper run"}
 	for _, u := range states {
 		switch {
@@ -183,8 +182,8 @@ func (s *scene) line(states []run.UnitState, waiting int) RunLine {
 	return line
 }
 
-// isBusy reports whether something of the flow runs, or can.
-func (s *scene) isBusy() bool {
+// isBusy reports whether an item of the flow runs or can run.
+func (s *snapshot) isBusy() bool {
 	for _, items := range s.items {
 		if slices.ContainsFunc(items, func(it *lockkeeper.Item) bool { return it.Status != lockkeeper.ItemError }) {
 			return true
@@ -193,15 +192,15 @@ func (s *scene) isBusy() bool {
 	return false
 }
 
-// hasQueue reports whether the conductor works through the queue, and not in the legacy
-// mode, in which nobody else sees what runs.
-func (s *scene) hasQueue() bool { return slices.ContainsFunc(s.workers, s.conducts) }
+// hasQueue reports whether the conductor uses the queue. In the legacy mode other processes
+// cannot see what runs.
+func (s *snapshot) hasQueue() bool { return slices.ContainsFunc(s.workers, s.conducts) }
 
-// cost is what the last run of a flow has cost, and may still cost. Beside an error it is
-// what is known of that.
-func (l *Look) cost(s *scene, p *papers, states []run.UnitState) (c Cost, err error) {
-	c.BudgetUSD, c.BudgetTokens = float64(l.app.Config.Run.BudgetUSD), int64(l.app.Config.Run.BudgetTokens)
-	calls, err := l.journal.Calls(s.flow)
+// cost returns the cost of the last run, and an estimate for the rest. With an error it is
+// incomplete.
+func (rd *Reader) cost(s *snapshot, p *documents, states []run.UnitState) (c Cost, err error) {
+	c.BudgetUSD, c.BudgetTokens = float64(rd.project.Config.Run.BudgetUSD), int64(rd.project.Config.Run.BudgetTokens)
+	calls, err := rd.journal.Calls(s.flow)
 	var ofRun []flow.Call
 	for _, call := range calls {
 		if s.isThisRun() && call.Run == s.run.ID {
@@ -219,12 +218,12 @@ func (c *Cost) add(call flow.Call) {
 	c.USD, c.Tokens, c.Calls = micros(c.USD+call.USD), c.Tokens+call.Tokens, c.Calls+1
 }
 
-// needs counts what waits for a person.
-func needs(gates []progress.Decision) Needs {
-	n := Needs{Total: len(gates), Kinds: []NeedsKind{}}
+// needs counts open decisions by kind.
+func needs(open []progress.Decision) Needs {
+	n := Needs{Total: len(open), Kinds: []NeedsKind{}}
 	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
 		of := NeedsKind{Kind: kind}
-		for _, g := range gates {
+		for _, g := range open {
 			if g.Ref.Kind != kind {
 				continue
 			}

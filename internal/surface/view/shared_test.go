@@ -8,22 +8,21 @@ import (
 	"testing/synctest"
 )
 
-// Callers who come while a look is under way share the next one, which begins after they
-// came.
-func TestLooksAreShared(t *testing.T) {
+// Callers that arrive during a read share the next one, which starts after they arrived.
+func TestReadsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flights
-		var looks atomic.Int64
+		var f sharedReads
+		var reads atomic.Int64
 		goOn := make(chan struct{})
-		look := func(context.Context) (int64, error) {
-			n := looks.Add(1)
+		read := func(context.Context) (int64, error) {
+			n := reads.Add(1)
 			<-goOn
 			return n, nil
 		}
 		ask := func(want int64) {
 			go func() {
-				if got, err := share(t.Context(), &f, "x", look); err != nil || got != want {
-					t.Errorf("got look %d, %v, want %d", got, err, want)
+				if got, err := share(t.Context(), &f, "x", read); err != nil || got != want {
+					t.Errorf("got read %d, %v, want %d", got, err, want)
 				}
 			}()
 			synctest.Wait()
@@ -39,25 +38,25 @@ func TestLooksAreShared(t *testing.T) {
 		synctest.Wait()
 		goOn <- struct{}{}
 		synctest.Wait()
-		if n := looks.Load(); n != 3 || len(f.routes) != 0 {
-			t.Errorf("%d looks for 52 callers, %d routes are left", n, len(f.routes))
+		if n := reads.Load(); n != 3 || len(f.byName) != 0 {
+			t.Errorf("%d reads for 52 callers, %d names are left", n, len(f.byName))
 		}
 	})
 }
 
-// A caller who leaves ends nobody else's look, and one that nobody leads any more is taken
-// by the next who comes.
-func TestACallerMayLeave(t *testing.T) {
+// A caller whose context ends does not end the shared read. The next caller does a read
+// that its callers have left.
+func TestCallerCanLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flights
+		var f sharedReads
 		goOn := make(chan struct{})
-		look := func(ctx context.Context) (string, error) {
+		read := func(ctx context.Context) (string, error) {
 			<-goOn
 			return "seen", ctx.Err()
 		}
 		ask := func(ctx context.Context, want string, wrong error) {
 			go func() {
-				if got, err := share(ctx, &f, "x", look); got != want || !errors.Is(err, wrong) {
+				if got, err := share(ctx, &f, "x", read); got != want || !errors.Is(err, wrong) {
 					t.Errorf("got %q, %v, want %q, %v", got, err, want, wrong)
 				}
 			}()
@@ -77,9 +76,9 @@ func TestACallerMayLeave(t *testing.T) {
 	})
 }
 
-// A look that panics keeps nobody waiting.
-func TestALookThatPanics(t *testing.T) {
-	var f flights
+// A read that panics does not block later callers.
+func TestReadPanics(t *testing.T) {
+	var f sharedReads
 	func() {
 		defer func() {
 			if recover() == nil {

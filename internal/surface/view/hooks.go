@@ -10,19 +10,19 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// hostWays says what keeps interactive agents from writing over others: those that are
-// installed, and those that were enrolled here.
-func (l *Look) hostWays(ctx context.Context) (list []Way) {
-	site := enrol.At(l.app.Root.Dir(), l.app.Env)
+// hookProtections returns the protections of every interactive agent that is installed or
+// enrolled here.
+func (rd *Reader) hookProtections(ctx context.Context) (list []Protection) {
+	site := enrol.At(rd.project.Root.Dir(), rd.project.Env)
 	for _, h := range enrol.Hosts() {
-		list = append(list, HostWays(ctx, site, site.Status(h), func() (bool, error) { return reported(ctx, session.Open(l.app), h) })...)
+		list = append(list, HookProtections(ctx, site, site.Status(h), func() (bool, error) { return reported(ctx, session.Open(rd.project), h) })...)
 	}
 	return list
 }
 
-// reported says whether a session of a host sits here.
-func reported(ctx context.Context, registry *session.Registry, h enrol.Host) (bool, error) {
-	live, err := registry.Live(ctx)
+// reported reports whether a session of a host is live here.
+func reported(ctx context.Context, sessions *session.Registry, h enrol.Host) (bool, error) {
+	live, err := sessions.Live(ctx)
 	for _, s := range live {
 		if s.Agent == h.Hook {
 			return true, err
@@ -31,18 +31,18 @@ func reported(ctx context.Context, registry *session.Registry, h enrol.Host) (bo
 	return false, err
 }
 
-// HostWays says what is done about the writes of one host; nothing of one that is neither
-// installed nor enrolled. Its hook is tried with a call that touches nothing. seen tells
-// whether a session of the host has reported, for those that run hooks only once a person
-// has trusted them.
-func HostWays(ctx context.Context, site enrol.Site, st enrol.Status, seen func() (bool, error)) []Way {
+// HookProtections returns the protections of one agent program, or nil if it is neither
+// installed nor enrolled. It calls the hook with an input that changes nothing. seen
+// reports whether a session of the program has used its hook; some programs skip hooks
+// until a person trusts them.
+func HookProtections(ctx context.Context, site enrol.Site, st enrol.Status, seen func() (bool, error)) []Protection {
 	name := st.Host.Name
-	w := Way{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, OfTools: true, Next: "lockkeeper init " + name}
+	w := Protection{Writer: name, Name: "tools of " + name + ", and the known forms of its commands", Level: Advisory, OfTools: true, Next: "lockkeeper init " + name}
 	before := st.Before()
 	switch {
 	case st.Fault != nil:
 		w.Fact = lockkeeper.Message(st.Fault)
-		w.Broken, w.Next = st.Enrolled, "mend that file, then lockkeeper init "+name
+		w.Broken, w.Next = st.Enrolled, "fix that file, then run lockkeeper init "+name
 	case before == nil && st.Enrolled:
 		w.Broken, w.Fact = true, "its hook was removed: nothing is checked"
 	case before == nil && st.Unknown != "":
@@ -52,19 +52,19 @@ func HostWays(ctx context.Context, site enrol.Site, st enrol.Status, seen func()
 	case before == nil:
 		w.Fact = "it is installed, and has no hooks here"
 	case st.Off != "":
-		w.Broken, w.Fact, w.Next = true, "it does not run our hooks: "+st.Off+" says so", "take that setting out"
+		w.Broken, w.Fact, w.Next = true, "it does not run our hooks: "+st.Off+" says so", "remove that setting"
 	case st.Stray != "":
-		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "take that setting out"
-	case before.Doubt != "" && before.Differs == "": // what differs is mended first
-		w.Broken, w.Fact, w.Next = true, before.Doubt, "mend that file, or move what is not known into another file of "+name+"'s settings"
+		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "remove that setting"
+	case before.Doubt != "" && before.Differs == "": // a difference is fixed first
+		w.Broken, w.Fact, w.Next = true, before.Doubt, "fix that file, or move the unknown settings to another file of "+name+"'s settings"
 	default:
-		return hookedWays(ctx, site, st, w, seen)
+		return hookedProtections(ctx, site, st, w, seen)
 	}
-	return []Way{w}
+	return []Protection{w}
 }
 
-// hookedWays are those of a host that has our hook.
-func hookedWays(ctx context.Context, site enrol.Site, st enrol.Status, w Way, seen func() (bool, error)) []Way {
+// hookedProtections returns the protections of a program that has our hook.
+func hookedProtections(ctx context.Context, site enrol.Site, st enrol.Status, w Protection, seen func() (bool, error)) []Protection {
 	name, before := st.Host.Name, *st.Before()
 	wrong, err := site.Responds(ctx, before)
 	switch {
@@ -84,16 +84,15 @@ func hookedWays(ctx context.Context, site enrol.Site, st enrol.Status, w Way, se
 			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it, and skips it silently until then; no session has reported", st.Host.Trust
 		}
 	}
-	list := []Way{w, commandsOf(ctx, site, st, w)}
+	list := []Protection{w, commandsOf(ctx, site, st, w)}
 	if w.Level == Enforced && len(st.Others) > 0 {
-		list = append(list, changedWay(st))
+		list = append(list, otherHooks(st))
 	}
 	return list
 }
 
-// changedWay names the hooks of others that may change what a host's tools write: ours is
-// shown what the model asked for, and not what they make of it.
-func changedWay(st enrol.Status) Way {
+// otherHooks warns of other hooks that can change a tool's input after our hook saw it.
+func otherHooks(st enrol.Status) Protection {
 	var list []string
 	for _, k := range st.Others {
 		one := k.Event + " in " + k.File
@@ -102,16 +101,16 @@ func changedWay(st enrol.Status) Way {
 		}
 		list = append(list, one)
 	}
-	return Way{Writer: st.Host.Name, Name: "calls of " + st.Host.Name + " that hooks of others change", Level: Detected, OfTools: true,
+	return Protection{Writer: st.Host.Name, Name: "calls of " + st.Host.Name + " that hooks of others change", Level: Detected, OfTools: true,
 		Fact: "such a hook may have another file written than ours was asked about, which a session that holds it is told with its next call: " + strings.Join(list, "; "),
 		Next: "see that none of them answers with another input, or take it out"}
 }
 
-// commandsOf says what is done about other programs that a host's commands run, where its
-// tools are handled in this way.
-func commandsOf(ctx context.Context, site enrol.Site, st enrol.Status, tools Way) Way {
+// commandsOf returns the protection against programs that an agent's commands run, given
+// the protection of its tools.
+func commandsOf(ctx context.Context, site enrol.Site, st enrol.Status, tools Protection) Protection {
 	name := st.Host.Name
-	w := Way{Writer: name, Name: "other programs that commands of " + name + " run", Level: Advisory, Next: tools.Next}
+	w := Protection{Writer: name, Name: "other programs that commands of " + name + " run", Level: Advisory, Next: tools.Next}
 	if tools.Level != Enforced {
 		w.Fact = "nothing is compared while its hook does not run"
 		return w

@@ -20,37 +20,36 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// papers is what the documents of a flow say.
-type papers struct {
+// documents is the documents of a flow, as read.
+type documents struct {
 	flow    flow.Flow
-	book    *progress.Tracker
+	tracker *progress.Tracker
 	screens map[string][]flow.ManifestScreen
 	units   []*unit // in order
-	problem string  // why not all units may have been found
+	problem string  // why units may be missing
 }
 
-// unit is a unit as it was read.
+// unit is a unit as read from its documents.
 type unit struct {
-	*progress.Unit // nil: it cannot be read
+	*progress.Unit // nil: its documents cannot be read
 	name           string
-	gates          []progress.Decision
-	unread         error
+	open           []progress.Decision
+	err            error
 
-	print   []byte // of the files that it was read from
-	settled bool   // they were that old when they were read that no change can have been missed
+	print   []byte // of the files it was read from
+	settled bool   // the files were older than tick, so no change can have been missed
 }
 
-// tick is longer than that of any clock by which disks date what changes.
+// tick is longer than the resolution of any file system's timestamps.
 const tick = 2 * time.Second
 
-// papers reads the documents of a flow. Units whose files are as they were are not read
-// again.
-func (l *Look) papers(ctx context.Context, flowName string) (*papers, error) {
-	return share(ctx, &l.flights, "papers "+flowName, func(ctx context.Context) (*papers, error) { return l.readPapers(ctx, flowName) })
+// documents reads the documents of a flow. Unchanged units are not read again.
+func (rd *Reader) documents(ctx context.Context, flowName string) (*documents, error) {
+	return share(ctx, &rd.shared, "documents "+flowName, func(ctx context.Context) (*documents, error) { return rd.readDocuments(ctx, flowName) })
 }
 
-func (l *Look) readPapers(ctx context.Context, flowName string) (*papers, error) {
-	book, f, docs, err := conduct.OpenDocuments(l.app, flowName)
+func (rd *Reader) readDocuments(ctx context.Context, flowName string) (*documents, error) {
+	tracker, f, docs, err := conduct.OpenDocuments(rd.project, flowName)
 	if err != nil {
 		return nil, err
 	}
@@ -58,22 +57,22 @@ func (l *Look) readPapers(ctx context.Context, flowName string) (*papers, error)
 	if err != nil {
 		return nil, err
 	}
-	d := l.discovered(f.Name)
-	p := &papers{flow: f, book: book, screens: d.screens, problem: d.problem}
+	d := rd.discovered(f.Name)
+	p := &documents{flow: f, tracker: tracker, screens: d.screens, problem: d.problem}
 	known := map[string]bool{}
 	for _, name := range d.units {
 		known[name] = true
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return known[name] })
-	names = append(slices.Clone(d.units), names...) // what only has documents comes last
+	names = append(slices.Clone(d.units), names...) // units that exist only as documents come last
 	p.units = make([]*unit, len(names))
 	eachOf(len(names), func(i int) {
-		p.units[i] = l.unit(ctx, book, f.Name, names[i], docs.Unit(names[i]).Dir())
+		p.units[i] = rd.unit(ctx, tracker, f.Name, names[i], docs.Unit(names[i]).Dir())
 	})
 	return p, context.Cause(ctx)
 }
 
-// eachOf does something for each of n, on all processors.
+// eachOf calls do for 0 to n-1, on all processors.
 func eachOf(n int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -91,38 +90,38 @@ func eachOf(n int, do func(i int)) {
 	workers.Wait()
 }
 
-// unit reads a unit, unless it is as it was.
-func (l *Look) unit(ctx context.Context, book *progress.Tracker, flowName, name, dir string) *unit {
+// unit returns a unit, and reads it only if its files changed.
+func (rd *Reader) unit(ctx context.Context, tracker *progress.Tracker, flowName, name, dir string) *unit {
 	key := flowName + "\x00" + dir
 	print, newest, err := fingerprint(dir, documentsDeep)
 	if err != nil {
-		return &unit{name: name, unread: err}
+		return &unit{name: name, err: err}
 	}
-	l.mu.Lock()
-	known := l.units[key]
-	l.mu.Unlock()
+	rd.mu.Lock()
+	known := rd.units[key]
+	rd.mu.Unlock()
 	if known != nil && known.settled && bytes.Equal(known.print, print) {
 		return known
 	}
 	u := &unit{name: name, print: print, settled: time.Since(newest) > tick}
-	if u.Unit, u.unread = book.Unit(ctx, name); u.unread != nil {
+	if u.Unit, u.err = tracker.Unit(ctx, name); u.err != nil {
 		return u
 	}
-	u.gates = u.OpenDecisions()
-	l.mu.Lock()
-	l.units[key] = u
-	l.mu.Unlock()
+	u.open = u.OpenDecisions()
+	rd.mu.Lock()
+	rd.units[key] = u
+	rd.mu.Unlock()
 	return u
 }
 
 // documentsDeep is how deep below a unit's folder documents are: batches/<id>/<document>.
 const documentsDeep = 2
 
-// fingerprint tells one state of a unit's folder from another: by names, sizes and times
-// of what is in it, so deep. Newest is when any of it last changed. No link is followed.
+// fingerprint identifies the state of a unit's folder by the names, sizes and times of its
+// files, down to a depth. newest is the latest change. Links are not followed.
 func fingerprint(dir string, deep int) (print []byte, newest time.Time, err error) {
 	own, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) { // it has none yet
+	if errors.Is(err, fs.ErrNotExist) { // it has no documents yet
 		return nil, newest, nil
 	}
 	if err != nil {
@@ -140,7 +139,7 @@ func fingerprint(dir string, deep int) (print []byte, newest time.Time, err erro
 		name := e.Name()
 		if e.IsDir() {
 			if deep == 0 || name == "earlier" || name == "files" {
-				continue // what is kept there is no document
+				continue // these directories hold no documents
 			}
 			below, last, err := fingerprint(filepath.Join(dir, name), deep-1)
 			if err != nil {
@@ -151,7 +150,7 @@ func fingerprint(dir string, deep int) (print []byte, newest time.Time, err erro
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody replaces it, which changes the folder
+			continue // it is being replaced, which changes the folder
 		}
 		if err != nil {
 			return nil, newest, err
@@ -161,7 +160,7 @@ func fingerprint(dir string, deep int) (print []byte, newest time.Time, err erro
 	return print, newest, nil
 }
 
-// mark adds a file to a fingerprint.
+// mark appends a file to a fingerprint.
 func mark(print []byte, info fs.FileInfo) []byte {
 	print = append(append(print, info.Name()...), 0)
 	for _, n := range []int64{int64(info.Mode()), info.Size(), info.ModTime().UnixNano()} {
@@ -177,7 +176,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// discovery is the units that a flow finds in the codebase.
+// discovery is the units that a flow found in the codebase.
 type discovery struct {
 	units   []string
 	screens map[string][]flow.ManifestScreen
@@ -185,57 +184,57 @@ type discovery struct {
 	at      time.Time
 }
 
-// discoverEvery is how often the codebase is searched for units: new ones are rare, and
-// the search goes through all of it.
+// discoverEvery limits how often the codebase is searched for units. New units are rare,
+// and the search reads the whole tree.
 const discoverEvery = 5 * time.Second
 
-func (l *Look) discovered(flowName string) discovery {
-	l.mu.Lock()
-	d, known := l.found[flowName]
-	l.mu.Unlock()
+func (rd *Reader) discovered(flowName string) discovery {
+	rd.mu.Lock()
+	d, known := rd.found[flowName]
+	rd.mu.Unlock()
 	if known && time.Since(d.at) < discoverEvery {
 		return d
 	}
 	d = discovery{at: time.Now()}
 	var err error
-	if d.units, d.screens, err = conduct.Discovered(l.app, flowName); err != nil {
+	if d.units, d.screens, err = conduct.Discovered(rd.project, flowName); err != nil {
 		d.problem = err.Error()
 	}
-	l.mu.Lock()
-	l.found[flowName] = d
-	l.mu.Unlock()
+	rd.mu.Lock()
+	rd.found[flowName] = d
+	rd.mu.Unlock()
 	return d
 }
 
-// states says where every unit is, by its documents and by the items of the queue that
-// are not completed. One that cannot be read has no status but that.
-func (p *papers) states(items map[string][]*lockkeeper.Item) []run.UnitState {
+// states returns the state of every unit from its documents and its open queue items. A
+// unit that cannot be read is failed.
+func (p *documents) states(items map[string][]*lockkeeper.Item) []run.UnitState {
 	sight := run.Overlay{Flow: p.flow, Screens: p.screens}
 	states := make([]run.UnitState, len(p.units))
 	for i, u := range p.units {
 		if u.Unit == nil {
-			states[i] = run.UnitState{Name: u.name, Status: flow.Failed, Error: "its documents cannot be read: " + u.unread.Error()}
+			states[i] = run.UnitState{Name: u.name, Status: flow.Failed, Error: "its documents cannot be read: " + u.err.Error()}
 			continue
 		}
 		states[i] = sight.Unit(u.Unit, items[u.name])
 		if states[i].Item == "" && len(u.Documents)+len(u.Malformed) == 0 && p.screens == nil {
-			states[i].Status = flow.Idle // nobody has asked for it yet
+			states[i].Status = flow.Idle // no run has started it yet
 		}
 	}
 	return states
 }
 
-// gates lists what waits for a person, in the order in which it is best answered.
-func (p *papers) gates() []progress.Decision {
+// open returns the open decisions, the most useful ones first.
+func (p *documents) open() []progress.Decision {
 	var all []progress.Decision
 	for _, u := range p.units {
-		all = append(all, u.gates...)
+		all = append(all, u.open...)
 	}
 	return progress.SortDecisions(all)
 }
 
-// find finds a unit.
-func (p *papers) find(name string) (*unit, bool) {
+// find returns a unit by name.
+func (p *documents) find(name string) (*unit, bool) {
 	at := slices.IndexFunc(p.units, func(u *unit) bool { return u.name == name })
 	if at < 0 {
 		return nil, false
@@ -243,15 +242,15 @@ func (p *papers) find(name string) (*unit, bool) {
 	return p.units[at], true
 }
 
-// failures lists the failed work that is still to be done.
-func (p *papers) failures(items map[string][]*lockkeeper.Item) []run.Failure {
+// failures lists failed work that is not done yet.
+func (p *documents) failures(items map[string][]*lockkeeper.Item) []run.Failure {
 	known := map[string][]*lockkeeper.Item{}
 	for _, u := range p.units {
 		if u.Unit != nil {
 			known[u.name] = items[u.name]
 		}
 	}
-	list, _ := run.FailuresIn(p.flow, known, func(name string) (*progress.Unit, error) { // which all are read
+	list, _ := run.FailuresIn(p.flow, known, func(name string) (*progress.Unit, error) { // all units have been read
 		u, _ := p.find(name)
 		return u.Unit, nil
 	})

@@ -1,0 +1,286 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/rescue"
+	"lockkeeper/store"
+)
+
+// Decision is everything known about one open or past decision. Of Topic, Item, Plan,
+// Review and Gap, the one of its kind is set.
+type Decision struct {
+	Moment
+	Flow         string `json:"flow"`
+	OpenDecision        // if it is not open, only its reference and title are set
+	Waits        bool   `json:"waits"`   // it is open
+	Status       string `json:"status"`  // of its unit
+	Purpose      string `json:"purpose"` // of its unit
+
+	Topic  *progress.Topic `json:"topic,omitempty"`
+	Item   *ItemDetail     `json:"item,omitempty"`
+	Plan   *PlanDetail     `json:"plan,omitempty"`
+	Review *BatchDetail    `json:"review,omitempty"`
+	Gap    *GapDetail      `json:"gap,omitempty"`
+
+	Malformed []progress.Malformed `json:"malformed,omitempty"` // documents of the unit
+}
+
+// ItemDetail is an improvement with its batch.
+type ItemDetail struct {
+	progress.Item
+	Batch  string `json:"batch,omitempty"`
+	Status string `json:"status,omitempty"` // of the batch
+}
+
+// PlanDetail is a unit with its decided items and its batches.
+type PlanDetail struct {
+	Items    []progress.Item        `json:"items"`
+	Gone     []progress.DroppedItem `json:"gone"` // items that the audit dropped and a person can enable again
+	Batches  []BatchDetail          `json:"batches"`
+	Warnings []string               `json:"warnings"`
+	Approved *flow.Approval         `json:"approved,omitempty"`
+}
+
+// BatchDetail is a batch with its results.
+type BatchDetail struct {
+	Unit    string `json:"unit"`
+	Version string `json:"version,omitempty"` // of its open review
+	progress.Batch
+	Does []progress.Item `json:"does"` // its items
+	Gaps []progress.Gap  `json:"gaps"`
+	Diff *Diff           `json:"diff,omitempty"` // nil if it was not requested
+}
+
+// GapDetail is a refused change with its diff.
+type GapDetail struct {
+	progress.Gap
+	Batch string        `json:"batch"`
+	Title string        `json:"title"` // of the batch
+	Kept  *rescue.Entry `json:"kept,omitempty"`
+	Diff  *Diff         `json:"diff,omitempty"`
+}
+
+// Diff is a set of changes, file by file.
+type Diff struct {
+	Files   []FileDiff `json:"files"`
+	Added   int        `json:"added"` // lines, in all
+	Removed int        `json:"removed"`
+}
+
+// FileDiff is the change of one file.
+type FileDiff struct {
+	Path    string `json:"path"`
+	Change  string `json:"change"`         // added, changed or deleted
+	Text    string `json:"text"`           // unified
+	Note    string `json:"note,omitempty"` // instead of a text: binary, too large, no longer kept
+	Added   int    `json:"added"`          // lines
+	Removed int    `json:"removed"`
+}
+
+// Decision returns the details of one decision of a flow; "": the current or last flow.
+func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Ref) (*Decision, error) {
+	s, err := rd.snapshot(ctx, flowName, func(*snapshot, store.Reader) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	p, err := rd.documents(ctx, s.flow)
+	if err != nil {
+		return nil, err
+	}
+	u, known := p.find(ref.Unit)
+	switch {
+	case !known:
+		return nil, &lockkeeper.InputError{Field: "unit", Value: ref.Unit, Reason: "the flow " + s.flow + " has no such unit", Next: "lockkeeper decide"}
+	case u.Unit == nil:
+		return nil, u.err
+	}
+	asked, err := rd.asked(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Malformed: u.Malformed}
+	if u.Analysis != nil {
+		d.Purpose = u.Analysis.Purpose
+	}
+	for _, g := range p.open() {
+		if g.Ref == ref {
+			d.OpenDecision, d.Waits = waitingOf(g, asked), true
+		}
+	}
+	if err := rd.fill(d, p, u.Unit); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// fill adds the part of the decision's kind.
+func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) {
+	missing := func() error {
+		return &lockkeeper.InputError{Field: "reference", Value: d.Ref.String(), Reason: u.Name + " has no such " + string(d.Ref.Kind), Next: "lockkeeper decide show plan " + u.Name}
+	}
+	batch, known := u.Batch(d.Ref.Batch)
+	switch d.Ref.Kind {
+	case progress.TopicKind:
+		for i := range u.Topics {
+			if u.Topics[i].Slug == d.Ref.Topic {
+				d.Topic = &u.Topics[i]
+			}
+		}
+		if d.Topic == nil {
+			return missing()
+		}
+		d.title(d.Topic.Prompt)
+	case progress.ItemKind:
+		item, ok := u.Item(d.Ref.Item)
+		if !ok {
+			return missing()
+		}
+		d.Item = &ItemDetail{Item: item}
+		if b, ok := batchOf(u, item.ID); ok {
+			d.Item.Batch, d.Item.Status = b.ID, b.Status
+		}
+		d.title(item.Description)
+	case progress.PlanKind:
+		d.Plan = planDetail(u)
+		d.title("the batches of " + u.Name)
+	case progress.ReviewKind:
+		if !known {
+			return missing()
+		}
+		d.title(batch.Title)
+		d.Review, err = rd.batchDetail(p, u, batch, true)
+	case progress.GapKind:
+		gaps := []progress.Gap{}
+		if known {
+			gaps = batch.Gaps()
+		}
+		if d.Ref.Gap < 1 || d.Ref.Gap > len(gaps) {
+			return missing()
+		}
+		d.title(gaps[d.Ref.Gap-1].Path)
+		d.Gap, err = rd.gapDetail(batch, gaps[d.Ref.Gap-1])
+	default:
+		return missing()
+	}
+	return err
+}
+
+// title sets the title of a decision that is not open.
+func (d *Decision) title(text string) {
+	if !d.Waits {
+		d.Title = strings.Join(strings.Fields(text), " ")
+	}
+}
+
+func planDetail(u *progress.Unit) *PlanDetail {
+	d := &PlanDetail{Items: listOf(u.Items), Gone: listOf(u.DroppedItems()), Batches: []BatchDetail{}, Warnings: listOf(u.Warnings)}
+	if u.Plan != nil {
+		d.Approved = u.Plan.Approved
+	}
+	for i := range u.Batches {
+		b := &u.Batches[i]
+		d.Batches = append(d.Batches, BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())})
+	}
+	return d
+}
+
+// batchDetail returns the details of a batch, with its diff if withDiff.
+func (rd *Reader) batchDetail(p *documents, u *progress.Unit, b *progress.Batch, withDiff bool) (*BatchDetail, error) {
+	d := &BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
+	for _, g := range u.OpenDecisions() {
+		if g.Ref.Kind == progress.ReviewKind && g.Ref.Batch == b.ID {
+			d.Version = g.Version
+		}
+	}
+	if !withDiff {
+		return d, nil
+	}
+	var err error
+	d.Diff, err = rd.diffOf(p, u.Name, b)
+	return d, err
+}
+
+// diffOf returns the changes of a batch.
+func (rd *Reader) diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
+	decider := acts.Decider{App: rd.project, Flow: p.flow, Book: p.tracker}
+	d := &Diff{Files: []FileDiff{}}
+	for _, f := range b.Files() {
+		text, err := decider.Diff(unit, &progress.Batch{Batch: flow.Batch{ID: b.ID}, Applied: &flow.Applied{Files: []flow.File{f}}})
+		if err != nil {
+			return nil, err
+		}
+		d.add(fileDiff(f.Path, f.Old.Exists(), f.New.Exists(), text))
+	}
+	return d, nil
+}
+
+// fileDiff returns the change of a file, or a note if it has no text.
+func fileDiff(path string, was, is bool, text string) FileDiff {
+	f := FileDiff{Path: path, Change: "changed", Text: text}
+	switch {
+	case !was:
+		f.Change = "added"
+	case !is:
+		f.Change = "deleted"
+	}
+	if text != "" && !strings.HasPrefix(text, "diff ") {
+		f.Note, f.Text = strings.TrimSpace(strings.TrimPrefix(text, path+":")), ""
+		return f
+	}
+	head := true
+	for line := range strings.Lines(f.Text) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			head = false
+		case head:
+		case line[0] == '+':
+			f.Added++
+		case line[0] == '-':
+			f.Removed++
+		}
+	}
+	return f
+}
+
+func (d *Diff) add(f FileDiff) {
+	d.Files = append(d.Files, f)
+	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
+}
+
+// gapDetail returns the details of a gap.
+func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, error) {
+	d := &GapDetail{Gap: g, Batch: b.ID, Title: b.Title}
+	if g.Rescue == "" {
+		return d, nil
+	}
+	e, err := rd.project.Shelf().Get(g.Rescue)
+	var unknown *lockkeeper.InputError
+	if errors.As(err, &unknown) {
+		return d, nil // it was dropped meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Kept = &e
+	text, note, err := acts.Difference(rd.project, e)
+	d.Diff = rescueDiff(e.Path, e.Base.Exists(), !e.Delete, text, note)
+	return d, err
+}
+
+// rescueDiff returns the diff of one kept file.
+func rescueDiff(path string, was, is bool, text, note string) *Diff {
+	d := &Diff{}
+	f := fileDiff(path, was, is, text)
+	if note != "" {
+		f.Note = note
+	}
+	d.add(f)
+	return d
+}

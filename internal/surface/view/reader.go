@@ -1,0 +1,74 @@
+package view
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/project"
+	"lockkeeper/store"
+)
+
+// A Reader answers questions about one open codebase. Any number of goroutines can use
+// it. They share its answers, so nothing may change an answer.
+type Reader struct {
+	project *project.Project
+	journal *run.Journal
+	shared  sharedReads
+	changes changes
+	grants  grants
+
+	mu     sync.Mutex
+	units  map[string]*unit     // by flow and folder
+	found  map[string]discovery // by flow
+	rescue rescueCache
+	probed *probed
+}
+
+// New makes a Reader. The caller closes the codebase.
+func New(a *project.Project) *Reader {
+	return &Reader{project: a, journal: conduct.Journal(a), units: map[string]*unit{}, found: map[string]discovery{}}
+}
+
+// Moment is the time of an answer.
+type Moment struct {
+	At  time.Time `json:"at"`
+	Seq uint64    `json:"seq"` // the last event that the answer includes
+}
+
+// Seconds is a duration as JSON spells it.
+type Seconds float64
+
+// Duration converts s.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func seconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+
+// at reads the store with read, and returns the moment of that read.
+func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Moment, err error) {
+	err = rd.project.View(ctx, func(r store.Reader) error {
+		last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
+		if err != nil {
+			return err
+		}
+		m = Moment{At: r.Now().Wall.UTC()}
+		if len(last) > 0 {
+			m.Seq = last[0].Seq
+		}
+		return read(r)
+	})
+	return m, err
+}
+
+// listOf replaces nil with an empty list, so that JSON has [].
+func listOf[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
