@@ -12,11 +12,10 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Seen is the versions of gates that a person had in front of them. What is not in it is
-// not compared.
+// Seen holds the versions of decisions that a person saw. Others are not compared.
 type Seen map[progress.Ref]string
 
-// of is what was seen of some of them.
+// of returns the versions of refs.
 func (s Seen) of(refs ...progress.Ref) map[progress.Ref]string {
 	some := map[progress.Ref]string{}
 	for _, r := range refs {
@@ -27,29 +26,29 @@ func (s Seen) of(refs ...progress.Ref) map[progress.Ref]string {
 	return some
 }
 
-// Saying is what comes with an answer.
+// Saying is the details of an answer.
 type Saying struct {
 	Notes []string `json:"notes,omitempty"`
-	Was   string   `json:"was,omitempty"`  // what an item was decided to be, if that is to change: todo, defer or reject
-	Only  bool     `json:"only,omitempty"` // items of other units with the same words stay as they are
-	Text  string   `json:"text,omitempty"` // of an answer that was found elsewhere
+	Was   string   `json:"was,omitempty"`  // the earlier decision on an item, if it changes: todo, defer or reject
+	Only  bool     `json:"only,omitempty"` // do not decide equal items of other units
+	Text  string   `json:"text,omitempty"` // of an answer found elsewhere
 	Seen  Seen     `json:"seen,omitempty"`
 }
 
 func (s Saying) note() string { return strings.TrimSpace(strings.Join(s.Notes, "\n")) }
 
-// Answer is one thing that can be said to what is of a kind.
+// Answer is a possible answer to decisions of a kind.
 type Answer struct {
 	Word  string        `json:"word"`
-	Key   byte          `json:"-"` // for who answers with single keys; 0: there is none
+	Key   byte          `json:"-"` // shortcut; 0: none
 	Kind  progress.Kind `json:"kind"`
 	Means string        `json:"means"`
-	Asks  string        `json:"asks,omitempty"` // for a note without which it is refused; empty: none is needed
+	Asks  string        `json:"asks,omitempty"` // what the required note must say; empty: no note is required
 
 	give func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict)
 }
 
-// Answers are all that can be said. Every surface is made from them.
+// Answers returns every possible answer. Every surface offers exactly these.
 func Answers() []Answer {
 	return []Answer{
 		{"todo", 't', progress.ItemKind, "do it", "", decideAs(flow.Todo)},
@@ -78,7 +77,7 @@ func Answers() []Answer {
 	}
 }
 
-// KindsOf are the kinds that a word is an answer to.
+// KindsOf returns the kinds that a word answers.
 func KindsOf(word string) (list []progress.Kind) {
 	for _, a := range Answers() {
 		if a.Word == word {
@@ -88,8 +87,7 @@ func KindsOf(word string) (list []progress.Kind) {
 	return list
 }
 
-// each is an answer that is given to one after the other. The book compares what was seen
-// of that one.
+// each returns an answer that is given to each reference separately.
 func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error)) func(*Decider, context.Context, []progress.Ref, Saying, *Verdict) {
 	return func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict) {
 		for _, r := range refs {
@@ -99,7 +97,7 @@ func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r prog
 	}
 }
 
-// Give gives the answer that a word is to each of the references.
+// Give gives an answer to each reference.
 func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s Saying) (Verdict, error) {
 	var v Verdict
 	if err := d.checkAnswer(ctx, word, refs, s); err != nil {
@@ -114,11 +112,11 @@ func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s 
 	return d.finish(ctx, v)
 }
 
-// checkAnswer refuses what is no answer before any of it is given.
+// checkAnswer refuses an invalid answer before any part of it is given.
 func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.Ref, s Saying) error {
 	kinds := KindsOf(word)
 	if len(kinds) == 0 {
-		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "nothing is answered so", Next: "use one of " + strings.Join(words(), ", ")}
+		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "unknown answer", Next: "use one of " + strings.Join(words(), ", ")}
 	}
 	if err := d.checkNamed(refs); err != nil {
 		return err
@@ -143,7 +141,7 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 	return nil
 }
 
-// checkNamed refuses references that name nothing.
+// checkNamed refuses empty references.
 func (d *Decider) checkNamed(refs []progress.Ref) error {
 	switch {
 	case len(refs) == 0:
@@ -163,7 +161,7 @@ func words() (list []string) {
 	return list
 }
 
-// askAPI has a topic asked of the Messages API, which needs a key.
+// askAPI marks a topic for the Messages API, which needs a key.
 func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
 	if !conduct.CanAskAPI(d.App) {
 		return "", &lockkeeper.RefusedError{Act: "ask the API about " + r.String(), Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by pasting what was found elsewhere",
@@ -172,7 +170,7 @@ func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Re
 	return "is to be asked of the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
 }
 
-// followUp has a batch of its own make the change of a gap.
+// followUp adds a batch that makes the change of a gap.
 func (d *Decider) followUp(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
 	change, err := d.changeOf(ctx, r)
 	if err != nil {

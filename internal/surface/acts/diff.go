@@ -24,14 +24,13 @@ import (
 	"lockkeeper/rescue"
 )
 
-// diffLimit is the size up to which contents are compared line by line.
+// diffLimit is the maximum size that is compared line by line.
 const diffLimit = 8 << 20
 
-// nothing is what a diff calls a file that is not there.
+// nothing is the name of a missing file in a diff.
 const nothing = "/dev/null"
 
-// Diff is what a batch changes: what was there, against what it made of it, both as they
-// were kept.
+// Diff returns the changes of a batch, from the stored originals and results.
 func (d *Decider) Diff(unit string, b *progress.Batch) (string, error) {
 	var text strings.Builder
 	for _, f := range b.Files() {
@@ -67,8 +66,7 @@ func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
 	return string(diff.Diff(from, was, to, is)), nil
 }
 
-// changeOf is the change that a gap is about, as it is kept; empty: nothing is, or it is
-// no text.
+// changeOf returns the diff of a gap; empty: its content is not kept, or not text.
 func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) {
 	u, err := d.Book.Unit(ctx, r.Unit)
 	if err != nil {
@@ -76,7 +74,7 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 	}
 	b, known := u.Batch(r.Batch)
 	if !known {
-		return "", nil // which the answer itself says better
+		return "", nil // the answer reports it
 	}
 	for _, g := range b.Gaps() {
 		if g.Number != r.Gap || g.Rescue == "" {
@@ -84,7 +82,7 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 		}
 		e, err := d.App.Shelf().Get(g.Rescue)
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-			return "", nil // it was dropped since
+			return "", nil // it was dropped meanwhile
 		}
 		if err != nil {
 			return "", err
@@ -95,9 +93,9 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 	return "", nil
 }
 
-// Difference is what something on the rescue shelf would change where it was to go, or a
-// note where that is no text. Of what is in place already, as a command leaves it that
-// writes around locks, it is what it changed then, where a session knows what was there.
+// Difference returns the diff of a kept change, or a note if it has none. If the content is
+// in place already, for example after an unlocked command, the diff is against the file
+// before it, if a session knows that.
 func Difference(a *project.Project, e rescue.Entry) (text, note string, err error) {
 	shelf := a.Shelf()
 	content := shelf.ContentPath(e.ID)
@@ -144,7 +142,7 @@ func Difference(a *project.Project, e rescue.Entry) (text, note string, err erro
 	return string(diff.Diff(now, there, name, kept)), "", nil
 }
 
-// readSome reads an opened file, and of one beyond the limit just enough to tell.
+// readSome reads a file, and at most one byte beyond the limit.
 func readSome(f *os.File, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -153,5 +151,5 @@ func readSome(f *os.File, err error) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// isBinary reports whether content is no text that could be shown.
+// isBinary reports whether content is not text.
 func isBinary(content []byte) bool { return bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(content) }

@@ -10,9 +10,9 @@ import (
 	"lockkeeper/lock"
 )
 
-// WrongHolderError says that a grant is not held by whom somebody wanted to take it from.
+// WrongHolderError refuses to force-release a grant of another holder than the named one.
 type WrongHolderError struct {
-	Holder string // who has it
+	Holder string // of the grant
 	Named  string
 }
 
@@ -26,8 +26,8 @@ func (e *WrongHolderError) NextStep() string { return "reload it and check who h
 // Code implements lockkeeper.CodeOf.
 func (e *WrongHolderError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
-// ForceRelease takes a grant away from its holder, whom the person names: they were shown
-// who loses it. What runs under it is ended.
+// ForceRelease releases a grant against its holder, whom the person must name. Processes
+// under the grant are stopped.
 func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, holder, reason string, by lockkeeper.Actor) error {
 	if err := needReason(reason); err != nil {
 		return err
@@ -45,21 +45,21 @@ func needReason(reason string) error {
 	return nil
 }
 
-// Cleared is what came of taking many grants away.
+// Cleared is the result of releasing many grants.
 type Cleared struct {
 	Freed []string // their ids
 	Kept  []KeptGrant
 }
 
-// KeptGrant is a grant that could not be freed.
+// KeptGrant is a grant that could not be released.
 type KeptGrant struct {
 	ID     string
 	Holder string
 	Err    error // why
 }
 
-// Clear takes grants away, those that a person was shown. One that stays, as its policy wants
-// proof that it is abandoned, does not keep the others from being freed.
+// Clear releases the grants that a person was shown. A grant whose policy needs proof that
+// it is abandoned stays, and does not block the others.
 func Clear(ctx context.Context, a *project.Project, grants []lockkeeper.GrantSnapshot, reason string, by lockkeeper.Actor) (c Cleared) {
 	for _, g := range grants {
 		if err := a.Locks.ForceRelease(ctx, g.ID, by, reason); err != nil {
@@ -71,8 +71,8 @@ func Clear(ctx context.Context, a *project.Project, grants []lockkeeper.GrantSna
 	return c
 }
 
-// ClearShown is Clear of all grants that there are, for a person who was shown them at a
-// number of the log. It is refused, and nothing is freed, when somebody got one since.
+// ClearShown releases every grant, for a person who saw them at an event number. If a
+// grant was acquired since, it releases nothing.
 func ClearShown(ctx context.Context, a *project.Project, seq uint64, reason string, by lockkeeper.Actor) (Cleared, error) {
 	if err := needReason(reason); err != nil {
 		return Cleared{}, err

@@ -11,17 +11,17 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Choice is a decision on one item of some unit.
+// Choice is a decision on one item.
 type Choice struct {
 	Ref      progress.Ref  `json:"ref"`
-	Was      flow.Decision `json:"was,omitempty"` // what it is, if that is to change
+	Was      flow.Decision `json:"was,omitempty"` // the earlier decision, if it changes
 	Decision flow.Decision `json:"decision"`
 	Notes    string        `json:"notes,omitempty"`
 
-	like progress.Ref // why it is decided, too
+	like progress.Ref // the named item with the same text
 }
 
-// Decide stores decisions on items, those of one unit all or none.
+// Decide stores decisions on items. Those of one unit are all stored, or none.
 func (d *Decider) Decide(ctx context.Context, choices []Choice, seen Seen) (Verdict, error) {
 	var v Verdict
 	refs := make([]progress.Ref, len(choices))
@@ -35,10 +35,10 @@ func (d *Decider) Decide(ctx context.Context, choices []Choice, seen Seen) (Verd
 	return d.finish(ctx, v)
 }
 
-// decideAs decides on items, and on those of other units that say the same.
+// decideAs decides on items, and on equal items of other units.
 func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress.Ref, Saying, *Verdict) {
 	return func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict) {
-		with := map[progress.Ref]progress.Ref{} // why those are decided that were not named
+		with := map[progress.Ref]progress.Ref{} // equal item to named item
 		if !s.Only && s.Was == "" {
 			queue, err := d.Waiting(ctx)
 			if err != nil {
@@ -55,8 +55,7 @@ func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress
 	}
 }
 
-// sameAs finds the items in a queue that say the same as some that are named, each with
-// that one.
+// sameAs returns the open items with the text of a named one, each with that one.
 func sameAs(queue []progress.Decision, refs []progress.Ref) map[progress.Ref]progress.Ref {
 	with := map[progress.Ref]progress.Ref{}
 	for _, g := range queue {
@@ -118,7 +117,7 @@ func becomes(decision flow.Decision) string {
 	return "is open again"
 }
 
-// Matching lists the open items that a policy names by their ratings.
+// Matching lists the open items whose ratings match a policy.
 func (d *Decider) Matching(ctx context.Context, policy progress.Policy) (refs []progress.Ref, err error) {
 	queue, err := d.Waiting(ctx)
 	if err != nil {

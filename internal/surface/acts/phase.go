@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// WrongStatusError refuses to start a phase of something that is elsewhere.
+// WrongStatusError refuses to start a phase of a unit or batch in another status.
 type WrongStatusError struct {
 	Unit   string // or unit/batch
 	Status string
@@ -32,15 +32,14 @@ func (e *WrongStatusError) NextStep() string { return e.Next }
 // Code implements lockkeeper.CodeOf.
 func (e *WrongStatusError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
-// Unwrap is it as every surface knows a refusal.
+// Unwrap returns the refusal that every surface knows.
 func (e *WrongStatusError) Unwrap() error {
 	return &lockkeeper.RefusedError{Act: "start the phase " + e.Phase + " of " + e.Unit, Reason: "it is " + e.Status, Next: e.Next}
 }
 
-// Phase has a phase started of a unit, or of a batch or screen of it: in the run that is
-// under way here, or else in one of its own, which goes on with it until people are
-// needed. What failed in this phase is tried again. What cannot start now is a
-// *WrongStatusError.
+// Phase starts a phase of a unit, batch or screen in the current run of this process, or in
+// a new run that continues until it needs a decision. It retries what failed in this
+// phase. If the phase cannot start now, it returns a *WrongStatusError.
 func (r *Runs) Phase(ctx context.Context, name, phase string, by lockkeeper.Actor) error {
 	flowName, err := r.flowName()
 	if err != nil {
@@ -82,8 +81,7 @@ func startable(f flow.Flow) (names []string) {
 	return names
 }
 
-// flowName is the flow that a phase is of: the one that is under way here, or else that
-// would be run.
+// flowName returns the flow of the current run, or else the default flow.
 func (r *Runs) flowName() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,14 +91,14 @@ func (r *Runs) flowName() (string, error) {
 	return conduct.FlowName(r.app, "", "")
 }
 
-// where is where a unit is, or a part of it.
+// where is the state of a unit or a part of it.
 type where struct {
 	unit  *progress.Unit
 	part  string // a batch or screen; empty: all of the unit
 	state run.UnitState
 }
 
-// name is what was named.
+// name returns the unit or unit/part.
 func (at where) name() string {
 	if at.part == "" {
 		return at.unit.Name
@@ -117,7 +115,7 @@ func (r *Runs) whereIs(ctx context.Context, d *Decider, name string) (at where, 
 		return &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no such unit, and no such part of one", Next: didYouMean(name, known)}
 	}
 	unit := name
-	for !slices.Contains(known, unit) { // the names of units have slashes, too
+	for !slices.Contains(known, unit) { // names of units can contain slashes
 		cut := strings.LastIndexByte(unit, '/')
 		if cut < 0 {
 			return at, unknown(known)
@@ -151,7 +149,7 @@ func (r *Runs) whereIs(ctx context.Context, d *Decider, name string) (at where, 
 	return at, nil
 }
 
-// status is that of the part that is meant.
+// status returns the status of the part, or of the unit.
 func (at where) status() string {
 	for _, b := range at.state.Batches {
 		if b.ID == at.part {
@@ -161,7 +159,7 @@ func (at where) status() string {
 	return at.state.Status
 }
 
-// canStart reports whether a phase is what comes next, and is not under way.
+// canStart reports whether a phase is next, and does not run yet.
 func (at where) canStart(of flow.Flow, p flow.Phase) bool {
 	idle := func(status, item string) bool { return item == "" || status == flow.Queued }
 	if p.Unit != flow.BatchUnit {
@@ -183,7 +181,7 @@ func (at where) canStart(of flow.Flow, p flow.Phase) bool {
 	return false
 }
 
-// failedIn names what failed in a phase.
+// failedIn returns the names of items that failed in a phase.
 func (d *Decider) failedIn(ctx context.Context, at where, phase string) (names []string, err error) {
 	all, err := conduct.Failures(ctx, d.App, d.Flow.Name)
 	for _, f := range all {
@@ -194,7 +192,7 @@ func (d *Decider) failedIn(ctx context.Context, at where, phase string) (names [
 	return names, err
 }
 
-// next is the phase that comes next; empty: none does.
+// next returns the next phase; empty: none.
 func (at where) next() string {
 	if b, ok := at.unit.Batch(at.part); ok {
 		return b.Next
@@ -202,7 +200,7 @@ func (at where) next() string {
 	return at.unit.Phase()
 }
 
-// before is what comes before a phase can start.
+// before returns what must happen before a phase can start.
 func (d *Decider) before(at where, p flow.Phase) string {
 	order, next := startable(d.Flow), at.next()
 	b, isBatch := at.unit.Batch(at.part)
@@ -218,12 +216,12 @@ func (d *Decider) before(at where, p flow.Phase) string {
 	case next == p.Name:
 		return "wait until it has ended"
 	case next == "" || next == progress.LandPhase || slices.Index(order, p.Name) < slices.Index(order, next):
-		return "to have it done anew: " + d.Command("decide", "redo", at.name(), p.Name)
+		return "to redo it: " + d.Command("decide", "redo", at.name(), p.Name)
 	}
 	return "the phase " + next + " comes first"
 }
 
-// want has something go on in the run that is under way here, or in one of its own.
+// want adds work to the current run, or starts a new run for it.
 func (r *Runs) want(ctx context.Context, d *Decider, at where, phase string) error {
 	covered, err := r.alsoWant(at)
 	if err != nil {
@@ -236,7 +234,7 @@ func (r *Runs) want(ctx context.Context, d *Decider, at where, phase string) err
 	return err
 }
 
-// alsoWant adds something to the run that is under way; false: there is none.
+// alsoWant adds work to the current run; false: there is no run.
 func (r *Runs) alsoWant(at where) (bool, error) {
 	name := at.name()
 	r.mu.Lock()
@@ -260,7 +258,7 @@ func (r *Runs) alsoWant(at where) (bool, error) {
 	return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the run that is under way is only of " + strings.Join(g.only, ", "), Next: "let it end, or stop it"}
 }
 
-// isWanted reports whether a unit is to go on, or a part of one.
+// isWanted reports whether a unit or part was requested.
 func (r *Runs) isWanted(g *going, unit, part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,29 +8,29 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// MoveItem puts an item into another batch. Like every edit of a plan it is possible until the
-// first batch begins, and takes back an approval.
+// MoveItem moves an item to another batch. Like every edit of a plan it is possible until
+// the first batch starts, and withdraws an approval.
 func (d *Decider) MoveItem(ctx context.Context, unit, item, to string, seen Seen) (Verdict, error) {
 	return d.edit(ctx, unit, seen, "has item "+item+" in batch "+to, func(b *progress.Tracker) ([]string, error) {
 		return b.MoveItem(ctx, unit, item, to, d.By.Name)
 	})
 }
 
-// Split takes items out of a batch into a new one behind it.
+// Split moves items of a batch to a new one after it.
 func (d *Decider) Split(ctx context.Context, unit, batch string, items []string, seen Seen) (Verdict, error) {
 	return d.edit(ctx, unit, seen, "has "+strings.Join(items, ", ")+" of batch "+batch+" in a batch of their own", func(b *progress.Tracker) ([]string, error) {
 		return b.SplitBatch(ctx, unit, batch, items, d.By.Name)
 	})
 }
 
-// Merge puts all of batch from into batch into.
+// Merge moves all items of batch from into batch into.
 func (d *Decider) Merge(ctx context.Context, unit, into, from string, seen Seen) (Verdict, error) {
 	return d.edit(ctx, unit, seen, "has all of batch "+from+" in batch "+into, func(b *progress.Tracker) ([]string, error) {
 		return b.MergeBatches(ctx, unit, into, from, d.By.Name)
 	})
 }
 
-// SetTargets says which files a batch may change, in place of those that were planned.
+// SetTargets replaces the files that a batch may change.
 func (d *Decider) SetTargets(ctx context.Context, unit, batch string, paths []string, seen Seen) (Verdict, error) {
 	return d.edit(ctx, unit, seen, "has batch "+batch+" change "+strings.Join(paths, ", "), func(b *progress.Tracker) ([]string, error) {
 		if err := conduct.CheckTargets(d.App, paths); err != nil {

@@ -12,9 +12,9 @@ import (
 	"lockkeeper/rescue"
 )
 
-// LandRescued writes something that is kept on the rescue shelf to where it was to go, and
-// drops it there. There is no landing if it was so already. Without ontoCurrent it is
-// refused when the file is not what it was when the content was kept.
+// LandRescued lands a kept change, and drops it from the rescue shelf. The landing is nil if
+// the file had that content. Without ontoCurrent it refuses if the file has changed since
+// the content was kept.
 func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent bool, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, nil, err
@@ -41,13 +41,12 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 	return e, l, err
 }
 
-// ListArchive is the command that lists an archive of the rescue shelf.
+// ListArchive returns the command that lists an archive of the rescue shelf.
 func ListArchive(a *project.Project, e rescue.Entry) string {
 	return "tar -tzf " + a.Shelf().ContentPath(e.ID)
 }
 
-// DropRescued removes something that is kept, for good. That, and who did it, is recorded
-// first: what is gone cannot be asked.
+// DropRescued deletes a kept change. It records the actor first.
 func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeeper.Actor) (e rescue.Entry, err error) {
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, err
@@ -58,8 +57,7 @@ func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeep
 	return e, a.Shelf().Drop(id)
 }
 
-// notHeldByUs leaves the grant under which a write was refused out of who holds the path:
-// nobody else is in its way.
+// notHeldByUs removes the caller's own grant from the conflicts of a refusal.
 func notHeldByUs(err error, grant string) {
 	for _, part := range lockkeeper.Parts(err) {
 		var v *lockkeeper.LockViolationError
@@ -69,7 +67,7 @@ func notHeldByUs(err error, grant string) {
 	}
 }
 
-// staysKept says of refusals that what is kept is so still, under the same id.
+// staysKept adds to a refusal that the change is still kept.
 func staysKept(err error, id string) {
 	for _, part := range lockkeeper.Parts(err) {
 		var v *lockkeeper.LockViolationError

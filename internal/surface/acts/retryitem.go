@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// RetryItem puts an item that failed back into the queue. The note is for whoever takes it
-// up, and only an item of a flow has somebody who reads it.
+// RetryItem requeues a failed item. The note is for the agent, so only an item of a flow
+// can have one.
 func RetryItem(ctx context.Context, a *project.Project, it *lockkeeper.Item, note string, by lockkeeper.Actor) (*lockkeeper.Item, error) {
 	q, err := job.Open(a)
 	if err != nil {
@@ -21,7 +21,7 @@ func RetryItem(ctx context.Context, a *project.Project, it *lockkeeper.Item, not
 	name := run.FlowOf(it)
 	if name == "" {
 		if note != "" {
-			return nil, &lockkeeper.InputError{Field: "note", Value: note, Reason: "item " + it.ID + " belongs to no flow, so nobody would read it", Next: "leave it out"}
+			return nil, &lockkeeper.InputError{Field: "note", Value: note, Reason: "item " + it.ID + " belongs to no flow, so no agent reads it", Next: "leave it out"}
 		}
 		return q.Retry(ctx, it.ID, by)
 	}
@@ -39,7 +39,7 @@ func RetryItem(ctx context.Context, a *project.Project, it *lockkeeper.Item, not
 	return q.Find(ctx, it.ID)
 }
 
-// RetryItem is Retry of what failed in one item of the flow, and of nothing else.
+// RetryItem retries one failed item of the flow.
 func (d *Decider) RetryItem(ctx context.Context, it *lockkeeper.Item, note string) (Verdict, error) {
 	failed, err := conduct.Failures(ctx, d.App, d.Flow.Name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *Decider) RetryItem(ctx context.Context, it *lockkeeper.Item, note strin
 	if err != nil {
 		return Verdict{}, err
 	}
-	_, err = q.Retry(ctx, it.ID, d.By) // of what has not failed it says so
+	_, err = q.Retry(ctx, it.ID, d.By) // refuses an item that has not failed
 	work, _ := run.WorkOf(it)
 	return d.one(ctx, err, planOf(work.Unit), "tries "+it.Workflow+" again, in the phase "+it.Phase)
 }

@@ -20,17 +20,16 @@ import (
 // Hold does work under a grant that holds paths for writing.
 type Hold func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) error
 
-// ownTTL is the lease of a grant that an act takes for its own short work. It is renewed
-// while the work lasts.
+// ownTTL is the lease of a grant that an act acquires. It is renewed during the act.
 const ownTTL = time.Minute
 
-// Holding takes the locks for a person's own short work, and gives them back. Somebody
-// else who has one of them is a *lockkeeper.BlockedError: it does not wait.
+// Holding acquires the locks for a short act, and releases them after it. It does not wait:
+// a conflict is a *lockkeeper.BlockedError.
 func Holding(a *project.Project, by lockkeeper.Actor) Hold {
 	return Taking(by.Name, func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) { return a.Hold(ctx, req, 0) })
 }
 
-// Taking does work under a grant of its own, which take gets and which ends with the work.
+// Taking runs work under a grant that take acquires, and releases it after the work.
 func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock.Grant, error)) Hold {
 	return func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) (err error) {
 		self, err := process.Self()
@@ -45,9 +44,8 @@ func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock
 		if err != nil {
 			return err
 		}
-		// Most work is over long before the lease needs to be renewed. A keeper that was
-		// there from the start would often meet the release, and record that it found
-		// nothing to renew.
+		// Most acts end long before the lease needs renewal. A keeper from the start would
+		// often race with the release and record a failed renewal.
 		keeper := time.AfterFunc(ownTTL/3, g.Keep)
 		defer func() {
 			keeper.Stop()
@@ -57,31 +55,30 @@ func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock
 	}
 }
 
-// Undone is what was taken back.
+// Undone is the result of an undo.
 type Undone struct {
-	Landings []*lockkeeper.Landing `json:"landings"` // those that took it back
+	Landings []*lockkeeper.Landing `json:"landings"` // the new landings
 	Paths    []string              `json:"paths"`
-	Of       *lockkeeper.Landing   `json:"of,omitempty"`    // the one that was named, if one was
-	Batch    *UndoneBatch          `json:"batch,omitempty"` // whose change it was; nil: nobody's in a flow
+	Of       *lockkeeper.Landing   `json:"of,omitempty"`    // the named landing, if any
+	Batch    *UndoneBatch          `json:"batch,omitempty"` // nil: the landing belongs to no batch
 }
 
-// UndoneBatch is a batch of which landings were taken back.
+// UndoneBatch is a batch with undone landings.
 type UndoneBatch struct {
 	Flow   string   `json:"flow"`
 	Unit   string   `json:"unit"`
 	ID     string   `json:"id"`
-	Undone bool     `json:"undone"`           // all of it, and its documents say so
-	Partly bool     `json:"partly"`           // some of its landings were taken back, and some stand
-	Left   []uint64 `json:"left"`             // its landings that still stand
+	Undone bool     `json:"undone"`           // completely, and its documents say so
+	Partly bool     `json:"partly"`           // some of its landings are undone, and some remain
+	Left   []uint64 `json:"left"`             // its remaining landings
 	Commit string   `json:"commit,omitempty"` // of git, which stays
 }
 
-// Name is the batch as people name it.
+// Name returns unit/batch.
 func (b UndoneBatch) Name() string { return b.Unit + "/" + b.ID }
 
-// UndoBatch puts back what a batch changed: its landings, the last first, under one grant.
-// What was put back before, by its number or by somebody who died on the way, is passed
-// over.
+// UndoBatch undoes the landings of a batch, last first, under one grant. It skips landings
+// that are undone already.
 func (d *Decider) UndoBatch(ctx context.Context, unit, batch string, hold Hold) (*Undone, error) {
 	ref := reviewOf(unit, batch)
 	u, err := d.need(ctx, ref)
@@ -123,7 +120,7 @@ func (d *Decider) UndoBatch(ctx context.Context, unit, batch string, hold Hold) 
 	return out, d.tell(ctx, []Done{{Ref: ref, What: "is undone"}})
 }
 
-// mayUndo refuses to undo a batch of which nothing is in the tree.
+// mayUndo refuses a batch without a landing in the tree.
 func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *progress.Batch) error {
 	name := unit + "/" + b.ID
 	refuse := func(reason, next string) error {
@@ -152,12 +149,12 @@ func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *pro
 	return refuse("it was undone by "+b.Landed.Undone.By+" at "+Moment(b.Landed.Undone.At), next)
 }
 
-// RedoCommand has a batch that was undone done anew.
+// RedoCommand returns the command that redoes an undone batch.
 func (d *Decider) RedoCommand(name string) string {
 	return d.Command("decide", "redo", name, d.Flow.FirstOfBatch())
 }
 
-// pathsOf are the paths that landings changed.
+// pathsOf returns the paths of landings.
 func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []string, err error) {
 	for _, seq := range landings {
 		l, err := g.Landing(ctx, seq)
@@ -173,8 +170,7 @@ func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []stri
 	return paths, nil
 }
 
-// UndoLanding puts back what a landing changed. If it was a batch's, or took one back, the
-// documents of the batch say how it is now.
+// UndoLanding undoes a landing, and updates the documents of its batch if it has one.
 func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkeeper.Actor, hold Hold) (*Undone, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -201,11 +197,11 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	return out, nil
 }
 
-// noteLanding brings the documents of the batch up to date whose landing was taken back, or
-// came back; nil: it is no batch's.
+// noteLanding updates the documents of the batch of an undone or redone landing; nil: it
+// has no batch.
 func noteLanding(ctx context.Context, a *project.Project, g *gate.Gate, seq uint64, by lockkeeper.Actor) (*UndoneBatch, error) {
 	first := seq
-	for { // an undo can be undone, too, any number of times
+	for { // an undo can itself be undone
 		l, err := g.Landing(ctx, first)
 		if err != nil {
 			return nil, err
@@ -235,7 +231,7 @@ func noteLanding(ctx context.Context, a *project.Project, g *gate.Gate, seq uint
 	return nil, nil
 }
 
-// noteBatch makes the documents of a batch say whether it is undone.
+// noteBatch records in the documents of a batch whether it is undone.
 func (d *Decider) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *progress.Batch) (*UndoneBatch, error) {
 	out := &UndoneBatch{Flow: d.Flow.Name, Unit: unit, ID: b.ID, Left: []uint64{}, Commit: b.Landed.Commit}
 	for _, seq := range b.Landed.Landings {

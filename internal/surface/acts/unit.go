@@ -20,7 +20,7 @@ func reviewOf(unit, batch string) progress.Ref {
 	return progress.Ref{Kind: progress.ReviewKind, Unit: unit, Batch: batch}
 }
 
-// AddItem adds an item that no phase came up with. It is to be done.
+// AddItem adds an item of a person, decided as todo.
 func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
@@ -29,7 +29,7 @@ func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Ve
 	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added, and to be done")
 }
 
-// Words are what an item of a unit says, by its id, also of one that the audit dropped.
+// Words returns the description of an item, also of one that the audit dropped.
 func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) {
 	u, err := d.Unit(ctx, unit)
 	if err != nil {
@@ -46,8 +46,8 @@ func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) 
 	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "nothing that was dropped has this id", Next: d.Command("decide", "show", "plan", unit)}
 }
 
-// Reenable lets an item come up again that was rejected in an earlier run; undo takes that
-// back.
+// Reenable allows an item rejected in an earlier run to be proposed again; undo reverses
+// that.
 func (d *Decider) Reenable(ctx context.Context, unit, description string, undo bool) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
@@ -64,7 +64,7 @@ func (d *Decider) Reenable(ctx context.Context, unit, description string, undo b
 	return d.one(ctx, err, planOf(unit), what)
 }
 
-// Exclude has the merge of a controller do without a screen, and says why.
+// Exclude excludes a screen from the merge of a controller.
 func (d *Decider) Exclude(ctx context.Context, unit, screen, why string) (Verdict, error) {
 	s, err := d.screen(unit, screen)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *Decider) Exclude(ctx context.Context, unit, screen, why string) (Verdic
 	return d.one(ctx, err, planOf(unit), "does without screen "+s.Name)
 }
 
-// Include takes that back.
+// Include reverses Exclude.
 func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, error) {
 	s, err := d.screen(unit, screen)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, er
 	return d.one(ctx, err, planOf(unit), "does not do without screen "+s.Name+" any more")
 }
 
-// screen finds a screen in the manifest.
+// screen returns a screen of the manifest.
 func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 	if !d.Flow.HasScreens() {
 		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "it has no screens", Next: "--flow " + flow.ForScreens().Name}
@@ -103,8 +103,8 @@ func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
 }
 
-// Redo has a phase of a unit done anew, with all behind it. While something of the unit
-// runs it is refused with *WrongStatusError.
+// Redo repeats a phase of a unit and every later one. While an item of the unit runs it
+// returns a *WrongStatusError.
 func (d *Decider) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
@@ -115,8 +115,8 @@ func (d *Decider) Redo(ctx context.Context, unit, phase string) (Verdict, error)
 	return d.one(ctx, d.Book.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "does the phase "+phase+" anew")
 }
 
-// RedoBatch has a phase of a batch done anew, with all behind it. What landed is undone
-// first. While the batch runs it is refused with *WrongStatusError.
+// RedoBatch repeats a phase of a batch and every later one. A landed batch must be undone
+// first. While the batch runs it returns a *WrongStatusError.
 func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
 	ref := reviewOf(unit, batch)
 	if _, err := d.need(ctx, ref); err != nil {
@@ -128,8 +128,8 @@ func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Ver
 	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")
 }
 
-// standsStill refuses to have a phase done anew of what somebody works on: the documents
-// that they go by would be put aside under their hands.
+// standsStill refuses to redo a phase while an item runs, because its documents would be
+// moved aside during its work.
 func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) error {
 	var open map[string][]*lockkeeper.Item
 	err := d.App.View(ctx, func(r store.Reader) (err error) {
@@ -150,8 +150,7 @@ func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) er
 	return nil
 }
 
-// StillIs refuses as stale what is to be done to a batch by somebody who saw it in another
-// status.
+// StillIs refuses an act on a batch as stale if its status is not the one the person saw.
 func (d *Decider) StillIs(ctx context.Context, unit, batch, status string) error {
 	ref := reviewOf(unit, batch)
 	u, err := d.need(ctx, ref)
@@ -164,9 +163,8 @@ func (d *Decider) StillIs(ctx context.Context, unit, batch, status string) error
 	return nil
 }
 
-// Retry puts what failed back into the queue, at the phase in which it failed: by the names
-// of units, or of batches, screens or topics in them. The note is left first, so that
-// whoever takes it up finds it.
+// Retry requeues failed items at the phase in which they failed. They are named by unit,
+// batch, screen or topic. The note is stored first, so that the agent finds it.
 func (d *Decider) Retry(ctx context.Context, names []string, note string) (v Verdict, err error) {
 	failed, err := d.failed(ctx, names)
 	if err != nil {
@@ -197,7 +195,7 @@ func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) 
 	return d.finish(ctx, v)
 }
 
-// failed finds what failed by names of units, or of parts of them.
+// failed returns the failed items of the named units or parts.
 func (d *Decider) failed(ctx context.Context, names []string) (list []run.Failure, err error) {
 	all, err := conduct.Failures(ctx, d.App, d.Flow.Name)
 	if err != nil {

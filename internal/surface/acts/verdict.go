@@ -11,37 +11,37 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Verdict is what came of an act.
+// Verdict is the result of an act.
 type Verdict struct {
 	Done      []Done     `json:"done"`
 	Refused   []error    `json:"-"`
-	Warnings  []string   `json:"warnings"`  // what is unwise in a plan
-	Units     []Progress `json:"units"`     // of which something was done
-	Waiting   int        `json:"waiting"`   // answers that are still wanted, in all
-	Failed    int        `json:"failed"`    // pieces of work that failed and wait for a retry
-	Conductor string     `json:"conductor"` // who goes on with it now; empty: nobody
+	Warnings  []string   `json:"warnings"`  // about a plan
+	Units     []Progress `json:"units"`     // that changed
+	Waiting   int        `json:"waiting"`   // open decisions
+	Failed    int        `json:"failed"`    // failed items that can be retried
+	Conductor string     `json:"conductor"` // holder that runs the flow; empty: it does not run
 }
 
-// Done is something that was done.
+// Done is one completed part of an act.
 type Done struct {
 	Ref  progress.Ref `json:"ref"`
-	What string       `json:"what"` // in words: what becomes of it
+	What string       `json:"what"` // the new state, as text
 
-	// Like is the item that was named, of one that was not and says the same.
+	// Like is the named item, if this one was decided because it has the same text.
 	Like progress.Ref `json:"like,omitzero"`
 }
 
-// Progress is how far a unit is after an act.
+// Progress is the state of a unit after an act.
 type Progress struct {
 	Unit  string `json:"unit"`
-	Next  string `json:"next"`  // the phase; empty: it is complete
-	Waits int    `json:"waits"` // for so many more answers before it goes on
+	Next  string `json:"next"`  // phase; empty: the unit is complete
+	Waits int    `json:"waits"` // answers needed before it can continue
 }
 
-// Err is all that was refused, as one error.
+// Err joins all refusals.
 func (v *Verdict) Err() error { return errors.Join(v.Refused...) }
 
-// take takes up how one act went.
+// take records the result of one act.
 func (v *Verdict) take(err error, ref progress.Ref, what string) {
 	if err != nil {
 		v.Refused = append(v.Refused, err)
@@ -50,23 +50,23 @@ func (v *Verdict) take(err error, ref progress.Ref, what string) {
 	v.Done = append(v.Done, Done{Ref: ref, What: what})
 }
 
-// one is the verdict of an act on one thing.
+// one returns the verdict of a single act.
 func (d *Decider) one(ctx context.Context, err error, ref progress.Ref, what string) (Verdict, error) {
 	var v Verdict
 	v.take(err, ref, what)
 	return d.finish(ctx, v)
 }
 
-// finish tells a run that waits, and looks what goes on now.
+// finish informs the run and adds the new state to the verdict.
 func (d *Decider) finish(ctx context.Context, v Verdict) (Verdict, error) {
 	v.Done, v.Warnings, v.Units = orEmpty(v.Done), orEmpty(v.Warnings), []Progress{}
 	if err := d.tell(ctx, v.Done); err != nil {
 		return v, err
 	}
-	return v, d.lookAfter(ctx, &v)
+	return v, d.addState(ctx, &v)
 }
 
-// tell has whoever conducts the flow look at what was done.
+// tell informs the process that runs the flow.
 func (d *Decider) tell(ctx context.Context, list []Done) error {
 	if len(list) == 0 {
 		return nil
@@ -77,13 +77,13 @@ func (d *Decider) tell(ctx context.Context, list []Done) error {
 	}
 	what := strings.Join(words, "; ")
 	if err := conduct.RecordDecision(ctx, d.App, d.By, what); err != nil {
-		return fmt.Errorf("it is stored (%s), and a run that waits could not be told: %w", what, err)
+		return fmt.Errorf("it is stored (%s), but the run could not be informed: %w", what, err)
 	}
 	return nil
 }
 
-// lookAfter sees where the units are of which something was done.
-func (d *Decider) lookAfter(ctx context.Context, v *Verdict) error {
+// addState adds the state of the changed units, and of the flow.
+func (d *Decider) addState(ctx context.Context, v *Verdict) error {
 	for _, one := range v.Done {
 		if slices.ContainsFunc(v.Units, func(p Progress) bool { return p.Unit == one.Ref.Unit }) {
 			continue
@@ -113,10 +113,10 @@ func (d *Decider) lookAfter(ctx context.Context, v *Verdict) error {
 	return err
 }
 
-// Look is the verdict of somebody who did nothing: what waits, what failed, and who goes on.
+// Look returns the verdict of no act: what is open, what failed, and who runs the flow.
 func (d *Decider) Look(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
 
-// orEmpty is a list that JSON spells [] when it is empty.
+// orEmpty replaces nil with an empty list, so that JSON has [].
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -69,7 +69,7 @@ func TestRetryOfAJob(t *testing.T) {
 			t.Error("a note is asked for")
 		}
 	}
-	if why := r.refused(form, "", http.StatusBadRequest, "note", "look again"); !strings.Contains(why, "nobody would read it") {
+	if why := r.refused(form, "", http.StatusBadRequest, "note", "look again"); !strings.Contains(why, "no agent reads it") {
 		t.Error(why)
 	}
 	if said := r.done(form, ""); !strings.Contains(said, "queued again") {

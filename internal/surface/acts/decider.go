@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// Desk is a person in front of one flow of an open codebase.
+// A Decider acts for one person on the documents of one flow.
 type Decider struct {
 	App   *project.Project
 	Flow  flow.Flow
@@ -22,11 +22,10 @@ type Decider struct {
 	Units []string // that have documents
 	By    lockkeeper.Actor
 
-	runs, decides bool // whether that command means this flow without being told
+	runs, decides bool // whether that command uses this flow by default
 }
 
-// Open opens the documents of a flow: of the one that is named, or else that is under way
-// or was last.
+// Open opens the documents of a flow; "": the current or last flow.
 func Open(ctx context.Context, a *project.Project, flowName string, by lockkeeper.Actor) (*Decider, error) {
 	name, err := conduct.LastFlow(a, flowName)
 	if err != nil {
@@ -49,16 +48,16 @@ func Open(ctx context.Context, a *project.Project, flowName string, by lockkeepe
 	return d, err
 }
 
-// Seeing is the desk for one act of a person who saw these versions: on a unit of which
-// one is not so any more it is refused as stale.
+// Seeing returns a Decider for a person who saw these versions. It refuses an act as stale
+// if one of them has changed.
 func (d *Decider) Seeing(seen Seen) *Decider {
 	careful := *d
 	careful.Book = d.Book.IfUnchanged(seen)
 	return &careful
 }
 
-// Command is a command about this flow as one would type it: it names the flow where
-// another one would be meant.
+// Command returns a command about this flow as a person types it, with --flow if the
+// default is another flow.
 func (d *Decider) Command(words ...string) string {
 	words = append([]string{"lockkeeper"}, words...)
 	means := d.decides
@@ -71,7 +70,7 @@ func (d *Decider) Command(words ...string) string {
 	return strings.Join(words, " ")
 }
 
-// Unit reads a unit that must be there.
+// Unit reads a unit, or returns an error if it is unknown.
 func (d *Decider) Unit(ctx context.Context, name string) (*progress.Unit, error) {
 	if !slices.Contains(d.Units, name) {
 		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no documents of it", Next: didYouMean(name, d.Units)}
@@ -79,7 +78,7 @@ func (d *Decider) Unit(ctx context.Context, name string) (*progress.Unit, error)
 	return d.Book.Unit(ctx, name)
 }
 
-// Has reports whether there is what a reference names, whether it waits or not.
+// Has reports whether a reference names something, open or not.
 func (d *Decider) Has(ctx context.Context, ref progress.Ref) (bool, error) {
 	if !slices.Contains(d.Units, ref.Unit) {
 		return false, nil
@@ -107,7 +106,7 @@ func isIn(u *progress.Unit, ref progress.Ref) (there bool) {
 	return there
 }
 
-// need reads the unit of a reference to something that must be there.
+// need reads the unit of a reference, or returns an error if either is unknown.
 func (d *Decider) need(ctx context.Context, ref progress.Ref) (*progress.Unit, error) {
 	u, err := d.Unit(ctx, ref.Unit)
 	if err == nil && !isIn(u, ref) {
@@ -116,12 +115,12 @@ func (d *Decider) need(ctx context.Context, ref progress.Ref) (*progress.Unit, e
 	return u, err
 }
 
-// Waiting lists all that waits for a person in the flow, each with its version.
+// Waiting lists the open decisions of the flow, each with its version.
 func (d *Decider) Waiting(ctx context.Context) ([]progress.Decision, error) {
 	return d.Book.Waiting(ctx, d.Units)
 }
 
-// Asked lists the topics that the Messages API is to be asked about.
+// Asked lists the topics that the next run asks the Messages API about.
 func (d *Decider) Asked(ctx context.Context) (list []progress.Ref, err error) {
 	for _, unit := range d.Units {
 		u, err := d.Book.Unit(ctx, unit)
@@ -139,7 +138,7 @@ func (d *Decider) Asked(ctx context.Context) (list []progress.Ref, err error) {
 	return list, nil
 }
 
-// didYouMean is the next step for somebody who mistyped a name.
+// didYouMean returns the next step after an unknown name.
 func didYouMean(typed string, known []string) string {
 	if near, ok := config.Nearest(typed, known); ok {
 		return "did you mean " + near + "?"

@@ -10,13 +10,13 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Sheet is all that is known of a reference, whether it waits or not.
+// Sheet is everything known about a decision, open or not, as facts for a terminal.
 type Sheet struct {
 	Ref     progress.Ref    `json:"ref"`
-	Waits   bool            `json:"waits"`           // for somebody's answer
-	Since   time.Time       `json:"since,omitzero"`  // of one that waits, and so are these
-	Frees   int             `json:"frees,omitempty"` // pieces of work that go on then
-	Left    int             `json:"left,omitempty"`  // answers that takes, this one included
+	Waits   bool            `json:"waits"`           // it is open
+	Since   time.Time       `json:"since,omitzero"`  // like the next four, only if it is open
+	Frees   int             `json:"frees,omitempty"` // items that can start after the answer
+	Left    int             `json:"left,omitempty"`  // answers needed for that, including this one
 	Version string          `json:"version,omitempty"`
 	Facts   []progress.Fact `json:"facts"`
 	Same    []progress.Ref  `json:"same,omitempty"`
@@ -30,14 +30,14 @@ func (s *Sheet) add(name, value string) {
 	}
 }
 
-// Sheet collects what is known of a reference.
+// Sheet collects what is known about a decision.
 func (d *Decider) Sheet(ctx context.Context, ref progress.Ref) (*Sheet, error) {
 	u, err := d.need(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sheet{Ref: ref, Facts: []progress.Fact{}}
-	queue, err := d.Waiting(ctx) // of all, for what says the same
+	queue, err := d.Waiting(ctx) // of every unit, to find equal items
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +67,12 @@ func (d *Decider) Sheet(ctx context.Context, ref progress.Ref) (*Sheet, error) {
 	return s, err
 }
 
-// Moment is a point in time as people are told it. Nobody knows it of a document that was
-// put there by hand.
+// Moment formats a time in the local time zone. A document written by hand has no time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
-		return "a time that is not known"
+		return "an unknown time"
 	}
-	return t.UTC().Format(time.RFC3339)
+	return t.Local().Format(time.RFC3339)
 }
 
 func by(name string, at time.Time) string {
@@ -128,7 +127,7 @@ func (s *Sheet) item(u *progress.Unit, i progress.Item) {
 	}
 }
 
-// planSheet is a unit as a whole: what was decided, and the batches.
+// planSheet adds the items and batches of a unit.
 func (d *Decider) planSheet(s *Sheet, u *progress.Unit) {
 	s.add("status", u.Status())
 	for _, i := range u.Items {
@@ -228,7 +227,7 @@ func (s *Sheet) gap(b *progress.Batch, g progress.Gap) {
 		s.add("kept", "lockkeeper rescue show "+g.Rescue)
 	}
 	answer := g.Answer
-	if g.By != "" { // when is not kept
+	if g.By != "" { // the time is not stored
 		answer += ", by " + g.By
 	}
 	s.add("answer", answer)

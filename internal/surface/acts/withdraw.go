@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// TakeBack takes answers back, as far as nothing was made of them.
+// TakeBack withdraws answers that no later phase has used.
 func (d *Decider) TakeBack(ctx context.Context, refs []progress.Ref) (Verdict, error) {
 	var v Verdict
 	if err := d.checkNamed(refs); err != nil {
