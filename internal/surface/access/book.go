@@ -41,7 +41,7 @@ const prefix = "lk_"
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// secret makes what nobody can guess, and the id under which it is known.
+// secret returns a random secret and its id.
 func secret(prefix string) (text, id string) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails: it ends the program instead
@@ -54,7 +54,7 @@ func idOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckName refuses what cannot be the name of somebody.
+// CheckName refuses an invalid name.
 func CheckName(name string) error {
 	if nameForm.MatchString(name) {
 		return nil
@@ -155,7 +155,7 @@ func (b *Book) find(name string) (*Entry, error) {
 	return nil, err
 }
 
-// entry reads who has an id; nil: nobody has.
+// entry reads the entry of an id; nil: it is unknown.
 func (b *Book) entry(id string) (*Entry, error) {
 	e, err := durable.ReadJSON[Entry](filepath.Join(b.dir, "people", id+".json"))
 	switch {

@@ -23,7 +23,7 @@
 //  4. A session has the role that its person has now. It ends when its person logs out, in
 //     every process and for good, or when it expires.
 //  5. The number of tickets and sessions of a person is bounded.
-//  6. All secrets are random: nobody can choose a weak one.
+//  6. All secrets are random: a weak one cannot be chosen.
 //  7. A name that is removed and added again is another person (Person.ID).
 //
 // The package starts no goroutines, and several processes may use one directory.

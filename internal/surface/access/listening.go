@@ -25,7 +25,7 @@ func (l Listening) LoginLink(ticket string) string { return l.Address + "/login#
 
 func (b *Book) listeningPath() string { return filepath.Join(b.dir, "server.json") }
 
-// Announce says where the server is, to whoever wants to log in. The last one counts.
+// Announce records the address of the server, for logins. The last call counts.
 func (b *Book) Announce(ctx context.Context, l Listening) error {
 	return b.write(ctx, "server.json", l)
 }

@@ -74,7 +74,7 @@ type wanted struct {
 	Reason string  `json:"reason,omitempty"`
 }
 
-// given is a grant in the hands of whoever asked: the token is told once.
+// given is a new grant with its token, which is returned only once.
 type given struct {
 	lockkeeper.GrantSnapshot
 	Token string `json:"token"`
@@ -185,7 +185,7 @@ func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	return e, err
 }
 
-// held is what proves that a grant is somebody's own.
+// held is the proof that a caller owns a grant.
 type held struct {
 	Token string `json:"token"`
 }

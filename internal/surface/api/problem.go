@@ -198,7 +198,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Write(append(body, '\n'))
 }
 
-// isGone reports whether an error is that whoever asked has left.
+// isGone reports whether an error means that the client has disconnected.
 func isGone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil && errors.Is(err, context.Canceled)
 }

@@ -58,7 +58,7 @@ type call struct {
 	proof   proof
 }
 
-// proof is how somebody has said who they are.
+// proof is how a caller authenticated.
 type proof uint8
 
 const (
@@ -147,7 +147,7 @@ func (rt route) failing(how failure) route {
 	return rt
 }
 
-// opened is a route that needs nobody to say who they are.
+// opened returns a route that needs no authentication.
 func (rt route) opened() route {
 	rt.open, rt.room = true, roomOpen
 	return rt
@@ -202,7 +202,7 @@ func (s *Server) add(rt *route) {
 	})
 }
 
-// discarded is an answer that nobody gets.
+// discarded is a response without a client.
 type discarded struct{}
 
 func (discarded) Header() http.Header         { return http.Header{} }

@@ -41,7 +41,7 @@ func systemRoutes() []route {
 	}
 }
 
-// What answers are, besides JSON.
+// Content types other than JSON.
 const (
 	mediaPage = "text/html" // which a browser shows
 	mediaForm = "application/x-www-form-urlencoded"
@@ -71,7 +71,7 @@ func showOpenAPI(s *Server, c *call) error {
 	return nil
 }
 
-// identity is who somebody is here.
+// identity is the caller as the server knows it.
 type identity struct {
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`

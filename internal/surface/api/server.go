@@ -192,7 +192,7 @@ func (s *Server) lay() (err error) {
 	return err
 }
 
-// announce says where the server is, to whoever wants to log in.
+// announce records the address of the server, for logins.
 func (s *Server) announce(ctx context.Context) error {
 	self, err := process.Self()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // scrapeTime is how long a look at the store may take when metrics are asked for.
 const scrapeTime = 5 * time.Second
 
-// stock is what there is now, as metrics have it. It is read when somebody asks.
+// stock is the gauges of the metrics. They are read with each request.
 type stock struct{ s *Server }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

@@ -62,7 +62,7 @@ const (
 	pageReason = "from 1 to 1000"
 )
 
-// pageSize checks how many somebody wants at once; nil: they do not say.
+// pageSize checks the requested page size; nil: the default.
 func pageSize(limit *int) (int, error) {
 	switch {
 	case limit == nil:

@@ -23,7 +23,7 @@ const (
 	hookAttempts = 6
 )
 
-// needed is what a webhook is told: that somebody is needed, and nothing of what for.
+// needed is the body of a webhook call: that a decision is open, without its content.
 type needed struct {
 	Text    string         `json:"text"` // for chats that show it
 	Root    string         `json:"codebase"`
@@ -33,7 +33,7 @@ type needed struct {
 	Seq     uint64         `json:"seq"`
 }
 
-// webhook tells somebody that a person is needed.
+// webhook calls a URL when a decision needs a person.
 type webhook struct {
 	s      *Server
 	url    string

@@ -218,7 +218,7 @@ func writable(dir string, err error) string {
 	return "make " + dir + " a directory that you may write"
 }
 
-// probeFile makes a file that nobody else uses, hands it on and removes it.
+// probeFile creates a private file, passes it on and removes it.
 func probeFile(dir string, use func(name string) error) (err error) {
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {

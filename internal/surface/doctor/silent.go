@@ -59,7 +59,7 @@ func silent(running []process.Running, live []session.Info) []Window {
 
 func windowOf(r process.Running) Window { return Window{Program: r.Program, PID: r.PID, TTY: r.TTY} }
 
-// notReported says which agents are to be started anew.
+// notReported lists the agents that must be restarted.
 func notReported(list []Window) string {
 	var parts []string
 	for _, program := range programs(list) {

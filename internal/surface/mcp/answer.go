@@ -58,7 +58,7 @@ func add[In, Out any, A told[Out]](s *Server, t *mcp.Tool, do func(context.Conte
 	})
 }
 
-// carryOut makes a call. A panic is a failure like any other: it ends nobody else's session.
+// carryOut makes a call. A panic is a failure of this call, and ends no other session.
 func carryOut[In, Out any, A told[Out]](ctx context.Context, s *Server, req *mcp.CallToolRequest, in In, do func(context.Context, *visit, In) (Out, error)) (out Out, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -95,7 +95,7 @@ func (a *answer) fail(err error) {
 
 func (a *answer) isRefusal() bool { return len(a.Refused) > 0 || a.Failed != nil }
 
-// lines is what every answer says in words, besides what was done.
+// lines is the text that every answer adds to its result.
 func (a *answer) lines() (list []string) {
 	for _, r := range a.Refused {
 		list = append(list, r.String())

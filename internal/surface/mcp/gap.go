@@ -15,7 +15,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// longestReason is how much somebody may say in their reason, in bytes.
+// longestReason is the maximum length of a reason, in bytes.
 const longestReason = 4_000
 
 // reasonOf is a reason as it is recorded.

@@ -41,7 +41,7 @@ type sitting struct {
 	Holds    []string  `json:"holds,omitempty"`
 }
 
-// holding is what somebody holds, or waits for.
+// holding is a held or requested lock.
 type holding struct {
 	Holder string    `json:"holder"`
 	About  string    `json:"about,omitempty"`

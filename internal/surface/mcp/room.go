@@ -23,7 +23,7 @@ type place struct {
 	spoke time.Time
 }
 
-// heard notes that somebody has spoken in a session: one that just began, or one of theirs.
+// heard records activity in a new or known session.
 func (s *Server) heard(id, owner string, began bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

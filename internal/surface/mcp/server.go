@@ -83,7 +83,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// tokenOf binds a session over HTTP to whoever the layers before have let in.
+// tokenOf binds an HTTP session to the authenticated caller.
 func tokenOf(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	who, known := access.Who(ctx)
 	if !known {

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addTools adds every tool. There is none that takes something away from somebody.
+// addTools adds every tool. No tool revokes a lock of another holder.
 func (s *Server) addTools() {
 	add(s, &mcp.Tool{Name: "check", Title: "Look whether files are free", Annotations: reads(),
 		Description: "Look whether files could be written now, and who has them otherwise. Nothing is claimed."}, check)

@@ -119,7 +119,7 @@ func (s *Server) at(path string) string {
 	return s.app.Root.Dir() + "/" + path
 }
 
-// file is the one name of a file that somebody wants to write.
+// file returns the canonical name of a file to write.
 func (s *Server) file(path string) (string, error) {
 	if strings.TrimSpace(path) == "" {
 		return "", &lockkeeper.InputError{Field: "path", Reason: "empty", Next: "name a file, from the root of the codebase"}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { projecttest.Main(m) }
 
 var must = projecttest.Must
 
-// scene is an open codebase on a real SQLite file, and somebody who looks at it.
+// scene is an open codebase on a real SQLite file, and its Reader.
 type scene struct {
 	t    testing.TB
 	root string

@@ -64,7 +64,7 @@ type said struct {
 	goTo   string // where in the dashboard one goes on
 }
 
-// formLimit is how large a form may be: somebody may paste what they found elsewhere.
+// formLimit is the maximum size of a form, which can contain pasted text.
 const formLimit = 8 << 20
 
 // act does what a form asks, and says what happened.
@@ -131,7 +131,7 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 	d.render(w, r, status, "said", s)
 }
 
-// form is what somebody sent.
+// form is a submitted form.
 type form struct {
 	url.Values
 	who access.Person

@@ -98,7 +98,7 @@ type Route struct {
 	serve func(d *Dashboard, w http.ResponseWriter, r *http.Request)
 }
 
-// Routes are all that can be asked, for whoever mounts a dashboard.
+// Routes returns every route, for the server that mounts the dashboard.
 func Routes() []Route {
 	list := []Route{{Method: http.MethodGet, Pattern: "/assets/{file}", Open: true, Summary: "A file that pages need", serve: (*Dashboard).asset}}
 	for _, p := range pages() {

@@ -17,7 +17,7 @@ type nowData struct {
 	Conducts *acts.Running // what this server conducts; nil: it conducts nothing
 }
 
-// visit is how long somebody may look away before coming back counts as coming back.
+// visit is the pause after which the next request counts as a new visit.
 const visit = 15 * time.Minute
 
 // mark is what a browser remembers of what its person has seen.

@@ -164,7 +164,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, n
 // templates is what pages are made of, for one role.
 type templates = template.Template
 
-// parse reads the templates, once for each role: what somebody may not do is not offered.
+// parse parses the templates once for each role, so that pages offer only permitted acts.
 func (d *Dashboard) parse() (map[access.Role]*templates, error) {
 	sets := map[access.Role]*templates{}
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin} {
