@@ -16,7 +16,7 @@ import (
 // A program that writes a file gets the number of the landing and nothing else; a
 // person sees what became of the file.
 func TestWrittenToProgramsAndPeople(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "app/models/a.rb")
 	write := func(content string, out *os.File) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestWrittenToProgramsAndPeople(t *testing.T) {
 // Of a copy of the codebase a person sees what is different, and how much is not; a
 // program gets every file.
 func TestUnchangedFilesAreCountedOnTerminals(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	copied := t.TempDir()
 	for _, in := range []string{d.dir, copied} {
 		for i := range 20 {

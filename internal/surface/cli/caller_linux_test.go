@@ -11,7 +11,7 @@ import (
 
 // inside has a program of this name run a script: it stays the parent of all that it runs,
 // and its environment says nothing of an agent.
-func (d *desk) inside(name, script string) *exec.Cmd {
+func (d *console) inside(name, script string) *exec.Cmd {
 	d.t.Helper()
 	program := filepath.Join(d.t.TempDir(), name)
 	if err := os.Symlink("/bin/sh", program); err != nil {
@@ -23,7 +23,7 @@ func (d *desk) inside(name, script string) *exec.Cmd {
 }
 
 // gets runs a script inside of a program, without a terminal, and wants it to end so.
-func (d *desk) gets(want int, name, script string, words ...string) string {
+func (d *console) gets(want int, name, script string, words ...string) string {
 	d.t.Helper()
 	cmd := d.inside(name, script)
 	out, _ := cmd.CombinedOutput()

@@ -22,10 +22,10 @@ resources:
     files: [Manuscript/Style/Style_Guide.md]
 `
 
-// newBook is a desk in a book project.
-func newBook(t *testing.T, more string) *desk {
+// newBook is a console in a book project.
+func newBook(t *testing.T, more string) *console {
 	t.Helper()
-	d := newDesk(t)
+	d := newConsole(t)
 	d.env = append(d.env, "NO_COLOR=1", "PATH="+os.Getenv("PATH"))
 	if err := os.WriteFile(filepath.Join(d.dir, "lockkeeper.yaml"), []byte(bookSettings+more), 0o644); err != nil {
 		t.Fatal(err)
@@ -33,10 +33,10 @@ func newBook(t *testing.T, more string) *desk {
 	return d
 }
 
-func (d *desk) locksFile() string { return filepath.Join(d.dir, ".locks", "locks.json") }
+func (d *console) locksFile() string { return filepath.Join(d.dir, ".locks", "locks.json") }
 
 // foreign writes a lock of another tool.
-func (d *desk) foreign(resource, instance string, age time.Duration) {
+func (d *console) foreign(resource, instance string, age time.Duration) {
 	d.t.Helper()
 	text := fmt.Sprintf(`{"locks": [{"resource": %q, "timestamp": %q, "instance": %q}]}`, resource, time.Now().Add(-age).UTC().Format(time.RFC3339), instance)
 	if err := os.MkdirAll(filepath.Dir(d.locksFile()), 0o755); err != nil {
@@ -48,14 +48,14 @@ func (d *desk) foreign(resource, instance string, age time.Duration) {
 }
 
 // forget clears what the terminal showed.
-func (d *desk) forget() {
+func (d *console) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shown.Reset()
 }
 
 // past clears what the terminal showed up to a text, and leaves what came after it.
-func (d *desk) past(text string) {
+func (d *console) past(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, rest, _ := strings.Cut(d.shown.String(), text)
@@ -71,7 +71,7 @@ type talk struct {
 }
 
 // talking runs a command and answers what it asks, in turn.
-func (d *desk) talking(want int, talks []talk, args ...string) string {
+func (d *console) talking(want int, talks []talk, args ...string) string {
 	d.t.Helper()
 	var typing sync.WaitGroup
 	typing.Go(func() {

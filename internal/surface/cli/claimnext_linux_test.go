@@ -122,7 +122,7 @@ func TestWrongFlagBehindAName(t *testing.T) {
 // A word that is nearly a command is no file that nobody has made yet, unless it is
 // spelled as one.
 func TestMistypedCommandIsNotClaimed(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	for word, meant := range map[string]string{"stauts": "status", "Status": "status", "clera": "clear"} {
 		d.must(2, "claim", word, "--instance", "CLI-1")
 		d.sees("did you mean lockkeeper claim " + meant + "?")

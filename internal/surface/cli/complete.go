@@ -180,11 +180,11 @@ func rescueIDs(ctx context.Context, a *project.Project) (list []cobra.Completion
 }
 
 func references(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
-	desk, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
+	decider, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
 	if err != nil {
 		return nil, err
 	}
-	open, err := desk.Waiting(ctx)
+	open, err := decider.Waiting(ctx)
 	for _, g := range open {
 		kind, name, _ := strings.Cut(g.Ref.String(), " ")
 		list = append(list, described(name, kind))
@@ -193,11 +193,11 @@ func references(ctx context.Context, a *project.Project) (list []cobra.Completio
 }
 
 func units(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
-	desk, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
+	decider, err := acts.Open(ctx, a, "", lockkeeper.Actor{})
 	if err != nil {
 		return nil, err
 	}
-	for _, unit := range desk.Units {
+	for _, unit := range decider.Units {
 		list = append(list, term.Clean(unit))
 	}
 	return list, nil

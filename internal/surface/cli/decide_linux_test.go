@@ -24,15 +24,15 @@ import (
 	"lockkeeper/sched"
 )
 
-// dossierAt opens the documents of a desk's root.
-func (d *desk) dossier(f flow.Flow) *progress.Tracker {
+// dossierAt opens the documents of a console's root.
+func (d *console) dossier(f flow.Flow) *progress.Tracker {
 	return progress.Open(progress.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
 
 var check = projecttest.Must
 
 // audited takes units to where their items are to be decided.
-func (d *desk) audited(b *progress.Tracker, items map[string][]string) {
+func (d *console) audited(b *progress.Tracker, items map[string][]string) {
 	d.t.Helper()
 	for unit, words := range items {
 		projecttest.Audited(d.t, b, unit, words...)
@@ -40,7 +40,7 @@ func (d *desk) audited(b *progress.Tracker, items map[string][]string) {
 }
 
 // planned takes a unit with one item to an approved plan of one batch.
-func (d *desk) planned(b *progress.Tracker, unit string, targets ...string) {
+func (d *console) planned(b *progress.Tracker, unit string, targets ...string) {
 	d.t.Helper()
 	ctx := d.t.Context()
 	d.audited(b, map[string][]string{unit: {"Mend it"}})
@@ -50,13 +50,13 @@ func (d *desk) planned(b *progress.Tracker, unit string, targets ...string) {
 }
 
 // verified takes the batch of a unit to a verified change.
-func (d *desk) verified(b *progress.Tracker, unit string, files []flow.File, gaps ...flow.Gap) {
+func (d *console) verified(b *progress.Tracker, unit string, files []flow.File, gaps ...flow.Gap) {
 	d.t.Helper()
 	projecttest.Verified(d.t, b, unit, "b1", files, gaps...)
 }
 
 // kept keeps contents of a file in a batch, as the file that they make of each other.
-func (d *desk) kept(b *progress.Tracker, unit, path, was, is string) flow.File {
+func (d *console) kept(b *progress.Tracker, unit, path, was, is string) flow.File {
 	d.t.Helper()
 	version := func(text string) lockkeeper.Version {
 		sum, err := b.Keep(d.t.Context(), unit, "b1", strings.NewReader(text))
@@ -79,7 +79,7 @@ func wantText(t *testing.T, text string, parts ...string) {
 //
 // shows: PL-25 GP-25
 func TestReviewByAPerson(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ctx := t.Context()
 	b := d.dossier(flow.Controllers())
 	const unit = "blog/posts"
@@ -143,7 +143,7 @@ func TestReviewByAPerson(t *testing.T) {
 //
 // shows: GP-18 GP-25
 func TestUndoOfABatch(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ctx := t.Context()
 	b := d.dossier(flow.Controllers())
 	const unit = "blog/posts"
@@ -205,7 +205,7 @@ func TestUndoOfABatch(t *testing.T) {
 //
 // shows: GP-25 GP-26
 func TestRetryOfWhatFailed(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ctx := t.Context()
 	b := d.dossier(flow.Controllers())
 	const unit = "blog/posts"
@@ -258,7 +258,7 @@ func TestRetryOfWhatFailed(t *testing.T) {
 //
 // shows: SW-29
 func TestScreenIsExcluded(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	check(t, os.WriteFile(filepath.Join(d.dir, "screens.json"), []byte(`{"screens": [{"name": "Post List", "module": "blog", "controller": "posts", "primary_action": "index", "secondary_actions": [], "reads_from": []}]}`), 0o644))
 	exclude := []string{"decide", "exclude", "blog/posts", "Post List", "--flow", "screens"}
 	d.must(2, exclude...)
@@ -286,7 +286,7 @@ type typed struct {
 }
 
 // types types one after the other.
-func (d *desk) types(list ...typed) (wait func()) {
+func (d *console) types(list ...typed) (wait func()) {
 	var typing sync.WaitGroup
 	typing.Go(func() {
 		for _, one := range list {
@@ -298,7 +298,7 @@ func (d *desk) types(list ...typed) (wait func()) {
 }
 
 // keys types keys, each once the terminal asks for it.
-func (d *desk) keys(keys ...string) (wait func()) {
+func (d *console) keys(keys ...string) (wait func()) {
 	var list []typed
 	for n, key := range keys {
 		list = append(list, typed{"q quit?", n + 1, key})
@@ -307,7 +307,7 @@ func (d *desk) keys(keys ...string) (wait func()) {
 }
 
 // seesOften waits until the terminal has shown a text so many times.
-func (d *desk) seesOften(text string, times int) {
+func (d *console) seesOften(text string, times int) {
 	late := time.After(hung)
 	for {
 		d.mu.Lock()
@@ -329,7 +329,7 @@ func (d *desk) seesOften(text string, times int) {
 //
 // shows: PL-19 PL-25
 func TestWalk(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ctx := t.Context()
 	b := d.dossier(flow.Controllers())
 	d.audited(b, map[string][]string{"blog/posts": {"Paginate the index", "Full \x1b[2Jtext search"}, "shop/orders": {"paginate the index!"}})

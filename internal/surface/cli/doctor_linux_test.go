@@ -20,11 +20,11 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// newHouse is a desk with a program called lockkeeper, which is this test's own, and agents
+// newHouse is a console with a program called lockkeeper, which is this test's own, and agents
 // of which only the names are there.
-func newHouse(t *testing.T, agents ...string) *desk {
+func newHouse(t *testing.T, agents ...string) *console {
 	t.Helper()
-	d := newDesk(t)
+	d := newConsole(t)
 	bin, home := t.TempDir(), t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func newHouse(t *testing.T, agents ...string) *desk {
 }
 
 // examine runs doctor.
-func (d *desk) examine(want int) *doctor.Report {
+func (d *console) examine(want int) *doctor.Report {
 	d.t.Helper()
 	r := &doctor.Report{}
 	if err := json.Unmarshal([]byte(d.must(want, "doctor", "--json")), r); err != nil {
@@ -125,7 +125,7 @@ func TestInitAgent(t *testing.T) {
 }
 
 // files is everything in the root but for Lockkeeper's own.
-func (d *desk) files() string {
+func (d *console) files() string {
 	d.t.Helper()
 	var out strings.Builder
 	err := filepath.WalkDir(d.dir, func(name string, e os.DirEntry, err error) error {
@@ -176,8 +176,8 @@ const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-h
 
 // Doctor finds what is not as it is meant to be, says so, and ends with 1.
 func TestDoctorFinds(t *testing.T) {
-	settings := func(d *desk) string { return filepath.Join(d.dir, ".claude/settings.json") }
-	edit := func(d *desk, old, new string) {
+	settings := func(d *console) string { return filepath.Join(d.dir, ".claude/settings.json") }
+	edit := func(d *console, old, new string) {
 		d.t.Helper()
 		text, err := os.ReadFile(settings(d))
 		if err != nil || !bytes.Contains(text, []byte(old)) {
@@ -188,26 +188,26 @@ func TestDoctorFinds(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		harm func(d *desk)
+		harm func(d *console)
 		want string // that is said of claude
 	}{
-		"a hook that was removed": {func(d *desk) {
+		"a hook that was removed": {func(d *console) {
 			if err := os.WriteFile(settings(d), []byte("{}"), 0o644); err != nil {
 				d.t.Fatal(err)
 			}
 		}, "its hook was removed"},
-		"settings that were removed": {func(d *desk) {
+		"settings that were removed": {func(d *console) {
 			if err := os.Remove(settings(d)); err != nil {
 				d.t.Fatal(err)
 			}
 		}, "its hook was removed"},
-		"a program that is gone": {func(d *desk) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
-		"a program that is gone, and nobody refuses": {func(d *desk) {
+		"a program that is gone": {func(d *console) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
+		"a program that is gone, and nobody refuses": {func(d *console) {
 			edit(d, " || exit 2", "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
 		}, "so that every write is let through"},
-		"a hook that checks nothing": {func(d *desk) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
-		"a hook that lets pass what is held": {func(d *desk) {
+		"a hook that checks nothing": {func(d *console) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
+		"a hook that lets pass what is held": {func(d *console) {
 			stub := "#!/bin/sh\ngrep -qx '{}' && echo 'REFUSED ' >&2 && exit 2\nexit 0\n"
 			for _, e := range d.env {
 				if path, is := strings.CutPrefix(e, "PATH="); is {
@@ -218,10 +218,10 @@ func TestDoctorFinds(t *testing.T) {
 				}
 			}
 		}, "its hook let a write to a held file pass"},
-		"a setting that stops all hooks": {func(d *desk) {
+		"a setting that stops all hooks": {func(d *console) {
 			edit(d, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\"")
 		}, "disableAllHooks in .claude/settings.json"},
-		"settings that are broken": {func(d *desk) { edit(d, "\"hooks\": {", "\"hooks\": {,") }, ".claude/settings.json:2:"},
+		"settings that are broken": {func(d *console) { edit(d, "\"hooks\": {", "\"hooks\": {,") }, ".claude/settings.json:2:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newHouse(t, "claude")

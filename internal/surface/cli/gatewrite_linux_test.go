@@ -15,7 +15,7 @@ import (
 // If the rescue shelf does not take content from standard input either, the command
 // saves it in a temporary file and says where.
 func TestContentThatCannotBeKept(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
 	must := func(err error) {

@@ -34,7 +34,7 @@ func TestWorkerProcess(t *testing.T) {
 
 // startWorker starts a worker that does not end by itself, and tells out what it does;
 // nil: nobody.
-func (d *desk) startWorker(out *os.File) *exec.Cmd {
+func (d *console) startWorker(out *os.File) *exec.Cmd {
 	d.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerProcess$")
 	cmd.Env = append(os.Environ(), append(d.env, asWorker+"="+d.dir)...)
@@ -53,7 +53,7 @@ func (d *desk) startWorker(out *os.File) *exec.Cmd {
 }
 
 // fifo makes a named pipe and returns a function that waits for a line in it.
-func (d *desk) fifo(name string) func() string {
+func (d *console) fifo(name string) func() string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, name)
 	if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -97,7 +97,7 @@ func isGone(t *testing.T, pid string) bool {
 //
 // shows: SW-71 GP-26 DL-80
 func TestKilledWorkerLosesNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ready := d.fifo("ready")
 	const script = `echo tried >>tries
 if [ $(wc -l <tries) = 1 ]; then
@@ -142,7 +142,7 @@ echo done at last`
 
 // A worker shows a failure elsewhere also if the item is retried before the worker looks.
 func TestFailureThatWasRetried(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "ada", "--write", "a")
 	shown, out, err := os.Pipe()
 	if err != nil {
@@ -177,7 +177,7 @@ func TestFailureThatWasRetried(t *testing.T) {
 
 // A running item is cancelled by a person who confirms it, and by nobody else.
 func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	ready := d.fifo("ready")
 	id := d.must(0, "job", "submit", "--name", "long", "--write", "a", "--", "sh", "-c", "echo $$ >ready; exec sleep 600")
 	log, said, err := os.Pipe()
@@ -217,7 +217,7 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 // A person sees what starts and ends above one line that is kept current; and no escape
 // sequence of a command.
 func TestWorkerOnATerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "job", "submit", "--name", "fine", "--", "true")
 	d.sees("next:") // no worker is at work
 	d.must(0, "job", "submit", "--name", "bad", "--", "sh", "-c", "printf 'x\\033[2Jy'; exit 4")

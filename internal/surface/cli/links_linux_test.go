@@ -23,7 +23,7 @@ func TestFixIsAskedFor(t *testing.T) {
 		"agent":   {code: 1, shown: "lockkeeper links --fix --yes, with the same options", want: before},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newConsole(t)
 			readme := filepath.Join(d.dir, "README.md")
 			if err := os.Mkdir(filepath.Join(d.dir, "archive"), 0o755); err != nil {
 				t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 //
 // shows: GP-5
 func TestOffAtATerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.talking(1, []talk{{shown: `Type "off" to continue`, typed: "no"}}, "off", "30m")
 	d.past("nothing changed")
 	if out := d.must(0, "off", "--end"); !strings.Contains(out, "were not off") {

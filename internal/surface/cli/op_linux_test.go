@@ -23,7 +23,7 @@ func TestApprovalIsTyped(t *testing.T) {
 		"agent":   {code: 1, shown: "only a person may do it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newConsole(t)
 			d.must(0, "init", "fole")
 			ran := filepath.Join(d.dir, "ran")
 			command := []string{"op", "delete-project", "--project", "p1", "--approve", "--", "/bin/sh", "-c", ": >" + ran}

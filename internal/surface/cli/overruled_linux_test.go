@@ -17,7 +17,7 @@ import (
 //
 // shows: CF-9 CF-14
 func TestForceReleaseOfARunningCommand(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	self := filepath.Join(t.TempDir(), projecttest.Lockkeeper)
 	own, err := os.Executable()
 	projecttest.Must(t, err, os.Symlink(own, self))

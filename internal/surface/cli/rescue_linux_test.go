@@ -16,7 +16,7 @@ import (
 // What an agent wrote is shown to a person without the power to move the cursor,
 // and to a program as it is.
 func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "app/models/a.rb")
 	from := filepath.Join(t.TempDir(), "app", "models")
 	if err := os.MkdirAll(from, 0o755); err != nil {
@@ -46,7 +46,7 @@ func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 // Of a directory that was moved aside it is said where it is; it is not landed as
 // if the note were its content.
 func TestRescuedWholeIsNotLanded(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
 	const note = "kept as it was in .lockkeeper/kept/20260131/1b4e28ba"
 	e, err := shelf.Put(t.Context(), rescue.Entry{Kind: rescue.Whole, Path: "app/models/a.rb", Holder: "otter"}, strings.NewReader(note+"\n"))
@@ -77,7 +77,7 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 
 // Dropping is for good, so a person is asked.
 func TestRescueDropAsks(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
 	e, err := shelf.Put(t.Context(), rescue.Entry{Kind: rescue.Gap, Path: "app/models/a.rb", Holder: "otter"}, strings.NewReader("mine\n"))
 	if err != nil {
@@ -96,7 +96,7 @@ func TestRescueDropAsks(t *testing.T) {
 // An uncommitted file that a command removed is restored outside of the allowlist, too. What
 // came in its place meanwhile is not overwritten, unless that is asked for.
 func TestRescueRestoresUncommitted(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
 	file := filepath.Join(d.dir, "notes.txt")
 	put := func(content string) string {

@@ -12,10 +12,10 @@ import (
 )
 
 // sampleDesk is a person at a terminal, in the sample application, with the scripted agent.
-func sampleDesk(t *testing.T) *desk {
+func sampleDesk(t *testing.T) *console {
 	t.Helper()
 	p := projecttest.Sample(t, projecttest.Options{})
-	d := newDesk(t)
+	d := newConsole(t)
 	d.dir, d.env = p.Root, append(d.env, p.Env...)
 	d.must(0, "init")
 	return d

@@ -17,7 +17,7 @@ import (
 
 // Who is at work fits a terminal, however long the names are of what they hold.
 func TestSessionsFitATerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	a, err := project.Open(t.Context(), project.Settings{Dir: d.dir, Env: projecttest.Lookup(d.env)})
 	projecttest.Must(t, err)
 	defer a.Close()

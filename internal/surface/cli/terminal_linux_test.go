@@ -20,8 +20,8 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// desk is a person at a terminal, in a root of their own.
-type desk struct {
+// console is a person at a terminal, in a root of their own.
+type console struct {
 	t      *testing.T
 	dir    string
 	env    []string
@@ -33,8 +33,8 @@ type desk struct {
 	grown chan struct{} // something was shown
 }
 
-// newDesk opens a pseudo-terminal and makes a root.
-func newDesk(t *testing.T) *desk {
+// newConsole opens a pseudo-terminal and makes a root.
+func newConsole(t *testing.T) *console {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -60,7 +60,7 @@ func newDesk(t *testing.T) *desk {
 	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100}); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, dir: t.TempDir(), person: person, tty: tty, grown: make(chan struct{}, 1),
+	d := &console{t: t, dir: t.TempDir(), person: person, tty: tty, grown: make(chan struct{}, 1),
 		env: []string{"XDG_STATE_HOME=" + t.TempDir(), "USER=ada", "TERM=xterm"}}
 	var reading sync.WaitGroup
 	reading.Go(d.read)
@@ -73,7 +73,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) read() {
+func (d *console) read() {
 	buf := make([]byte, 4096)
 	for {
 		n, err := d.person.Read(buf)
@@ -94,7 +94,7 @@ func (d *desk) read() {
 const hung = 5 * time.Minute
 
 // sees waits until the terminal shows a text.
-func (d *desk) sees(text string) string {
+func (d *console) sees(text string) string {
 	d.t.Helper()
 	late := time.After(hung)
 	for {
@@ -113,7 +113,7 @@ func (d *desk) sees(text string) string {
 }
 
 // run runs a command with its answer in a file and the rest on the terminal.
-func (d *desk) run(args ...string) (int, string) {
+func (d *console) run(args ...string) (int, string) {
 	d.t.Helper()
 	out, err := os.Create(filepath.Join(d.t.TempDir(), "out"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *desk) run(args ...string) (int, string) {
 	return code, strings.TrimSpace(string(text))
 }
 
-func (d *desk) must(want int, args ...string) string {
+func (d *console) must(want int, args ...string) string {
 	d.t.Helper()
 	code, out := d.run(args...)
 	if code != want {
@@ -141,7 +141,7 @@ func (d *desk) must(want int, args ...string) string {
 }
 
 // answering types a line once the terminal asks for it.
-func (d *desk) answering(line string, want int, args ...string) string {
+func (d *console) answering(line string, want int, args ...string) string {
 	d.t.Helper()
 	var typing sync.WaitGroup
 	typing.Go(func() {
@@ -155,7 +155,7 @@ func (d *desk) answering(line string, want int, args ...string) string {
 
 // shows: LM-22 LM-24
 func TestForceReleaseAsksForTheHoldersName(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a", "--reason", "big rename")
 	d.answering("yes", 1, "lock", "force-release", grant, "--reason", "gone home")
 	shown := d.sees("not confirmed; nothing changed")
@@ -169,7 +169,7 @@ func TestForceReleaseAsksForTheHoldersName(t *testing.T) {
 
 // shows: LM-22
 func TestForceReleaseByAPerson(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.answering("otter", 0, "lock", "force-release", grant, "--reason", "gone home")
 	d.must(0, "lock", "check", "--write", "a")
@@ -180,7 +180,7 @@ func TestForceReleaseByAPerson(t *testing.T) {
 }
 
 func TestAgentMayNotForceOnATerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.env = append(d.env, "GEMINI_CLI=1")
 	d.must(1, "lock", "force-release", grant, "--reason", "mine now")
@@ -190,7 +190,7 @@ func TestAgentMayNotForceOnATerminal(t *testing.T) {
 
 // shows: LM-22 LM-23
 func TestClearFreesAllThatMayBeFreed(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "writer", "--policy", "author", "--write", "ch1", "--ttl", "1s")
 	for !strings.Contains(d.must(0, "status"), "STALE") {
 		runtime.Gosched()
@@ -213,7 +213,7 @@ func TestClearFreesAllThatMayBeFreed(t *testing.T) {
 
 // shows: LM-24
 func TestClearCancelled(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.answering("", 1, "lock", "clear")
 	d.sees("not confirmed; nothing changed")
@@ -221,7 +221,7 @@ func TestClearCancelled(t *testing.T) {
 }
 
 func TestNewWorldNeedsAPerson(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	if err := os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestNewWorldNeedsAPerson(t *testing.T) {
 }
 
 func TestNewWorldKeepsWhatIsLeftOfTheOld(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	if err := os.Remove(filepath.Join(d.dir, ".lockkeeper", "state.db")); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestNewWorldKeepsWhatIsLeftOfTheOld(t *testing.T) {
 }
 
 func TestRestoredNeedsAPerson(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	place := filepath.Join(d.dir, ".lockkeeper")
 	if err := errors.Join(os.CopyFS(place+".copy", os.DirFS(place)), os.RemoveAll(place), os.Rename(place+".copy", place)); err != nil {
@@ -262,7 +262,7 @@ func TestRestoredNeedsAPerson(t *testing.T) {
 }
 
 func TestNewWorldCancelled(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	if err := os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestNewWorldCancelled(t *testing.T) {
 }
 
 func TestColorOnTerminalsOnly(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.must(3, "lock", "acquire", "--holder", "fox", "--write", "a")
 	if shown := d.sees("lockkeeper why"); !strings.Contains(shown, "\x1b[31m") {
@@ -290,7 +290,7 @@ func TestColorOnTerminalsOnly(t *testing.T) {
 }
 
 func TestPathsAreShortenedOnTerminalsOnly(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	long := strings.Repeat("deep/", 30) + "file.rb"
 	if err := os.MkdirAll(filepath.Join(d.dir, filepath.Dir(long)), 0o755); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestPathsAreShortenedOnTerminalsOnly(t *testing.T) {
 }
 
 func TestListsAreCutOnTerminalsInStatusAlone(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.env = append(d.env, "NO_COLOR=1")
 	args := []string{"lock", "acquire", "--holder", "otter"}
 	for i := range 12 {

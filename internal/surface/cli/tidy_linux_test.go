@@ -10,7 +10,7 @@ import (
 // What the gate may not move is told with what helps, dry or not; a phase that is none
 // is refused before anything is reported.
 func TestTidySaysHowToAllowIt(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	d.env = append(d.env, "NO_COLOR=1")
 	if err := os.WriteFile(filepath.Join(d.dir, "build.log"), nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ type undoneBatch struct {
 
 // undoBatch undoes the landings of a batch.
 func (p *program) undoBatch(cmd *cobra.Command, a *project.Project, flow, name string, o command.OwnLock) error {
-	desk, err := acts.Open(cmd.Context(), a, flow, p.Person())
+	decider, err := acts.Open(cmd.Context(), a, flow, p.Person())
 	if err != nil {
 		return err
 	}
@@ -127,15 +127,15 @@ func (p *program) undoBatch(cmd *cobra.Command, a *project.Project, flow, name s
 	if err != nil {
 		return err
 	}
-	if slices.Contains(desk.Units, name) {
-		return &lockkeeper.InputError{Field: "batch", Value: name, Reason: "it is a unit; batches are undone one by one", Next: desk.Command("decide", "show", "plan", name)}
+	if slices.Contains(decider.Units, name) {
+		return &lockkeeper.InputError{Field: "batch", Value: name, Reason: "it is a unit; batches are undone one by one", Next: decider.Command("decide", "show", "plan", name)}
 	}
-	undone, err := desk.UndoBatch(cmd.Context(), unit, batch, p.holding(cmd, desk.App, o))
+	undone, err := decider.UndoBatch(cmd.Context(), unit, batch, p.holding(cmd, decider.App, o))
 	if err != nil {
 		return err
 	}
 	b := undone.Batch
-	out := undoneBatch{Unit: b.Unit, Batch: b.ID, Landings: undone.Landings, Commit: b.Commit, Next: afterUndo(desk, undone)}
+	out := undoneBatch{Unit: b.Unit, Batch: b.ID, Landings: undone.Landings, Commit: b.Commit, Next: afterUndo(decider, undone)}
 	if p.JSON {
 		return p.PrintJSON(out)
 	}
@@ -155,12 +155,12 @@ func (p *program) undoBatch(cmd *cobra.Command, a *project.Project, flow, name s
 }
 
 // afterUndo returns the next step after the undo of a batch.
-func afterUndo(desk *acts.Decider, undone *acts.Undone) string {
+func afterUndo(decider *acts.Decider, undone *acts.Undone) string {
 	b := undone.Batch
 	if b.Commit != "" {
 		return shellword.Join(append([]string{"git", "commit", "-m", "Undo " + b.Name() + " (" + b.Commit + ")", "--"}, undone.Paths...)) + ", because commit " + b.Commit + " still has the change"
 	}
-	return desk.RedoCommand(b.Name()) + ", to redo it"
+	return decider.RedoCommand(b.Name()) + ", to redo it"
 }
 
 // holding returns how a command acquires the locks for its own short work.
