@@ -288,18 +288,18 @@ func long(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // sample DIR writes the sample application into a directory, with a configuration that
-// lets the scripted agent change it, and a script beside it in which nobody pauses.
+// lets the scripted agent change it, and a script next to it without pauses.
 func blog(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sample DIR")
 	}
-	dir, beside := ts.MkAbs(args[0]), ts.MkAbs(args[0]+"-script")
+	dir, scripts := ts.MkAbs(args[0]), ts.MkAbs(args[0]+"-script")
 	script, err := sample.Script(0)
 	ts.Check(err)
 	ts.Check(sample.Write(dir))
-	ts.Check(os.Mkdir(beside, 0o755))
-	ts.Check(os.WriteFile(filepath.Join(beside, "script.yaml"), script, 0o644))
-	ts.Setenv(scripted.ScriptVariable, filepath.Join(beside, "script.yaml"))
+	ts.Check(os.Mkdir(scripts, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(scripts, "script.yaml"), script, 0o644))
+	ts.Setenv(scripted.ScriptVariable, filepath.Join(scripts, "script.yaml"))
 	ts.Check(os.WriteFile(filepath.Join(dir, "lockkeeper.yaml"), fmt.Appendf(nil, `max_test_concurrency: 4
 gate:
   allowed_write_paths: [app, test, config]
@@ -309,7 +309,7 @@ agent:
 run:
   test_command: %s {path}
   ci: [%s]
-`, scripted.Program, beside, sample.Test, sample.CI), 0o644))
+`, scripted.Program, scripts, sample.Test, sample.CI), 0o644))
 }
 
 // appears FILE TEXT returns when a file, which another process writes, contains a text.

@@ -59,7 +59,7 @@ func TestAgentUsesItsOwnGrants(t *testing.T) {
 	d.must(0, "lock", "check", "--write", "a", "--write", "b")
 }
 
-// Whoever was started from an agent is one, whatever the environment says: from a program
+// A process that an agent started counts as the agent, whatever the environment says: from a program
 // that is known, or from the window of a session.
 //
 // shows: GP-5
@@ -110,7 +110,7 @@ func TestUndoByAScript(t *testing.T) {
 	d.gets(0, "sh", "lockkeeper init --undo --yes </dev/null", "no longer enrolled")
 }
 
-// What a session has seen is the base of what it defers, and nobody else's is.
+// What a session has seen is the base of what it defers, and that of no other session.
 func TestDeferredBase(t *testing.T) {
 	d := newHouse(t)
 	write := func(name, text string) {

@@ -237,7 +237,7 @@ func TestDialogAboutALivingInstanceThatIsStale(t *testing.T) {
 	}
 }
 
-// Two in the way are asked about one after the other; cancelled at the second, nothing
+// Two conflicts are asked about one after the other; canceled at the second, nothing
 // was taken from the first.
 //
 // shows: LM-19 CF-5 GP-40

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// watch is a clock that runs only while somebody waits, and then at once.
+// watch is a clock that runs only during a wait, and then jumps.
 type watch struct {
 	now    time.Time
 	waits  []time.Duration
@@ -85,7 +85,7 @@ func TestWaitOfAScriptEndsAfter2Minutes(t *testing.T) {
 	}
 }
 
-// What another tool claims in the file while somebody else has it is told by the server
+// What another tool claims in the file while another holder has it is logged by the server
 // within a second, each time.
 //
 // shows: LM-42 LM-43 CF-39

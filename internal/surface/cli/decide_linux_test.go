@@ -25,13 +25,13 @@ import (
 )
 
 // dossierAt opens the documents of a console's root.
-func (d *console) dossier(f flow.Flow) *progress.Tracker {
+func (d *console) documents(f flow.Flow) *progress.Tracker {
 	return progress.Open(progress.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
 
 var check = projecttest.Must
 
-// audited takes units to where their items are to be decided.
+// audited takes units to the decisions on their items.
 func (d *console) audited(b *progress.Tracker, items map[string][]string) {
 	d.t.Helper()
 	for unit, words := range items {
@@ -43,9 +43,9 @@ func (d *console) audited(b *progress.Tracker, items map[string][]string) {
 func (d *console) planned(b *progress.Tracker, unit string, targets ...string) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	d.audited(b, map[string][]string{unit: {"Mend it"}})
+	d.audited(b, map[string][]string{unit: {"Fix it"}})
 	check(d.t, b.Decide(ctx, unit, "ann", progress.Choice{Item: "i1", Decision: flow.Todo}),
-		b.PutPlan(ctx, unit, []flow.Batch{{ID: "b1", Title: "Mend it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low}}, nil),
+		b.PutPlan(ctx, unit, []flow.Batch{{ID: "b1", Title: "Fix it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low}}, nil),
 		b.ApprovePlan(ctx, unit, "ann"))
 }
 
@@ -81,14 +81,14 @@ func wantText(t *testing.T, text string, parts ...string) {
 func TestReviewByAPerson(t *testing.T) {
 	d := newConsole(t)
 	ctx := t.Context()
-	b := d.dossier(flow.Controllers())
+	b := d.documents(flow.Controllers())
 	const unit = "blog/posts"
 	d.planned(b, unit, "app/models/post.rb")
 	first := d.kept(b, unit, "app/models/post.rb", "a\nb\nc\n", "a\nB \x1b[31m\nc\n")
 	d.verified(b, unit, []flow.File{first})
 	check(t, b.PutReview(ctx, unit, "b1", []flow.File{first}))
 
-	wantText(t, d.must(0, "decide"), "review blog/posts/b1", "Mend it: app/models/post.rb")
+	wantText(t, d.must(0, "decide"), "review blog/posts/b1", "Fix it: app/models/post.rb")
 	shown := d.must(0, "decide", "show", "review", "blog/posts/b1")
 	wantText(t, shown, "summary: mended", "verification: pass: fine", "--- a/app/models/post.rb", "\n-b\n+B ")
 	var sheet struct{ Diff string }
@@ -138,14 +138,14 @@ func TestReviewByAPerson(t *testing.T) {
 	wantText(t, d.must(0, "audit", "--kind", "decided", "--json"), `"name":"ada`, "plan blog/posts is approved")
 }
 
-// A batch is undone by its name: its landings, the last first, and nothing else. Whoever
-// died half way is followed by whoever does it again.
+// A batch is undone by its name: its landings, the last first, and nothing else. A second
+// undo completes one that died half way.
 //
 // shows: GP-18 GP-25
 func TestUndoOfABatch(t *testing.T) {
 	d := newConsole(t)
 	ctx := t.Context()
-	b := d.dossier(flow.Controllers())
+	b := d.documents(flow.Controllers())
 	const unit = "blog/posts"
 	d.planned(b, unit, "app/models/a.rb")
 	file := d.kept(b, unit, "app/models/a.rb", "1", "3")
@@ -181,7 +181,7 @@ func TestUndoOfABatch(t *testing.T) {
 
 	d.must(3, "undo", "blog/posts/b1")
 	d.must(0, "lock", "release", grant)
-	d.must(0, "undo", fmt.Sprint(second)) // somebody began
+	d.must(0, "undo", fmt.Sprint(second)) // the first part
 	if got := read("app/models/a.rb"); got != "2" {
 		t.Fatalf("a.rb is %q", got)
 	}
@@ -207,7 +207,7 @@ func TestUndoOfABatch(t *testing.T) {
 func TestRetryOfWhatFailed(t *testing.T) {
 	d := newConsole(t)
 	ctx := t.Context()
-	b := d.dossier(flow.Controllers())
+	b := d.documents(flow.Controllers())
 	const unit = "blog/posts"
 	d.planned(b, unit, "app/models/a.rb")
 	a, err := project.Open(ctx, project.Settings{Dir: d.dir, Env: projecttest.Lookup(d.env)})
@@ -266,7 +266,7 @@ func TestScreenIsExcluded(t *testing.T) {
 	d.must(1, append(exclude[:6:6], "--note", "again")...)
 	d.must(2, "decide", "exclude", "blog/posts", "Post Lst", "--note", "x", "--flow", "screens")
 	d.sees("did you mean blog/posts/Post List?")
-	s, err := d.dossier(flow.Screens()).Screen(t.Context(), "blog", "posts", "Post List")
+	s, err := d.documents(flow.Screens()).Screen(t.Context(), "blog", "posts", "Post List")
 	check(t, err)
 	if s.Excluded == nil || s.Excluded.Reason != "it is rewritten" {
 		t.Errorf("screen %+v", s)
@@ -331,7 +331,7 @@ func (d *console) seesOften(text string, times int) {
 func TestWalk(t *testing.T) {
 	d := newConsole(t)
 	ctx := t.Context()
-	b := d.dossier(flow.Controllers())
+	b := d.documents(flow.Controllers())
 	d.audited(b, map[string][]string{"blog/posts": {"Paginate the index", "Full \x1b[2Jtext search"}, "shop/orders": {"paginate the index!"}})
 	check(t, b.PutAnalysis(ctx, "admin/posts", flow.Analysis{Purpose: "p", Behaviour: "b", Files: []string{}, Topics: []flow.Topic{{Prompt: "Which tables?"}}}, nil))
 	decision := func(unit, item string) flow.Decision {
@@ -342,7 +342,7 @@ func TestWalk(t *testing.T) {
 	}
 
 	// The items that say the same come first: they free most. A wrong key explains, an
-	// undo takes both back, and all goes on.
+	// undo undoes both, and the walk continues.
 	wait := d.keys("x", "t", "u", "d", "v", "r", "q")
 	out := d.must(0, "decide", "walk")
 	wait()

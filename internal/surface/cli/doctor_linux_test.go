@@ -202,7 +202,7 @@ func TestDoctorFinds(t *testing.T) {
 			}
 		}, "its hook was removed"},
 		"a program that is gone": {func(d *console) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
-		"a program that is gone, and nobody refuses": {func(d *console) {
+		"a program that is gone, and no refusal": {func(d *console) {
 			edit(d, " || exit 2", "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
 		}, "so that every write is let through"},
@@ -356,7 +356,7 @@ func TestDoctorLeftAndSilent(t *testing.T) {
 func TestStatusForPeople(t *testing.T) {
 	d := newHouse(t, "claude")
 	if out := d.must(0, "status", "--short"); out != "" {
-		t.Errorf("nothing is to be told, and it is %q", out)
+		t.Errorf("want no output, got %q", out)
 	}
 	var watching sync.WaitGroup
 	shown, err := os.Create(filepath.Join(t.TempDir(), "shown"))

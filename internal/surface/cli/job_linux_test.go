@@ -33,7 +33,7 @@ func TestWorkerProcess(t *testing.T) {
 }
 
 // startWorker starts a worker that does not end by itself, and tells out what it does;
-// nil: nobody.
+// nil: none.
 func (d *console) startWorker(out *os.File) *exec.Cmd {
 	d.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerProcess$")
@@ -59,7 +59,7 @@ func (d *console) fifo(name string) func() string {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0) // also for writing, so that opening waits for nobody
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // also for writing, so that opening does not block
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestFailureThatWasRetried(t *testing.T) {
 	next(" 0 failed")
 }
 
-// A running item is cancelled by a person who confirms it, and by nobody else.
+// A running item is canceled only by a person who confirms it.
 func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	d := newConsole(t)
 	ready := d.fifo("ready")

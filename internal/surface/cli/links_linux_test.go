@@ -7,13 +7,13 @@ import (
 )
 
 // On a terminal a person is asked before links are rewritten; inside an agent's
-// environment nobody is, and nothing is rewritten.
+// environment it does not ask, and rewrites nothing.
 //
 // shows: LE-42 LE-45
 func TestFixIsAskedFor(t *testing.T) {
 	const before, after = "[plan](plan.md)\n", "[plan](archive/plan.md)\n"
 	for name, c := range map[string]struct {
-		answer string // empty: nobody is asked
+		answer string // empty: no question
 		code   int
 		shown  string
 		want   string

@@ -6,7 +6,7 @@ import (
 )
 
 // A person switches the checks off at a terminal, with a word that they type, and on again;
-// both are in the record. Whoever types something else changes nothing.
+// both are in the event log. Any other answer changes nothing.
 //
 // shows: GP-5
 func TestOffAtATerminal(t *testing.T) {
@@ -18,7 +18,7 @@ func TestOffAtATerminal(t *testing.T) {
 	}
 	d.talking(0, []talk{{shown: `Type "off" to continue`, typed: "off"}}, "off", "30m", "--reason", "the disk is being moved")
 	if out := d.must(0, "status", "--short"); !strings.Contains(out, "OFF") {
-		t.Errorf("nobody is told: %s", out)
+		t.Errorf("status does not show it: %s", out)
 	}
 	d.talking(1, nil, "off", "10m") // it is told before anything is asked
 	if out := d.must(0, "off", "--end"); !strings.Contains(out, "are on again") {

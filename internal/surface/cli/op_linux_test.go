@@ -13,7 +13,7 @@ import (
 // shows: DL-26 DL-88 CF-14 CF-46
 func TestApprovalIsTyped(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer string // empty: nobody is asked
+		answer string // empty: no question
 		code   int
 		shown  string
 		ran    bool

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// Whoever has a command running under locks that a person takes away is told so: the command
+// If a person force-releases the locks of a running command, its holder is told: the command
 // ends, the exit code is that of a loss, and the record says who took them and why.
 //
 // shows: CF-9 CF-14
