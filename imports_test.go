@@ -46,7 +46,7 @@ var ranks = [][]string{
 }
 
 // testSupport lists packages made for tests: only test files and each other
-// may import them, and they may import whatever they test.
+// may import them, and they may import the packages that they test.
 var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/project/projecttest", "internal/machine/machinetest", "internal/git/gittest", "test/agents", "test/escape", "test/ui"}
 
 // plain lists packages that, with all they import, use the standard library
@@ -79,7 +79,7 @@ func own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// sources parses the files of the module below root, whatever their build tags.
+// sources parses the files of the module below root, with any build tags.
 func sources(root string) (list []source, err error) {
 	err = walkModule(root, func(file, rel string) error {
 		s, err := parse(file)

@@ -18,9 +18,9 @@ import (
 var mayChange = map[string]string{
 	"durable":                                    "the operations themselves",
 	"rescue":                                     "its shelf in .lockkeeper",
-	"internal/compat/lease":                      "lease files, which are nobody else's",
+	"internal/compat/lease":                      "lease files, which only this package writes",
 	"internal/compat/tidy/queue.go":              "the queue of planned moves, beside the lease files",
-	"internal/compat/bookfile":                   "the lock file of a book project, which is nobody's text",
+	"internal/compat/bookfile":                   "the lock file of a book project, which no person edits",
 	"store/sqlstore":                             "the database, and what lies beside it",
 	"internal/project/world.go":                  "a witness in the user's own state directory",
 	"internal/surface/access":                    "who may use the server, in the user's own state directory",
@@ -46,7 +46,7 @@ var mayChange = map[string]string{
 	"internal/agent/files.go":                    "what agents were asked and said, beside their output",
 	"internal/agent/scripted":                    "a play in its own workspace, and a count beside its script",
 	"internal/agent/workspace":                   "an agent's own copy of the tree, outside of it",
-	"internal/flow/sidecar":                      "the documents of a flow, in folders that are nobody else's",
+	"internal/flow/sidecar":                      "the documents of a flow, in folders that only this package writes",
 	"internal/flow/progress":                     "the documents of a flow, through internal/flow/sidecar",
 	"internal/flow/run/checkstate.go":            "the same",
 	"internal/flow/sample":                       "an application of its own, in a directory that the caller gives",
@@ -60,7 +60,7 @@ var mayChange = map[string]string{
 	"internal/machine/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
 	"internal/machine/process/presence_linux.go": ".lockkeeper/running, a locked file for each command",
 	"internal/machine/process/restart_linux.go":  ".lockkeeper/boots, a file for each boot of the machine",
-	"internal/machine/process/terminal_linux.go": "a terminal, opened to ask who stands in its foreground",
+	"internal/machine/process/terminal_linux.go": "a terminal, opened to find its foreground process",
 }
 
 // changing are the names of functions and methods that change files, whoever has
