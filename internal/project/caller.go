@@ -8,15 +8,16 @@ import (
 	"lockkeeper"
 )
 
-// Caller is who uses the tokens of this user. The zero value is a person, who may use all.
+// A Caller describes who uses the tokens of this user. The zero value is a person, who may use
+// all of them.
 type Caller struct {
-	Agent string               // which one it is; empty: a person
+	Agent string               // the name of the agent; empty: a person
 	Own   lockkeeper.Process   // the process of the agent
-	Above []lockkeeper.Process // all that this one was started from: an agent that another one started may use the tokens of both
+	Above []lockkeeper.Process // the ancestors of this process: an agent that another one started may use the tokens of both
 }
 
-// seal is a token as it is kept: what a person acquires alone in its line, and what an agent
-// acquires with the agent's process in a second one.
+// seal returns the content of a token file: the token, and for an agent its process in a second
+// line.
 func (c Caller) seal(token string) ([]byte, error) {
 	if c.Agent == "" {
 		return []byte(token), nil
@@ -25,7 +26,7 @@ func (c Caller) seal(token string) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n%s", token, own), err
 }
 
-// open is the token that was sealed, for whom it is.
+// open returns a sealed token if this caller may use it.
 func (c Caller) open(grant string, text []byte) (string, error) {
 	token, own, agents := strings.Cut(string(text), "\n")
 	if c.Agent == "" {

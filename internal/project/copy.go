@@ -7,8 +7,8 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// CheckCopy refuses to work on files of which this machine has an older copy than
-// another one has landed. It matters only where several machines take part.
+// CheckCopy refuses locks on files of which another machine has landed a newer version than
+// this machine has. It applies only if several machines work on the codebase.
 func (a *Project) CheckCopy(ctx context.Context, locks []lockkeeper.Lock) error {
 	if a.Config.Deployment != config.MultiNode {
 		return nil

@@ -48,7 +48,7 @@ func holdersIn(table, file string) (pids []int) {
 	return slices.Compact(pids)
 }
 
-// commandOf is how a process was called, cut to a line's length.
+// commandOf returns the command line of a process, truncated.
 func commandOf(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Recovery is what Open did about writes that a crash had left.
+// A Recovery reports what Open did about landings that a crash left.
 type Recovery struct {
 	gate.Report
-	Err error // they could not be brought to their end
+	Err error // why they could not be recovered
 }
 
-// gateway is the gate of a codebase, opened when it is first needed. The lock manager
+// A gateway opens the gate of a codebase when it is first needed. The lock manager
 // recovers landings through it, so that a command that never writes can release a grant.
 type gateway struct {
 	app  *Project
@@ -42,7 +42,7 @@ func (w *gateway) open() (*gate.Gate, error) {
 	return g, err
 }
 
-// GateFor opens a second gate that writes one path, whatever the allowlist says. The caller
+// GateFor opens a second gate that writes one path, also outside allowed_write_paths. The caller
 // closes it.
 func (a *Project) GateFor(path string) (*gate.Gate, error) {
 	opt := a.gateRules()
@@ -60,8 +60,8 @@ func (w *gateway) openWith(opt gate.Options) (*gate.Gate, error) {
 	return gate.Open(a.Root, a.Store, a.Locks, opt)
 }
 
-// gateRules returns what the gate lets through, as it is configured. Protected files are
-// not among it, whatever the allowlist says.
+// gateRules returns the configured options of the gate. It never writes protected files, even
+// if they are in allowed_write_paths.
 func (a *Project) gateRules() gate.Options {
 	c := a.Config.Gate
 	return gate.Options{Allowed: c.AllowedWritePaths, Protected: a.protected, GrantOptional: c.Grant == config.GrantOptional || a.Config.Run.Locking == "off", Keep: c.Keep, Limits: a.shelfLimits()}
@@ -84,9 +84,8 @@ func (w *gateway) recoverLandings(ctx context.Context, grantID string) error {
 	return g.RecoverLandings(ctx, grantID)
 }
 
-// recoverLeft brings to an end what crashes left, and drops what was kept for its
-// time. That it fails is no reason not to open: most commands have nothing to do
-// with it.
+// recoverLeft recovers the landings that crashes left and removes expired originals. If it
+// fails, the codebase is still opened, because most commands do not need it.
 func (w *gateway) recoverLeft(ctx context.Context) *Recovery {
 	if left, err := gate.MayNeedRecovery(w.app.Root.Dir(), w.app.Config.Gate.Keep); !left && err == nil {
 		return nil
@@ -122,11 +121,10 @@ func (w *gateway) close() error {
 	return w.gate.Close(context.Background())
 }
 
-// Gate is the one door through which the codebase is written, opened by the
-// first who asks.
+// Gate returns the gate, which writes into the codebase. The first call opens it.
 func (a *Project) Gate() (*gate.Gate, error) { return a.gateway.open() }
 
-// GrantOf is what the gate wants to see of a grant of this user; nil for none.
+// GrantOf returns the id and token of a grant of this user for the gate, or nil for no grant.
 func (a *Project) GrantOf(id string) (*lockkeeper.Grant, error) {
 	if id == "" {
 		return nil, nil
@@ -135,7 +133,7 @@ func (a *Project) GrantOf(id string) (*lockkeeper.Grant, error) {
 	return &lockkeeper.Grant{ID: id, Token: token}, err
 }
 
-// File is the one name, from the root, of a file as it was typed.
+// File returns the path from the root of a file as the user typed it.
 func (a *Project) File(path string) (string, error) { return a.FileAt(a.climb(path)) }
 
 func (a *Project) FileAt(base, path string) (string, error) {
@@ -146,7 +144,7 @@ func (a *Project) FileAt(base, path string) (string, error) {
 	return l.Path, err
 }
 
-// Shelf is where what could not land is kept. It can be looked at without the gate.
+// Shelf returns the shelf with the content that could not land. It needs no gate.
 func (a *Project) Shelf() *rescue.Shelf {
 	return rescue.Open(filepath.Join(a.Root.Dir(), DirName, "rescue"), a.shelfLimits())
 }

@@ -9,11 +9,11 @@ import (
 	"lockkeeper/lock"
 )
 
-// Hold takes a grant, waiting for it when wait is positive, for as long as this
-// process lives. Its token stays here: nobody else can release it. Where this
-// machine's copy of a file is behind, nothing is taken.
+// Hold acquires a grant for the lifetime of this process. It waits if wait is positive. The
+// token stays in this process, so no other process can release the grant. If this machine's
+// copy of a file is outdated, Hold acquires nothing.
 func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
-	if err := a.CheckCopy(ctx, req.Locks); err != nil { // before anybody waits for nothing
+	if err := a.CheckCopy(ctx, req.Locks); err != nil { // before a wait that would be useless
 		return nil, err
 	}
 	take := a.Locks.TryAcquire
@@ -26,14 +26,14 @@ func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Du
 	if err != nil {
 		return nil, err
 	}
-	if err := a.CheckCopy(ctx, g.Locks); err != nil { // somebody may have landed until now
+	if err := a.CheckCopy(ctx, g.Locks); err != nil { // another landing may have happened since
 		return nil, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
 	}
 	return g, nil
 }
 
-// Acquire takes a grant in the same way, and keeps its token for this user. When the token cannot be kept the grant is given back:
-// nobody could release it later.
+// Acquire acquires a grant in the same way and stores its token for this user. If it cannot store
+// the token, it releases the grant, because no process could release it later.
 func (a *Project) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
 	g, err := a.Hold(ctx, req, wait)
 	if err != nil {
@@ -45,8 +45,8 @@ func (a *Project) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	return g, nil
 }
 
-// Release gives a grant of this user back. An id that is unknown, or was
-// released before, is harmless and answers false.
+// Release releases a grant of this user. It returns false for an id that is unknown or was
+// released before.
 func (a *Project) Release(ctx context.Context, id string) (bool, error) {
 	if CheckGrantID(id) != nil {
 		return false, nil

@@ -19,31 +19,30 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// InitOptions says how a root is to be made.
+// InitOptions says how Init makes a root.
 type InitOptions struct {
 	Space    string // join this space instead of making a new one
 	Restored bool   // accept a database that was copied or restored
-	NewWorld bool   // make new locks although others were here
+	NewWorld bool   // make a new lock world although there was another one
 
-	// Confirm asks a person whether the old world, told by facts, is really
-	// over; an error refuses. It is called at most once, while nobody uses it.
+	// Confirm asks a person, with the facts about the old lock world, whether to give it up.
+	// An error refuses. It is called at most once, while no process uses the old world.
 	Confirm func(act, facts string) error
 }
 
-// InitResult says what Init did.
+// An InitResult says what Init did.
 type InitResult struct {
 	Root    string   `json:"root"`
 	Space   string   `json:"space"`
 	Store   string   `json:"store"`
-	Already bool     `json:"already"` // it was there, and nothing was made
+	Already bool     `json:"already"` // it was a root before
 	Made    []string `json:"made"`
 
 	NextMachine string   `json:"next_machine,omitempty"`        // the command that joins the space from another machine
-	Allowed     []string `json:"allowed_write_paths,omitempty"` // what the gate may write to, where nothing of it exists
+	Allowed     []string `json:"allowed_write_paths,omitempty"` // allowed_write_paths, if none of them exists
 }
 
-// Init makes the settings' directory the root of a space. A root that is whole
-// is left as it is.
+// Init makes the settings' directory the root of a space. It does not change a complete root.
 func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error) {
 	root, err := disk.RealDir(s.Dir)
 	if err != nil {
@@ -75,12 +74,12 @@ func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error)
 	if space == "" && config.IsPostgres(cfg.Store) {
 		space = cfg.Space
 	}
-	i := &initialiser{root: root, file: file, space: space, opt: opt, config: cfg, world: worldOf(state, root),
+	i := &initializer{root: root, file: file, space: space, opt: opt, config: cfg, world: worldOf(state, root),
 		result: &InitResult{Root: root, Store: config.Redact(cfg.Store), Made: []string{}}}
 	return i.result, i.run(ctx)
 }
 
-// refuseNested keeps two lock worlds from covering one file.
+// refuseNested refuses a root inside of another root, so that one file has one lock world.
 func refuseNested(root string) error {
 	above := filepath.Dir(root)
 	if above == root {
@@ -97,8 +96,8 @@ func refuseNested(root string) error {
 		Next: "work with that root; its paths may be given relative to where you are"}
 }
 
-// initialiser is one Init on its way.
-type initialiser struct {
+// An initializer is one Init in progress.
+type initializer struct {
 	root   string
 	opt    InitOptions
 	config *config.Config
@@ -109,7 +108,7 @@ type initialiser struct {
 	result *InitResult
 }
 
-func (i *initialiser) run(ctx context.Context) error {
+func (i *initializer) run(ctx context.Context) error {
 	marked, err := readMarker(i.root)
 	if err != nil {
 		return err
@@ -119,17 +118,17 @@ func (i *initialiser) run(ctx context.Context) error {
 		return err
 	}
 	if marked != nil && !i.opt.Restored && (seen == nil || seen.Space == marked.Space) {
-		if err := i.keep(ctx, marked); err == nil || !i.opt.NewWorld {
+		if err := i.verify(ctx, marked); err == nil || !i.opt.NewWorld {
 			return err
 		}
 	}
-	alive, err := i.world.claim()
+	alive, err := i.world.lockAlone()
 	if err != nil {
 		return i.inUse(err, seen)
 	}
 	defer alive.Close()
 	i.alive = alive
-	// Somebody else's init may have been first.
+	// Another init may have been faster.
 	if marked, err = readMarker(i.root); err != nil {
 		return err
 	}
@@ -139,10 +138,10 @@ func (i *initialiser) run(ctx context.Context) error {
 	return i.alone(ctx, marked, seen)
 }
 
-// alone is the part of init during which nobody of this user uses the world.
-func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) error {
+// alone is the part of init during which no process of this user uses the world.
+func (i *initializer) alone(ctx context.Context, marked *marker, seen *witness) error {
 	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.space != seen.Space) {
-		if err := i.endWorld(seen, marked); err != nil { // joining it again would be no second world
+		if err := i.endWorld(seen, marked); err != nil { // joining the same space makes no second world
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) 
 	case marked != nil && i.opt.Restored:
 		return i.restore(ctx, marked)
 	case marked != nil:
-		err := i.keep(ctx, marked)
+		err := i.verify(ctx, marked)
 		if err == nil || !i.opt.NewWorld || seen == nil {
 			return err
 		}
@@ -167,8 +166,8 @@ func (i *initialiser) alone(ctx context.Context, marked *marker, seen *witness) 
 	return i.make(ctx)
 }
 
-// moveAside keeps what is left of locks that cannot be used.
-func (i *initialiser) moveAside() error {
+// moveAside renames a lock database that cannot be used.
+func (i *initializer) moveAside() error {
 	old := DirName + ".old-" + time.Now().UTC().Format("20060102T150405.000")
 	if err := os.Rename(filepath.Join(i.root, DirName), filepath.Join(i.root, old)); err != nil {
 		return i.unwritable(err)
@@ -177,8 +176,8 @@ func (i *initialiser) moveAside() error {
 	return nil
 }
 
-// inUse explains why the world cannot be had for init alone.
-func (i *initialiser) inUse(err error, seen *witness) error {
+// inUse returns the error for a world that other processes use.
+func (i *initializer) inUse(err error, seen *witness) error {
 	var busy *inUseError
 	if !errors.As(err, &busy) {
 		return err
@@ -190,8 +189,8 @@ func (i *initialiser) inUse(err error, seen *witness) error {
 		Next: "stop these processes, then run it again"}
 }
 
-// endWorld makes sure that a person wants the old world to be over.
-func (i *initialiser) endWorld(seen *witness, marked *marker) error {
+// endWorld asks a person to confirm that the old world can be given up.
+func (i *initializer) endWorld(seen *witness, marked *marker) error {
 	gone := error(goneWorld(i.root, seen))
 	if marked != nil {
 		gone = otherWorld(i.root, seen, marked.Space)
@@ -203,8 +202,8 @@ func (i *initialiser) endWorld(seen *witness, marked *marker) error {
 		"Other users or machines that still work here will not see the new locks.", i.root, seen.Space, seen.Store))
 }
 
-// keep leaves a root as it is, after proving that it can be used.
-func (i *initialiser) keep(ctx context.Context, marked *marker) error {
+// verify checks that an existing root can be used, and does not change it.
+func (i *initializer) verify(ctx context.Context, marked *marker) error {
 	if i.opt.Space != "" && i.opt.Space != marked.Space {
 		return &lockkeeper.InputError{Field: "space", Value: i.opt.Space, Reason: "this root is already space " + marked.Space, Next: "leave --space out"}
 	}
@@ -222,8 +221,8 @@ func (i *initialiser) keep(ctx context.Context, marked *marker) error {
 	return i.settle(ctx)
 }
 
-// restore accepts a database that is a copy.
-func (i *initialiser) restore(ctx context.Context, marked *marker) error {
+// restore accepts a database that was copied or restored.
+func (i *initializer) restore(ctx context.Context, marked *marker) error {
 	if config.IsPostgres(i.config.Store) {
 		return &lockkeeper.InputError{Field: "restored", Value: i.result.Store, Reason: "PostgreSQL notices a restore by itself", Next: "leave --restored out"}
 	}
@@ -246,8 +245,8 @@ func (i *initialiser) restore(ctx context.Context, marked *marker) error {
 	return i.settle(ctx)
 }
 
-// join puts the marker back to a database that is still there.
-func (i *initialiser) join(ctx context.Context) error {
+// join writes the marker for an existing database.
+func (i *initializer) join(ctx context.Context) error {
 	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
 	if err != nil {
 		return err
@@ -266,8 +265,8 @@ func (i *initialiser) join(ctx context.Context) error {
 	return i.settle(ctx)
 }
 
-// make builds .lockkeeper beside its place and moves it there as a whole.
-func (i *initialiser) make(ctx context.Context) (err error) {
+// make builds .lockkeeper next to its final path and renames it.
+func (i *initializer) make(ctx context.Context) (err error) {
 	space := i.space
 	if space == "" {
 		space = newUUID()
@@ -290,14 +289,14 @@ func (i *initialiser) make(ctx context.Context) (err error) {
 	place := filepath.Join(i.root, DirName)
 	if err := os.Rename(built, place); err != nil {
 		return &lockkeeper.StoreError{Store: place, Reason: "something without a marker is in the place of the locks", Err: err,
-			Next: "look at it and move it away; if it has a state.db, somebody's locks may be in it"}
+			Next: "check it and move it away; if it contains state.db, that may contain locks"}
 	}
 	i.result.Space = space
 	i.result.Made = append(i.result.Made, DirName+"/")
 	return i.settle(ctx)
 }
 
-func (i *initialiser) makeStore(ctx context.Context, built, space string) error {
+func (i *initializer) makeStore(ctx context.Context, built, space string) error {
 	if config.IsPostgres(i.config.Store) {
 		if i.space != "" {
 			return i.checkSpace(ctx)
@@ -316,9 +315,9 @@ func (i *initialiser) makeStore(ctx context.Context, built, space string) error 
 	return sqlstore.CreateSQLite(ctx, path, space)
 }
 
-// checkSpace proves that the space to join is there: one that was mistyped must
-// not become a world of its own.
-func (i *initialiser) checkSpace(ctx context.Context) error {
+// checkSpace checks that the space to join exists, so that a mistyped id does not make a new
+// one.
+func (i *initializer) checkSpace(ctx context.Context) error {
 	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
 	if err == nil {
 		return store.Close()
@@ -335,9 +334,9 @@ func (i *initialiser) checkSpace(ctx context.Context) error {
 	return missing
 }
 
-// settle writes what a whole root has beside its locks. On PostgreSQL the file
+// settle writes the configuration and the witness of a root. On PostgreSQL the configuration
 // names the space, so that a clone joins it.
-func (i *initialiser) settle(ctx context.Context) error {
+func (i *initializer) settle(ctx context.Context) error {
 	if config.IsPostgres(i.config.Store) {
 		if i.file.space == "" {
 			i.file.set("space", i.result.Space)
@@ -359,12 +358,12 @@ func (i *initialiser) settle(ctx context.Context) error {
 	return i.world.remember(ctx, i.result.Space, i.result.Store)
 }
 
-func (i *initialiser) exists(path string) bool {
+func (i *initializer) exists(path string) bool {
 	_, err := os.Lstat(filepath.Join(i.root, filepath.FromSlash(path)))
 	return err == nil
 }
 
-func (i *initialiser) unwritable(err error) error {
+func (i *initializer) unwritable(err error) error {
 	p := &lockkeeper.StoreError{Store: i.root, Reason: "the root cannot be written", Err: err, Next: "check its permissions and whether the disk is read-only or full"}
 	if errors.Is(err, fs.ErrPermission) {
 		p.Next = "run it as a user who may write there"

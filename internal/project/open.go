@@ -21,7 +21,7 @@ import (
 	"lockkeeper/tree"
 )
 
-// Settings is what a command was told about where to work.
+// Settings say which codebase a command works on.
 type Settings struct {
 	Dir        string                      // the directory to work in, absolute
 	Store      string                      // --store; empty: environment or file
@@ -29,8 +29,8 @@ type Settings struct {
 	Roots      []string                    // --root of a worker; none: environment or file
 	Env        func(string) (string, bool) // as os.LookupEnv
 
-	Caller       func() Caller // who uses the tokens of grants; nil: a person, or who speaks for sessions of its own
-	SkipRecovery bool          // do not look for what crashes left
+	Caller       func() Caller // who uses the tokens of grants; nil: a person
+	SkipRecovery bool          // do not recover landings
 }
 
 func (s Settings) flags() map[string]string {
@@ -39,7 +39,7 @@ func (s Settings) flags() map[string]string {
 	return given
 }
 
-// Project is one open codebase.
+// A Project is an open codebase.
 type Project struct {
 	Root   *tree.Root
 	Space  string
@@ -48,7 +48,7 @@ type Project struct {
 	Host   *process.Host
 	Tokens Tokens
 
-	Recovery *Recovery // nil: no crash had left anything
+	Recovery *Recovery // nil: there was nothing to recover
 
 	WorkDir  string
 	StateDir string                      // the user's own directory
@@ -125,7 +125,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	return a, nil
 }
 
-// enter joins the users of the root's world, once marker and witness agree.
+// enter registers this process as a user of the root's lock world, if marker and witness agree.
 func (a *Project) enter(ctx context.Context, state, root string) error {
 	w := worldOf(state, root)
 	alive, err := w.enter()
@@ -155,8 +155,7 @@ func (a *Project) enter(ctx context.Context, state, root string) error {
 	return nil
 }
 
-// sameStore reports whether two ways to write a store mean the same one, whoever
-// connects to it and how.
+// sameStore reports whether two addresses name the same store, whatever their user and options.
 func sameStore(a, b, root string) bool { return storeName(a, root) == storeName(b, root) }
 
 func storeName(st, root string) string {
@@ -174,8 +173,8 @@ func storeName(st, root string) string {
 	return u.Hostname() + ":" + port + u.Path
 }
 
-// agree refuses a configuration that names another space than the marker: those
-// who follow the one would not see the locks of those who follow the other.
+// agree refuses a configuration that names another space than the marker, because the users of
+// one space do not see the locks of the other.
 func agree(c *config.Config, m *marker) error {
 	if c.Space == "" || c.Space == m.Space || !config.IsPostgres(c.Store) {
 		return nil
@@ -190,13 +189,12 @@ func otherWorld(root string, seen *witness, space string) error {
 		Next: "put " + DirName + " back as it was; if nobody works here any more, `lockkeeper init --new-world`"}
 }
 
-// Close gives everything back, in the reverse order of opening. It may be
-// called on a Project that is only partly open.
+// Close closes everything in the reverse order of opening. It may be called on a Project that is
+// only partly open.
 func (a *Project) Close() error {
 	var errs []error
 	if a.Locks != nil {
-		// Before the gate, through which its reaper settles. What the gate still has
-		// to mark needs nothing that ends here.
+		// Before the gate, because its reaper recovers landings through the gate.
 		errs = append(errs, a.Locks.Close())
 	}
 	if a.gateway != nil {
@@ -223,8 +221,8 @@ func storePath(st, root string) string {
 	return filepath.Join(root, st)
 }
 
-// openStore opens the store of a space; mark is where an SQLite store remembers
-// the last number outside of the tree.
+// openStore opens the store of a space. mark is the file outside of the tree in which an SQLite
+// store records its last number.
 func openStore(ctx context.Context, st, root, space string, mark *os.File) (store.Store, error) {
 	if config.IsPostgres(st) {
 		s, err := sqlstore.OpenPostgres(ctx, st, space, sqlstore.Options{})
@@ -249,9 +247,9 @@ func (a *Project) Resolve(mode lockkeeper.Mode, path string) (lockkeeper.Lock, e
 	return a.Root.Resolve(base, path, mode)
 }
 
-// climb takes the .. at the beginning of a path for the directories above the one that the
-// command runs in, as long as they are in the root. That one is a real path, so it is sure
-// which they are; a .. further on, or out of the root, stays and is refused.
+// climb resolves leading .. of a path from the directory that the command runs in, as long as
+// they stay in the root. That directory is a real path, so its parents are certain. Any other
+// .. stays and is refused later.
 func (a *Project) climb(path string) (base, rest string) {
 	base, rest = a.WorkDir, path
 	for rest == ".." || strings.HasPrefix(rest, "../") {
@@ -273,7 +271,7 @@ func FindRoot(s Settings) (string, error) {
 	return root, err
 }
 
-// LoadConfig reads the configuration alone, for showing it.
+// LoadConfig reads only the configuration.
 func LoadConfig(s Settings) (*config.Config, error) {
 	root, err := FindRoot(s)
 	if err != nil {
@@ -287,8 +285,8 @@ func (a *Project) View(ctx context.Context, look func(store.Reader) error) error
 	return a.Store.View(ctx, look)
 }
 
-// Dir is the directory that the caller works in, from the root and with slashes, for
-// an item that is to run there.
+// Dir returns the caller's working directory from the root, with slashes, for an item that runs
+// there.
 func (a *Project) Dir() (string, error) {
 	dir, err := filepath.Rel(a.Root.Dir(), a.WorkDir)
 	return filepath.ToSlash(dir), err

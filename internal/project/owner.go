@@ -11,8 +11,8 @@ import (
 	"lockkeeper"
 )
 
-// checkOwner refuses the database of another user: to root, who would leave
-// files in it that its owner may not write, and to whom it is closed anyway.
+// checkOwner refuses the database of another user. The user root would create files there that
+// the owner cannot write. Other users have no access anyway.
 func checkOwner(path string) error {
 	uid, known := ownerOf(path)
 	switch {
@@ -28,8 +28,8 @@ func checkOwner(path string) error {
 	return nil
 }
 
-// closedMarker explains a marker that may not be read; nil when err is no such
-// thing or nobody knows whose it is.
+// closedMarker returns the error for a marker without read permission, or nil if err is another
+// error or the owner is unknown.
 func closedMarker(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil

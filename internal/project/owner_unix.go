@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerOf is the number of the user a file belongs to, where it can be seen.
+// ownerOf returns the id of the user that owns a file, if it is known.
 func ownerOf(path string) (uid int, known bool) {
 	info, err := os.Stat(path)
 	if err != nil {

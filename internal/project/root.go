@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	DirName    = protect.OwnDir // in the root: the marker, the database, and what the gate keeps
+	DirName    = protect.OwnDir // in the root: the marker, the database, and the files of the gate
 	markerName = "space.json"
 )
 
-// marker says which space a root is.
+// A marker says which space a root belongs to.
 type marker struct {
 	Space     string    `json:"space"`
 	CreatedAt time.Time `json:"created_at"`
@@ -30,7 +30,7 @@ type marker struct {
 
 func markerPath(root string) string { return filepath.Join(root, DirName, markerName) }
 
-// readMarker finds the marker of a root; nil when there is none.
+// readMarker returns the marker of a root, or nil if there is none.
 func readMarker(root string) (*marker, error) {
 	path := markerPath(root)
 	m, err := loadMarker(path)
@@ -50,8 +50,8 @@ func readMarker(root string) (*marker, error) {
 	return &m, nil
 }
 
-// loadMarker refuses what init never makes: a codebase from elsewhere may bring a
-// link that leads out of it, or a file that fills the memory.
+// loadMarker refuses what init never makes: a cloned codebase may contain a link that leads out
+// of it, or a file that fills the memory.
 func loadMarker(path string) (m marker, err error) {
 	const limit = 4 << 10
 	if dir, err := os.Lstat(filepath.Dir(path)); err == nil && !dir.IsDir() {
@@ -69,7 +69,7 @@ func loadMarker(path string) (m marker, err error) {
 	return durable.ReadJSON[marker](path)
 }
 
-// findRoot walks up from dir to the directory that carries a marker.
+// findRoot returns the nearest directory at or above dir with a marker.
 func findRoot(dir string) (root string, m *marker, err error) {
 	for here := dir; ; here = filepath.Dir(here) {
 		m, err := readMarker(here)
@@ -84,9 +84,8 @@ func findRoot(dir string) (root string, m *marker, err error) {
 	}
 }
 
-// refuseInner refuses a root inside of another one that this user made: init makes no such
-// thing, and whoever puts a marker there by other means would have the files below it
-// covered by locks that nobody else asks for.
+// refuseInner refuses a root inside of another root of this user. Init never makes one, and with
+// a marker from elsewhere the files below it would have locks that no other process checks.
 func refuseInner(root string, env func(string) (string, bool)) error {
 	state, err := StateDir(env)
 	if err != nil {
@@ -104,8 +103,7 @@ func refuseInner(root string, env func(string) (string, bool)) error {
 	return nil
 }
 
-// isUUID reports whether s is spelled as ids are here, so that it may become a
-// file name.
+// isUUID reports whether s is a UUID as newUUID writes it, which is safe as a file name.
 func isUUID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -126,13 +124,12 @@ func isUUID(s string) bool {
 // IsOwn reports whether a path is one that only Lockkeeper itself locks.
 func IsOwn(path string) bool { return path == DirName || strings.HasPrefix(path, DirName+"/") }
 
-// IsRoot reports whether the settings' directory is itself a root, as the one is
-// that a hook was made for. A root above it covers a work tree elsewhere. Of locks
-// that were there and are gone it says so.
+// IsRoot reports whether the settings' directory is itself a root, not only inside of one. It
+// returns an error if the directory had locks that were removed.
 func IsRoot(s Settings) (bool, error) {
 	dir, err := disk.RealDir(s.Dir)
 	if err != nil {
-		return false, nil // another work tree need not have all its directories
+		return false, nil // another work tree may not have this directory
 	}
 	root, _, err := findRoot(dir)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
@@ -145,8 +142,8 @@ func IsRoot(s Settings) (bool, error) {
 	return root == dir, err
 }
 
-// RootOf finds the codebase that a file belongs to, which need not be there yet; empty
-// when it belongs to none. Of locks that were there and are gone it says so.
+// RootOf returns the codebase of a file, which need not exist yet, or "" if it belongs to none.
+// It returns an error if the codebase had locks that were removed.
 func RootOf(file string, env func(string) (string, bool)) (string, error) {
 	dir := filepath.Dir(file)
 	for {
@@ -155,9 +152,9 @@ func RootOf(file string, env func(string) (string, bool)) (string, error) {
 			break
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-			return "", &lockkeeper.InputError{Field: "path", Value: file, Reason: disk.Reason(err), Next: "give a path that you may look at"}
+			return "", &lockkeeper.InputError{Field: "path", Value: file, Reason: disk.Reason(err), Next: "give a path that you can read"}
 		}
-		dir = filepath.Dir(dir) // the root of the file system is always there
+		dir = filepath.Dir(dir) // the root of the file system always exists
 	}
 	real, err := disk.RealDir(dir)
 	if err != nil {

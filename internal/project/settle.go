@@ -12,17 +12,16 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// plan is what the configuration file is to be after init.
+// A plan is the configuration file after init.
 type plan struct {
 	text    string
-	changed bool   // from what it is
-	space   string // that it names already
+	changed bool   // it differs from the present file
+	space   string // that the file names
 }
 
-// planConfig plans the configuration file: the sample when there is none, with
-// the store, the deployment and the space in it that init was told. A file that
-// names others is refused. PostgreSQL without a declared deployment becomes
-// multi-node: that is what it is chosen for, and the careful one of the two.
+// planConfig plans the configuration file: the present one or the sample, with the store, the
+// deployment and the space given to init. It refuses a file that names others. PostgreSQL
+// without a declared deployment becomes multi-node, the safer choice.
 func planConfig(path string, s Settings, cfg *config.Config, space string) (*plan, error) {
 	read, err := os.ReadFile(path)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -69,8 +68,8 @@ func (p *plan) set(key, value string) {
 	p.text, p.changed = withValue(p.text, key, value), true
 }
 
-// withValue puts a value into the text of a configuration file, in the place of
-// the sample's commented line where that is still there.
+// withValue sets a value in the text of a configuration file. It replaces the commented line of
+// the sample if there is one.
 func withValue(text, key, value string) string {
 	line := key + ": '" + strings.ReplaceAll(value, "'", "''") + "'"
 	if at := regexp.MustCompile(`(?m)^#?` + key + `:.*$`).FindStringIndex(text); at != nil {

@@ -15,7 +15,7 @@ import (
 // StateDir returns the user's own directory.
 func StateDir(env func(string) (string, bool)) (string, error) {
 	base, _ := env("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // also when empty; relative ones do not count
+	if !filepath.IsAbs(base) { // also if empty; relative paths do not count
 		home, _ := env("HOME")
 		if !filepath.IsAbs(home) {
 			return "", &lockkeeper.InputError{Field: "HOME", Value: home,
@@ -27,8 +27,8 @@ func StateDir(env func(string) (string, bool)) (string, error) {
 	return filepath.Join(base, "lockkeeper"), nil
 }
 
-// makeDir makes a directory for this user alone, with all above it. One that others may
-// enter is closed to them.
+// makeDir makes a directory that only this user can access, and its parents. It removes access
+// of others from an existing one.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -47,9 +47,9 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// Tokens keeps the secret tokens of the grants that this user acquired in one
-// space. All that the user runs can get at them, agents too; so of each is kept for
-// which agent it was acquired, and no other agent gets it.
+// Tokens stores the secret tokens of this user's grants in one space. Every process of the user
+// can read the files, also agents. So each token records the agent that acquired it, and Get
+// refuses it to other agents.
 type Tokens struct {
 	dir    string
 	caller func() Caller
@@ -59,16 +59,16 @@ func (t Tokens) path(grant string) (string, error) {
 	return filepath.Join(t.dir, grant), CheckGrantID(grant)
 }
 
-// CheckGrantID refuses what cannot be the id of a grant.
+// CheckGrantID refuses a text that is not the id of a grant.
 func CheckGrantID(id string) error {
 	if isUUID(id) {
 		return nil
 	}
 	return &lockkeeper.InputError{Field: "grant", Value: id, Reason: "not a grant id",
-		Next: "copy the id from `lockkeeper status`; where it comes from `lockkeeper lock acquire`, see whether that failed"}
+		Next: "copy the id from `lockkeeper status`; if it comes from `lockkeeper lock acquire`, check whether that failed"}
 }
 
-// Put keeps a token.
+// Put stores a token.
 func (t Tokens) Put(ctx context.Context, grant, token string) error {
 	path, err := t.path(grant)
 	if err != nil {
@@ -84,8 +84,8 @@ func (t Tokens) Put(ctx context.Context, grant, token string) error {
 	return durable.WriteFile(ctx, path, text, 0o600)
 }
 
-// Get finds a token; it is empty when this user has none for the grant. An agent is
-// refused one that was not acquired by itself.
+// Get returns the token of a grant, or "" if this user has none. It refuses an agent a token
+// that another caller acquired.
 func (t Tokens) Get(grant string) (string, error) {
 	path, err := t.path(grant)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t Tokens) who() Caller {
 	return t.caller()
 }
 
-// Drop forgets a token.
+// Drop removes a token.
 func (t Tokens) Drop(grant string) error {
 	path, err := t.path(grant)
 	if err != nil {
@@ -120,10 +120,9 @@ func (t Tokens) Drop(grant string) error {
 	return nil
 }
 
-// Sweep forgets the tokens of grants that ended by themselves. live says which
-// grants were there when the caller looked; younger tokens may belong to grants
-// that came since. It does what it can: a token of an ended grant opens nothing,
-// and the next sweep meets it again.
+// Sweep removes the tokens of grants that have ended. live lists the grants at a time before the
+// call; younger tokens may belong to later grants and stay. It ignores errors: the token of an
+// ended grant is harmless, and the next Sweep tries again.
 func (t Tokens) Sweep(live func(grant string) bool) {
 	const young = time.Minute
 	entries, _ := os.ReadDir(t.dir)
@@ -136,9 +135,9 @@ func (t Tokens) Sweep(live func(grant string) bool) {
 	}
 }
 
-// AccessDir is where who may use the server of this codebase is kept, in the user's own
+// AccessDir returns the directory with the accounts of this codebase's server, in the user's own
 // directory.
 func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access", a.Space) }
 
-// WorkspacesDir is where runs make copies of this codebase for their agents.
+// WorkspacesDir returns the directory for the workspaces of agents.
 func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }

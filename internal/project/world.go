@@ -17,14 +17,14 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// witness says, outside of the codebase, which lock world a root had.
+// A witness records, outside of the codebase, which lock world a root has.
 type witness struct {
 	Root  string `json:"root"`
 	Space string `json:"space"`
 	Store string `json:"store"` // without password
 }
 
-// world is what the user's state directory knows about one root.
+// A world is the record of one root in the user's state directory.
 type world struct {
 	path string // of the witness
 	root string
@@ -37,7 +37,7 @@ func worldOf(state, root string) world {
 
 func (w world) alivePath() string { return w.path[:len(w.path)-len(".json")] + ".alive" }
 
-// recall reads the witness; nil when this user never used the root.
+// recall reads the witness. It returns nil if this user never used the root.
 func (w world) recall() (*witness, error) {
 	seen, err := durable.ReadJSON[witness](w.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +50,8 @@ func (w world) recall() (*witness, error) {
 	return &seen, nil
 }
 
-// recallElsewhere reads what this user's state says of a root under another name that
-// it has by a mount; nil when it says nothing, or speaks of another space.
+// recallElsewhere reads the witness of a root under another path at which it is mounted. It
+// returns nil if there is none, or if it names another space.
 func recallElsewhere(state, root, space string) (*witness, error) {
 	for _, name := range disk.MountedNames(root) {
 		seen, err := worldOf(state, name).recall()
@@ -66,8 +66,8 @@ func (w world) remember(ctx context.Context, space, store string) error {
 	return durable.WriteJSON(ctx, w.path, witness{Root: w.root, Space: space, Store: store}, 0o600)
 }
 
-// enter joins those who use the world, until the file is closed. It waits while
-// init makes the world, which takes milliseconds.
+// enter registers a user of the world until the file is closed. It waits while init makes the
+// world, which takes milliseconds.
 func (w world) enter() (*os.File, error) {
 	f, err := w.open()
 	if err != nil {
@@ -80,9 +80,9 @@ func (w world) enter() (*os.File, error) {
 	return f, nil
 }
 
-// claim takes the world for init alone, until the file is closed. It fails with
-// an *inUseError while anybody uses it.
-func (w world) claim() (*os.File, error) {
+// lockAlone locks the world for init until the file is closed. It fails with an *inUseError if
+// another process uses it.
+func (w world) lockAlone() (*os.File, error) {
 	f, err := w.open()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (w world) trouble(err error) error {
 	return &lockkeeper.StoreError{Store: w.alivePath(), Reason: "cannot be locked", Err: err, Next: "check the permissions of your state directory"}
 }
 
-// inUseError says which processes use a world.
+// An inUseError names the processes that use a world.
 type inUseError struct{ pids []int }
 
 func (e *inUseError) Error() string {
@@ -138,8 +138,8 @@ func (e *inUseError) Error() string {
 	return s
 }
 
-// lostRoot looks for a witness of a root at dir or above it, to say more than
-// that there is no root. It returns err when it finds none.
+// lostRoot returns a better error than err, which says that there is no root, if a witness shows
+// that there was one at dir or above it.
 func lostRoot(env func(string) (string, bool), dir string, err error) error {
 	state, stateErr := StateDir(env)
 	if stateErr != nil {
@@ -164,8 +164,8 @@ func goneWorld(root string, seen *witness) *lockkeeper.StoreError {
 		Next: "put " + DirName + " back; if nobody works here any more, `lockkeeper init --new-world`"}
 }
 
-// joinCommand joins a space of PostgreSQL. A store whose password is hidden
-// cannot be typed: it comes from the environment or the configuration.
+// joinCommand returns the command that joins a space of PostgreSQL. It leaves out a store with a
+// hidden password, which must come from the environment or the configuration.
 func joinCommand(store, space string) string {
 	if config.HasPassword(store) {
 		return "lockkeeper init --space " + space + " (with LOCKKEEPER_STORE set as here)"

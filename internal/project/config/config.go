@@ -13,17 +13,17 @@ import (
 // FileName is the name of the configuration file at the root of a codebase.
 const FileName = protect.ConfigFile
 
-// MultiNode is the Config.Deployment of a codebase that several machines work on;
-// the other one is single-node, and empty means not declared.
+// MultiNode is the Config.Deployment of a codebase that several machines work on. The other
+// value is single-node; empty means not declared.
 const MultiNode = "multi-node"
 
-// GrantOptional is the Gate.Grant of the legacy mode; the other one is required.
+// GrantOptional is the Gate.Grant of the legacy mode. The other value is required.
 const GrantOptional = "optional"
 
-// Config is the whole configuration. A field with a key tag is a value of the
-// file; doc becomes the comment in the sample and the description in the
-// schema. Variables that the source documents name keep those names, the
-// others begin with LOCKKEEPER_.
+// Config is the whole configuration. A field with a key tag is a value of the file, with its
+// default, limits and environment variable. doc becomes the comment in the sample and the
+// description in schema and reference. Variables that the source documents name have those
+// names, the others begin with LOCKKEEPER_.
 type Config struct {
 	Store      string `key:"store" env:"LOCKKEEPER_STORE" default:".lockkeeper/state.db" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
 	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Required for a PostgreSQL store, which several machines could share."`
@@ -67,18 +67,18 @@ type Config struct {
 	Resources  Table[Resource]  `key:"resources" doc:"Named resources and the files they cover. lockkeeper init book and lockkeeper init fole write such tables."`
 	Operations Table[Operation] `key:"operations" doc:"The resources that each operation needs. An operation that is not in the table is refused."`
 
-	documents []string          // directories of flow documents by default and in the file
-	sources   map[string]string // key to where its value came from; none: default
-	places    map[string]string // keys, entries of lists and headings of tables to their places in the file
+	documents []string          // directories of flow documents, by default and in the file
+	sources   map[string]string // where the value of each key came from; missing: default
+	places    map[string]string // positions in the file of keys, list entries and table headings
 }
 
-// Events says how long events are kept.
+// Events says how long events are stored.
 type Events struct {
 	Retention time.Duration `key:"retention" env:"LOCKKEEPER_EVENTS_RETENTION" min:"1h" max:"3650d" default:"30d" doc:"Events older than this are deleted."`
 	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" default:"1000000" doc:"Maximum number of events. The oldest are deleted first."`
 }
 
-// Gate says what the gate lets through.
+// Gate configures the gate.
 type Gate struct {
 	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories that the gate may write to. \".\" is everything."`
 	Grant             string        `key:"grant" enum:"required optional" default:"required" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
@@ -87,7 +87,7 @@ type Gate struct {
 	KeepTotalMB       int           `key:"keep_total_mb" min:"1" max:"100000000" default:"8192" doc:"How much the rescue shelf keeps at most, in MB. It never takes more than half of the free disk space for one file."`
 }
 
-// Agent says which program does the work of a run.
+// Agent configures the program that does the work of a run.
 type Agent struct {
 	Name       string        `key:"name" env:"LOCKKEEPER_AGENT" enum:"AGENTS" default:"claude" doc:"The agent. command is any other program, which reads its prompt from standard input."`
 	Command    []string      `key:"command" example:"claude" doc:"The program and its first arguments. Empty: the program with the agent's name in PATH."`
@@ -103,7 +103,7 @@ type Agent struct {
 	Linked     []string      `key:"linked" example:"node_modules" doc:"Dependency directories that workspaces share with the codebase if a sandbox prevents agents from writing there. Otherwise they are copied."`
 }
 
-// Run says how a run goes.
+// Run configures runs.
 type Run struct {
 	Locking           string        `key:"locking" enum:"on off" default:"on" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
 	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" default:".pipeline" doc:"Directory for the documents of phases, relative to the root."`
@@ -134,9 +134,9 @@ type Research struct {
 	Model  string `key:"model" default:"claude-sonnet-4-6" doc:"The model for the Messages API."`
 }
 
-// DocumentDirs lists the directories in which documents of flows are, or may be: as
-// configured, as the file says, and by default. A process can set its own environment, so
-// the environment adds to the list and takes nothing away.
+// DocumentDirs lists the directories that may contain documents of flows: as configured, as in
+// the file, and by default. A process can set its own environment, so the environment only
+// adds to the list.
 func (c *Config) DocumentDirs() []string {
 	dirs := append([]string{c.Run.SidecarDir, c.Run.AnalysisDir}, c.documents...)
 	slices.Sort(dirs)
@@ -170,8 +170,8 @@ func Default() *Config {
 	return c
 }
 
-// Policies is the built-in policies with the configured times. The map is the
-// caller's.
+// Policies returns the built-in policies with the configured times. The caller may change the
+// map.
 func (c *Config) Policies() map[string]lockkeeper.Policy {
 	set := lockkeeper.Policies()
 	for name, l := range c.Leases {
@@ -182,8 +182,8 @@ func (c *Config) Policies() map[string]lockkeeper.Policy {
 	return set
 }
 
-// CheckDeployment refuses a store that several machines can share while nobody
-// declared whether they do.
+// CheckDeployment refuses a store that several machines can share if the deployment is not
+// declared.
 func (c *Config) CheckDeployment() error {
 	if c.Deployment != "" || !IsPostgres(c.Store) {
 		return nil
@@ -193,45 +193,45 @@ func (c *Config) CheckDeployment() error {
 		Next:   "write `deployment: single-node` or `deployment: multi-node` into " + FileName + ", or set LOCKKEEPER_DEPLOYMENT"}
 }
 
-// RootOf is the root that queued work is on: the named one, or the only one that this
-// node reaches. Where several machines work, it must be clear which.
+// RootOf returns the root of queued work: the named one, or the only one that this node reaches.
+// In a multi-node deployment there must be exactly one.
 func (c *Config) RootOf(named string) (string, error) {
 	if named != "" || c.Deployment != MultiNode {
 		return named, nil
 	}
 	switch len(c.Roots) {
 	case 0:
-		return "", c.unclear("nobody said which root the work is on, nor which this node reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
+		return "", c.unclear("the work names no root, and this node names none that it reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
 	case 1:
 		return c.Roots[0], nil
 	}
-	return "", c.unclear("nobody said which root the work is on, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
+	return "", c.unclear("the work names no root, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
 }
 
-// CheckReach refuses a worker that has not said what it reaches, where that matters.
+// CheckReach refuses a worker of a multi-node deployment that names no roots.
 func (c *Config) CheckReach() error {
 	if c.Deployment != MultiNode || len(c.Roots) > 0 {
 		return nil
 	}
-	return c.unclear("nobody said which roots this node reaches, so no work can be sent to it", "name them with --root, or set LOCKKEEPER_ROOTS")
+	return c.unclear("this node names no roots that it reaches, so no work can be sent to it", "name them with --root, or set LOCKKEEPER_ROOTS")
 }
 
 func (c *Config) unclear(what, next string) error {
 	return &lockkeeper.InputError{Field: "root", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
 }
 
-// Value is one configured value as it is shown to people.
+// A Value is one configured value as people see it.
 type Value struct {
 	Key     string `json:"key"`
 	Value   string `json:"value"`
 	Source  string `json:"source"`            // "default", "lockkeeper.yaml:12", "env LOCK_TIMEOUT", "flag --store"
-	Allowed string `json:"allowed,omitempty"` // what it may be; empty: any text
+	Allowed string `json:"allowed,omitempty"` // allowed values; empty: any text
 }
 
-// FromDefault is the source of a value that nobody set.
+// FromDefault is the source of a default value.
 const FromDefault = "default"
 
-// Source is where the value of a key came from, as Values says it.
+// Source returns where the value of a key came from.
 func (c *Config) Source(key string) string {
 	for _, v := range c.Values() {
 		if v.Key == key {
@@ -241,8 +241,8 @@ func (c *Config) Source(key string) string {
 	return ""
 }
 
-// Values lists every value by key, passwords hidden. In the rows of tables those that
-// nobody set say nothing, and are left out.
+// Values lists all values by key, with passwords hidden. It leaves out unset values in the rows
+// of tables.
 func (c *Config) Values() []Value {
 	fields, tables := fieldsOf(c), tablesOf(c)
 	list := make([]Value, 0, len(fields))

@@ -19,8 +19,8 @@ var errDuration = errors.New("not a duration, write it like 30m, 45s, 1h30m or 7
 // durationPattern is what ParseDuration accepts, for the schema.
 const durationPattern = `^([0-9]+|([0-9]+(d|h|m|s|ms))+)$`
 
-// ParseDuration reads whole numbers with units, or whole seconds without one. It
-// is the one way to write a length of time, in the file, in variables and flags.
+// ParseDuration parses whole numbers with units, or whole seconds. The file, variables and flags
+// all use this format.
 func ParseDuration(text string) (time.Duration, error) {
 	if strings.HasPrefix(text, "-") {
 		return 0, errors.New("negative")
@@ -41,7 +41,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		}
 		part := time.Duration(n) * size
 		if part/size != time.Duration(n) || total+part < total {
-			return 0, errors.New("longer than this program can count")
+			return 0, errors.New("too long")
 		}
 		total += part
 	}
@@ -68,7 +68,7 @@ func unitSize(name string) time.Duration {
 	return 0
 }
 
-// formatDuration writes what ParseDuration reads, in the largest units that fit.
+// formatDuration formats a duration for ParseDuration, with the largest units.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"

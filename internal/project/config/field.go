@@ -17,24 +17,23 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// field is one value of a Config: where it is kept and what it may be.
+// A field is one value of a Config, with its rules.
 type field struct {
 	key     string // dotted, as in events.retention
 	env     string
 	doc     string
 	initial string // the default; empty: none
-	example string // an example for the sample, where there is no default; empty: none
+	example string // an example for the sample if there is no default; empty: none
 	enum    []string
-	form    string // what a text, or each of a list, must match; empty: anything
+	form    string // pattern of a text, or of each list entry; empty: any
 	isPath  bool   // each text is a path below the root
-	noneOK  bool   // of a list: it may be empty
-	min     int64  // of numbers and durations, both ends included
+	noneOK  bool   // a list may be empty
+	min     int64  // of numbers and durations, inclusive
 	max     int64
-	value   reflect.Value // settable, in the Config the field was made from
+	value   reflect.Value // settable, in its Config
 }
 
-// fieldsOf lists the values of c in the order of the struct, entries of maps by
-// name.
+// fieldsOf lists the values of c in the order of the struct, and entries of maps by name.
 func fieldsOf(c *Config) []field {
 	fields := make([]field, 0, 48)
 	walk(reflect.ValueOf(c).Elem(), "", func(f field) { fields = append(fields, f) })
@@ -70,7 +69,7 @@ func walk(v reflect.Value, prefix string, visit func(field)) {
 	}
 }
 
-// groupDoc is the doc of a group at the top of the file.
+// groupDoc returns the doc of a top-level group.
 func groupDoc(name string) string {
 	for i := range reflect.TypeFor[Config]().NumField() {
 		if tag := reflect.TypeFor[Config]().Field(i).Tag; tag.Get("key") == name {
@@ -105,10 +104,10 @@ func newField(key string, value reflect.Value, tag reflect.StructTag) field {
 func (f field) isList() bool     { return f.value.Kind() == reflect.Slice }
 func (f field) isDuration() bool { return f.value.Type() == reflect.TypeFor[time.Duration]() }
 
-// flag is the name of the flag that sets the field.
+// flag returns the name of the flag that sets the field.
 func (f field) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(f.key) }
 
-// number reads the text of a number or duration.
+// number parses a number or duration.
 func (f field) number(text string) (int64, error) {
 	if f.isDuration() {
 		d, err := ParseDuration(text)
@@ -121,8 +120,7 @@ func (f field) number(text string) (int64, error) {
 	return n, nil
 }
 
-// set gives the field the value that text spells, or says why it cannot. Texts
-// of a list are separated by commas.
+// set parses text and sets the field. List entries are separated by commas.
 func (f field) set(text string) error {
 	switch {
 	case f.isList():
@@ -157,10 +155,10 @@ func (f field) set(text string) error {
 	return nil
 }
 
-// setList gives a list its texts, each of which was checked.
+// setList sets a list of checked texts.
 func (f field) setList(list []string) { f.value.Set(reflect.ValueOf(list)) }
 
-// checkText looks at a text, or at one of a list.
+// checkText checks a text, or one list entry.
 func (f field) checkText(text string) error {
 	if f.enum != nil && !slices.Contains(f.enum, text) {
 		return fmt.Errorf("must be %s", strings.Join(f.enum, " or "))
@@ -178,8 +176,7 @@ func (f field) checkText(text string) error {
 	return nil
 }
 
-// checkLocksFile refuses a path at which something else lies than a list of locks:
-// whatever is there is replaced.
+// checkLocksFile refuses a path that is not for a lock file, because the file there is replaced.
 func checkLocksFile(name string) error {
 	if err := checkBelowRoot(name); err != nil {
 		return err
@@ -193,7 +190,7 @@ func checkLocksFile(name string) error {
 	return nil
 }
 
-// checkBelowRoot refuses a path that does not plainly lie below the root.
+// checkBelowRoot refuses a path that may be outside of the root.
 func checkBelowRoot(path string) error {
 	switch {
 	case path == "":
@@ -215,7 +212,7 @@ func (f field) format(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// shown is the value for people, passwords hidden.
+// shown returns the value for people, with passwords hidden.
 func (f field) shown() string {
 	switch {
 	case f.isList():
@@ -226,7 +223,7 @@ func (f field) shown() string {
 	return f.format(f.value.Int())
 }
 
-// allowed says what the field may be; empty: any text.
+// allowed describes the allowed values; empty: any text.
 func (f field) allowed() string {
 	switch {
 	case f.enum != nil:
@@ -237,7 +234,7 @@ func (f field) allowed() string {
 	return ""
 }
 
-// hide makes a value that was meant for this field fit to be printed.
+// hide removes secrets from a value of this field.
 func (f field) hide(text string) string {
 	switch {
 	case f.key == "store":

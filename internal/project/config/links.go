@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Links says what the link checker looks at.
+// Links configures the link checker.
 type Links struct {
 	Documents   []string      `key:"documents" default:"README.md,docs/INDEX.md" doc:"Documents that are always checked, relative to the root. A missing one is reported."`
 	Optional    []string      `key:"documents_if_present" default:"docs/BUILD_HISTORY.md" doc:"Documents that are checked if they exist."`

@@ -14,14 +14,13 @@ import (
 	"lockkeeper"
 )
 
-// maxFileSize is far above any sensible file and far below what would hurt.
+// maxFileSize is far above the size of any useful file.
 const maxFileSize = 64 << 10
 
-// Load reads the configuration. path may be empty or name a file that does not
-// exist: then nothing comes from a file. env looks a variable up, as
-// os.LookupEnv does; an empty variable counts as not set. flags holds the flags
-// that were given, by name: that of a key, with dashes for dots and
-// underscores. The error is one or several *lockkeeper.InputError, joined.
+// Load reads the configuration. path may be empty or name a missing file. env is like
+// os.LookupEnv; an empty variable counts as unset. flags maps the names of given flags to
+// their values; a flag has the name of its key, with dashes for dots and underscores. The
+// error joins one or several *lockkeeper.InputError.
 func Load(path string, env func(string) (string, bool), flags map[string]string) (*Config, error) {
 	l, err := loadFile(path)
 	if err != nil {
@@ -36,9 +35,8 @@ func Load(path string, env func(string) (string, bool), flags map[string]string)
 	return l.result()
 }
 
-// LoadFile reads what the file says by itself, for somebody who is to change it.
-// Its values are right one by one; whether they go together depends on the other
-// sources.
+// LoadFile reads only the file, for code that changes it. Each value is valid, but values are
+// not checked against each other, because that depends on the other sources.
 func LoadFile(path string) (*Config, error) {
 	l, err := loadFile(path)
 	if err != nil {
@@ -58,7 +56,7 @@ func loadFile(path string) (*loader, error) {
 	return l, nil
 }
 
-// loader fills one Config and gathers what is wrong with its sources.
+// A loader fills one Config and collects the errors of its sources.
 type loader struct {
 	config   *Config
 	fields   []field
@@ -78,7 +76,7 @@ func (l *loader) refuse(where, value, reason, next string) {
 	l.problems = append(l.problems, &lockkeeper.InputError{Field: where, Value: value, Reason: reason, Next: next})
 }
 
-// apply sets one field from text found at where, which source names in short.
+// apply sets one field from text found at where; source is its short form.
 func (l *loader) apply(f field, text, where, source string) {
 	if err := f.set(text); err != nil {
 		next := ""
@@ -112,14 +110,14 @@ func (l *loader) flags(flags map[string]string) {
 		source := "flag --" + name
 		i := slices.IndexFunc(l.fields, func(f field) bool { return f.flag() == name })
 		if i < 0 {
-			l.refuse("flag", "--"+name, "sets nothing that can be configured", "")
+			l.refuse("flag", "--"+name, "unknown setting", "")
 			continue
 		}
 		l.apply(l.fields[i], flags[name], source, source)
 	}
 }
 
-// checkTogether refuses values that are right alone and wrong together.
+// checkTogether refuses values that contradict each other.
 func (l *loader) checkTogether() {
 	c := l.config
 	for _, name := range slices.Sorted(maps.Keys(c.Leases)) {
@@ -141,8 +139,8 @@ func (l *loader) checkTogether() {
 	}
 }
 
-// readFile reads a regular file; a missing one is empty. Anything else is
-// refused before it is opened, because opening a pipe would wait for a writer.
+// readFile reads a regular file; a missing one is empty. It refuses other files before it opens
+// them, because opening a pipe would wait for a writer.
 func readFile(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -175,7 +173,7 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// reasonOf drops the path from a file error, which is shown beside it.
+// reasonOf returns a file error without the path, which the message names already.
 func reasonOf(err error) string {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -184,7 +182,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// source names a line of the file in short.
+// source returns the short name of a line of the file.
 func (l *loader) source(line int) string { return fmt.Sprintf("%s:%d", filepath.Base(l.path), line) }
 
 // keysBelow lists the names directly below a prefix, sorted.

@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// Nearest finds the known key that was probably meant. Spellings that differ
-// in case, underscores and dashes alone count as equal.
+// Nearest returns the known key that is most similar to a mistyped one. Case, underscores and
+// dashes do not count.
 func Nearest(typed string, known []string) (string, bool) {
 	plain := strings.NewReplacer("_", "", "-", "")
 	typed = plain.Replace(strings.ToLower(typed))
@@ -19,8 +19,7 @@ func Nearest(typed string, known []string) (string, bool) {
 	return found, found != ""
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that make b of a.
+// distance counts the insertions, deletions, replacements and swaps that turn a into b.
 func distance(a, b string) int {
 	rows := make([]int, 3*(len(b)+1))
 	before, last, row := rows[:len(b)+1], rows[len(b)+1:2*(len(b)+1)], rows[2*(len(b)+1):]

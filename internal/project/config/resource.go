@@ -1,14 +1,14 @@
 package config
 
-// Resource is something that is locked by a name of its own. What it covers may hold
-// the placeholders of its name, such as {nn}.
+// A Resource is a name for files that are locked together. Its files may contain the
+// placeholders of its name, such as {nn}.
 type Resource struct {
 	Files []string `key:"files" is:"path" doc:"The files it covers, relative to the root. A directory ends in a slash. Placeholders of the name can be used: {nn} is a number of two or more digits."`
 	Node  string   `key:"node" pattern:"^[a-z]+/\\{[a-z]+\\}(/[a-z]+/\\{[a-z]+\\})*$" doc:"Instead of files: a node in a tree of projects, maps and sketches, such as project/{project}/map/{map}."`
 	Mode  string   `key:"mode" enum:"write read" doc:"How a claim locks it: write (default) is exclusive, read is shared with other readers."`
 }
 
-// Operation is a row of the table that says which locks an operation needs.
+// An Operation lists the locks that an operation needs.
 type Operation struct {
 	About      string   `key:"about" doc:"A description for people."`
 	Prompt     int      `key:"prompt" min:"0" max:"9999" doc:"A prompt number that also names the operation. 0: none."`
@@ -25,6 +25,5 @@ type Operation struct {
 	Approval   string   `key:"approval" enum:"none required" doc:"Whether a person must approve each time, on a terminal."`
 }
 
-// ApprovalRequired is the Approval of an operation that a person has to agree to; left
-// empty it is none.
+// ApprovalRequired is the Approval of an operation that a person must approve. Empty means none.
 const ApprovalRequired = "required"

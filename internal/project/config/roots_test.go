@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Where several machines work, it must be said which root work is on and which
-// roots a node reaches; what was not said is named.
+// In a multi-node deployment queued work must name its root, and a node the roots it reaches.
+// The error says which is missing.
 //
 // shows: DL-81
 func TestRootsMustBeClearOnSeveralNodes(t *testing.T) {
@@ -15,8 +15,8 @@ func TestRootsMustBeClearOnSeveralNodes(t *testing.T) {
 		{file: ""},
 		{file: "", named: "main", root: "main"},
 		{file: "roots: [main, site]"},
-		{file: several, rootErr: "nobody said which root the work is on, nor which this node reaches; deployment multi-node comes from lockkeeper.yaml:2; next: name one with --root",
-			reachErr: "nobody said which roots this node reaches"},
+		{file: several, rootErr: "the work names no root, and this node names none that it reaches; deployment multi-node comes from lockkeeper.yaml:2; next: name one with --root",
+			reachErr: "this node names no roots that it reaches"},
 		{file: several, named: "main", root: "main", reachErr: "LOCKKEEPER_ROOTS"},
 		{file: several + "roots: [main]", root: "main"},
 		{file: several + "roots: [main, site]", named: "site", root: "site"},

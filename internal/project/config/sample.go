@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// Sample is a lockkeeper.yaml that sets nothing: every value stands in it as a
-// comment with its default, ready to be uncommented.
+// Sample returns a lockkeeper.yaml that sets nothing. Every value is a comment with its default.
 func Sample() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration of Lockkeeper. Lines such as "#key: value" show a default, or an example if there is
 # no default. Remove the # to change it. Durations: 30m, 45s, 1h30m, 7d, or whole seconds.
 # "lockkeeper config" prints every value and its source.
 `)
-	var open []string         // the headings above the current line
-	said := map[string]bool{} // what one lease explains the others need not
+	var open []string         // headings of the current line
+	said := map[string]bool{} // docs that were printed
 	for _, f := range fieldsOf(Default()) {
-		value := cmp.Or(f.shown(), f.example) // what is not declared cannot be written
+		value := cmp.Or(f.shown(), f.example) // a value without a default shows an example
 		if value == "" {                      // init writes it
 			continue
 		}

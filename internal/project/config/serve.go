@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Serve says how the server is reached. Certificates are for the command line.
+// Serve configures the server. Certificates are given on the command line.
 type Serve struct {
 	Listen       string        `key:"listen" env:"LOCKKEEPER_LISTEN" pattern:"^[^ ]*:[0-9]{1,5}$" default:"127.0.0.1:0" doc:"The address and port the server listens on. Port 0: any free port. Addresses other than 127.0.0.1 need TLS, or a flag of lockkeeper serve."`
 	AllowHosts   []string      `key:"allow_hosts" env:"LOCKKEEPER_ALLOW_HOSTS" pattern:"^[A-Za-z0-9.-]+(:[0-9]{1,5})?$" example:"locks.example.org" doc:"Additional host names of the server, such as that of a proxy in front of it."`
@@ -14,7 +14,7 @@ type Serve struct {
 	Webhook      string        `key:"webhook" env:"LOCKKEEPER_WEBHOOK" pattern:"^https?://[^ ]+$" example:"https://hooks.example.org/lockkeeper" doc:"A URL that gets a POST with JSON when more decisions wait for a person than before. If it is secret, set LOCKKEEPER_WEBHOOK instead."`
 }
 
-// redactWebhook hides what may be a secret in the address of a webhook: all behind the host.
+// redactWebhook hides the path and query of a webhook URL, which may be secret.
 func redactWebhook(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -36,14 +36,14 @@ func checkStore(store string) error {
 	return nil
 }
 
-// Redact makes a store fit to be shown: it hides the password, and where it
-// cannot tell the password from the rest it hides everything.
+// Redact hides the password of a store address. If it cannot tell where the password is, it hides
+// everything.
 func Redact(store string) string {
 	shown, _ := redact(store)
 	return shown
 }
 
-// HasPassword reports whether Redact would hide something.
+// HasPassword reports whether Redact hides something.
 func HasPassword(store string) bool {
 	_, hidden := redact(store)
 	return hidden

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Table is a group of the file whose headings are the reader's own: what stands
-// below each is a T. It keeps the order of the file.
+// A Table is a group of the file with user-defined headings, each with a T below it. It keeps the
+// order of the file.
 type Table[T any] struct {
 	names []string
 	rows  map[string]*T
@@ -19,7 +19,7 @@ type Table[T any] struct {
 // Names lists the headings in the order of the file.
 func (t *Table[T]) Names() []string { return slices.Clone(t.names) }
 
-// Row is what stands below a heading; nil when there is none.
+// Row returns the row of a heading, or nil.
 func (t *Table[T]) Row(name string) *T { return t.rows[name] }
 
 func (t *Table[T]) add(name string) {
@@ -31,7 +31,7 @@ func (t *Table[T]) add(name string) {
 
 func (t *Table[T]) row(name string) reflect.Value { return reflect.ValueOf(t.rows[name]).Elem() }
 
-// table is a Table of whatever it is.
+// A table is a Table of any row type.
 type table interface {
 	Names() []string
 	add(name string)
@@ -44,7 +44,7 @@ func asTable(v reflect.Value) (table, bool) {
 	return t, ok
 }
 
-// tablesOf finds the tables of c by key.
+// tablesOf returns the tables of c by key.
 func tablesOf(c *Config) map[string]table {
 	found := map[string]table{}
 	v := reflect.ValueOf(c).Elem()
@@ -58,11 +58,10 @@ func tablesOf(c *Config) map[string]table {
 	return found
 }
 
-// nameRule is what a heading of a table must match. A dot would end the key.
+// nameRule is the pattern of headings. A dot would end the key.
 const nameRule = `^[A-Za-z][A-Za-z0-9_{}-]*$`
 
-// table fills a table. Every heading adds a row, and with it the keys that may
-// stand below.
+// table fills a table. Every heading adds a row and its keys.
 func (l *loader) table(t table, key string, node ast.Node) {
 	rule := regexp.MustCompile(nameRule)
 	for _, pair := range l.pairs(node, key) {
@@ -83,8 +82,8 @@ func (l *loader) table(t table, key string, node ast.Node) {
 	}
 }
 
-// Place is where a key stands in the file, as file:line:column, or where else its
-// value came from. Of a list it is where the entry with this number stands, from 0.
+// Place returns the position of a key in the file, as file:line:column, or the source of its
+// value. With an entry number, from 0, it returns the position of that list entry.
 func (c *Config) Place(key string, entry ...int) string {
 	for _, i := range entry {
 		key = entryKey(key, i)

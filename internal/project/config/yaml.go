@@ -16,8 +16,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// file sets what the text of the file sets. It walks the syntax tree instead
-// of decoding into the struct, because every value has to remember its line.
+// file sets the values of the file. It walks the syntax tree instead of decoding into the
+// struct, because every value records its line.
 func (l *loader) file(text []byte) {
 	if !utf8.Valid(text) {
 		l.refuse("configuration file", l.path, "not UTF-8 text", "")
@@ -50,11 +50,11 @@ func (l *loader) file(text []byte) {
 }
 
 // maxNesting bounds the signs that open a nested value. The parser's time
-// grows with the cube of the depth, so a small file of brackets would keep it
-// busy for minutes; the configuration itself is three levels deep.
+// grows with the cube of the depth, so a small file of brackets would take minutes. The
+// configuration itself is three levels deep.
 const maxNesting = 500
 
-// tooNested returns the token that passes maxNesting.
+// tooNested returns the token that exceeds maxNesting.
 func tooNested(tokens token.Tokens) *token.Token {
 	n := 0
 	for _, t := range tokens {
@@ -68,15 +68,15 @@ func tooNested(tokens token.Tokens) *token.Token {
 	return nil
 }
 
-// group sets the keys of a mapping. No value at all is an empty mapping, so
-// that every line below a heading may be commented out.
+// group sets the keys of a mapping. A missing value is an empty mapping, so that every line
+// below a heading may be commented out.
 func (l *loader) group(node ast.Node, prefix string) {
 	for _, pair := range l.pairs(node, strings.TrimSuffix(prefix, ".")) {
 		l.pair(pair, prefix)
 	}
 }
 
-// pairs takes a mapping apart; key is what it stands below.
+// pairs returns the pairs of a mapping below key.
 func (l *loader) pairs(node ast.Node, key string) []*ast.MappingValueNode {
 	switch n := node.(type) {
 	case *ast.NullNode:
@@ -145,9 +145,8 @@ func (l *loader) scalar(f field, node ast.Node) {
 	l.apply(f, text, place+": "+f.key, l.source(node.GetToken().Position.Line))
 }
 
-// list takes texts one by one, so that each may hold commas and is refused in
-// its place. An empty list is refused, but for those that have something to switch
-// off: it is more often a slip than meant.
+// list sets a list. Entries may contain commas, and each is refused at its own position. An
+// empty list is usually a mistake and is refused, unless the field allows it.
 func (l *loader) list(f field, node ast.Node) {
 	seq, ok := node.(*ast.SequenceNode)
 	if !ok || len(seq.Values) == 0 && !f.noneOK {
@@ -178,7 +177,7 @@ func (l *loader) list(f field, node ast.Node) {
 	}
 }
 
-// entryKey is the key of one entry of a list.
+// entryKey returns the key of a list entry.
 func entryKey(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
 
 func (f field) wanted() string {
@@ -193,7 +192,7 @@ func (f field) wanted() string {
 	return "a whole number"
 }
 
-// kindOf names what a node is.
+// kindOf describes the kind of a node.
 func kindOf(node ast.Node) string {
 	switch node.(type) {
 	case *ast.NullNode:
@@ -218,8 +217,8 @@ func kindOf(node ast.Node) string {
 	return "a single value"
 }
 
-// outline shows a node that is not what was wanted: in full only where it
-// cannot hold a password.
+// outline returns the text of a node for a message, in full only if it cannot contain a
+// password.
 func outline(node ast.Node) string {
 	switch node.(type) {
 	case *ast.NullNode, *ast.BoolNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode, *ast.IntegerNode, *ast.MergeKeyNode:
@@ -236,8 +235,8 @@ func (l *loader) refuseAt(node ast.Node, what, value, reason, next string) {
 	l.refuse(l.at(node.GetToken())+": "+what, value, reason, next)
 }
 
-// refuseSyntax keeps the parser's first line alone: the rest quotes the file,
-// which may hold a password.
+// refuseSyntax reports only the first line of the parser's error. The rest quotes the file,
+// which may contain a password.
 func (l *loader) refuseSyntax(err error) {
 	where, reason := l.path, "not valid YAML"
 	var yamlErr yaml.Error
@@ -248,7 +247,7 @@ func (l *loader) refuseSyntax(err error) {
 	l.refuse("configuration file", where, reason, "")
 }
 
-// at is the place of a token as editors understand it.
+// at returns the position of a token as file:line:column.
 func (l *loader) at(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return l.path

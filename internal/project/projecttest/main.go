@@ -13,17 +13,17 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// Program is a program that the test's own is, under its name.
+// A Program is a program that the test binary becomes if it is called by this name.
 type Program struct {
 	Name string
 	Main func() (code int)
 }
 
-// Lockkeeper is the name of the program that is tested.
+// Lockkeeper is the name of the program under test.
 const Lockkeeper = "lockkeeper"
 
-// Main makes the test's own program what a run starts: a sandbox, and in it, under its
-// name, the scripted agent; and what else a test names.
+// Main lets the test binary act as the programs that a run starts: the sandbox, the scripted
+// agent, and further programs, each by its name.
 func Main(m *testing.M, also ...Program) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
@@ -41,7 +41,7 @@ func Main(m *testing.M, also ...Program) {
 // goRace keeps programs from lingering for a second at their end under the race detector.
 const goRace = "atexit_sleep_ms=0"
 
-// Must ends the test if anything went wrong.
+// Must fails the test if an error is not nil.
 func Must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

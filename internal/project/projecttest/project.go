@@ -14,14 +14,14 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Project is a codebase, and the environment of whoever works in it.
+// A Project is a codebase and the environment of its users.
 type Project struct {
-	Dir  string // has Root, and all else of it
+	Dir  string // contains Root and everything else
 	Root string
 	Env  []string
 }
 
-// Empty is a codebase with nothing but its configuration.
+// Empty returns a codebase that contains only its configuration.
 func Empty(t testing.TB, config string) *Project {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -33,13 +33,13 @@ func Empty(t testing.TB, config string) *Project {
 	return p
 }
 
-// Options say how the sample application is worked on.
+// Options configure the sample application.
 type Options struct {
-	Pace float64 // of the agents; 0: nobody waits
+	Pace float64 // speed of the agents; 0: no waits
 	Run  string  // lines of the configuration under "run"
 }
 
-// Sample is the sample application, with scripted agents that change it.
+// Sample returns the sample application with scripted agents.
 func Sample(t testing.TB, o Options) *Project {
 	t.Helper()
 	p := Empty(t, "")
@@ -59,14 +59,14 @@ run:
 	return p
 }
 
-// callSelf gives the test's own program another name: see Main.
+// callSelf makes the test binary available under another name: see Main.
 func callSelf(t testing.TB, name string) {
 	t.Helper()
 	exe, err := os.Executable()
 	Must(t, err, os.Symlink(exe, name))
 }
 
-// With has more files in the codebase, by their paths.
+// With adds files to the codebase, by path.
 func (p *Project) With(t testing.TB, files map[string]string) *Project {
 	t.Helper()
 	for path, text := range files {
@@ -76,7 +76,7 @@ func (p *Project) With(t testing.TB, files map[string]string) *Project {
 	return p
 }
 
-// Read is what a file of the codebase holds; empty: there is none.
+// Read returns the content of a file of the codebase, or "" if there is none.
 func (p *Project) Read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.Root, path))

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Codebase is one that is open, with what a server of it is made from.
+// A Codebase is an open codebase with the parts of its server.
 type Codebase struct {
 	*Project
 	App    *project.Project
@@ -27,7 +27,7 @@ type Codebase struct {
 	People *access.Book
 }
 
-// Codebase makes the codebase lockable, and opens it for as long as the test runs.
+// Codebase initializes the codebase and opens it until the test ends.
 func (p *Project) Codebase(t testing.TB) *Codebase {
 	t.Helper()
 	a := p.Open(t)
@@ -36,7 +36,7 @@ func (p *Project) Codebase(t testing.TB) *Codebase {
 	return o
 }
 
-// Token is one for somebody new.
+// Token returns the token of a new account.
 func (o *Codebase) Token(t testing.TB, name string, role access.Role) string {
 	t.Helper()
 	token, err := o.People.Add(t.Context(), name, role)
@@ -44,7 +44,7 @@ func (o *Codebase) Token(t testing.TB, name string, role access.Role) string {
 	return token
 }
 
-// Program is where the program is that is tested: the test's own, which Main made that.
+// Program returns the path of the program under test: the test binary, by its name (Main).
 func (p *Project) Program(t testing.TB) string {
 	t.Helper()
 	program := filepath.Join(p.Dir, Lockkeeper)
@@ -54,7 +54,7 @@ func (p *Project) Program(t testing.TB) string {
 	return program
 }
 
-// Command is one of that program, in the codebase.
+// Command returns a command of that program in the codebase.
 func (p *Project) Command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(p.Program(t), args...)
@@ -62,7 +62,7 @@ func (p *Project) Command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Serve starts `lockkeeper serve`, and returns its address and what ends it.
+// Serve starts `lockkeeper serve`, and returns its address and a function that stops it.
 func (p *Project) Serve(t testing.TB, listen string) (address string, end func()) {
 	t.Helper()
 	cmd := p.Command(t, "serve", "--listen", listen)
@@ -88,7 +88,7 @@ func (p *Project) Serve(t testing.TB, listen string) (address string, end func()
 	return address, end
 }
 
-// Strict is a log in which an error is one of the test.
+// Strict returns a log that fails the test on an error.
 func Strict(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(complaint{t}, &slog.HandlerOptions{Level: slog.LevelError}))
 }

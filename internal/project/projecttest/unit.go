@@ -10,22 +10,22 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Book is the documents of the flow of controllers.
-func Book(t testing.TB, a *project.Project) *progress.Tracker {
+// Tracker returns the tracker of the controllers flow.
+func Tracker(t testing.TB, a *project.Project) *progress.Tracker {
 	t.Helper()
-	book, _, _, err := conduct.OpenDocuments(a, flow.Controllers().Name)
+	tracker, _, _, err := conduct.OpenDocuments(a, flow.Controllers().Name)
 	Must(t, err)
-	return book
+	return tracker
 }
 
-// Audited takes a unit to where its items, one for each description, are to be decided.
+// Audited brings a unit to the decision about its items, one per description.
 func Audited(t testing.TB, b *progress.Tracker, unit string, descriptions ...string) {
 	t.Helper()
 	Must(t, b.PutAnalysis(t.Context(), unit, flow.Analysis{Purpose: unit, Behaviour: "it is there", Files: []string{}, Topics: []flow.Topic{}}, nil))
 	Synthesized(t, b, unit, descriptions...)
 }
 
-// Synthesized is Audited for a unit that has its analysis.
+// Synthesized is Audited for a unit with an analysis.
 func Synthesized(t testing.TB, b *progress.Tracker, unit string, descriptions ...string) {
 	t.Helper()
 	var e flow.Extract
@@ -38,7 +38,7 @@ func Synthesized(t testing.TB, b *progress.Tracker, unit string, descriptions ..
 	Must(t, b.PutExtract(ctx, unit, e, nil), b.PutSynthesis(ctx, unit, s, nil), b.Audit(ctx, unit))
 }
 
-// Planned takes a unit with two items to a plan of two batches that nobody has approved.
+// Planned brings a unit with two items to a plan of two batches that is not approved yet.
 func Planned(t testing.TB, b *progress.Tracker, unit string, targets ...string) {
 	t.Helper()
 	Audited(t, b, unit, "Mend "+unit, "Polish "+unit)
@@ -50,8 +50,8 @@ func Planned(t testing.TB, b *progress.Tracker, unit string, targets ...string) 
 		}, nil))
 }
 
-// Verified takes a batch to a verified change: what its agent made of it at first, or, if a
-// person sent that back, of what they said.
+// Verified brings a batch to a verified change: the first version of its agent, or, if a person
+// returned it, the next one.
 func Verified(t testing.TB, b *progress.Tracker, unit, batch string, files []flow.File, gaps ...flow.Gap) {
 	t.Helper()
 	ctx := t.Context()

@@ -42,7 +42,7 @@ func (o *office) desk(name string) *acts.Decider {
 	return d
 }
 
-func (o *office) book() *progress.Tracker { return projecttest.Book(o.t, o.app) }
+func (o *office) book() *progress.Tracker { return projecttest.Tracker(o.t, o.app) }
 
 // audited takes a unit to where its items are to be decided.
 func (o *office) audited(unit string, words ...string) {

@@ -215,13 +215,13 @@ func (s *scene) taken(role access.Role, paths ...string) given {
 // audited takes a unit of the flow of controllers to where its items are to be decided.
 func (s *scene) audited(unit string, words ...string) {
 	s.t.Helper()
-	projecttest.Audited(s.t, projecttest.Book(s.t, s.App), unit, words...)
+	projecttest.Audited(s.t, projecttest.Tracker(s.t, s.App), unit, words...)
 }
 
 // planned takes a unit with two items to a plan of two batches that nobody has approved.
 func (s *scene) planned(unit string, targets ...string) {
 	s.t.Helper()
-	projecttest.Planned(s.t, projecttest.Book(s.t, s.App), unit, targets...)
+	projecttest.Planned(s.t, projecttest.Tracker(s.t, s.App), unit, targets...)
 }
 
 // pruneTo cuts the log to so many events.

@@ -82,7 +82,7 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
 	const unit = "blog/posts"
-	book := projecttest.Book(t, r.App)
+	book := projecttest.Tracker(t, r.App)
 	projecttest.Planned(t, book, unit, "app/models/a.rb")
 	must(t, book.ApprovePlan(ctx, unit, "ben"))
 	u, err := book.Unit(ctx, unit)
@@ -144,7 +144,7 @@ func TestPageOfARun(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
 	const unit = "blog/comments"
-	projecttest.Audited(t, projecttest.Book(t, r.App), unit, "Mend it")
+	projecttest.Audited(t, projecttest.Tracker(t, r.App), unit, "Mend it")
 	_, _, docs, err := conduct.OpenDocuments(r.App, "controllers")
 	must(t, err, os.WriteFile(filepath.Join(docs.Unit(unit).Dir(), flow.AuditFile), []byte("{"), 0o644))
 	_, err = r.Runs.Start(ctx, conduct.Options{Flow: "controllers", Only: []string{unit}, Wait: true, By: ben})
@@ -173,7 +173,7 @@ func TestPageOfARun(t *testing.T) {
 // An act that is sent without scripts is answered with a page that knows what waits.
 func TestActWithoutScripts(t *testing.T) {
 	r := newReal(t)
-	projecttest.Audited(t, projecttest.Book(t, r.App), "blog/posts", "Mend it", "Polish it")
+	projecttest.Audited(t, projecttest.Tracker(t, r.App), "blog/posts", "Mend it", "Polish it")
 	ask := httptest.NewRequest(http.MethodPost, "/do/answer", strings.NewReader(url.Values{"flow": {"controllers"}, "ref": {"- item blog/posts/i1"}, "word": {"todo"}}.Encode()))
 	ask.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := send(t, r.Dashboard, access.Operator, ask)
