@@ -76,8 +76,13 @@ func (r *Repo) commit(ctx context.Context, p *plan, text string) (Committed, err
 	wanted := list(prefixed(literal, p.paths))
 	out, err := r.change(ctx, wanted, slices.Concat(only, []string{"--message=" + text})...)
 	if err == nil {
-		done.Branch, done.Hash, err = summary(out)
-		return done, err
+		if done.Branch, done.Hash, err = summary(out); err != nil {
+			return done, err
+		}
+		if err := r.remember(ctx, p, done.Hash); err != nil {
+			return done, err
+		}
+		return done, r.RepairIndex(ctx)
 	}
 	if exitOf(err) == 1 {
 		_, dry := r.change(ctx, wanted, slices.Concat(only, []string{"--dry-run"})...)

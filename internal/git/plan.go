@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +23,7 @@ type plan struct {
 
 // An entry is what the index or a commit has at a path.
 type entry struct {
-	mode string
+	version
 	line string // as git ls-files -s writes it, and git update-index --index-info reads it
 }
 
@@ -181,24 +182,38 @@ const maxArgs = 64 << 10
 // line of output begins with a mode and ends with a tab and the path.
 func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map[string]entry, error) {
 	found := map[string]entry{}
-	for len(paths) > 0 {
-		n, size := 0, 0
-		for n < len(paths) && (n == 0 || size+len(paths[n]) < maxArgs) {
-			size += len(paths[n]) + 1
-			n++
-		}
-		out, err := r.git.tell(ctx, "", slices.Concat(args, prefixed(literal, paths[:n]))...)
+	for some := range chunks(paths) {
+		out, err := r.git.tell(ctx, "", slices.Concat(args, prefixed(literal, some))...)
 		if err != nil {
 			return nil, err
 		}
 		for _, line := range fields(out) {
 			about, at, _ := strings.Cut(line, "\t")
-			mode, _, _ := strings.Cut(about, " ")
-			found[at] = entry{mode: mode, line: line}
+			parts := strings.Fields(about)
+			e := entry{line: line}
+			e.mode = parts[0]
+			e.hash = parts[slices.IndexFunc(parts, isHash)]
+			found[at] = e
 		}
-		paths = paths[n:]
 	}
 	return found, nil
+}
+
+// chunks splits paths into lists that fit on a command line.
+func chunks(paths []string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for len(paths) > 0 {
+			n, size := 0, 0
+			for n < len(paths) && (n == 0 || size+len(paths[n]) < maxArgs) {
+				size += len(paths[n]) + 1
+				n++
+			}
+			if !yield(paths[:n]) {
+				return
+			}
+			paths = paths[n:]
+		}
+	}
 }
 
 // announce adds new files to the index without content, as git commit --only requires.

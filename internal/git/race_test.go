@@ -79,7 +79,8 @@ func TestCommitWhilePeopleUseGit(t *testing.T) {
 	for n := range batches {
 		id := fmt.Sprint("b", n)
 		fresh := "ours/" + id
-		plant(t, root, map[string]string{fresh: "1", "ours/same": id})
+		plant(t, root, map[string]string{fresh: "1", "ours/.same": id})
+		must(t, os.Rename(filepath.Join(root, "ours/.same"), filepath.Join(root, "ours/same"))) // a new inode, as the gate does
 		done, err := r.Commit(t.Context(), Commit{Paths: []string{fresh, "ours/same"}, Subject: id, Trailers: []Trailer{{"Batch", id}}})
 		if err != nil {
 			t.Error(err)
@@ -89,6 +90,7 @@ func TestCommitWhilePeopleUseGit(t *testing.T) {
 	}
 	stop()
 	people.Wait()
+	must(t, r.RepairIndex(t.Context()))
 	close(failed)
 	for err := range failed {
 		t.Error(err)

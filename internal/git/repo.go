@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"lockkeeper"
@@ -21,6 +22,9 @@ type Repo struct {
 	git    git    // in top
 
 	patience time.Duration // how long an operation waits for git's index.lock
+
+	mu     sync.Mutex
+	recent map[string]committedPath // what RepairIndex checks
 }
 
 // A NoneError says that a root is in no git work tree.
