@@ -47,21 +47,36 @@ func (r *Repo) remember(ctx context.Context, p *plan, hash string) error {
 // the person's next git commit would revert it. Entries that differ in any other way were
 // staged by the person and stay.
 func (r *Repo) RepairIndex(ctx context.Context) error {
+	restore, err := r.overwritten(ctx)
+	if err != nil || len(restore) == 0 {
+		return err
+	}
+	_, err = r.locked(ctx, func() error { return nil }, list(restore), "update-index", "-z", "--index-info")
+	return err
+}
+
+// NeedsRepair reports whether RepairIndex has something to restore.
+func (r *Repo) NeedsRepair(ctx context.Context) (bool, error) {
+	restore, err := r.overwritten(ctx)
+	return len(restore) > 0, err
+}
+
+// overwritten lists the entries that RepairIndex restores, as input of git update-index.
+func (r *Repo) overwritten(ctx context.Context) (restore []string, err error) {
 	r.mu.Lock()
 	recent := maps.Clone(r.recent)
 	r.mu.Unlock()
 	if len(recent) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := r.unlocked(ctx, r.patience); err != nil {
-		return err
+		return nil, err
 	}
-	var restore []string
 	for paths := range chunks(slices.Sorted(maps.Keys(recent))) {
 		args := slices.Concat([]string{"diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--ita-invisible-in-index", "-z", "HEAD", "--"}, prefixed(literal, paths))
 		out, err := r.git.tell(ctx, "", args...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		lines := fields(out)
 		for n := 0; n+1 < len(lines); n += 2 {
@@ -72,11 +87,7 @@ func (r *Repo) RepairIndex(ctx context.Context) error {
 			}
 		}
 	}
-	if len(restore) == 0 {
-		return nil
-	}
-	_, err := r.locked(ctx, func() error { return nil }, list(restore), "update-index", "-z", "--index-info")
-	return err
+	return restore, nil
 }
 
 // versions parses a line of git diff-index: ":<mode> <mode> <hash> <hash> <status>". It

@@ -70,6 +70,9 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 			return nil, err
 		}
 	}
+	if err := p.repairIndex(ctx); err != nil {
+		return nil, err
+	}
 	return p.outcome(context.WithoutCancel(ctx), stopped)
 }
 

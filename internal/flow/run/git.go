@@ -13,16 +13,9 @@ import (
 )
 
 // enterBranch switches to the branch of the run, under the lock of the repository.
-func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
+func (p *Pipeline) enterBranch(ctx context.Context) error {
 	if p.opt.Branch != "" {
-		if p.opt.Locks != nil {
-			held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: "branch " + p.opt.Branch, Locks: gitLock(), Process: p.self}, commitWait)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, held.Release(context.WithoutCancel(ctx))) }()
-		}
-		if err := p.opt.Repo.Switch(ctx, p.opt.Branch); err != nil {
+		if err := p.lockGit(ctx, "branch "+p.opt.Branch, func() error { return p.opt.Repo.Switch(ctx, p.opt.Branch) }); err != nil {
 			return err
 		}
 	}
@@ -31,9 +24,29 @@ func (p *Pipeline) enterBranch(ctx context.Context) (err error) {
 	return err
 }
 
-// gitLock is the lock on git's shared state.
-func gitLock() []lockkeeper.Lock {
-	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
+// lockGit runs f under the lock on git's shared state, or without it in the legacy mode.
+func (p *Pipeline) lockGit(ctx context.Context, holder string, f func() error) error {
+	if p.opt.Locks == nil {
+		return f()
+	}
+	held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: holder, Process: p.self, Locks: []lockkeeper.Lock{
+		{Target: lockkeeper.Target{Path: lockkeeper.GitTarget, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}}, commitWait)
+	if err != nil {
+		return err
+	}
+	err = f()
+	return errors.Join(err, held.Release(context.WithoutCancel(ctx)))
+}
+
+// repairIndex makes sure that no other git reverts the last commits of the run.
+func (p *Pipeline) repairIndex(ctx context.Context) error {
+	if p.opt.Repo == nil || !p.opt.Commit {
+		return nil
+	}
+	if needed, err := p.opt.Repo.NeedsRepair(ctx); err != nil || !needed {
+		return err
+	}
+	return p.lockGit(ctx, "index after "+p.opt.Flow.Name, func() error { return p.opt.Repo.RepairIndex(ctx) })
 }
 
 // untilSettled waits while a person rebases or has another branch checked out.
@@ -81,14 +94,6 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 	if p.opt.Repo == nil || !p.opt.Commit || len(l.files) == 0 {
 		return "", nil
 	}
-	if p.opt.Locks != nil {
-		held, err := p.opt.Locks.Acquire(ctx, lockkeeper.Request{Holder: l.unit.Name + "/" + l.batch.ID + " commit",
-			Locks: gitLock(), Process: p.self}, commitWait)
-		if err != nil {
-			return "", err
-		}
-		defer func() { err = errors.Join(err, held.Release(ctx)) }()
-	}
 	name := l.unit.Name + "/" + l.batch.ID
 	c := git.Commit{Subject: name + ": " + l.title(), Body: l.batch.Summary(), Trailers: []git.Trailer{
 		{Key: batchTrailer, Value: name}}}
@@ -98,19 +103,23 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 	for _, f := range l.files {
 		c.Paths = append(c.Paths, f.Path)
 	}
-	for {
-		made, err := p.opt.Repo.Commit(ctx, c)
-		var busy *git.PausedError
-		if err == nil && made.Hash == "" { // a run crashed after the commit
-			made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
+	err = p.lockGit(ctx, name+" commit", func() error {
+		for {
+			made, err := p.opt.Repo.Commit(ctx, c)
+			var busy *git.PausedError
+			if err == nil && made.Hash == "" { // a run crashed after the commit
+				made.Hash, err = p.opt.Repo.Find(ctx, batchTrailer, name)
+			}
+			if !errors.As(err, &busy) {
+				hash = made.Hash
+				return err
+			}
+			if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
+				return err
+			}
 		}
-		if !errors.As(err, &busy) {
-			return made.Hash, err
-		}
-		if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
-			return "", err
-		}
-	}
+	})
+	return hash, err
 }
 
 func (l *batchRun) title() string {
