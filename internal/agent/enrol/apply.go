@@ -77,7 +77,7 @@ func (p *Plan) Apply(ctx context.Context) (err error) {
 		}
 	}
 	if p.undo {
-		return p.takeBack(ctx)
+		return p.rollBack(ctx)
 	}
 	if len(p.Edits) == 0 {
 		return nil
@@ -95,8 +95,8 @@ func (p *Plan) Apply(ctx context.Context) (err error) {
 	return nil
 }
 
-// takeBack restores files, and forgets what they held.
-func (p *Plan) takeBack(ctx context.Context) error {
+// rollBack restores files, and forgets what they held.
+func (p *Plan) rollBack(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}

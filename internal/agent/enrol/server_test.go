@@ -10,14 +10,14 @@ import (
 )
 
 // Codex gives an MCP server only the variables that its entry names. An entry of ours that
-// names none is written anew; one that somebody changed stays.
+// names none is replaced; one that a person changed stays.
 func TestCodexPassesVariables(t *testing.T) {
 	for name, test := range map[string]struct {
-		entry string
-		anew  bool
+		entry    string
+		replaced bool
 	}{
 		"ours":         {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\n", true},
-		"somebody's":   {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\nenabled = false\n", false},
+		"a person's":   {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\nenabled = false\n", false},
 		"with its own": {"[mcp_servers.lockkeeper]\ncommand = \"lockkeeper\"\nargs = [\"mcp\"]\nenv_vars = [\"XDG_STATE_HOME\"]\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestCodexPassesVariables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if anew := strings.Contains(string(text), `"LOCKKEEPER_STORE"`); anew != test.anew || !strings.HasPrefix(string(text), rest) || strings.Count(string(text), "lockkeeper]") != 1 {
+			if replaced := strings.Contains(string(text), `"LOCKKEEPER_STORE"`); replaced != test.replaced || !strings.HasPrefix(string(text), rest) || strings.Count(string(text), "lockkeeper]") != 1 {
 				t.Errorf("it holds\n%s", text)
 			}
 			if again := plan(t, s, h); len(again.Edits) > 0 {

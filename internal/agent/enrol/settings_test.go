@@ -58,8 +58,8 @@ func TestSettingsThatOverride(t *testing.T) {
 	}
 }
 
-// Enrolling anew mends whatever makes a hook of ours differ.
-func TestEnrollingMends(t *testing.T) {
+// Enrolling again fixes every difference of our hooks.
+func TestEnrollingFixes(t *testing.T) {
 	for _, h := range Hosts() {
 		o := order{host: h, program: Program{Shell: serverName, Path: serverName}}
 		right, err := hooks{}.into("{}\n", o)
@@ -77,8 +77,8 @@ func TestEnrollingMends(t *testing.T) {
 					t.Errorf("%s: %s with %s covers", h.Name, k.Event, is)
 				}
 			}
-			if mended, err := (hooks{}).into(wrong, o); err != nil || mended != right {
-				t.Errorf("%s: %v, and mended it is\n%s", h.Name, err, mended)
+			if fixed, err := (hooks{}).into(wrong, o); err != nil || fixed != right {
+				t.Errorf("%s: %v, and fixed it is\n%s", h.Name, err, fixed)
 			}
 		}
 	}

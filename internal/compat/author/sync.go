@@ -88,7 +88,7 @@ func (au *Author) isIdle(ctx context.Context) (bool, error) {
 }
 
 // merge compares the file with the current claims.
-func (t *syncPass) merge(ctx context.Context, r bookfile.Reading) (bookfile.Plan, error) {
+func (t *syncPass) merge(ctx context.Context, r bookfile.Reading) (bookfile.Merged, error) {
 	claims, err := t.au.mirrored(ctx)
 	read := slices.DeleteFunc(slices.Clone(r.Entries), func(e bookfile.Entry) bool { return t.drop[e.Lock()] })
 	return bookfile.Merge(read, r.Known, claims, t.au.mark), err

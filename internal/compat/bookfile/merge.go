@@ -9,8 +9,8 @@ type Claim struct {
 	Imported bool   // of a foreign tool, imported from this file
 }
 
-// A Plan is the result of Merge: changes to the store, and the new content of the file.
-type Plan struct {
+// A Merged is the result of Merge: changes to the store, and the new content of the file.
+type Merged struct {
 	Entries    []Entry // for the file
 	New        []Entry // foreign entries that are not in the store
 	Renewed    []Claim // imported claims with a new time
@@ -21,7 +21,7 @@ type Plan struct {
 // Merge compares the entries of a file with the claims of the store. The store decides
 // about Lockkeeper's own claims, the file about foreign ones. If known is false, because
 // the file is missing or malformed, imported claims count as still in the file.
-func Merge(read []Entry, known bool, claims []Claim, mark Mark) (p Plan) {
+func Merge(read []Entry, known bool, claims []Claim, mark Mark) (p Merged) {
 	ours, imported := map[Lock]Claim{}, map[Lock]Claim{}
 	for _, c := range claims {
 		if c.Imported {

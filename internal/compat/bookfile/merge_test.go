@@ -33,28 +33,28 @@ func TestMerge(t *testing.T) {
 		read    entries
 		unknown bool
 		claims  claims
-		want    bookfile.Plan
+		want    bookfile.Merged
 	}{
 		{name: "nothing"},
-		{name: "ours is written", claims: claims{mine}, want: bookfile.Plan{Entries: entries{mine.Entry}}},
-		{name: "ours is there", read: entries{mine.Entry}, claims: claims{mine}, want: bookfile.Plan{Entries: entries{mine.Entry}}},
+		{name: "ours is written", claims: claims{mine}, want: bookfile.Merged{Entries: entries{mine.Entry}}},
+		{name: "ours is there", read: entries{mine.Entry}, claims: claims{mine}, want: bookfile.Merged{Entries: entries{mine.Entry}}},
 		{name: "ours has ended", read: entries{mine.Entry}},
-		{name: "a foreign tool reformatted our time", read: entries{reformatted}, claims: claims{mine}, want: bookfile.Plan{Entries: entries{mine.Entry}}},
-		{name: "ours stands there twice", read: entries{mine.Entry, reformatted}, claims: claims{mine}, want: bookfile.Plan{Entries: entries{mine.Entry}}},
-		{name: "a foreign one comes", read: entries{theirs}, want: bookfile.Plan{Entries: entries{theirs}, New: entries{theirs}}},
-		{name: "a foreign one stays", read: entries{theirs}, claims: claims{imported}, want: bookfile.Plan{Entries: entries{theirs}}},
-		{name: "a foreign one goes", claims: claims{imported}, want: bookfile.Plan{Ended: claims{imported}}},
+		{name: "a foreign tool reformatted our time", read: entries{reformatted}, claims: claims{mine}, want: bookfile.Merged{Entries: entries{mine.Entry}}},
+		{name: "ours stands there twice", read: entries{mine.Entry, reformatted}, claims: claims{mine}, want: bookfile.Merged{Entries: entries{mine.Entry}}},
+		{name: "a foreign one comes", read: entries{theirs}, want: bookfile.Merged{Entries: entries{theirs}, New: entries{theirs}}},
+		{name: "a foreign one stays", read: entries{theirs}, claims: claims{imported}, want: bookfile.Merged{Entries: entries{theirs}}},
+		{name: "a foreign one goes", claims: claims{imported}, want: bookfile.Merged{Ended: claims{imported}}},
 		{name: "a foreign one is renewed", read: entries{renewed}, claims: claims{imported},
-			want: bookfile.Plan{Entries: entries{renewed}, Renewed: claims{{Entry: renewed, ID: "imported", Imported: true}}}},
-		{name: "everything is cleared by a foreign tool", claims: claims{mine, imported}, want: bookfile.Plan{Entries: entries{mine.Entry}, Ended: claims{imported}}},
-		{name: "the file is gone", unknown: true, claims: claims{mine, imported}, want: bookfile.Plan{Entries: entries{mine.Entry, theirs}}},
+			want: bookfile.Merged{Entries: entries{renewed}, Renewed: claims{{Entry: renewed, ID: "imported", Imported: true}}}},
+		{name: "everything is cleared by a foreign tool", claims: claims{mine, imported}, want: bookfile.Merged{Entries: entries{mine.Entry}, Ended: claims{imported}}},
+		{name: "the file is gone", unknown: true, claims: claims{mine, imported}, want: bookfile.Merged{Entries: entries{mine.Entry, theirs}}},
 		{name: "a foreign tool overrides ours", read: entries{collision}, claims: claims{mine},
-			want: bookfile.Plan{Entries: entries{collision, mine.Entry}, New: entries{collision}}},
+			want: bookfile.Merged{Entries: entries{collision, mine.Entry}, New: entries{collision}}},
 		{name: "a foreign tool overrides a foreign one beside it", read: entries{theirs, newer}, claims: claims{imported},
-			want: bookfile.Plan{Entries: entries{theirs, newer}, New: entries{newer}, Ended: claims{imported}, Duplicates: entries{theirs}}},
+			want: bookfile.Merged{Entries: entries{theirs, newer}, New: entries{newer}, Ended: claims{imported}, Duplicates: entries{theirs}}},
 		{name: "an older one beside a foreign one", read: entries{newer, theirs}, claims: claims{{Entry: newer, ID: "imported", Imported: true}},
-			want: bookfile.Plan{Entries: entries{newer, theirs}, Duplicates: entries{theirs}}},
-		{name: "the same twice", read: entries{theirs, theirs}, claims: claims{imported}, want: bookfile.Plan{Entries: entries{theirs}}},
+			want: bookfile.Merged{Entries: entries{newer, theirs}, Duplicates: entries{theirs}}},
+		{name: "the same twice", read: entries{theirs, theirs}, claims: claims{imported}, want: bookfile.Merged{Entries: entries{theirs}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := bookfile.Merge(c.read, !c.unknown, c.claims, mark)

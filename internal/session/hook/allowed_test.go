@@ -96,7 +96,7 @@ func TestOptionsThatWriteOrRun(t *testing.T) {
 		}
 		for _, o := range options {
 			command := program + " " + o
-			if p := planOf(command, dir, os.LookupEnv); !p.Opaque {
+			if p := effectsOf(command, dir, os.LookupEnv); !p.Opaque {
 				t.Errorf("%s is not opaque", command)
 			}
 		}
@@ -117,7 +117,7 @@ func TestGitOptionsThatWriteOrRun(t *testing.T) {
 			t.Errorf("git %s is not known", act)
 		}
 		for _, o := range options {
-			if p := planOf("git "+act+" "+o, dir, os.LookupEnv); !p.Opaque {
+			if p := effectsOf("git "+act+" "+o, dir, os.LookupEnv); !p.Opaque {
 				t.Errorf("git %s %s is not opaque", act, o)
 			}
 		}
@@ -130,7 +130,7 @@ func TestGitOptionsThatWriteOrRun(t *testing.T) {
 		"submodule foreach x", "difftool", "mergetool", "am", "apply x", "archive -o x HEAD", "bundle create x HEAD", "format-patch -1", "gc", "clean -f", "push", "pull", "clone x", "filter-branch", "help -w x",
 		"send-email x", "instaweb", "gui", "web--browse x", "credential fill", "hook run x", "maintenance run", "notes edit", "replace --edit x", "sparse-checkout set x", "update-index --add x", "fast-export",
 		"daemon", "svn", "lfs pull", "cat-file --textconv x", "cat-file --filters x", "grep -nO x", "grep --open-files-in-pager x", "diff $y", "log -- x --output=y | sh", "init --template x", "fsck --lost-found"} {
-		if p := planOf("git "+command, dir, os.LookupEnv); !p.Opaque {
+		if p := effectsOf("git "+command, dir, os.LookupEnv); !p.Opaque {
 			t.Errorf("git %s is not opaque", command)
 		}
 	}
@@ -154,13 +154,13 @@ func TestRepositoryThatRunsPrograms(t *testing.T) {
 				files["HEAD"], files["objects/x"] = "ref: refs/heads/main\n", ""
 			}
 			writeFiles(t, dir, files)
-			if p := planOf("git status", dir, os.LookupEnv); p.Opaque == plain {
+			if p := effectsOf("git status", dir, os.LookupEnv); p.Opaque == plain {
 				t.Errorf("%s with %q: opaque is %v", name, config, p.Opaque)
 			}
 		}
 		dir := t.TempDir()
 		writeFiles(t, dir, map[string]string{"main/.git/config": config, "main/.git/worktrees/x/commondir": "../..\n", "x/.git": "gitdir: " + dir + "/main/.git/worktrees/x\n"})
-		if p := planOf("cd x && git status", dir, os.LookupEnv); p.Opaque == plain {
+		if p := effectsOf("cd x && git status", dir, os.LookupEnv); p.Opaque == plain {
 			t.Errorf("linked work tree with %q: opaque is %v", config, p.Opaque)
 		}
 	}
@@ -175,7 +175,7 @@ func TestProgramInTheTree(t *testing.T) {
 	for path, opaque := range map[string]bool{dir + "/bin:/usr/bin": true, "/usr/bin": false, "bin:/usr/bin": true, ":/usr/bin": true} {
 		env := func(name string) (string, bool) { return path, name == "PATH" }
 		for _, command := range []string{"ls", "cd sub && ls"} {
-			if p := planOf(command, dir, env); p.Opaque != opaque {
+			if p := effectsOf(command, dir, env); p.Opaque != opaque {
 				t.Errorf("%s with PATH=%s: opaque is %v", command, path, p.Opaque)
 			}
 		}

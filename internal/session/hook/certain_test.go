@@ -8,7 +8,7 @@ import (
 )
 
 // certainly is a directory with a few files, and the plan of a command in it.
-func certainly(t *testing.T) (dir string, plan func(command string) Plan) {
+func certainly(t *testing.T) (dir string, plan func(command string) Effects) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
@@ -19,7 +19,7 @@ func certainly(t *testing.T) (dir string, plan func(command string) Plan) {
 			t.Fatal(err)
 		}
 	}
-	return dir, func(command string) Plan { return planOf(command, dir, os.LookupEnv) }
+	return dir, func(command string) Effects { return effectsOf(command, dir, os.LookupEnv) }
 }
 
 // Forms that replace all of a file are known, and those that add to it or change it are not

@@ -24,7 +24,7 @@ type check struct {
 	out    *outcome
 
 	programs []string // that the command spells out, in other languages
-	opaque   bool     // as in Plan
+	opaque   bool     // as in Effects
 	sweeps   []Sweep
 }
 

@@ -24,7 +24,7 @@ type Discard struct {
 }
 
 // discard notes a file or directory, absolute, that something other than git removes.
-func (p *Plan) discard(act, file string) {
+func (p *Effects) discard(act, file string) {
 	dir, name := filepath.Split(file)
 	if isDir(file) { // which may be the root itself
 		dir, name = file, "."

@@ -71,7 +71,7 @@ func (k *check) places() ([]*place, error) {
 	}
 	c := k.call
 	s := &sorter{dir: c.Dir, env: k.world.Env, looks: map[string]*protect.Checker{}}
-	plan := Plan{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
+	plan := Effects{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	for _, t := range plan.Writes {
 		if t.Goes {
 			plan.discard(c.Tool, t.File)
@@ -79,7 +79,7 @@ func (k *check) places() ([]*place, error) {
 	}
 	if c.Command != "" {
 		dir := absolute(c.Dir, c.ShellDir)
-		plan = planOf(c.Command, dir, s.env)
+		plan = effectsOf(c.Command, dir, s.env)
 		plan.Dirs = slices.Concat(open, plan.Dirs, []string{c.Dir, dir})
 		k.call.Background = c.Background || plan.Background
 		k.programs, k.opaque, k.sweeps = plan.Programs, plan.Opaque, plan.Sweeps
@@ -163,7 +163,7 @@ func (s *sorter) in(dir string) (*place, error) {
 }
 
 // sort puts what is planned where it belongs.
-func (s *sorter) sort(plan Plan) error {
+func (s *sorter) sort(plan Effects) error {
 	for _, t := range plan.Writes {
 		p, err := s.at(t.File)
 		if err == nil {

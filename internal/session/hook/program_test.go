@@ -66,7 +66,7 @@ func TestSpelledPrograms(t *testing.T) {
 		for _, command := range []string{"python3 - <<'E'\n" + program + "\nE", "node -e $'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(program) + "'"} {
 			t.Run(command, func(t *testing.T) {
 				var got []string
-				for _, w := range planOf(command, dir, os.LookupEnv).Writes {
+				for _, w := range effectsOf(command, dir, os.LookupEnv).Writes {
 					name, err := filepath.Rel(dir, w.File)
 					if err != nil {
 						t.Fatal(err)

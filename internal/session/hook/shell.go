@@ -10,9 +10,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Plan is what a command is known to do before it runs. What is not known is found by the
+// Effects are what a command is known to do before it runs. What is not known is found by the
 // comparison afterwards.
-type Plan struct {
+type Effects struct {
 	Writes   []Touch  // files, absolute
 	Trees    []Tree   // directories that go or are changed as a whole
 	Names    []string // files that a program names and may write, absolute
@@ -45,7 +45,7 @@ type reader struct {
 	dir   string
 	env   func(string) (string, bool) // of who runs the command
 	vars  map[string]string
-	plan  *Plan
+	plan  *Effects
 	depth int
 
 	fedBy   []string            // files that the commands are given whose output it reads
@@ -61,9 +61,9 @@ type reader struct {
 // maxDepth bounds shells within shells.
 const maxDepth = 8
 
-// planOf reads a command. One that is no shell has no plan.
-func planOf(command, dir string, env func(string) (string, bool)) Plan {
-	var p Plan
+// effectsOf reads a command. One that is no shell has no plan.
+func effectsOf(command, dir string, env func(string) (string, bool)) Effects {
+	var p Effects
 	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p, sources: map[string][]string{}}
 	if home, known := env("HOME"); known {
 		r.vars["HOME"] = home

@@ -148,7 +148,7 @@ func TestPlan(t *testing.T) {
 		"this is ( not shell":                                                          "",
 	} {
 		t.Run(command, func(t *testing.T) {
-			if got := shown(planOf(command, dir, os.LookupEnv), dir); got != want {
+			if got := shown(effectsOf(command, dir, os.LookupEnv), dir); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -207,7 +207,7 @@ func TestReservedWords(t *testing.T) {
 		"python3 -c \"print('lockkeeper off')\"":                                        false,
 	} {
 		t.Run(command, func(t *testing.T) {
-			if got := planOf(command, dir, env).Reserved; (got != "") != want {
+			if got := effectsOf(command, dir, env).Reserved; (got != "") != want {
 				t.Errorf("reserved is %q", got)
 			}
 		})
@@ -215,7 +215,7 @@ func TestReservedWords(t *testing.T) {
 }
 
 // shown is a plan in a few words.
-func shown(p Plan, dir string) string {
+func shown(p Effects, dir string) string {
 	var list []string
 	rel := func(file string) string {
 		if r, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(r) {
@@ -255,5 +255,5 @@ func FuzzPlan(f *testing.F) {
 		f.Add(seed)
 	}
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, command string) { planOf(command, dir, os.LookupEnv) })
+	f.Fuzz(func(t *testing.T, command string) { effectsOf(command, dir, os.LookupEnv) })
 }
