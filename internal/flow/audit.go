@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// PriorEntry is a decision of an earlier run.
+// An EarlierDecision is a decision of an earlier run.
 type EarlierDecision struct {
 	Controller  string
 	Description string
 	Decision    Decision // Defer or Reject
 	At          time.Time
 	Notes       string
-	Reenabled   bool // a person wants a rejected item to come up again
+	Reenabled   bool // a person re-enabled the rejected item
 }
 
-// alike is how much two items have to have in common to be shown as similar: the words
-// of both, by the words of either.
+// alike is the share of common words from which on two items are similar.
 const alike = 0.6
 
-// AuditItems holds the ready items of a controller against what was decided of its items
-// before. Descriptions are the same when normalise makes them equal.
+// AuditItems compares the ready items of a controller with earlier decisions on its items.
+// Descriptions are equal if normalise makes them equal.
 func AuditItems(items []Ready, controller string, prior []EarlierDecision, normalise func(string) string) Audit {
 	audit := Audit{Items: []Audited{}, Dropped: []Dropped{}}
 	kept := map[string]string{} // text to id
@@ -55,8 +54,8 @@ func rejection(was *EarlierDecision) string {
 	return reason
 }
 
-// earlier finds the last decision on the same item or, if there is none, on the one that
-// is most like it.
+// earlier finds the last decision on the same item or, if there is none, on the most similar
+// one.
 func earlier(text, controller string, prior []EarlierDecision, normalise func(string) string) (was *EarlierDecision, similar bool) {
 	best := alike
 	var near *EarlierDecision
@@ -83,7 +82,7 @@ func earlier(text, controller string, prior []EarlierDecision, normalise func(st
 	return was, false
 }
 
-// common is the share of words that two texts have in common.
+// common returns the share of words that two texts have in common.
 func common(a, b string) float64 {
 	words := map[string]int{}
 	for w := range strings.FieldsSeq(a) {

@@ -12,24 +12,24 @@ import (
 	"lockkeeper"
 )
 
-// Digest is the SHA-256 of the definition of a batch. What was made from another
-// definition does not count for this one.
+// Digest returns the SHA-256 of the definition of a batch. Documents made from another
+// definition do not count.
 func Digest(b Batch) string {
-	for _, list := range []*[]string{&b.Items, &b.WriteTargets} { // none is none, written null or []
+	for _, list := range []*[]string{&b.Items, &b.WriteTargets} { // null and [] are the same
 		if *list == nil {
 			*list = []string{}
 		}
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(fmt.Sprintf("flow: batch %s: %v", b.ID, err)) // it is made of texts
+		panic(fmt.Sprintf("flow: batch %s: %v", b.ID, err)) // it has only strings
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Number makes a plan of an agent's answer: its batches get the ids b1, b2, …, and each
-// moves behind those it is after.
+// Number makes a plan from an agent's answer: it gives the batches the ids b1, b2, … and moves
+// each behind those in its After.
 func Number(p Plan) (Plan, error) {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return Plan{}, f.in("plan")
@@ -60,8 +60,7 @@ func copied(b Batch) Batch {
 	return b
 }
 
-// inOrder moves every batch behind those it is after, and leaves the order alone where it
-// can.
+// inOrder moves every batch behind those in its After and otherwise keeps the order.
 func inOrder(batches []Batch) ([]Batch, error) {
 	known := map[string]bool{}
 	for _, b := range batches {
@@ -70,7 +69,7 @@ func inOrder(batches []Batch) ([]Batch, error) {
 	for _, b := range batches {
 		for _, id := range b.After {
 			if !known[id] {
-				return nil, wrong(b.ID, fmt.Sprintf("comes after %q, and there is no batch of that name", id), "name one of "+strings.Join(sortedKeys(known), ", "))
+				return nil, wrong(b.ID, fmt.Sprintf("comes after the unknown batch %q", id), "name one of "+strings.Join(sortedKeys(known), ", "))
 			}
 		}
 	}
@@ -90,17 +89,17 @@ func inOrder(batches []Batch) ([]Batch, error) {
 	return ordered, nil
 }
 
-// circleError says that batches wait for each other.
+// A circleError reports batches that wait for each other.
 type circleError struct{ ids []string } // each comes after the next; the last is the first
 
 func (e *circleError) Error() string {
-	return withNext("each of these comes after the next: "+strings.Join(e.ids, ", "), "take one of the dependencies out")
+	return withNext("each of these comes after the next: "+strings.Join(e.ids, ", "), "remove one of the dependencies")
 }
 
 // Code implements lockkeeper.CodeOf.
 func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// circle finds batches that wait for each other among some that all wait.
+// circle finds batches that wait for each other. All given batches wait.
 func circle(waiting []Batch) []string {
 	after := map[string]string{}
 	for _, b := range waiting {
@@ -120,8 +119,8 @@ func circle(waiting []Batch) []string {
 	}
 }
 
-// CheckPlan holds a plan against the items that are to be done: each in one batch, nothing
-// else, dependencies first, targets that are files. What is merely unwise is a warning.
+// CheckPlan checks a plan against the TODO items: each is in one batch, nothing else is,
+// dependencies come first, and targets are files. Risks are warnings.
 func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
 	if f := checkBatches(p); f != nil {
 		return nil, f.in("plan")
@@ -136,7 +135,7 @@ func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
 	planned := map[string]bool{}
 	for _, b := range p.Batches {
 		if len(b.Items) == 0 {
-			problems = append(problems, wrong(b.ID, "a batch with nothing to do", "give it an item, or take it out"))
+			problems = append(problems, wrong(b.ID, "a batch without items", "give it an item, or remove it"))
 		}
 		if len(b.WriteTargets) == 0 {
 			problems = append(problems, wrong(b.ID, "a batch without write targets could change nothing", "name the files that it will change"))
@@ -146,7 +145,7 @@ func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
 			it := open[id]
 			switch {
 			case it == nil:
-				problems = append(problems, wrong(id, fmt.Sprintf("batch %s does it, and it is no TODO", b.ID), "take it out of the batch, or decide that it is to be done"))
+				problems = append(problems, wrong(id, fmt.Sprintf("in batch %s, but its decision is not TODO", b.ID), "remove it from the batch, or decide TODO"))
 			case it.Effort == High && len(b.Items) > 1:
 				warnings = append(warnings, fmt.Sprintf("item %s is of high effort and shares batch %s with %d others", id, b.ID, len(b.Items)-1))
 			}
@@ -154,13 +153,13 @@ func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
 	}
 	for _, id := range sortedKeys(open) {
 		if !planned[id] {
-			problems = append(problems, wrong(id, "to be done, and in no batch", "put it into one"))
+			problems = append(problems, wrong(id, "decided as TODO, but in no batch", "add it to a batch"))
 		}
 	}
 	return append(warnings, overlaps(p)...), errors.Join(problems...)
 }
 
-// overlaps names files that several batches change.
+// overlaps warns about files that several batches change.
 func overlaps(p Plan) (warnings []string) {
 	by := map[string][]string{}
 	for _, b := range p.Batches {

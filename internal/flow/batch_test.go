@@ -60,7 +60,7 @@ func TestNumber(t *testing.T) {
 		t.Error(err)
 	}
 	answer.Batches[2].After = []string{"b9"}
-	if _, err := Number(answer); err == nil || !strings.Contains(err.Error(), `"model": comes after "b9", and there is no batch of that name`) {
+	if _, err := Number(answer); err == nil || !strings.Contains(err.Error(), `"model": comes after the unknown batch "b9"`) {
 		t.Error(err)
 	}
 	answer.Batches[2] = answer.Batches[1]
@@ -80,10 +80,10 @@ func TestCheckPlan(t *testing.T) {
 		change func(*Plan)
 		want   string
 	}{
-		"left out":    {func(p *Plan) { p.Batches = p.Batches[:2] }, `"i4": to be done, and in no batch`},
-		"unknown":     {func(p *Plan) { p.Batches[0].Items = append(p.Batches[0].Items, "i9") }, `"i9": batch b1 does it, and it is no TODO`},
+		"left out":    {func(p *Plan) { p.Batches = p.Batches[:2] }, `"i4": decided as TODO, but in no batch`},
+		"unknown":     {func(p *Plan) { p.Batches[0].Items = append(p.Batches[0].Items, "i9") }, `"i9": in batch b1, but its decision is not TODO`},
 		"twice":       {func(p *Plan) { p.Batches[1].Items = append(p.Batches[1].Items, "i1") }, `plan: batches/1/items/1: item "i1" of batch b2 is already in batch b1`},
-		"empty":       {func(p *Plan) { p.Batches = append(p.Batches, Batch{ID: "b4", WriteTargets: []string{"x"}}) }, `"b4": a batch with nothing to do`},
+		"empty":       {func(p *Plan) { p.Batches = append(p.Batches, Batch{ID: "b4", WriteTargets: []string{"x"}}) }, `"b4": a batch without items`},
 		"no targets":  {func(p *Plan) { p.Batches[0].WriteTargets = nil }, `"b1": a batch without write targets`},
 		"later first": {func(p *Plan) { slices.Reverse(p.Batches) }, `batch b3 comes after "b2", which is not an earlier batch`},
 		"directory":   {func(p *Plan) { p.Batches[0].WriteTargets[0] = "app/" }, "batches/0/write_targets/0: over-lock"},
@@ -134,7 +134,7 @@ func TestEdits(t *testing.T) {
 		"same batch":   {edit(p.Move(todo, "i1", "b1")), `"i1": in batch b1 already`},
 		"all of it":    {edit(p.Split(todo, "b1", "i1", "i2")), "splitting 2 of its 2 items off would leave one side empty"},
 		"nothing":      {edit(p.Split(todo, "b1")), "would leave one side empty"},
-		"not its item": {edit(p.Split(todo, "b1", "i3")), `"i3": batch b1 does not hold it; next: use one of i1, i2`},
+		"not its item": {edit(p.Split(todo, "b1", "i3")), `"i3": not in batch b1; next: use one of i1, i2`},
 		"itself":       {edit(p.Merge(todo, "b1", "b1")), "cannot be merged with itself"},
 	} {
 		got := outline(tc.Plan)
@@ -146,7 +146,7 @@ func TestEdits(t *testing.T) {
 		}
 	}
 	_, warnings, _ := p.Move(todo, "i1", "b3")
-	if want := "batch b2 comes after b1; if it needs item i1, it has to come after b3"; len(warnings) != 3 || warnings[0] != want {
+	if want := "batch b2 comes after b1; if it needs item i1, it must come after b3"; len(warnings) != 3 || warnings[0] != want {
 		t.Errorf("%q", warnings)
 	}
 	if merged, _, _ := p.Merge(todo, "b1", "b2"); merged.Batches[0].Effort != High {

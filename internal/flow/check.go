@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// Check holds a document against its schema, by its file name, and against what a schema
-// cannot say. A document that is refused counts as not written.
+// Check validates a document by its file name: against its schema, and against rules that a
+// schema cannot express. A refused document counts as missing.
 func Check(file string, body []byte) error {
 	if err := fits(file, file, body); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (p Phase) CheckOutput(body []byte) error {
 // checkAs reads a document that fits its schema and applies the rules for its type.
 func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 	var doc T
-	if err := json.Unmarshal(body, &doc); err != nil { // a date that is none, a number that is too large
+	if err := json.Unmarshal(body, &doc); err != nil { // an invalid date, or a number out of range
 		e := &DocumentError{File: file, Err: err}
 		var at *json.UnmarshalTypeError
 		if errors.As(err, &at) {
@@ -151,7 +151,7 @@ func checkTargets(targets []string, place ...any) *fault {
 	return nil
 }
 
-// checkBatches is what holds of the batches of any flow.
+// checkBatches checks the batches of any flow.
 func checkBatches(p Plan) *fault {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return f
@@ -183,7 +183,7 @@ func checkBatches(p Plan) *fault {
 	return nil
 }
 
-// CheckSynthesis holds that a synthesis speaks of the possible items, and of each once.
+// CheckSynthesis checks that a synthesis has each possible item once and no others.
 func CheckSynthesis(s Synthesis, e Extract) error {
 	if f := uniqueIn(s.Items, func(it Ready) string { return it.ID }, s.Dropped); f != nil {
 		return f.in("synthesis")
@@ -207,7 +207,7 @@ func CheckSynthesis(s Synthesis, e Extract) error {
 	}
 	for _, it := range e.Items {
 		if !said[it.ID] {
-			problems = append(problems, wrong(it.ID, "neither kept nor dropped", "say of each possible item what becomes of it"))
+			problems = append(problems, wrong(it.ID, "neither kept nor dropped", "keep or drop each possible item"))
 		}
 	}
 	return errors.Join(problems...)

@@ -9,10 +9,10 @@ type CheckState string
 const (
 	CheckPassed  CheckState = "passed"
 	CheckFailed  CheckState = "failed"
-	CheckSkipped CheckState = "skipped" // there was nothing to run, so nothing is known
+	CheckSkipped CheckState = "skipped" // no command ran, so nothing was tested
 )
 
-// End sets the state of checks that are over: those that ran have passed.
+// End sets the state of completed checks: skipped, or else passed.
 func (c *Checked) End() {
 	c.State = CheckPassed
 	if c.Skipped != "" {
@@ -21,14 +21,13 @@ func (c *Checked) End() {
 	c.Passed = c.State == CheckPassed
 }
 
-// Cleared reports whether a batch goes on to its next phase. A batch that nothing tests
-// does: a person who configured no tests was told so.
+// Cleared reports whether the batch can continue. A skipped check clears it: people were warned
+// that they configured no tests.
 func (c *Checked) Cleared() bool {
 	return c != nil && (c.State == CheckPassed || c.State == CheckSkipped)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Earlier versions said of skipped checks that
-// they had passed.
+// UnmarshalJSON implements json.Unmarshaler. Earlier versions stored skipped checks as passed.
 func (c *Checked) UnmarshalJSON(text []byte) error {
 	type plain Checked
 	if err := json.Unmarshal(text, (*plain)(c)); err != nil {

@@ -13,12 +13,12 @@ import (
 	"lockkeeper"
 )
 
-// DiscoverOptions say what to look for.
+// DiscoverOptions say which files are units.
 type DiscoverOptions struct {
 	Glob     string   // such as app/controllers/**/*_controller.rb
 	Excludes []string // names or patterns: application_controller, blog/posts, admin/**
 	TestPath string   // the test of a controller, with the words of a Layout; empty: none
-	Layout   Layout   // of views, models and what else; its Controller is not used
+	Layout   Layout   // its Controller is not used
 }
 
 // A FoundUnit is one controller.
@@ -26,14 +26,14 @@ type FoundUnit struct {
 	Name   string   `json:"name"`   // blog/posts
 	Module string   `json:"module"` // blog
 	File   string   `json:"file"`
-	Views  string   `json:"views,omitempty"` // where its views are, or would be
-	Test   string   `json:"test,omitempty"`  // where its test is, or would be
-	Files  []string `json:"files"`           // what is there of it: where to begin to read
+	Views  string   `json:"views,omitempty"` // its directory of views, whether it exists or not
+	Test   string   `json:"test,omitempty"`  // its test file, whether it exists or not
+	Files  []string `json:"files"`           // those that exist
 }
 
-// Discover lists the controllers of a tree by name. What cannot be worked on (a link out
-// of the root, a name with a line break in it) is left out and named in the error, beside
-// which the rest is returned. Links to directories are not followed.
+// Discover lists the controllers of a tree by name. It leaves out invalid ones, such as a link
+// out of the root or a name with a line break, and names them in the error. It follows no link
+// to a directory.
 func Discover(fsys fs.FS, o DiscoverOptions) ([]FoundUnit, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Discover(fsys fs.FS, o DiscoverOptions) ([]FoundUnit, error) {
 		}
 		regular, err := workable(fsys, file)
 		if err == nil && regular && files[name] != "" {
-			err = refusedFile(file, fmt.Sprintf("it would be called %s, as %s is", name, files[name]), "make the glob narrower, or exclude one of them")
+			err = refusedFile(file, fmt.Sprintf("it has the same name, %s, as %s", name, files[name]), "make the glob narrower, or exclude one of them")
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -82,13 +82,13 @@ func (o DiscoverOptions) check() error {
 		return &lockkeeper.InputError{Field: "discovery glob", Value: o.Glob, Reason: "not a pattern of files inside the root", Next: "write it like app/controllers/**/*_controller.rb"}
 	}
 	if _, err := readable(expand(o.TestPath, "name")); err != nil && o.TestPath != "" {
-		return &lockkeeper.InputError{Field: "test path", Value: o.TestPath, Reason: "not a path inside of the root", Next: "write it like test/controllers/{controller}_controller_test.rb"}
+		return &lockkeeper.InputError{Field: "test path", Value: o.TestPath, Reason: "not a path inside the root", Next: "write it like test/controllers/{controller}_controller_test.rb"}
 	}
 	return nil
 }
 
-// name is what the glob leaves of a path: without its fixed beginning and without what
-// follows its last star.
+// name returns the path without the fixed beginning of the glob and without what follows its
+// last star.
 func (o DiscoverOptions) name(base, file string) string {
 	rest := below(base, file)
 	suffix := o.Glob[strings.LastIndexByte(o.Glob, '*')+1:]
@@ -105,8 +105,8 @@ func below(base, file string) string {
 	return strings.TrimPrefix(file, base+"/")
 }
 
-// excluded holds the name, the path without its ending and the last part of that against
-// the excludes: application_controller is every application_controller.rb.
+// excluded reports whether an exclude matches the name, the path, the path without extension,
+// or the last part of that: application_controller matches every application_controller.rb.
 func (o DiscoverOptions) excluded(base, file, name string) bool {
 	rest := below(base, file)
 	bare := strings.TrimSuffix(rest, path.Ext(rest))
@@ -120,11 +120,11 @@ func (o DiscoverOptions) excluded(base, file, name string) bool {
 	return false
 }
 
-// workable reports whether a path is a regular file, and refuses one that nobody could
-// work on. A link counts for what it leads to, which has to be inside the root.
+// workable reports whether a path is a regular file, and refuses an invalid one. A link counts
+// as its target, which must be inside the root.
 func workable(fsys fs.FS, file string) (regular bool, err error) {
 	if _, err := readable(file); err != nil || strings.ContainsFunc(file, isControl) {
-		return false, refusedFile(file, "its name has a control character or bytes that are no text", "rename it, or exclude it")
+		return false, refusedFile(file, "its name has a control character or is not UTF-8", "rename it, or exclude it")
 	}
 	at := file
 	for range 40 { // as many links as Linux follows

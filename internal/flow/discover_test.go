@@ -103,7 +103,7 @@ func TestDiscoverNames(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 	found, err = Discover(fsys, DiscoverOptions{Glob: "src/*.{js,ts}"})
-	if names(found) != "two" || err == nil || !strings.Contains(err.Error(), "src/two.ts\": it would be called two, as src/two.js is") {
+	if names(found) != "two" || err == nil || !strings.Contains(err.Error(), "src/two.ts\": it has the same name, two, as src/two.js") {
 		t.Errorf("%v, %v", found, err)
 	}
 }

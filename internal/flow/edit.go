@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Every edit leaves the plan as it is and returns a new one that nobody has approved,
-// held against the items that are to be done.
+// Every edit returns a new, checked plan that is not approved.
 
-// Move puts an item into another batch. Which files the item needs is not known, so the
-// other batch gets all targets of the one it comes from. A batch that is left empty goes.
+// Move moves an item into another batch. The files of a single item are unknown, so the other
+// batch gets all targets. An empty batch is removed.
 func (p Plan) Move(todo []Decided, item, to string) (Plan, []string, error) {
 	from := slices.IndexFunc(p.Batches, func(b Batch) bool { return slices.Contains(b.Items, item) })
 	if from < 0 {
@@ -38,22 +37,22 @@ func (p Plan) Move(todo []Decided, item, to string) (Plan, []string, error) {
 	return next, append(doubts, warnings...), err
 }
 
-// doubts names the dependencies of a batch that may have been those of an item that left it.
+// doubts warns about dependencies that may belong to an item that was moved.
 func (p Plan) doubts(from, into Batch, item string) (warnings []string) {
 	for _, b := range p.Batches {
 		if slices.Contains(b.After, from.ID) && b.ID != into.ID && !slices.Contains(b.After, into.ID) {
-			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if it needs item %s, it has to come after %s", b.ID, from.ID, item, into.ID))
+			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if it needs item %s, it must come after %s", b.ID, from.ID, item, into.ID))
 		}
 	}
 	for _, id := range from.After {
 		if id != into.ID && !slices.Contains(into.After, id) {
-			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if item %s needs that, %s has to come after it", from.ID, id, item, into.ID))
+			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if item %s needs that, %s must come after it", from.ID, id, item, into.ID))
 		}
 	}
 	return warnings
 }
 
-// Split takes items out of a batch into a new one behind it, with the same targets.
+// Split moves items of a batch into a new one behind it, with the same targets.
 func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []string, error) {
 	i, err := p.batch(batch)
 	if err != nil {
@@ -61,13 +60,13 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 	}
 	for _, item := range items {
 		if !slices.Contains(p.Batches[i].Items, item) {
-			return Plan{}, nil, wrong(item, fmt.Sprintf("batch %s does not hold it", batch), "use one of "+strings.Join(p.Batches[i].Items, ", "))
+			return Plan{}, nil, wrong(item, "not in batch "+batch, "use one of "+strings.Join(p.Batches[i].Items, ", "))
 		}
 	}
 	next := p.edited()
 	rest := slices.DeleteFunc(slices.Clone(p.Batches[i].Items), func(id string) bool { return slices.Contains(items, id) })
 	if len(items) == 0 || len(rest) == 0 {
-		return Plan{}, nil, wrong(batch, fmt.Sprintf("splitting %d of its %d items off would leave one side empty", len(items), len(p.Batches[i].Items)), "name some of its items, and not all")
+		return Plan{}, nil, wrong(batch, fmt.Sprintf("splitting %d of its %d items off would leave one side empty", len(items), len(p.Batches[i].Items)), "name some of its items, not all")
 	}
 	taken := copied(p.Batches[i])
 	taken.ID = p.freeID()
@@ -77,7 +76,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 		b.Effort = effortOf(todo, b.Items...)
 		b.Title = strings.Join(descriptions(todo, b.Items), "; ")
 	}
-	for n := range next.Batches { // whoever needed the whole needs both parts
+	for n := range next.Batches { // batches after the whole come after both parts
 		if b := &next.Batches[n]; slices.Contains(b.After, batch) {
 			b.After = append(b.After, taken.ID)
 		}
@@ -86,7 +85,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 	return next.settled(todo)
 }
 
-// Merge puts all of batch b into batch a.
+// Merge moves everything of batch b into batch a.
 func (p Plan) Merge(todo []Decided, a, b string) (Plan, []string, error) {
 	into, err := p.batch(a)
 	if err != nil {
@@ -110,7 +109,7 @@ func (p Plan) Merge(todo []Decided, a, b string) (Plan, []string, error) {
 	return next.settled(todo)
 }
 
-// SetTargets says which files a batch may change.
+// SetTargets sets the files that a batch may change.
 func (p Plan) SetTargets(todo []Decided, batch string, targets []string) (Plan, []string, error) {
 	i, err := p.batch(batch)
 	if err != nil {
@@ -141,7 +140,7 @@ func (p Plan) edited() Plan {
 	return Plan{Batches: batches}
 }
 
-// replace takes a batch out; whoever was after it is now after the other one.
+// replace removes a batch. Batches after it now come after the other one.
 func (p *Plan) replace(gone, by string) {
 	p.Batches = slices.DeleteFunc(p.Batches, func(b Batch) bool { return b.ID == gone })
 	for i := range p.Batches {
@@ -155,7 +154,7 @@ func (p *Plan) replace(gone, by string) {
 	}
 }
 
-// settled brings an edited plan into order and checks it.
+// settled sorts and checks an edited plan.
 func (p Plan) settled(todo []Decided) (Plan, []string, error) {
 	ordered, err := inOrder(p.Batches)
 	if err != nil {
@@ -169,7 +168,7 @@ func (p Plan) settled(todo []Decided) (Plan, []string, error) {
 	return p, warnings, nil
 }
 
-// freeID is the first id that no batch has.
+// freeID returns the first id that no batch has.
 func (p Plan) freeID() string {
 	for n := len(p.Batches) + 1; ; n++ {
 		if id := fmt.Sprintf("b%d", n); !slices.ContainsFunc(p.Batches, func(b Batch) bool { return b.ID == id }) {
@@ -178,7 +177,7 @@ func (p Plan) freeID() string {
 	}
 }
 
-// joined is lists one after the other, each text once.
+// joined concatenates lists without duplicates.
 func joined(lists ...[]string) (all []string) {
 	for _, list := range lists {
 		for _, s := range list {

@@ -9,13 +9,13 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// fault is something wrong at a place of a document.
+// A fault is a problem at a place in a document.
 type fault struct {
 	at  []string // names of members and numbers of elements, from the top
 	err error
 }
 
-// faultAt says what is wrong with the value at a place.
+// faultAt returns a fault at a place.
 func faultAt(err error, place ...any) *fault {
 	f := &fault{err: err}
 	for _, part := range place {
@@ -24,12 +24,12 @@ func faultAt(err error, place ...any) *fault {
 	return f
 }
 
-// wrong is an error about a document that is no path and no lock.
+// wrong returns an error about a value of a document.
 func wrong(value, reason, next string) error {
 	return &lockkeeper.InputError{Field: "value", Value: value, Reason: reason, Next: next}
 }
 
-// DocumentError says where in a text something is wrong.
+// A DocumentError reports a problem at a place in a file.
 type DocumentError struct {
 	File         string
 	Line, Column int    // from 1; 0: not known
@@ -48,7 +48,7 @@ func (e *DocumentError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// Unwrap is what is wrong there.
+// Unwrap returns the problem.
 func (e *DocumentError) Unwrap() error { return e.Err }
 
 // Code implements lockkeeper.CodeOf.
@@ -60,12 +60,12 @@ func (e *DocumentError) Code() lockkeeper.Code {
 	return lockkeeper.CodeInput
 }
 
-// in names the fault of something that was never a text.
+// in returns the fault of a value that was not read from a file.
 func (f *fault) in(what string) error {
 	return &DocumentError{File: what, Member: strings.Join(f.at, "/"), Err: f.err}
 }
 
-// placed names the line and column of a fault in a JSON text.
+// inText returns the fault with its line and column in a JSON text.
 func (f *fault) inText(file string, text []byte) error {
 	e := &DocumentError{File: file, Member: strings.Join(f.at, "/"), Err: f.err}
 	e.Line, e.Column = jsonplace.Position(text, jsonplace.Find(text, f.at))

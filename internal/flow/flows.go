@@ -64,7 +64,7 @@ func ForResearch() Flow {
 	})
 }
 
-// find returns the first flow that is. There is one of each kind.
+// find returns the first flow of a kind. Each kind has one.
 func find(is func(Flow) bool) Flow { return All()[slices.IndexFunc(All(), is)] }
 
 // IsCheck reports whether a phase of any flow with this name runs check commands.

@@ -1,6 +1,6 @@
 package flow
 
-// form is a JSON schema.
+// A form is a JSON schema.
 type form map[string]any
 
 // member is a member of an object.
@@ -13,7 +13,7 @@ type member struct {
 func must(name string, f form) member { return member{name, true, f} }
 func may(name string, f form) member  { return member{name, false, f} }
 
-// object is one with these members and no others.
+// object returns the form of an object with these members and no others.
 func object(about string, members ...member) form {
 	properties, required := map[string]any{}, []any{}
 	for _, m := range members {
@@ -27,7 +27,7 @@ func object(about string, members ...member) form {
 	return f
 }
 
-// described is a type with what it is for; empty: its name says it.
+// described returns the form of a type, with a description unless that is empty.
 func described(typ, about string) form {
 	f := form{"type": typ}
 	if about != "" {
@@ -38,7 +38,7 @@ func described(typ, about string) form {
 
 func text(about string) form { return described("string", about) }
 
-// words is text that is not empty.
+// words returns the form of text that is not blank.
 func words(about string) form {
 	return matching(about, `\S`)
 }
@@ -75,7 +75,7 @@ func moment(about string) form {
 	return f
 }
 
-// with is an object with more members.
+// with returns an object with more members.
 func (f form) with(members ...member) form {
 	more := object("", members...)
 	joined := form{}
@@ -93,13 +93,13 @@ func (f form) with(members ...member) form {
 	return joined
 }
 
-// stored is the form of an object in a file: it has a seal, and a list may be null, which
-// is how an empty one is written.
+// stored returns the form of an object in a file: it has the member "lockkeeper", and a list
+// may be null, because an empty list is stored so.
 func (f form) stored() form {
 	return orNull(f.with(may("lockkeeper", described("object", "Who wrote the file, when and after which calls, with a hash of the rest.")))).(form)
 }
 
-// orNull is a part of a schema in which every list may be null.
+// orNull returns a part of a schema in which every list may be null.
 func orNull(part any) any {
 	switch p := part.(type) {
 	case form:

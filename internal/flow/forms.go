@@ -37,7 +37,7 @@ func analysis(topic form) form {
 }
 
 func topic() form {
-	return object("", must("prompt", words("The question, complete in itself: whoever answers it sees nothing else.")))
+	return object("", must("prompt", words("The complete question: its reader sees nothing else.")))
 }
 
 func possible() form {
@@ -110,9 +110,9 @@ func changed() form {
 }
 
 func gaps() form {
-	return list("Changes that the grant did not cover; they were taken out.", object("",
+	return list("Changes that the grant did not cover; they were removed.", object("",
 		must("path", text("Path relative to the root.")),
-		must("reason", text("Why it was taken out.")),
+		must("reason", text("Why it was removed.")),
 		must("phase", text("In which phase it was made.")),
 		must("planned_by", text("The step that should have declared it.")),
 		may("rescue", text("Where the change is kept.")),
@@ -122,8 +122,8 @@ func gaps() form {
 }
 
 func rechecks() form {
-	return list("Times at which it was checked again because something it depends on had moved.", object("",
-		must("moved", list("What had moved.", text("Path relative to the root."))), must("at", moment("When."))))
+	return list("Times at which it was checked again because a dependency had changed.", object("",
+		must("moved", list("What had changed.", text("Path relative to the root."))), must("at", moment("When."))))
 }
 
 func approval(about string) form {
@@ -142,9 +142,9 @@ func checked(about string) form {
 			must("took", whole("Nanoseconds.")),
 			must("output", text("Where what it said is kept, from the root.")),
 			may("last", text("The end of what it said."))))),
-		must("fix_attempts", whole("How often an agent was asked to mend it.")),
-		may("asked", list("What a person who looked at the diff wanted otherwise.", text(""))),
-		may("summary", text("What whoever changed it last says of it.")),
+		must("fix_attempts", whole("How often an agent was asked to fix it.")),
+		may("asked", list("What a reviewer wanted changed.", text(""))),
+		may("summary", text("The summary of the last agent that changed it.")),
 		may("rechecks", rechecks()),
 		must("files", changed()),
 		must("gaps", gaps()))
@@ -215,7 +215,7 @@ func documents() map[string]form {
 			must("files", changed()),
 			may("rechecks", rechecks()),
 			must("at", moment("When.")),
-			may("undone", approval("Who took it back."))),
+			may("undone", approval("Who undid it."))),
 		ScreenFile: screenDoc(anything),
 	}
 	for file, f := range set {

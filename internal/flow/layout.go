@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Layout says where the parts of a controller lie. In its paths {controller} is the
+// A Layout says where the parts of a controller are. In its paths {controller} is the
 // controller with its module, {name} without, {module} the module alone, and {model} the
 // name in the singular. A path that ends with a slash is a directory.
 type Layout struct {
@@ -15,7 +15,7 @@ type Layout struct {
 	Also       []string // what every controller depends on
 }
 
-// Rails is where Rails has them.
+// Rails returns the layout of Rails.
 func Rails() Layout {
 	return Layout{
 		Controller: "app/controllers/{controller}_controller.rb",
@@ -25,7 +25,7 @@ func Rails() Layout {
 	}
 }
 
-// TestOf is the test file of a controller, by a template with the words of a Layout.
+// TestOf returns the test file of a controller, by a template with the words of a Layout.
 func TestOf(template, controller string) string { return expand(template, controller) }
 
 // expand fills in a path of a layout for a controller.
@@ -47,7 +47,7 @@ func expand(template, controller string) string {
 	return clean
 }
 
-// singular is a guess at the singular of an English word.
+// singular guesses the singular of an English word.
 func singular(word string) string {
 	for _, ending := range []struct{ plural, single string }{
 		{"ies", "y"}, {"sses", "ss"}, {"shes", "sh"}, {"ches", "ch"}, {"xes", "x"}, {"uses", "us"}, {"ss", "ss"}, {"us", "us"}, {"s", ""},
@@ -59,7 +59,7 @@ func singular(word string) string {
 	return word
 }
 
-// of lists where the parts of a controller lie that has its own file somewhere.
+// of lists the paths of a controller's parts. Its own file may be anywhere.
 func (l Layout) of(controller, file string) []string {
 	parts := []string{file, expand(l.Views, controller)}
 	for _, model := range l.Models {

@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// Manifest is the screens of a codebase, kept by people.
+// A Manifest lists the screens of a codebase. People write it.
 type Manifest struct {
 	Screens []ManifestScreen `json:"screens"`
 
@@ -18,7 +18,7 @@ type Manifest struct {
 	text []byte
 }
 
-// ManifestScreen is one screen of a manifest.
+// A ManifestScreen is one screen of a manifest.
 type ManifestScreen struct {
 	Name             string   `json:"name"`
 	Module           string   `json:"module"`
@@ -28,7 +28,7 @@ type ManifestScreen struct {
 	ReadsFrom        []string `json:"reads_from"`
 }
 
-// Unit is the controller with its module, such as blog/posts.
+// Unit returns the controller with its module, such as blog/posts.
 func (s ManifestScreen) Unit() string {
 	if s.Module == "" || strings.HasPrefix(s.Controller, s.Module+"/") {
 		return s.Controller
@@ -39,8 +39,8 @@ func (s ManifestScreen) Unit() string {
 // ID names the screen in the whole manifest.
 func (s ManifestScreen) ID() string { return s.Unit() + "/" + s.Name }
 
-// ReadManifest reads a manifest, which messages call name. All that is wrong with its
-// entries is said at once.
+// ReadManifest reads a manifest, which messages call name. It reports all problems of its
+// entries at once.
 func ReadManifest(name string, text []byte) (*Manifest, error) {
 	if err := fits(manifestFile, name, text); err != nil {
 		return nil, err
@@ -78,12 +78,12 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// wrong says what is wrong at a place among the screens.
+// wrong returns an error at a place among the screens.
 func (m *Manifest) wrong(err error, place ...any) error {
 	return faultAt(err, append([]any{"screens"}, place...)...).inText(m.file, m.text)
 }
 
-// CheckReads holds what the screens read against what may be read at all.
+// CheckReads refuses reads of the screens that are not permitted.
 func (m *Manifest) CheckReads(permits func(path string) error) error {
 	var problems []error
 	for i, s := range m.Screens {
@@ -96,7 +96,7 @@ func (m *Manifest) CheckReads(permits func(path string) error) error {
 	return errors.Join(problems...)
 }
 
-// ScreenGroup is the screens of one controller.
+// A ScreenGroup has the screens of one controller.
 type ScreenGroup struct {
 	Unit    string           `json:"controller"` // with its module
 	Module  string           `json:"module"`
@@ -125,16 +125,15 @@ const (
 	AppScope    = "app"
 )
 
-// SharedRead is a path that more than one screen depends on. Merges that change it will
-// meet there.
+// A SharedRead is a path that more than one screen depends on. Merges that change it conflict.
 type SharedRead struct {
 	Path    string   `json:"path"`
 	Scope   string   `json:"scope"`
 	Screens []string `json:"screens"`
 }
 
-// Shared lists what more than one screen declares in reads_from, by itself or by naming a
-// directory above it.
+// Shared lists the paths that more than one screen declares in reads_from, directly or by a
+// directory above them.
 func (m *Manifest) Shared() []SharedRead {
 	readers := map[string][]int{} // path without its slash to screens
 	spelling := map[string]string{}
@@ -169,14 +168,14 @@ func (m *Manifest) Shared() []SharedRead {
 	return shared
 }
 
-// ScreenDoc is what an agent found on a screen. Findings are texts or objects.
+// A ScreenDoc has the findings on a screen, which are texts or objects.
 type ScreenDoc struct {
 	Screen       string            `json:"screen"`
 	Findings     []json.RawMessage `json:"findings"`
 	WriteTargets []string          `json:"write_targets"`
 }
 
-// Aggregate is the write targets of a controller: those of all its screens.
+// Aggregate returns the write targets of all screens of a controller.
 func Aggregate(docs []ScreenDoc) (targets []string) {
 	lists := make([][]string, len(docs))
 	for i, d := range docs {

@@ -10,7 +10,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Numbered gives every possible item an id of its own.
+// Numbered gives every possible item a unique id.
 func (e Extract) Numbered() Extract {
 	items := slices.Clone(e.Items)
 	for i := range items {
@@ -19,7 +19,7 @@ func (e Extract) Numbered() Extract {
 	return Extract{items}
 }
 
-// Slugged gives every research topic a slug of its own, drawn from its prompt.
+// Slugged gives every topic a unique slug from its prompt.
 func (a Analysis) Slugged() Analysis {
 	a.Topics = slices.Clone(a.Topics)
 	taken := map[string]bool{}
@@ -34,7 +34,7 @@ func (a Analysis) Slugged() Analysis {
 	return a
 }
 
-// slug is the first words of a text as a part of a file name.
+// slug returns the first words of a text as part of a file name.
 func slug(prompt string) string {
 	const enough = 60
 	var b strings.Builder

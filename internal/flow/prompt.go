@@ -17,29 +17,29 @@ import (
 //go:embed prompts/*.md
 var embedded embed.FS
 
-// Ask is what a prompt is made of. Each template takes what it needs.
+// An Ask has the data of a prompt. Each template uses what it needs.
 type Ask struct {
-	Phase string // what the agent is called for: the first word of the prompt
+	Phase string // the first word of the prompt
 	Name  string // unit, or unit/batch
 
-	Files    []string // where to look
+	Files    []string // to read
 	Batch    *Batch
 	Items    []Decided
 	Analysis string // JSON
 	Possible string // JSON
 	Todo     string // JSON
-	Docs     string // JSON: what was found on screens
+	Docs     string // JSON: the findings on screens
 	Research []ResearchText
 	Screen   *ManifestScreen
 	Diff     string
 	Checks   []AskCheck
 	Outputs  map[string]string // JSON documents of earlier phases that have no field here, by file
-	Failure  string            // what a command said
+	Failure  string            // the output of a command
 	Attempt  int               // of Max
 	Max      int               // 0: no limit is known
-	Comments []string          // what a person who looked at the diff wants otherwise
-	Notes    []string          // what people, or an earlier attempt, have to say
-	Answer   string            // what form the answer has; empty: that of the template's schema
+	Comments []string          // of the reviewer of the diff
+	Notes    []string          // of people, or of an earlier attempt
+	Answer   string            // the form of the answer; empty: the schema of the template
 }
 
 // An AskCheck tells how a check phase went.
@@ -54,12 +54,12 @@ type ResearchText struct{ Prompt, Text string }
 // partials are templates that others include.
 func partials() []string { return []string{"reading", "writing", "ending"} }
 
-// FixReview is the prompt for whoever changes a diff as a person who looked at it wants.
+// FixReview is the prompt for the agent that changes a returned diff.
 const FixReview = "fix_review"
 
 // promptAnswers names the schema of the answer to each prompt.
 func promptAnswers() map[string]string {
-	set := map[string]string{FixReview: "summary"} // of no phase of its own: a person sends a diff back
+	set := map[string]string{FixReview: "summary"} // it belongs to no phase
 	for _, f := range All() {
 		for _, p := range f.Phases {
 			if p.Prompt != "" {
@@ -70,11 +70,11 @@ func promptAnswers() map[string]string {
 	return set
 }
 
-// Prompts is the templates of what agents are asked.
+// Prompts are the templates of prompts.
 type Prompts struct{ set *template.Template }
 
-// NewPrompts takes the built-in templates, and in place of them those of the same names
-// in override; nil: none.
+// NewPrompts returns the built-in templates, with those of the same names in override instead;
+// nil: none.
 func NewPrompts(override fs.FS) (*Prompts, error) {
 	known := append(sortedKeys(promptAnswers()), partials()...)
 	slices.Sort(known)
@@ -121,14 +121,13 @@ func (p *Prompts) override(from fs.FS, known []string) error {
 	return p.tryAll()
 }
 
-// parse takes a template without the end of its last line, which would leave a hole where
-// it is included.
+// parse parses a template without its last line end, so that including it adds no blank line.
 func (p *Prompts) parse(name string, text []byte) error {
 	_, err := p.set.New(name).Parse(strings.TrimRight(string(text), "\n"))
 	return err
 }
 
-// tryAll finds names in templates that nothing has, before an agent is waiting for them.
+// tryAll renders all templates to find unknown names in them early.
 func (p *Prompts) tryAll() error {
 	full := Ask{Phase: "trial", Name: "trial", Files: []string{"a"}, Batch: &Batch{}, Items: []Decided{{}}, Analysis: "{}", Possible: "{}", Todo: "{}", Docs: "{}",
 		Research: []ResearchText{{}}, Screen: &ManifestScreen{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}
@@ -144,7 +143,7 @@ func (p *Prompts) tryAll() error {
 // Names lists the prompts.
 func (p *Prompts) Names() []string { return sortedKeys(promptAnswers()) }
 
-// Render writes a prompt. Its first line is "# <phase> <name>".
+// Render renders a prompt. Its first line is "# <phase> <name>".
 func (p *Prompts) Render(name string, a Ask) (string, error) {
 	answer, ok := promptAnswers()[name]
 	if !ok {
@@ -165,8 +164,8 @@ func (p *Prompts) Render(name string, a Ask) (string, error) {
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
 
-// fence puts text between fences that are longer than any in it, so that nothing in it
-// can end them.
+// fence encloses text in fences that are longer than any in it, so that nothing in it can end
+// them.
 func fence(language, text string) string {
 	longest, run := 2, 0
 	for _, r := range text {
@@ -181,7 +180,7 @@ func fence(language, text string) string {
 	return mark + language + "\n" + strings.TrimRight(text, "\n") + "\n" + mark
 }
 
-// indented is a value, or the text of one, as JSON for a reader.
+// indented returns a value, or JSON text, as indented JSON.
 func indented(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		if !json.Valid([]byte(text)) {
@@ -197,7 +196,7 @@ func indented(value any) (string, error) {
 	return b.String(), err
 }
 
-// lines is a list, one to a line. A path with a line break in it is quoted.
+// lines returns a list of paths, one per line. A path with a control character is quoted.
 func lines(list []string) string {
 	shown := make([]string, len(list))
 	for i, s := range list {

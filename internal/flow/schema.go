@@ -16,8 +16,8 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// Schemas lists the published schemas by file name, as docs/schemas holds them: of every
-// document, of every agent's answer, of the screen manifest.
+// Schemas returns the schemas of docs/schemas by file name: of all documents, agents' answers
+// and the screen manifest.
 func Schemas() map[string][]byte {
 	files := map[string][]byte{}
 	for file, form := range documents() {
@@ -29,41 +29,40 @@ func Schemas() map[string][]byte {
 	return files
 }
 
-// AnswerSchema is the form in which an agent is asked to answer: the JSON schema of one
-// object, complete in itself. It does not say which draft it is written in, since some
-// validators go and look for that. A name that no phase has is a mistake in the program.
-// Empty: nil.
+// AnswerSchema returns the JSON schema of an agent's answer; nil for no name. It panics for an
+// unknown name. The schema is self-contained and names no draft, because some validators would
+// fetch that.
 func AnswerSchema(name string) []byte {
 	if name == "" {
 		return nil
 	}
 	form, ok := answers()[name]
 	if !ok {
-		panic(fmt.Sprintf("flow: no answer is called %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(answers())), ", ")))
+		panic(fmt.Sprintf("flow: unknown answer %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(answers())), ", ")))
 	}
 	return form.text()
 }
 
-// document is the form of a whole file.
+// document returns the form of a whole file.
 func (f form) document(file string) form {
 	top := maps.Clone(f)
 	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", file
 	return top
 }
 
-// text spells a schema for people and programs.
+// text encodes a schema.
 func (f form) text() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(f); err != nil {
-		panic(fmt.Sprintf("flow: schema: %v", err)) // it is made of maps, lists and texts
+		panic(fmt.Sprintf("flow: schema: %v", err)) // it has only maps, lists and strings
 	}
 	return b.Bytes()
 }
 
-// compiled holds the schemas of documents ready for use; they never change.
+// compiled parses the schemas of documents once.
 var compiled = sync.OnceValue(func() map[string]*jsonform.Form {
 	set := map[string]*jsonform.Form{}
 	for file, form := range documents() {
@@ -88,7 +87,7 @@ func answerForm(name string) *jsonform.Form {
 	return parsed
 }
 
-// fits holds a JSON text against the schema of a document. Messages call the text name.
+// fits checks a JSON text against the schema of a document. Messages call the text name.
 func fits(document, name string, text []byte) error {
 	schema, ok := compiled()[document]
 	if !ok {
@@ -98,7 +97,7 @@ func fits(document, name string, text []byte) error {
 	return fitsSchema(schema, name, text)
 }
 
-// fitsSchema holds a JSON text against a schema.
+// fitsSchema checks a JSON text against a schema.
 func fitsSchema(schema *jsonform.Form, name string, text []byte) error {
 	doc, err := jsonform.Value(text)
 	if err != nil {
@@ -119,7 +118,7 @@ func fitsSchema(schema *jsonform.Form, name string, text []byte) error {
 	return f.inText(name, text)
 }
 
-// notJSON says where a text stops to be JSON.
+// notJSON returns an error with the position at which a text is not JSON.
 func notJSON(name string, text []byte, err error) error {
 	e := &DocumentError{File: name, Err: fmt.Errorf("not JSON: %w", err)}
 	var at *json.SyntaxError

@@ -9,8 +9,8 @@ type Units struct {
 	Groups map[string]ScreenGroup // of FromManifest
 }
 
-// Units finds the units of the flow in its source: the tree, or the manifest. It names in
-// the error what cannot be worked on, and returns the rest beside it.
+// Units finds the units of the flow in its source. If some are invalid, it returns the others
+// beside the error.
 func (f Flow) Units(tree fs.FS, o DiscoverOptions, manifest *Manifest) (Units, error) {
 	u := Units{Found: map[string]FoundUnit{}, Groups: map[string]ScreenGroup{}}
 	switch f.Source {

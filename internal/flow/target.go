@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// readable gives a path its shortest spelling: relative to the root and below it, or the
-// root itself. It keeps the slash behind a directory.
+// readable cleans a path, which must be relative to the root and not outside it. It keeps the
+// slash at the end of a directory.
 func readable(spelling string) (string, error) {
 	refuse := func(reason string) (string, error) {
 		return "", &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: "use a path relative to the root and inside it"}
@@ -37,7 +37,7 @@ func readable(spelling string) (string, error) {
 	return clean, nil
 }
 
-// writable is readable for a file to change, which has no reserved name in its path.
+// writable is readable for a file to change, which may have no reserved name in its path.
 func writable(spelling string) (string, error) {
 	clean, err := readable(spelling)
 	if err != nil {
@@ -53,8 +53,8 @@ func writable(spelling string) (string, error) {
 	return clean, nil
 }
 
-// Targets is the union of lists of paths, each in its shortest spelling once, sorted. A
-// path that may not be written to stays as it is spelled, for the lock request to refuse.
+// Targets returns the sorted union of lists of paths, each cleaned. An invalid path stays as it
+// is, for the lock request to refuse.
 func Targets(lists ...[]string) []string {
 	all := []string{}
 	for _, list := range lists {
@@ -69,5 +69,5 @@ func Targets(lists ...[]string) []string {
 	return slices.Compact(all)
 }
 
-// isControl also finds bytes that are no text, which would spoil a line as well.
+// isControl also reports invalid UTF-8, which would break a line as well.
 func isControl(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }

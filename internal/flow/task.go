@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// TaskFile is a file of tasks that a person wants done.
+// A TaskFile is a plan file with tasks.
 type TaskFile struct {
-	Agent string   // who does them, unless a task says otherwise
-	Tests []string // commands that have to pass, unless a task has its own
+	Agent string   // for tasks without their own
+	Tests []string // test commands, for tasks without their own
 	Tasks []Task
 
 	file string // as messages call it
 }
 
-// Task is one of them.
+// A Task is one task of a plan file.
 type Task struct {
 	Name       string
-	Prompt     string // what is to be done
-	PromptFile string // or the file that says it: ReadPrompts fills in Prompt
+	Prompt     string // for the agent
+	PromptFile string // instead of Prompt: ReadPrompts reads it
 	Reads      []string
 	Writes     []string
 	After      []string
@@ -33,14 +33,13 @@ type Task struct {
 	places taskPlaces
 }
 
-// taskPlaces is where the parts of a task stand in the file.
+// taskPlaces has the positions of the parts of a task in the file.
 type taskPlaces struct {
 	promptFile    spot
 	reads, writes []spot
 }
 
-// CheckPaths holds what the tasks write and read against what may be written, and read, at
-// all.
+// CheckPaths refuses writes and reads of the tasks that are not permitted.
 func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	var problems []error
 	check := func(t Task, paths []string, places []spot, permits func(path string) error) {
@@ -57,7 +56,7 @@ func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	return errors.Join(problems...)
 }
 
-// ReadPrompts fills in the prompts that are in files of their own.
+// ReadPrompts reads the prompts in separate files.
 func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	var problems []error
 	for i := range p.Tasks {
@@ -73,8 +72,8 @@ func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	return errors.Join(problems...)
 }
 
-// Plan is the batches of the tasks, each behind those it is after. Whoever wrote the file
-// approved it.
+// Batches returns the plan of the tasks, each behind those in its After. The author of the file
+// approved it by writing it.
 func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 	batches := make([]Batch, len(p.Tasks))
 	for i, t := range p.Tasks {
@@ -87,7 +86,7 @@ func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 			batches[i].Agent = p.Agent
 		}
 	}
-	if ordered, err := inOrder(batches); err == nil { // a plan that was read has no circle
+	if ordered, err := inOrder(batches); err == nil { // ReadTasks refuses circles
 		batches = ordered
 	}
 	return Plan{Batches: batches, Approved: &Approval{By: approvedBy, At: at}}
@@ -95,21 +94,21 @@ func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(idForm) })
 
-// check finds what is wrong with the tasks of a file beyond its form.
+// check checks the tasks of a file beyond its form.
 func (f *planText) check(file string) error {
 	var problems []error
 	report := func(at spot, member, reason, next string) {
 		problems = append(problems, at.wrong(file, member, errors.New(withNext(reason, next))))
 	}
 	if len(f.Tasks) == 0 {
-		report(spot{}, "tasks", "there are none", "add a task with name, prompt and writes")
+		report(spot{}, "tasks", "missing", "add a task with name, prompt and writes")
 	}
 	lines := map[string]int{}
 	for _, t := range f.Tasks {
 		name := t.Name.value
 		switch first, twice := lines[name]; {
 		case name == "":
-			report(t.spot(), "task", "it has no name", "give it one")
+			report(t.spot(), "task", "the name is missing", "add a name")
 			continue
 		case !taskName().MatchString(name):
 			report(t.Name.spot, name, "not a name: letters, digits, dots, dashes and underscores, at most 100", "")
@@ -140,7 +139,7 @@ func (f *planText) check(file string) error {
 	for _, t := range f.Tasks {
 		for _, after := range t.After {
 			if _, known := lines[after.value]; !known {
-				report(after.spot, t.Name.value+"/after", fmt.Sprintf("%q is no task", after.value), "name one of "+strings.Join(sortedKeys(lines), ", "))
+				report(after.spot, t.Name.value+"/after", fmt.Sprintf("unknown task %q", after.value), "name one of "+strings.Join(sortedKeys(lines), ", "))
 			}
 		}
 	}

@@ -59,8 +59,8 @@ func TestTaskPlan(t *testing.T) {
 func TestTaskPlanRefusals(t *testing.T) {
 	task := "tasks:\n- name: a\n  prompt: p\n  writes: [x]\n"
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":        {"", "p.yaml: tasks: there are none"},
-		"no tasks":       {"tasks: []", "p.yaml: tasks: there are none"},
+		"nothing":        {"", "p.yaml: tasks: missing"},
+		"no tasks":       {"tasks: []", "p.yaml: tasks: missing"},
 		"not a mapping":  {"- a", "p.yaml:1:1: "},
 		"syntax":         {"tasks: [", "p.yaml:1:8: "},
 		"not text":       {"\xff", "p.yaml: not UTF-8 text"},
@@ -71,7 +71,7 @@ func TestTaskPlanRefusals(t *testing.T) {
 		"list for text":  {"tasks:\n- name: [a]\n", "p.yaml:2:9: must be text"},
 		"text for list":  {"tasks:\n- name: a\n  prompt: p\n  writes: x\n", "p.yaml:4:11: "},
 		"blank":          {"tasks:\n- name: a\n  prompt: \"\"\n  writes: [x]\n", "p.yaml:3:11: empty"},
-		"no name":        {"tasks:\n- prompt: p\n  writes: [x]\n", "p.yaml:2:11: task: it has no name"},
+		"no name":        {"tasks:\n- prompt: p\n  writes: [x]\n", "p.yaml:2:11: task: the name is missing"},
 		"bad name":       {"tasks:\n- name: a/b\n  prompt: p\n  writes: [x]\n", "p.yaml:2:9: a/b: not a name"},
 		"same name":      {task + "- name: a\n  prompt: p\n  writes: [y]\n", "p.yaml:5:9: a: the task in line 2 has this name"},
 		"no prompt":      {"tasks:\n- name: a\n  writes: [x]\n", "p.yaml:2:9: a: neither prompt nor prompt_file"},
@@ -80,12 +80,12 @@ func TestTaskPlanRefusals(t *testing.T) {
 		"directory":      {"tasks:\n- name: a\n  prompt: p\n  writes:\n  - x\n  - app/\n", "p.yaml:6:5: a/writes: over-lock: app/ is a directory"},
 		"outside":        {"tasks:\n- name: a\n  prompt: p\n  writes: [../x]\n", `p.yaml:4:12: a/writes: path "../x": a path with ..`},
 		"reads outside":  {task + "  reads: [/etc]\n", `p.yaml:5:11: a/reads: path "/etc": not relative`},
-		"unknown after":  {task + "  after: [b]\n", `p.yaml:5:11: a/after: "b" is no task; next: name one of a`},
+		"unknown after":  {task + "  after: [b]\n", `p.yaml:5:11: a/after: unknown task "b"; next: name one of a`},
 		"itself":         {task + "  after: [a]\n", "p.yaml:5:11: a/after: each of these comes after the next: a, a"},
 		"circle":         {task + "- {name: b, prompt: p, writes: [y], after: [c, a]}\n- {name: c, prompt: p, writes: [z], after: [b]}\n", "p.yaml:5:45: b/after: each of these comes after the next: b, c, b"},
 		"anchor":         {"tasks: &a []\n", "p.yaml:1:8: \"&\": a plan has no anchors"},
 		"second":         {task + "---\n" + task, "p.yaml:5:1: a second document"},
-		"deep":           {"tasks: " + strings.Repeat("[", 10_000), "nested deeper"},
+		"deep":           {"tasks: " + strings.Repeat("[", 10_000), "nested too deep"},
 	} {
 		if _, err := ReadTasks("p.yaml", []byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)

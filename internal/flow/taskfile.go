@@ -12,21 +12,20 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// spot is a place in a file; no line: the whole of it.
+// A spot is a position in a file; line 0: the whole file.
 type spot struct{ line, column int }
 
 func (s spot) wrong(file, member string, err error) error {
 	return &DocumentError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
 }
 
-// located is text that knows where it stands.
+// located is text with its position.
 type located struct {
 	value string
 	spot
 }
 
-// UnmarshalYAML takes plain, quoted and block text alone: a number or a word like true is
-// more often a slip than meant.
+// UnmarshalYAML accepts only text: a number or a word like true is usually a mistake.
 func (l *located) UnmarshalYAML(node ast.Node) error {
 	at := node.GetToken()
 	l.spot = spot{at.Position.Line, at.Position.Column}
@@ -44,7 +43,7 @@ func (l *located) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// misfit is a value of the wrong form.
+// A misfit is a value of an invalid form.
 type misfit struct {
 	at     spot
 	reason string
@@ -70,7 +69,7 @@ type taskText struct {
 	Agent      located   `yaml:"agent"`
 }
 
-// spot is where something of a task without a name stands.
+// spot returns the position of a task without a name.
 func (t taskText) spot() spot {
 	for _, l := range append([]located{t.Prompt, t.PromptFile, t.Agent}, append(t.Writes, t.Reads...)...) {
 		if l.line > 0 {
@@ -99,8 +98,8 @@ func ReadTasks(name string, text []byte) (*TaskFile, error) {
 	return f.plan(name), nil
 }
 
-// notYAML says where a file is not what it should be. It keeps the first line of what the
-// parser says: the rest quotes the file.
+// notYAML returns an error with the position of a syntax error. It keeps only the first line of
+// the parser's message, because the rest quotes the file.
 func notYAML(name string, err error) error {
 	var form *misfit
 	if errors.As(err, &form) {
@@ -119,14 +118,13 @@ func notYAML(name string, err error) error {
 	return at.wrong(name, "", errors.New(reason))
 }
 
-// maxDepth and maxColumn bound how deep a plan is nested: the parser calls itself for each
-// level.
+// maxDepth and maxColumn bound the nesting of a plan, because the parser is recursive.
 const (
 	maxDepth  = 16
 	maxColumn = 1_000
 )
 
-// tooMuch refuses what a plan has no use for and a parser can be kept busy with.
+// tooMuch refuses YAML that no plan needs and that can keep a parser busy.
 func tooMuch(name string, tokens token.Tokens) error {
 	depth, documents := 0, 0
 	for _, t := range tokens {
@@ -144,11 +142,11 @@ func tooMuch(name string, tokens token.Tokens) error {
 			}
 		case token.SequenceEntryType, token.MappingKeyType:
 			if t.Position.Column > maxColumn {
-				reason = "nested deeper than a plan is"
+				reason = "nested too deep"
 			}
 		}
 		if depth > maxDepth {
-			reason = "nested deeper than a plan is"
+			reason = "nested too deep"
 		}
 		if reason != "" {
 			return spot{t.Position.Line, t.Position.Column}.wrong(name, "", errors.New(reason))

@@ -18,15 +18,14 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// outputDir is where outputs are kept, from the root.
+// outputDir has the outputs, relative to the root.
 const outputDir = project.DirName + "/output"
 
-// outputLimit is how much of the end of an output is kept. While a command runs there
-// may be twice as much, so that not every line moves all of it.
+// outputLimit is how much of the end of an output is kept. A running command may have twice as
+// much, so that the file is not cut at every line.
 const outputLimit = 10 << 20
 
-// outputs keeps what the commands of items say, a file to each attempt, for as long as
-// the gate keeps originals.
+// outputs stores the output of each attempt in a file, for gate.keep.
 type outputs struct {
 	dir  *os.Root
 	keep time.Duration
@@ -39,7 +38,7 @@ func outputPath(a *project.Project) string {
 	return filepath.Join(a.Root.Dir(), filepath.FromSlash(outputDir))
 }
 
-// makeOutputs opens the outputs, to add some.
+// makeOutputs opens the outputs for writing.
 func makeOutputs(a *project.Project) (*outputs, error) {
 	if err := os.Mkdir(outputPath(a), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -53,7 +52,7 @@ func makeOutputs(a *project.Project) (*outputs, error) {
 
 func openOutputs(a *project.Project) (*os.Root, error) {
 	info, err := os.Lstat(outputPath(a))
-	if err == nil && !info.IsDir() { // a link may lead anywhere
+	if err == nil && !info.IsDir() { // a link could lead anywhere
 		err = &fs.PathError{Op: "open", Path: outputPath(a), Err: errors.New("it is not a directory")}
 	}
 	if err != nil {
@@ -66,7 +65,7 @@ func (o *outputs) close() error { return o.dir.Close() }
 
 func outputName(item string, attempt int) string { return fmt.Sprintf("%s.%d.log", item, attempt) }
 
-// prune drops, once an hour, what was kept for its time.
+// prune removes expired outputs, once an hour.
 func (o *outputs) prune(now time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,8 +89,8 @@ func (o *outputs) prune(now time.Time) error {
 	return nil
 }
 
-// record begins to keep what an attempt says, in place of what an earlier one with the
-// same number said.
+// record starts to record the output of an attempt. It replaces the output of an earlier attempt
+// with the same number.
 func (o *outputs) record(item string, attempt int) (_ *recording, err error) {
 	if err := o.prune(time.Now()); err != nil {
 		return nil, err
@@ -111,7 +110,7 @@ func (o *outputs) record(item string, attempt int) (_ *recording, err error) {
 	return r, nil
 }
 
-// recording is an output on its way from a command into its file.
+// A recording copies the output of a command into its file.
 type recording struct {
 	name    string
 	in      *os.File // the command's end of the pipe
@@ -119,16 +118,16 @@ type recording struct {
 	file    *os.File
 	size    int64 // of the file
 	dropped int64
-	end     []byte // the last of what was said
+	end     []byte // the last bytes
 	err     error
 	done    chan struct{}
 }
 
-// path is the file, from the root.
+// path returns the file, relative to the root.
 func (r *recording) path() string { return outputDir + "/" + r.name }
 
-// copy never lets the command wait for the disk to have room: what cannot be kept is
-// dropped.
+// copy copies the output. If the disk is full it drops output, so that the command never
+// blocks.
 func (r *recording) copy() {
 	defer close(r.done)
 	buf := make([]byte, 32<<10)
@@ -146,7 +145,7 @@ func (r *recording) copy() {
 	}
 }
 
-// lastLine bounds how much of the end is looked at for the last line.
+// lastLine bounds the search for the last line.
 const lastLine = 4 << 10
 
 func (r *recording) write(b []byte) error {
@@ -160,17 +159,17 @@ func (r *recording) write(b []byte) error {
 	return err
 }
 
-// cut leaves the last of the file, with a note of what is missing before it.
+// cut keeps the end of the file, after a note of what was dropped.
 func (r *recording) cut() error {
 	tail := make([]byte, outputLimit)
 	if _, err := r.file.ReadAt(tail, r.size-outputLimit); err != nil {
 		return err
 	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < lastLine { // whole lines, where there are lines
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < lastLine { // begin with a whole line
 		tail = tail[i+1:]
 	}
 	r.dropped += r.size - int64(len(tail))
-	note := fmt.Sprintf("[lockkeeper: about %d MB before this were dropped]\n", r.dropped>>20)
+	note := fmt.Sprintf("[lockkeeper: about %d MB before this line were dropped]\n", r.dropped>>20)
 	if err := r.file.Truncate(0); err != nil {
 		return err
 	}
@@ -182,11 +181,11 @@ func (r *recording) cut() error {
 	return err
 }
 
-// drainFor bounds the wait for the end of what a command said: one that would not go
-// may still hold the pipe.
+// drainFor bounds the wait for the end of the output: a process that cannot be killed may still
+// have the pipe open.
 const drainFor = time.Second
 
-// close ends the recording and says why it is not whole, if it is not.
+// close ends the recording. It returns an error if the recording is incomplete.
 func (r *recording) close() error {
 	err := errors.Join(r.in.Close(), r.out.SetReadDeadline(time.Now().Add(drainFor)))
 	<-r.done
@@ -196,7 +195,7 @@ func (r *recording) close() error {
 	return errors.Join(err, r.err, r.out.Close(), r.file.Close())
 }
 
-// last is the last line that was said, fit to be quoted.
+// last returns the last line of output, without control characters.
 func (r *recording) last() string {
 	text := strings.TrimSpace(string(r.end))
 	text = text[strings.LastIndexAny(text, "\r\n")+1:]
@@ -213,21 +212,21 @@ func (r *recording) last() string {
 	return text
 }
 
-// Output opens what an attempt of an item said.
+// Output opens the output of an attempt of an item.
 func Output(a *project.Project, it *lockkeeper.Item, attempt int) (*os.File, error) {
 	none := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: reason, Next: next}
 	}
 	f, err := openOutput(a, outputName(it.ID, attempt))
 	if errors.Is(err, fs.ErrNotExist) {
-		// One that was retried counts anew, so that older attempts may have larger numbers.
+		// A retried item counts from 1 again, so older attempts may have larger numbers.
 		switch {
 		case it.Attempts == 0:
-			return nil, none("it has not been started, so it has said nothing", "lockkeeper why "+it.ID)
+			return nil, none("it has not started, so it has no output", "lockkeeper why "+it.ID)
 		case attempt > it.Attempts:
-			return nil, none(fmt.Sprintf("it has no attempt %d: its last was %d", attempt, it.Attempts), "lockkeeper job output "+it.ID)
+			return nil, none(fmt.Sprintf("it has no attempt %d; the last is %d", attempt, it.Attempts), "lockkeeper job output "+it.ID)
 		}
-		reason := fmt.Sprintf("no output of attempt %d is kept here: outputs are dropped after gate.keep, %s", attempt, a.Config.Gate.Keep)
+		reason := fmt.Sprintf("no output of attempt %d is kept here; outputs are removed after gate.keep, %s", attempt, a.Config.Gate.Keep)
 		if a.Config.Deployment == config.MultiNode {
 			reason += ", and stay on the node that ran it"
 		}

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Queue is the queued work of a codebase.
+// A Queue is the queue of a project.
 type Queue struct {
 	*sched.Queue
 	app *project.Project
@@ -29,11 +29,11 @@ func Open(a *project.Project) (*Queue, error) {
 	return &Queue{Queue: q, app: a}, nil
 }
 
-// Scheduler opens the scheduler, for so many agents at once.
+// Scheduler opens the scheduler for a number of concurrent agents.
 func Scheduler(a *project.Project, agents int) (*sched.Queue, error) {
 	c := a.Config
 	retries := c.MaxLockRetries
-	if retries == 0 { // for the scheduler, which has a default, that would mean the default
+	if retries == 0 { // 0 would mean the scheduler's default
 		retries = -1
 	}
 	return sched.New(a.Store, a.Locks, sched.Options{
@@ -54,13 +54,12 @@ func (q *Queue) Census(ctx context.Context) (c store.Census, err error) {
 	return c, err
 }
 
-// itemPage is how many items one look at the store reads at most.
+// itemPage is how many items one query reads at most.
 const itemPage = 1_000
 
-// First lists the items of a status that somebody wants to see first, so many at most,
-// and says whether there are more: of those that are queued what starts next, of those
-// that have ended the latest. No limit is all. Of very many items only the oldest that
-// are queued, and the newest that have ended, are considered.
+// First lists up to limit items of a status for people, and reports whether there are more:
+// queued items in the order of their starts, ended ones the latest first. Limit 0 lists all. Of
+// very many items it considers only the oldest queued and the newest ended ones.
 func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, more bool, err error) {
 	considered := max(limit+1, itemPage)
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
@@ -86,7 +85,7 @@ func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit i
 	return list, false, err
 }
 
-// EachItem visits the items of a status, newest first, until visit has seen enough.
+// EachItem visits the items of a status, newest first, until visit returns false.
 func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeeper.Item) bool) error {
 	for before := uint64(0); ; {
 		page, err := r.Items(store.ItemQuery{After: before, Status: status, Limit: itemPage, Latest: true})
@@ -105,8 +104,8 @@ func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeep
 	}
 }
 
-// Find finds an item by its id, its key, or what it is called, where one that is not
-// completed comes before those that are; nil: there is none.
+// Find finds an item by its id, its key or its workflow; nil: there is none. Of items with the
+// same workflow, open ones come before completed ones.
 func (q *Queue) Find(ctx context.Context, name string) (found *lockkeeper.Item, err error) {
 	var open, done []*lockkeeper.Item
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
@@ -155,10 +154,10 @@ func severalItems(name string, called []*lockkeeper.Item) error {
 	if more := len(called) - len(ids); more > 0 {
 		ids = append(ids, fmt.Sprintf("and %d more", more))
 	}
-	return &lockkeeper.InputError{Field: "item", Value: name, Reason: "several are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
+	return &lockkeeper.InputError{Field: "item", Value: name, Reason: "ambiguous name: " + strings.Join(ids, ", "), Next: "use an id"}
 }
 
-// Items reads items by their ids; those that are not there are left out.
+// Items reads items by their ids, without missing ones.
 func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Item, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) error {
 		list = nil
@@ -176,7 +175,7 @@ func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Ite
 	return list, err
 }
 
-// Oldest lists the first items of a status, so many at most.
+// Oldest lists the oldest items of a status, up to a limit.
 func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
 		list, err = r.Items(store.ItemQuery{Status: status, Limit: limit})
@@ -185,8 +184,8 @@ func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit 
 	return list, err
 }
 
-// FailedBefore finds an item in the error state that another comes after, by itself or
-// through others: that one never starts as it is. Nil: there is none.
+// FailedBefore finds a failed item that another comes after, directly or indirectly, so that
+// the other cannot start; nil: there is none.
 func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *lockkeeper.Item, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) error {
 		failed = nil
@@ -215,8 +214,8 @@ func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *
 	return failed, err
 }
 
-// Workers lists the workers that are at work: those whose lease runs, and of which it
-// cannot be seen from here that their process is gone.
+// Workers lists the live workers: their lease has not expired, and their process is not known to
+// be dead.
 func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
 		list, err = q.WorkersIn(r)
@@ -225,7 +224,7 @@ func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err erro
 	return list, err
 }
 
-// WorkersIn is Workers in a state that the caller reads.
+// WorkersIn is Workers in a transaction of the caller.
 func (q *Queue) WorkersIn(r store.Reader) ([]lockkeeper.Worker, error) {
 	all, err := r.Workers()
 	return slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {
@@ -233,7 +232,7 @@ func (q *Queue) WorkersIn(r store.Reader) ([]lockkeeper.Worker, error) {
 	}), err
 }
 
-// Feed follows the event log from now on. It is the caller's to close.
+// Feed follows the event log from now on. The caller closes it.
 func (q *Queue) Feed(ctx context.Context) (*feed.Feed, error) {
 	return feed.Open(ctx, q.app.Store, feed.Options{})
 }

@@ -22,13 +22,13 @@ import (
 	"lockkeeper/sched"
 )
 
-// Variables that the command of an item finds in its environment.
+// Environment variables of the command of an item.
 const (
 	ItemVariable = "LOCKKEEPER_ITEM" // the id of the item
-	SlotVariable = "LOCKKEEPER_SLOT" // of an item of the pool of test runs: a number that no other running one has
+	SlotVariable = "LOCKKEEPER_SLOT" // the number of its test slot, unique among running items
 )
 
-// Runner runs the commands of items, each under its item's grant.
+// A Runner runs the commands of items, each under its item's grant.
 type Runner struct {
 	app     *project.Project
 	env     []string
@@ -36,8 +36,8 @@ type Runner struct {
 	trouble func(error)
 }
 
-// NewRunner makes a runner of commands in an environment. Trouble hears of errors that
-// do not end an item.
+// NewRunner returns a runner for commands in an environment. It calls trouble for errors that do
+// not fail an item.
 func NewRunner(a *project.Project, env []string, trouble func(error)) (*Runner, error) {
 	kept, err := makeOutputs(a)
 	if err != nil {
@@ -46,8 +46,8 @@ func NewRunner(a *project.Project, env []string, trouble func(error)) (*Runner, 
 	return &Runner{app: a, env: env, outputs: kept, trouble: trouble}, nil
 }
 
-// environment is what the command of an item finds in its environment. A worker that is
-// itself the command of an item does not hand its own item and slot on.
+// environment returns the environment of the command of an item, without the item and slot of
+// this process.
 func (r *Runner) environment(it *lockkeeper.Item) []string {
 	env := slices.DeleteFunc(slices.Clone(r.env), func(entry string) bool {
 		return strings.HasPrefix(entry, ItemVariable+"=") || strings.HasPrefix(entry, SlotVariable+"=")
@@ -59,18 +59,18 @@ func (r *Runner) environment(it *lockkeeper.Item) []string {
 	return env
 }
 
-// Close gives back what the runner has open.
+// Close closes the runner.
 func (r *Runner) Close() error { return r.outputs.close() }
 
-// OutputSep stands before the path of the output in the message of a CommandError.
+// OutputSep precedes the path of the output in the message of a CommandError.
 const OutputSep = "; its output: "
 
-// CommandError says how the command of an item failed.
+// A CommandError reports how the command of an item failed.
 type CommandError struct {
-	Code   int            // as shells give it
-	Signal syscall.Signal // that killed it; 0: none did
-	Last   string         // the last line it said
-	Output string         // where all that it said is kept, from the root
+	Code   int            // as in shells
+	Signal syscall.Signal // that killed it; 0: none
+	Last   string         // its last line of output
+	Output string         // the file with its output, relative to the root
 }
 
 func (e *CommandError) Error() string {
@@ -79,17 +79,17 @@ func (e *CommandError) Error() string {
 		what = "killed by " + unix.SignalName(e.Signal)
 	}
 	if e.Last != "" {
-		what += fmt.Sprintf(", at last it said %q", e.Last)
+		what += fmt.Sprintf(", last output %q", e.Last)
 	}
 	return what + OutputSep + e.Output
 }
 
-// Run runs the command of an item and returns when nothing of it is left. What it says
-// is kept.
+// Run runs the command of an item, keeps its output, and returns when none of its processes is
+// left.
 func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	it := &job.Item
 	if len(it.Command) == 0 {
-		return &lockkeeper.InputError{Field: "command", Reason: "the item names none, so it is for the program that queued it", Next: "queue it with lockkeeper job submit"}
+		return &lockkeeper.InputError{Field: "command", Reason: "the item has none; only the program that queued it can run it", Next: "queue it with lockkeeper job submit"}
 	}
 	if !filepath.IsLocal(filepath.FromSlash(it.Dir)) {
 		return &lockkeeper.InputError{Field: "directory", Value: it.Dir, Reason: "not below the root", Next: "submit it from a directory of the codebase"}
@@ -114,7 +114,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	})
 	r.outlast(ctx, err, group, job.Grant.ID)
 	if unkept := rec.close(); unkept != nil {
-		r.trouble(fmt.Errorf("the output of item %s is not kept whole: %w", it.ID, unkept))
+		r.trouble(fmt.Errorf("the output of item %s is incomplete: %w", it.ID, unkept))
 	}
 	switch {
 	case err != nil:
@@ -126,8 +126,8 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	return nil
 }
 
-// outlast waits for what of a command would not go: as long as it runs the item must
-// not end, which would give its locks away.
+// outlast waits for processes of a command that could not be killed. Until they end, the item
+// must keep its locks.
 func (r *Runner) outlast(ctx context.Context, err error, group lockkeeper.Process, grantID string) {
 	var left *process.LeftoversError
 	if !errors.As(err, &left) {
@@ -139,8 +139,8 @@ func (r *Runner) outlast(ctx context.Context, err error, group lockkeeper.Proces
 	}
 }
 
-// CheckCommand refuses a command that could not be started in the directory that the
-// caller works in. Of several machines another one may have it.
+// CheckCommand refuses a command that cannot be started in the working directory. With several
+// nodes it checks nothing, because another node may have the command.
 func CheckCommand(a *project.Project, name string) error {
 	if a.Config.Deployment == config.MultiNode {
 		return nil
@@ -154,13 +154,13 @@ func CheckCommand(a *project.Project, name string) error {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return &lockkeeper.InputError{Field: "command", Value: name, Reason: "it cannot be run in " + a.WorkDir + ": " + disk.Reason(err), Next: "name a program in PATH, or an executable file from there"}
+		return &lockkeeper.InputError{Field: "command", Value: name, Reason: "cannot be run in " + a.WorkDir + ": " + disk.Reason(err), Next: "name a program in PATH, or an executable file from there"}
 	}
 	return nil
 }
 
-// KillAfter is how long a command that lost its grant may take to end by itself:
-// the keeper gives a grant up a third of its lease before the lease ends.
+// KillAfter returns how long a command that lost its grant may take to exit. The keeper gives up
+// a grant a third of its lease before the lease ends.
 func KillAfter(g *lock.Grant) time.Duration {
 	if g.ExpiresAt.IsZero() {
 		return 5 * time.Second

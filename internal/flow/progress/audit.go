@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Audit carries out the phase of that name: it holds the ready items of a unit against
-// what earlier runs decided, and stores what is left of them.
+// Audit carries out the phase audit: it compares the ready items of a unit with the decisions
+// of earlier runs, and stores the result.
 func (b *Tracker) Audit(ctx context.Context, unit string) error {
 	u, err := b.Unit(ctx, unit)
 	if err != nil {
@@ -18,12 +18,12 @@ func (b *Tracker) Audit(ctx context.Context, unit string) error {
 	if u.Synthesis == nil {
 		return refused("audit "+unit, "run the phase "+u.phase+" first", "it is %s", u.status)
 	}
-	entries, err := b.sidecar.PastDecisions(ctx)
+	past, err := b.sidecar.PastDecisions(ctx)
 	if err != nil {
 		return err
 	}
 	var prior []flow.EarlierDecision
-	for _, e := range entries {
+	for _, e := range past {
 		p := flow.EarlierDecision{Controller: e.Controller, Description: e.Description, Decision: flow.Defer, At: e.Timestamp, Notes: e.Notes, Reenabled: e.Reenabled != nil}
 		if e.Decision == sidecar.Rejected {
 			p.Decision = flow.Reject
@@ -39,7 +39,7 @@ type DroppedItem struct {
 	Reason string `json:"reason"`
 }
 
-// DroppedItems lists what the audit dropped, for a person who wants one of them back.
+// DroppedItems lists the items that the audit dropped. People can re-enable them.
 func (u *Unit) DroppedItems() (list []DroppedItem) {
 	if u.Audit == nil {
 		return nil
@@ -54,13 +54,13 @@ func (u *Unit) DroppedItems() (list []DroppedItem) {
 	return list
 }
 
-// Reenable lets an item that was rejected come back: the audit is done again, with it. If
-// the batches are planned already it comes back in the next run, and again is false.
+// Reenable re-enables a rejected item, and again reports whether the audit runs again with it.
+// If the batches are planned already, the next run has the item.
 func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (again bool, err error) {
 	return b.mark(ctx, unit, by, func() error { return b.sidecar.Reenable(ctx, unit, description, by) })
 }
 
-// UndoReenable takes that back.
+// UndoReenable undoes Reenable.
 func (b *Tracker) UndoReenable(ctx context.Context, unit, description, by string) (again bool, err error) {
 	return b.mark(ctx, unit, by, func() error { return b.sidecar.UndoReenable(ctx, unit, description, by) })
 }
@@ -76,7 +76,7 @@ func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) 
 		}
 		err := u.folder.Remove(ctx, audit.doc, flow.AuditFile)
 		if changed := (*sidecar.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
-			return nil // somebody else removed it
+			return nil // another process removed it
 		}
 		return err
 	})

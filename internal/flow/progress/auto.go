@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AutoDecide does what a policy says with all that waits in a unit, in the name of
-// whoever chose the policy, and tells what it decided. Gaps wait for a person.
+// AutoDecide decides by a policy what it covers of a unit's open decisions, in the name of
+// the person who chose the policy, and returns what it decided. Gaps wait for a person.
 func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by string) (decided []Ref, err error) {
 	u, err := b.Unit(ctx, unit)
 	if err != nil {
@@ -17,7 +17,7 @@ func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by stri
 	for _, g := range u.OpenDecisions() {
 		switch {
 		case g.Ref.Kind == TopicKind && p.Topics:
-			err = b.RejectTopic(ctx, unit, g.Ref.Topic, "nobody is there to research it ("+note+")", by)
+			err = b.RejectTopic(ctx, unit, g.Ref.Topic, "not researched ("+note+")", by)
 		case g.Ref.Kind == ItemKind && p.Items():
 			item, _ := u.Item(g.Ref.Item)
 			choices = append(choices, Choice{Item: item.ID, Decision: p.Decide(item.Audited), Notes: note})
@@ -35,7 +35,7 @@ func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by stri
 	}
 	if len(choices) > 0 {
 		if err := b.Decide(ctx, unit, by, choices...); err != nil {
-			return nil, err // only items wait while items do
+			return nil, err // while items are open, no other kind is
 		}
 	}
 	return decided, nil

@@ -10,13 +10,13 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Batch is where a batch stands.
+// A Batch is the state of a batch.
 type Batch struct {
 	flow.Batch
 	Digest       string             `json:"digest"`            // of its definition
-	Approved     bool               `json:"approved"`          // a person agreed to it; nothing is applied before
+	Approved     bool               `json:"approved"`          // nothing is applied before
 	Started      *Started           `json:"started,omitempty"` // work on this definition has begun
-	Stale        bool               `json:"stale,omitempty"`   // what was made of it was made from another definition: it starts again
+	Stale        bool               `json:"stale,omitempty"`   // it was applied from another definition, so it starts again
 	Applied      *flow.Applied      `json:"applied,omitempty"`
 	Checks       []Check            `json:"-"`                // of the check phases that have a document, in order
 	Tested       *flow.Checked      `json:"tested,omitempty"` // the check of the phase test, for JSON
@@ -28,7 +28,7 @@ type Batch struct {
 	Next         string             `json:"next,omitempty"`    // the phase; empty: none is left
 	Status       string             `json:"status"`
 
-	// AwaitsReview: it is verified, and a person has to look at it before it lands.
+	// AwaitsReview: it is verified, and a person must review it before it lands.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
 
 	docs   *batchDocs
@@ -44,7 +44,7 @@ type Check struct {
 	doc *sidecar.Doc
 }
 
-// Started says when work on a definition began.
+// A Started says when work on a definition began.
 type Started struct {
 	Batch string    `json:"batch_sha256"`
 	By    string    `json:"by"`
@@ -100,7 +100,7 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	last := b.phases[len(b.phases)-1]
 	b.Review, b.Landed = p.review.value, p.landed.value
 	if b.Review != nil && !slices.Equal(b.Review.Files, b.Files()) {
-		b.Review, b.Landed = nil, nil // it was of another diff
+		b.Review, b.Landed = nil, nil // they are about another diff
 	}
 	b.AwaitsReview = b.Review != nil && b.Review.State == Wanted
 	switch {

@@ -86,7 +86,7 @@ func content(t *testing.T, b *Tracker) (all string) {
 // Whoever dies anywhere in an act leaves it undone, or to be brought to its end: by
 // Settle, or by whoever does the same again.
 // shows: PL-19 PL-66 PL-85 GP-21
-func TestDyingBetweenAnyTwoWrites(t *testing.T) {
+func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 	choose := func(choices ...Choice) func(context.Context, *Tracker) error {
 		return func(ctx context.Context, b *Tracker) error { return b.Decide(ctx, unit, "ann", choices...) }
 	}

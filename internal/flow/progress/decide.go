@@ -13,20 +13,20 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Item is an improvement with what was decided of it. In one unit items with the same
-// words are one item.
+// An Item is an improvement with its decision. Items of one unit with the same words are one
+// item.
 type Item struct {
 	flow.Audited
-	Decision flow.Decision `json:"decision,omitempty"` // empty: nobody decided
+	Decision flow.Decision `json:"decision,omitempty"` // empty: open
 	By       string        `json:"by,omitempty"`
 	At       time.Time     `json:"at,omitzero"`
 	Notes    string        `json:"notes,omitempty"`
-	Added    bool          `json:"added,omitempty"` // a person thought of it
+	Added    bool          `json:"added,omitempty"` // by a person
 }
 
-// Choice is a decision on one item. Was is what the person saw: empty for an item that
-// nobody had decided. If it is something else by now, the choice is refused. An empty
-// Decision takes the decision back; an item that a person added then goes.
+// A Choice is a decision on one item. Was is the decision that the person saw, empty for an
+// open item. If it has changed, the choice is refused. An empty Decision undoes the decision;
+// an item that a person added is then removed.
 type Choice struct {
 	Item     string
 	Was      flow.Decision
@@ -35,8 +35,8 @@ type Choice struct {
 }
 
 // Decide stores decisions on items of a unit, all of them or none, until its batches are
-// planned. With the last one the unit goes on, and what was deferred or rejected is known
-// to later runs.
+// planned. With the last one the unit continues, and later runs know what was deferred or
+// rejected.
 func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		if err := u.undecided("decide on " + unit); err != nil {
@@ -51,10 +51,10 @@ func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice
 	})
 }
 
-// AddItem adds an item that no phase came up with. It is to be done, and its id is given.
+// AddItem adds an item with the decision TODO and returns its id.
 func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by string) (id string, err error) {
 	if sidecar.Normalise(item.Description) == "" {
-		return "", &lockkeeper.InputError{Field: "description", Value: item.Description, Reason: "it has no words", Next: "describe the change"}
+		return "", &lockkeeper.InputError{Field: "description", Value: item.Description, Reason: "no words in it", Next: "describe the change"}
 	}
 	for _, rating := range []*flow.Level{&item.Impact, &item.Effort} {
 		if *rating == "" {
@@ -86,7 +86,7 @@ func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by 
 	return id, err
 }
 
-// undecided refuses an act on items outside the time for it.
+// undecided refuses an act on items before the audit and after the plan.
 func (u *Unit) undecided(act string) error {
 	switch {
 	case u.Audit == nil:
@@ -114,7 +114,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	item := &u.Items[n]
 	switch {
 	case item.Decision == c.Decision && item.Notes == c.Notes:
-		return nil // somebody decided the same
+		return nil // the same decision is stored
 	case item.Decision != c.Was && item.Decision == "":
 		return refused(act, "decide on it as it is", "it was %s when you looked, and was reset since", c.Was)
 	case item.Decision != c.Was:
@@ -129,7 +129,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	return nil
 }
 
-// store writes the decisions as a draft, and settles them.
+// store stores the decisions as a draft, and settles them.
 func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
 	about, err := b.about(by)
 	if err != nil {
@@ -148,14 +148,14 @@ func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
 	return nil
 }
 
-// Unsettled reports whether every item is decided and the unit still does not go on: a
-// process died in between, or could not write. Settle is the cure.
+// Unsettled reports whether every item is decided but the unit does not continue: a process
+// died in between, or could not write. Settle repairs this.
 func (u *Unit) Unsettled() bool {
 	return u.Audit != nil && u.Decisions == nil && len(u.Items) > 0 && u.Open() == 0
 }
 
-// Settle brings to its end what a process that died, or a new audit, left half done. It
-// changes nothing where nothing is left.
+// Settle completes what a dead process or a new audit left half done. Otherwise it changes
+// nothing.
 func (b *Tracker) Settle(ctx context.Context, unit string) error {
 	return b.act(ctx, unit, func(u *Unit) error {
 		if u.Plan != nil && len(u.proposals()) == 0 {
@@ -167,8 +167,8 @@ func (b *Tracker) Settle(ctx context.Context, unit string) error {
 	})
 }
 
-// settle makes the decisions of a draft count. The draft goes last, so whoever dies on
-// the way leaves it, and every step can be done again.
+// settle moves the decisions of a draft into decisions.json. It removes the draft last, so
+// that after a crash every step can be repeated.
 func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 	p := u.docs
 	if u.Audit == nil || u.Decisions != nil || p.draft.value == nil && p.decisions.value == nil {
@@ -183,13 +183,13 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 		return err
 	}
 	if u.Open() > 0 {
-		if p.draft.value == nil { // a new audit asks for more
+		if p.draft.value == nil { // a new audit has more items
 			if err := replace(ctx, u.folder, p.draft.doc, p.draft.bad, decisionsDraft, decided, about); err != nil {
 				return err
 			}
 		}
 		if p.decisions.doc == nil {
-			return nil // and nothing of it was told to later runs
+			return nil // later runs know none of them
 		}
 		if err := b.tellLaterRuns(ctx, u); err != nil {
 			return err
@@ -211,8 +211,8 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 	return u.folder.Remove(ctx, p.draft.doc, decisionsDraft)
 }
 
-// tellLaterRuns makes the lists that outlive runs say of each item what is decided of it
-// now that all are, or else what they said before this run.
+// tellLaterRuns stores each item's decision for later runs. While an item is open, it restores
+// what was stored before this run.
 func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 	known, err := b.sidecar.PastDecisions(ctx)
 	if err != nil {
@@ -246,7 +246,7 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 		}
 	}
 	if last := u.docs.decisions.value; last != nil {
-		for _, d := range last.Items { // an item of a person's own is gone when it is taken back
+		for _, d := range last.Items { // an item that a person added is removed when its decision is undone
 			if _, still := u.Item(d.ID); d.Added && !still {
 				restore(Item{Audited: flow.Audited{Ready: d.Ready}})
 			}
@@ -258,13 +258,13 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 	return b.sidecar.Forget(ctx, forget...)
 }
 
-// before is the entry that was there when the item was audited, nil if there was none.
+// before returns the decision of an earlier run at the time of the audit; nil: there was none.
 func (i Item) before(unit string) *sidecar.PastDecision {
 	if i.Prior == nil || i.Prior.Similar {
 		return nil
 	}
 	e := &sidecar.PastDecision{Description: i.Prior.Description, Controller: unit, Decision: sidecar.Deferred, Timestamp: i.Prior.At, Notes: i.Prior.Notes}
-	if i.Prior.Decision == flow.Reject { // and is here all the same, so somebody wanted it back
+	if i.Prior.Decision == flow.Reject { // a person re-enabled it
 		e.Decision, e.Reenabled = sidecar.Rejected, &sidecar.Mark{By: engine, At: i.Prior.At}
 	}
 	return e

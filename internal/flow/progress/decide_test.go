@@ -215,7 +215,7 @@ func TestTopics(t *testing.T) {
 	wantRefused(t, b.Answer(ctx, unit, one, "guess", "text", "ann"), "paste")
 	wantRefused(t, b.Answer(ctx, unit, one, sidecar.MethodPaste, " \n", "ann"), "empty")
 	wantRefused(t, b.RejectTopic(ctx, unit, one, "", "ann"), "why")
-	wantRefused(t, b.TakeBackAnswer(ctx, unit, one, "ann"), "no answer")
+	wantRefused(t, b.ReopenTopic(ctx, unit, one, "ann"), "no answer")
 	ok(t, b.Answer(ctx, unit, one, sidecar.MethodPaste, "keyset", "ann"))
 	wantRefused(t, b.Answer(ctx, unit, one, sidecar.MethodAPI, "offset", "runner"), "done by ann since")
 	wantStatus(t, b.see(t, unit), "research", "researching")
@@ -225,12 +225,12 @@ func TestTopics(t *testing.T) {
 	if a, c := u.Topics[0], u.Topics[1]; a.State != Done || a.Text != "keyset" || a.Method != "paste" || a.By != "ann" || c.State != Rejected || c.Text != "asked twice" {
 		t.Errorf("topics %+v", u.Topics)
 	}
-	ok(t, b.TakeBackAnswer(ctx, unit, one, "bob"))
+	ok(t, b.ReopenTopic(ctx, unit, one, "bob"))
 	wantStatus(t, b.see(t, unit), "research", "researching")
 	wantRefused(t, b.PutExtract(ctx, unit, extract, nil), "researching")
 	ok(t, b.Answer(ctx, unit, one, sidecar.MethodAPI, "offset", "runner"))
 	ok(t, b.PutExtract(ctx, unit, extract, nil))
-	wantRefused(t, b.TakeBackAnswer(ctx, unit, one, "bob"), "were read at")
+	wantRefused(t, b.ReopenTopic(ctx, unit, one, "bob"), "were read at")
 
 	// The answer to another question is none, a text of a person's own is one.
 	ok(t, b.Redo(ctx, unit, "analyze", "ann"))

@@ -12,30 +12,31 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// A Decision is one thing that waits for a person.
+// A Decision is a question that waits for a person.
 type Decision struct {
 	Ref   Ref       `json:"ref"`
 	Title string    `json:"title"` // what it is about, in a line
 	Since time.Time `json:"since"`
-	Facts []Fact    `json:"facts,omitempty"` // to decide on
+	Facts []Fact    `json:"facts,omitempty"` // for the decision
 	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
-	Frees int       `json:"frees"`           // how many pieces of work go on then
-	Left  int       `json:"left"`            // how many answers that takes, this one included
+	Frees int       `json:"frees"`           // how many pieces of work can continue then
+	Left  int       `json:"left"`            // how many answers that needs, this one included
 
-	// Version is of what is shown: a person who answers says which one they saw.
+	// Version is a hash of what the decision shows. An answer names the version that its
+	// person saw.
 	Version string `json:"version"`
 
-	shown []Fact // what it is the version of
+	shown []Fact // what Version covers
 }
 
-// Fact is something to know.
+// A Fact is a named value that a person needs for a decision.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Waiting lists all that needs a person in the units, in one queue: what lets most work go
-// on for the fewest answers first, then what waits longest.
+// Waiting lists the open decisions of the units. First come those that free the most work for
+// the fewest answers, then those that are open longest.
 func (b *Tracker) Waiting(ctx context.Context, units []string) ([]Decision, error) {
 	var queue []Decision
 	for _, name := range units {
@@ -48,17 +49,16 @@ func (b *Tracker) Waiting(ctx context.Context, units []string) ([]Decision, erro
 	return SortDecisions(queue), nil
 }
 
-// SortDecisions puts decisions in one queue, in their place. Each item is told of those that say the
-// same.
-func SortDecisions(gates []Decision) []Decision {
-	findSame(gates)
-	slices.SortStableFunc(gates, func(a, b Decision) int {
+// SortDecisions sorts decisions in place as Waiting does, and links items with the same words.
+func SortDecisions(open []Decision) []Decision {
+	findSame(open)
+	slices.SortStableFunc(open, func(a, b Decision) int {
 		return cmp.Or(cmp.Compare(b.Frees*a.Left, a.Frees*b.Left), a.Since.Compare(b.Since))
 	})
-	return gates
+	return open
 }
 
-// OpenDecisions lists what needs a person in one unit.
+// OpenDecisions lists the open decisions of the unit.
 func (u *Unit) OpenDecisions() (list []Decision) {
 	switch {
 	case u.Analysis != nil && u.Extract == nil:
@@ -97,7 +97,7 @@ func (u *Unit) itemDecisions() (list []Decision) {
 		if p := i.Prior; p != nil {
 			name, value := "decided before", fmt.Sprintf("%s on %s", p.Decision, stamp(p.At))
 			if p.Similar {
-				name, value = "decided before of a similar one", value+": "+p.Description
+				name, value = "similar item decided before", value+": "+p.Description
 			}
 			if p.Notes != "" {
 				value += " (" + p.Notes + ")"
@@ -109,12 +109,12 @@ func (u *Unit) itemDecisions() (list []Decision) {
 	return shared(list)
 }
 
-// shared says of each decision that all of them have to be answered before work goes on.
-func shared(gates []Decision) []Decision {
-	for i := range gates {
-		gates[i].Left = len(gates)
+// shared sets Left of decisions that must all be answered before work continues.
+func shared(open []Decision) []Decision {
+	for i := range open {
+		open[i].Left = len(open)
 	}
-	return gates
+	return open
 }
 
 func (u *Unit) planDecision(proposed []flow.Batch) Decision {
@@ -156,10 +156,10 @@ func (u *Unit) batchDecisions(b *Batch) (list []Decision) {
 	return list
 }
 
-// behind counts the batches that wait for one, directly or not.
+// behind counts the batches that wait for one, directly or indirectly.
 func (u *Unit) behind(id string) (n int) {
 	first := map[string]bool{id: true}
-	for _, b := range u.Batches { // each stands behind those it is after
+	for _, b := range u.Batches { // in order: a batch comes after those in its After
 		if !flow.IsDone(b.Status) && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
 			first[b.ID] = true
 			n++
@@ -168,8 +168,8 @@ func (u *Unit) behind(id string) (n int) {
 	return n
 }
 
-// findSame tells each item of the items of other units that say the same: one answer can
-// be given to all of them.
+// findSame links each item with the items of other units that have the same words, because one
+// answer can be given to all of them.
 func findSame(queue []Decision) {
 	words := map[string][]Ref{}
 	key := func(g Decision) string { return sidecar.Normalise(g.Facts[0].Value) }
@@ -202,7 +202,7 @@ func counted(n int, one, more string) string {
 
 func orNone(names []string) string { return cmp.Or(list(names), "none") }
 
-// line is the beginning of a text on one line.
+// line shortens a text to one line.
 func line(text string) string {
 	const enough = 100
 	words := []rune(strings.Join(strings.Fields(text), " "))

@@ -38,7 +38,7 @@ func TestReferences(t *testing.T) {
 }
 
 // shows: PL-78 PL-94 GP-9 GP-25
-func TestQueueOfWhatWaits(t *testing.T) {
+func TestOrderOfDecisions(t *testing.T) {
 	ctx := t.Context()
 	b := newBook(t)
 	bring(t, b, "topics", "analyze")
@@ -88,7 +88,7 @@ func TestQueueOfWhatWaits(t *testing.T) {
 
 // What took a while with many units would be felt at every look.
 // shows: PL-94
-func TestManyUnitsAreReadSoon(t *testing.T) {
+func TestManyUnitsAreReadFast(t *testing.T) {
 	b := newBook(t)
 	whole, _ := complete(t)
 	var units []string

@@ -12,18 +12,18 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Dismissed is the answer to a gap of which nothing is to be made.
+// Dismissed is the answer to a gap that needs no change.
 const Dismissed = "dismissed"
 
-// Gap is a change that no grant covered, with its number in the batch.
+// A Gap is a change that no grant covered, with its number in the batch.
 type Gap struct {
 	flow.Gap
 	Number int `json:"number"` // from 1
 
-	set func(ctx context.Context, g flow.Gap) error // stores it where it was found
+	set func(ctx context.Context, g flow.Gap) error // stores it in the document that it is from
 }
 
-// Gaps lists the gaps of a batch in the order in which they were found.
+// Gaps lists the gaps of the batch in the order of its documents.
 func (b *Batch) Gaps() (list []Gap) {
 	add := func(gaps []flow.Gap, set func(ctx context.Context, n int, g flow.Gap) error) {
 		for n, g := range gaps {
@@ -57,15 +57,15 @@ func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
 	return gaps
 }
 
-// AddGaps notes gaps of fixes that came to nothing with the last of a batch's documents, after
-// those that are known: the phase that the fixes belong to leaves none.
+// AddGaps adds the gaps of failed fixes to the last document of a batch, because their own
+// phase has none. It skips known gaps.
 func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.Gap) error {
 	return b.actOn(ctx, unit, batch, func(u *Unit) error {
 		is, err := u.needBatch("note gaps of", batch)
 		if err != nil {
 			return err
 		}
-		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // whoever noted them may have died
+		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // a run that crashed may have added them
 			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
 		})
 		switch {
@@ -84,7 +84,7 @@ func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.G
 	})
 }
 
-// DismissGap says that nothing is to be made of a gap.
+// DismissGap answers a gap with Dismissed.
 func (b *Tracker) DismissGap(ctx context.Context, unit, batch string, number int, by string) error {
 	return b.gap(ctx, "dismiss", unit, batch, number, by, func(_ *Unit, _ *Batch, g Gap) error {
 		if g.Answer != "" {
@@ -95,9 +95,8 @@ func (b *Tracker) DismissGap(ctx context.Context, unit, batch string, number int
 	})
 }
 
-// FollowUpGap adds a batch to the plan that makes the change a gap is about, with a grant
-// for it. Change is that change, as its agent is to see it. It waits for approval, and no
-// other batch is disturbed.
+// FollowUpGap proposes a batch that makes the change of a gap under a grant of its own. Change
+// is that change, for the prompt of its agent. The batch waits for approval.
 func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number int, change, by string) (id string, err error) {
 	err = b.gap(ctx, "follow up", unit, batch, number, by, func(u *Unit, is *Batch, g Gap) error {
 		if g.Answer != "" {
@@ -107,7 +106,7 @@ func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number in
 		proposed := u.proposals()
 		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.Title == follow.Title && p.Prompt == follow.Prompt })
 		if at >= 0 {
-			id = proposed[at].ID // whoever proposed it died before the gap knew
+			id = proposed[at].ID // a process died before it answered the gap
 		} else {
 			id = u.freeID()
 			follow.ID = id
@@ -121,18 +120,18 @@ func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number in
 	return id, err
 }
 
-// TakeBackGap opens a gap again that was dismissed, or followed up by a batch that nobody
-// has approved.
-func (b *Tracker) TakeBackGap(ctx context.Context, unit, batch string, number int, by string) error {
-	return b.gap(ctx, "take back", unit, batch, number, by, func(u *Unit, _ *Batch, g Gap) error {
-		act := fmt.Sprintf("take back gap %s/%s/%d", unit, batch, number)
+// ReopenGap undoes the answer to a gap that was dismissed, or followed up by a batch that is
+// not approved.
+func (b *Tracker) ReopenGap(ctx context.Context, unit, batch string, number int, by string) error {
+	return b.gap(ctx, "reopen", unit, batch, number, by, func(u *Unit, _ *Batch, g Gap) error {
+		act := fmt.Sprintf("reopen gap %s/%s/%d", unit, batch, number)
 		proposed := u.proposals()
 		at := slices.IndexFunc(proposed, func(p flow.Batch) bool { return p.ID == g.Answer })
 		switch {
 		case g.Answer == "":
 			return refused(act, "dismiss it or follow it up", "it has no answer")
 		case g.Answer != Dismissed && at < 0:
-			return refused(act, "look at that batch", "batch %s follows it up and is approved", g.Answer)
+			return refused(act, "lockkeeper decide show "+unit, "batch %s follows it up and is approved", g.Answer)
 		}
 		g.Answer, g.By = "", ""
 		if err := g.set(ctx, g.Gap); err != nil || at < 0 {
@@ -150,7 +149,7 @@ func (b *Tracker) gap(ctx context.Context, act, unit, batch string, number int, 
 		}
 		gaps := is.Gaps()
 		if number < 1 || number > len(gaps) {
-			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(gaps), "gap", "gaps")), Next: "use the number from the list of what waits"}
+			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(gaps), "gap", "gaps")), Next: "list open decisions: lockkeeper decide"}
 		}
 		return do(u, is, gaps[number-1])
 	})
@@ -158,10 +157,10 @@ func (b *Tracker) gap(ctx context.Context, act, unit, batch string, number int, 
 
 func answered(act, unit, batch string, g Gap) error {
 	name := fmt.Sprintf("gap %s/%s/%d", unit, batch, g.Number)
-	return refused(act+" "+name, "take that back first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
+	return refused(act+" "+name, "undo that answer first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
 }
 
-// followUp is a batch for what a gap is about.
+// followUp returns a batch that makes the change of a gap.
 func followUp(of *Batch, g Gap, change string) flow.Batch {
 	prompt := fmt.Sprintf("Batch %s (%s) made a change to %s in the phase %s that its grant did not cover: %s", of.ID, of.Title, g.Path, g.Phase, g.Reason)
 	if change != "" {
@@ -171,8 +170,7 @@ func followUp(of *Batch, g Gap, change string) flow.Batch {
 		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}
 }
 
-// followUps are the batches of the plan that follow up gaps of batches which another plan
-// has, too.
+// followUps lists the approved follow-ups of gaps whose batches are unchanged in another plan.
 func (u *Unit) followUps(in flow.Plan) (list []flow.Batch) {
 	known := map[string]string{} // id to definition
 	for _, b := range in.Batches {
@@ -193,7 +191,7 @@ func (u *Unit) followUps(in flow.Plan) (list []flow.Batch) {
 	return list
 }
 
-// freeID is an id that no batch of the unit has.
+// freeID returns an id that no batch of the unit has.
 func (u *Unit) freeID() string {
 	last := 0
 	for _, b := range u.Batches {

@@ -12,9 +12,8 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// lockFolder waits until nobody else, of all processes, changes the documents of a folder. The
-// kernel gives the turn on when a process dies. A folder that is not there yet has none:
-// what is written first into it is still compared and swapped.
+// lockFolder waits for the exclusive lock on a folder, across processes. The kernel releases it
+// when its process dies. A missing folder has no lock; its first write still compares.
 func lockFolder(ctx context.Context, dir string) (release func() error, err error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,7 +22,7 @@ func lockFolder(ctx context.Context, dir string) (release func() error, err erro
 	if err != nil {
 		return nil, err
 	}
-	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // nobody is there to hear how it ended
+	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // no caller is left for the error
 	switch {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())

@@ -10,23 +10,22 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// methodsFile says which topics a person wants the Messages API to answer.
+// methodsFile stores the topics that the Messages API should answer.
 const methodsFile = "methods.json"
 
 type methods struct {
 	Topics []asked `json:"api"`
 }
 
-// asked is the choice for one topic. It is of the question: another one with the same
-// slug is not asked because of it.
+// asked is the choice for one topic. It applies to its question, not to another one with the
+// same slug.
 type asked struct {
 	flow.Topic
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// ChooseAPI has a topic that waits for an answer asked of the Messages API. All others of
-// the unit still wait for people.
+// ChooseAPI sends an open topic to the Messages API. Other topics still wait for people.
 func (b *Tracker) ChooseAPI(ctx context.Context, unit, slug, by string) error {
 	return b.choose(ctx, "ask the API about", unit, slug, by, func(t Topic, all methods) (methods, error) {
 		if at := all.find(t); at >= 0 {
@@ -38,7 +37,7 @@ func (b *Tracker) ChooseAPI(ctx context.Context, unit, slug, by string) error {
 	})
 }
 
-// WithdrawAPI leaves a topic to people again, until it is answered.
+// WithdrawAPI undoes ChooseAPI, until the topic is answered.
 func (b *Tracker) WithdrawAPI(ctx context.Context, unit, slug, by string) error {
 	return b.choose(ctx, "leave to people", unit, slug, by, func(t Topic, all methods) (methods, error) {
 		at := all.find(t)
@@ -50,8 +49,7 @@ func (b *Tracker) WithdrawAPI(ctx context.Context, unit, slug, by string) error 
 	})
 }
 
-// ByAPI lists the slugs of the topics that wait for an answer and are to be asked of the
-// Messages API.
+// ByAPI lists the slugs of the open topics that the Messages API should answer.
 func (b *Tracker) ByAPI(ctx context.Context, u *Unit) (slugs []string, err error) {
 	all, err := u.methods(ctx)
 	if err != nil || all.value == nil {
@@ -75,7 +73,7 @@ func (m methods) find(t Topic) int {
 	return slices.IndexFunc(m.Topics, func(a asked) bool { return a.Topic == t.Topic })
 }
 
-// choose changes how a topic that waits for an answer is to get it.
+// choose changes how an open topic is answered.
 func (b *Tracker) choose(ctx context.Context, act, unit, slug, by string, change func(Topic, methods) (methods, error)) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		at := slices.IndexFunc(u.Topics, func(t Topic) bool { return t.Slug == slug })
@@ -83,7 +81,7 @@ func (b *Tracker) choose(ctx context.Context, act, unit, slug, by string, change
 			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "list open decisions: lockkeeper decide"}
 		}
 		if t := u.Topics[at]; t.State != Pending {
-			return refused(act+" "+t.ref(unit), "take that answer back first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return refused(act+" "+t.ref(unit), "undo that answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
 		}
 		was, err := u.methods(ctx)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// Note is what a person wants the agent of a phase to know when it is called next.
+// A Note is a person's message to the next agent of a phase.
 type Note struct {
 	Phase string    `json:"phase"`
 	Batch string    `json:"batch,omitempty"` // empty: of the unit
@@ -43,16 +43,12 @@ func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 		}
 		n.At = b.time()
 		all.Notes = append(all.Notes, n)
-		about, err := b.about(n.By)
-		if err != nil {
-			return err
-		}
-		return replace(ctx, u.folder, u.docs.notes.doc, u.docs.notes.bad, notesFile, all, about)
+		return b.write(ctx, u.folder, u.docs.notes.doc, u.docs.notes.bad, notesFile, all, n.By)
 	})
 }
 
-// Notes are those that the next agent of a phase is to see: left since its document was
-// written last.
+// Notes lists the notes for the next agent of a phase: those since its document was last
+// written.
 func (u *Unit) Notes(batch string, phase flow.Phase) (list []Note) {
 	if u.docs.notes.value == nil {
 		return nil

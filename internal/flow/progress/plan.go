@@ -9,36 +9,36 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// MoveItem puts an item into another batch. Like every edit it leaves a plan that nobody
-// has approved, and tells what is unwise in it.
+// MoveItem moves an item into another batch. Like every edit it withdraws the approval and
+// returns warnings about the new plan.
 func (b *Tracker) MoveItem(ctx context.Context, unit, item, to, by string) (warnings []string, err error) {
 	return b.edit(ctx, "move item "+item, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
 		return p.Move(todo, item, to)
 	})
 }
 
-// SplitBatch takes items out of a batch into a new one.
+// SplitBatch moves items of a batch into a new one.
 func (b *Tracker) SplitBatch(ctx context.Context, unit, batch string, items []string, by string) (warnings []string, err error) {
 	return b.edit(ctx, "split batch "+batch, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
 		return p.Split(todo, batch, items...)
 	})
 }
 
-// MergeBatches puts all of batch from into batch into.
+// MergeBatches moves everything of batch from into batch into.
 func (b *Tracker) MergeBatches(ctx context.Context, unit, into, from, by string) (warnings []string, err error) {
 	return b.edit(ctx, "merge batches "+into+" and "+from, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
 		return p.Merge(todo, into, from)
 	})
 }
 
-// edit changes a plan of which nothing was started.
+// edit changes a plan of which no batch was started.
 func (b *Tracker) edit(ctx context.Context, act, unit, by string, change func(flow.Plan, []flow.Decided) (flow.Plan, []string, error)) (warnings []string, err error) {
 	err = b.personal(ctx, unit, by, func(u *Unit) error {
 		if err := u.editable(act); err != nil {
 			return err
 		}
 		if u.Decisions == nil {
-			return refused(act+" of "+unit, "edit what the plan was made from", "the flow %s has no decisions on items", b.flow.Name)
+			return refused(act+" of "+unit, "edit the source of the plan", "the flow %s has no decisions on items", b.flow.Name)
 		}
 		var plan flow.Plan
 		if plan, warnings, err = change(*u.Plan, u.Decisions.Items); err != nil {
@@ -49,7 +49,7 @@ func (b *Tracker) edit(ctx context.Context, act, unit, by string, change func(fl
 	return warnings, err
 }
 
-// editable refuses an edit of a plan that is not there or has begun.
+// editable refuses to edit a missing plan, or one with a started batch.
 func (u *Unit) editable(act string) error {
 	if u.Plan == nil {
 		return refused(act+" of "+u.Name, "run the phase "+u.phase, "%s is %s and has no batches", u.Name, u.status)
@@ -62,8 +62,8 @@ func (u *Unit) editable(act string) error {
 	return nil
 }
 
-// SetTargets says which files a batch may change: of a plan of which nothing was started,
-// or of a batch that waits to be taken up into one that runs.
+// SetTargets sets the files that a batch may change, in a plan without a started batch or in a
+// proposed batch.
 func (b *Tracker) SetTargets(ctx context.Context, unit, batch string, targets []string, by string) (warnings []string, err error) {
 	err = b.personal(ctx, unit, by, func(u *Unit) error {
 		is, err := u.needBatch("set targets of", batch)
@@ -93,8 +93,7 @@ func (b *Tracker) SetTargets(ctx context.Context, unit, batch string, targets []
 	return warnings, err
 }
 
-// ApprovePlan says that the batches may be applied: those of the plan, and those that
-// wait to be taken up into it.
+// ApprovePlan approves the batches of the plan and the proposed ones.
 func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		if u.Plan == nil {
@@ -112,8 +111,7 @@ func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
 	})
 }
 
-// dropProposals removes the draft of batches when all in it are in the plan, or none is
-// left.
+// dropProposals removes the draft of proposed batches.
 func (u *Unit) dropProposals(ctx context.Context) error {
 	if u.docs.proposed.doc == nil {
 		return nil
@@ -121,7 +119,7 @@ func (u *Unit) dropProposals(ctx context.Context) error {
 	return u.folder.Remove(ctx, u.docs.proposed.doc, batchesDraft)
 }
 
-// WithdrawApproval takes an approval back, until the first batch was started.
+// WithdrawApproval withdraws the approval of a plan without a started batch.
 func (b *Tracker) WithdrawApproval(ctx context.Context, unit, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		if err := u.editable("withdraw the approval"); err != nil {
@@ -136,7 +134,7 @@ func (b *Tracker) WithdrawApproval(ctx context.Context, unit, by string) error {
 	})
 }
 
-// proposals are the batches that wait to be taken up into the plan.
+// proposals lists the proposed batches that are not in the plan.
 func (u *Unit) proposals() (list []flow.Batch) {
 	if u.docs.proposed.value == nil {
 		return nil
@@ -149,7 +147,7 @@ func (u *Unit) proposals() (list []flow.Batch) {
 	return list
 }
 
-// propose stores the batches that wait to be taken up.
+// propose stores the proposed batches.
 func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, by string) error {
 	if len(proposed) == 0 {
 		return u.dropProposals(ctx)
@@ -157,20 +155,16 @@ func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, b
 	if err := b.check(flow.BatchesFile, flow.Plan{Batches: append(slices.Clone(u.Plan.Batches), proposed...)}); err != nil {
 		return err
 	}
-	about, err := b.about(by)
-	if err != nil {
-		return err
-	}
-	return replace(ctx, u.folder, u.docs.proposed.doc, u.docs.proposed.bad, batchesDraft, flow.Plan{Batches: proposed}, about)
+	return b.write(ctx, u.folder, u.docs.proposed.doc, u.docs.proposed.bad, batchesDraft, flow.Plan{Batches: proposed}, by)
 }
 
-// ApproveReview lets a batch land as it was shown.
+// ApproveReview approves the shown diff of a batch.
 func (b *Tracker) ApproveReview(ctx context.Context, unit, batch, by string) error {
 	return b.review(ctx, unit, batch, by, flow.Review{State: Approved})
 }
 
-// ReturnReview has what a batch made changed as the comments say, tested and verified
-// again.
+// ReturnReview sends a diff back: an agent changes it as the comments say, and it is tested
+// and verified again.
 func (b *Tracker) ReturnReview(ctx context.Context, unit, batch string, comments []string, by string) error {
 	if strings.TrimSpace(strings.Join(comments, "")) == "" {
 		return &lockkeeper.InputError{Field: "comments", Reason: "required", Next: "say what to change"}
@@ -190,10 +184,6 @@ func (b *Tracker) review(ctx context.Context, unit, batch, by string, r flow.Rev
 			return refused("review "+unit+"/"+batch, "list open decisions: lockkeeper decide", "it is %s and needs no review", is.Status)
 		}
 		r.Files, r.By, r.At = is.Review.Files, by, b.time()
-		about, err := b.about(by)
-		if err != nil {
-			return err
-		}
-		return replace(ctx, is.docs.folder, is.docs.review.doc, nil, flow.ReviewFile, r, about)
+		return b.write(ctx, is.docs.folder, is.docs.review.doc, nil, flow.ReviewFile, r, by)
 	})
 }

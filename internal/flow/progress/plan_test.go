@@ -106,10 +106,10 @@ func TestGaps(t *testing.T) {
 	before := b.see(t, unit).Documents
 	wantRefused(t, b.DismissGap(ctx, unit, "b1", 4, "ann"), "3 gaps")
 	wantRefused(t, b.DismissGap(ctx, unit, "b1", 0, "ann"), "3 gaps")
-	wantRefused(t, b.TakeBackGap(ctx, unit, "b1", 1, "ann"), "no answer")
+	wantRefused(t, b.ReopenGap(ctx, unit, "b1", 1, "ann"), "no answer")
 	ok(t, b.DismissGap(ctx, unit, "b1", 2, "ann"))
 	wantRefused(t, b.DismissGap(ctx, unit, "b1", 2, "bob"), "of ann was: dismissed")
-	ok(t, b.TakeBackGap(ctx, unit, "b1", 2, "bob"))
+	ok(t, b.ReopenGap(ctx, unit, "b1", 2, "bob"))
 	ok(t, b.DismissGap(ctx, unit, "b1", 2, "bob"))
 	id := get[string](t)(b.FollowUpGap(ctx, unit, "b1", 3, "the change", "ann"))
 	_, err := b.FollowUpGap(ctx, unit, "b1", 3, "the change", "bob")
@@ -131,7 +131,7 @@ func TestGaps(t *testing.T) {
 	_, err = b.Begin(ctx, unit, id, "runner")
 	wantRefused(t, err, "it is not approved")
 	get[[]string](t)(b.SetTargets(ctx, unit, id, []string{"app/e.rb", "app/f.rb"}, "ann"))
-	ok(t, b.TakeBackGap(ctx, unit, "b1", 3, "ann"))
+	ok(t, b.ReopenGap(ctx, unit, "b1", 3, "ann"))
 	if _, found := b.see(t, unit).Batch(id); found {
 		t.Error("the follow-up is still there")
 	}
@@ -147,7 +147,7 @@ func TestGaps(t *testing.T) {
 	}
 	ok(t, b.ApprovePlan(ctx, unit, "ann"))
 	wantStatus(t, b.see(t, unit), "apply", "applying")
-	wantRefused(t, b.TakeBackGap(ctx, unit, "b1", 3, "ann"), "is approved")
+	wantRefused(t, b.ReopenGap(ctx, unit, "b1", 3, "ann"), "is approved")
 	apply(t, b, unit, "b3", "land")
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
 }

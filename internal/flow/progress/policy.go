@@ -9,17 +9,16 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// Policy says what is decided without a person. What it does not name is left to
-// people.
+// A Policy decides in place of people. People decide what it does not name.
 type Policy struct {
-	All     bool        // every item is done, those that were deferred before, too
-	None    bool        // no item is done
-	Where   []Condition // those that meet all of them are done
-	Topics  bool        // topics that nobody answered are rejected
-	Reviews bool        // what waits for a review is approved: even a risky diff lands
+	All     bool        // do every item, also those that were deferred before
+	None    bool        // do no item
+	Where   []Condition // do the items that meet all conditions
+	Topics  bool        // reject open topics
+	Reviews bool        // approve every review, also of risky diffs
 }
 
-// Condition is a bound on a rating.
+// A Condition is a bound on a rating.
 type Condition struct {
 	Rating string // impact or effort
 	Bound  string // >=, <= or =
@@ -39,7 +38,7 @@ func (c Condition) holds(item flow.Ready) bool {
 	got, want := slices.Index(levels, rated), slices.Index(levels, c.Level)
 	switch {
 	case got < 0:
-		return false // not rated: nothing is known of it
+		return false // not rated
 	case c.Bound == ">=":
 		return got >= want
 	case c.Bound == "<=":
@@ -54,9 +53,9 @@ var conditionForm = regexp.MustCompile(`^(impact|effort)(>=|<=|=)(low|medium|hig
 // "impact>=medium,effort<=medium" for the items, and for the rest "topics=reject"
 // and "reviews", all with commas between them.
 func ParsePolicy(text string) (Policy, error) {
-	wrong := func(reason string) (Policy, error) {
+	invalid := func(reason string) (Policy, error) {
 		return Policy{}, &lockkeeper.InputError{Field: "policy", Value: text, Reason: reason,
-			Next: "write all, none, or conditions such as impact>=medium,effort<=medium; and topics=reject or reviews if those are to be decided, too"}
+			Next: "write all, none, or conditions such as impact>=medium,effort<=medium; add topics=reject or reviews to decide those too"}
 	}
 	var p Policy
 	for word := range strings.SplitSeq(text, ",") {
@@ -73,13 +72,13 @@ func ParsePolicy(text string) (Policy, error) {
 		case word == "reviews":
 			p.Reviews = true
 		case word == "":
-			return wrong("a part of it is empty")
+			return invalid("a part of it is empty")
 		default:
-			return wrong("it is not known what " + word + " means")
+			return invalid("unknown word " + word)
 		}
 	}
 	if p.All && p.None || (p.All || p.None) && p.Where != nil {
-		return wrong("all, none and conditions exclude each other")
+		return invalid("all, none and conditions exclude each other")
 	}
 	return p, nil
 }
@@ -105,9 +104,9 @@ func (p Policy) String() string {
 // Items reports whether the policy decides items, and with them their batches.
 func (p Policy) Items() bool { return p.All || p.None || p.Where != nil }
 
-// Decide says what becomes of an item. One that was deferred before, or is like one
-// that was decided before, is deferred unless the policy takes all. One that was
-// rejected is here because a person wanted it back, so it is like a new one.
+// Decide decides on an item. An item that was deferred before, or is similar to a decided one,
+// is deferred unless the policy takes all. A rejected item counts as new, because a person
+// re-enabled it.
 func (p Policy) Decide(item flow.Audited) flow.Decision {
 	if p.All {
 		return flow.Todo
@@ -119,8 +118,8 @@ func (p Policy) Decide(item flow.Audited) flow.Decision {
 	return flow.Todo
 }
 
-// Matches reports whether an item is one of those that the policy names: by its ratings
-// alone, whatever was decided of it, or of one like it, before.
+// Matches reports whether the policy names an item by its ratings, whatever was decided
+// before.
 func (p Policy) Matches(item flow.Ready) bool {
 	return p.All || p.Where != nil && !slices.ContainsFunc(p.Where, func(c Condition) bool { return !c.holds(item) })
 }

@@ -11,10 +11,10 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// engine is who writes what no agent had a part in.
+// engine is the author of documents that no agent made.
 const engine = "lockkeeper"
 
-// author is who a document is by: whoever was called last for it.
+// author returns the author of a document: the agent of the last call.
 func author(calls []flow.Call) string {
 	if len(calls) == 0 {
 		return engine
@@ -73,10 +73,8 @@ func (b *Tracker) PutSynthesis(ctx context.Context, unit string, s flow.Synthesi
 	})
 }
 
-// PutAudit stores what earlier decisions leave of the ready items. Each of them is in it,
-// kept or dropped.
-//
-// What people decided of the same items before is still decided.
+// PutAudit stores the audit, which must keep or drop each ready item. Decisions on the same
+// items stay.
 func (b *Tracker) PutAudit(ctx context.Context, unit string, a flow.Audit, calls []flow.Call) error {
 	err := put(ctx, b, unit, flow.AuditFile, calls, func(u *Unit) (flow.Audit, loaded[flow.Audit], error) {
 		if !covers(a, *u.Synthesis) {
@@ -91,9 +89,8 @@ func (b *Tracker) PutAudit(ctx context.Context, unit string, a flow.Audit, calls
 	return b.Settle(ctx, unit)
 }
 
-// PutPlan stores the answer of the phase batch_plan: batches for all that is to be done,
-// and for nothing else. They are numbered b1, b2, … in their order. The plan is approved
-// at once where the flow wants no person's word on it.
+// PutPlan stores the answer of the phase batch_plan: batches for exactly the items to be done,
+// numbered b1, b2, … in their order. In a flow without a review of plans it is approved.
 func (b *Tracker) PutPlan(ctx context.Context, unit string, batches []flow.Batch, calls []flow.Call) error {
 	plan, err := flow.Number(flow.Plan{Batches: batches})
 	if err != nil {
@@ -106,10 +103,9 @@ func (b *Tracker) PutPlan(ctx context.Context, unit string, batches []flow.Batch
 	})
 }
 
-// PutTasks stores the plan of a flow in which nobody decides on items: the tasks of a
-// file, with their names as ids. It takes the place of an earlier plan, except for what
-// follows up gaps of tasks that are still the same. What was made from those counts,
-// whatever became of the others.
+// PutTasks stores the plan of a flow without decisions on items: the tasks of a file, with
+// their names as ids. It replaces an earlier plan, except for follow-ups of unchanged tasks.
+// Documents of unchanged tasks still count.
 func (b *Tracker) PutTasks(ctx context.Context, unit string, plan flow.Plan) error {
 	if b.decides() {
 		return &lockkeeper.InputError{Field: "flow", Value: b.flow.Name, Reason: "people decide on items in it", Next: "use PutPlan"}
@@ -130,20 +126,15 @@ func samePlan(a, b flow.Plan) bool {
 	return slices.EqualFunc(a.Batches, b.Batches, func(x, y flow.Batch) bool { return flow.Digest(x) == flow.Digest(y) })
 }
 
-// putPlan writes a plan over whatever plan is there.
+// putPlan replaces the plan.
 func (b *Tracker) putPlan(ctx context.Context, u *Unit, plan flow.Plan, by string) error {
 	if err := b.check(flow.BatchesFile, plan); err != nil {
 		return err
 	}
-	about, err := b.about(by)
-	if err != nil {
-		return err
-	}
-	return replace(ctx, u.folder, u.docs.plan.doc, u.docs.plan.bad, flow.BatchesFile, plan, about)
+	return b.write(ctx, u.folder, u.docs.plan.doc, u.docs.plan.bad, flow.BatchesFile, plan, by)
 }
 
-// check holds a value against the schema of its document, so that nothing is written
-// that would not be read.
+// check validates a document before it is written.
 func (b *Tracker) check(file string, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -155,7 +146,8 @@ func (b *Tracker) check(file string, value any) error {
 	return flow.Check(file, body)
 }
 
-// unasked is the approval of a plan in a flow that wants no person's word on it.
+// unasked returns the approval of a plan in a flow without a review of plans; nil: people
+// approve.
 func (b *Tracker) unasked() *flow.Approval {
 	if p, ok := b.flow.PhaseOf(flow.BatchesFile); ok && p.Review {
 		return nil
@@ -163,8 +155,8 @@ func (b *Tracker) unasked() *flow.Approval {
 	return &flow.Approval{By: engine, At: b.time()}
 }
 
-// put stores the output of a phase that comes next. What is there already is left alone:
-// the same once more is no mistake, for whoever stored it may not have heard that they did.
+// put stores the output of the next phase. It changes no existing document; storing the same
+// again is no error, because a caller may not know that it succeeded.
 func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow.Call, fill func(*Unit) (T, loaded[T], error)) error {
 	phase, ok := b.flow.PhaseOf(file)
 	if !ok {
@@ -173,7 +165,7 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 	return b.act(ctx, unit, func(u *Unit) error {
 		reached := b.reached(u, phase)
 		if reached < 0 && u.phase == "" {
-			return refused("store "+unit+"/"+file, "look at what was decided", "%s is %s: nothing is left to do", unit, u.status)
+			return refused("store "+unit+"/"+file, "lockkeeper decide", "%s is %s: nothing is left to do", unit, u.status)
 		}
 		if reached < 0 {
 			return refused("store "+unit+"/"+file, "run the phase "+u.Phase()+" first", "%s is %s: the document of the phase %s is missing", unit, u.Status(), u.Phase())
@@ -191,11 +183,7 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 		if err := b.check(file, value); err != nil {
 			return fmt.Errorf("store %s: %w", unit, err)
 		}
-		about, err := b.about(author(calls), calls...)
-		if err != nil {
-			return err
-		}
-		return replace(ctx, u.folder, is.doc, is.bad, file, value, about)
+		return b.write(ctx, u.folder, is.doc, is.bad, file, value, author(calls), calls...)
 	})
 }
 
@@ -206,8 +194,8 @@ func equal(stored, other any) bool {
 	return err == nil && err2 == nil && bytes.Equal(a, b)
 }
 
-// reached compares where a unit stands with a phase: negative before it, zero when it
-// comes next, positive when its output is there.
+// reached compares the state of a unit with a phase: negative if an earlier phase is next, 0 if
+// this one is, positive if its output exists.
 func (b *Tracker) reached(u *Unit, phase flow.Phase) int {
 	if phase.Output == flow.BatchesFile {
 		switch {

@@ -18,9 +18,8 @@ const (
 	Returned = "returned"
 )
 
-// Begin notes that work on a batch begins, from where it stands. From then on its plan
-// can no longer be edited. It is refused before a person agreed to it, and while a batch
-// that comes first is not complete.
+// Begin records that work on a batch begins. From then on its plan cannot be edited. Begin
+// refuses a batch that is not approved or comes after an incomplete one.
 func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Batch, err error) {
 	err = b.actOn(ctx, unit, batch, func(u *Unit) error {
 		begun, err = u.needBatch("begin", batch)
@@ -47,8 +46,8 @@ func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Bat
 	return begun, nil
 }
 
-// PutApplied stores what an agent made of a batch. It has to say from which definition
-// it was made; if the batch has another one by now it is refused.
+// PutApplied stores the changes of an agent. It refuses those made from another definition of
+// the batch.
 func (b *Tracker) PutApplied(ctx context.Context, unit, batch string, a flow.Applied, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.ApplyFile, a, calls, func(is *Batch) (loaded[flow.Applied], error) {
 		switch {
@@ -89,7 +88,7 @@ func (b *Batch) reached(phase string) bool {
 	return at <= b.passed && (!b.Returned() || b.Next == phase)
 }
 
-// PutReview asks for a person's word on what was verified.
+// PutReview asks a person to review the verified files.
 func (b *Tracker) PutReview(ctx context.Context, unit, batch string, files []flow.File) error {
 	r := flow.Review{State: Wanted, Files: files, At: b.time()}
 	return putBatch(ctx, b, unit, batch, flow.ReviewFile, r, nil, func(is *Batch) (loaded[flow.Review], error) {
@@ -100,14 +99,14 @@ func (b *Tracker) PutReview(ctx context.Context, unit, batch string, files []flo
 	})
 }
 
-// PutLanded stores how a batch reached the shared tree: it is complete then.
+// PutLanded stores how a batch landed. The batch is then complete.
 func (b *Tracker) PutLanded(ctx context.Context, unit, batch string, l flow.Landed) error {
 	return putBatch(ctx, b, unit, batch, flow.LandedFile, l, nil, func(is *Batch) (loaded[flow.Landed], error) {
 		return is.docs.landed, is.needs(unit, flow.LandedFile, is.Next == LandPhase)
 	})
 }
 
-// PutUndone notes that what a batch landed was taken back.
+// PutUndone records that the landing of a batch was undone.
 func (b *Tracker) PutUndone(ctx context.Context, unit, batch, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		is, err := u.needBatch("undo", batch)
@@ -115,21 +114,21 @@ func (b *Tracker) PutUndone(ctx context.Context, unit, batch, by string) error {
 			return err
 		}
 		if is.Landed == nil || is.Landed.Undone != nil {
-			return refused("undo "+unit+"/"+batch, "look at what landed", "it is %s, and none of its changes are in the tree", is.Status)
+			return refused("undo "+unit+"/"+batch, "lockkeeper report", "it is %s, and none of its changes are in the tree", is.Status)
 		}
 		return is.setUndone(ctx, &flow.Approval{By: by, At: b.time()})
 	})
 }
 
-// TakeBackUndone notes that what a batch landed is in the tree again.
-func (b *Tracker) TakeBackUndone(ctx context.Context, unit, batch, by string) error {
+// ClearUndone records that the landing of a batch is in the tree again.
+func (b *Tracker) ClearUndone(ctx context.Context, unit, batch, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
-		is, err := u.needBatch("take back the undo of", batch)
+		is, err := u.needBatch("redo the landing of", batch)
 		if err != nil {
 			return err
 		}
 		if is.Landed == nil || is.Landed.Undone == nil {
-			return refused("take back the undo of "+unit+"/"+batch, "look at what landed", "it is %s, and was not undone", is.Status)
+			return refused("redo the landing of "+unit+"/"+batch, "lockkeeper report", "it is %s, and was not undone", is.Status)
 		}
 		return is.setUndone(ctx, nil)
 	})
@@ -141,12 +140,12 @@ func (b *Batch) setUndone(ctx context.Context, undone *flow.Approval) error {
 	return replace(ctx, b.docs.folder, b.docs.landed.doc, nil, flow.LandedFile, l, b.docs.landed.doc.About)
 }
 
-// Keep keeps the content of a file of a batch under its hash.
+// Keep stores the content of a file of a batch under its hash.
 func (b *Tracker) Keep(ctx context.Context, unit, batch string, r io.Reader) (sum [32]byte, err error) {
 	return b.folder(unit, batch).Keep(ctx, r)
 }
 
-// Kept opens a content that was kept. It is fs.ErrNotExist if there is none.
+// Kept opens a stored content; fs.ErrNotExist: there is none.
 func (b *Tracker) Kept(unit, batch string, sum [32]byte) (*os.File, error) {
 	return b.folder(unit, batch).Kept(sum)
 }
@@ -155,7 +154,7 @@ func (b *Tracker) folder(unit, batch string) *sidecar.Folder {
 	return b.sidecar.Unit(unit).Sub("batches", batch)
 }
 
-// needs refuses an output whose predecessor does not count.
+// needs refuses a document unless the documents before it count.
 func (b *Batch) needs(unit, file string, met bool) error {
 	if met {
 		return nil
@@ -163,10 +162,10 @@ func (b *Batch) needs(unit, file string, met bool) error {
 	return refused("store "+unit+"/"+b.ID+"/"+file, "run the phase "+b.Next, "the batch is %s, and its next phase is %s", b.Status, b.Next)
 }
 
-// Returned reports whether a person looked at the diff and wants it changed.
+// Returned reports whether a reviewer sent the diff back.
 func (b *Batch) Returned() bool { return b.Review != nil && b.Review.State == Returned }
 
-// needBatch finds a batch for an act.
+// needBatch returns the batch for an act, or refuses the act.
 func (u *Unit) needBatch(act, id string) (*Batch, error) {
 	if u.Plan == nil {
 		return nil, refused(act+" "+u.Name+"/"+id, "run the phase "+u.phase, "%s is %s and has no batches", u.Name, u.status)
@@ -182,10 +181,9 @@ func (u *Unit) needBatch(act, id string) (*Batch, error) {
 	return is, nil
 }
 
-// putBatch stores the output of a phase of a batch. What was made from an earlier output
-// is moved away first, the last before the others, so that nothing is ever behind what it
-// was not made from. A review stays: it says which files it is about. Nothing that an
-// agent was paid for, or that a person wrote into it, is overwritten.
+// putBatch stores the output of a phase of a batch. It first moves later documents away, from
+// the last to the first, so that none follows a document that it was not made from. A review
+// stays, because it names its files. Replaced documents are kept.
 func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, value T, calls []flow.Call, may func(*Batch) (loaded[T], error)) error {
 	return b.actOn(ctx, unit, batch, func(u *Unit) error {
 		is, err := u.needBatch("store "+file+" of", batch)
@@ -221,14 +219,14 @@ func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, 
 		}
 		err = replace(ctx, is.docs.folder, was.doc, was.bad, file, value, about)
 		if err == nil && is.Returned() {
-			// Answered. Not before what was made of it is stored: a crash must not lose a person's words.
+			// The review goes last, so that a crash loses no comment.
 			err = archive(ctx, is.docs.folder, is.docs.review.doc, is.docs.review.bad, flow.ReviewFile)
 		}
 		return err
 	})
 }
 
-// phaseFor names the phase of a batch that leaves a document.
+// phaseFor names the phase of a batch that writes a document.
 func (b *Tracker) phaseFor(file string) string {
 	switch file {
 	case flow.ReviewFile:
@@ -240,7 +238,7 @@ func (b *Tracker) phaseFor(file string) string {
 	return p.Name
 }
 
-// A storedDoc is a document, whatever its type.
+// A storedDoc is a document of any type.
 type storedDoc struct {
 	name string
 	doc  *sidecar.Doc
@@ -266,8 +264,7 @@ func (b *Batch) stored() []storedDoc {
 	return list
 }
 
-// after lists the documents that do not count once another one is written, the last
-// first.
+// after lists the documents that do not count once this one is written, the last first.
 func (b *Batch) after(file string) (later []storedDoc) {
 	for _, f := range b.stored() {
 		if f.name == file {

@@ -33,7 +33,7 @@ func atOnce(t *testing.T, acts ...func() error) (done int) {
 }
 
 // shows: PL-13 PL-25 PL-78
-func TestOfTwoAtOnceOneIsToldAboutTheOther(t *testing.T) {
+func TestConcurrentDecisionsConflict(t *testing.T) {
 	ctx := t.Context()
 	whole := newBook(t)
 	bring(t, whole, "topics", "analyze")
@@ -82,7 +82,7 @@ func TestOfTwoAtOnceOneIsToldAboutTheOther(t *testing.T) {
 
 // While the batches are planned somebody changes their mind: either comes first.
 // shows: PL-19 PL-62
-func TestPlanningWhileSomebodyChangesTheirMind(t *testing.T) {
+func TestPlanningDuringADecision(t *testing.T) {
 	ctx := t.Context()
 	whole := newBook(t)
 	bring(t, whole, unit, "decide")
@@ -114,7 +114,7 @@ func (m *meddling) Err() error {
 }
 
 // An edit by hand, which takes no turn, is not lost either.
-func TestHandsInTheFiles(t *testing.T) {
+func TestEditsByHand(t *testing.T) {
 	whole := newBook(t)
 	bring(t, whole, unit, "audit")
 	for at := 1; at < 20; at++ { // before the draft is written
@@ -153,7 +153,7 @@ func TestDamagedDraft(t *testing.T) {
 	}
 }
 
-func TestWaitingForATurnEnds(t *testing.T) {
+func TestCanceledWaitForTheLock(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, unit, "analyze")
 	release, err := lockFolder(t.Context(), b.sidecar.Unit(unit).Dir())

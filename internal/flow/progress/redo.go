@@ -8,9 +8,8 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// Redo has a phase of a unit done again, with all that come behind it: their documents
-// are moved away. Answers to topics stay, for the questions may come again; decisions go
-// with the phase decide, except for what later runs know.
+// Redo repeats a phase of a unit and all later ones: it moves their documents away. Answers to
+// topics stay, because the questions may come again. Decisions belong to the phase decide.
 func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	from := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Name == phase && p.Unit != flow.BatchUnit && p.Output != "" })
 	if from < 0 {
@@ -30,8 +29,7 @@ func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	})
 }
 
-// RedoBatch has a phase of a batch done again, with all that come behind it. What landed
-// is undone first.
+// RedoBatch repeats a phase of a batch and all later ones. A landing must be undone first.
 func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) error {
 	p, ok := b.flow.Phase(phase)
 	if !ok || p.Unit != flow.BatchUnit {
@@ -60,8 +58,7 @@ type storedOutput struct {
 	phase string
 }
 
-// stored lists the documents of a unit, the last first, each with the output of the phase
-// that it belongs to.
+// stored lists the documents of a unit, the last first.
 func (p unitDocs) stored() []storedOutput {
 	list := []storedOutput{
 		{storedDoc{batchesDraft, p.proposed.doc, p.proposed.bad}, flow.BatchesFile},

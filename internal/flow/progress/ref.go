@@ -7,20 +7,19 @@ import (
 	"lockkeeper"
 )
 
-// Kind is what a person is asked for.
+// A Kind is the kind of a decision.
 type Kind string
 
 // The kinds.
 const (
-	TopicKind  Kind = "topic"  // something to be researched
+	TopicKind  Kind = "topic"  // a question to research
 	ItemKind   Kind = "item"   // an improvement to decide on
-	PlanKind   Kind = "plan"   // batches to look through
-	ReviewKind Kind = "review" // a diff to look through before it lands
+	PlanKind   Kind = "plan"   // batches to approve
+	ReviewKind Kind = "review" // a diff to approve before it lands
 	GapKind    Kind = "gap"    // a change that no grant covered
 )
 
-// Ref names one thing that a person can be asked for, in a spelling that is short
-// enough to be typed and that stays the same from one look to the next:
+// A Ref names a decision, in a form that people can type and that does not change:
 //
 //	topic posts/pagination   item posts/i3   plan posts   review posts/b1   gap posts/b1/1
 type Ref struct {
@@ -47,25 +46,25 @@ func (r Ref) String() string {
 	return s
 }
 
-// MarshalText spells a reference as String does.
+// MarshalText implements encoding.TextMarshaler.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Ref) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRef(string(text))
 	return err
 }
 
-// ParseRef reads a reference as a person types it. The names of units may have
-// slashes, those of what is in them have none, so it is read from its end.
+// ParseRef parses a reference. Only the names of units have slashes, so it is parsed from its
+// end.
 func ParseRef(text string) (Ref, error) {
-	wrong := func(reason string) (Ref, error) {
+	invalid := func(reason string) (Ref, error) {
 		return Ref{}, &lockkeeper.InputError{Field: "reference", Value: text, Reason: reason,
-			Next: "copy one from the list of what waits, such as topic posts/pagination, item posts/i3, plan posts, review posts/b1 or gap posts/b1/1"}
+			Next: "copy one from lockkeeper decide, such as topic posts/pagination, item posts/i3, plan posts, review posts/b1 or gap posts/b1/1"}
 	}
 	words := strings.Fields(text)
 	if len(words) != 2 {
-		return wrong("not a kind and a name")
+		return invalid("not a kind and a name")
 	}
 	r := Ref{Kind: Kind(words[0]), Unit: words[1]}
 	cut := func(last *string) bool {
@@ -90,14 +89,14 @@ func ParseRef(text string) (Ref, error) {
 		whole = cut(&number) && cut(&r.Batch)
 		n, err := strconv.Atoi(number)
 		if whole && (err != nil || n < 1 || strconv.Itoa(n) != number) {
-			return wrong("a gap has a number, from 1")
+			return invalid("a gap has a number, from 1")
 		}
 		r.Gap = n
 	default:
-		return wrong("there is no such kind")
+		return invalid("unknown kind")
 	}
 	if !whole || r.Unit == "" || strings.HasSuffix(r.Unit, "/") {
-		return wrong("a part of the name is missing")
+		return invalid("a part of the name is missing")
 	}
 	return r, nil
 }

@@ -252,7 +252,7 @@ func TestBatchStepsNeedTheirPredecessors(t *testing.T) {
 
 // What was made from another definition does not count, and is kept.
 // shows: PL-64 GP-17
-func TestChangedDefinitionStartsAnew(t *testing.T) {
+func TestChangedDefinitionStartsAgain(t *testing.T) {
 	ctx := t.Context()
 	b := bookIn(t.TempDir(), flow.Tasks())
 	plan := flow.Plan{Batches: []flow.Batch{

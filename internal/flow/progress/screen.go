@@ -12,20 +12,19 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// MergeBatch is the id of the one batch in the plan of a controller in the flow of
-// screens.
+// MergeBatch is the id of the only batch of a controller in a flow with screens.
 const MergeBatch = "merge"
 
-// Screen is where a screen stands.
+// A Screen is the state of a screen.
 type Screen struct {
 	Doc       *flow.ScreenDoc `json:"doc,omitempty"`
-	Excluded  *Exclusion      `json:"excluded,omitempty"` // the merge does without it
+	Excluded  *Exclusion      `json:"excluded,omitempty"` // it is not merged
 	Malformed []Malformed     `json:"malformed,omitempty"`
 	Documents []Document      `json:"papers,omitempty"`
-	Status    string          `json:"status"` // complete: the merge need not wait for it
+	Status    string          `json:"status"` // complete: the merge does not wait for it
 }
 
-// Exclusion says who left a screen out, and why.
+// An Exclusion says who excluded a screen, and why.
 type Exclusion struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
@@ -39,7 +38,7 @@ type screenDocs struct {
 	excluded loaded[Exclusion]
 }
 
-// Screen reads what is known of a screen.
+// Screen reads the state of a screen.
 func (b *Tracker) Screen(ctx context.Context, module, controller, name string) (*Screen, error) {
 	s, _, err := b.screen(ctx, module, controller, name)
 	return s, err
@@ -50,7 +49,7 @@ func (b *Tracker) screenFolder(module, controller, name string) *sidecar.Folder 
 }
 
 func (b *Tracker) screen(ctx context.Context, module, controller, name string) (s *Screen, p screenDocs, err error) {
-	var u Unit // takes what is wrong
+	var u Unit // collects malformed documents
 	p.folder = b.screenFolder(module, controller, name)
 	r := &reader{unit: &u, folder: p.folder}
 	p.doc = load[flow.ScreenDoc](ctx, r, flow.AnalysisFile, func(body []byte) error { return flow.Check(flow.ScreenFile, body) })
@@ -66,7 +65,7 @@ func (b *Tracker) screen(ctx context.Context, module, controller, name string) (
 	return s, p, nil
 }
 
-// PutScreen stores what an agent found on a screen, in place of what was found before.
+// PutScreen stores the findings on a screen, in place of earlier ones.
 func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string, doc flow.ScreenDoc, calls []flow.Call) error {
 	if err := b.check(flow.ScreenFile, doc); err != nil {
 		return err
@@ -75,15 +74,11 @@ func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string
 		if equal(p.doc.value, doc) {
 			return nil
 		}
-		about, err := b.about(author(calls), calls...)
-		if err != nil {
-			return err
-		}
-		return replace(ctx, p.folder, p.doc.doc, p.doc.bad, flow.AnalysisFile, doc, about)
+		return b.write(ctx, p.folder, p.doc.doc, p.doc.bad, flow.AnalysisFile, doc, author(calls), calls...)
 	})
 }
 
-// ExcludeScreen has the merge of its controller do without a screen.
+// ExcludeScreen excludes a screen from the merge of its controller.
 func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, reason, by string) error {
 	if err := named(by); err != nil {
 		return err
@@ -95,15 +90,11 @@ func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, r
 		if s.Excluded != nil {
 			return refused("exclude screen "+name, "include it again first", "it is excluded by %s since %s", s.Excluded.By, stamp(s.Excluded.At))
 		}
-		about, err := b.about(by)
-		if err != nil {
-			return err
-		}
-		return replace(ctx, p.folder, p.excluded.doc, p.excluded.bad, excludedFile, Exclusion{By: by, At: about.WrittenAt, Reason: reason}, about)
+		return b.write(ctx, p.folder, p.excluded.doc, p.excluded.bad, excludedFile, Exclusion{By: by, At: b.time(), Reason: reason}, by)
 	})
 }
 
-// IncludeScreen takes an exclusion back.
+// IncludeScreen undoes an exclusion.
 func (b *Tracker) IncludeScreen(ctx context.Context, module, controller, name, by string) error {
 	if err := named(by); err != nil {
 		return err
@@ -132,9 +123,8 @@ func (b *Tracker) onScreen(ctx context.Context, module, controller, name string,
 	})
 }
 
-// PutMerge makes the plan of a controller from what was found on its screens: one batch
-// with the write targets of all of them. It is approved at once unless the flow wants a
-// person's word on it. If no screen has a write target there is nothing to be done.
+// PutMerge stores the plan of a controller: one batch with the write targets of all its screens.
+// It is approved unless the flow reviews plans. Without write targets the plan is empty.
 func (b *Tracker) PutMerge(ctx context.Context, controller string, docs []flow.ScreenDoc) error {
 	plan := flow.Plan{Batches: []flow.Batch{}}
 	if targets := flow.Aggregate(docs); len(targets) > 0 {

@@ -8,16 +8,16 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Phases that are no row of a flow's table. They end the life of a batch, whose status
-// meanwhile is that of its last phase.
+// Phases at the end of every batch that are in no flow's table. Meanwhile the batch has the
+// status of its last phase.
 const (
 	ReviewPhase = "review"
 	LandPhase   = "land"
 )
 
-// judge takes the phases of the flow in order and keeps what counts. The first phase
-// whose output is missing, malformed or not made from what is there now decides the
-// status, and nothing behind it counts.
+// judge takes the phases of the flow in order and keeps the documents that count. The first
+// phase whose output is missing, malformed or outdated decides the status. Later documents do
+// not count.
 func (u *Unit) judge(f flow.Flow) {
 	for _, p := range f.Phases {
 		if p.Unit == flow.BatchUnit {
@@ -43,7 +43,7 @@ func (u *Unit) judge(f flow.Flow) {
 	for _, batch := range u.Batches {
 		if batch.Next != "" {
 			u.phase, u.status = batch.Next, batch.Status
-			if u.AwaitsReview = !batch.Approved; u.AwaitsReview { // only such are left that follow up a gap
+			if u.AwaitsReview = !batch.Approved; u.AwaitsReview { // only proposed follow-ups are left
 				plan := f.Phases[slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Output == flow.BatchesFile })]
 				u.phase, u.status = plan.Name, plan.Status
 			}
@@ -52,8 +52,7 @@ func (u *Unit) judge(f flow.Flow) {
 	}
 }
 
-// before gives a unit without a plan the phase of its screens, where it has such: the
-// plan is made from them when the last of them is known.
+// before gives a unit without a plan the phase of its screens, if the flow has screens.
 func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	at := slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == plan.Name })
 	if at > 0 && f.Phases[at-1].Unit == flow.Screen {
@@ -61,8 +60,7 @@ func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	}
 }
 
-// accept takes up the output of a phase if it counts. Last says that nothing is left to
-// be done behind it.
+// accept takes the output of a phase if it counts. Last reports that no later phase has work.
 func (u *Unit) accept(f flow.Flow, p flow.Phase) (done, last bool) {
 	switch p.Output {
 	case flow.AnalysisFile:
@@ -105,7 +103,7 @@ func (u *Unit) accept(f flow.Flow, p flow.Phase) (done, last bool) {
 	return true, false
 }
 
-// covers reports whether an audit is one of exactly these items.
+// covers reports whether an audit covers exactly these items.
 func covers(a flow.Audit, s flow.Synthesis) bool {
 	rest := map[string]flow.Ready{}
 	for _, i := range s.Items {
@@ -126,9 +124,9 @@ func covers(a flow.Audit, s flow.Synthesis) bool {
 	return len(rest) == 0
 }
 
-// decided finds the decision of every item. While there is a draft it is the truth, so
-// that a decision can be taken back. A decision is that of an item with the same words,
-// whatever its id was, so that an extract that is made again costs nobody their answers.
+// decided finds the decision of every item. A draft overrides decisions.json, so that decisions
+// can be undone. A decision belongs to the words of an item, not to its id, so that people need
+// not decide again after a new extract.
 func (u *Unit) decided() {
 	from := u.docs.draft.value
 	if from == nil {
@@ -155,7 +153,7 @@ func (u *Unit) decided() {
 	}
 }
 
-// Open counts the items that nobody has decided.
+// Open counts the items without a decision.
 func (u *Unit) Open() (n int) {
 	for _, i := range u.Items {
 		if i.Decision == "" {
@@ -165,7 +163,7 @@ func (u *Unit) Open() (n int) {
 	return n
 }
 
-// verdicts are the decisions of the items as they are stored.
+// verdicts returns the decisions of the items as stored.
 func (u *Unit) verdicts() flow.Decisions {
 	list := flow.Decisions{Items: []flow.Decided{}}
 	for _, i := range u.Items {
@@ -176,14 +174,14 @@ func (u *Unit) verdicts() flow.Decisions {
 	return list
 }
 
-// same reports whether two lists decide the same of the same items.
+// same reports whether two lists have the same items and decisions.
 func same(a, b flow.Decisions) bool {
 	return slices.EqualFunc(a.Items, b.Items, func(x, y flow.Decided) bool {
 		return x.Ready == y.Ready && x.Decision == y.Decision
 	})
 }
 
-// planned takes up the plan if it is one of what is to be done, with its batches.
+// planned takes the plan and its batches if the plan fits the decisions.
 func (u *Unit) planned(f flow.Flow) {
 	plan := u.docs.plan.value
 	if plan == nil {
@@ -211,11 +209,10 @@ func (u *Unit) planned(f flow.Flow) {
 	}
 }
 
-// fits holds a plan against what was decided. What follows up a gap was decided then, so
-// it is no item.
+// fits checks a plan against the decisions. Follow-ups of gaps have no items.
 func (u *Unit) fits(plan flow.Plan) (warnings []string, err error) {
 	if u.Decisions == nil {
-		return nil, nil // of a flow in which nobody decides
+		return nil, nil // the flow has no decisions on items
 	}
 	plan.Batches = slices.DeleteFunc(slices.Clone(plan.Batches), func(b flow.Batch) bool { return len(b.Items) == 0 && b.Prompt != "" })
 	return flow.CheckPlan(plan, u.Decisions.Items)

@@ -12,28 +12,28 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// TopicState is how far a topic is.
+// A TopicState is the state of a topic.
 type TopicState string
 
 // The states of a topic.
 const (
-	Pending  TopicState = "pending"  // nobody answered it
-	Done     TopicState = "done"     // there is a text
-	Rejected TopicState = "rejected" // somebody said that it needs none
+	Pending  TopicState = "pending"  // open
+	Done     TopicState = "done"     // answered
+	Rejected TopicState = "rejected" // it needs no answer
 )
 
-// Topic is something to be researched, with its answer.
+// A Topic is a question to research, with its answer.
 type Topic struct {
 	flow.Topic
 	State  TopicState `json:"state"`
 	Method string     `json:"method,omitempty"` // sidecar.MethodAPI or sidecar.MethodPaste
-	Text   string     `json:"text,omitempty"`   // the answer; of a rejected one: why
+	Text   string     `json:"text,omitempty"`   // the answer, or why it was rejected
 	By     string     `json:"by,omitempty"`
 	At     time.Time  `json:"at,omitzero"`
 }
 
-// topics are the topics of the analysis. The answer to another question that had the
-// same slug is none, and a rejection without a word is an answer that was taken back.
+// topics returns the topics of the analysis. The answer to another question with the same slug
+// does not count. An empty rejection is an answer that was undone.
 func (u *Unit) topics() (list []Topic) {
 	for _, t := range u.Analysis.Topics {
 		topic := Topic{Topic: t, State: Pending}
@@ -49,8 +49,7 @@ func (u *Unit) topics() (list []Topic) {
 	return list
 }
 
-// Answer stores what was found out about a topic, by the method sidecar.MethodPaste or
-// MethodAPI.
+// Answer stores the answer to a topic. Method is sidecar.MethodPaste or MethodAPI.
 func (b *Tracker) Answer(ctx context.Context, unit, slug, method, text, by string) error {
 	if method != sidecar.MethodPaste && method != sidecar.MethodAPI {
 		return &lockkeeper.InputError{Field: "method", Value: method, Reason: "unknown method", Next: "use " + sidecar.MethodPaste + " or " + sidecar.MethodAPI}
@@ -58,7 +57,7 @@ func (b *Tracker) Answer(ctx context.Context, unit, slug, method, text, by strin
 	return b.answer(ctx, "answer", unit, slug, method, text, by)
 }
 
-// RejectTopic says that a topic needs no answer, and why.
+// RejectTopic records that a topic needs no answer, and why.
 func (b *Tracker) RejectTopic(ctx context.Context, unit, slug, reason, by string) error {
 	return b.answer(ctx, "reject", unit, slug, sidecar.MethodRejected, reason, by)
 }
@@ -69,17 +68,17 @@ func (b *Tracker) answer(ctx context.Context, act, unit, slug, method, text, by 
 	}
 	return b.setTopic(ctx, act, unit, slug, by, func(t Topic) (*sidecar.Text, error) {
 		if t.State != Pending {
-			return nil, refused(act+" "+t.ref(unit), "take that answer back first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return nil, refused(act+" "+t.ref(unit), "undo that answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
 		}
 		return &sidecar.Text{Prompt: t.Prompt, Method: method, By: by, At: b.time(), Body: text}, nil
 	})
 }
 
-// TakeBackAnswer makes a topic pending again, until something was made of its answer.
-func (b *Tracker) TakeBackAnswer(ctx context.Context, unit, slug, by string) error {
-	return b.setTopic(ctx, "take back", unit, slug, by, func(t Topic) (*sidecar.Text, error) {
+// ReopenTopic undoes the answer to a topic, until the extract is made from it.
+func (b *Tracker) ReopenTopic(ctx context.Context, unit, slug, by string) error {
+	return b.setTopic(ctx, "reopen", unit, slug, by, func(t Topic) (*sidecar.Text, error) {
 		if t.State == Pending {
-			return nil, refused("take back "+t.ref(unit), "answer or reject it", "it has no answer")
+			return nil, refused("reopen "+t.ref(unit), "answer or reject it", "it has no answer")
 		}
 		return &sidecar.Text{Prompt: t.Prompt, Method: sidecar.MethodRejected, By: by, At: b.time()}, nil
 	})
@@ -89,7 +88,7 @@ func (t Topic) ref(unit string) string {
 	return Ref{Kind: TopicKind, Unit: unit, Topic: t.Slug}.String()
 }
 
-// setTopic changes the text of a topic as decide says, while the extract is not made.
+// setTopic replaces the text of a topic, until the extract is made.
 func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, decide func(Topic) (*sidecar.Text, error)) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		what := fmt.Sprintf("%s topic %s/%s", act, unit, slug)

@@ -14,25 +14,25 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Options are what a Tracker is made of.
+// Options of a Tracker.
 type Options struct {
 	Sidecar *sidecar.Store   // one folder for each unit
-	Screens *sidecar.Store   // what is known of screens; only the flow of screens has it
+	Screens *sidecar.Store   // the documents of screens, in flows with screens
 	Flow    flow.Flow        // the phases that units go through
 	Now     func() time.Time // time.Now if nil
 }
 
-// Tracker is what is known of the units of one flow. It keeps nothing itself: every call
+// A Tracker reads and changes the state of the units of one flow. It caches nothing: every call
 // reads the files.
 type Tracker struct {
 	sidecar *sidecar.Store
 	screens *sidecar.Store
 	flow    flow.Flow
 	now     func() time.Time
-	seen    map[Ref]string // what the person saw whose act this is for
+	seen    map[Ref]string // the versions that the acting person saw
 }
 
-// Open makes a Tracker. Nothing is read or made.
+// Open returns a Tracker. It reads and creates no file.
 func Open(o Options) *Tracker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -40,7 +40,7 @@ func Open(o Options) *Tracker {
 	return &Tracker{sidecar: o.Sidecar, screens: o.Screens, flow: o.Flow, now: o.Now}
 }
 
-// A Document is what is known of how a document came to be.
+// A Document says who wrote a document, when, and with which calls.
 type Document struct {
 	File      string      `json:"file"` // from the folder of the unit
 	WrittenAt time.Time   `json:"written_at"`
@@ -48,15 +48,14 @@ type Document struct {
 	Calls     []flow.Call `json:"calls,omitempty"`
 }
 
-// Malformed is a document that counts as missing because of what is in it.
+// A Malformed is a document that counts as missing because its content is invalid.
 type Malformed struct {
 	Path   string `json:"path"` // from the sidecar directory
 	Line   int    `json:"line,omitempty"`
 	Reason string `json:"reason"`
 }
 
-// A loaded value is a document as it was read: its value, and what has to be there still
-// when it is replaced.
+// A loaded value is a document as it was read, with what a replacement compares.
 type loaded[T any] struct {
 	value *T
 	doc   *sidecar.Doc
@@ -65,8 +64,7 @@ type loaded[T any] struct {
 
 func (s loaded[T]) missing() bool { return s.doc == nil && s.bad == nil }
 
-// replace puts a document in the place of what was read. A malformed one is kept aside
-// first.
+// replace replaces a document if it is still what was read. It first renames a malformed one.
 func replace(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, about sidecar.About) error {
 	if bad != nil {
 		if _, err := f.SetAside(ctx, name); err != nil {
@@ -77,7 +75,7 @@ func replace(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *side
 	return err
 }
 
-// about says who writes a document now, and what was paid for it.
+// about returns the author, time and calls of a new document.
 func (b *Tracker) about(by string, calls ...flow.Call) (sidecar.About, error) {
 	about := sidecar.About{WrittenAt: b.time(), By: by}
 	for _, c := range calls {
@@ -90,18 +88,26 @@ func (b *Tracker) about(by string, calls ...flow.Call) (sidecar.About, error) {
 	return about, nil
 }
 
-// time is now, as it can be stored and read again.
+// write is replace by a writer after calls of agents.
+func (b *Tracker) write(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, by string, calls ...flow.Call) error {
+	about, err := b.about(by, calls...)
+	if err != nil {
+		return err
+	}
+	return replace(ctx, f, was, bad, name, body, about)
+}
+
+// time returns the present time as it is stored.
 func (b *Tracker) time() time.Time { return b.now().Round(0).UTC() }
 
-// act carries out an act on a unit. Acts on one unit take turns, in whichever process,
-// so one that is several writes is not mixed with another; and what each write replaces
-// is compared with what was read, so that nobody's edit of the files is lost either: then
-// do is called again with what is there now.
+// act carries out an act on a unit under the lock of its folder. Each write compares what it
+// replaces with what was read, so that no edit by hand is lost. If a file changed, act calls
+// do again with the new state.
 func (b *Tracker) act(ctx context.Context, unit string, do func(*Unit) error) (err error) {
 	return b.actOn(ctx, unit, "", do)
 }
 
-// actOn is act for what concerns one batch.
+// actOn is act with only one batch read.
 func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) error) (err error) {
 	release, err := lockFolder(ctx, b.sidecar.Unit(unit).Dir())
 	if err != nil {
@@ -117,8 +123,8 @@ func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) 
 	})
 }
 
-// retryChanged carries out what reads, judges and writes, and does so again while somebody else
-// was faster, who then has got on.
+// retryChanged repeats an attempt that reads and writes while a file changed in between. Each
+// repetition means that another writer made progress.
 func retryChanged(ctx context.Context, attempt func() error) error {
 	for {
 		err := attempt()
@@ -131,7 +137,7 @@ func retryChanged(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// personal is act for a person, who has a name, and saw what they act on.
+// personal is act for a named person. It refuses the act if what the person saw has changed.
 func (b *Tracker) personal(ctx context.Context, unit, by string, do func(*Unit) error) error {
 	if err := named(by); err != nil {
 		return err
@@ -144,7 +150,7 @@ func (b *Tracker) personal(ctx context.Context, unit, by string, do func(*Unit) 
 	})
 }
 
-// named refuses an act that nobody answers for.
+// named refuses an act without a name.
 func named(by string) error {
 	if strings.TrimSpace(by) == "" {
 		return &lockkeeper.InputError{Field: "by", Value: by, Reason: "required", Next: "say who decides"}
@@ -152,7 +158,7 @@ func named(by string) error {
 	return nil
 }
 
-// archive moves a document to where nobody reads it.
+// archive moves a document into earlier/.
 func archive(ctx context.Context, f *sidecar.Folder, doc *sidecar.Doc, bad *sidecar.MalformedError, name string) error {
 	if bad != nil {
 		_, err := f.SetAside(ctx, name)
@@ -167,7 +173,7 @@ func archive(ctx context.Context, f *sidecar.Folder, doc *sidecar.Doc, bad *side
 	return f.Remove(ctx, doc, name)
 }
 
-// keepCopy keeps a copy of a document that is about to go, in earlier/<n>/ below its folder.
+// keepCopy copies a document into earlier/<n>/ below its folder.
 func keepCopy(ctx context.Context, f *sidecar.Folder, doc *sidecar.Doc, name string) error {
 	for n := 1; ; n++ {
 		_, err := f.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, name, doc.Body, doc.About)
@@ -181,5 +187,5 @@ func refused(act, next, reason string, args ...any) error {
 	return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf(reason, args...), Next: next}
 }
 
-// stamp is how messages tell times.
+// stamp formats a time for messages.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -16,13 +16,13 @@ import (
 // Documents of this package alone, beside those of the flow.
 const (
 	decisionsDraft = "decisions.draft.json" // decisions while some are missing
-	batchesDraft   = "batches.draft.json"   // batches that were thought of while others run
+	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
 	startedFile    = "started.json"  // of a batch
 	excludedFile   = "excluded.json" // of a screen
 )
 
-// Unit is where a unit stands: what of its documents counts.
+// A Unit is the state of a unit: the documents that count.
 type Unit struct {
 	Name      string          `json:"name"`
 	Analysis  *flow.Analysis  `json:"analysis,omitempty"`
@@ -33,25 +33,25 @@ type Unit struct {
 	Items     []Item          `json:"items,omitempty"`     // of the audit, then those that people added
 	Decisions *flow.Decisions `json:"decisions,omitempty"` // nil before every item is decided
 	Plan      *flow.Plan      `json:"plan,omitempty"`
-	Batches   []Batch         `json:"batches,omitempty"`  // of the plan, then those that wait to be taken up into it
-	Warnings  []string        `json:"warnings,omitempty"` // what is unwise in the plan
+	Batches   []Batch         `json:"batches,omitempty"`  // of the plan, then the proposed ones
+	Warnings  []string        `json:"warnings,omitempty"` // about the plan
 	Malformed []Malformed     `json:"malformed,omitempty"`
-	Documents []Document      `json:"papers,omitempty"` // of every document that is there
+	Documents []Document      `json:"papers,omitempty"` // all that exist
 
-	// AwaitsReview: the batches are planned, and a person has to agree.
+	// AwaitsReview: the plan waits for approval.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
 
 	// Outputs holds the documents that have no type of their own, by file.
 	Outputs map[string]json.RawMessage `json:"-"`
 
-	phase  string // that comes next; empty: none
+	phase  string // the next one; empty: none
 	status string
 
 	folder *sidecar.Folder
 	docs   unitDocs
 }
 
-// unitDocs are the documents of a unit, whether they count or not.
+// unitDocs holds the documents of a unit, whether they count or not.
 type unitDocs struct {
 	analysis  loaded[flow.Analysis]
 	texts     map[string]*sidecar.Text // by slug
@@ -67,10 +67,10 @@ type unitDocs struct {
 	batches   map[string]*batchDocs // by id
 }
 
-// Phase names the phase that comes next, empty if there is none.
+// Phase names the next phase; empty: there is none.
 func (u *Unit) Phase() string { return u.phase }
 
-// Status is the status that goes with it.
+// Status returns the status of the unit.
 func (u *Unit) Status() string { return u.status }
 
 // Batch finds a batch by its id.
@@ -92,7 +92,7 @@ func (u *Unit) Item(id string) (Item, bool) {
 	return u.Items[at], true
 }
 
-// since is when a document was written, which is since when its successor is awaited.
+// since returns when a document was written: its successor is due since then.
 func since(doc *sidecar.Doc) time.Time {
 	if doc == nil {
 		return time.Time{}
@@ -100,14 +100,14 @@ func since(doc *sidecar.Doc) time.Time {
 	return doc.About.WrittenAt
 }
 
-// Unit reads all that is known of a unit.
+// Unit reads the state of a unit.
 func (b *Tracker) Unit(ctx context.Context, name string) (*Unit, error) {
 	return b.unit(ctx, name, "")
 }
 
-// BatchOf reads all that is known of one batch, and of its unit what concerns it: a plan may
-// have hundreds of batches, and each of them is read often. Nil: the unit has no such
-// batch. What the unit says of other batches does not count.
+// BatchOf reads one batch (nil: there is none) and its unit without the other batches. A plan
+// may have hundreds of batches, each of which is read often. The state of other batches in the
+// unit is not valid.
 func (b *Tracker) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, error) {
 	u, err := b.unit(ctx, unit, id)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *Tracker) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, 
 	return u, is, nil
 }
 
-// unit reads a unit, with all of its batches or with one and those it comes after.
+// unit reads a unit with all batches, or with one and those in its After.
 func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	u := &Unit{Name: name, folder: b.sidecar.Unit(name)}
 	if err := u.read(ctx, b.flow, batch); err != nil {
@@ -127,21 +127,21 @@ func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	return u, nil
 }
 
-// read reads the documents and judges nothing.
+// read reads the documents.
 func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	r, p := &reader{unit: u, folder: u.folder}, &u.docs
 	p.analysis = published[flow.Analysis](ctx, r, flow.AnalysisFile)
 	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
 	p.synthesis = published[flow.Synthesis](ctx, r, flow.SynthesizeFile)
 	p.audit = published[flow.Audit](ctx, r, flow.AuditFile)
-	// Of the draft and the decisions each is written before the other one goes, so whoever
-	// finds neither looks once more for the draft.
+	// Each of draft and decisions is written before the other one is removed. If both are
+	// missing, the draft was written in between.
 	p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	p.decisions = published[flow.Decisions](ctx, r, flow.DecisionsFile)
 	if p.draft.missing() && p.decisions.missing() {
 		p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	}
-	// Batches go from the draft into the plan: in this order none is missed on the way.
+	// Batches move from the draft into the plan. In this order none is missed.
 	p.proposed = private[flow.Plan](ctx, r, batchesDraft)
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
@@ -153,7 +153,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	}
 	if r.err == nil && p.analysis.value != nil {
 		if slices.ContainsFunc(p.analysis.value.Topics, func(t flow.Topic) bool { return t.Slug == "" }) {
-			*p.analysis.value = p.analysis.value.Slugged() // a person wrote it
+			*p.analysis.value = p.analysis.value.Slugged() // a person wrote the document
 		}
 		p.texts = map[string]*sidecar.Text{}
 		for _, t := range p.analysis.value.Topics {
@@ -183,7 +183,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	return r.err
 }
 
-// wantedOf is a batch and those it comes after; nil: all.
+// wantedOf returns the ids of a batch and those in its After; nil: all.
 func wantedOf(plan *flow.Plan, only string) []string {
 	if only == "" {
 		return nil
@@ -201,12 +201,12 @@ func (u *Unit) malformed(bad *sidecar.MalformedError) {
 	u.Malformed = append(u.Malformed, Malformed{Path: bad.Path, Line: bad.Line, Reason: bad.Reason})
 }
 
-// reader reads documents of one folder of a unit, until one cannot be read, and notes how
-// they came to be or what is wrong with them.
+// A reader reads documents of one folder until an error, and adds them, or what is malformed,
+// to the unit.
 type reader struct {
 	unit   *Unit
 	folder *sidecar.Folder
-	where  string // the folder, from that of the unit
+	where  string // the folder, relative to that of the unit
 	err    error
 }
 
@@ -243,15 +243,15 @@ func load[T any](ctx context.Context, r *reader, name string, check func(body []
 		r.err = fmt.Errorf("%s fits its schema and cannot be read: %w", doc.Path, err)
 		return s
 	}
-	paper := Document{File: r.where + name, WrittenAt: doc.About.WrittenAt, By: doc.About.By}
+	d := Document{File: r.where + name, WrittenAt: doc.About.WrittenAt, By: doc.About.By}
 	for _, raw := range doc.About.Calls {
 		var call flow.Call
-		if err := json.Unmarshal(raw, &call); err != nil { // the document itself is whole
+		if err := json.Unmarshal(raw, &call); err != nil { // the document itself is valid
 			r.unit.malformed(&sidecar.MalformedError{Path: doc.Path, Reason: "cannot read a call in it: " + err.Error()})
 			continue
 		}
-		paper.Calls = append(paper.Calls, call)
+		d.Calls = append(d.Calls, call)
 	}
-	r.unit.Documents = append(r.unit.Documents, paper)
+	r.unit.Documents = append(r.unit.Documents, d)
 	return loaded[T]{value: value, doc: doc}
 }

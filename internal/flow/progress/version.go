@@ -11,15 +11,15 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// A version is the hash of all that a person is shown of a decision, and behind it a short one
-// of each part, by which it can be said later what is different.
+// A version is a hash of all that a decision shows, followed by a short hash of each part. The
+// short ones tell later which parts changed.
 const (
 	wholeDigits = 16
 	partDigits  = 4
 )
 
-// withVersion gives a decision its version: of its facts, and of what stands behind them that does
-// not fit into a line.
+// withVersion sets the version of a decision from its facts and from details that the facts do
+// not show.
 func (g Decision) withVersion(behind ...Fact) Decision {
 	g.shown = append(append([]Fact{{"title", g.Title}}, g.Facts...), behind...)
 	whole := sha256.New()
@@ -33,16 +33,16 @@ func (g Decision) withVersion(behind ...Fact) Decision {
 	return g
 }
 
-// sum is the hash of a fact; names have no zero byte.
+// sum returns the hash of a fact. Names have no zero byte.
 func (f Fact) sum() [sha256.Size]byte { return sha256.Sum256([]byte(f.Name + "\x00" + f.Value)) }
 
-// StaleError refuses an answer to something that is not what the person saw.
+// A StaleError refuses an answer because the decision is not what the person saw.
 type StaleError struct {
 	Ref     Ref
-	Seen    string    // the version that the person had in front of them
-	Now     *Decision // as it waits now; nil: it does not wait any more
-	Changed []Fact    // what was not shown, or not so
-	Became  string    // of one that does not wait: what became of it
+	Seen    string    // the version that the person saw
+	Now     *Decision // as it is now; nil: it is no longer open
+	Changed []Fact    // what the person did not see
+	Became  string    // the outcome, if it is no longer open
 }
 
 func (e *StaleError) Error() string {
@@ -59,15 +59,17 @@ func (e *StaleError) Error() string {
 			what += ": something you saw was removed"
 		}
 	}
-	return fmt.Sprintf("%s is not what you saw: %s; next: look at it again, then decide", e.Ref, what)
+	return lockkeeper.JoinNext(fmt.Sprintf("%s is not what you saw: %s", e.Ref, what), e.NextStep())
 }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *StaleError) NextStep() string { return "lockkeeper decide show " + e.Ref.String() }
 
 // Code implements lockkeeper.CodeOf.
 func (e *StaleError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
-// IfUnchanged returns the tracker for one act of a person who saw these versions: if one of them is not
-// what is there when it is their turn, the act is refused with *StaleError, and nothing is
-// changed.
+// IfUnchanged returns a tracker for one act of a person who saw these versions. If one of them
+// has changed, the act is refused with *StaleError and changes nothing.
 func (b *Tracker) IfUnchanged(seen map[Ref]string) *Tracker {
 	if len(seen) == 0 {
 		return b
@@ -77,23 +79,23 @@ func (b *Tracker) IfUnchanged(seen map[Ref]string) *Tracker {
 	return &careful
 }
 
-// checkSeen holds what a person saw of a unit against what it is.
+// checkSeen compares the versions that a person saw with the present ones.
 func (b *Tracker) checkSeen(u *Unit) error {
 	if len(b.seen) == 0 {
 		return nil
 	}
-	gates := u.OpenDecisions()
+	open := u.OpenDecisions()
 	for _, ref := range sortedRefs(b.seen) {
 		if ref.Unit != u.Name {
 			continue
 		}
 		seen := b.seen[ref]
-		at := slices.IndexFunc(gates, func(g Decision) bool { return g.Ref == ref })
+		at := slices.IndexFunc(open, func(g Decision) bool { return g.Ref == ref })
 		switch {
 		case at < 0:
 			return &StaleError{Ref: ref, Seen: seen, Became: u.became(ref)}
-		case gates[at].Version != seen:
-			return &StaleError{Ref: ref, Seen: seen, Now: &gates[at], Changed: gates[at].changedSince(seen)}
+		case open[at].Version != seen:
+			return &StaleError{Ref: ref, Seen: seen, Now: &open[at], Changed: open[at].changedSince(seen)}
 		}
 	}
 	return nil
@@ -107,7 +109,7 @@ func sortedRefs(seen map[Ref]string) (list []Ref) {
 	return list
 }
 
-// changedSince lists what a person who saw a version did not see so.
+// changedSince lists the facts that a version does not have.
 func (g Decision) changedSince(seen string) []Fact {
 	list := []Fact{}
 	known := map[string]bool{}
@@ -122,7 +124,7 @@ func (g Decision) changedSince(seen string) []Fact {
 	return list
 }
 
-// became says what is known of something that does not wait.
+// became returns the outcome of a decision that is not open.
 func (u *Unit) became(ref Ref) string {
 	by := func(what, name string) string {
 		if name == "" {
@@ -160,7 +162,7 @@ func (u *Unit) became(ref Ref) string {
 	return "it is no longer open, and " + u.Name + " is " + u.status
 }
 
-// definitions say of batches what does not fit into the line that a plan shows of each.
+// definitions returns the digests of batches, of which the plan shows only a line.
 func definitions(batches []flow.Batch) (list []Fact) {
 	for _, b := range batches {
 		list = append(list, Fact{"definition of " + b.ID, flow.Digest(b)[:wholeDigits]})
@@ -168,7 +170,7 @@ func definitions(batches []flow.Batch) (list []Fact) {
 	return list
 }
 
-// contents are the files of a diff, each as it is and as it is to be.
+// contents returns the old and new version of each file of a diff.
 func contents(files []flow.File) (list []Fact) {
 	for _, f := range files {
 		list = append(list, Fact{f.Path, fmt.Sprintf("%s, which was %s", f.New, f.Old)})

@@ -124,9 +124,9 @@ func TestUndoneAndBack(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, unit, "approve")
 	apply(t, b, unit, "b1", "land")
-	wantRefused(t, b.TakeBackUndone(ctx, unit, "b1", "ann"), "was not undone")
+	wantRefused(t, b.ClearUndone(ctx, unit, "b1", "ann"), "was not undone")
 	ok(t, b.PutUndone(ctx, unit, "b1", "ann"))
-	ok(t, b.TakeBackUndone(ctx, unit, "b1", "ann"))
+	ok(t, b.ClearUndone(ctx, unit, "b1", "ann"))
 	is, _ := b.see(t, unit).Batch("b1")
 	if is.Landed == nil || is.Landed.Undone != nil {
 		t.Errorf("landed %+v", is.Landed)

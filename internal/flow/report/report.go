@@ -25,7 +25,7 @@ type Report struct {
 	Run       *conduct.Run  `json:"run,omitempty"` // the last one, if it is of this flow
 	Units     []Unit        `json:"units"`
 	Cost      Cost          `json:"cost"`     // of all runs of the flow
-	RunCost   Cost          `json:"run_cost"` // of these, of the last run
+	RunCost   Cost          `json:"run_cost"` // of the last run
 	Phases    []PhaseCost   `json:"phases"`
 	Decisions DecisionCount `json:"decisions"`
 	Gaps      []Gap         `json:"gaps"`
@@ -34,7 +34,7 @@ type Report struct {
 	Times     Times         `json:"times"`
 }
 
-// A Unit is what became of a unit of the flow.
+// A Unit sums up a unit of the flow.
 type Unit struct {
 	Name      string        `json:"name"`
 	Status    string        `json:"status"`
@@ -43,7 +43,7 @@ type Unit struct {
 	Batches   []Batch       `json:"batches"`
 }
 
-// A Batch is what became of a batch.
+// A Batch sums up a batch.
 type Batch struct {
 	ID      string       `json:"id"`
 	Title   string       `json:"title,omitempty"`
@@ -53,8 +53,8 @@ type Batch struct {
 	Fixes   int          `json:"fixes"`
 	Landed  *flow.Landed `json:"landed,omitempty"`
 
-	Tests    flow.CheckState `json:"tests,omitempty"`    // none: not run yet
-	CI       flow.CheckState `json:"ci,omitempty"`       // none: not run yet
+	Tests    flow.CheckState `json:"tests,omitempty"`    // empty: not run yet
+	CI       flow.CheckState `json:"ci,omitempty"`       // empty: not run yet
 	Untested string          `json:"untested,omitempty"` // why nothing tested it
 }
 
@@ -63,13 +63,13 @@ func (b *Batch) LandedUntested() bool {
 	return b.Untested != "" && b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
 }
 
-// Cost is what calls of agents took.
+// A Cost sums up calls of agents.
 type Cost struct {
 	USD    float64       `json:"usd"`
 	Tokens int64         `json:"tokens"`
 	Calls  int           `json:"calls"`
 	Failed int           `json:"failed_calls"`
-	Took   time.Duration `json:"took"` // all calls one after the other
+	Took   time.Duration `json:"took"` // the sum of all calls
 }
 
 func (c *Cost) add(call flow.Call) {
@@ -82,13 +82,13 @@ func (c *Cost) add(call flow.Call) {
 	}
 }
 
-// PhaseCost is what a phase cost.
+// A PhaseCost is the cost of a phase.
 type PhaseCost struct {
 	Phase string `json:"phase"`
 	Cost
 }
 
-// DecisionCount counts decisions.
+// A DecisionCount counts decisions.
 type DecisionCount struct {
 	Todo   int `json:"todo"`
 	Defer  int `json:"defer"`
@@ -100,7 +100,7 @@ func (c *DecisionCount) add(more DecisionCount) {
 	c.Todo, c.Defer, c.Reject, c.Open = c.Todo+more.Todo, c.Defer+more.Defer, c.Reject+more.Reject, c.Open+more.Open
 }
 
-// A Gap is a change that was refused.
+// A Gap is a change that was refused in a batch.
 type Gap struct {
 	Unit  string `json:"unit"`
 	Batch string `json:"batch"`
@@ -116,27 +116,27 @@ type Failure struct {
 	At     time.Time `json:"at"`
 }
 
-// A Recheck says that a batch was tested again.
+// A Recheck is a repeated test of a batch.
 type Recheck struct {
 	Unit  string `json:"unit"`
 	Batch string `json:"batch"`
 	flow.Recheck
 }
 
-// Times says how the time of a flow was used.
+// Times sums up the time of a flow.
 type Times struct {
 	First   time.Time     `json:"first,omitzero"` // the beginning of the first call
 	Last    time.Time     `json:"last,omitzero"`  // the end of the last one
-	Busy    time.Duration `json:"busy"`           // during which at least one agent worked
-	Agents  float64       `json:"agents"`         // that worked at once in that time, on average
+	Busy    time.Duration `json:"busy"`           // at least one agent worked
+	Agents  float64       `json:"agents"`         // average concurrency in that time
 	Most    int           `json:"most_agents"`
-	Queued  time.Duration `json:"queued"`  // that items waited before they started, all together
-	Blocked time.Duration `json:"blocked"` // of that, because somebody else had their locks
+	Queued  time.Duration `json:"queued"`  // the sum of waits before the start
+	Blocked time.Duration `json:"blocked"` // the part of Queued that items waited for locks
 }
 
-// Read gathers what a flow did.
+// Read reads the report of a flow.
 func Read(ctx context.Context, a *project.Project, name string) (*Report, error) {
-	book, f, docs, err := conduct.OpenDocuments(a, name)
+	tracker, f, docs, err := conduct.OpenDocuments(a, name)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func Read(ctx context.Context, a *project.Project, name string) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	return Of(ctx, a, f, units, calls, func(unit string) (*progress.Unit, error) { return book.Unit(ctx, unit) })
+	return Of(ctx, a, f, units, calls, func(unit string) (*progress.Unit, error) { return tracker.Unit(ctx, unit) })
 }
 
 // Of is Read for a caller that has read the calls and knows how to read a unit. It returns
@@ -164,7 +164,7 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 	}
 	costs := r.count(f, calls)
 	units = slices.Clone(units)
-	for unit := range costs { // one whose first document is still to come
+	for unit := range costs { // also units without a document yet
 		units = append(units, unit)
 	}
 	slices.Sort(units)
@@ -178,7 +178,7 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 	return r, addItems(ctx, a, r, f, unit)
 }
 
-// count sums up the calls, and returns what each unit cost.
+// count sums up the calls and returns the cost of each unit.
 func (r *Report) count(f flow.Flow, calls []run.PastCall) map[string]Cost {
 	units, phases := map[string]Cost{}, map[string]Cost{}
 	for _, call := range calls {
@@ -204,7 +204,7 @@ func (r *Report) count(f flow.Flow, calls []run.PastCall) map[string]Cost {
 	return units
 }
 
-// busy finds how many agents worked at once, and when any did.
+// busy computes the concurrency of the calls.
 func (t *Times) busy(calls []run.PastCall) {
 	type edge struct {
 		at   time.Time
@@ -287,7 +287,7 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost) {
 	r.Units = append(r.Units, unit)
 }
 
-// addItems adds what the queue knows: what failed, and what waited.
+// addItems adds failures and waits from the queue.
 func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, unit func(string) (*progress.Unit, error)) error {
 	ids := map[string]bool{}
 	var first uint64
@@ -323,12 +323,11 @@ func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, u
 	return err
 }
 
-// eventPage is how many events one look at the store reads.
+// eventPage is how many events one query reads.
 const eventPage = 1_000
 
-// blockedFor adds up how long items were blocked by locks: from when they were found to
-// be, to when they had them. Of what the record has dropped nothing is known. First is the
-// number of the first of them.
+// blockedFor returns how long items were blocked by locks, as far as the event log reaches. First
+// is the number of the first item.
 func blockedFor(ctx context.Context, a *project.Project, items map[string]bool, first uint64) (sum time.Duration, err error) {
 	since := map[string]time.Time{}
 	for after, page := first, eventPage; page == eventPage; {

@@ -7,10 +7,10 @@ import (
 	"lockkeeper/internal/agent"
 )
 
-// paste is the way that is always open.
+// paste is the next step that always works.
 const paste = "ask again, or research it elsewhere and paste the text"
 
-// answer reads a message. One that is not whole comes with an error.
+// answer reads a message. An incomplete answer is an error.
 func (c *Client) answer(res agent.Result, m message) (agent.Result, error) {
 	var text strings.Builder
 	for _, block := range m.Content {
@@ -35,9 +35,9 @@ func (c *Client) answer(res agent.Result, m message) (agent.Result, error) {
 		}
 		return unfinished(reason, "word the topic in another way, or research it elsewhere and paste the text")
 	case "max_tokens":
-		return unfinished(fmt.Sprintf("the answer was cut after %d tokens, the longest that it may have", m.Usage.Output), "permit more tokens, or ask for less at once")
+		return unfinished(fmt.Sprintf("the answer was cut off after %d tokens, its limit", m.Usage.Output), "permit more tokens, or ask for less at once")
 	case "model_context_window_exceeded":
-		return unfinished("the answer was cut where the window of the model ends", "ask for less at once")
+		return unfinished("the answer was cut off at the end of the model's context window", "ask for less at once")
 	case "end_turn", "stop_sequence":
 	default:
 		return unfinished(fmt.Sprintf("the answer ended for the reason %q", c.quote(m.StopReason)), paste)

@@ -21,10 +21,10 @@ const (
 	DefaultTimeout   = 10 * time.Minute
 )
 
-// KeyVariable is the environment variable that a key is expected in.
+// KeyVariable is the environment variable with the key.
 const KeyVariable = "ANTHROPIC_API_KEY"
 
-// Options are how the API is reached and what it is asked for.
+// Options of a Client.
 type Options struct {
 	APIKey    string        // required
 	BaseURL   string        // empty: DefaultBaseURL
@@ -32,7 +32,7 @@ type Options struct {
 	MaxTokens int64         // the longest answer; 0: DefaultMaxTokens
 	Timeout   time.Duration // the longest that a question may take; 0: DefaultTimeout
 
-	HTTPClient *http.Client // nil: one with the transport that all share
+	HTTPClient *http.Client // nil: a client with the default transport
 }
 
 // Client asks questions. It is safe for use by several goroutines at once.
@@ -42,8 +42,7 @@ type Client struct {
 	options  Options
 }
 
-// New makes a client. Without a key it refuses, and topics can only be researched by
-// pasting.
+// New returns a client. It refuses options without a key.
 func New(o Options) (*Client, error) {
 	o.BaseURL = cmp.Or(o.BaseURL, DefaultBaseURL)
 	o.Model = cmp.Or(o.Model, DefaultModel)
@@ -59,14 +58,14 @@ func New(o Options) (*Client, error) {
 	return &Client{http: o.httpClient(), endpoint: endpoint, options: o}, nil
 }
 
-// check refuses what cannot work. It never repeats the key.
+// check refuses invalid options. Its errors never contain the key.
 func (o *Options) check() error {
 	switch {
 	case o.APIKey == "":
 		return &lockkeeper.InputError{Field: KeyVariable, Reason: "not set, so research by the API is not available",
 			Next: "research elsewhere and paste the text, or set the variable and start again"}
 	case strings.ContainsFunc(o.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return &lockkeeper.InputError{Field: KeyVariable, Reason: "its value holds space or other characters that no key has",
+		return &lockkeeper.InputError{Field: KeyVariable, Reason: "it has a space or another character that no key has",
 			Next: "set it to the key alone, without a line end"}
 	case o.MaxTokens < 0:
 		return &lockkeeper.InputError{Field: "tokens of an answer", Value: fmt.Sprint(o.MaxTokens), Reason: "negative"}
@@ -80,8 +79,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// httpClient is the given client, or a plain one, that follows no redirection: the key
-// would go along to wherever it leads.
+// httpClient returns the given client or a plain one, without redirects: they would send the
+// key elsewhere.
 func (o *Options) httpClient() *http.Client {
 	client := http.Client{}
 	if o.HTTPClient != nil {
@@ -91,11 +90,11 @@ func (o *Options) httpClient() *http.Client {
 	return &client
 }
 
-// Ask asks one question. The result has a text, a model and the tokens used; the API
-// names no price. With an error it holds what is known.
+// Ask asks one question. The result has a text, a model and the tokens used; the API returns no
+// price. Beside an error it has what is known.
 func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	if strings.TrimSpace(prompt) == "" {
-		return agent.Result{}, &lockkeeper.InputError{Field: "prompt", Reason: "empty", Next: "say what is to be researched"}
+		return agent.Result{}, &lockkeeper.InputError{Field: "prompt", Reason: "empty", Next: "say what to research"}
 	}
 	if ctx.Err() != nil {
 		return agent.Result{}, context.Cause(ctx)
@@ -122,5 +121,5 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	return c.answer(res, m)
 }
 
-// origin is what errors name as the place that they come from.
+// origin names the API in errors.
 func (c *Client) origin() agent.Origin { return agent.Origin{Agent: "the Messages API"} }

@@ -107,8 +107,8 @@ func TestFailures(t *testing.T) {
 		"empty":          {scriptedapi.Step{}, &agent.UnfinishedError{}, "the answer is empty"},
 		"blank":          {scriptedapi.Step{Text: " \n"}, &agent.UnfinishedError{}, "the answer is empty"},
 		"declined":       {scriptedapi.Step{Text: "I", Stop: "refusal"}, &agent.UnfinishedError{}, "the model declined to answer"},
-		"cut":            {scriptedapi.Step{Text: "Half of", Stop: "max_tokens"}, &agent.UnfinishedError{}, "cut after 20 tokens"},
-		"window":         {scriptedapi.Step{Text: "Half of", Stop: "model_context_window_exceeded"}, &agent.UnfinishedError{}, "window of the model"},
+		"cut":            {scriptedapi.Step{Text: "Half of", Stop: "max_tokens"}, &agent.UnfinishedError{}, "cut off after 20 tokens"},
+		"window":         {scriptedapi.Step{Text: "Half of", Stop: "model_context_window_exceeded"}, &agent.UnfinishedError{}, "context window"},
 		"another reason": {scriptedapi.Step{Text: "x", Stop: "pause_turn"}, &agent.UnfinishedError{}, `"pause_turn"`},
 		"a tool":         {scriptedapi.Step{Text: "x", Tools: []scriptedapi.Tool{scriptedapi.Bash("id")}}, &agent.UnfinishedError{}, `"tool_use"`},
 
@@ -161,7 +161,7 @@ func TestFailures(t *testing.T) {
 }
 
 // What is not there, or ends before it answered, passes.
-func TestNobodyThere(t *testing.T) {
+func TestUnreachableAPI(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	mute := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

@@ -16,21 +16,21 @@ import (
 	"lockkeeper/internal/agent"
 )
 
-// garbage says that a response is not of the API.
+// garbage returns the error for a response that is not from the API.
 func (c *Client) garbage(seen response) error {
 	reason := fmt.Sprintf("a response of type %q that is not a message", c.quote(seen.header.Get("Content-Type")))
 	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.sample(seen)}
 }
 
-// sampled is how much of a body an error may show.
+// sampled bounds the sample of a body in an error.
 const sampled = 1 << 10
 
-// sample returns how a response begins, for an error to show.
+// sample returns the beginning of a response for an error.
 func (c *Client) sample(seen response) string {
 	return c.quote(string(seen.body[:min(len(seen.body), sampled)]))
 }
 
-// unreachable classifies an answer that did not come, or broke off.
+// unreachable classifies a missing or interrupted response.
 func (c *Client) unreachable(seen response, err error) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
@@ -40,7 +40,7 @@ func (c *Client) unreachable(seen response, err error) error {
 	if seen.status != 0 {
 		what = "the connection ended in the middle of the answer"
 	}
-	var at *url.Error // it names the address, which others may not see
+	var at *url.Error // it has the address, which errors must not show
 	if errors.As(err, &at) {
 		err = at.Err
 	}
@@ -52,8 +52,8 @@ func (c *Client) unreachable(seen response, err error) error {
 	return &agent.TransientError{Origin: c.origin(), Reason: reason}
 }
 
-// limitWords are how the API says that the account has used up what it may use. It does so
-// with the statuses 400, 402, 403 and 429, of which the others mean something else:
+// limitWords match the messages of the API about used-up limits. They come with the statuses
+// 400, 402, 403 and 429, which have other meanings as well:
 //
 //	400 Your credit balance is too low to access the Anthropic API. …
 //	400 You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.
@@ -85,14 +85,14 @@ func (c *Client) refusal(seen response) error {
 	case status == http.StatusNotFound:
 		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether the model " + c.options.Model + " and the address of the API are right, or paste the text"}
 	}
-	// The others are about this one question, for example that it is too long.
+	// Other statuses are about this question, for example that it is too long.
 	return &agent.UnfinishedError{Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),
 		Next: "change the question, or research it elsewhere and paste the text"}
 }
 
 var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC`)
 
-// regained is the time from which on a limit no longer holds; zero: it is not said.
+// regained returns the end of a limit; zero: unknown.
 func regained(text string) time.Time {
 	m := regainPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -105,10 +105,10 @@ func regained(text string) time.Time {
 	return at
 }
 
-// longestRetryAfter bounds what is believed of a wait.
+// longestRetryAfter bounds the wait that a response can ask for.
 const longestRetryAfter = 31 * 24 * time.Hour
 
-// retryAfter is the wait that a response asks for, in seconds or until a date.
+// retryAfter returns the wait that a response asks for, in seconds or until a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	var wait time.Duration
@@ -120,10 +120,10 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(wait, longestRetryAfter))
 }
 
-// quotable is the most of somebody's words that an error repeats.
+// quotable bounds a quotation in an error.
 const quotable = 300
 
-// quote makes somebody's words fit for an error: short, in one line, without the key.
+// quote prepares foreign text for an error: short, on one line, without the key.
 func (c *Client) quote(text string) string {
 	text = strings.ReplaceAll(text, c.options.APIKey, "…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {

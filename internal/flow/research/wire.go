@@ -12,8 +12,7 @@ import (
 // apiVersion is the version of the Messages API that the types of this file describe.
 const apiVersion = "2023-06-01"
 
-// maxResponse bounds what is read of a response. The longest answer of a model is a small
-// part of it.
+// maxResponse bounds a response, far above the longest answer of a model.
 const maxResponse = 16 << 20
 
 // question is the body of a request.
@@ -65,14 +64,14 @@ type failureBody struct {
 	} `json:"error"`
 }
 
-// response is what came back for one request.
+// A response is the response to one request.
 type response struct {
-	status int // 0: nothing came
+	status int // 0: no response
 	header http.Header
-	body   []byte // as much of it as could be read
+	body   []byte // as far as it was read
 }
 
-// post sends a question. With an error the response holds what had arrived.
+// post sends a question. Beside an error it returns what had arrived.
 func (c *Client) post(ctx context.Context, prompt string) (response, error) {
 	body, err := json.Marshal(question{
 		Model:     c.options.Model,

@@ -9,7 +9,7 @@ import (
 )
 
 // A socket fits wherever the copies and the temporary files of a machine are.
-func TestTempPlace(t *testing.T) {
+func TestTempDirFitsASocket(t *testing.T) {
 	short, long := strings.Repeat("s", longestTemp), strings.Repeat("l", longestTemp+1)
 	for _, c := range []struct{ home, temp, want string }{{short, "/tmp", short}, {long, short, short}, {long, long, "/tmp"}} {
 		if got := tempParent(c.home, c.temp); got != c.want {

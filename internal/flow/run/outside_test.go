@@ -146,7 +146,7 @@ func TestDiskFull(t *testing.T) {
 // and no wider grant.
 //
 // shows: SW-42 PL-44 SW-76
-func TestDesk(t *testing.T) {
+func TestAgentRequests(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.tasks(one)
 	exe, err := os.Executable()

@@ -12,20 +12,20 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// Large is an application of any size, with batches that meet on shared files. What each
-// batch changes is drawn from the seed.
+// A Large is an application of any size, with batches that contend for shared files. The seed
+// determines what each batch changes.
 type Large struct {
 	Controllers int
 	Seed        uint64
-	Pause       time.Duration // that each call of an agent takes
+	Pause       time.Duration // the duration of each agent call
 }
 
-// Sizes and chances of a large application. They follow the tiers of contention: a file
-// of the controller is its own, that of the module is shared by some, a concern by all.
+// Sizes and probabilities of a large application. A controller's file has one user, a module's
+// file some, a concern all.
 const (
 	perModule  = 6
 	maxBatches = 3
-	shapes     = 12 // a script has calls for each shape, whatever the number of controllers
+	shapes     = 12 // a script has calls for each shape
 
 	writesModel   = 0.4
 	writesConcern = 0.25
@@ -37,14 +37,14 @@ func concerns() []string {
 	return []string{"app/controllers/concerns/authentication.rb", "app/controllers/concerns/error_handling.rb", "app/controllers/concerns/pagination.rb"}
 }
 
-// shape is how a controller is cut into batches.
+// A shape is a division of a controller into batches.
 type shape []part
 
-// part is one of them. It changes the controller or its view, and perhaps more.
+// A part is one batch of a shape. It changes the controller or its view, and maybe more.
 type part struct {
 	model         bool
 	writes, reads []string // concerns
-	after         bool     // it needs the part before it
+	after         bool     // it comes after the previous part
 }
 
 func drawShape(chance *rand.Rand) shape {
@@ -63,7 +63,7 @@ func drawShape(chance *rand.Rand) shape {
 	return s
 }
 
-// unit is one controller.
+// A unit is one controller.
 type unit struct {
 	module, name string
 	shape        int // its number
@@ -92,14 +92,14 @@ func newUnit(module, name string, number int, s shape) unit {
 		}
 		u.batches = append(u.batches, b)
 	}
-	last := &u.batches[len(s)-1] // what is left over is done there
+	last := &u.batches[len(s)-1] // it gets the remaining items
 	for i := len(s); i < maxBatches; i++ {
 		last.Items = append(last.Items, fmt.Sprintf("i%d", i+1))
 	}
 	return u
 }
 
-// draw is all that is left to chance: the shapes, and which controller has which.
+// draw draws the shapes, and which controller has which.
 func (l Large) draw() ([]shape, []unit) {
 	chance := rand.New(rand.NewPCG(l.Seed, 0))
 	all := make([]shape, shapes)
@@ -114,8 +114,8 @@ func (l Large) draw() ([]shape, []unit) {
 	return all, units
 }
 
-// Each batch has a line of its own in each file that it writes. So batches can come in
-// any order, and what got lost is seen.
+// Each batch has its own line in each file that it writes. So batches can land in any order,
+// and a lost change is visible.
 func (u *unit) planned(b *flow.Batch, path string) string { return mark("to do", u, b, path) }
 func (u *unit) done(b *flow.Batch, path string) string    { return mark("done", u, b, path) }
 
@@ -126,7 +126,7 @@ func mark(state string, u *unit, b *flow.Batch, path string) string {
 	return fmt.Sprintf("# %s: %s/%s.\n", state, u.id(), b.ID)
 }
 
-// Write makes the application in a directory. Its commands are those of the sample.
+// Write creates the application in a directory. Its commands are those of the sample.
 func (l Large) Write(dir string) error {
 	all, err := application()
 	if err != nil {
@@ -177,8 +177,8 @@ end
 
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// Lost lists the changes that are not in the application in dir, as "batch: file", once
-// all batches are said to have landed.
+// Lost lists the changes that are missing in the application in dir, as "batch: file", after
+// all batches landed.
 func (l Large) Lost(dir string) (lost []string, err error) {
 	_, units := l.draw()
 	for _, u := range units {

@@ -10,11 +10,11 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// object is a part of a script or of a plan. JSON is YAML.
+// An object is a part of a script or of a plan. JSON is YAML.
 type object map[string]any
 
-// Script is what agents do in the flow "controllers": every call takes as long as Pause,
-// all tests pass, and nothing is written that was not declared.
+// Script returns the script of agents in the flow "controllers": every call takes as long as
+// Pause, all tests pass, and agents write only declared files.
 func (l Large) Script() ([]byte, error) {
 	var items []flow.Possible
 	ready := flow.Synthesis{Dropped: []flow.Dropped{}}
@@ -62,9 +62,8 @@ func (l Large) call(match string, answer any, steps ...object) object {
 		"result": object{"structured": answer, "cost_usd": 0.1, "tokens": object{"input": 1000, "output": 100}}}
 }
 
-// Plan is the same work for lockkeeper simulate, where the tests and checks of a batch
-// take as long as is said. What a batch reads is not in it: it is checked at the landing,
-// and not locked.
+// Plan returns the same work for lockkeeper simulate. Checks is the duration of a batch's tests
+// and checks. The plan has no reads, because a run does not lock them.
 func (l Large) Plan(checks time.Duration) ([]byte, error) {
 	var items []object
 	_, units := l.draw()
@@ -89,7 +88,7 @@ func (l Large) Plan(checks time.Duration) ([]byte, error) {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
-// lines is a list under a key, with an entry to a line.
+// lines returns a list under a key, with one entry per line.
 func lines(key string, list []object) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s:\n", key)

@@ -16,9 +16,9 @@ import (
 //go:embed all:app script research.md
 var embedded embed.FS
 
-// Commands of the application, run in its root.
+// Commands of the application, for its root.
 const (
-	Test = "sh bin/check" // with test files behind it
+	Test = "sh bin/check" // followed by test files
 	CI   = "sh bin/ci"
 )
 
@@ -28,7 +28,7 @@ const (
 	Tasks    = "tasks.yaml"
 )
 
-// Write makes the application in a directory.
+// Write creates the application in a directory.
 func Write(dir string) error {
 	files, err := application()
 	if err != nil {
@@ -75,13 +75,13 @@ func script(pace float64, first string) ([]byte, error) {
 	return script, wrong
 }
 
-// Research is an answer to the one question that the analyses leave open.
+// Research returns an answer to the only research topic of the analyses.
 func Research() (string, error) {
 	text, err := embedded.ReadFile("research.md")
 	return string(text), err
 }
 
-// application is the files of the application by their paths.
+// application returns the files of the application by path.
 func application() (map[string]string, error) {
 	root, err := fs.Sub(embedded, "app")
 	if err != nil {
@@ -106,7 +106,7 @@ func write(dir string, files map[string]string) error {
 	if there, err := os.ReadDir(dir); err != nil {
 		return err
 	} else if len(there) > 0 {
-		return fmt.Errorf("%s is not empty (it has %s), and nothing is written over; next: name a new directory", dir, there[0].Name())
+		return fmt.Errorf("%s is not empty (it has %s); next: name a new directory", dir, there[0].Name())
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		name := filepath.Join(dir, filepath.FromSlash(path))
@@ -115,7 +115,7 @@ func write(dir string, files map[string]string) error {
 		}
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(path, "bin/") && filepath.Ext(path) == "" {
-			mode = 0o755 // which embedding forgets
+			mode = 0o755 // embedding does not keep it
 		}
 		if err := os.WriteFile(name, []byte(files[path]), mode); err != nil {
 			return err

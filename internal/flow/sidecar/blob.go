@@ -21,9 +21,9 @@ const blobPerm fs.FileMode = 0o600
 
 func (f *Folder) files() *Folder { return f.Sub(filesDir) }
 
-// Keep keeps a content under its hash. Keeping it again changes nothing.
+// Keep stores a content under its hash. Storing it again changes nothing.
 func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error) {
-	data, err := io.ReadAll(r) // before the lock: who knows how long that takes
+	data, err := io.ReadAll(r) // before the lock, because it may take long
 	if err != nil {
 		return sum, err
 	}
@@ -33,7 +33,7 @@ func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error
 		var bad *MalformedError
 		switch {
 		case err == nil:
-			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.Dir())) // whoever wrote it may have died before that
+			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.Dir())) // its writer may have died before it synced
 		case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &bad):
 			return err
 		}
@@ -41,10 +41,10 @@ func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error
 	})
 }
 
-// Kept opens a content that was kept, proven by its hash. *MalformedError: it is damaged.
-// fs.ErrNotExist: it was not kept here.
+// Kept opens a stored content and verifies its hash. *MalformedError: it is damaged.
+// fs.ErrNotExist: it is not stored here.
 func (f *Folder) Kept(sum [32]byte) (file *os.File, err error) {
-	ctx := context.Background() // nothing here waits for anybody
+	ctx := context.Background() // nothing here waits
 	p, err := f.files().open(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (f *Folder) Kept(sum [32]byte) (file *os.File, err error) {
 	return p.proven(ctx, sum)
 }
 
-// proven opens a kept file, at its beginning, if it is what its name says.
+// proven opens a stored file if its content has the hash of its name.
 func (p *location) proven(ctx context.Context, sum [32]byte) (*os.File, error) {
 	name := hex.EncodeToString(sum[:])
 	file, err := p.openFile(ctx, name)
@@ -64,7 +64,7 @@ func (p *location) proven(ctx context.Context, sum [32]byte) (*os.File, error) {
 	_, err = io.Copy(hash, file)
 	if got := hash.Sum(nil); err == nil && !bytes.Equal(got, sum[:]) {
 		err = &MalformedError{Path: p.folder.rel(name), Reason: fmt.Sprintf("its content has the hash %x: it is damaged", got[:6]),
-			Next: "take the content from a backup, or from git"}
+			Next: "restore the content from a backup or from git"}
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)

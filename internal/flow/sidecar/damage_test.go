@@ -241,7 +241,7 @@ func isMalformed(err error) bool {
 // A pipe would keep a reader waiting, and a directory is no document.
 //
 // shows: PL-85
-func TestWhatIsNoFile(t *testing.T) {
+func TestPathsThatAreNotFiles(t *testing.T) {
 	t.Parallel() // it mostly waits for the disk
 	_, files := library(t)
 	for what, file := range files {

@@ -11,13 +11,13 @@ import (
 	"lockkeeper"
 )
 
-// kinds are the decisions that are kept, each in <kind>.json with the state before it in
-// <kind>.previous.json.
+// kinds returns the kinds of stored decisions. Each has <kind>.json, and its previous version
+// in <kind>.previous.json.
 func kinds() [2]string { return [2]string{Deferred, Rejected} }
 
-// PastDecisions lists what earlier runs deferred and rejected. A file that cannot be read, or is
-// gone while its previous state is not, is a *MalformedError for as long as nobody repairs
-// it; its content is kept as a copy.
+// PastDecisions lists what earlier runs deferred and rejected. A malformed file, or one that is
+// missing while its previous version exists, is a *MalformedError until a person repairs it.
+// A malformed file is copied.
 func (s *Store) PastDecisions(ctx context.Context) (entries []PastDecision, err error) {
 	err = s.decisions().change(ctx, false, func(p *location) error {
 		l, err := p.ledger(ctx)
@@ -40,7 +40,7 @@ func (s *Store) PastDecisions(ctx context.Context) (entries []PastDecision, err 
 	return entries, nil
 }
 
-// Record stores decisions, each in place of whatever was decided about the same item.
+// Record stores decisions. Each replaces the earlier one on the same item.
 func (s *Store) Record(ctx context.Context, entries ...PastDecision) error {
 	if len(entries) == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (s *Store) Record(ctx context.Context, entries ...PastDecision) error {
 	})
 }
 
-// Forget takes back what Record did. What is not there any more is no fault; what was
-// decided otherwise since is a *ChangedError, and nothing is taken back then.
+// Forget removes recorded decisions. It ignores missing ones. If one of them was changed since,
+// it returns a *ChangedError and removes nothing.
 func (s *Store) Forget(ctx context.Context, entries ...PastDecision) error {
 	if len(entries) == 0 {
 		return nil
@@ -82,14 +82,14 @@ func (s *Store) Forget(ctx context.Context, entries ...PastDecision) error {
 	})
 }
 
-// Reenable lets a rejected item come back. The mark of whoever did it first stays.
+// Reenable marks a rejected item as re-enabled. An earlier mark stays.
 func (s *Store) Reenable(ctx context.Context, controller, description, by string) error {
 	return s.mark(ctx, controller, description, by, func(was *Mark) *Mark {
 		return cmp.Or(was, &Mark{By: by, At: time.Now().Round(0).UTC()})
 	})
 }
 
-// UndoReenable takes that back.
+// UndoReenable removes the mark of Reenable.
 func (s *Store) UndoReenable(ctx context.Context, controller, description, by string) error {
 	return s.mark(ctx, controller, description, by, func(*Mark) *Mark { return nil })
 }
@@ -99,8 +99,8 @@ func (s *Store) mark(ctx context.Context, controller, description, by string, ne
 	return s.edit(ctx, by, func(l *ledger) error {
 		kind, i, found := l.find(wanted)
 		if !found || kind != Rejected {
-			return &lockkeeper.InputError{Field: "item", Value: controller + ": " + description, Reason: "it is not rejected",
-				Next: "look at the list of rejected items"}
+			return &lockkeeper.InputError{Field: "item", Value: controller + ": " + description, Reason: "not rejected",
+				Next: "lockkeeper decide list"}
 		}
 		e := l.wanted[kind][i].PastDecision
 		was := e.Reenabled
@@ -116,7 +116,7 @@ func (s *Store) mark(ctx context.Context, controller, description, by string, ne
 	})
 }
 
-// edit changes the files while nobody else does.
+// edit changes the decisions under the lock.
 func (s *Store) edit(ctx context.Context, by string, change func(*ledger) error) error {
 	return s.decisions().change(ctx, true, func(p *location) error {
 		l, err := p.ledger(ctx)

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	member = "lockkeeper" // the one in which a document speaks of itself
+	member = "lockkeeper" // the member with hash and author of a document
 	format = 1
 )
 
-// About is what a document says of how it came to be. The hash does not cover it.
+// About says who wrote a document, when, and after which calls. The hash does not cover it.
 type About struct {
-	WrittenAt time.Time // now, where it is not given
+	WrittenAt time.Time // zero: now
 	By        string
-	Calls     []json.RawMessage // what was paid for it
+	Calls     []json.RawMessage // of agents
 }
 
-// Doc is a document as it is on disk.
+// A Doc is a document as it is on disk.
 type Doc struct {
 	Path  string          // relative to the sidecar directory
 	Body  json.RawMessage // compact, without the member "lockkeeper"
 	Sum   string          // SHA-256 of Body, in hex
-	About About           // zero where a person or another tool wrote it
+	About About           // zero if a person or another tool wrote it
 }
 
 // note is the member "lockkeeper".
@@ -84,8 +84,8 @@ func (p *location) document(ctx context.Context, name string, check func(body []
 	return doc, nil
 }
 
-// parse takes a document apart. A text is either exactly one document or none at all: it
-// never stands for less than was written.
+// parse parses a document. It rejects a text with anything before, after or twice in it, so
+// that no part is silently dropped.
 func parse(data []byte) (*Doc, *MalformedError) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
@@ -114,7 +114,7 @@ func parse(data []byte) (*Doc, *MalformedError) {
 			return nil, bad(err.Error())
 		}
 		if seen[name] {
-			return nil, bad(fmt.Sprintf("the member %q stands there twice", name))
+			return nil, bad(fmt.Sprintf("duplicate member %q", name))
 		}
 		seen[name] = true
 		into := &own
@@ -144,7 +144,7 @@ func parse(data []byte) (*Doc, *MalformedError) {
 		return nil, &MalformedError{Reason: fmt.Sprintf("its format is %d, but this program supports %d", n.Format, format)}
 	}
 	if n.SHA256 != doc.Sum {
-		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s and says %.12s: it was damaged, or changed by hand (then take the member %q out)",
+		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s and says %.12s: it was damaged, or edited by hand (then remove the member %q)",
 			doc.Sum, n.SHA256, member)}
 	}
 	doc.About = About{WrittenAt: n.WrittenAt, By: n.By, Calls: n.Calls}
@@ -155,21 +155,21 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(offset, int64(len(data)))], []byte("\n"))
 }
 
-// compose is a document's text. What it makes, parse takes apart into the same.
+// compose returns the text of a document. parse is its inverse.
 func compose(body any, about About) ([]byte, *Doc, error) {
-	wrong := func(reason string) error {
+	invalid := func(reason string) error {
 		return &lockkeeper.InputError{Field: "document", Value: fmt.Sprintf("%T", body), Reason: reason}
 	}
 	plain, err := encode(body)
 	if err != nil {
-		return nil, nil, wrong(err.Error())
+		return nil, nil, invalid(err.Error())
 	}
 	doc, bad := parse(plain)
 	if bad != nil {
-		return nil, nil, wrong(bad.Reason)
+		return nil, nil, invalid(bad.Reason)
 	}
 	if !bytes.Equal(doc.Body, plain) {
-		return nil, nil, wrong(fmt.Sprintf("the member %q is not the caller's", member))
+		return nil, nil, invalid(fmt.Sprintf("the member %q is reserved", member))
 	}
 	if about.WrittenAt.IsZero() {
 		about.WrittenAt = time.Now()
@@ -177,7 +177,7 @@ func compose(body any, about About) ([]byte, *Doc, error) {
 	about.WrittenAt = about.WrittenAt.Round(0).UTC()
 	own, err := encode(note{Format: format, SHA256: doc.Sum, WrittenAt: about.WrittenAt, By: about.By, Calls: about.Calls})
 	if err != nil {
-		return nil, nil, wrong(err.Error())
+		return nil, nil, invalid(err.Error())
 	}
 	joined := bytes.TrimSuffix(plain, []byte("}"))
 	if len(joined) > 1 {
@@ -186,14 +186,14 @@ func compose(body any, about About) ([]byte, *Doc, error) {
 	joined = fmt.Appendf(joined, "%q:%s}", member, own)
 	var text bytes.Buffer
 	if err := json.Indent(&text, joined, "", "  "); err != nil {
-		return nil, nil, wrong(err.Error())
+		return nil, nil, invalid(err.Error())
 	}
 	text.WriteByte('\n')
 	doc.About = about
 	return text.Bytes(), doc, nil
 }
 
-// encode is compact JSON in which <, > and & are themselves.
+// encode returns compact JSON without escaping <, > and &.
 func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -204,14 +204,13 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Write makes a document, or replaces whatever is there. body is encoded as a JSON
-// object.
+// Write creates or replaces a document. Body is encoded as a JSON object.
 func (f *Folder) Write(ctx context.Context, name string, body any, about About) (*Doc, error) {
 	return f.put(ctx, name, body, about, func(*location) error { return nil })
 }
 
-// Replace is Write if what is there is still was; nil: nothing. Otherwise it changes
-// nothing and returns a *ChangedError. Documents are the same if their bodies are.
+// Replace is Write if the document is still was; nil: missing. Otherwise it changes nothing and
+// returns a *ChangedError. Documents with equal bodies are equal.
 func (f *Folder) Replace(ctx context.Context, was *Doc, name string, body any, about About) (*Doc, error) {
 	return f.put(ctx, name, body, about, func(p *location) error { return p.expect(ctx, was, name) })
 }
@@ -255,7 +254,7 @@ func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
 	return err
 }
 
-// expect returns a *ChangedError unless was is what is there.
+// expect returns a *ChangedError unless the document is still was.
 func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 	is, err := p.document(ctx, name, nil)
 	var bad *MalformedError
@@ -272,7 +271,7 @@ func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 	return p.folder.differs(was, is, name)
 }
 
-// differs returns a *ChangedError unless both are the same document, or none.
+// differs returns a *ChangedError unless both are the same document, or both missing.
 func (f *Folder) differs(was, is *Doc, name string) error {
 	changed := &ChangedError{Path: f.rel(name)}
 	if was != nil {
@@ -287,8 +286,8 @@ func (f *Folder) differs(was, is *Doc, name string) error {
 	return changed
 }
 
-// SetAside gives a malformed document another name beside it, relative to the sidecar
-// directory, where nobody reads or overwrites it. "": there is none.
+// SetAside renames a malformed document, so that it is neither read nor overwritten, and
+// returns its new path relative to the sidecar directory; empty: there is no document.
 func (f *Folder) SetAside(ctx context.Context, name string) (kept string, err error) {
 	if err := documentName(name); err != nil {
 		return "", err

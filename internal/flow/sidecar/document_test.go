@@ -82,15 +82,15 @@ func TestDocumentsOfOthers(t *testing.T) {
 		"null":                               "not a JSON object",
 		`{"count":1}{}`:                      "after top-level value",
 		"{\n\n\"count\":1,}":                 "line 3",
-		`{"count":1,"count":2}`:              "twice",
+		`{"count":1,"count":2}`:              "duplicate",
 		"{\"count\":1,\"files\":[\"\xff\"]}": "UTF-8",
 		`{"other":1}`:                        "unknown field",
 		`{"count":1,"lockkeeper":{"format":1,"sha256":""}}`:          "hash",
 		`{"count":1,"lockkeeper":{"format":2}}`:                      "format",
 		`{"count":1,"lockkeeper":[]}`:                                "member",
 		`{"count":1,"lockkeeper":null}`:                              "format",
-		`{"count":1,"lockkeeper":{"format":1},"lockkeeper":{}}`:      "twice",
-		`{"count":1,"lockkeeper":{"format":1},"lockkeepe\u0072":{}}`: "twice",
+		`{"count":1,"lockkeeper":{"format":1},"lockkeeper":{}}`:      "duplicate",
+		`{"count":1,"lockkeeper":{"format":1},"lockkeepe\u0072":{}}`: "duplicate",
 	} {
 		doc, err := put(text)
 		bad := wantMalformed(t, err)
@@ -125,21 +125,21 @@ func TestReplaceAndRemove(t *testing.T) {
 	one, err := f.Replace(t.Context(), nil, "batches.json", result{Count: 1}, About{By: "anna", WrittenAt: at(1)})
 	must(t, err)
 	_, err = f.Replace(t.Context(), nil, "batches.json", result{Count: 2}, About{})
-	changed(err, "it was not there, and now is, by anna at 2026-03-04T05:01:06Z")
+	changed(err, "it was created, by anna at 2026-03-04T05:01:06Z")
 	two, err := f.Replace(t.Context(), one, "batches.json", result{Count: 2}, About{By: "ben"})
 	must(t, err)
 	_, err = f.Replace(t.Context(), one, "batches.json", result{Count: 3}, About{})
-	changed(err, "another, by ben")
-	changed(f.Remove(t.Context(), one, "batches.json"), "another")
-	changed(f.Remove(t.Context(), nil, "batches.json"), "now is")
+	changed(err, "differs, by ben")
+	changed(f.Remove(t.Context(), one, "batches.json"), "differs")
+	changed(f.Remove(t.Context(), nil, "batches.json"), "created")
 	if is, err := f.Read(t.Context(), "batches.json", nil); err != nil || is.Sum != two.Sum {
 		t.Errorf("a refused act changed something: %+v, %v", is, err)
 	}
 	must(t, f.Remove(t.Context(), two, "batches.json"))
-	changed(f.Remove(t.Context(), two, "batches.json"), "gone")
+	changed(f.Remove(t.Context(), two, "batches.json"), "removed")
 	_, err = f.Replace(t.Context(), two, "batches.json", result{}, About{})
-	changed(err, "gone")
-	changed(s.Unit("none").Remove(t.Context(), two, "batches.json"), "gone")
+	changed(err, "removed")
+	changed(s.Unit("none").Remove(t.Context(), two, "batches.json"), "removed")
 
 	must(t, os.WriteFile(filepath.Join(f.Dir(), "batches.json"), []byte("{"), 0o644))
 	for _, was := range []*Doc{nil, two} {

@@ -7,9 +7,8 @@ import (
 	"lockkeeper"
 )
 
-// MalformedError says that a file is not what it ought to be: cut off, damaged, changed
-// without its hash, or of another form. It counts as not there, and is not overwritten
-// unless somebody asks for that.
+// A MalformedError reports that a file is truncated, damaged, edited without its hash, or of
+// another form. The file counts as missing, and only Write, WriteText and Keep overwrite it.
 type MalformedError struct {
 	Path   string // relative to the sidecar directory
 	Line   int    // 0: not known
@@ -22,24 +21,23 @@ func (e *MalformedError) Error() string {
 	if e.Line > 0 {
 		s += fmt.Sprintf(", line %d", e.Line)
 	}
-	s += ": " + e.Reason
-	if e.Next != "" {
-		s += "; next: " + e.Next
-	}
-	return s
+	return lockkeeper.JoinNext(s+": "+e.Reason, e.Next)
 }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *MalformedError) NextStep() string { return e.Next }
 
 // Code implements lockkeeper.CodeOf.
 func (e *MalformedError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// ChangedError says that a document is no longer what the caller has read.
+// A ChangedError reports that a document is no longer what the caller read.
 type ChangedError struct {
 	Path string
-	Was  string // its hash then; "": it was not there
-	Is   string // its hash now; "": it is not there, or malformed
+	Was  string // its hash then; "": it was missing
+	Is   string // its hash now; "": it is missing or malformed
 
-	By string    // who wrote it since, where that is known
-	At time.Time // and when
+	By string    // who wrote it since, if known
+	At time.Time // when
 
 	Malformed error // why it cannot be read, if it cannot
 }
@@ -50,11 +48,11 @@ func (e *ChangedError) Error() string {
 	case e.Malformed != nil:
 		return s + "it cannot be read: " + e.Malformed.Error()
 	case e.Is == "":
-		return s + "it is gone; next: read again and decide anew"
+		return lockkeeper.JoinNext(s+"it was removed", e.NextStep())
 	case e.Was == "":
-		s += "it was not there, and now is"
+		s += "it was created"
 	default:
-		s += "its content is another"
+		s += "its content differs"
 	}
 	if e.By != "" {
 		s += ", by " + e.By
@@ -62,8 +60,11 @@ func (e *ChangedError) Error() string {
 	if !e.At.IsZero() {
 		s += " at " + e.At.UTC().Format(time.RFC3339)
 	}
-	return s + "; next: read it again and decide anew"
+	return lockkeeper.JoinNext(s, e.NextStep())
 }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *ChangedError) NextStep() string { return "read it again, then decide" }
 
 func (e *ChangedError) Unwrap() error { return e.Malformed }
 

@@ -11,16 +11,16 @@ import (
 	"slices"
 )
 
-// list is one of the files as it is on disk.
+// list is the content of one of the files.
 type list struct {
 	Lines []line `json:"entries"`
 }
 
-// ledger is what was decided, of all controllers, in an open folder.
+// A ledger has the decisions on the items of all controllers, in an open folder.
 type ledger struct {
 	p      *location
-	disk   map[string][]line // what the files hold
-	wanted map[string][]line // what they are to hold
+	disk   map[string][]line // what the files have
+	wanted map[string][]line // what they should have
 }
 
 // ledger reads both files.
@@ -45,7 +45,7 @@ func (p *location) list(ctx context.Context, kind string) ([]line, error) {
 	lines, there, err := p.lines(ctx, kind, name)
 	var bad *MalformedError
 	if errors.As(err, &bad) {
-		bad.Next = fmt.Sprintf("repair it, or replace it by %s, which is the state before the last change", p.folder.rel(previous(kind)))
+		bad.Next = fmt.Sprintf("repair it, or replace it by %s, the version before the last change", p.folder.rel(previous(kind)))
 		return nil, errors.Join(bad, p.copyAside(ctx, name))
 	}
 	if err != nil || there {
@@ -56,8 +56,8 @@ func (p *location) list(ctx context.Context, kind string) ([]line, error) {
 		return nil, err
 	}
 	if len(before) > 0 {
-		return nil, &MalformedError{Path: p.folder.rel(name), Reason: fmt.Sprintf("it is missing, and had %d entries", len(before)),
-			Next: fmt.Sprintf("copy %[1]s to it; or remove %[1]s as well, and everything in it is forgotten", p.folder.rel(previous(kind)))}
+		return nil, &MalformedError{Path: p.folder.rel(name), Reason: fmt.Sprintf("missing; it had %d entries", len(before)),
+			Next: fmt.Sprintf("copy %[1]s to it; or remove %[1]s as well to forget these decisions", p.folder.rel(previous(kind)))}
 	}
 	return nil, nil
 }
@@ -99,7 +99,7 @@ func (p *location) copyAside(ctx context.Context, name string) error {
 	data, _, err := p.read(ctx, name)
 	var bad *MalformedError
 	if errors.As(err, &bad) {
-		return nil // a link, a directory: it has no content of its own
+		return nil // a link or a directory has no content to copy
 	}
 	if err != nil {
 		return err
@@ -111,8 +111,8 @@ func (p *location) copyAside(ctx context.Context, name string) error {
 	return p.write(ctx, copied, data)
 }
 
-// settle leaves one line for each item, the newest. There are several after a crash
-// between two writes, and where somebody edited the files.
+// settle keeps the newest line of each item. An item has several after a crash between two
+// writes, or after edits by hand.
 func (l *ledger) settle() {
 	newest := map[item]line{}
 	for _, kind := range kinds() {
@@ -132,7 +132,7 @@ func (l *ledger) settle() {
 	}
 }
 
-// find is where the line about an item is.
+// find returns the position of the line of an item.
 func (l *ledger) find(it item) (kind string, i int, found bool) {
 	for _, kind := range kinds() {
 		if i := slices.IndexFunc(l.wanted[kind], func(e line) bool { return e.item == it }); i >= 0 {
@@ -142,7 +142,7 @@ func (l *ledger) find(it item) (kind string, i int, found bool) {
 	return "", 0, false
 }
 
-// set puts a line where the one about the same item was, or at the end.
+// set replaces the line of an item, or appends it.
 func (l *ledger) set(e line) {
 	kind, i, found := l.find(e.item)
 	if found && kind == e.Decision {
@@ -155,8 +155,8 @@ func (l *ledger) set(e line) {
 	l.wanted[e.Decision] = append(l.wanted[e.Decision], e)
 }
 
-// save writes what changed: first every line that is new, then what is left without those
-// that go. So an item that moves is in both files for a moment, and never in none.
+// save writes the changes: first the new lines, then the files without the removed lines. So
+// an item that moves is in both files for a moment, and never in neither.
 func (l *ledger) save(ctx context.Context, about About) error {
 	for _, kind := range kinds() {
 		if all, news := l.grown(kind); news {
@@ -173,8 +173,8 @@ func (l *ledger) save(ctx context.Context, about About) error {
 	return nil
 }
 
-// grown is what a file is to hold together with the lines that are to leave it; news
-// reports whether any of that is not in it yet.
+// grown returns the wanted lines of a file with the lines that will be removed from it. News
+// reports whether any line is not in the file yet.
 func (l *ledger) grown(kind string) (all []line, news bool) {
 	all = slices.Clone(l.wanted[kind])
 	stays, there := map[item]bool{}, map[string]bool{}
@@ -190,7 +190,7 @@ func (l *ledger) grown(kind string) (all []line, news bool) {
 	return all, slices.ContainsFunc(l.wanted[kind], func(e line) bool { return !there[string(e.text)] })
 }
 
-// write replaces one file, unless it holds these lines already, and keeps what it held.
+// write replaces one file unless it has these lines, and keeps its previous version.
 func (l *ledger) write(ctx context.Context, kind string, lines []line, about About) error {
 	if slices.EqualFunc(lines, l.disk[kind], line.same) {
 		return nil

@@ -19,16 +19,14 @@ const (
 	filePerm fs.FileMode = 0o644
 	dirPerm  fs.FileMode = 0o755
 
-	// maxSize bounds what is read into memory. Nothing larger is written, so a file
-	// that is larger is nothing of ours.
+	// maxSize bounds what is read into memory. This package writes no larger file.
 	maxSize = 64 << 20
 )
 
 const linkReason = "a symlink, which is not followed"
 
-// rooted are the operations on files of one open folder. Of the paths it is given it uses
-// the last name alone, in the folder that is open, so nothing that is swapped in on the
-// way there leads elsewhere.
+// rooted implements durable.Ops in one open folder. It uses only the last name of a path, so
+// that a directory that is replaced on the way there cannot lead elsewhere.
 type rooted struct {
 	durable.OS // operations on open files, and syncing
 	root       *os.Root
@@ -57,7 +55,7 @@ type location struct {
 	ops    durable.Ops
 }
 
-// open opens the folder to read in it. fs.ErrNotExist: there is none.
+// open opens the folder for reading. fs.ErrNotExist: it is missing.
 func (f *Folder) open(ctx context.Context) (*location, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -65,8 +63,8 @@ func (f *Folder) open(ctx context.Context) (*location, error) {
 	return f.enter(false)
 }
 
-// enter opens a folder name by name; with making, missing ones are made, and every name
-// on the way is durable.
+// enter opens a folder name by name. With making it creates missing ones and syncs every name
+// on the way.
 func (f *Folder) enter(making bool) (*location, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -75,7 +73,7 @@ func (f *Folder) enter(making bool) (*location, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := true // all so far are where they were when they were synced
+	known := true // every directory so far is one that was synced
 	for i := range f.parts {
 		at := &Folder{store: f.store, parts: f.parts[:i+1]}
 		next, info, err := at.step(root, making)
@@ -129,10 +127,9 @@ func (f *Folder) syncName(above *os.Root, info fs.FileInfo) error {
 	return nil
 }
 
-// directories are those whose names are durable as far as this process knows, by path.
-// Whoever made a directory may have died before its name was synced, so each is synced
-// once, and again when another one has its place or is above it. Only who has the turn
-// touches them.
+// directories has the directories whose names this process has synced, by path. The process
+// that created a directory may have died before it synced the name, so each is synced once, and
+// again if it or one above it was replaced. The holder of the lock uses it.
 type directories map[string]fs.FileInfo
 
 func (d directories) holds(path string, info fs.FileInfo) bool {
@@ -140,7 +137,7 @@ func (d directories) holds(path string, info fs.FileInfo) bool {
 	return ok && os.SameFile(known, info)
 }
 
-// makeOwn makes the sidecar directory durably.
+// makeOwn creates the sidecar directory durably.
 func (s *Store) makeOwn() error {
 	if info, err := os.Stat(s.dir); err == nil && s.synced.holds(s.dir, info) {
 		return nil
@@ -148,7 +145,7 @@ func (s *Store) makeOwn() error {
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	clear(s.synced) // they were below another one
+	clear(s.synced) // they belong to a replaced directory
 	info, err := os.Stat(s.dir)
 	if err == nil {
 		s.synced[s.dir] = info
@@ -156,7 +153,7 @@ func (s *Store) makeOwn() error {
 	return err
 }
 
-// makeDir makes a directory, with those above it, durably.
+// makeDir creates a directory and its parents durably.
 func makeDir(dir string) error {
 	above := filepath.Dir(dir)
 	err := os.Mkdir(dir, dirPerm)
@@ -177,7 +174,7 @@ func notA(wanted, rel string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		reason = linkReason
 	}
-	return &MalformedError{Path: rel, Reason: reason, Next: "find out who put it there, and move it away"}
+	return &MalformedError{Path: rel, Reason: reason, Next: "move it away"}
 }
 
 func (p *location) close() error { return p.root.Close() }
@@ -199,7 +196,7 @@ func (p *location) openFile(ctx context.Context, name string) (*os.File, error) 
 		}
 		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it could be a FIFO by now
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was replaced or removed; the next look tells
+			continue // it was replaced or removed
 		}
 		if err != nil {
 			return nil, err
@@ -214,7 +211,7 @@ func (p *location) openFile(ctx context.Context, name string) (*os.File, error) 
 	}
 }
 
-// read is the whole content of a file, and what the disk says about it.
+// read returns the content of a file and its file info.
 func (p *location) read(ctx context.Context, name string) (data []byte, info fs.FileInfo, err error) {
 	f, err := p.openFile(ctx, name)
 	if err != nil {
@@ -227,12 +224,12 @@ func (p *location) read(ctx context.Context, name string) (data []byte, info fs.
 	data, err = io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && len(data) > maxSize {
 		err = &MalformedError{Path: p.folder.rel(name), Reason: "larger than any file this program writes",
-			Next: "find out who put it there, and move it away"}
+			Next: "move it away"}
 	}
 	return data, info, err
 }
 
-// write makes or replaces a file that read reads, atomically and durably.
+// write creates or replaces a file atomically and durably.
 func (p *location) write(ctx context.Context, name string, data []byte) error {
 	if len(data) > maxSize {
 		return &lockkeeper.InputError{Field: "document", Value: p.folder.rel(name),
@@ -251,7 +248,7 @@ func (p *location) remove(name string) error {
 	return p.ops.SyncDir(p.folder.Dir())
 }
 
-// setAside gives a file another name, next to it and never used before.
+// setAside gives a file an unused name in the same folder.
 func (p *location) setAside(name string) (kept string, err error) {
 	for n := 1; ; n++ {
 		kept = fmt.Sprintf("%s.malformed-%d", name, n)

@@ -16,14 +16,13 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// change runs do in the folder while nobody else changes anything in the sidecar
-// directory. With making the folder is made; without, fs.ErrNotExist says that there is
-// none.
+// change runs do in the folder under the exclusive lock of the sidecar directory. With making
+// it creates the folder; otherwise a missing folder is fs.ErrNotExist.
 func (f *Folder) change(ctx context.Context, making bool, do func(*location) error) (err error) {
 	if f.err != nil {
 		return f.err
 	}
-	if !making { // so that looking for nothing makes nothing
+	if !making { // so that reading creates nothing
 		p, err := f.open(ctx)
 		if err != nil {
 			return err
@@ -45,12 +44,12 @@ func (f *Folder) change(ctx context.Context, making bool, do func(*location) err
 	return do(p)
 }
 
-// lock waits until this is the only one that changes the sidecar directory, of all
-// goroutines and processes. The kernel takes the lock back when the process dies.
+// lock waits for the exclusive lock of the sidecar directory, across goroutines and processes.
+// The kernel releases it when the process dies.
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	since := time.Now()
 	waited := func() error {
-		return fmt.Errorf("waited %s for %s, which another process or goroutine has: %w; next: see who has that file open",
+		return fmt.Errorf("waited %s for the lock %s of another process or goroutine: %w; next: find the process that has the file open",
 			time.Since(since).Round(time.Millisecond), filepath.Join(s.dir, lockFile), context.Cause(ctx))
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -67,8 +66,8 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 			<-s.turn
 			return nil, err
 		}
-		// Whoever is called off gives the turn on only when the wait in the kernel is over,
-		// so that a Store has one such wait at most.
+		// A canceled caller releases the turn only when its wait in the kernel is over, so that
+		// a Store has at most one such wait.
 		taken, err := filelock.Await(ctx, f, func() { s.unlock(f) })
 		switch {
 		case err != nil:
@@ -83,7 +82,7 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 				return f, nil
 			}
 		}
-		// Somebody removed the file, or the whole directory, while we waited.
+		// The file or the directory was removed while we waited.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.Join(err, s.unlock(f))
 		}
@@ -94,14 +93,14 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// unlock lets the next one change things.
+// unlock releases the lock.
 func (s *Store) unlock(f *os.File) error {
 	err := errors.Join(filelock.Unlock(f), f.Close())
 	<-s.turn
 	return err
 }
 
-// openLock opens the file that is locked. It stays for ever, and stays empty.
+// openLock opens the lock file, which is never removed and stays empty.
 func (s *Store) openLock() (*os.File, error) {
 	if err := s.makeOwn(); err != nil {
 		return nil, err

@@ -5,14 +5,13 @@ import (
 	"iter"
 )
 
-// part is a member of an object, as it is spelled.
+// A part is the text of one member of an object.
 type part struct {
 	name, value []byte
 	offset      int64 // of the name
 }
 
-// members are those of an object, which has to be valid JSON: it only looks where they
-// begin and end.
+// members lists the members of an object, which must be valid JSON.
 func members(object []byte) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		at := bytes.IndexByte(object, '{') + 1
@@ -38,10 +37,10 @@ func members(object []byte) iter.Seq[part] {
 	}
 }
 
-// blank is how much space a text begins with.
+// blank counts the leading white space of a text.
 func blank(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t\r\n")) }
 
-// extent is how long the value is that a text begins with.
+// extent returns the length of the value at the beginning of a text.
 func extent(text []byte) int {
 	depth := 0
 	for at := 0; ; at++ {

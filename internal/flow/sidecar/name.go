@@ -6,23 +6,21 @@ import (
 	"lockkeeper"
 )
 
-// Names in the sidecar directory that are no unit's.
+// Reserved names in the sidecar directory.
 const (
 	decisionsDir = "decisions"
 	lockFile     = ".lock"
 )
 
-// maxName is what file systems take for one name, in bytes.
+// maxName is the longest file name in bytes.
 const maxName = 255
 
 const upperHex = "0123456789ABCDEF"
 
-// FolderName spells a name as one folder. No two names share a spelling, also where a
-// disk takes capital and small letters, or two forms of an accent, for the same: small
-// letters, digits, "_", "-" and "." stay, every other byte is %XX. A dot stays unless it
-// comes first, a "+" only if it does. The folder of the empty name is "%".
-//
-// A name can be too long for a folder; then the Folder made of it refuses everything.
+// FolderName returns the folder name of a unit. No two units share one, also on a disk that
+// ignores case or the form of accents: lower-case letters, digits, "_", "-" and "." stay, every
+// other byte is %XX. A leading dot is escaped, a leading "+" is not. The folder of the empty
+// name is "%". If a name is too long, its Folder refuses every operation.
 func FolderName(unit string) string {
 	if unit == "" {
 		return "%"
@@ -47,7 +45,7 @@ func escape(b *strings.Builder, c byte) {
 	b.WriteByte(upperHex[c&15])
 }
 
-// UnitName is the name that FolderName spells so; ok is false where it spells none so.
+// UnitName is the inverse of FolderName; ok is false if no unit has this folder name.
 func UnitName(folder string) (unit string, ok bool) {
 	if folder == "%" {
 		return "", true
@@ -72,21 +70,21 @@ func UnitName(folder string) (unit string, ok bool) {
 	return unit, unit != "" && FolderName(unit) == folder
 }
 
-// spell is FolderName with suffix, for whoever is going to use it as a name on disk.
+// spell is FolderName with a suffix. It refuses a name that is too long.
 func spell(name, suffix string) (string, error) {
 	folder := FolderName(name) + suffix
 	if len(folder) > maxName {
 		return "", &lockkeeper.InputError{Field: "name", Value: name, Next: "choose a shorter name",
-			Reason: "too long: its spelling as a file name has more than 255 bytes (capitals and all but ASCII letters count three each)"}
+			Reason: "too long: its spelling as a file name has more than 255 bytes (an upper-case or non-ASCII byte counts as three)"}
 	}
 	return folder, nil
 }
 
-// documentName refuses what is not the plain name of a JSON file.
+// documentName refuses a name that is not a plain name of a JSON file.
 func documentName(name string) error {
 	if folder, err := spell(name, ""); err != nil || folder != name || !strings.HasSuffix(name, ".json") {
 		return &lockkeeper.InputError{Field: "document", Value: name, Reason: "not the plain name of a JSON file",
-			Next: "use small letters, digits, _ and -, and .json at the end; folders are named with Sub"}
+			Next: "use lower-case letters, digits, _ and -, and .json at the end; Sub names folders"}
 	}
 	return nil
 }

@@ -14,31 +14,31 @@ import (
 	"lockkeeper"
 )
 
-// What can be decided about an item so that later runs know of it.
+// The decisions that later runs know.
 const (
 	Deferred = "deferred"
 	Rejected = "rejected"
 )
 
-// A PastDecision is what was decided about an item, for later runs.
+// A PastDecision is a decision on an item, stored for later runs.
 type PastDecision struct {
 	Description string    `json:"description"`
 	Controller  string    `json:"controller"`
 	Decision    string    `json:"decision"`
-	Timestamp   time.Time `json:"timestamp"` // now, where it is not given
+	Timestamp   time.Time `json:"timestamp"` // zero: now
 	Notes       string    `json:"notes,omitempty"`
 	By          string    `json:"by,omitempty"`
-	Reenabled   *Mark     `json:"reenabled,omitempty"` // it may come back although it was rejected
+	Reenabled   *Mark     `json:"reenabled,omitempty"` // a person re-enabled it
 }
 
-// Mark says who did something, and when.
+// A Mark says who did something, and when.
 type Mark struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// Normalise is a description as it is compared with others: without regard to case,
-// spaces and punctuation. Symbols such as < and > stay, which can be all the difference.
+// Normalise returns a description for comparison: without differences of case, space and
+// punctuation. Symbols such as < and > stay, because they can be the only difference.
 func Normalise(description string) string {
 	folded := strings.ToLower(cases.Fold().String(norm.NFKC.String(description))) // some scripts fold to capitals
 	spaced := strings.Map(func(r rune) rune {
@@ -50,12 +50,12 @@ func Normalise(description string) string {
 	return strings.Join(strings.Fields(spaced), " ")
 }
 
-// item is what one entry is about.
+// item identifies the item of a decision.
 type item struct{ controller, description string }
 
 func (e PastDecision) item() item { return item{e.Controller, Normalise(e.Description)} }
 
-// problem says what keeps an entry from being one.
+// problem returns what is invalid in a decision; empty: nothing.
 func (e PastDecision) problem() string {
 	switch {
 	case e.Controller == "":
@@ -68,14 +68,14 @@ func (e PastDecision) problem() string {
 	return ""
 }
 
-// line is an entry in a file.
+// A line is a decision in a file.
 type line struct {
 	PastDecision
 	item item
-	text json.RawMessage // compact, with whatever else somebody wrote into it
+	text json.RawMessage // compact, with unknown members that a person added
 }
 
-// line is the entry as it is stored.
+// line returns the decision as it is stored.
 func (e PastDecision) line() (line, error) {
 	wrong := func(reason string) error {
 		return &lockkeeper.InputError{Field: "decision", Value: e.Controller + ": " + e.Description, Reason: reason}
@@ -94,7 +94,7 @@ func (e PastDecision) line() (line, error) {
 	return line{PastDecision: e, item: e.item(), text: text}, nil
 }
 
-// same reports whether two lines are spelled alike.
+// same reports whether two lines have the same text.
 func (l line) same(other line) bool { return bytes.Equal(l.text, other.text) }
 
 // MarshalJSON implements json.Marshaler.

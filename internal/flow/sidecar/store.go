@@ -13,13 +13,13 @@ import (
 	"lockkeeper/durable"
 )
 
-// legacyDir is where earlier versions kept their output.
+// legacyDir is the directory of earlier pipelines.
 const legacyDir = ".harden"
 
-// Store is a sidecar directory. It may be used by several goroutines.
+// A Store is a sidecar directory. It is safe for concurrent use.
 type Store struct {
 	dir  string
-	turn chan struct{} // full while somebody of this process has, or waits for, the file lock
+	turn chan struct{} // full while a goroutine of this process has, or waits for, the file lock
 
 	synced directories
 
@@ -27,24 +27,23 @@ type Store struct {
 	ops func(*os.Root) durable.Ops
 }
 
-// Open is the sidecar directory at an absolute path. Nothing is made before the first
-// write.
+// Open returns the sidecar directory at an absolute path. The first write creates it.
 func Open(dir string) *Store {
 	return &Store{dir: filepath.Clean(dir), turn: make(chan struct{}, 1), synced: directories{},
 		ops: func(root *os.Root) durable.Ops { return rooted{root: root} }}
 }
 
-// Dir is the path that was given to Open.
+// Dir returns the path that was given to Open.
 func (s *Store) Dir() string { return s.dir }
 
-// Unit is the folder of a controller, or of another flow's unit.
+// Unit returns the folder of a unit.
 func (s *Store) Unit(name string) *Folder { return (&Folder{store: s}).Sub(name) }
 
-// decisions is the folder of what outlives runs. Its name is not spelled like a unit's.
+// decisions returns the folder of past decisions. No unit has its name.
 func (s *Store) decisions() *Folder { return &Folder{store: s, parts: []string{decisionsDir}} }
 
-// Units lists the units that have a folder. odd are entries that look like folders of
-// units and are not: spellings of no name, and links. Files are nobody's business.
+// Units lists the units that have a folder. Odd lists folders that no unit has, and links.
+// Files are ignored.
 func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
@@ -71,14 +70,14 @@ func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
 	return names, odd, nil
 }
 
-// Folder is a folder below the sidecar directory. It need not exist.
+// A Folder is a folder below the sidecar directory. It need not exist.
 type Folder struct {
 	store *Store
-	parts []string // as spelled on disk
-	err   error    // why its name cannot be one
+	parts []string // names on disk
+	err   error    // why its name is invalid
 }
 
-// Sub is a folder below, each part spelled by FolderName.
+// Sub returns a folder below this one, each part named by FolderName.
 func (f *Folder) Sub(parts ...string) *Folder {
 	sub := &Folder{store: f.store, parts: slices.Clone(f.parts), err: f.err}
 	for _, part := range parts {
@@ -89,15 +88,15 @@ func (f *Folder) Sub(parts ...string) *Folder {
 	return sub
 }
 
-// Dir is the folder's absolute path.
+// Dir returns the folder's absolute path.
 func (f *Folder) Dir() string { return filepath.Join(f.store.dir, f.rel("")) }
 
-// rel is the path of a file in the folder, relative to the sidecar directory.
+// rel returns the path of a file in the folder, relative to the sidecar directory.
 func (f *Folder) rel(name string) string {
 	return filepath.FromSlash(path.Join(append(slices.Clone(f.parts), name)...))
 }
 
-// FindLegacy looks for the output of earlier versions below the root of a project.
+// FindLegacy finds the directory of earlier pipelines below the root of a project.
 func FindLegacy(root string) (dir string, found bool, err error) {
 	dir = filepath.Join(root, legacyDir)
 	info, err := os.Stat(dir)

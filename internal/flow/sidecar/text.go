@@ -16,20 +16,20 @@ import (
 	"lockkeeper"
 )
 
-// researchDir holds what was found out, one text per topic.
+// researchDir has one text for each topic.
 const researchDir = "research"
 
-// The ways in which a text came to be.
+// The methods by which a topic was answered.
 const (
 	MethodAPI      = "api"
 	MethodPaste    = "paste"
-	MethodRejected = "rejected" // the topic is not wanted; the text may be empty
+	MethodRejected = "rejected" // the topic needs no answer; the text may be empty
 )
 
-// Text is what was found out about a topic.
+// A Text is the answer to a topic.
 type Text struct {
 	Prompt, Method, By string
-	At                 time.Time // now, where it is not given
+	At                 time.Time // zero: now
 	Body               string
 }
 
@@ -39,7 +39,8 @@ const (
 	headerClose = " -->\n"
 )
 
-// header is what the comment says. The hash is over itself, empty, and the text after it.
+// A header is the content of the comment. Its hash covers the header with an empty hash, and
+// the text after it.
 type header struct {
 	Prompt string    `json:"prompt"`
 	Method string    `json:"method"`
@@ -48,9 +49,9 @@ type header struct {
 	SHA256 string    `json:"sha256"`
 }
 
-// comment spells a header so that nothing in it ends the comment.
+// comment encodes a header so that nothing in it ends the comment.
 func (h header) comment() ([]byte, error) {
-	text, err := json.Marshal(h) // which spells < and > otherwise
+	text, err := json.Marshal(h) // it escapes < and >
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +69,8 @@ func (h header) seal(body string) (string, error) {
 
 func (f *Folder) research() *Folder { return f.Sub(researchDir) }
 
-// ReadText reads the text about a topic, by the topic's slug: research/<slug>.md.
-// nil, nil: there is none, or it is empty. A file without our header was pasted there by
-// somebody.
+// ReadText reads the text of a topic, research/<slug>.md. nil, nil: it is missing or empty. A
+// file without a header counts as pasted by a person.
 func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err error) {
 	file, err := spell(name, ".md")
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err err
 	text, err = parseText(string(data))
 	if err != nil {
 		return nil, &MalformedError{Path: p.folder.rel(file), Line: 1, Reason: err.Error(),
-			Next: "take the first line out if the text is right, or remove the file"}
+			Next: "remove the first line if the text is right, or remove the file"}
 	}
 	if text != nil && text.At.IsZero() {
 		text.At = info.ModTime().UTC()
@@ -102,7 +102,7 @@ func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err err
 	return text, nil
 }
 
-// parseText takes a file apart; nil for one that says nothing.
+// parseText parses a file; nil: it is empty.
 func parseText(data string) (*Text, error) {
 	if !utf8.ValidString(data) {
 		return nil, errors.New("not UTF-8")
@@ -131,7 +131,7 @@ func parseText(data string) (*Text, error) {
 		return nil, err
 	}
 	if seal != h.SHA256 {
-		return nil, fmt.Errorf("header and text have the hash %.12s, and the header says %.12s: it was damaged, or changed by hand", seal, h.SHA256)
+		return nil, fmt.Errorf("header and text have the hash %.12s, but the header says %.12s: it was damaged, or edited by hand", seal, h.SHA256)
 	}
 	if h.Method != MethodRejected && strings.TrimSpace(body) == "" {
 		return nil, nil
@@ -139,7 +139,7 @@ func parseText(data string) (*Text, error) {
 	return &Text{Prompt: h.Prompt, Method: h.Method, By: h.By, At: h.At, Body: body}, nil
 }
 
-// WriteText writes the text about a topic, or replaces it.
+// WriteText creates or replaces the text of a topic.
 func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
 	file, err := spell(name, ".md")
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
 			return wrong("research", "the text is empty")
 		}
 	default:
-		return wrong("research", fmt.Sprintf("method %q is none of api, paste, rejected", t.Method))
+		return wrong("research", fmt.Sprintf("unknown method %q, must be api, paste or rejected", t.Method))
 	}
 	for field, value := range map[string]string{"prompt": t.Prompt, "by": t.By, "text": t.Body} {
 		if !utf8.ValidString(value) {

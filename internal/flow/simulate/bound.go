@@ -8,27 +8,27 @@ import (
 	"lockkeeper"
 )
 
-// Bound is a time before which nobody can be done with a plan: the largest of three.
+// A Bound is a time before which no schedule can finish a plan: the largest of three.
 type Bound struct {
 	Finish Span   `json:"finish_seconds"`
 	By     string `json:"by"`             // "work", "chain" or "file"
 	Path   string `json:"path,omitempty"` // of the file
-	Items  int    `json:"items"`          // how many it is about: all, those in the chain, those around the file
+	Items  int    `json:"items"`          // how many items it is about
 
 	Work  Span `json:"work_seconds"`  // all items over all slots
 	Chain Span `json:"chain_seconds"` // the longest chain of items that wait for each other
-	File  Span `json:"file_seconds"`  // the longest line at one file, with what comes before and after it
+	File  Span `json:"file_seconds"`  // the items at one file one after the other, with their chains
 }
 
 // bound finds the lower bound of a plan. Each part holds for every schedule:
 //
-//   - An item cannot begin before the longest chain of those it waits for (its head),
-//     and after its end comes the longest chain of those that wait for it (its tail).
-//   - Some items do all their work between the smallest of their heads and, from the
-//     finish backwards, the smallest of their tails: not faster than so many at once as
-//     there are slots, and one at a time if each of them is in the way of all others.
-//   - Those who write a path or one above it are in each other's way, and so is one
-//     reader around it; two readers are not.
+//   - An item cannot begin before the longest chain of its predecessors (its head) ends, and
+//     the longest chain of its successors (its tail) comes after its end.
+//   - A set of items does all its work after the smallest of their heads and before the
+//     smallest of their tails: at most one item per slot at a time, and only one at a time if
+//     they all conflict with each other.
+//   - Items that write a path, or a path above it, conflict with each other and with one
+//     reader around it. Two readers do not conflict.
 func (m *model) bound() Bound {
 	heads, tails := m.chains()
 	b := Bound{}
@@ -47,23 +47,23 @@ func (m *model) bound() Bound {
 	if b.Chain > b.Finish {
 		b.Finish, b.By, b.Items = b.Chain, "chain", m.chainLength(longest, heads, tails)
 	}
-	for _, path := range m.places.paths {
-		line := m.line(path)
-		if len(line) < 2 {
+	for _, path := range m.paths.sorted {
+		rivals := m.rivals(path)
+		if len(rivals) < 2 {
 			continue
 		}
-		slices.SortFunc(line, byTail)
-		if least := Span(m.atLeast(line, 1, heads, tails)); least > b.File {
+		slices.SortFunc(rivals, byTail)
+		if least := Span(m.atLeast(rivals, 1, heads, tails)); least > b.File {
 			b.File = least
 			if least > b.Finish {
-				b.Finish, b.By, b.Items, b.Path = least, "file", len(line), path
+				b.Finish, b.By, b.Items, b.Path = least, "file", len(rivals), path
 			}
 		}
 	}
 	return b
 }
 
-// chains is, by item, how long the longest chain before it takes and the one after it.
+// chains returns for each item the length of the longest chain before and after it.
 func (m *model) chains() (heads, tails []time.Duration) {
 	order := m.order()
 	heads, tails = make([]time.Duration, len(m.tasks)), make([]time.Duration, len(m.tasks))
@@ -80,7 +80,7 @@ func (m *model) chains() (heads, tails []time.Duration) {
 	return heads, tails
 }
 
-// order lists the items so that each comes behind those it waits for.
+// order lists the items so that each comes after its predecessors.
 func (m *model) order() []int {
 	open := make([]int, len(m.tasks))
 	var order []int
@@ -99,7 +99,7 @@ func (m *model) order() []int {
 	return order
 }
 
-// chainLength counts the items in the longest chain through one.
+// chainLength counts the items in the longest chain through an item.
 func (m *model) chainLength(i int, heads, tails []time.Duration) int {
 	n := 1
 	for at := i; heads[at] > 0; n++ {
@@ -111,9 +111,9 @@ func (m *model) chainLength(i int, heads, tails []time.Duration) int {
 	return n
 }
 
-// atLeast is how long some items take that can do so many at once: the largest bound of
-// all sets of them with no smaller head than some and no smaller tail than some. They
-// come with the largest tail first.
+// atLeast returns a lower bound for items of which so many can run at once: the largest bound
+// of all subsets with a minimum head and a minimum tail. The items are sorted by tail, the
+// largest first.
 func (m *model) atLeast(items []int, atOnce int, heads, tails []time.Duration) (least time.Duration) {
 	begin := make([]time.Duration, len(items))
 	for k, i := range items {
@@ -132,15 +132,15 @@ func (m *model) atLeast(items []int, atOnce int, heads, tails []time.Duration) (
 	return least
 }
 
-// ceil divides work among so many, the last of whom is done then.
+// ceil divides work among workers and rounds up.
 func ceil(work time.Duration, among int) time.Duration {
 	return (work + time.Duration(among) - 1) / time.Duration(among)
 }
 
-// line lists items of which each is in the way of all others, at one path: whoever
-// writes it or a path above it, and the longest of those who read something around it.
-func (m *model) line(path string) (items []int) {
-	m.places.upTo(path, func(u use) {
+// rivals lists items that all conflict with each other at one path: its writers, the writers
+// of paths above it, and the longest reader around it.
+func (m *model) rivals(path string) (items []int) {
+	m.paths.upTo(path, func(u use) {
 		if u.lock.Mode == lockkeeper.Write && !slices.Contains(items, u.item) {
 			items = append(items, u.item)
 		}
@@ -149,7 +149,7 @@ func (m *model) line(path string) (items []int) {
 		return nil
 	}
 	reader := -1
-	m.places.around(path, func(u use) {
+	m.paths.around(path, func(u use) {
 		if u.lock.Mode == lockkeeper.Read && !slices.Contains(items, u.item) && (reader < 0 || m.tasks[u.item].duration > m.tasks[reader].duration) {
 			reader = u.item
 		}

@@ -118,7 +118,7 @@ func TestPromotionWidensContention(t *testing.T) {
 // Shared files that are only read cost nothing; one that is written costs while it is.
 //
 // shows: PL-37
-func TestReadsCostOnlyWhileSomebodyWrites(t *testing.T) {
+func TestReadsCostOnlyDuringWrites(t *testing.T) {
 	readers := "a 3m @p <layout\n b 3m @q <layout\n c 3m @r <layout\n"
 	if rep := run(t, plan(t, readers), 9); len(rep.Files) != 0 || time.Duration(rep.Prediction.Finish) != 3*time.Minute {
 		t.Errorf("%v", rep)

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// plan is items in short: one to a line, a name, a duration, and then any of <reads,
+// plan is items in short: one value per line, a name, a duration, and then any of <reads,
 // >writes, ^after, @project, =unit and the name of a phase. Items are in analyze.
 func plan(t testing.TB, text string) *simulate.Plan {
 	t.Helper()

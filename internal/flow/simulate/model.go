@@ -8,25 +8,25 @@ import (
 	"lockkeeper/sched"
 )
 
-// model is a plan in numbers: an item is its place in the plan.
+// A model is a plan with its items numbered.
 type model struct {
-	items  []*Item
-	slots  int
-	tasks  []task
-	places places
+	items []*Item
+	slots int
+	tasks []task
+	paths pathUses
 }
 
-// task is what a schedule has to know of an item.
+// A task is an item for the models.
 type task struct {
 	duration time.Duration
 	rank     int
-	after    []int // what it waits for
-	before   []int // what waits for it
-	clash    []int // what cannot run beside it
+	after    []int // its predecessors
+	before   []int // its successors
+	rivals   []int // items that it conflicts with
 }
 
 func newModel(items []*Item, slots int) *model {
-	m := &model{items: items, slots: slots, tasks: make([]task, len(items)), places: newPlaces(items)}
+	m := &model{items: items, slots: slots, tasks: make([]task, len(items)), paths: newPathUses(items)}
 	number := map[string]int{}
 	for i, it := range items {
 		number[it.Name] = i
@@ -34,8 +34,8 @@ func newModel(items []*Item, slots int) *model {
 	for i, it := range items {
 		t := &m.tasks[i]
 		t.duration = it.Duration
-		t.rank, _ = sched.RankOf(it.phase()) // which a checked plan knows
-		t.clash = m.places.inTheWay(i)
+		t.rank, _ = sched.RankOf(it.phase()) // a checked plan has only known phases
+		t.rivals = m.paths.conflicting(i)
 		for _, name := range it.After {
 			if first := number[name]; !slices.Contains(t.after, first) {
 				t.after = append(t.after, first)
@@ -46,7 +46,7 @@ func newModel(items []*Item, slots int) *model {
 	return m
 }
 
-// work is how long all items take one after the other.
+// work returns the sum of all durations.
 func (m *model) work() (sum time.Duration) {
 	for i := range m.tasks {
 		sum += m.tasks[i].duration
@@ -54,36 +54,36 @@ func (m *model) work() (sum time.Duration) {
 	return sum
 }
 
-// use is one lock of one item.
+// A use is one lock of one item.
 type use struct {
 	item int
 	lock lockkeeper.Lock
 }
 
-// places is who uses which path.
-type places struct {
-	locks [][]lockkeeper.Lock // by item
-	uses  map[string][]use    // by path
-	paths []string            // in order
+// pathUses says which items lock which paths.
+type pathUses struct {
+	locks  [][]lockkeeper.Lock // by item
+	uses   map[string][]use    // by path
+	sorted []string            // the paths
 }
 
-func newPlaces(items []*Item) places {
-	p := places{locks: make([][]lockkeeper.Lock, len(items)), uses: map[string][]use{}}
+func newPathUses(items []*Item) pathUses {
+	p := pathUses{locks: make([][]lockkeeper.Lock, len(items)), uses: map[string][]use{}}
 	for i, it := range items {
 		p.locks[i] = it.locks()
 		for _, l := range p.locks[i] {
 			if p.uses[l.Path] == nil {
-				p.paths = append(p.paths, l.Path)
+				p.sorted = append(p.sorted, l.Path)
 			}
 			p.uses[l.Path] = append(p.uses[l.Path], use{i, l})
 		}
 	}
-	slices.Sort(p.paths)
+	slices.Sort(p.sorted)
 	return p
 }
 
-// upTo calls visit with the uses of a path and of all directories above it.
-func (p *places) upTo(path string, visit func(use)) {
+// upTo visits the uses of a path and of all directories above it.
+func (p *pathUses) upTo(path string, visit func(use)) {
 	for ok := true; ok; path, ok = lockkeeper.Parent(path) {
 		for _, u := range p.uses[path] {
 			visit(u)
@@ -91,16 +91,16 @@ func (p *places) upTo(path string, visit func(use)) {
 	}
 }
 
-// around calls visit with the uses of a path, of what is above it and of what is below.
-func (p *places) around(path string, visit func(use)) {
+// around visits the uses of a path and of all paths above and below it.
+func (p *pathUses) around(path string, visit func(use)) {
 	p.upTo(path, visit)
 	lo, hi := lockkeeper.Range(path)
-	first, _ := slices.BinarySearch(p.paths, lo)
-	for _, below := range p.paths[first:] {
+	first, _ := slices.BinarySearch(p.sorted, lo)
+	for _, below := range p.sorted[first:] {
 		if below >= hi {
 			return
 		}
-		if below == path { // the root is inside of its own range
+		if below == path { // the root is in its own range
 			continue
 		}
 		for _, u := range p.uses[below] {
@@ -109,8 +109,8 @@ func (p *places) around(path string, visit func(use)) {
 	}
 }
 
-// inTheWay lists the items that cannot run beside one, in order.
-func (p *places) inTheWay(item int) (list []int) {
+// conflicting lists the items that conflict with one, in order.
+func (p *pathUses) conflicting(item int) (list []int) {
 	for _, l := range p.locks[item] {
 		p.around(l.Path, func(u use) {
 			if u.item != item && l.Conflicts(u.lock) {

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// rule is another way to schedule, for comparison: a line of items whose dependencies
-// are completed, and a walk along it that starts what can start.
+// A rule is a scheduling strategy for comparison: a queue of items whose dependencies are
+// complete, and walks along it that start what can start.
 type rule struct {
-	place      func(item, joined int) int // lower comes first; joined counts those who joined the line before
-	headOfLine bool                       // nobody overtakes who cannot start
-	every      time.Duration              // walks are so far apart; 0: one at each end
+	order      func(item, joined int) int // the lowest comes first; joined counts the items queued before
+	headOfLine bool                       // no item overtakes a blocked one
+	every      time.Duration              // between two walks; 0: walk at each end of an item
 }
 
-// poll is how long the loop of the documents sleeps between two walks.
+// poll is the pause of a polling loop.
 const poll = 500 * time.Millisecond
 
-// firstComeFirstServed lets nobody overtake.
+// firstComeFirstServed lets no item overtake another.
 func (m *model) firstComeFirstServed() rule {
-	return rule{place: func(_, joined int) int { return joined }, headOfLine: true}
+	return rule{order: func(_, joined int) int { return joined }, headOfLine: true}
 }
 
-// polling walks the line in the order of ranks, passes over what is blocked, and sleeps.
+// polling walks the queue in the order of ranks, skips blocked items, and sleeps.
 func (m *model) polling() rule {
-	return rule{place: func(item, joined int) int { return m.tasks[item].rank*(len(m.tasks)+1) + joined }, every: poll}
+	return rule{order: func(item, joined int) int { return m.tasks[item].rank*(len(m.tasks)+1) + joined }, every: poll}
 }
 
-// randomly gives each item a place by lot, and passes over what is blocked.
+// randomly walks the queue in a random order and skips blocked items.
 func (m *model) randomly(r *rand.Rand) rule {
-	lot := r.Perm(len(m.tasks))
-	return rule{place: func(item, _ int) int { return lot[item] }}
+	order := r.Perm(len(m.tasks))
+	return rule{order: func(item, _ int) int { return order[item] }}
 }
 
-// finish is when the last item is done under a rule.
+// finish returns when the last item ends under a rule.
 func (m *model) finish(r rule) time.Duration {
 	s := &schedule{model: m, rule: r, free: m.slots, open: make([]int, len(m.tasks)), blocked: make([]int, len(m.tasks))}
 	for i := range m.tasks {
@@ -58,7 +58,7 @@ func (m *model) finish(r rule) time.Duration {
 	}
 }
 
-// schedule is a model under way.
+// A schedule is the state of a model under a rule.
 type schedule struct {
 	*model
 	rule    rule
@@ -66,42 +66,42 @@ type schedule struct {
 	last    time.Duration // the latest end so far
 	free    int           // slots
 	joined  int
-	open    []int // by item: how many it waits for
-	blocked []int // by item: how many that run are in its way
-	line    []waiting
+	open    []int // by item: predecessors that are not complete
+	blocked []int // by item: how many running items it conflicts with
+	queue   []waiting
 	ends    endings
 }
 
-// waiting is an item in the line.
-type waiting struct{ place, item int }
+// waiting is an item in the queue.
+type waiting struct{ order, item int }
 
 func (s *schedule) join(item int) {
-	w := waiting{s.rule.place(item, s.joined), item}
+	w := waiting{s.rule.order(item, s.joined), item}
 	s.joined++
-	at, _ := slices.BinarySearchFunc(s.line, w, func(a, b waiting) int { return cmp.Compare(a.place, b.place) })
-	s.line = slices.Insert(s.line, at, w)
+	at, _ := slices.BinarySearchFunc(s.queue, w, func(a, b waiting) int { return cmp.Compare(a.order, b.order) })
+	s.queue = slices.Insert(s.queue, at, w)
 }
 
 func (s *schedule) walk() {
 	kept := 0
-	for k, w := range s.line {
+	for k, w := range s.queue {
 		if s.free == 0 || s.rule.headOfLine && kept > 0 {
-			s.line = append(s.line[:kept], s.line[k:]...)
+			s.queue = append(s.queue[:kept], s.queue[k:]...)
 			return
 		}
 		if s.blocked[w.item] > 0 {
-			s.line[kept] = w
+			s.queue[kept] = w
 			kept++
 			continue
 		}
 		s.start(w.item)
 	}
-	s.line = s.line[:kept]
+	s.queue = s.queue[:kept]
 }
 
 func (s *schedule) start(item int) {
 	s.free--
-	for _, other := range s.tasks[item].clash {
+	for _, other := range s.tasks[item].rivals {
 		s.blocked[other]++
 	}
 	heap.Push(&s.ends, ending{s.now + s.tasks[item].duration, item})
@@ -110,7 +110,7 @@ func (s *schedule) start(item int) {
 func (s *schedule) end(e ending) {
 	s.free++
 	s.last = e.at
-	for _, other := range s.tasks[e.item].clash {
+	for _, other := range s.tasks[e.item].rivals {
 		s.blocked[other]--
 	}
 	for _, next := range s.tasks[e.item].before {
@@ -120,13 +120,13 @@ func (s *schedule) end(e ending) {
 	}
 }
 
-// ending is when an item is done.
+// An ending is the end of an item.
 type ending struct {
 	at   time.Duration
 	item int
 }
 
-// endings is a heap, the earliest first; of those at one time, as the plan has them.
+// endings is a heap, the earliest first, then in the order of the plan.
 type endings []ending
 
 func (h endings) Len() int { return len(h) }

@@ -12,22 +12,22 @@ import (
 	"lockkeeper/sched"
 )
 
-// Plan is work that is not begun.
+// A Plan is work to simulate.
 type Plan struct{ Items []Item }
 
-// Item is one piece of it, which one agent does under one grant.
+// An Item is work for one agent under one grant.
 type Item struct {
-	Name     string // no two have the same
+	Name     string // unique
 	Phase    string // default: sched.DefaultPhase
-	Project  string // those of one rank take turns
+	Project  string // projects of one rank take turns
 	Unit     string // screen, controller, batch or empty
 	Duration time.Duration
 	Reads    []string // files, and directories
 	Writes   []string // files
-	After    []string // names of what has to be completed first
+	After    []string // names of its predecessors
 
-	at      string   // its place in the file of the plan; empty: it is from none
-	refused []string // keys whose values the reader of the file has refused
+	at      string   // its position in the plan file; empty: none
+	refused []string // keys with invalid values
 }
 
 // Limits of a plan, which keep sums of time far from overflow.
@@ -36,14 +36,14 @@ const (
 	maxDuration = 7 * 24 * time.Hour
 )
 
-// units are what an item can be.
+// The units of an item.
 const (
 	unitScreen     = "screen"
 	unitController = "controller"
 	unitBatch      = "batch"
 )
 
-// locks is what an item locks. A directory is spelled with a slash behind it.
+// locks returns the locks of an item. The path of a directory ends with a slash.
 func (it *Item) locks() []lockkeeper.Lock {
 	var locks []lockkeeper.Lock
 	add := func(mode lockkeeper.Mode, paths []string) {
@@ -60,8 +60,8 @@ func (it *Item) locks() []lockkeeper.Lock {
 	return lockkeeper.Normalize(locks)
 }
 
-// controller is whose part an item is: the screen posts/index and the batch posts/1
-// are of posts. Everything else is its own.
+// controller returns the controller of an item: posts for the screen posts/index and the batch
+// posts/1. Other items are their own controller.
 func (it *Item) controller() string {
 	if i := strings.LastIndexByte(it.Name, '/'); i > 0 && (it.Unit == unitScreen || it.Unit == unitBatch) {
 		return it.Name[:i]
@@ -76,27 +76,27 @@ func (it *Item) phase() string {
 	return it.Phase
 }
 
-// place is where somebody finds an item.
-func (it *Item) place() string {
+// position names an item in messages.
+func (it *Item) position() string {
 	if it.at == "" {
 		return "item " + it.Name
 	}
 	return it.at
 }
 
-// refuse says what is wrong with a field of an item, and where.
+// refuse returns an error about a field of an item.
 func (it *Item) refuse(field, value, reason, next string) error {
-	return &lockkeeper.InputError{Field: it.place() + ": " + field, Value: value, Reason: reason, Next: next}
+	return &lockkeeper.InputError{Field: it.position() + ": " + field, Value: value, Reason: reason, Next: next}
 }
 
-// isRefused reports whether a key was found wrong already.
+// isRefused reports whether a key has an invalid value.
 func (it *Item) isRefused(key string) bool { return slices.Contains(it.refused, key) }
 
-// check refuses a plan that nobody could carry out, for all reasons at once.
+// check refuses an invalid plan, with all problems at once.
 func (p *Plan) check() error {
 	switch n := len(p.Items); {
 	case n == 0:
-		return &lockkeeper.InputError{Field: "items", Reason: "the plan has none", Next: "list under items: what is to be done"}
+		return &lockkeeper.InputError{Field: "items", Reason: "missing", Next: "list the work under items:"}
 	case n > maxItems:
 		return &lockkeeper.InputError{Field: "items", Value: fmt.Sprint(n), Reason: fmt.Sprintf("over the limit of %d", maxItems), Next: "simulate a part of the plan"}
 	}
@@ -109,9 +109,9 @@ func (p *Plan) check() error {
 		switch {
 		case it.isRefused("name"):
 		case it.Name == "":
-			problems = append(problems, it.refuse("name", "", "missing", "give each item a name of its own"))
+			problems = append(problems, it.refuse("name", "", "missing", "give each item a unique name"))
 		case first != nil:
-			problems = append(problems, it.refuse("name", it.Name, "used before, by "+first.place(), "give each item a name of its own"))
+			problems = append(problems, it.refuse("name", it.Name, "used before, by "+first.position(), "give each item a unique name"))
 		default:
 			byName[it.Name] = it
 			names = append(names, it.Name)
@@ -128,7 +128,7 @@ func (p *Plan) check() error {
 			}
 		}
 	}
-	if problems == nil { // with what they wait for known, and no two of one name
+	if problems == nil { // names are unique, and predecessors exist
 		problems = findCycle(p.Items, byName)
 	}
 	return errors.Join(problems...)
@@ -141,7 +141,7 @@ func findCycle(items []Item, byName map[string]*Item) []error {
 	var visit func(it *Item) []error
 	visit = func(it *Item) []error {
 		if i := slices.Index(path, it.Name); i >= 0 {
-			return []error{it.refuse("after", strings.Join(append(path[i:], it.Name), " → "), "they wait for each other for ever", "take one of the dependencies away")}
+			return []error{it.refuse("after", strings.Join(append(path[i:], it.Name), " → "), "they wait for each other", "remove one of the dependencies")}
 		}
 		if done[it.Name] {
 			return nil
@@ -164,15 +164,15 @@ func findCycle(items []Item, byName map[string]*Item) []error {
 	return nil
 }
 
-// maxNameSize is that of the names in a queue.
+// maxNameSize is the limit of names in the queue.
 const maxNameSize = 200
 
-// unprintable reports whether a name could not be shown, or is longer than any should be.
+// unprintable reports whether a name has control characters or is too long.
 func unprintable(name string) bool {
 	return len(name) > maxNameSize || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// meant is the next step for somebody who typed an unknown name.
+// meant returns the next step after an unknown name.
 func meant(typed string, known []string, otherwise string) string {
 	if near, ok := config.Nearest(typed, known); ok {
 		return "did you mean " + near + "?"
@@ -180,7 +180,7 @@ func meant(typed string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// check looks at what an item says of itself.
+// check validates the fields of an item.
 func (it *Item) check() (problems []error) {
 	bad := func(field, value, reason, next string) {
 		problems = append(problems, it.refuse(field, value, reason, next))
@@ -211,7 +211,7 @@ func (it *Item) check() (problems []error) {
 	return problems
 }
 
-// directories are the paths of which the plan says that something lies below them.
+// directories returns the paths that have paths below them in the plan.
 func (p *Plan) directories() map[string]bool {
 	dirs := map[string]bool{}
 	for i := range p.Items {
@@ -235,7 +235,7 @@ func (it *Item) checkLocks(dirs map[string]bool) (problems []error) {
 			problems = append(problems, it.refuse(l.Mode.String()+"s", l.Path, wrong.Reason, wrong.Next))
 		case l.Mode == lockkeeper.Write && dirs[l.Path]:
 			over := &lockkeeper.OverLockError{Holder: it.Name, Path: l.Path, Policy: lockkeeper.DefaultPolicy}
-			problems = append(problems, fmt.Errorf("%s: %w", it.place(), over))
+			problems = append(problems, fmt.Errorf("%s: %w", it.position(), over))
 		}
 	}
 	return problems

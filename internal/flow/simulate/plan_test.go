@@ -58,14 +58,14 @@ func TestBadPlans(t *testing.T) {
 		return "items:\n  - name: a\n    duration: 1m\n    " + strings.Join(lines, "\n    ") + "\n"
 	}
 	for _, c := range []struct{ text, field, value, reason, next string }{
-		{"", "items", "", "the plan has none", "list under items"},
-		{"items:\n", "items", "", "the plan has none", "list under items"},
+		{"", "items", "", "missing", "under items"},
+		{"items:\n", "items", "", "missing", "under items"},
 		{"items: [", "plan", "plan.yaml:1:8", "sequence end", "simulate --help"},
 		{"\xff", "plan", "plan.yaml", "not UTF-8", "UTF-8"},
-		{strings.Repeat("[", 5_000), "plan", "plan.yaml:1:", "nested deeper", "simulate --help"},
-		{"items:\n  " + strings.Repeat("- ", 5_000), "plan", "plan.yaml:2:", "nested deeper", "simulate --help"},
+		{strings.Repeat("[", 5_000), "plan", "plan.yaml:1:", "nested too deep", "simulate --help"},
+		{"items:\n  " + strings.Repeat("- ", 5_000), "plan", "plan.yaml:2:", "nested too deep", "simulate --help"},
 		{"- a\n", "plan.yaml:1:1: the plan", "-", "keys and values", "items"},
-		{"items: 5\n", "plan.yaml:1:8: items", "5", "must be a list", "one to a line"},
+		{"items: 5\n", "plan.yaml:1:8: items", "5", "must be a list", "one value per line"},
 		{"items:\n  - x\n", "plan.yaml:2:5: an item", "x", "keys and values", "name, phase"},
 		{"itemz:\n", "plan.yaml:1:1: key", "itemz", "unknown key of the plan", "did you mean items?"},
 		{"1: 2\n", "plan.yaml:1:1: key", "1", "unknown key of the plan", "items"},
@@ -87,12 +87,12 @@ func TestBadPlans(t *testing.T) {
 		{item("reads: [/]"), "plan.yaml:2:5: reads", "/", "absolute path", "inside the space"},
 		{item("after: [pots]") + "  - {name: posts, duration: 1m}\n", "plan.yaml:2:5: after", "pots", "no item has this name", "did you mean posts?"},
 		{item("after: [elsewhere]"), "plan.yaml:2:5: after", "elsewhere", "no item has this name", "name an item of the plan"},
-		{item("after: [a]"), "after", "a → a", "wait for each other", "take one"},
-		{item("after: [b]") + "  - {name: b, duration: 1m, after: [c]}\n  - {name: c, duration: 1m, after: [a]}\n", "after", "a → b → c → a", "wait for each other", "take one"},
-		{item() + "  - name: a\n    duration: 2m\n", "plan.yaml:5:5: name", "a", "used before, by plan.yaml:2:5", "a name of its own"},
-		{"items:\n  - duration: 1m\n", "plan.yaml:2:5: name", "", "missing", "a name of its own"},
+		{item("after: [a]"), "after", "a → a", "wait for each other", "remove one"},
+		{item("after: [b]") + "  - {name: b, duration: 1m, after: [c]}\n  - {name: c, duration: 1m, after: [a]}\n", "after", "a → b → c → a", "wait for each other", "remove one"},
+		{item() + "  - name: a\n    duration: 2m\n", "plan.yaml:5:5: name", "a", "used before, by plan.yaml:2:5", "a unique name"},
+		{"items:\n  - duration: 1m\n", "plan.yaml:2:5: name", "", "missing", "a unique name"},
 		{"items:\n  - name: a\n", "plan.yaml:2:5: duration", "", "missing", "such as 2m"},
-		{"items:\n  - {name: a, duration: 0s}\n", "plan.yaml:2:25: duration", "0s", "no time at all", "such as 2m"},
+		{"items:\n  - {name: a, duration: 0s}\n", "plan.yaml:2:25: duration", "0s", "zero", "such as 2m"},
 		{"items:\n  - {name: a, duration: -2m}\n", ": duration", "-2m", "negative", "such as 2m"},
 		{"items:\n  - {name: a, duration: -5}\n", ": duration", "-5", "negative", "such as 2m"},
 		{"items:\n  - {name: a, duration: soon}\n", ": duration", "soon", "not a duration", "such as 2m"},
@@ -160,7 +160,7 @@ func TestBadFilesAndOptions(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, slots := range []int{0, -1} {
-		if _, err := simulate.Run(t.Context(), plan(t, "a 1m"), simulate.Options{Slots: slots}); err == nil || !strings.Contains(err.Error(), "without a slot") {
+		if _, err := simulate.Run(t.Context(), plan(t, "a 1m"), simulate.Options{Slots: slots}); err == nil || !strings.Contains(err.Error(), "out of range") {
 			t.Errorf("%d slots: %v", slots, err)
 		}
 	}

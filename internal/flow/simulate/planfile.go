@@ -24,17 +24,17 @@ import (
 // maxFileSize is several times the largest plan.
 const maxFileSize = 32 << 20
 
-// ReadPlan reads the plan in the file at path, which messages call name, and checks it.
+// ReadPlan reads and checks the plan at path. Messages call it name.
 func ReadPlan(path, name string) (*Plan, error) {
 	return checked(name, func() ([]byte, error) { return readFile(path) })
 }
 
-// ReadPlanFrom reads a plan, which messages call name, from a stream, and checks it.
+// ReadPlanFrom reads and checks a plan from a stream. Messages call it name.
 func ReadPlanFrom(from io.Reader, name string) (*Plan, error) {
 	return checked(name, func() ([]byte, error) { return readAll(from) })
 }
 
-// checked reads a plan and gathers all that is wrong with it.
+// checked reads a plan and returns all problems of it.
 func checked(name string, read func() ([]byte, error)) (*Plan, error) {
 	text, err := read()
 	if err != nil {
@@ -65,7 +65,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		return nil, errors.New("it is a directory")
+		return nil, errors.New("a directory")
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
 		return nil, errors.New("not a regular file")
@@ -78,8 +78,8 @@ func readFile(path string) ([]byte, error) {
 	return readAll(f)
 }
 
-// parsePlan reads the text of a plan. It walks the syntax tree instead of decoding into
-// structs, so that whatever is wrong with an item has its line.
+// parsePlan parses a plan. It walks the syntax tree instead of decoding into structs, so that
+// every problem has a line.
 func parsePlan(name string, text []byte) (*Plan, error) {
 	r := &reader{name: name}
 	if !utf8.Valid(text) {
@@ -88,7 +88,7 @@ func parsePlan(name string, text []byte) (*Plan, error) {
 	}
 	tokens := lexer.Tokenize(string(text))
 	if t := tooDeep(tokens); t != nil {
-		r.refuse("plan", r.at(t), "nested deeper than a plan is", shape)
+		r.refuse("plan", r.at(t), "nested too deep", shape)
 		return nil, errors.Join(r.problems...)
 	}
 	tree, err := parser.Parse(tokens, 0)
@@ -109,8 +109,8 @@ func parsePlan(name string, text []byte) (*Plan, error) {
 	return plan, errors.Join(r.problems...)
 }
 
-// maxDepth and maxColumn bound how deep a plan is nested, by brackets and by signs at
-// the beginnings of lines: the parser calls itself for each level.
+// maxDepth and maxColumn bound the nesting of a plan, by brackets and by indentation, because
+// the parser is recursive.
 const (
 	maxDepth  = 16
 	maxColumn = 1_000
@@ -136,10 +136,10 @@ func tooDeep(tokens token.Tokens) *token.Token {
 	return nil
 }
 
-// shape is the next step for somebody whose file is no plan.
+// shape is the next step after a file that is not a plan.
 const shape = "lockkeeper simulate --help shows a plan"
 
-// reader makes a plan of a syntax tree and gathers what is wrong with it.
+// A reader turns a syntax tree into a plan and collects problems.
 type reader struct {
 	name     string
 	problems []error
@@ -163,7 +163,7 @@ func (r *reader) refuseSyntax(err error) {
 	r.refuse("plan", where, reason, shape)
 }
 
-// at is the place of a token as editors understand it.
+// at returns the position of a token as editors understand it.
 func (r *reader) at(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return r.name
@@ -171,7 +171,7 @@ func (r *reader) at(t *token.Token) string {
 	return fmt.Sprintf("%s:%d:%d", r.name, t.Position.Line, t.Position.Column)
 }
 
-// pairs are the keys and values of a mapping, without those that it may not have.
+// pairs returns the keys and values of a mapping, without unknown keys.
 func (r *reader) pairs(node ast.Node, what string, known ...string) (pairs []*ast.MappingValueNode) {
 	var all []*ast.MappingValueNode
 	switch n := node.(type) {
@@ -181,7 +181,7 @@ func (r *reader) pairs(node ast.Node, what string, known ...string) (pairs []*as
 	case *ast.MappingValueNode:
 		all = []*ast.MappingValueNode{n}
 	default:
-		r.refuseNode(node, what, "must hold keys and values", "use the keys "+strings.Join(known, ", "))
+		r.refuseNode(node, what, "must have keys and values", "use the keys "+strings.Join(known, ", "))
 	}
 	for _, pair := range all {
 		if key, plain := pair.Key.(*ast.StringNode); plain && slices.Contains(known, key.Value) {
@@ -241,7 +241,7 @@ func (r *reader) text(node ast.Node, what string) string {
 	return text.Value
 }
 
-// list is the values of a list. Nothing at all is an empty one.
+// list returns the values of a list. Null is an empty list.
 func (r *reader) list(node ast.Node, what string) []ast.Node {
 	switch n := node.(type) {
 	case *ast.NullNode:
@@ -249,7 +249,7 @@ func (r *reader) list(node ast.Node, what string) []ast.Node {
 	case *ast.SequenceNode:
 		return n.Values
 	}
-	r.refuseNode(node, what, "must be a list", "write it like [a, b], or one to a line behind a dash")
+	r.refuseNode(node, what, "must be a list", "write it like [a, b], or one value per line after a dash")
 	return nil
 }
 
@@ -270,7 +270,7 @@ func (r *reader) duration(node ast.Node) time.Duration {
 	}
 	d, err := config.ParseDuration(text)
 	if err == nil && d == 0 {
-		err = errors.New("no time at all")
+		err = errors.New("zero")
 	}
 	if err != nil {
 		r.refuseNode(node, "duration", err.Error(), "say how long it will take, such as 2m")

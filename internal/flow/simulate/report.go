@@ -14,35 +14,35 @@ import (
 	"lockkeeper/sched"
 )
 
-// Span is a length of time, in JSON as seconds.
+// A Span is a duration, in JSON as seconds.
 type Span time.Duration
 
-// MarshalJSON spells it in seconds.
+// MarshalJSON implements json.Marshaler.
 func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 // Options of a simulation.
 type Options struct {
-	Slots     int           // agents at once
+	Slots     int           // concurrent agents
 	Orders    int           // how many random orders to compare with; 0: none
-	Scheduler sched.Options // as it will really be
+	Scheduler sched.Options // of the real run
 }
 
-// Report is what a plan is predicted to cost.
+// A Report is the prediction for a plan.
 type Report struct {
 	Items int   `json:"items"`
 	Slots int   `json:"slots"`
 	Bound Bound `json:"lower_bound"`
 
 	Prediction Outcome   `json:"prediction"`
-	Others     []Outcome `json:"others"` // the same plan, scheduled otherwise
+	Others     []Outcome `json:"others"` // the same plan with other strategies
 
-	Files    []FileWait `json:"files"` // that somebody waited for, the costliest first
+	Files    []FileWait `json:"files"` // that items waited for, the longest wait first
 	Tiers    []TierWait `json:"tiers"`
 	Schedule []Slice    `json:"schedule"` // in the order of the starts
-	Left     []Left     `json:"left"`     // what is never done; all else here is about the rest
+	Left     []Left     `json:"left"`     // items that never complete; the other fields do not include them
 }
 
-// Outcome is how one way to schedule ends.
+// An Outcome is the result of one strategy.
 type Outcome struct {
 	Scheduler string  `json:"scheduler"`
 	Finish    Span    `json:"finish_seconds"`
@@ -50,16 +50,15 @@ type Outcome struct {
 	Use       float64 `json:"slots_in_use_percent"`
 }
 
-// The schedulers of a report. Those before Random decide as their name says; it stands
-// for the best of many.
+// The strategies in a report.
 const (
 	Lockkeeper = "lockkeeper"
-	InOrder    = "in order" // whoever is first in the line waits, and nobody overtakes
-	Polling    = "polling"  // walks the line in priority order every half second
-	Random     = "random"   // passes over what is blocked, in an order by lot; the best of some
+	InOrder    = "in order" // no item overtakes a blocked one
+	Polling    = "polling"  // a walk in priority order every half second
+	Random     = "random"   // the best of some random orders, with blocked items skipped
 )
 
-// FileWait is what one path cost.
+// A FileWait is the waiting time for one path.
 type FileWait struct {
 	Path    string `json:"path"`
 	Tier    Tier   `json:"tier"`
@@ -67,7 +66,7 @@ type FileWait struct {
 	Items   int    `json:"items"` // how many waited for it
 }
 
-// TierWait sums the paths of one tier up.
+// A TierWait sums up the paths of one tier.
 type TierWait struct {
 	Tier    Tier `json:"tier"`
 	Paths   int  `json:"paths"` // of the plan
@@ -75,7 +74,7 @@ type TierWait struct {
 	Items   int  `json:"items"`
 }
 
-// Slice is when one item runs.
+// A Slice says when one item runs.
 type Slice struct {
 	Name    string `json:"name"`
 	Start   Span   `json:"start_seconds"`
@@ -83,18 +82,18 @@ type Slice struct {
 	Blocked Span   `json:"blocked_seconds"` // by locks, before that
 }
 
-// Left is an item that is never done.
+// A Left is an item that never completes.
 type Left struct {
 	Name   string   `json:"name"`
 	Reason string   `json:"reason"`
 	Waited Span     `json:"waited_seconds,omitempty"`
-	Paths  []string `json:"paths,omitempty"` // that were in its way at the end
+	Paths  []string `json:"paths,omitempty"` // that blocked it at the end
 }
 
 // Run predicts how a plan will run.
 func Run(ctx context.Context, p *Plan, opt Options) (_ *Report, err error) {
 	if opt.Slots < 1 {
-		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "without a slot nothing is ever done", Next: "give at least one"}
+		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "out of range", Next: "use at least 1"}
 	}
 	if err := p.check(); err != nil {
 		return nil, err
@@ -117,8 +116,8 @@ func Run(ctx context.Context, p *Plan, opt Options) (_ *Report, err error) {
 	return s.report(p, opt, left), nil
 }
 
-// report tells of what was done. What was not is left out everywhere, so that all
-// figures are about the same work.
+// report makes the report about the completed items only, so that all figures are about the
+// same work.
 func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 	missing := map[string]bool{}
 	for _, l := range left {
@@ -159,7 +158,7 @@ func (r *Report) outcome(m *model, scheduler string, finish time.Duration) Outco
 		Use:   100 * float64(m.work()) / float64(finish) / float64(m.slots)}
 }
 
-// waits tells which files were waited for, and returns how long each item waited.
+// waits adds the files that items waited for, and returns how long each item waited.
 func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) map[string]Span {
 	done := map[string]bool{}
 	for _, it := range m.items {
@@ -171,7 +170,7 @@ func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) ma
 		tiers[tier], waiters[tier] = &TierWait{Tier: tier}, map[string]bool{}
 	}
 	sums := map[string]Span{}
-	for _, path := range m.places.paths {
+	for _, path := range m.paths.sorted {
 		f := FileWait{Path: path, Tier: m.tier(path)}
 		tier := tiers[f.Tier]
 		tier.Paths++

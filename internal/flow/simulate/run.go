@@ -14,17 +14,16 @@ import (
 	"lockkeeper/store"
 )
 
-// tickEvery is how often the simulated worker looks for what is due, at least: as often
-// as a sched.Worker does.
+// tickEvery is the longest time between two ticks, as in sched.Worker.
 const tickEvery = 5 * time.Second
 
-// maxStandstill is how long nothing at all may run while something is queued, before
-// the simulation gives up.
+// maxStandstill is how long the queue may have items while none runs, before the simulation
+// fails.
 const maxStandstill = time.Hour
 
-// simulation is a worker with some slots, whose items take as long as the plan says.
+// A simulation is a worker whose items take as long as the plan says.
 type simulation struct {
-	now     time.Duration // since the begin
+	now     time.Duration // since the start
 	store   *watch
 	locks   *lock.Manager
 	queue   *sched.Queue
@@ -34,7 +33,7 @@ type simulation struct {
 	began   []run // all, in the order of their starts
 }
 
-// run is one item under way.
+// A run is a running item.
 type run struct {
 	item       *Item
 	job        *sched.Job
@@ -46,7 +45,7 @@ func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	s.store = newWatch(p, s.moment)
 	policies := lockkeeper.Policies()
 	agent := policies[lockkeeper.DefaultPolicy]
-	agent.TTL = 0 // an agent that lives renews its lease
+	agent.TTL = 0 // live agents renew their leases
 	policies[agent.Name] = agent
 	s.locks = lock.New(s.store, lock.Options{Policies: policies})
 	for i := range p.Items {
@@ -57,7 +56,7 @@ func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	return s, err
 }
 
-// moment is the clock of the simulation.
+// moment returns the simulated time.
 func (s *simulation) moment() store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(s.now) + 1, Wall: time.Unix(0, 0).UTC().Add(s.now)}
 }
@@ -76,7 +75,7 @@ func (s *simulation) enqueue(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// work runs until nothing runs and nothing that is queued can start any more.
+// work advances the time until nothing runs and nothing can start.
 func (s *simulation) work(ctx context.Context) error {
 	for idle := s.now; ; {
 		if err := s.claim(ctx); err != nil {
@@ -114,7 +113,7 @@ func (s *simulation) work(ctx context.Context) error {
 	}
 }
 
-// claim starts what can start while slots are free.
+// claim starts items while slots are free.
 func (s *simulation) claim(ctx context.Context) error {
 	for len(s.running) < s.worker.Slots {
 		job, err := s.queue.Dispatch(ctx, s.worker)
@@ -134,8 +133,8 @@ func (s *simulation) begin(job *sched.Job) {
 	s.began = append(s.began, r)
 }
 
-// advance goes to the next end. Of those who end at that moment the last one claims for
-// its slot, as whoever is last does, when what all of them held is free.
+// advance advances the time to the next end. Of items that end at the same time only the last
+// one claims a new item, because only then are the locks of all of them free.
 func (s *simulation) advance(ctx context.Context) error {
 	s.now = s.running[0].end
 	for len(s.running) > 0 && s.running[0].end == s.now {
@@ -156,8 +155,8 @@ func (s *simulation) advance(ctx context.Context) error {
 	return nil
 }
 
-// left lists the items that were not completed: those that gave up, and those that wait
-// for them.
+// left lists the items that did not complete: those that failed, and those that wait for
+// them.
 func (s *simulation) left(ctx context.Context) (list []Left, err error) {
 	list = []Left{} // not null in JSON
 	err = s.store.View(ctx, func(r store.Reader) error {
@@ -167,7 +166,7 @@ func (s *simulation) left(ctx context.Context) (list []Left, err error) {
 				return err
 			}
 			for _, it := range items {
-				l := Left{Name: it.Workflow, Reason: "waits for an item that gives up"}
+				l := Left{Name: it.Workflow, Reason: "waits for an item that fails"}
 				if it.Failure != nil {
 					l.Reason, l.Waited = it.Failure.Reason, Span(it.Failure.Waited)
 					for _, c := range it.Failure.Conflicts {

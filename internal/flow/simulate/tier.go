@@ -1,23 +1,23 @@
 package simulate
 
-// Tier says how many contend for a file: a way of thinking for people, the scheduler
-// knows files alone.
+// A Tier says how many items contend for a file. It is for people; the scheduler knows only
+// files.
 type Tier string
 
-// The tiers. A file is in that of its most specific user until another one comes.
+// The tiers.
 const (
 	TierApp        Tier = "app"        // several projects use it
-	TierModule     Tier = "module"     // several controllers of one project do
-	TierController Tier = "controller" // the rest
+	TierModule     Tier = "module"     // several controllers of one project use it
+	TierController Tier = "controller" // one controller uses it
 )
 
 var allTiers = []Tier{TierApp, TierModule, TierController}
 
-// tier is the tier of a path, by the items that use it, or something above or below it.
+// tier returns the tier of a path, by the items that use it or paths above or below it.
 func (m *model) tier(path string) Tier {
 	var first *Item
 	tier := TierController
-	m.places.around(path, func(u use) {
+	m.paths.around(path, func(u use) {
 		it := m.items[u.item]
 		switch {
 		case first == nil:

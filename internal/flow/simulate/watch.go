@@ -9,24 +9,23 @@ import (
 	"lockkeeper/store/memstore"
 )
 
-// watch is the store of a simulation. It sees when an item is parked on a file and when
-// it is not any more.
+// A watch is the store of a simulation. It measures how long items wait for files.
 type watch struct {
 	*memstore.Store
-	keys    map[string]string                   // which path a key is about
-	parked  map[string]stay                     // by item, those who are parked on a file now
-	blocked map[string]map[string]time.Duration // by path and item, how long they were
+	keys    map[string]string                   // the path of each key
+	waiting map[string]wait                     // by item, those that wait for a file now
+	blocked map[string]map[string]time.Duration // the time that items waited, by path and item
 }
 
-// stay is one time of being parked.
-type stay struct {
+// A wait is the time since which an item waits for a path.
+type wait struct {
 	path  string
 	since time.Time
 }
 
 func newWatch(p *Plan, now func() store.Moment) *watch {
 	w := &watch{Store: memstore.New("simulation", memstore.Options{Now: now}), keys: map[string]string{},
-		parked: map[string]stay{}, blocked: map[string]map[string]time.Duration{}}
+		waiting: map[string]wait{}, blocked: map[string]map[string]time.Duration{}}
 	for i := range p.Items {
 		for _, l := range p.Items[i].locks() {
 			for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
@@ -43,7 +42,7 @@ func (w *watch) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return w.Store.Update(ctx, func(tx store.Tx) error { return fn(watched{tx, w}) })
 }
 
-// watched is a transaction of a watch.
+// A watched is a transaction of a watch.
 type watched struct {
 	store.Tx
 	watch *watch
@@ -54,10 +53,10 @@ func (t watched) SaveItem(it *lockkeeper.Item) error {
 	return t.Tx.SaveItem(it)
 }
 
-// saw counts the time that an item was parked until now. One that has reserved its
-// place in the line waits for the file on which it was parked before.
+// saw adds the time that an item waited until now. An item that has reserved its locks still
+// waits for the file that it waited for before.
 func (w *watch) saw(it *lockkeeper.Item, now time.Time) {
-	last, was := w.parked[it.Workflow]
+	last, was := w.waiting[it.Workflow]
 	if spent := now.Sub(last.since); was && spent > 0 {
 		if w.blocked[last.path] == nil {
 			w.blocked[last.path] = map[string]time.Duration{}
@@ -65,12 +64,12 @@ func (w *watch) saw(it *lockkeeper.Item, now time.Time) {
 		w.blocked[last.path][it.Workflow] += spent
 	}
 	if it.Stage != lockkeeper.StageWaiting || !store.IsOnLock(it.WaitsOn) {
-		delete(w.parked, it.Workflow)
+		delete(w.waiting, it.Workflow)
 		return
 	}
 	path, ok := w.keys[it.WaitsOn]
 	if !ok {
 		path = last.path
 	}
-	w.parked[it.Workflow] = stay{path, now}
+	w.waiting[it.Workflow] = wait{path, now}
 }

@@ -250,7 +250,7 @@ func (d *Decider) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *p
 	case out.Undone && b.Landed.Undone == nil:
 		what, err = "is undone", d.Book.PutUndone(ctx, unit, b.ID, d.By.Name)
 	case !out.Undone && b.Landed.Undone != nil:
-		what, err = "is back", d.Book.TakeBackUndone(ctx, unit, b.ID, d.By.Name)
+		what, err = "is back", d.Book.ClearUndone(ctx, unit, b.ID, d.By.Name)
 	default:
 		return out, nil
 	}

@@ -36,7 +36,7 @@ func (d *Decider) takeBack(ctx context.Context, r progress.Ref) (what string, er
 		if err != nil {
 			return "", err
 		}
-		return "waits for an answer again", d.Book.TakeBackAnswer(ctx, r.Unit, r.Topic, by)
+		return "waits for an answer again", d.Book.ReopenTopic(ctx, r.Unit, r.Topic, by)
 	case progress.ItemKind:
 		item, ok := u.Item(r.Item)
 		if ok && item.Decision == "" {
@@ -50,7 +50,7 @@ func (d *Decider) takeBack(ctx context.Context, r progress.Ref) (what string, er
 	case progress.PlanKind:
 		return "waits for approval again", d.Book.WithdrawApproval(ctx, r.Unit, by)
 	case progress.GapKind:
-		return "is open again", d.Book.TakeBackGap(ctx, r.Unit, r.Batch, r.Gap, by)
+		return "is open again", d.Book.ReopenGap(ctx, r.Unit, r.Batch, r.Gap, by)
 	}
 	return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "whoever waited for a review goes on with it at once", Next: d.Command("undo", r.Unit+"/"+r.Batch) + ", once it landed"}
 }

@@ -226,7 +226,7 @@ func TestWorkerOnATerminal(t *testing.T) {
 		t.Fatalf("ended with %d", code)
 	}
 	shown := d.sees("0 running, 0 queued, 1 done, 1 failed")
-	for _, want := range []string{"\r\x1b[K", "started j1 (fine) job, attempt 1\r\n", "done j1 (fine), ", `(bad), `, `exit status 4, at last it said "x[2Jy"`} {
+	for _, want := range []string{"\r\x1b[K", "started j1 (fine) job, attempt 1\r\n", "done j1 (fine), ", `(bad), `, `exit status 4, last output "x[2Jy"`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the terminal never showed %q:\n%q", want, shown)
 		}

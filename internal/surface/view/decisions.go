@@ -114,7 +114,7 @@ func waitingOf(g progress.Decision, asked map[progress.Ref]bool) OpenDecision {
 			w.Impact = f.Value
 		case "effort":
 			w.Effort = f.Value
-		case "decided before", "decided before of a similar one":
+		case "decided before", "similar item decided before":
 			w.Prior = f.Value
 		}
 	}

@@ -28,7 +28,7 @@ func tidying() flow.Flow {
 
 // A flow is data: one that no package knows goes through the same machinery, with a
 // document and a check of its own and without decisions, tests or verification.
-func TestFourthFlow(t *testing.T) {
+func TestNewFlowNeedsOnlyATable(t *testing.T) {
 	s := newScene(t, "SQLite", "controllers")
 	f := tidying()
 	s.opt.Flow, s.opt.Progress = f, progress.Open(progress.Options{Sidecar: s.opt.Documents, Flow: f})

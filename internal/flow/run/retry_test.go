@@ -118,7 +118,7 @@ tasks:
 // A batch that failed its tests does not land when it is tried again, as it was or empty.
 //
 // shows: GP-26 PL-28
-func TestRetriedRed(t *testing.T) {
+func TestRetryOfFailedTestsDoesNotLand(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.opt.Limits.Fixes = 0
 	write(t, s.root, "app/models/word.rb", "never\n")

@@ -18,7 +18,7 @@ func pricedScript(apply float64) string {
 }
 
 // What the rest of a plan will cost is what all its open tasks will, each from where it is.
-func TestRestOfTasks(t *testing.T) {
+func TestEstimateOfTasks(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Limits.Agents = 1
 	s.tasks(three)
@@ -44,7 +44,7 @@ func TestRestOfTasks(t *testing.T) {
 }
 
 // What failed goes on where its documents end: what was paid for is not left to be paid.
-func TestRestOfAFailure(t *testing.T) {
+func TestEstimateAfterAFailure(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Limits.Fixes = 0
 	s.tasks(strings.Replace(three, "[app/models/two.rb]", "[app/models/two.rb], tests: [\"false\"]", 1))
@@ -56,7 +56,7 @@ func TestRestOfAFailure(t *testing.T) {
 }
 
 // Each screen that is not analyzed will cost an analysis, and a merge is one.
-func TestRestOfScreens(t *testing.T) {
+func TestEstimateOfScreens(t *testing.T) {
 	s := newScene(t, "memory", "screens")
 	out := s.conduct(request{Only: []string{"blog/posts/Post List"}})
 	each := out.State.Spent.USD()
