@@ -18,7 +18,7 @@ func (r *Repo) Switch(ctx context.Context, branch string) error {
 		return err
 	}
 	args := []string{"switch", "--quiet", "--no-guess", branch}
-	_, err = r.git.ask(ctx, "show-ref", "--verify", "--quiet", branchRefs+branch)
+	_, err = r.git.Line(ctx, "show-ref", "--verify", "--quiet", branchRefs+branch)
 	switch {
 	case exitOf(err) == 1:
 		args = []string{"switch", "--quiet", "--no-track", "--create", branch}
@@ -38,7 +38,7 @@ func (r *Repo) checkBranch(ctx context.Context, branch string) error {
 	if branch == "" || branch == "HEAD" || strings.HasPrefix(branch, "-") {
 		return wrong
 	}
-	_, err := r.git.ask(ctx, "check-ref-format", branchRefs+branch)
+	_, err := r.git.Line(ctx, "check-ref-format", branchRefs+branch)
 	if exitOf(err) == 1 {
 		return wrong
 	}

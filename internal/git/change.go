@@ -27,7 +27,7 @@ func (r *Repo) locked(ctx context.Context, may func() error, in string, args ...
 		if err := may(); err != nil {
 			return "", err
 		}
-		out, err := r.git.tell(ctx, in, args...)
+		out, err := r.git.Output(ctx, in, args...)
 		lock, isLocked := lockOf(err)
 		if !isLocked {
 			return out, err

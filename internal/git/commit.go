@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/git/gitcmd"
 )
 
 // A Commit is one batch to commit.
@@ -110,7 +111,7 @@ func summary(out string) (branch, hash string, err error) {
 	about, _, found := strings.Cut(strings.TrimPrefix(out, "["), "] ")
 	at := strings.LastIndexByte(about, ' ')
 	if !found || at < 0 || !isHash(about[at+1:]) {
-		return "", "", fmt.Errorf("git commit succeeded with an unknown summary: %q", printable(out))
+		return "", "", fmt.Errorf("git commit succeeded with an unknown summary: %q", gitcmd.Printable(out))
 	}
 	branch = strings.TrimSuffix(about[:at], " (root-commit)")
 	if branch == "detached HEAD" { // no branch has a space in its name

@@ -23,7 +23,7 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	if err != nil || s.Head == "" {
 		return "", err
 	}
-	out, err := r.git.tell(ctx, "", "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", fmt.Sprintf("--max-count=%d", findDepth),
+	out, err := r.git.Output(ctx, "", "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", fmt.Sprintf("--max-count=%d", findDepth),
 		"--format=%H%n%B", s.Head)
 	if err != nil {
 		return "", fmt.Errorf("search for %q in the history of %s: %w", wanted.line(), r.top, err)
@@ -40,7 +40,7 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 
 // Changed lists the files below the root in which two commits differ.
 func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
-	out, err := r.git.tell(ctx, "", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules", "--relative", from, to, "--")
+	out, err := r.git.Output(ctx, "", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules", "--relative", from, to, "--")
 	if err != nil {
 		return nil, fmt.Errorf("compare the commits %.12s and %.12s of %s: %w", from, to, r.top, err)
 	}

@@ -74,7 +74,7 @@ func (g *WorkTree) hooks(ctx context.Context, top string) (string, error) {
 		out, err := g.run(ctx, append([]string{"rev-parse"}, args...)...)
 		path := strings.TrimSuffix(out, "\n")
 		if err == nil && !filepath.IsAbs(path) {
-			path = filepath.Join(g.git.dir, path)
+			path = filepath.Join(g.git.Dir, path)
 		}
 		return path, err
 	}

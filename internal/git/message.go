@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"lockkeeper"
+	"lockkeeper/internal/git/gitcmd"
 )
 
 // A Trailer is a line at the end of a commit message, for programs.
@@ -50,7 +51,7 @@ func (t Trailer) check() error {
 	switch {
 	case t.Key == "" || strings.HasPrefix(t.Key, "-") || strings.ContainsFunc(t.Key, func(c rune) bool { return !isKey(c) }):
 		return wrong("its key may have only letters, digits and dashes")
-	case t.Value == "" || t.Value != strings.TrimSpace(t.Value) || t.Value != printable(t.Value):
+	case t.Value == "" || t.Value != strings.TrimSpace(t.Value) || t.Value != gitcmd.Printable(t.Value):
 		return wrong("its value is empty, not UTF-8, has space around it, or a newline or another control character in it")
 	case len(t.line()) > maxTrailer:
 		return wrong(fmt.Sprintf("it is longer than %d bytes", maxTrailer))
@@ -65,7 +66,7 @@ var markers = []string{"#", "fixup!", "squash!", "amend!"}
 // subject returns the first line that is not empty.
 func subject(text string) string {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "\n")) {
-		line = strings.Join(strings.Fields(printable(line)), " ")
+		line = strings.Join(strings.Fields(gitcmd.Printable(line)), " ")
 		for i := 0; i < len(markers); i++ {
 			if rest, ok := strings.CutPrefix(line, markers[i]); ok {
 				line, i = strings.TrimSpace(rest), -1
@@ -97,24 +98,11 @@ func body(text string, trailers []Trailer) string {
 	}
 	var lines []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		line = strings.TrimRightFunc(printable(line), unicode.IsSpace)
+		line = strings.TrimRightFunc(gitcmd.Printable(line), unicode.IsSpace)
 		if means(line) {
 			line = " " + line
 		}
 		lines = append(lines, line)
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
-}
-
-// printable removes control characters and invisible ones. Tabs become spaces.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\t':
-			return ' '
-		case unicode.Is(unicode.C, c), c == '\u2028', c == '\u2029':
-			return -1
-		}
-		return c
-	}, strings.ToValidUTF8(s, "\uFFFD"))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/git/gitcmd"
 )
 
 // A plan lists the steps of a commit. Its paths are relative to the top of the work tree.
@@ -147,7 +148,7 @@ func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 		return nil
 	}
 	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
-	out, err := r.git.tell(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
+	out, err := r.git.Output(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
 	if err != nil && exitOf(err) != 1 { // 1: none of them
 		return err
 	}
@@ -183,7 +184,7 @@ const maxArgs = 64 << 10
 func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map[string]entry, error) {
 	found := map[string]entry{}
 	for some := range chunks(paths) {
-		out, err := r.git.tell(ctx, "", slices.Concat(args, prefixed(literal, some))...)
+		out, err := r.git.Output(ctx, "", slices.Concat(args, prefixed(literal, some))...)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +232,7 @@ func (r *Repo) unannounce(ctx context.Context, p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.patience+gitPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.patience+gitcmd.Patience)
 	defer cancel()
 	s, err := r.State(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func (r *Repo) overwritten(ctx context.Context) (restore []string, err error) {
 	}
 	for paths := range chunks(slices.Sorted(maps.Keys(recent))) {
 		args := slices.Concat([]string{"diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "--ita-invisible-in-index", "-z", "HEAD", "--"}, prefixed(literal, paths))
-		out, err := r.git.tell(ctx, "", args...)
+		out, err := r.git.Output(ctx, "", args...)
 		if err != nil {
 			return nil, err
 		}

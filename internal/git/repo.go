@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/git/gitcmd"
 )
 
 // A Repo is the repository of a root. Several goroutines may use it at the same time. A
 // caller that changes the repository must hold the lock on .git.
 type Repo struct {
-	root   string // real path
-	top    string // of its work tree
-	prefix string // from top to root: empty, or it ends with a slash
-	dir    string // of this work tree's HEAD and index
-	common string // of what all work trees share
-	git    git    // in top
+	root   string         // real path
+	top    string         // of its work tree
+	prefix string         // from top to root: empty, or it ends with a slash
+	dir    string         // of this work tree's HEAD and index
+	common string         // of what all work trees share
+	git    gitcmd.Command // in top
 
 	patience time.Duration // how long an operation waits for git's index.lock
 
@@ -55,7 +56,7 @@ func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 		return nil, err
 	}
 	g := newGit(real, env)
-	inside, err := g.ask(ctx, "rev-parse", "--is-inside-work-tree")
+	inside, err := g.Line(ctx, "rev-parse", "--is-inside-work-tree")
 	switch {
 	case err != nil && strings.Contains(saysOf(err), "not a git repository"):
 		return nil, &NoneError{Root: root, Reason: "neither it nor a parent directory has a repository"}
@@ -69,7 +70,7 @@ func Open(ctx context.Context, root string, env []string) (*Repo, error) {
 		what string
 		to   *string
 	}{{"--show-toplevel", &r.top}, {"--git-dir", &r.dir}, {"--git-common-dir", &r.common}} {
-		path, err := g.ask(ctx, "rev-parse", asked.what)
+		path, err := g.Line(ctx, "rev-parse", asked.what)
 		if err != nil {
 			return nil, fmt.Errorf("open the git repository of %s: %w", root, err)
 		}

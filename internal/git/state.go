@@ -136,9 +136,9 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	_, notLink := os.Readlink(file) // very old versions of git made a link
 	switch {
 	case notLink == nil || isRef && ref == branchRefs+".invalid" || !isRef && !isHash(line): // refs are not stored as files
-		ref, err = r.git.ask(ctx, "symbolic-ref", "-q", "HEAD")
+		ref, err = r.git.Line(ctx, "symbolic-ref", "-q", "HEAD")
 		if exitOf(err) == 1 {
-			commit, err := r.git.ask(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+			commit, err := r.git.Line(ctx, "rev-parse", "--verify", "HEAD^{commit}")
 			return State{Head: commit, Detached: true}, err
 		}
 		if err != nil {
@@ -152,7 +152,7 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	if s.Head = strings.TrimSuffix(string(text), "\n"); err == nil && isHash(s.Head) {
 		return s, nil
 	}
-	s.Head, err = r.git.ask(ctx, "rev-parse", "-q", "--verify", ref+"^{commit}")
+	s.Head, err = r.git.Line(ctx, "rev-parse", "-q", "--verify", ref+"^{commit}")
 	if exitOf(err) == 1 {
 		s.Head, s.Unborn, err = "", true, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"lockkeeper/internal/git/gitenv"
+	"lockkeeper/internal/git/gitcmd"
 	"lockkeeper/internal/machine/disk"
 
 	"lockkeeper"
@@ -16,17 +16,17 @@ import (
 // A WorkTree reads the git work tree of a root. It changes nothing.
 type WorkTree struct {
 	root string
-	git  git
+	git  gitcmd.Command
 }
 
 // NewWorkTree returns the work tree of a root, for an environment. A hook of git runs in a
 // directory that git chose, with variables that are relative to it; otherwise git runs in
 // the root.
 func NewWorkTree(root, dir string, env []string) *WorkTree {
-	g := &WorkTree{root: root, git: git{dir: root, env: append(gitenv.Plain(env), "GIT_OPTIONAL_LOCKS=0")}}
+	g := &WorkTree{root: root, git: gitcmd.Command{Dir: root, Settings: settings, Env: append(gitcmd.Plain(env), "GIT_OPTIONAL_LOCKS=0")}}
 	for _, entry := range env {
 		if strings.HasPrefix(entry, "GIT_DIR=") || strings.HasPrefix(entry, "GIT_INDEX_FILE=") {
-			g.git.dir = dir
+			g.git.Dir = dir
 		}
 	}
 	return g
@@ -42,10 +42,10 @@ func (g *WorkTree) run(ctx context.Context, args ...string) (string, error) {
 // pipe runs git between a reader and a writer. If git fails, the error is an input error:
 // most often the root is in no work tree.
 func (g *WorkTree) pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	err := g.git.run(ctx, in, out, args...)
-	var failed *gitError
+	err := g.git.Run(ctx, in, out, args...)
+	var failed *gitcmd.Error
 	if errors.As(err, &failed) {
-		first, _, _ := strings.Cut(failed.says, "\n")
+		first, _, _ := strings.Cut(failed.Says, "\n")
 		return g.refuse("git says: "+first, "run it in a root that is a git work tree")
 	}
 	return err
@@ -75,7 +75,7 @@ func (g *WorkTree) WordDiff(ctx context.Context, path string) (string, error) {
 func Identity(ctx context.Context, root string, env []string) (name, email string) {
 	g := newGit(root, env)
 	set := func(key string) string {
-		value, err := g.ask(ctx, "config", "--get", key)
+		value, err := g.Line(ctx, "config", "--get", key)
 		if err != nil { // not set
 			return ""
 		}

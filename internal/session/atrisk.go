@@ -12,7 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/git"
-	"lockkeeper/internal/git/gitenv"
+	"lockkeeper/internal/git/gitcmd"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session/snapshot"
 )
@@ -57,7 +57,7 @@ func derived() []string {
 
 // ask has git list what is at risk in a directory, and in the repositories within.
 func (r *risk) ask(ctx context.Context, dir string, depth int) error {
-	found, err := git.NewWorkTree(dir, dir, gitenv.Outside(os.Environ())).AtRisk(ctx)
+	found, err := git.NewWorkTree(dir, dir, gitcmd.Outside(os.Environ())).AtRisk(ctx)
 	if err != nil {
 		return err
 	}

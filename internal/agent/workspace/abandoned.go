@@ -14,26 +14,26 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper"
 )
 
-// ownName is what directories of workspaces are called: also of one that somebody died
-// of removing, which has nothing else in it any more by which it could be known.
+// ownName matches the directory of a workspace, also of one that was only partly removed.
 var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
-// Left is a workspace that nobody uses: its user died, or kept it.
+// A Left is a workspace that no process uses: its process died, or kept it.
 type Left struct {
-	Home string // to be given to Adopt
-	Root string // of which tree it is a copy
+	Home string // for Adopt
+	Root string // the shared tree
 	Made time.Time
 
-	// Fault says why it cannot be compared with what was copied. A workspace that
-	// was never finished has no manifest: no agent has been in it.
+	// Fault says why the workspace can only be closed. An incomplete workspace has no
+	// manifest, and no agent has used it.
 	Fault error
 }
 
-// Abandoned lists the workspaces in a directory that nobody uses, oldest first.
-// There may still be processes of a dead user's agent at work in them: end those
-// before adopting one.
+// Abandoned lists the workspaces in a directory that no process uses, oldest first. Processes
+// of an agent may still run in them: end those before adopting one.
 func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +59,7 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	return list, nil
 }
 
-// examine looks at one directory; not ok: it is in use, or no workspace.
+// examine returns the workspace in a directory, and false if it is in use or not a workspace.
 func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	if !e.IsDir() {
 		return left, false, nil
@@ -73,7 +73,7 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	}
 	defer closeFD(fd)
 	defer unlock(fd)
-	seen, err := lookFD(fd)
+	seen, err := statFD(fd)
 	if err != nil {
 		return left, false, pathError("stat", dir, err)
 	}
@@ -81,11 +81,11 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	if free, err := isFree(fd); err != nil || !free {
 		return left, false, err
 	}
-	_, noTree := lookAt(fd, treeName)
+	_, noTree := statAt(fd, treeName)
 	f, _, h, err := openManifest(fd, dir)
 	switch {
 	case noTree != nil && err != nil && !ownName.MatchString(e.Name()):
-		return left, false, nil // somebody else's directory
+		return left, false, nil // not a workspace
 	case err != nil:
 		left.Fault = err
 		return left, true, nil
@@ -94,9 +94,8 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	return left, true, f.Close()
 }
 
-// Adopt takes over a workspace that nobody uses, with what its maker knew of it.
-// The shared tree is the one that it was made of; landed is as in Options. Whoever
-// adopts one without a manifest can close it, and nothing else.
+// Adopt takes over an abandoned workspace. landed is as in Options. A workspace without a
+// manifest can only be closed.
 func Adopt(home string, landed func(ctx context.Context, after uint64) ([]string, uint64, error)) (*Workspace, error) {
 	w := &Workspace{dir: home, top: -1, tree: -1, landed: landed, repositories: map[string]bool{}}
 	var err error
@@ -112,3 +111,38 @@ func Adopt(home string, landed func(ctx context.Context, after uint64) ([]string
 	}
 	return w, nil
 }
+
+// openLocked opens and locks a workspace's directory. The lock is on the directory itself, so
+// that it exists as long as the workspace, and ends with the process.
+func openLocked(dir string) (int, error) {
+	fd, err := openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, pathError("open", dir, err)
+	}
+	switch err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return fd, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		closeFD(fd)
+		return -1, &lockkeeper.RefusedError{Act: "taking over workspace " + dir, Reason: "another process uses it",
+			Next: "wait until that process ends, or end it"}
+	default:
+		closeFD(fd)
+		return -1, lockkeeper.WithNext(fmt.Errorf("lock %s: %w", dir, err), "use a directory on a local disk")
+	}
+}
+
+// isFree reports whether no process uses the workspace of an open directory.
+func isFree(fd int) (bool, error) {
+	err := flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unlock releases the lock at once. Closing would not, if a child that is just being started
+// has a copy of the descriptor.
+func unlock(fd int) { flock(fd, unix.LOCK_UN) }
+
+func flock(fd, how int) error { return untilDone(func() error { return unix.Flock(fd, how) }) }

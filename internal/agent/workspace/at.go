@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors are plain numbers here: an os.File would ask the poller about every
-// one of ten thousand files.
+// Descriptors are plain numbers in this package, because an os.File would register each of
+// ten thousand files with the poller.
 
-// look is what the disk says of one name, links not followed.
-type look struct {
+// A fileStat is the stat of a name. Links are not followed.
+type fileStat struct {
 	mode     fs.FileMode
 	size     int64
 	blocks   int64
@@ -28,20 +28,20 @@ type look struct {
 	changed  int64
 }
 
-func lookAt(dir int, name string) (look, error) {
+func statAt(dir int, name string) (fileStat, error) {
 	var st unix.Stat_t
 	err := untilDone(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	return lookOf(&st), err
+	return statOf(&st), err
 }
 
-func lookFD(fd int) (look, error) {
+func statFD(fd int) (fileStat, error) {
 	var st unix.Stat_t
 	err := untilDone(func() error { return unix.Fstat(fd, &st) })
-	return lookOf(&st), err
+	return statOf(&st), err
 }
 
-func lookOf(st *unix.Stat_t) look {
-	return look{mode: fileMode(uint32(st.Mode)), size: st.Size, blocks: int64(st.Blocks), dev: uint64(st.Dev), inode: uint64(st.Ino), links: uint64(st.Nlink),
+func statOf(st *unix.Stat_t) fileStat {
+	return fileStat{mode: fileMode(uint32(st.Mode)), size: st.Size, blocks: int64(st.Blocks), dev: uint64(st.Dev), inode: uint64(st.Ino), links: uint64(st.Nlink),
 		modified: st.Mtim.Nano(), changed: st.Ctim.Nano()}
 }
 
@@ -85,8 +85,7 @@ func untilDone(call func() error) error {
 	}
 }
 
-// openAt opens one name in a directory, never through a link and without waiting
-// for anybody at the other end of a pipe.
+// openAt opens one name in a directory, never through a link. It does not block on a pipe.
 func openAt(dir int, name string, flags int, perm fs.FileMode) (fd int, err error) {
 	err = untilDone(func() (err error) {
 		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, uint32(perm.Perm()))
@@ -95,13 +94,13 @@ func openAt(dir int, name string, flags int, perm fs.FileMode) (fd int, err erro
 	return fd, err
 }
 
-// putTime sets when a name was modified, in nanoseconds. No link is followed.
+// putTime sets the modification time of a name, in nanoseconds. It follows no link.
 func putTime(dir int, name string, modified int64) error {
 	t := unix.NsecToTimespec(modified)
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{t, t}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// readLink is the text of a link.
+// readLink returns the text of a link.
 func readLink(dir int, name string) (string, error) {
 	for size := 256; ; size *= 2 {
 		buf := make([]byte, size)
@@ -116,12 +115,12 @@ func readLink(dir int, name string) (string, error) {
 	}
 }
 
-// namesAtOnce bounds how much of a directory is in memory.
+// namesAtOnce bounds how many names of a directory are in memory.
 const namesAtOnce = 10_000
 
-// eachName lists an open directory, in portions.
+// eachName lists an open directory in portions.
 func eachName(dir int, do func(names []string) error) error {
-	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0) // with a position of its own
+	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0) // with its own read position
 	if err != nil {
 		return err
 	}
@@ -143,10 +142,10 @@ func eachName(dir int, do func(names []string) error) error {
 	}
 }
 
-// closeFD closes what was only read, or is about to be thrown away.
+// closeFD closes a descriptor of a file that was only read or will be removed.
 func closeFD(fd int) { unix.Close(fd) }
 
-// opened lends an open directory below another one.
+// opened calls do with an open directory below root.
 func opened(root int, path string, do func(dir int) error) error {
 	dir, err := openFolder(root, path, true)
 	if err != nil {
@@ -164,17 +163,15 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// isGone reports whether a path leads nowhere: a part of it is missing, or is not
-// the directory it was.
+// isGone reports whether a part of a path is missing, or is no longer a directory.
 func isGone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK)
 }
 
-// isInUse reports whether a directory could not be removed because something is in
-// it.
+// isInUse reports whether a directory could not be removed because it is not empty.
 func isInUse(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }
 
-// isClosed reports whether something is there that we may not, or cannot, read.
+// isClosed reports whether a path exists that cannot be read.
 func isClosed(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
@@ -187,7 +184,7 @@ func below(dir, name string) string {
 	return dir + "/" + name
 }
 
-// area is a number of paths, with all that is below them.
+// An area is a set of paths with everything below them.
 type area map[string]bool
 
 func areaOf(paths []string) area {
@@ -205,16 +202,16 @@ func (a area) has(p string) bool {
 	return a[p]
 }
 
-// openFully gives the owner of an open directory all rights to it.
+// openFully gives the owner all rights to an open directory.
 func openFully(dir int) error {
-	seen, err := lookFD(dir)
+	seen, err := statFD(dir)
 	if err == nil && seen.mode&0o700 != 0o700 {
 		err = unix.Fchmod(dir, uint32(seen.mode.Perm()|0o700))
 	}
 	return err
 }
 
-// depth orders what has to be done from above or from below.
+// depth returns the depth of a path, to sort paths.
 func depth(p string) int { return strings.Count(p, "/") }
 
 func split(p string) (dir, name string) { return path.Dir(p), path.Base(p) }

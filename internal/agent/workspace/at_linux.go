@@ -29,7 +29,7 @@ func chmodAt(dir int, name string, perm fs.FileMode) error {
 		return err
 	}
 	defer closeFD(fd)
-	seen, err := lookFD(fd)
+	seen, err := statFD(fd)
 	if err != nil {
 		return err
 	}

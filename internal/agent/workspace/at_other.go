@@ -13,7 +13,7 @@ import (
 // path may be a link or lead upwards; unless cross is set, none may lead onto
 // another device.
 func openFolder(root int, path string, cross bool) (int, error) {
-	top, err := lookFD(root)
+	top, err := statFD(root)
 	if err != nil {
 		return -1, err
 	}
@@ -32,7 +32,7 @@ func openFolder(root int, path string, cross bool) (int, error) {
 			return -1, err
 		}
 		here = next
-		seen, err := lookFD(here)
+		seen, err := statFD(here)
 		if err == nil && !cross && seen.dev != top.dev {
 			err = unix.EXDEV
 		}
@@ -46,7 +46,7 @@ func openFolder(root int, path string, cross bool) (int, error) {
 
 // chmodAt changes the permissions of a name that is no link.
 func chmodAt(dir int, name string, perm fs.FileMode) error {
-	seen, err := lookAt(dir, name)
+	seen, err := statAt(dir, name)
 	if err != nil {
 		return err
 	}

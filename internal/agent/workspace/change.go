@@ -14,46 +14,46 @@ import (
 	"lockkeeper"
 )
 
-// Kind says how a path differs from what was copied.
+// A Kind says how a path differs from what was copied.
 type Kind string
 
-// The kinds of change. A file whose content and permissions both differ is
-// Modified. A directory is Created or Deleted only if nothing is, or was, in it:
-// otherwise what is in it tells.
+// The kinds of change. A file whose content and permissions both differ is Modified. A
+// directory is Created or Deleted only if it is, or was, empty. Otherwise its content is
+// reported.
 const (
 	Created     Kind = "created"
-	Modified    Kind = "modified" // other content; of a link, another text
+	Modified    Kind = "modified" // other content, or another text of a link
 	Deleted     Kind = "deleted"
 	ModeChanged Kind = "mode changed"
-	TypeChanged Kind = "type changed" // a file is a link now, or a directory a file
+	TypeChanged Kind = "type changed" // for example, a file became a link
 
 	unchanged Kind = ""
 )
 
-// Change is one path at which the workspace is not what was copied.
+// A Change is one path at which the workspace differs from what was copied.
 type Change struct {
-	Path string // relative to the root; bytes, in whatever encoding
+	Path string // relative to the root; bytes in any encoding
 	Kind Kind
-	Was  *State // nil: nothing was there
-	Now  *State // nil: nothing is there
+	Was  *State // nil if it did not exist
+	Now  *State // nil if it does not exist
 
-	// Whole says that the change is a directory that Survey did not list, with so many
-	// files below it.
+	// Whole says that the change is a directory that Survey did not list. Files is the
+	// number of files in it.
 	Whole bool
 	Files int
 
-	// Base is Was as a gate.Change wants it. Links and directories, which cannot
-	// land, are nothing to a gate.
+	// Base is Was for a gate.Change. It is zero for links and directories, which cannot
+	// land.
 	Base lockkeeper.Version
 }
 
-// CanLand reports whether a gate can carry the change out: whether it is one
-// between files and nothing.
+// CanLand reports whether the gate can land the change: whether it creates, replaces or
+// deletes a file.
 func (c Change) CanLand() bool {
 	return (c.Was == nil || c.Was.Mode.IsRegular()) && (c.Now == nil || c.Now.Mode.IsRegular())
 }
 
-// State is what a path holds.
+// A State describes a path.
 type State struct {
 	Mode fs.FileMode // with its type
 	Size int64
@@ -83,8 +83,8 @@ func newChange(path string, kind Kind, was *node, now *State) Change {
 	return c
 }
 
-// stateAt is what a name holds that was just looked at.
-func stateAt(dir int, name string, seen look) (*State, error) {
+// stateAt returns the state of a name with a given stat.
+func stateAt(dir int, name string, seen fileStat) (*State, error) {
 	s := &State{Mode: seen.mode, Size: seen.size}
 	if seen.mode.Type() != fs.ModeSymlink {
 		return s, nil
@@ -94,10 +94,10 @@ func stateAt(dir int, name string, seen look) (*State, error) {
 	return s, err
 }
 
-// judge says how a name differs from what was copied. What is found to be the
-// same will be known by its stat from now on. A file that holds the same gets back
-// the time that it was copied with: build tools trust it, and an agent can set it.
-func (h *hand) judge(dir int, name string, was *node, now look) (Kind, error) {
+// judge returns how a name differs from what was copied. If it is the same, it records the
+// new stat and restores the copied time of the file: build tools rely on it, and an agent can
+// set it.
+func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, error) {
 	start := time.Now()
 	switch {
 	case was.Mode.Type() != now.mode.Type():
@@ -119,7 +119,7 @@ func (h *hand) judge(dir int, name string, was *node, now look) (Kind, error) {
 		sum, err := h.sumAt(dir, name, now)
 		switch {
 		case errors.Is(err, errChanged), isClosed(err):
-			return Modified, nil // whatever it holds, it is not known to be the same
+			return Modified, nil // it cannot be compared
 		case err != nil:
 			return unchanged, err
 		case sum != was.Sum:
@@ -127,10 +127,10 @@ func (h *hand) judge(dir int, name string, was *node, now look) (Kind, error) {
 		case was.Mode != now.mode:
 			return ModeChanged, nil
 		case was.Modified != now.modified && now.links > 1:
-			return Modified, nil // its time cannot be put back without changing that of another name
+			return Modified, nil // restoring its time would change that of another name
 		case was.Modified != now.modified:
 			if err = putTime(dir, name, was.Modified); err == nil {
-				now, err = lookAt(dir, name)
+				now, err = statAt(dir, name)
 			}
 			if err != nil {
 				return unchanged, err
@@ -142,8 +142,8 @@ func (h *hand) judge(dir int, name string, was *node, now look) (Kind, error) {
 	return unchanged, nil
 }
 
-// openOwn opens a directory of the workspace. One that its owner may not enter is
-// opened up: whatever is in it could otherwise neither be seen nor removed.
+// openOwn opens a directory of the workspace. It adds missing rights of the owner, without
+// which its content could be neither read nor removed.
 func (w *Workspace) openOwn(path string) (int, error) {
 	fd, err := openFolder(w.tree, path, false)
 	for at := ""; errors.Is(err, unix.EACCES) && at != path; {
@@ -161,7 +161,7 @@ func (w *Workspace) openOwn(path string) (int, error) {
 func (w *Workspace) openUp(path string) error {
 	dir, name := split(path)
 	return opened(w.tree, dir, func(fd int) error {
-		seen, err := lookAt(fd, name)
+		seen, err := statAt(fd, name)
 		if err == nil && seen.mode.IsDir() && seen.mode&0o700 != 0o700 {
 			err = chmodAt(fd, name, seen.mode|0o700)
 		}
@@ -169,14 +169,14 @@ func (w *Workspace) openUp(path string) error {
 	})
 }
 
-// inspect says how one path differs from what was copied, if anything was.
-func (w *Workspace) inspect(h *hand, path string, was *node) (kind Kind, now *State, err error) {
+// inspect returns how one path differs from what was copied, if anything.
+func (w *Workspace) inspect(h *worker, path string, was *node) (kind Kind, now *State, err error) {
 	dirPath, name := split(path)
 	dir, err := w.openOwn(dirPath)
 	if err == nil {
 		defer closeFD(dir)
-		var seen look
-		if seen, err = lookAt(dir, name); err == nil {
+		var seen fileStat
+		if seen, err = statAt(dir, name); err == nil {
 			if now, err = stateAt(dir, name, seen); err == nil && was != nil {
 				kind, err = h.judge(dir, name, was, seen)
 			} else {

@@ -4,21 +4,23 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/durable"
 )
 
-// maxCreated bounds the new names that are listed: more than any work is worth looking
-// at. Changes of what was copied are no more than that.
+// maxCreated bounds the number of new names that are listed.
 const maxCreated = 200_000
 
-// Changes lists what differs from what was copied, by path. The private .git is no
-// part of it, and neither is .lockkeeper.
+// Changes lists what differs from what was copied, by path, without .git and .lockkeeper.
 func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,12 +30,12 @@ func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	return w.changes(ctx, nil)
 }
 
-// changes lists what differs. With split, large new directories are not listed, except
-// those in split.
+// changes is Changes. If split is not nil, large new directories are not listed, except those
+// in split.
 func (w *Workspace) changes(ctx context.Context, split map[string]bool) ([]Change, error) {
 	s := &search{w: w, split: split}
-	err := together(ctx, func(c *crew) task {
-		s.crew = c
+	err := runPool(ctx, func(c *pool) task {
+		s.pool = c
 		return s.folder(".", w.base)
 	})
 	if err != nil {
@@ -43,11 +45,11 @@ func (w *Workspace) changes(ctx context.Context, split map[string]bool) ([]Chang
 	return s.found, nil
 }
 
-// search compares the workspace with what was copied.
+// A search compares the workspace with what was copied.
 type search struct {
 	w     *Workspace
-	crew  *crew
-	split map[string]bool // directories that are listed in any case; nil: all are
+	pool  *pool
+	split map[string]bool // directories that are always listed; nil for all
 
 	mu      sync.Mutex
 	found   []Change
@@ -72,19 +74,19 @@ func (s *search) report(c Change) error {
 
 func (s *search) refuse(reason string) error {
 	return &lockkeeper.RefusedError{Act: "listing the changes in workspace " + s.w.dir, Reason: reason,
-		Next: "look at what was made there; close the workspace to have it removed"}
+		Next: "inspect the new files, or close the workspace to remove them"}
 }
 
-// folder compares a directory with what was copied of it; nil: nothing was.
+// folder compares a directory with what was copied of it, or with nil.
 func (s *search) folder(path string, was *node) task {
-	return func(h *hand) error {
+	return func(h *worker) error {
 		if len(path) > maxPath {
 			return s.report(newChange(path, Created, nil, nil))
 		}
 		dir, err := s.w.openOwn(path)
 		switch {
 		case isGone(err) && path != ".":
-			return s.missing(path, was) // since it was listed
+			return s.missing(path, was) // removed since it was listed
 		case err != nil:
 			return pathError("open", path, err)
 		}
@@ -120,7 +122,7 @@ func (s *search) folder(path string, was *node) task {
 			return pathError("list", path, err)
 		}
 		if was == nil && empty {
-			seen, err := lookFD(dir)
+			seen, err := statFD(dir)
 			if err != nil {
 				return pathError("stat", path, err)
 			}
@@ -139,14 +141,14 @@ func (s *search) folder(path string, was *node) task {
 	}
 }
 
-// whole reports a new directory as one change, if it is large.
-func (s *search) whole(h *hand, dir int, path string) (bool, error) {
+// whole reports a large new directory as one change.
+func (s *search) whole(h *worker, dir int, path string) (bool, error) {
 	var found heap
 	err := found.measure(h, dir, len(path), 0)
 	if err != nil || !found.isLarge() {
 		return false, pathError("count", path, err)
 	}
-	seen, err := lookFD(dir)
+	seen, err := statFD(dir)
 	if err != nil {
 		return false, pathError("stat", path, err)
 	}
@@ -155,19 +157,19 @@ func (s *search) whole(h *hand, dir int, path string) (bool, error) {
 	return true, s.report(c)
 }
 
-// isLeftOut reports whether a name of the shared tree has no place in the copy.
+// isLeftOut reports whether a name of the shared tree is not copied.
 func (w *Workspace) isLeftOut(dir, name string) bool {
 	return w.isPrivate(dir, name) || strings.HasPrefix(name, durable.TempPrefix) || w.without[below(dir, name)]
 }
 
-// isPrivate reports whether a name is the workspace's own and no part of the tree.
+// isPrivate reports whether a name belongs to the workspace and not to the tree.
 func (w *Workspace) isPrivate(dir, name string) bool {
 	return name == gitName && w.repositories[dir] || dir == "." && isReserved(name)
 }
 
-func (s *search) name(h *hand, dir int, path, name string, was *node) error {
+func (s *search) name(h *worker, dir int, path, name string, was *node) error {
 	at := below(path, name)
-	seen, err := lookAt(dir, name)
+	seen, err := statAt(dir, name)
 	kind := Created
 	var now *State
 	if err == nil && was != nil {
@@ -177,7 +179,7 @@ func (s *search) name(h *hand, dir int, path, name string, was *node) error {
 		now, err = stateAt(dir, name, seen)
 	}
 	switch {
-	case isGone(err): // since it was listed
+	case isGone(err): // removed since it was listed
 		return s.missing(at, was)
 	case err != nil:
 		return pathError("compare", at, err)
@@ -197,14 +199,14 @@ func (s *search) name(h *hand, dir int, path, name string, was *node) error {
 	}
 	if isFolder {
 		if was != nil && !was.isFolder() {
-			was = &node{} // whose change has been told
+			was = &node{} // its change is already reported
 		}
-		s.crew.add(s.folder(at, was))
+		s.pool.add(s.folder(at, was))
 	}
 	return nil
 }
 
-// missing reports what was copied and is not there.
+// missing reports a copied path that does not exist.
 func (s *search) missing(path string, was *node) error {
 	if was == nil {
 		return nil
@@ -218,4 +220,90 @@ func (s *search) missing(path string, was *node) error {
 		}
 	}
 	return nil
+}
+
+// Survey is Changes for a workspace with very many changes. It reports a new directory with
+// more than a hundred names, or with a path that is too long, as one change with the number
+// of its files, unless a wanted path is below it.
+func (w *Workspace) Survey(ctx context.Context, wanted []string) ([]Change, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	return w.changes(ctx, foldersAbove(wanted))
+}
+
+// foldersAbove returns all parent directories of the paths.
+func foldersAbove(paths []string) map[string]bool {
+	above := map[string]bool{}
+	for _, p := range paths {
+		for p != "." && !above[path.Dir(p)] {
+			p = path.Dir(p)
+			above[p] = true
+		}
+	}
+	return above
+}
+
+// maxListed is how many names a new directory may have for Survey to list them.
+const maxListed = 100
+
+// maxDepth bounds the depth of measure, which needs a descriptor for each level.
+const maxDepth = 200
+
+// A heap is the size of a directory.
+type heap struct {
+	names   int
+	files   int  // names that are not directories
+	unnamed bool // something in it has a path that is too long
+}
+
+func (p heap) isLarge() bool { return p.names > maxListed || p.unnamed }
+
+// measure counts the names below an open directory whose path has length bytes.
+func (p *heap) measure(h *worker, dir, length, depth int) error {
+	return eachName(dir, func(names []string) error {
+		for _, name := range names {
+			if h.ctx.Err() != nil {
+				return context.Cause(h.ctx)
+			}
+			p.names++
+			at := length + 1 + len(name)
+			p.unnamed = p.unnamed || at > maxPath
+			err := inside(dir, name, func(sub int) error {
+				if depth == maxDepth {
+					p.unnamed = true
+					return nil
+				}
+				return p.measure(h, sub, at, depth+1)
+			})
+			switch {
+			case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+				p.files++
+			case err != nil && !isGone(err):
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inside calls do with an open subdirectory of the workspace. It adds missing rights of the
+// owner.
+func inside(dir int, name string, do func(sub int) error) error {
+	sub, err := openFolder(dir, name, false)
+	if errors.Is(err, unix.EACCES) {
+		if err = chmodAt(dir, name, 0o700); err == nil {
+			sub, err = openFolder(dir, name, false)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer closeFD(sub)
+	if err := openFully(sub); err != nil {
+		return err
+	}
+	return do(sub)
 }

@@ -118,7 +118,7 @@ func TestYoungCopiesAreRead(t *testing.T) {
 			continue
 		}
 		must(t, os.WriteFile(filepath.Join(w.Dir(), "a.rb"), []byte("ten\n"), 0o644))
-		seen, err := lookAt(w.tree, "a.rb")
+		seen, err := statAt(w.tree, "a.rb")
 		must(t, err)
 		// As if both writes had met the same tick.
 		n.Changed, n.Modified = seen.changed, seen.modified

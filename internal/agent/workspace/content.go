@@ -13,44 +13,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errChanged says that a file was written to, or replaced, while it was read.
+// errChanged says that a file was changed or replaced while it was read.
 var errChanged = errors.New("it changed while it was read")
 
-// errReplaced says that a name is not any more what it was seen to be, so that there
-// is nothing to read.
-var errReplaced = fmt.Errorf("%w: it is something else now", errChanged)
+// errReplaced says that a file was replaced before it was read.
+var errReplaced = fmt.Errorf("%w: it was replaced", errChanged)
 
-// grain is coarser than the clock by which any disk dates its files: two writes
-// that are no further apart may have one time.
+// grain is coarser than the clock of any disk: two writes within it may have the same time.
 const grain = 20 * time.Millisecond
 
-// same reports whether nothing happened to a file between two looks, as far as
-// the disk tells.
-func (l look) same(m look) bool {
+// same reports whether the stat of a file is unchanged.
+func (l fileStat) same(m fileStat) bool {
 	return l.inode == m.inode && l.dev == m.dev && l.size == m.size && l.mode == m.mode && l.modified == m.modified && l.changed == m.changed
 }
 
-func (l look) hasHoles() bool { return l.blocks*512 < l.size }
+func (l fileStat) hasHoles() bool { return l.blocks*512 < l.size }
 
 // isYoung reports whether a later write could have the same time.
-func (l look) isYoung(now time.Time) bool {
+func (l fileStat) isYoung(now time.Time) bool {
 	return time.Unix(0, l.changed).Add(grain).After(now)
 }
 
-// means are what can spare reading a file.
+// means are ways to avoid reading a file.
 type means struct {
 	cloning
 	sums *Sums
 }
 
-// copyFile makes a new file with the content, the time and the permissions of
-// another one, which was seen before. On errChanged the copy is there, but of
-// more than one moment; on errReplaced there is none.
-func (h *hand) copyFile(from int, name string, seen look, to int, as string, m *means) (e entry, err error) {
+// copyFile creates a file with the content, time and permissions of another one. If it
+// returns errChanged, the copy exists but may mix old and new content. If it returns
+// errReplaced, there is no copy.
+func (h *worker) copyFile(from int, name string, seen fileStat, to int, as string, m *means) (e entry, err error) {
 	start := time.Now()
 	in, err := openSeen(from, name)
 	switch {
-	case isGone(err): // or a link now
+	case isGone(err): // or it became a link
 		return e, errReplaced
 	case err != nil:
 		return e, err
@@ -67,7 +64,7 @@ func (h *hand) copyFile(from int, name string, seen look, to int, as string, m *
 	if err := e.finish(to, as, out, seen); err != nil {
 		return e, err
 	}
-	after, err := lookFD(in)
+	after, err := statFD(in)
 	switch {
 	case err != nil:
 		return e, err
@@ -78,8 +75,8 @@ func (h *hand) copyFile(from int, name string, seen look, to int, as string, m *
 	return e, nil
 }
 
-// fill copies content in the cheapest way that also tells its hash.
-func (h *hand) fill(in, out int, seen look, m *means) (sum [32]byte, err error) {
+// fill copies content in the cheapest way that also gives its hash.
+func (h *worker) fill(in, out int, seen fileStat, m *means) (sum [32]byte, err error) {
 	sum, known := m.sums.find(seen)
 	cloned, err := m.try(in, out)
 	switch {
@@ -95,25 +92,24 @@ func (h *hand) fill(in, out int, seen look, m *means) (sum [32]byte, err error) 
 	return h.pour(in, out, seen)
 }
 
-// finish gives a new file the time and the permissions of another one, and notes
-// how it looks then.
-func (e *entry) finish(dir int, name string, fd int, like look) error {
+// finish sets the time and the permissions of a new file, and records its stat.
+func (e *entry) finish(dir int, name string, fd int, like fileStat) error {
 	if err := putTime(dir, name, like.modified); err != nil {
 		return err
 	}
-	has, err := lookFD(fd)
+	has, err := statFD(fd)
 	if err == nil && has.mode.Perm() != like.mode.Perm() {
 		if err = unix.Fchmod(fd, uint32(like.mode.Perm())); err == nil {
-			has, err = lookFD(fd)
+			has, err = statFD(fd)
 		}
 	}
 	e.note(has)
 	return err
 }
 
-// pour copies one file into another and hashes what passes. Where the source has
-// holes, blocks of zeros become holes again.
-func (h *hand) pour(in, out int, seen look) (sum [32]byte, err error) {
+// pour copies a file and hashes its content. If the source has holes, blocks of zeros become
+// holes.
+func (h *worker) pour(in, out int, seen fileStat) (sum [32]byte, err error) {
 	holes := seen.hasHoles()
 	var at int64
 	skipped := false
@@ -132,16 +128,16 @@ func (h *hand) pour(in, out int, seen look) (sum [32]byte, err error) {
 	return sum, err
 }
 
-// hashFD hashes a file from its present position.
-func (h *hand) hashFD(fd int, size int64) (sum [32]byte, err error) {
+// hashFD hashes a file from its current position.
+func (h *worker) hashFD(fd int, size int64) (sum [32]byte, err error) {
 	err = h.each(fd, size, func([]byte) error { return nil })
 	h.sum.Sum(sum[:0])
 	return sum, err
 }
 
-// each reads a file to its end and hashes it. A part that ends where the file
-// should end is taken for the last, which saves small files a system call.
-func (h *hand) each(fd int, size int64, do func(part []byte) error) error {
+// each reads and hashes a file. It treats a part that reaches the expected size as the last
+// one, which saves a system call.
+func (h *worker) each(fd int, size int64, do func(part []byte) error) error {
 	h.sum.Reset()
 	buf := h.room(size)
 	var at int64
@@ -190,9 +186,8 @@ func isZero(data []byte) bool {
 	return len(data) > 0 && data[0] == 0 && bytes.Equal(data[:len(data)-1], data[1:])
 }
 
-// sumAt hashes a file that was seen, and fails with errChanged when it is not as
-// it was seen.
-func (h *hand) sumAt(dir int, name string, seen look) (sum [32]byte, err error) {
+// sumAt hashes a file. It returns errChanged if the stat is not the given one.
+func (h *worker) sumAt(dir int, name string, seen fileStat) (sum [32]byte, err error) {
 	fd, err := openSeen(dir, name)
 	if err != nil {
 		return sum, err
@@ -201,17 +196,17 @@ func (h *hand) sumAt(dir int, name string, seen look) (sum [32]byte, err error) 
 	if sum, err = h.hashFD(fd, seen.size); err != nil {
 		return sum, err
 	}
-	after, err := lookFD(fd)
+	after, err := statFD(fd)
 	if err == nil && !after.same(seen) {
 		err = errChanged
 	}
 	return sum, err
 }
 
-// openRegular opens a file to read it, if it is one.
+// openRegular opens a regular file for reading.
 func openRegular(dir int, name string) (int, error) {
-	// Opening anything else may do something to it.
-	if seen, err := lookAt(dir, name); err != nil {
+	// Opening a device may have effects.
+	if seen, err := statAt(dir, name); err != nil {
 		return -1, err
 	} else if !seen.mode.IsRegular() {
 		return -1, fs.ErrInvalid
@@ -219,14 +214,13 @@ func openRegular(dir int, name string) (int, error) {
 	return openSeen(dir, name)
 }
 
-// openSeen opens a file that was just seen to be one. What has taken its place since
-// is not read: that may do something to it.
+// openSeen opens a regular file with a known stat. It does not read a file that replaced it.
 func openSeen(dir int, name string) (int, error) {
 	fd, err := openAt(dir, name, unix.O_RDONLY, 0)
 	if err != nil {
 		return -1, err
 	}
-	seen, err := lookFD(fd)
+	seen, err := statFD(fd)
 	if err == nil && !seen.mode.IsRegular() {
 		err = errReplaced
 	}

@@ -11,33 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copier copies the whole of a shared tree into a new one, of which nobody else
-// knows yet.
+// A copier copies a shared tree into a new workspace.
 type copier struct {
 	*origin
 	w      *Workspace
-	crew   *crew
-	avoid  look            // where workspaces are, should it be mounted in the tree as well
-	linked map[string]bool // folders to be linked
+	pool   *pool
+	avoid  fileStat        // the directory of workspaces, which may be mounted in the tree
+	linked map[string]bool // folders to link
 
-	// under origin.mu
+	// guarded by origin.mu
 	base         *node
 	repositories []string // directories with a .git
-	closed       []string // directories that are to lose rights of their owner
+	closed       []string // directories whose owner lacks rights
 }
 
-// batch is how many names one task copies.
+// batch is the number of names that one task copies.
 const batch = 128
 
 func (c *copier) run(ctx context.Context) error {
-	err := together(ctx, func(crew *crew) task {
-		c.crew = crew
+	err := runPool(ctx, func(pool *pool) task {
+		c.pool = pool
 		return c.folder(".", nil)
 	})
 	if err != nil {
 		return err
 	}
-	// Innermost first: who may not enter a directory cannot change what is in it.
+	// Innermost first, because a closed directory cannot be changed.
 	slices.SortFunc(c.closed, func(a, b string) int { return depth(b) - depth(a) })
 	for _, path := range c.closed {
 		dir, name := split(path)
@@ -49,13 +48,13 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// folder copies a directory and notes it in its parent.
+// folder copies a directory and records it in its parent.
 func (c *copier) folder(path string, parent *node) task {
-	return func(h *hand) error {
+	return func(h *worker) error {
 		from, err := openFolder(c.fd, path, true)
 		switch {
 		case err == nil:
-		case path != "." && isGone(err): // or something else now
+		case path != "." && isGone(err): // or it was replaced
 			c.doubt(path)
 			return nil
 		case path != "." && isClosed(err):
@@ -65,7 +64,7 @@ func (c *copier) folder(path string, parent *node) task {
 			return pathError("open", filepath.Join(c.w.root, path), err)
 		}
 		defer closeFD(from)
-		seen, err := lookFD(from)
+		seen, err := statFD(from)
 		if err != nil {
 			return pathError("stat", path, err)
 		}
@@ -98,16 +97,16 @@ func (c *copier) folder(path string, parent *node) task {
 		}
 		for len(names) > batch {
 			last := len(names) - batch
-			c.crew.add(c.portion(path, n, names[last:]))
+			c.pool.add(c.portion(path, n, names[last:]))
 			names = names[:last]
 		}
 		return c.names(h, from, to, path, n, names)
 	}
 }
 
-// portion copies some of the names of a directory that has many.
+// portion copies some names of a large directory.
 func (c *copier) portion(path string, n *node, names []string) task {
-	return func(h *hand) error {
+	return func(h *worker) error {
 		from, err := openFolder(c.fd, path, true)
 		switch {
 		case isGone(err):
@@ -121,10 +120,10 @@ func (c *copier) portion(path string, n *node, names []string) task {
 	}
 }
 
-// makeFolder makes a directory that can be filled, whatever it will be.
+// makeFolder creates a writable directory. Its final mode is set later.
 func (c *copier) makeFolder(path string, mode fs.FileMode) (int, error) {
 	perm := mode.Perm() | 0o700
-	if path != "." { // the top is there
+	if path != "." { // the top exists
 		if err := unix.Mkdirat(c.w.tree, path, uint32(perm)); err != nil {
 			return -1, pathError("mkdir", path, err)
 		}
@@ -133,7 +132,7 @@ func (c *copier) makeFolder(path string, mode fs.FileMode) (int, error) {
 	if err != nil {
 		return -1, pathError("open", path, err)
 	}
-	has, err := lookFD(fd)
+	has, err := statFD(fd)
 	if err == nil && has.mode.Perm() != perm {
 		err = unix.Fchmod(fd, uint32(perm))
 	}
@@ -153,7 +152,7 @@ func (c *copier) note(change func()) {
 	change()
 }
 
-func (c *copier) names(h *hand, from, to int, path string, n *node, names []string) error {
+func (c *copier) names(h *worker, from, to int, path string, n *node, names []string) error {
 	made := make(map[string]*node, len(names))
 	for _, name := range names {
 		if h.ctx.Err() != nil {
@@ -179,7 +178,7 @@ func (c *copier) names(h *hand, from, to int, path string, n *node, names []stri
 				return pathError("link", at, err)
 			}
 		default:
-			c.crew.add(c.folder(at, n))
+			c.pool.add(c.folder(at, n))
 		}
 	}
 	c.note(func() {
@@ -190,15 +189,15 @@ func (c *copier) names(h *hand, from, to int, path string, n *node, names []stri
 	return nil
 }
 
-// isRepository reports whether the .git of a directory is a repository, or leads
-// to one. Where it is anything else, it is like any other name.
+// isRepository reports whether the .git of a directory is a repository or points to one.
+// Otherwise it is an ordinary name.
 func isRepository(dir int) bool {
-	seen, err := lookAt(dir, gitName)
+	seen, err := statAt(dir, gitName)
 	if err != nil || !seen.mode.IsDir() {
 		return err == nil
 	}
 	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := lookAt(dir, gitName+"/"+name); err != nil {
+		if _, err := statAt(dir, gitName+"/"+name); err != nil {
 			return false
 		}
 	}

@@ -1,82 +1,71 @@
-// Package workspace makes private views of the shared tree, one for one agent:
-// everything that is in it, uncommitted files included, in a directory of its
-// own outside of it, where the agent can do whatever it likes.
+// Package workspace makes private copies of the shared tree, one for each agent. A copy has
+// every file of the tree, including uncommitted ones, and is in a directory outside it, in
+// which the agent may change anything.
 //
-//	Dir/                  0700, given by the caller, outside of the shared root
-//	  <id>/               one workspace; who uses it has a flock on this directory
+//	Dir/                  0700, from the caller, outside the shared root
+//	  <id>/               one workspace; the process that uses it has a flock on it
 //	    tree/             where the agent works
-//	      .git/           a private repository, where the shared tree has one
+//	      .git/           a private repository, if the shared tree has one
 //	    repositories/     the private repositories as they were made
-//	    manifest          what was copied, for whoever comes after the maker died
+//	    manifest          what was copied, for a process that adopts the workspace
 //	    taken/            what TakeOut took out of the tree
 //
 // Invariants:
 //
-//  1. Nothing in the shared root is ever opened for writing, made, renamed or
-//     removed. What a command does inside tree reaches the shared tree neither
-//     through git (no shared index, refs, config, hooks, remotes; only the objects
-//     are read from there, so what is pruned there is gone here, too) nor by going up (GIT_CEILING_DIRECTORIES).
-//  2. No link is followed, in neither tree. Directories are opened from an open
-//     root, one name after the other, so a link that is swapped in leads nowhere. A
-//     link is copied as its text; one whose text leads out of the root is reported.
-//  3. Nothing in the workspace is written in place. A file is made under a name of
-//     its own and renamed, so that a second name that an agent made for it, or for a
-//     file of the shared tree, keeps its content.
-//  4. A file in the copy is what the shared file held at one moment. It is copied
-//     again while it changes, and a name that turns from a file into a directory or
-//     a link meanwhile as well; one that never stops is reported as torn.
-//  5. With Landed, a landing is in the copy whole or not at all, and all landings
-//     up to Seq are in it.
-//  6. Every copied file's SHA-256 is known. Changes compares by it whatever may
-//     have changed; a stat is only believed when no write can hide behind it, here
-//     and in Sums. What cannot be read counts as changed.
-//  7. What TakeOut puts back is what was copied, proven by its hash, or what the
-//     shared tree holds now, and then it says so. What it takes out is moved aside,
-//     never removed, unless its text says all of it (links) or it has no content
-//     (pipes, sockets, devices, empty directories).
-//  8. Refresh replaces only what the agent has not changed, and tells of every path at
-//     which the shared tree is not what was copied. Put and Delete, in contrast, do
-//     what an agent could do: what was copied is known as before.
-//  9. Close removes only what lies in the workspace's directory and on its mount.
-//     A workspace whose user died is found by its free lock, and nobody else removes
-//     it unasked.
-//  10. After TakeOut and Restore a command finds nothing that an earlier one left,
-//     except changes that were not taken out. Restore replaces the private
-//     repositories, and a file that holds what was copied has the time that was
-//     copied, because git and build tools act on both.
-//  11. Survey, TakeOut and Close cost little for a new directory, however much is in it
-//     and however long its paths are: it is counted, moved or removed by open
-//     directories, and never listed.
+//  1. Nothing in the shared root is opened for writing, created, renamed or removed. A
+//     command in a workspace reaches the shared tree neither through git nor through parent
+//     directories (GIT_CEILING_DIRECTORIES). The private repository has its own index, refs,
+//     configuration and hooks, and no remotes. It reads only the objects of the shared one,
+//     so an object that is pruned there is missing here too.
+//  2. No link is followed in either tree. Directories are opened from an open root, one name
+//     at a time, so replacing a name by a link has no effect. A link is copied as text, and
+//     reported if it leads out of the root.
+//  3. No file in the workspace is written in place. A file is created under a temporary name
+//     and renamed, so that hard links of an agent keep their content.
+//  4. A copied file has the content of the shared file at one moment. A file that changes is
+//     copied again. One that never stops changing is reported as torn.
+//  5. With Landed, a landing is in the copy completely or not at all, and all landings up to
+//     Seq are in it.
+//  6. The SHA-256 of every copied file is known, and Changes compares hashes. It relies on a
+//     stat only if no write can be hidden by it, and so does Sums. A file that cannot be
+//     read counts as changed.
+//  7. TakeOut restores what was copied, verified by hash, or else the current content of the
+//     shared tree, which it reports. It moves an agent's files to taken and removes only
+//     links and names without content (pipes, sockets, devices, empty directories).
+//  8. Refresh replaces only what the agent has not changed, and reports every path at which
+//     the shared tree differs from what was copied. Put and Delete make changes as an agent
+//     does: the record of what was copied stays.
+//  9. Close removes only what is in the workspace's directory and on its mount. A workspace
+//     whose process died is found by its free lock. Only an explicit call removes it.
+//  10. After TakeOut and Restore a command finds nothing of an earlier one, except changes
+//     that were not taken out. Restore replaces the private repositories. An unchanged file
+//     gets its original time. Git and build tools depend on both.
+//  11. Survey, TakeOut and Close are fast for a new directory of any size and depth: they
+//     count, move or remove it through open directories and never list it.
 //
-// What it does not do: it is no sandbox. An agent that runs with the user's
-// rights can write to the shared tree by its path, or through a link that leads
-// there, and can tamper with manifest, repositories and taken. Whoever starts the agent denies
-// that (Landlock, a container). In the same way a folder is linked rather than
-// copied only if the caller says that it is sealed. Owners, extended attributes,
-// set-uid bits and the times of directories are not copied; hard links become
-// files of their own; pipes, sockets and devices are left out and reported.
-// Edits of the shared tree that do not come through a gate are consistent by the
-// file only. Nothing is fsynced: a workspace is not meant to outlive a power
-// failure.
+// A workspace is not a sandbox. An agent with the user's rights can write to the shared tree
+// by its path, and can change manifest, repositories and taken. The sandbox that runs the
+// agent prevents this. For the same reason a folder is linked instead of copied only if the
+// caller says that it is sealed.
 //
-// Git is asked in the shared repositories alone, never in a workspace, whose
-// configuration names commands of the agent's choice. What is left out (Without) is
-// not there for the agent, and what it makes there is a change like any other, so
-// that it is seen, and taken out where nothing covers it.
+// Owners, extended attributes, set-uid bits and the times of directories are not copied. Hard
+// links become separate files. Pipes, sockets and devices are omitted and reported. Edits of
+// the shared tree outside the gate are consistent only for single files. Nothing is fsynced,
+// because a workspace need not survive a power failure.
 //
-// The originals are not kept a second time: that would double the cost of every
-// workspace for the few files that are taken out. Three places can still have
-// one: the shared tree, most often; its git objects, for files that were
-// committed; and nobody, when an uncommitted file was landed over since. Then the
-// tree's present content is the better thing to go back to, and TakeOut says that
-// it did (Taken.Newer).
+// Git runs only in the shared repositories, never in a workspace, where an agent may have
+// configured commands. Paths in Without do not exist for the agent. A file that it creates
+// there is a change like any other.
 //
-// Copying clones blocks where the disk can (FICLONE). Elsewhere it reads, hashes and
-// writes, in parallel; with Sums, which know the hash already, the kernel copies
-// (copy_file_range). The package needs openat and flock and so builds on Unix only;
-// cloning and the look at mounts are Linux's.
+// The originals are not stored a second time, which would double the cost of a workspace.
+// TakeOut reads an original from the shared tree, or from git's objects. If an uncommitted
+// file was landed over, the original is lost. TakeOut then uses the current content of the
+// shared tree and reports it (Taken.Newer).
 //
-// Goroutines: Make, Changes and Refresh work with a bounded crew of their own and
-// return when all of it has ended. A Workspace may be used by several goroutines;
-// its methods take turns.
+// Copying clones blocks if the disk supports it (FICLONE). Otherwise it reads, hashes and
+// writes in parallel. If Sums has the hash, the kernel copies (copy_file_range). The package
+// needs openat and flock and builds on Unix only. Cloning and mounts are supported on Linux.
+//
+// Make, Changes and Refresh use a bounded pool of goroutines, which end before the call
+// returns. Several goroutines may use a Workspace; its methods run one at a time.
 package workspace

@@ -5,29 +5,31 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"lockkeeper/internal/git/gitcmd"
 )
 
-// sharedKeys are settings of a repository that decide what git status says of a
-// file, or who commits. No other is taken into a private repository: least of all
-// remotes, hooks and where the work tree is.
+// sharedKeys are settings of a repository that affect git status or the author of commits.
+// A private repository gets no others, in particular no remotes, hooks or work tree.
 var sharedKeys = []string{
 	"core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf",
 	"core.checkroundtripencoding", "core.quotepath", "core.excludesfile", "core.attributesfile", "core.sparsecheckout", "core.sparsecheckoutcone",
 	"core.protecthfs", "core.protectntfs", "diff.ignoresubmodules", "index.sparse",
 }
 
-// sharedSections are sections of which every setting is taken: filters change what a
-// file's content is to git.
+// sharedSections are sections of which all settings are copied. Filters change the content
+// that git sees.
 var sharedSections = []string{"filter.", "status.", "user."}
 
-// contentKeys are settings that a person has for all of their repositories, and that change
-// what a file's content is to git. Without them git would call every file modified that it
-// checked out for that person with other line ends, or through a filter such as that of Git LFS.
+// contentKeys are settings of a person for all repositories that change the content that git
+// sees. Without them git would report every file as modified that it checked out with other
+// line ends.
 var contentKeys = []string{"core.autocrlf", "core.eol", "core.safecrlf", "core.checkroundtripencoding"}
 
-// isTaken reports whether a setting of a scope is taken into a private repository.
+// isTaken reports whether a setting of a scope is copied into a private repository.
 func isTaken(scope, key string) bool {
 	switch scope {
 	case "local", "worktree":
@@ -44,9 +46,9 @@ func isShared(key string) bool {
 		strings.HasPrefix(key, "submodule.") && strings.HasSuffix(key, ".ignore")
 }
 
-// config is the configuration of a private repository.
+// config returns the configuration of a private repository.
 func (r *repository) config(ctx context.Context) (string, error) {
-	all, err := r.ask(ctx, "config", "--list", "--includes", "--show-scope", "-z")
+	all, err := r.git().Line(ctx, "config", "--list", "--includes", "--show-scope", "-z")
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +61,7 @@ func (r *repository) config(ctx context.Context) (string, error) {
 	setting(&b, "core.repositoryformatversion", fmt.Sprint(version))
 	setting(&b, "core.bare", "false")
 	setting(&b, "core.logallrefupdates", "true")
-	// Nothing that git starts by itself shall outlast the command that it ran for.
+	// Git must not start background processes that outlive its command.
 	setting(&b, "gc.auto", "0")
 	setting(&b, "maintenance.auto", "false")
 	fields := strings.Split(all, "\x00")
@@ -76,7 +78,7 @@ func (r *repository) config(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// setting writes one line of configuration, in a section of its own.
+// setting writes one setting in its own section.
 func setting(b *strings.Builder, key, value string) {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest
@@ -86,4 +88,52 @@ func setting(b *strings.Builder, key, value string) {
 	}
 	value = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`).Replace(value)
 	fmt.Fprintf(b, "[%s]\n\t%s = \"%s\"\n", section, name, value)
+}
+
+// Env returns the environment for commands in the workspace. It removes variables that point
+// git or a shell to another directory, and stops git from searching for a repository in a
+// parent directory.
+func (w *Workspace) Env(environ []string) []string {
+	return append(withoutPlace(environ), "GIT_CEILING_DIRECTORIES="+w.dir, "PWD="+w.Dir())
+}
+
+// configVariables configure one git command, or limit its search for a repository. They were
+// meant for the caller.
+var configVariables = []string{"GIT_CEILING_DIRECTORIES", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
+
+func withoutPlace(environ []string) []string {
+	return slices.DeleteFunc(gitcmd.Outside(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(configVariables, name) || strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
+	})
+}
+
+// gitQuote quotes a path as git does in its files.
+func gitQuote(path string) string {
+	var b strings.Builder
+	quoted := strings.HasPrefix(path, "#")
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+			quoted = true
+		case c < ' ' || c >= 0x7f:
+			b.Write([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7})
+			quoted = true
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if !quoted {
+		return path
+	}
+	return `"` + b.String() + `"`
+}
+
+func abs(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }

@@ -9,17 +9,19 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"lockkeeper/internal/git/gitcmd"
 )
 
-// cacheNames are directories in which tools keep what they can make again.
+// cacheNames are directories of files that tools can make again.
 var cacheNames = area{
 	"node_modules": true, "__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".tox": true, ".gradle": true,
 	"target": true, "dist": true,
 }
 
-// Ignored reports for each change whether nobody needs it: git ignores the path, by the
-// rules of the shared tree, or it is in a cache that was not copied. An agent's own rules
-// do not count.
+// Ignored reports for each change whether it is unimportant: git ignores the path by the
+// rules of the shared tree, or it is in a cache that was not copied. An agent's own rules do
+// not count.
 func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +37,7 @@ func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, erro
 		if repo, ok := w.repositoryOf(c.Path); ok {
 			name := strings.TrimPrefix(strings.TrimPrefix(c.Path, repo), "/")
 			if c.Now != nil && c.Now.Mode.IsDir() || c.Was != nil && c.Was.Mode.IsDir() {
-				name += "/" // so that rules for directories hold
+				name += "/" // so that rules for directories apply
 			}
 			if asked[repo] == nil {
 				asked[repo] = map[string]int{}
@@ -67,7 +69,7 @@ func (w *Workspace) isInCache(p string) bool {
 	return false
 }
 
-// repositoryOf is the innermost repository that a path is in.
+// repositoryOf returns the innermost repository of a path.
 func (w *Workspace) repositoryOf(p string) (repo string, ok bool) {
 	for p != "." {
 		p = path.Dir(p)
@@ -78,15 +80,14 @@ func (w *Workspace) repositoryOf(p string) (repo string, ok bool) {
 	return "", false
 }
 
-// ignored lists those of some paths that git ignores. Where git does not say, it lists
-// none.
+// ignored lists the paths that git ignores. If git fails, it lists none.
 func (r *repository) ignored(ctx context.Context, names map[string]int) ([]string, error) {
 	var in, out bytes.Buffer
 	for name := range names {
 		in.WriteString(name + "\x00")
 	}
-	err := r.pipe(ctx, &in, &out, "check-ignore", "-z", "--stdin")
-	var refused *gitError
+	err := r.git().Run(ctx, &in, &out, "check-ignore", "-z", "--stdin")
+	var refused *gitcmd.Error
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}

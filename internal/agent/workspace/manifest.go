@@ -21,8 +21,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// entry is what is known of one name of the tree: what was copied, and how the
-// copy looked when it was made.
+// An entry records what was copied to one name, and the stat of the copy.
 type entry struct {
 	Mode     fs.FileMode // with its type
 	Size     int64
@@ -31,11 +30,10 @@ type entry struct {
 	Changed  int64
 	Sum      digest // of a file
 	Link     string // of a link
-	Young    bool   // a write since may have left no trace in the stat
+	Young    bool   // a later write may have the same stat
 }
 
-// digest is a hash that gob takes as one piece: byte by byte it is slow, and half as long
-// again.
+// A digest is a hash that gob encodes as one value, which is faster and smaller than an array.
 type digest [sha256.Size]byte
 
 func (d digest) MarshalBinary() ([]byte, error) { return d[:], nil }
@@ -48,23 +46,23 @@ func (d *digest) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-func (e *entry) note(l look) {
+func (e *entry) note(l fileStat) {
 	e.Mode, e.Size, e.Inode, e.Modified, e.Changed = l.mode, l.size, l.inode, l.modified, l.changed
 }
 
-// looksLike reports whether a file can be taken for untouched without reading it.
-func (e *entry) looksLike(l look) bool {
+// looksLike reports whether the stat proves that a file is unchanged.
+func (e *entry) looksLike(l fileStat) bool {
 	return !e.Young && e.Mode == l.mode && e.Size == l.size && e.Inode == l.inode && e.Modified == l.modified && e.Changed == l.changed
 }
 
-// holds reports whether two entries say the same of what a name holds.
+// holds reports whether two entries have the same content.
 func (e *entry) holds(other *entry) bool {
 	return e.Mode == other.Mode && e.Size == other.Size && e.Sum == other.Sum && e.Link == other.Link
 }
 
 func (e *entry) state() *State { return &State{Mode: e.Mode, Size: e.Size, Link: e.Link} }
 
-// version is the entry as the gate knows it; a link is nothing that it knows.
+// version returns the entry as a version of the gate, which is zero for a link.
 func (e *entry) version() lockkeeper.Version {
 	switch {
 	case e.Mode.IsDir():
@@ -75,7 +73,7 @@ func (e *entry) version() lockkeeper.Version {
 	return lockkeeper.Version{}
 }
 
-// node is an entry with, if it is a directory, what is in it.
+// A node is an entry and, for a directory, its children.
 type node struct {
 	entry
 	children map[string]*node
@@ -87,7 +85,7 @@ func newFolder(mode fs.FileMode) *node {
 
 func (n *node) isFolder() bool { return n != nil && n.children != nil }
 
-// find is what is known of a path; nil: nothing was copied there.
+// find returns the node of a path, or nil if nothing was copied there.
 func (n *node) find(path string) *node {
 	if path == "." {
 		return n
@@ -101,8 +99,7 @@ func (n *node) find(path string) *node {
 	return n
 }
 
-// set notes what is at a path, or with nil that nothing is. Directories on the way
-// must be known.
+// set records the node of a path, or removes it if n is nil. Its parents must exist.
 func (n *node) set(path string, what *node) {
 	dir, name := split(path)
 	parent := n.find(dir)
@@ -115,7 +112,7 @@ func (n *node) set(path string, what *node) {
 	parent.children[name] = what
 }
 
-// each visits all that is below a node, directories before what is in them.
+// each visits everything below a node, directories before their content.
 func (n *node) each(path string, visit func(path string, n *node)) {
 	for _, name := range slices.Sorted(maps.Keys(n.children)) {
 		child := n.children[name]
@@ -125,7 +122,7 @@ func (n *node) each(path string, visit func(path string, n *node)) {
 	}
 }
 
-// The manifest on disk: a head, then the entries.
+// The manifest on disk has a head and the entries.
 type (
 	head struct {
 		Format       int
@@ -144,12 +141,12 @@ type (
 	}
 )
 
-// manifestFormat rises with every change of head or line.
+// manifestFormat must be raised with every change of head or line.
 const manifestFormat = 3
 
 const manifestName = "manifest"
 
-// save writes the manifest whole or not at all.
+// save writes the manifest completely or not at all.
 func (w *Workspace) save() error {
 	var lines []line
 	w.base.each(".", func(path string, n *node) { lines = append(lines, line{path, n.entry}) })
@@ -174,7 +171,7 @@ func (w *Workspace) save() error {
 	return err
 }
 
-// openManifest reads the head of a manifest, and leaves the rest to be read.
+// openManifest reads the head of a manifest. The caller reads the entries.
 func openManifest(top int, dir string) (f *os.File, dec *gob.Decoder, h head, err error) {
 	fd, err := openRegular(top, manifestName)
 	if err != nil {
@@ -183,7 +180,7 @@ func openManifest(top int, dir string) (f *os.File, dec *gob.Decoder, h head, er
 	f = os.NewFile(uintptr(fd), filepath.Join(dir, manifestName))
 	dec = gob.NewDecoder(f)
 	if err = dec.Decode(&h); err == nil && h.Format != manifestFormat {
-		err = fmt.Errorf("it has format %d, and this program knows %d", h.Format, manifestFormat)
+		err = fmt.Errorf("format %d is not supported; this program supports %d", h.Format, manifestFormat)
 	}
 	if err != nil {
 		return nil, nil, h, errors.Join(fmt.Errorf("manifest of %s: %w", dir, err), f.Close())
@@ -191,7 +188,7 @@ func openManifest(top int, dir string) (f *os.File, dec *gob.Decoder, h head, er
 	return f, dec, h, nil
 }
 
-// load takes over what the maker of the workspace knew.
+// load reads the manifest of an adopted workspace.
 func (w *Workspace) load() error {
 	f, dec, h, err := openManifest(w.top, w.dir)
 	if err != nil {
@@ -216,7 +213,7 @@ func (w *Workspace) load() error {
 			n.children = map[string]*node{}
 		}
 		if p, err := clean(l.Path); err != nil || p != l.Path {
-			return fmt.Errorf("manifest of %s: %q is not the path of something that was copied", w.dir, l.Path)
+			return fmt.Errorf("manifest of %s: %q is not the path of a copied file", w.dir, l.Path)
 		}
 		if dir, _ := split(l.Path); !w.base.find(dir).isFolder() {
 			return fmt.Errorf("manifest of %s: %q is in no directory", w.dir, l.Path)

@@ -15,41 +15,39 @@ import (
 	"lockkeeper"
 )
 
-// Options say what a workspace is made of.
+// Options configures Make.
 type Options struct {
 	Root string // the shared tree
-	Dir  string // where workspaces are, outside of Root; made if there is none
+	Dir  string // the directory of workspaces, outside Root; created if it is missing
 
-	// Landed tells which paths were landed after a number, and the number of the
-	// last landing. It tells of a landing as soon as that is decided, and answers
-	// only when all it tells of are carried out or undone: so when it has nothing
-	// new to tell, nothing was under way since it was asked before. Nil: nobody
-	// lands anything while the workspace is made.
+	// Landed returns the paths of all landings after a number, and the number of the
+	// last landing. It includes every decided landing, and returns only when all of
+	// them are complete or undone. So if it returns nothing new, no landing was in
+	// progress since the previous call. If it is nil, nothing lands while the
+	// workspace is made.
 	Landed func(ctx context.Context, after uint64) (paths []string, last uint64, err error)
-	After  uint64 // a landing that is known to be in the tree, to be asked about those after it
+	After  uint64 // a landing that is known to be in the tree
 
-	// Linked are folders of dependencies, as paths relative to Root. They are links
-	// to the shared ones if Sealed says that whoever works in the workspace is kept
-	// from writing there; otherwise they are copied like everything else.
+	// Linked are folders of dependencies, relative to Root. If Sealed says that the
+	// agent cannot write to them, they become links to the shared ones. Otherwise
+	// they are copied.
 	Linked []string
 	Sealed bool
 
-	// Without are paths relative to Root that are not copied, with all that is below
-	// them, and not brought by a refresh either. To the workspace they are paths at
-	// which nothing is: what an agent makes there is a change like any other. What git
-	// tracks of them is deleted to git.
+	// Without are paths relative to Root that are neither copied nor refreshed, with
+	// everything below them. For the workspace they do not exist: what an agent creates
+	// there is a change like any other, and git reports tracked files as deleted.
 	Without []string
 
 	Sums *Sums // shared by the workspaces of a process; may be nil
 }
 
-// stateDir is where Lockkeeper keeps its own files, which are no part of the tree.
+// stateDir is Lockkeeper's own directory, which is not part of the tree.
 const stateDir = ".lockkeeper"
 
 const gitName = lockkeeper.GitTarget
 
-// check resolves both directories, makes Dir, and refuses what would not be
-// private.
+// check resolves both directories, creates Dir, and refuses a Dir inside Root.
 func (o *Options) check() (err error) {
 	if o.Root, err = realDir(o.Root); err != nil {
 		return &lockkeeper.InputError{Field: "root", Value: o.Root, Reason: reasonOf(err), Next: "name the directory of the codebase"}
@@ -61,7 +59,7 @@ func (o *Options) check() (err error) {
 		return err
 	}
 	if slices.Contains(o.Without, ".") {
-		return &lockkeeper.InputError{Field: "paths to leave out", Value: ".", Reason: "nothing would be copied", Next: "name something below the root"}
+		return &lockkeeper.InputError{Field: "paths to omit", Value: ".", Reason: "nothing would be copied", Next: "name something below the root"}
 	}
 	refuse := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "directory of workspaces", Value: o.Dir, Reason: reason, Next: next}
@@ -72,24 +70,24 @@ func (o *Options) check() (err error) {
 	inside, err := isBelow(o.Dir, o.Root)
 	switch {
 	case err != nil:
-		return refuse(reasonOf(err), "name a directory that you may make and write to")
+		return refuse(reasonOf(err), "name a directory that you may create and write to")
 	case inside:
-		return refuse("lies in the codebase "+o.Root+", which it must not reach", "name a directory outside of it")
+		return refuse("inside the codebase "+o.Root, "name a directory outside it")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return refuse(reasonOf(err), "name a directory that you may make and write to")
+		return refuse(reasonOf(err), "name a directory that you may create and write to")
 	}
 	if o.Dir, err = realDir(o.Dir); err != nil {
 		return refuse(reasonOf(err), "name a directory")
 	}
 	if strings.ContainsRune(o.Dir, os.PathListSeparator) {
-		return refuse(fmt.Sprintf("has a %q in it, so that git could not be told to stop there", os.PathListSeparator), "name another directory")
+		return refuse(fmt.Sprintf("contains %q, which separates the paths in a variable of git", os.PathListSeparator), "name another directory")
 	}
 	return nil
 }
 
-// isBelow reports whether a path, or as much of it as exists, lies in a directory
-// under whatever name.
+// isBelow reports whether the existing part of a path is in a directory. It compares files,
+// not names.
 func isBelow(path, dir string) (bool, error) {
 	want, err := os.Stat(dir)
 	if err != nil {
@@ -170,19 +168,19 @@ func clean(path string) (string, error) {
 	for name := range strings.SplitSeq(trimmed, "/") {
 		switch {
 		case name == "" || name == "." || name == "..":
-			return refuse("not the plain path of something below the root")
+			return refuse("not a clean path below the root")
 		case first && isReserved(name):
-			return refuse(name + " is no part of what a workspace shows")
+			return refuse(name + " is not part of a workspace")
 		}
 		first = false
 	}
 	return trimmed, nil
 }
 
-// isReserved reports whether a name at the top of a tree is no part of it.
+// isReserved reports whether a name at the top of a tree is not part of it.
 func isReserved(name string) bool { return name == gitName || name == stateDir }
 
-// maxPath is the longest path that can be locked, and so land.
+// maxPath is the longest path that can be locked.
 const maxPath = 4096
 
 func reasonOf(err error) string {

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// origin is the shared tree, to be read from. Several of a crew may use it.
+// An origin is the shared tree, opened for reading. Several goroutines may use it.
 type origin struct {
 	fd    int
 	means means
 
 	mu       sync.Mutex
 	oddities []Oddity
-	doubts   []string // what may have changed unseen while it was copied
+	doubts   []string // files that may have changed unnoticed while they were copied
 }
 
 func openOrigin(root string, sums *Sums) (*origin, error) {
@@ -41,15 +41,15 @@ func (o *origin) report(path string, kind OddityKind, detail string) {
 	o.oddities = append(o.oddities, Oddity{Path: path, Kind: kind, Detail: detail})
 }
 
-// doubt has a path copied once more.
+// doubt marks a path to be copied again.
 func (o *origin) doubt(path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.doubts = append(o.doubts, path)
 }
 
-// sumAt hashes a file of the shared tree that was seen.
-func (o *origin) sumAt(h *hand, dir int, name string, seen look) ([32]byte, error) {
+// sumAt returns the hash of a file of the shared tree with a given stat.
+func (o *origin) sumAt(h *worker, dir int, name string, seen fileStat) ([32]byte, error) {
 	start := time.Now()
 	if sum, known := o.means.sums.find(seen); known {
 		return sum, nil
@@ -61,15 +61,14 @@ func (o *origin) sumAt(h *hand, dir int, name string, seen look) ([32]byte, erro
 	return sum, err
 }
 
-// copyTries is how often something is copied that changes all the while.
+// copyTries bounds how often a changing file is copied.
 const copyTries = 8
 
-// copyName copies one name, which has the path at in the tree, unless it is a
-// directory: of that the node says only what it is. Nil: there is nothing, or
-// nothing that can be copied.
-func (o *origin) copyName(h *hand, from int, name string, to int, as, at string) (*node, error) {
+// copyName copies one name, whose path in the tree is at. For a directory it only returns the
+// node. It returns nil if the name is missing or cannot be copied.
+func (o *origin) copyName(h *worker, from int, name string, to int, as, at string) (*node, error) {
 	for try := 1; ; try++ {
-		seen, err := lookAt(from, name)
+		seen, err := statAt(from, name)
 		var n *node
 		switch {
 		case isGone(err):
@@ -108,7 +107,7 @@ func (o *origin) copyName(h *hand, from int, name string, to int, as, at string)
 	}
 }
 
-func (o *origin) copyRegular(h *hand, from int, name string, seen look, to int, as, at string) (*node, error) {
+func (o *origin) copyRegular(h *worker, from int, name string, seen fileStat, to int, as, at string) (*node, error) {
 	if seen.isYoung(time.Now()) {
 		o.doubt(at)
 	}
@@ -119,7 +118,7 @@ func (o *origin) copyRegular(h *hand, from int, name string, seen look, to int, 
 func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, error) {
 	text, err := readLink(from, name)
 	switch {
-	case isGone(err), errors.Is(err, unix.EINVAL): // a link no longer
+	case isGone(err), errors.Is(err, unix.EINVAL): // no longer a link
 		return nil, errReplaced
 	case err != nil:
 		return nil, err
@@ -134,13 +133,13 @@ func makeLink(to int, as, text string) (*node, error) {
 	if err := unix.Symlinkat(text, to, as); err != nil {
 		return nil, fmt.Errorf("make a link: %w", err)
 	}
-	has, err := lookAt(to, as)
+	has, err := statAt(to, as)
 	n := &node{entry: entry{Link: text}}
 	n.note(has)
 	return n, err
 }
 
-// leadsOut reports whether the text of a link, by itself, leaves the root.
+// leadsOut reports whether the text of a link leads out of the root.
 func leadsOut(at, text string) bool {
 	if filepath.IsAbs(text) {
 		return true

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"lockkeeper/internal/git/gitcmd"
 )
 
-// Outside lists what a workspace needs to read outside of itself, by true names:
-// the git objects of the shared repositories, and the linked folders. It asks the
-// shared tree and not the workspace, in which an agent could name other places.
+// Outside lists the real paths outside the workspace that it must read: the git objects of
+// the shared repositories, and the linked folders. It reads the shared tree and not the
+// workspace, in which an agent could add other paths.
 func (w *Workspace) Outside(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -25,9 +27,9 @@ func (w *Workspace) Outside(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for path := range w.repositories {
 		r, err := openRepository(ctx, filepath.Join(w.root, path))
-		var refused *gitError
+		var refused *gitcmd.Error
 		if errors.As(err, &refused) {
-			continue // the workspace has no repository of it
+			continue // the workspace has no copy of this repository
 		}
 		if err != nil {
 			return nil, err
@@ -44,7 +46,7 @@ func (w *Workspace) Outside(ctx context.Context) ([]string, error) {
 	return w.outside, nil
 }
 
-// addObjects adds a directory of git objects, and those that it borrows from.
+// addObjects adds a directory of git objects and its alternates.
 func addObjects(found map[string]bool, dir string) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || found[real] {
@@ -53,7 +55,7 @@ func addObjects(found map[string]bool, dir string) {
 	found[real] = true
 	text, err := os.ReadFile(filepath.Join(real, "info", "alternates"))
 	if err != nil {
-		return // it borrows nothing
+		return // no alternates
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '"' {
@@ -62,12 +64,12 @@ func addObjects(found map[string]bool, dir string) {
 	}
 }
 
-// addFolder adds a linked folder of dependencies, and the packages of the shared
-// tree that links in it lead to.
+// addFolder adds a linked folder of dependencies, and the packages of the shared tree that
+// it links to.
 func addFolder(found map[string]bool, root, dir string) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return // it is gone since
+		return // removed meanwhile
 	}
 	found[real] = true
 	entries, _ := os.ReadDir(real)

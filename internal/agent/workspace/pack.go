@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Packed is an archive of changes.
+// A Packed is an archive of changes.
 type Packed struct {
-	*os.File     // a tar archive, compressed with gzip, at its beginning; the caller closes it
+	*os.File     // a gzipped tar archive at its beginning; the caller closes it
 	Files    int // in the archive
-	Left     int // that are not: too large, too deep or not to be read
+	Left     int // not in the archive: too large, too deep or unreadable
 }
 
 // deletedName is the file of an archive that lists the deleted paths.
 const deletedName = ".lockkeeper-deleted"
 
-// Pack makes an archive of what changes made of files and links, whole directories
-// included. It takes so many bytes of content at most, and leaves out what does not fit.
+// Pack makes an archive of the new state of changed files, links and whole directories. It
+// takes at most limit bytes of content and omits the rest.
 func (w *Workspace) Pack(ctx context.Context, changes []Change, limit int64) (_ *Packed, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *Workspace) Pack(ctx context.Context, changes []Change, limit int64) (_ 
 	return &p.Packed, err
 }
 
-// packing is an archive that is being made.
+// A packing is an archive in progress.
 type packing struct {
 	Packed
 	ctx  context.Context
@@ -79,12 +79,12 @@ type packing struct {
 	at   time.Time
 }
 
-// add adds a name with all that is below it.
+// add adds a name with everything below it.
 func (p *packing) add(dir int, name, path string, depth int) error {
 	if p.ctx.Err() != nil {
 		return context.Cause(p.ctx)
 	}
-	seen, err := lookAt(dir, name)
+	seen, err := statAt(dir, name)
 	if isGone(err) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (p *packing) add(dir int, name, path string, depth int) error {
 	return nil
 }
 
-func (p *packing) addFile(dir int, name, path string, seen look) error {
+func (p *packing) addFile(dir int, name, path string, seen fileStat) error {
 	fd, err := openRegular(dir, name)
 	if isClosed(err) {
 		p.Left++

@@ -18,8 +18,8 @@ const (
 	maxPatches = 16 << 20  // of all patches of one TakeOut
 )
 
-// describe makes the patch of a change between files whose content is text. What
-// was copied, if anything was, must lie beside the tree, to be put back.
+// describe makes the patch of a change between text files. The original, if any, must be the
+// temporary file.
 func (t *takeOut) describe(c *Taken) error {
 	if !c.CanLand() || c.Now != nil && c.File == "" {
 		return nil
@@ -46,7 +46,7 @@ func (t *takeOut) describe(c *Taken) error {
 	return nil
 }
 
-// readText reads a file, unless it is too long or no text.
+// readText reads a file, unless it is too long or not text.
 func readText(dir int, name string) (content []byte, isText bool, err error) {
 	fd, err := openRegular(dir, name)
 	if err != nil {
@@ -58,7 +58,7 @@ func readText(dir int, name string) (content []byte, isText bool, err error) {
 	return content, len(content) <= maxPatched && bytes.IndexByte(content, 0) < 0, err
 }
 
-// makePatch spells a change as git does.
+// makePatch returns a change in git's patch format.
 func makePatch(c Change, before, after []byte) []byte {
 	var b bytes.Buffer
 	old, now := gitQuote("a/"+c.Path), gitQuote("b/"+c.Path)
@@ -76,14 +76,14 @@ func makePatch(c Change, before, after []byte) []byte {
 		return b.Bytes()
 	}
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", sideName(c.Was, old), sideName(c.Now, now))
-	for range 3 { // its own spelling of these lines
+	for range 3 { // replaces the library's header lines
 		_, hunks, _ = bytes.Cut(hunks, []byte("\n"))
 	}
 	b.Write(hunks)
 	return b.Bytes()
 }
 
-// gitMode is all that git knows of permissions.
+// gitMode returns the mode as git stores it.
 func gitMode(s *State) string {
 	if s.Mode&0o111 != 0 {
 		return "100755"
@@ -91,7 +91,7 @@ func gitMode(s *State) string {
 	return "100644"
 }
 
-// sideName is the name of one side; a tab ends one with spaces in it.
+// sideName returns the name of one side. A tab ends a name with spaces.
 func sideName(s *State, name string) string {
 	switch {
 	case s == nil:

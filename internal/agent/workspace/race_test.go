@@ -203,7 +203,7 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	must(t, err)
 	defer from.close()
 	from.doubts = []string{"young", "gone", "young"}
-	must(t, w.settle(t.Context(), from))
+	must(t, w.copyDoubts(t.Context(), from))
 	same(t, "the copy", snapshot(t, w.Dir()), snapshot(t, root))
 	wantChanges(t, w)
 	if len(w.Oddities()) > 0 {

@@ -18,35 +18,32 @@ import (
 	"lockkeeper"
 )
 
-// Conflict is a path that both the agent and somebody else changed. It was left as
-// the agent has it.
+// A Conflict is a path that both the agent and the shared tree changed. The agent's version
+// stays in the workspace.
 type Conflict struct {
-	Change Change // what the agent did
-	Shared *State // what the shared tree holds now; nil: nothing
+	Change Change // the agent's change
+	Shared *State // in the shared tree; nil if it does not exist
 }
 
-// Refresh brings paths, and all that is below them, to what the shared tree holds
-// now, be it a file, a directory or nothing. What the agent changed and others did
-// not stays as it is; what both changed is returned, by path, and stays as well,
-// unless both made the same of it.
+// Refresh updates paths, and everything below them, to the current state of the shared tree.
+// Changes of the agent stay. If both changed a path differently, the path stays as well and
+// is returned as a conflict.
 //
-// Moved are the paths at which the shared tree is not what was copied, whoever
-// changed it and whatever the agent has there: what was found out before about the
-// copy may not hold there any more. A directory is one of them only if its
-// permissions differ, or if it came or went with nothing in it.
+// moved are the paths at which the shared tree differs from what was copied, whatever the
+// agent has there. Earlier results about them may be stale. A directory is listed only if its
+// permissions differ, or if it was created or removed empty.
 //
-// When it fails, what was found until then is returned with the error. No agent
-// should be at work meanwhile.
+// If Refresh fails, it returns what it found so far. No agent may run meanwhile.
 func (w *Workspace) Refresh(ctx context.Context, paths []string) (moved []string, conflicts []Conflict, err error) {
-	return w.update(ctx, func(b *bringing) error { return b.bring(paths) })
+	return w.update(ctx, func(b *refresher) error { return b.bring(paths) })
 }
 
-// CatchUp refreshes all that was landed after Seq, which is then the last landing.
+// CatchUp refreshes all paths that landed after Seq, and sets Seq to the last landing.
 func (w *Workspace) CatchUp(ctx context.Context) (moved []string, conflicts []Conflict, err error) {
-	return w.update(ctx, (*bringing).catchUp)
+	return w.update(ctx, (*refresher).catchUp)
 }
 
-func (w *Workspace) update(ctx context.Context, do func(*bringing) error) (moved []string, conflicts []Conflict, err error) {
+func (w *Workspace) update(ctx context.Context, do func(*refresher) error) (moved []string, conflicts []Conflict, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.begin(); err != nil {
@@ -57,14 +54,14 @@ func (w *Workspace) update(ctx context.Context, do func(*bringing) error) (moved
 		return nil, nil, err
 	}
 	defer from.close()
-	b := newBringing(ctx, w, from)
+	b := newRefresher(ctx, w, from)
 	err = errors.Join(do(b), w.save())
 	conflicts = slices.SortedFunc(maps.Values(b.conflicts), func(c, d Conflict) int { return strings.Compare(c.Change.Path, d.Change.Path) })
 	return b.moved.list(), conflicts, err
 }
 
-// moves are paths at which the shared tree is not what was copied. True: a directory
-// that came or went, which is told by what is in it, if anything is.
+// moves are paths at which the shared tree differs from what was copied. The value is true
+// for a directory that was created or removed, which is listed only if it is empty.
 type moves map[string]bool
 
 func (m moves) add(p string, isFolder bool) {
@@ -90,28 +87,27 @@ func (m moves) list() (paths []string) {
 	return paths
 }
 
-// bringing compares paths of the shared tree with what was copied, and brings what
-// is new there.
-type bringing struct {
+// A refresher compares paths of the shared tree with what was copied, and copies what is new.
+type refresher struct {
 	w         *Workspace
-	h         *hand
+	h         *worker
 	from      *origin
 	moved     moves
 	conflicts map[string]Conflict // by path
 
-	// of one pass
-	settled map[string]bool // paths about which nothing more is to be done
-	turned  area            // paths that became something else meanwhile
+	// state of one pass
+	complete map[string]bool // paths that are complete
+	turned   area            // paths whose type changed meanwhile
 }
 
-func newBringing(ctx context.Context, w *Workspace, from *origin) *bringing {
-	return &bringing{w: w, h: newHand(ctx), from: from, moved: moves{}, conflicts: map[string]Conflict{}}
+func newRefresher(ctx context.Context, w *Workspace, from *origin) *refresher {
+	return &refresher{w: w, h: newWorker(ctx), from: from, moved: moves{}, conflicts: map[string]Conflict{}}
 }
 
-// maxRounds is how often landings may come in between before a copy is given up.
+// maxRounds bounds how often new landings may make a copy start again.
 const maxRounds = 100
 
-func (b *bringing) catchUp() error {
+func (b *refresher) catchUp() error {
 	w := b.w
 	if w.landed == nil {
 		return nil
@@ -119,32 +115,31 @@ func (b *bringing) catchUp() error {
 	paths, last, err := w.landed(b.h.ctx, w.seq)
 	for range maxRounds {
 		if err != nil {
-			return fmt.Errorf("ask what was landed after %d: %w", w.seq, err)
+			return fmt.Errorf("list landings after %d: %w", w.seq, err)
 		}
 		if err := b.bring(paths); err != nil {
 			return err
 		}
 		w.seq = max(w.seq, last)
-		// What was landed since can have been seen in part only where it was just
-		// looked.
+		// Only paths of the last round can have been read during a new landing.
 		brought := paths
 		if paths, last, err = w.landed(b.h.ctx, w.seq); err == nil && !overlap(brought, paths) {
 			return nil
 		}
 	}
-	return &lockkeeper.RefusedError{Act: "bringing workspace " + w.dir + " up to date",
-		Reason: fmt.Sprintf("the same paths were landed on in each of %d rounds, last in landing %d", maxRounds, w.seq), Next: "try again when less is landed"}
+	return &lockkeeper.RefusedError{Act: "refresher workspace " + w.dir + " up to date",
+		Reason: fmt.Sprintf("new landings changed the same paths in each of %d rounds, last landing %d", maxRounds, w.seq), Next: "try again later"}
 }
 
 func overlap(some, others []string) bool {
 	return slices.ContainsFunc(some, areaOf(others).has) || slices.ContainsFunc(others, areaOf(some).has)
 }
 
-// bring brings paths and all that is below them, and once more what turns from a
-// file into a directory, or back, meanwhile.
-func (b *bringing) bring(paths []string) error {
+// bring refreshes paths and everything below them, and again those whose type changes
+// meanwhile.
+func (b *refresher) bring(paths []string) error {
 	for range copyTries {
-		b.settled, b.turned = map[string]bool{}, area{}
+		b.complete, b.turned = map[string]bool{}, area{}
 		if err := b.pass(paths); err != nil {
 			return err
 		}
@@ -159,7 +154,7 @@ func (b *bringing) bring(paths []string) error {
 	return nil
 }
 
-func (b *bringing) pass(paths []string) error {
+func (b *refresher) pass(paths []string) error {
 	all := map[string]bool{}
 	for _, p := range paths {
 		p, err := clean(p)
@@ -170,13 +165,13 @@ func (b *bringing) pass(paths []string) error {
 			return err
 		}
 	}
-	// What is gone goes first, innermost first; then what is there comes, outermost
+	// Removed paths are handled first, innermost first; then existing ones, outermost
 	// first.
 	order := slices.SortedFunc(maps.Keys(all), func(p, q string) int {
 		return cmp.Or(cmp.Compare(depth(p), depth(q)), strings.Compare(p, q))
 	})
 	for _, p := range slices.Backward(order) {
-		delete(b.conflicts, p) // it will be found again, or is none any more
+		delete(b.conflicts, p) // it is found again, if it still exists
 		if err := b.clear(p); err != nil {
 			return err
 		}
@@ -192,8 +187,8 @@ func (b *bringing) pass(paths []string) error {
 	return nil
 }
 
-// collect names a path, what is above it and all that is, or was, below it.
-func (b *bringing) collect(p string, all map[string]bool) error {
+// collect adds a path, its parents, and everything that is or was below it.
+func (b *refresher) collect(p string, all map[string]bool) error {
 	for at := p; at != "."; at = path.Dir(at) {
 		if b.isPassedOver(split(at)) {
 			return nil
@@ -212,10 +207,10 @@ func (b *bringing) collect(p string, all map[string]bool) error {
 	return b.collectShared(p, all)
 }
 
-func (b *bringing) collectShared(p string, all map[string]bool) error {
+func (b *refresher) collectShared(p string, all map[string]bool) error {
 	dir, err := openFolder(b.from.fd, p, true)
 	switch {
-	case isGone(err), isClosed(err): // or no directory
+	case isGone(err), isClosed(err): // or not a directory
 		return nil
 	case err != nil:
 		return pathError("open", p, err)
@@ -240,25 +235,23 @@ func (b *bringing) collectShared(p string, all map[string]bool) error {
 	return pathError("list", p, err)
 }
 
-// isPassedOver reports whether a name is not brought, with all that is below it.
-func (b *bringing) isPassedOver(dir, name string) bool {
+// isPassedOver reports whether a name is not refreshed.
+func (b *refresher) isPassedOver(dir, name string) bool {
 	at := below(dir, name)
 	return b.w.isLeftOut(dir, name) || b.w.isLinked(at, b.w.base.find(at))
 }
 
-// isLinked reports whether what was copied at a path is a link in the place of a
-// folder: what it holds is always as the shared tree has it.
+// isLinked reports whether a path is a linked folder, which is always current.
 func (w *Workspace) isLinked(p string, n *node) bool {
 	return n != nil && n.Link != "" && n.Link == path.Join(w.root, p)
 }
 
-// shared looks at a path of the shared tree; not ok: there is nothing that could
-// be copied.
-func (b *bringing) shared(p string) (seen look, ok bool, err error) {
+// shared returns the stat of a path of the shared tree, and false if it cannot be copied.
+func (b *refresher) shared(p string) (seen fileStat, ok bool, err error) {
 	dirPath, name := split(p)
 	dir, err := openFolder(b.from.fd, dirPath, true)
 	if err == nil {
-		seen, err = lookAt(dir, name)
+		seen, err = statAt(dir, name)
 		closeFD(dir)
 	}
 	switch {
@@ -271,15 +264,15 @@ func (b *bringing) shared(p string) (seen look, ok bool, err error) {
 	return seen, t == 0 || t == fs.ModeDir || t == fs.ModeSymlink, nil
 }
 
-func (b *bringing) conflict(p string, kind Kind, was *node, now *State) error {
-	b.settled[p] = true
+func (b *refresher) conflict(p string, kind Kind, was *node, now *State) error {
+	b.complete[p] = true
 	c := Conflict{Change: newChange(p, kind, was, now)}
 	dirPath, name := split(p)
 	dir, err := openFolder(b.from.fd, dirPath, true)
 	if err == nil {
 		defer closeFD(dir)
-		var seen look
-		if seen, err = lookAt(dir, name); err == nil {
+		var seen fileStat
+		if seen, err = statAt(dir, name); err == nil {
 			c.Shared, err = stateAt(dir, name, seen)
 		}
 	}
@@ -290,8 +283,8 @@ func (b *bringing) conflict(p string, kind Kind, was *node, now *State) error {
 	return nil
 }
 
-// clear removes what the shared tree has no more, or has as something else.
-func (b *bringing) clear(p string) error {
+// clear removes a path that the shared tree no longer has, or has as another type.
+func (b *refresher) clear(p string) error {
 	was := b.w.base.find(p)
 	if was == nil {
 		return nil
@@ -311,7 +304,7 @@ func (b *bringing) clear(p string) error {
 	case kind != unchanged:
 		return b.conflict(p, kind, was, now)
 	case len(was.children) > 0: // some of which are in conflict
-		b.settled[p] = true
+		b.complete[p] = true
 		return nil
 	}
 	flags := 0
@@ -319,7 +312,7 @@ func (b *bringing) clear(p string) error {
 		flags = unix.AT_REMOVEDIR
 	}
 	err = b.w.inFolder(path.Dir(p), func(dir int) error { return unix.Unlinkat(dir, path.Base(p), flags) })
-	if err != nil && !isInUse(err) { // what the agent has of its own in a directory stays
+	if err != nil && !isInUse(err) { // the agent's own files in a directory stay
 		return pathError("remove", p, err)
 	}
 	b.w.base.set(p, nil)

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Close ends the use of a workspace and removes it, with all that is in it. One
-// that is kept stays as it is, and Abandoned lists it. What cannot be removed,
-// because it is mounted or because something still writes there, is named in the
-// error, and what is left of the workspace is listed as well.
+// Close removes a workspace, or only unlocks it if keep is set. Abandoned then lists it. If
+// something cannot be removed, because it is mounted or a process still writes there, the
+// error names it, and Abandoned lists the rest.
 func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,7 +27,7 @@ func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	if keep {
 		return nil
 	}
-	if err := openFully(w.top); err != nil { // the agent may have taken it from us
+	if err := openFully(w.top); err != nil { // the agent may have removed rights
 		return pathError("chmod", w.dir, err)
 	}
 	r := &removal{ctx: ctx, dir: w.dir, top: w.top}
@@ -38,8 +37,8 @@ func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// Remove removes a directory with all that is in it, as Close does: a command may have
-// made directories in it that are deeper than paths are long, or that nobody may enter.
+// Remove removes a directory with its content, as Close does. It handles directories that are
+// deeper than the longest path, or that the owner may not enter.
 func Remove(ctx context.Context, dir string) error {
 	open := func() (int, error) { return openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0) }
 	top, err := open()
@@ -61,8 +60,8 @@ func Remove(ctx context.Context, dir string) error {
 	return (&removal{ctx: ctx, dir: dir, top: top}).run()
 }
 
-// removal empties a directory. A directory that is found in another one is moved
-// up first, so that no tree is too deep, and a mount is met by its name alone.
+// A removal empties a directory. It moves nested directories to the top first, so that depth
+// does not matter and every mount point is found by name.
 type removal struct {
 	ctx   context.Context
 	dir   string
@@ -71,10 +70,10 @@ type removal struct {
 	left  []error
 }
 
-// removalTries is how often a directory is emptied into which something writes.
+// removalTries bounds how often a directory is emptied while a process writes into it.
 const removalTries = 8
 
-// maxLeft bounds how much is told of what could not be removed.
+// maxLeft bounds how many errors are reported.
 const maxLeft = 8
 
 func (r *removal) run() error {
@@ -89,7 +88,7 @@ func (r *removal) run() error {
 		err := untilDone(func() error { return unix.Rmdir(r.dir) })
 		if !isInUse(err) {
 			if isGone(err) {
-				return nil // somebody removed it, or moved it away
+				return nil // removed or moved by another process
 			}
 			return pathError("remove", r.dir, err)
 		}
@@ -97,9 +96,8 @@ func (r *removal) run() error {
 	return lockkeeper.WithNext(errors.New("a process still writes into it"), "end that process, then close it again")
 }
 
-// empty removes all names in a directory, those of directories with a function. It
-// looks again as long as directories come up, and a few times more in case that
-// something still writes there.
+// empty removes all names in a directory, and calls a function for directories. It repeats
+// this while directories appear, and a few times more if a process still writes there.
 func (r *removal) empty(dir int, folder func(dir int, name string) error) error {
 	for tries := 0; tries < removalTries; {
 		met, moved := 0, r.moved
@@ -111,7 +109,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 				}
 				err := untilDone(func() error { return unix.Unlinkat(dir, name, 0) })
 				if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-					if seen, failed := lookAt(dir, name); failed == nil && seen.mode.IsDir() {
+					if seen, failed := statAt(dir, name); failed == nil && seen.mode.IsDir() {
 						err = folder(dir, name)
 					}
 				}
@@ -122,7 +120,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 			return nil
 		})
 		switch {
-		case isGone(err): // the directory itself, meanwhile
+		case isGone(err): // the directory itself is gone
 			return nil
 		case err != nil || met == 0 || len(r.left) > 0:
 			return err
@@ -134,7 +132,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 	return nil
 }
 
-// dropFolder removes a directory that lies in the top one.
+// dropFolder removes a directory in the top one.
 func (r *removal) dropFolder(top int, name string) error {
 	fd, err := openFolder(top, name, false)
 	if errors.Is(err, unix.EACCES) {
@@ -155,8 +153,7 @@ func (r *removal) dropFolder(top int, name string) error {
 	return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
 }
 
-// moveUp removes a directory if it is empty, and otherwise moves it into the top
-// one, to be emptied there.
+// moveUp removes a directory if it is empty. Otherwise it moves it to the top one.
 func (r *removal) moveUp(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 	if !isInUse(err) {
@@ -165,11 +162,11 @@ func (r *removal) moveUp(dir int, name string) error {
 	for {
 		r.moved++
 		as := "removed-" + strconv.Itoa(r.moved)
-		if _, err := lookAt(r.top, as); err == nil {
+		if _, err := statAt(r.top, as); err == nil {
 			continue
 		}
 		err := unix.Renameat(dir, name, r.top, as)
-		if errors.Is(err, unix.EACCES) { // a directory that moves is written to
+		if errors.Is(err, unix.EACCES) { // moving a directory needs write permission
 			if err = chmodAt(dir, name, 0o700); err == nil {
 				err = unix.Renameat(dir, name, r.top, as)
 			}

@@ -15,17 +15,18 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/git/gitcmd"
 )
 
-// makeRepositories makes a private repository of the tree, and of every repository
-// nested in it, and puts them in place of the shared ones.
+// makeRepositories makes private repositories for the tree and every repository nested in it.
 func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 	if err := os.Mkdir(filepath.Join(w.dir, repositoriesName), 0o700); err != nil {
 		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
 		if !w.base.find(path).isFolder() {
-			continue // gone since
+			continue // removed meanwhile
 		}
 		r, err := openRepository(ctx, filepath.Join(w.root, path))
 		if err == nil {
@@ -38,14 +39,14 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 		if err == nil {
 			err = w.placeRepository(ctx, path)
 		}
-		var refused *gitError
+		var refused *gitcmd.Error
 		switch {
 		case err == nil:
 		case path != "." && errors.As(err, &refused):
-			if err := os.RemoveAll(w.template(path)); err != nil { // it is half made
+			if err := os.RemoveAll(w.template(path)); err != nil { // it is incomplete
 				return err
 			}
-			from.report(below(path, gitName), NoRepository, refused.says)
+			from.report(below(path, gitName), NoRepository, refused.Says)
 		default:
 			return fmt.Errorf("make a private repository of %s: %w", filepath.Join(w.root, path), err)
 		}
@@ -54,7 +55,7 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 	return nil
 }
 
-// linkedIn lists the linked folders of a repository, relative to it.
+// linkedIn lists the linked folders in a repository, relative to it.
 func (w *Workspace) linkedIn(path string) (list []string) {
 	w.base.find(path).each(path, func(at string, n *node) {
 		if w.isLinked(at, n) {
@@ -64,15 +65,14 @@ func (w *Workspace) linkedIn(path string) (list []string) {
 	return list
 }
 
-// positionTries is how often a repository is read that moves on meanwhile.
+// positionTries bounds how often a changing repository is read.
 const positionTries = 5
 
-// stateFiles are files of a work tree that git status tells of.
+// stateFiles are files of a work tree that git status reads.
 var stateFiles = []string{"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
 
-// copyTo makes a repository that has everything of its own but the objects: those
-// that are there are read from the shared one. Hooks, remotes, stashes, reflogs and
-// most of the configuration are not taken.
+// copyTo makes a repository that reads the objects of the shared one and has everything else
+// of its own. It does not copy hooks, remotes, stashes, reflogs and most settings.
 func (r *repository) copyTo(ctx context.Context, to string, linked []string) (commit string, err error) {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if err := os.MkdirAll(filepath.Join(to, dir), 0o755); err != nil {
@@ -111,27 +111,27 @@ func (r *repository) copyTo(ctx context.Context, to string, linked []string) (co
 	return at.commit, exclude(to, linked)
 }
 
-// copyState copies the index, its shared part if it is split, and what else belongs
-// to the state of the work tree.
+// copyState copies the index, the shared part of a split index, and the other state files of
+// the work tree.
 func (r *repository) copyState(ctx context.Context, to string) error {
 	from := map[string]string{}
 	for _, name := range append([]string{"index", "info/sparse-checkout"}, stateFiles...) {
-		from[name] = r.git
+		from[name] = r.gitDir
 	}
 	for _, name := range []string{"info/exclude", "info/attributes", "info/grafts", "shallow"} {
 		from[name] = r.common
 	}
-	if r.git == r.common {
+	if r.gitDir == r.common {
 		from["info/sparse-checkout"] = r.common
 	}
-	parts, err := filepath.Glob(escapeGlob(r.git) + "/sharedindex.*")
+	parts, err := filepath.Glob(escapeGlob(r.gitDir) + "/sharedindex.*")
 	if err != nil {
 		return err
 	}
 	for _, part := range parts {
-		from[filepath.Base(part)] = r.git
+		from[filepath.Base(part)] = r.gitDir
 	}
-	h := newHand(ctx)
+	h := newWorker(ctx)
 	for name, dir := range from {
 		if err := h.copyOver(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
 			return err
@@ -140,21 +140,21 @@ func (r *repository) copyState(ctx context.Context, to string) error {
 	return nil
 }
 
-// copyOver makes a file a copy of another one, with its time: git compares the time
-// of its index with those of the files. Where there is none, none will be.
-func (h *hand) copyOver(from, to string) error {
+// copyOver replaces a file by a copy of another one, including its time, because git compares
+// the time of its index with those of the files. A missing source removes the file.
+func (h *worker) copyOver(from, to string) error {
 	if err := unix.Unlink(to); err != nil && !isGone(err) {
 		return pathError("remove", to, err)
 	}
-	real, err := filepath.EvalSymlinks(from) // which such files may be
-	var seen look
+	real, err := filepath.EvalSymlinks(from) // from may be a link
+	var seen fileStat
 	if err == nil {
-		seen, err = lookAt(unix.AT_FDCWD, real)
+		seen, err = statAt(unix.AT_FDCWD, real)
 	}
 	if err == nil {
 		_, err = h.copyFile(unix.AT_FDCWD, real, seen, unix.AT_FDCWD, to, &means{})
 	}
-	if isGone(err) || errors.Is(err, errChanged) { // the position has changed then, too
+	if isGone(err) || errors.Is(err, errChanged) { // then the position has changed too
 		return nil
 	}
 	return pathError("copy", from, err)
@@ -164,8 +164,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// withoutStash leaves out the stash, which without its reflog is only half of one,
-// and somebody else's.
+// withoutStash omits the stash, which belongs to a person and is useless without its reflog.
 func withoutStash(refs string) string {
 	var b strings.Builder
 	for line := range strings.Lines(refs + "\n") {
@@ -176,8 +175,7 @@ func withoutStash(refs string) string {
 	return b.String()
 }
 
-// exclude hides linked folders from git: a rule for a directory does not match the
-// link in its place.
+// exclude hides linked folders from git, because a rule for a directory does not match a link.
 func exclude(to string, linked []string) error {
 	if len(linked) == 0 {
 		return nil

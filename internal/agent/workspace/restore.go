@@ -18,24 +18,22 @@ import (
 
 // The directories of a workspace's home that Restore works with.
 const (
-	repositoriesName = "repositories" // every private repository as it was made
-	swapName         = "swap"         // what is being put in place, and what it replaces
+	repositoriesName = "repositories" // the private repositories as they were made
+	swapName         = "swap"         // the new version of a directory, then the old one
 )
 
-// Restore puts back the part of the workspace that Changes does not report: every
-// private repository is again as it was made, with its configuration, hooks, refs,
-// HEAD and index, and any other .git or .lockkeeper at the top is gone. Whatever an
-// agent or a command did there is discarded. Git runs programs that a repository's
-// configuration names, so nothing of it may reach the next command. Restore comes
-// after TakeOut, which puts back the directories that repositories are in. No agent
-// should be at work meanwhile.
+// Restore resets the part of the workspace that Changes does not report. It resets every
+// private repository with its configuration, hooks, refs, HEAD and index, and removes any
+// other .git or .lockkeeper at the top. This is necessary because git runs programs that a
+// repository's configuration names. Call TakeOut first, which restores the directories of
+// repositories. No agent may run meanwhile.
 func (w *Workspace) Restore(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if _, err := lookAt(w.top, repositoriesName); isGone(err) { // a version without Restore made it
+	if _, err := statAt(w.top, repositoriesName); isGone(err) { // made by a version without Restore
 		from, err := openOrigin(w.root, w.sums)
 		if err != nil {
 			return err
@@ -61,14 +59,13 @@ func (w *Workspace) Restore(ctx context.Context) error {
 	return nil
 }
 
-// template is where the private repository of a directory is kept as it was made.
+// template returns the path of the original private repository of a directory.
 func (w *Workspace) template(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(w.dir, repositoriesName, hex.EncodeToString(sum[:12]))
 }
 
-// placeRepository puts the private repository of a directory in place. A directory
-// that has no repository of ours gets none.
+// placeRepository copies the private repository of a directory into the tree, if there is one.
 func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 	from := w.template(path)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
@@ -79,18 +76,18 @@ func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 	return w.replace(ctx, path, gitName, from)
 }
 
-// replace puts a copy of a directory in the place of a name, and discards what was
-// there; with no directory it only discards.
+// replace replaces a name by a copy of a directory, or only removes it if there is no
+// directory.
 func (w *Workspace) replace(ctx context.Context, path, name, from string) error {
 	at := below(path, name)
 	parent, err := w.openOwn(path)
 	switch {
 	case isGone(err):
-		return nil // a change that may land took the directory away
+		return nil // a change that may land removed the directory
 	case err != nil:
 		return pathError("open", path, err)
 	}
-	_, err = lookAt(parent, name)
+	_, err = statAt(parent, name)
 	closeFD(parent)
 	if isGone(err) && from == "" {
 		return nil
@@ -101,7 +98,7 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 	}
 	defer closeFD(swap)
 	if from != "" {
-		if err := newHand(ctx).copyFolder(from, filepath.Join(w.dir, swapName, "new")); err != nil {
+		if err := newWorker(ctx).copyFolder(from, filepath.Join(w.dir, swapName, "new")); err != nil {
 			return err
 		}
 	}
@@ -117,10 +114,10 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 	return w.clearSwap(ctx, swap)
 }
 
-// openSwap opens an empty directory beside the tree.
+// openSwap opens an empty directory next to the tree.
 func (w *Workspace) openSwap(ctx context.Context) (int, error) {
 	err := unix.Mkdirat(w.top, swapName, 0o700)
-	isLeft := errors.Is(err, fs.ErrExist) // somebody died while it was used
+	isLeft := errors.Is(err, fs.ErrExist) // left by a crash
 	if err != nil && !isLeft {
 		return -1, pathError("mkdir", filepath.Join(w.dir, swapName), err)
 	}
@@ -143,12 +140,11 @@ func (w *Workspace) clearSwap(ctx context.Context, swap int) error {
 	return r.run()
 }
 
-// moveAway moves a name into another directory, whatever it is. What is gone needs
-// no moving.
+// moveAway moves a name into another directory. The name may be missing.
 func moveAway(dir int, name string, to int, as string) error {
 	err := unix.Renameat(dir, name, to, as)
-	if errors.Is(err, unix.EACCES) { // a directory that moves is written to
-		if seen, failed := lookAt(dir, name); failed == nil && seen.mode.IsDir() && seen.mode&0o700 != 0o700 {
+	if errors.Is(err, unix.EACCES) { // moving a directory needs write permission
+		if seen, failed := statAt(dir, name); failed == nil && seen.mode.IsDir() && seen.mode&0o700 != 0o700 {
 			if err = chmodAt(dir, name, seen.mode|0o700); err == nil {
 				err = unix.Renameat(dir, name, to, as)
 			}
@@ -160,9 +156,8 @@ func moveAway(dir int, name string, to int, as string) error {
 	return err
 }
 
-// copyFolder copies a directory of ours, in which there are only files and
-// directories.
-func (h *hand) copyFolder(from, to string) error {
+// copyFolder copies a directory of the workspace's home, which has only files and directories.
+func (h *worker) copyFolder(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -72,14 +72,14 @@ func TestSumsOfBusyFiles(t *testing.T) {
 	if len(sums.known) > 0 {
 		t.Errorf("%d files of just now are remembered", len(sums.known))
 	}
-	seen, err := lookAt(w.tree, "1")
+	seen, err := statAt(w.tree, "1")
 	must(t, err)
 	sums.remember(seen, time.Unix(0, seen.changed).Add(time.Minute), [32]byte{1})
 	if sum, known := sums.find(seen); !known || sum != [32]byte{1} {
 		t.Error("a file that has rested is not remembered")
 	}
 	must(t, os.Chmod(filepath.Join(w.Dir(), "1"), 0o600))
-	seen, err = lookAt(w.tree, "1")
+	seen, err = statAt(w.tree, "1")
 	must(t, err)
 	if _, known := sums.find(seen); known {
 		t.Error("a file that was touched is remembered")

@@ -15,33 +15,33 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/internal/git/gitcmd"
 )
 
-// Taken is a change that was taken out of the workspace.
+// A Taken is a change that was taken out of the workspace.
 type Taken struct {
 	Change
 
-	// File has what the agent's file held, or is the directory that Survey did not list.
-	// It stays until the workspace is closed.
-	// Empty: there was no file. What a link held is in Change.Now.
+	// File is the path of the agent's file, or of the directory that Survey did not list,
+	// until the workspace is closed. It is empty if there was no file. The text of a link
+	// is in Change.Now.
 	File string
-	// Patch turns what was copied into what the agent made of it; `git apply` takes
-	// it. Nil where it is no text, or too long, or what was copied is not known.
+	// Patch turns the original into the agent's version, for `git apply`. It is nil if a
+	// version is not text or too long, or if the original is lost.
 	Patch []byte
 
-	// Restored is what is at the path now; nil: nothing.
+	// Restored is the new state of the path; nil if it does not exist.
 	Restored *State
-	// Newer says that what was copied is nowhere any more, and that what the shared
-	// tree holds now was put in its place.
+	// Newer says that the original is lost, and that the path has the current content of
+	// the shared tree.
 	Newer bool
 }
 
 const takenName = "taken"
 
-// TakeOut undoes the changes at these paths and below them, so that what is there
-// is what was copied, and returns them by path. What the agent made there is moved
-// aside. When it fails, those that were taken out are returned with the error, and
-// the workspace may be in between. No agent should be at work meanwhile.
+// TakeOut reverses the changes at and below these paths and returns them by path. It moves
+// the agent's files out of the tree. If it fails, it returns the changes that it has taken
+// out so far, and some paths may be missing. No agent may run meanwhile.
 func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	if err := unix.Mkdirat(w.top, takenName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, pathError("mkdir", filepath.Join(w.dir, takenName), err)
 	}
-	t := &takeOut{w: w, h: newHand(ctx), from: from, patches: maxPatches}
+	t := &takeOut{w: w, h: newWorker(ctx), from: from, patches: maxPatches}
 	if t.aside, err = openFolder(w.top, takenName, false); err != nil {
 		return nil, pathError("open", filepath.Join(w.dir, takenName), err)
 	}
@@ -81,19 +81,19 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	return taken, errors.Join(err, w.save())
 }
 
-// takeOut is one undoing of changes.
+// A takeOut is one call of TakeOut.
 type takeOut struct {
 	w       *Workspace
-	h       *hand
+	h       *worker
 	from    *origin
-	aside   int // the directory of what was taken
-	patches int // how many bytes of patches may still be made
+	aside   int // the directory taken
+	patches int // bytes left for patches
 }
 
-// run moves aside what is there, from below, and then puts back what was there,
-// from above.
+// run moves the agent's files out, innermost first, and then restores the originals, outermost
+// first.
 func (t *takeOut) run(taken []Taken) error {
-	for i := range slices.Backward(taken) { // by path: what is in a directory comes after it
+	for i := range slices.Backward(taken) { // sorted by path: a directory comes before its content
 		if taken[i].Now != nil {
 			if err := t.remove(&taken[i]); err != nil {
 				return err
@@ -117,7 +117,7 @@ func (t *takeOut) run(taken []Taken) error {
 	return nil
 }
 
-// remove takes away what the agent made of a path.
+// remove moves the agent's version of a path out of the tree.
 func (t *takeOut) remove(c *Taken) error {
 	name := path.Base(c.Path)
 	err := t.w.inFolder(path.Dir(c.Path), func(dir int) error {
@@ -141,24 +141,24 @@ func (t *takeOut) remove(c *Taken) error {
 	switch {
 	case isInUse(err):
 		return &lockkeeper.RefusedError{Act: "taking " + c.Path + " out of workspace " + t.w.dir,
-			Reason: "something is still written there", Next: "end the agent first"}
-	case err != nil && !isGone(err): // what is gone needs no taking
+			Reason: "a process still writes there", Next: "stop the agent first"}
+	case err != nil && !isGone(err): // it may be gone
 		return pathError("take out", c.Path, err)
 	}
 	return t.pruneNew(path.Dir(c.Path))
 }
 
-// makeReadable lets its owner read a file that was taken, unless that would change
-// it under another name as well.
+// makeReadable lets the owner read a file that was taken, unless it has other hard links,
+// which would change too.
 func (t *takeOut) makeReadable(name string) error {
-	seen, err := lookAt(t.aside, name)
+	seen, err := statAt(t.aside, name)
 	if err != nil || seen.mode&0o400 != 0 || seen.links > 1 {
 		return err
 	}
 	return chmodAt(t.aside, name, seen.mode|0o400)
 }
 
-// pruneNew removes directories that the agent made and in which nothing is left.
+// pruneNew removes empty directories that the agent created.
 func (t *takeOut) pruneNew(p string) error {
 	for ; p != "." && t.w.base.find(p) == nil; p = path.Dir(p) {
 		err := t.w.inFolder(path.Dir(p), func(dir int) error { return unix.Unlinkat(dir, path.Base(p), unix.AT_REMOVEDIR) })
@@ -172,7 +172,7 @@ func (t *takeOut) pruneNew(p string) error {
 	return nil
 }
 
-// restore puts back what was copied.
+// restore restores the original of a path.
 func (t *takeOut) restore(c *Taken) error {
 	was := t.w.base.find(c.Path)
 	blocked, err := t.w.makeParents(t.from, c.Path)
@@ -181,7 +181,7 @@ func (t *takeOut) restore(c *Taken) error {
 		return err
 	case blocked:
 		return &lockkeeper.RefusedError{Act: "putting back " + c.Path + " in workspace " + t.w.dir,
-			Reason: "something that is no directory lies above it", Next: "take that out as well"}
+			Reason: "a parent is not a directory", Next: "take that out as well"}
 	case was.isFolder():
 		err = t.restoreFolder(c.Path, was)
 	case was.Mode.IsRegular():
@@ -210,8 +210,7 @@ func (t *takeOut) restoreFolder(p string, was *node) error {
 	return pathError("chmod", p, err)
 }
 
-// restoreFile puts back a file with the content that was copied, from wherever
-// that can still be found.
+// restoreFile restores a file from the shared tree or from git.
 func (t *takeOut) restoreFile(c *Taken, was *node) error {
 	for _, find := range []func(string, *node) (*node, error){t.fromShared, t.fromGit} {
 		n, err := find(c.Path, was)
@@ -232,25 +231,24 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 	}
 	c.Newer = true
 	t.w.base.set(c.Path, nil)
-	err := newBringing(t.h.ctx, t.w, t.from).bring([]string{c.Path})
+	err := newRefresher(t.h.ctx, t.w, t.from).bring([]string{c.Path})
 	if n := t.w.base.find(c.Path); n != nil {
 		c.Restored = n.state()
 	}
 	return err
 }
 
-// fromShared makes a copy of the shared file beside the tree, if it is still the
-// one that was copied.
+// fromShared copies the shared file to the temporary name, if it is still the original.
 func (t *takeOut) fromShared(p string, was *node) (*node, error) {
-	n, err := newBringing(t.h.ctx, t.w, t.from).fetch(p)
+	n, err := newRefresher(t.h.ctx, t.w, t.from).fetch(p)
 	if err != nil || n == nil || n.Mode.IsRegular() && n.Sum == was.Sum {
 		return n, err
 	}
 	return nil, t.w.dropTemp()
 }
 
-// fromGit makes a copy of what a file was in the commit on which the workspace is
-// based, if that is what was copied.
+// fromGit copies the file of the workspace's commit to the temporary name, if it is the
+// original.
 func (t *takeOut) fromGit(p string, was *node) (n *node, err error) {
 	if t.w.commit == "" {
 		return nil, nil
@@ -266,8 +264,8 @@ func (t *takeOut) fromGit(p string, was *node) (n *node, err error) {
 		}
 	}()
 	r := &repository{work: t.w.root}
-	var refused *gitError
-	switch err := r.run(t.h.ctx, f, "cat-file", "blob", t.w.commit+":"+p); {
+	var refused *gitcmd.Error
+	switch err := r.git().Run(t.h.ctx, nil, f, "cat-file", "blob", t.w.commit+":"+p); {
 	case errors.As(err, &refused):
 		return nil, nil
 	case err != nil:
@@ -283,7 +281,7 @@ func (t *takeOut) fromGit(p string, was *node) (n *node, err error) {
 	return &node{entry: entry{Sum: sum}}, nil
 }
 
-// dress gives what is to be put back the time and permissions that the copy had.
+// dress sets the time and permissions of the original.
 func (t *takeOut) dress(was *node) error {
 	err := putTime(t.w.top, tempName, was.Modified)
 	if err == nil {

@@ -20,31 +20,31 @@ import (
 	"lockkeeper"
 )
 
-// Workspace is a private copy of the shared tree.
+// A Workspace is a private copy of the shared tree.
 type Workspace struct {
 	dir  string // its own directory
 	root string // the shared tree
 	made time.Time
 
 	mu           sync.Mutex
-	top          int // dir, open and locked; -1: closed
-	tree         int // the copy, open: so that nothing else can be taken for it
+	top          int // dir, open and locked; -1 if closed
+	tree         int // the copy, open
 	landed       func(ctx context.Context, after uint64) ([]string, uint64, error)
 	sums         *Sums
 	seq          uint64
 	commit       string // HEAD of the shared repository, if it has one
 	base         *node  // what was copied
-	without      area   // what is not copied
+	without      area   // Options.Without
 	repositories map[string]bool
 	oddities     []Oddity
-	outside      []string // what it reads outside of itself; nil: nobody has asked
-	fault        error    // why an adopted workspace can only be closed
+	outside      []string // the result of Outside; nil until the first call
+	fault        error    // set if an adopted workspace can only be closed
 }
 
 const treeName = "tree"
 
-// Make copies the shared tree into a new workspace. What it could not copy, or
-// not as a copy should be, is in Oddities. When it fails, nothing is left.
+// Make copies the shared tree into a new workspace. Oddities lists what it could not copy
+// exactly. If Make fails, it leaves nothing.
 func Make(ctx context.Context, o Options) (*Workspace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -54,17 +54,17 @@ func Make(ctx context.Context, o Options) (*Workspace, error) {
 		return nil, fmt.Errorf("make a workspace in %s: %w", o.Dir, err)
 	}
 	if err := w.fill(ctx, o); err != nil {
-		// Removing goes on when ctx has ended: who gave up wants nothing left.
+		// The workspace is removed even if ctx has ended.
 		return nil, errors.Join(fmt.Errorf("make workspace %s: %w", w.dir, err), w.Close(context.WithoutCancel(ctx), false))
 	}
 	return w, nil
 }
 
-// createTries is how often somebody may be in the way of a new workspace.
+// createTries bounds how often another process may interfere with a new workspace.
 const createTries = 10
 
-// create makes the directory of a workspace and locks it. Until it is locked others may
-// take it for one whose user died, and look at it or remove it: then another is made.
+// create makes and locks the directory of a workspace. Until it is locked, another process
+// may take it for an abandoned one and remove it. Then create makes another.
 func create(o Options) (*Workspace, error) {
 	for try := 1; ; try++ {
 		w, err := o.createOnce()
@@ -92,7 +92,7 @@ func (o Options) createOnce() (_ *Workspace, err error) {
 	if w.top, err = openLocked(w.dir); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil { // as when it was removed before it was locked
+	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil { // fails if it was removed before it was locked
 		return nil, pathError("mkdir", w.Dir(), err)
 	}
 	if w.tree, err = openFolder(w.top, treeName, false); err != nil {
@@ -101,9 +101,9 @@ func (o Options) createOnce() (_ *Workspace, err error) {
 	return w, nil
 }
 
-// fill copies everything, and once more what changed meanwhile.
+// fill copies the tree, and again whatever changed meanwhile.
 func (w *Workspace) fill(ctx context.Context, o Options) error {
-	if w.landed != nil { // from here on all that is under way is told of
+	if w.landed != nil { // later calls report every landing from here on
 		_, last, err := w.landed(ctx, w.seq)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 		return err
 	}
 	defer from.close()
-	place, err := lookAt(unix.AT_FDCWD, o.Dir)
+	place, err := statAt(unix.AT_FDCWD, o.Dir)
 	if err != nil {
 		return pathError("stat", o.Dir, err)
 	}
@@ -130,7 +130,7 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	for _, path := range c.repositories {
 		w.repositories[path] = true
 	}
-	if err := w.settle(ctx, from); err != nil {
+	if err := w.copyDoubts(ctx, from); err != nil {
 		return err
 	}
 	if err := w.makeRepositories(ctx, from); err != nil {
@@ -141,10 +141,10 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	return w.save()
 }
 
-// settle copies again what was landed while it was copied, and what may be half of
-// something: until it is twice the same.
-func (w *Workspace) settle(ctx context.Context, from *origin) error {
-	b := newBringing(ctx, w, from)
+// copyDoubts copies again what landed during the copy, and files that may be inconsistent,
+// until a file is the same twice.
+func (w *Workspace) copyDoubts(ctx context.Context, from *origin) error {
+	b := newRefresher(ctx, w, from)
 	doubts := slices.Compact(slices.Sorted(slices.Values(from.doubts)))
 	for range copyTries {
 		if err := b.catchUp(); err != nil {
@@ -168,13 +168,13 @@ func (w *Workspace) settle(ctx context.Context, from *origin) error {
 		})
 	}
 	for _, path := range doubts {
-		from.report(path, Torn, "it changed all the while it was copied")
+		from.report(path, Torn, "it kept changing while it was copied")
 	}
 	w.oddities = withOddities(w.oddities, from)
 	return b.catchUp()
 }
 
-// withOddities adds what was found odd in the shared tree, once.
+// withOddities adds the oddities of the shared tree without duplicates.
 func withOddities(list []Oddity, from *origin) []Oddity {
 	list = append(list, from.oddities...)
 	from.oddities = nil
@@ -182,7 +182,7 @@ func withOddities(list []Oddity, from *origin) []Oddity {
 	return slices.CompactFunc(list, func(a, b Oddity) bool { return a.Path == b.Path && a.Kind == b.Kind })
 }
 
-// begin is where every use of a workspace begins: it must be there as it was made.
+// begin checks that the workspace still exists. Every method calls it first.
 func (w *Workspace) begin() error {
 	if w.top < 0 {
 		return fmt.Errorf("workspace %s: %w", w.dir, os.ErrClosed)
@@ -190,29 +190,29 @@ func (w *Workspace) begin() error {
 	if w.fault != nil {
 		return &LostError{Dir: w.dir, Reason: w.fault.Error()}
 	}
-	// An agent may have taken our rights to both.
+	// An agent may have removed the owner's rights.
 	for _, fd := range []int{w.top, w.tree} {
 		if err := openFully(fd); err != nil {
 			return pathError("chmod", w.dir, err)
 		}
 	}
-	mine, err := lookFD(w.tree)
+	mine, err := statFD(w.tree)
 	if err != nil {
 		return err
 	}
-	now, err := lookAt(unix.AT_FDCWD, w.Dir())
+	now, err := statAt(unix.AT_FDCWD, w.Dir())
 	switch {
 	case isGone(err):
-		return &LostError{Dir: w.dir, Reason: "somebody removed it"}
+		return &LostError{Dir: w.dir, Reason: "it was removed"}
 	case err != nil:
 		return pathError("stat", w.Dir(), err)
 	case now.inode != mine.inode || now.dev != mine.dev:
-		return &LostError{Dir: w.dir, Reason: "somebody put something else in its place"}
+		return &LostError{Dir: w.dir, Reason: "it was replaced"}
 	}
 	return nil
 }
 
-// forget lets go of the lock and of everything open.
+// forget releases the lock and closes all descriptors.
 func (w *Workspace) forget() {
 	if w.top >= 0 {
 		unlock(w.top)
@@ -224,19 +224,19 @@ func (w *Workspace) forget() {
 	w.top, w.tree = -1, -1
 }
 
-// Dir is the directory in which the agent works.
+// Dir returns the directory in which the agent works.
 func (w *Workspace) Dir() string { return filepath.Join(w.dir, treeName) }
 
-// Home is the workspace's own directory, with which Adopt finds it again.
+// Home returns the directory of the workspace, for Adopt.
 func (w *Workspace) Home() string { return w.dir }
 
-// Root is the shared tree of which it is a copy.
+// Root returns the shared tree.
 func (w *Workspace) Root() string { return w.root }
 
-// Made is when it was made.
+// Made returns when the workspace was made.
 func (w *Workspace) Made() time.Time { return w.made }
 
-// Commit is where HEAD of the shared repository was when the copy was made; empty: there is
+// Commit returns HEAD of the shared repository at the time of the copy; empty if there is
 // none.
 func (w *Workspace) Commit() string {
 	w.mu.Lock()
@@ -244,22 +244,22 @@ func (w *Workspace) Commit() string {
 	return w.commit
 }
 
-// Seq is the landing up to which the copy is current.
+// Seq returns the last landing that is in the copy.
 func (w *Workspace) Seq() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seq
 }
 
-// Oddities are what the copy is not just like the shared tree in, by path.
+// Oddities lists the differences between the copy and the shared tree, by path.
 func (w *Workspace) Oddities() []Oddity {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.oddities)
 }
 
-// Open opens a file of the workspace to read it, to land it or to keep it. It must
-// be a file, and no part of its path may be a link.
+// Open opens a file of the workspace for reading. It must be a regular file, and no part of
+// its path may be a link.
 func (w *Workspace) Open(path string) (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +283,7 @@ func (w *Workspace) Open(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(w.Dir(), path)), nil
 }
 
-// LostError says that a workspace is not there any more as it was made.
+// A LostError says that a workspace was removed or replaced.
 type LostError struct {
 	Dir    string
 	Reason string
@@ -298,3 +298,40 @@ func (e *LostError) NextStep() string { return "create a new workspace" }
 
 // Code implements lockkeeper.CodeOf.
 func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
+
+// An Oddity is a difference between a workspace and the shared tree.
+type Oddity struct {
+	Path   string
+	Kind   OddityKind
+	Detail string
+}
+
+// An OddityKind is a kind of difference.
+type OddityKind string
+
+// The kinds of difference.
+const (
+	OutsideLink  OddityKind = "outside link"  // a link that leads out of the workspace; copied unchanged
+	Special      OddityKind = "special"       // a pipe, socket or device; omitted
+	Unreadable   OddityKind = "unreadable"    // omitted
+	Torn         OddityKind = "torn"          // never stopped changing while it was copied
+	NoRepository OddityKind = "no repository" // a nested .git that is no repository; omitted
+)
+
+// Base returns the version that was copied to a path, for a gate.Change; the zero version if
+// there was no file.
+func (w *Workspace) Base(path string) (lockkeeper.Version, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.begin(); err != nil {
+		return lockkeeper.Version{}, err
+	}
+	p, err := clean(path)
+	if err != nil {
+		return lockkeeper.Version{}, err
+	}
+	if was := w.base.find(p); was != nil && was.Mode.IsRegular() {
+		return was.version(), nil
+	}
+	return lockkeeper.Version{}, nil
+}

@@ -22,7 +22,7 @@ import (
 	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/flow/sample"
-	"lockkeeper/internal/git/gitenv"
+	"lockkeeper/internal/git/gitcmd"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
@@ -198,7 +198,7 @@ func (w *walk) prepare(ctx context.Context) error {
 	}
 	// The locks of the caller, the agent that called, and the hooks and signatures of the
 	// caller's git do not apply to the demonstration.
-	w.env = slices.DeleteFunc(gitenv.Outside(w.Env), func(entry string) bool {
+	w.env = slices.DeleteFunc(gitcmd.Outside(w.Env), func(entry string) bool {
 		_, inAgent := process.AgentEnvironment([]string{entry})
 		return inAgent || strings.HasPrefix(entry, "LOCKKEEPER_") || strings.HasPrefix(entry, process.GrantVariable+"=")
 	})

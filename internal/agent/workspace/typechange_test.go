@@ -27,8 +27,8 @@ func TestTurnedIsBroughtAgain(t *testing.T) {
 				from, err := openOrigin(root, nil)
 				must(t, err)
 				defer from.close()
-				b := newBringing(t.Context(), w, from)
-				b.settled, b.turned = map[string]bool{}, area{}
+				b := newRefresher(t.Context(), w, from)
+				b.complete, b.turned = map[string]bool{}, area{}
 				all := map[string]bool{}
 				must(t, b.collect("x", all))
 				must(t, b.clear("x"))
@@ -62,7 +62,7 @@ func TestReplacedIsNotRead(t *testing.T) {
 	fd, err := openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	must(t, err)
 	defer closeFD(fd)
-	seen, err := lookAt(fd, "file")
+	seen, err := statAt(fd, "file")
 	must(t, err)
 	for name, replace := range map[string]func(path string) error{
 		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
@@ -71,7 +71,7 @@ func TestReplacedIsNotRead(t *testing.T) {
 		"none":   func(string) error { return nil },
 	} {
 		must(t, replace(filepath.Join(dir, name)))
-		if _, err := newHand(t.Context()).copyFile(fd, name, seen, fd, "copy", &means{}); !errors.Is(err, errReplaced) {
+		if _, err := newWorker(t.Context()).copyFile(fd, name, seen, fd, "copy", &means{}); !errors.Is(err, errReplaced) {
 			t.Errorf("a %s was copied: %v", name, err)
 		}
 		if isThere(filepath.Join(dir, "copy")) {

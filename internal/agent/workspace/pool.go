@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// crew works through tasks, the latest first, which may add further ones. Tasks
-// own what they open: of a crew that fails, those left over are dropped.
-type crew struct {
+// A pool is a set of goroutines that runs tasks, the latest first. Tasks may add others. If
+// a task fails, the remaining ones are dropped, so each task must close what it opens.
+type pool struct {
 	mu    sync.Mutex
 	ready sync.Cond
 	tasks []task
@@ -20,43 +20,42 @@ type crew struct {
 	err   error
 }
 
-type task func(*hand) error
+type task func(*worker) error
 
-// hand is what one of the crew needs for itself.
-type hand struct {
+// A worker is the state of one goroutine.
+type worker struct {
 	ctx context.Context
 	buf []byte
 	sum hash.Hash
 }
 
-func newHand(ctx context.Context) *hand {
-	return &hand{ctx: ctx, sum: sha256.New()}
+func newWorker(ctx context.Context) *worker {
+	return &worker{ctx: ctx, sum: sha256.New()}
 }
 
-// mostAtOnce is how much of a file is read at once.
+// mostAtOnce is the maximum size of a read.
 const mostAtOnce = 256 << 10
 
-// room is where to read a file of that size, and where it is seen to end. Most work reads
-// little, or nothing at all.
-func (h *hand) room(size int64) []byte {
+// room returns a buffer for a file of a size, with one byte more to detect its end.
+func (h *worker) room(size int64) []byte {
 	if want := int(min(size+1, mostAtOnce)); len(h.buf) < want {
 		h.buf = make([]byte, min(max(want, 2*len(h.buf), 4<<10), mostAtOnce))
 	}
 	return h.buf
 }
 
-// crewSize keeps the processors busy while some wait for the disk.
-func crewSize() int { return min(max(4, 2*runtime.GOMAXPROCS(0)), 16) }
+// poolSize returns the number of goroutines, some of which wait for the disk.
+func poolSize() int { return min(max(4, 2*runtime.GOMAXPROCS(0)), 16) }
 
-// together runs a task and all that it adds, and returns when the crew has ended.
-func together(ctx context.Context, first func(*crew) task) error {
-	c := &crew{}
+// runPool runs a task and all tasks that it adds, and returns when they have ended.
+func runPool(ctx context.Context, first func(*pool) task) error {
+	c := &pool{}
 	c.ready.L = &c.mu
 	c.tasks = []task{first(c)}
 	var all sync.WaitGroup
-	for range crewSize() {
+	for range poolSize() {
 		all.Go(func() {
-			h := newHand(ctx)
+			h := newWorker(ctx)
 			for t := c.next(ctx); t != nil; t = c.next(ctx) {
 				c.done(t(h))
 			}
@@ -66,15 +65,15 @@ func together(ctx context.Context, first func(*crew) task) error {
 	return c.err
 }
 
-func (c *crew) add(t task) {
+func (c *pool) add(t task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tasks = append(c.tasks, t)
 	c.ready.Signal()
 }
 
-// next waits for a task; nil: there will be none.
-func (c *crew) next(ctx context.Context) task {
+// next waits for a task. It returns nil if there will be none.
+func (c *pool) next(ctx context.Context) task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.tasks) == 0 && c.busy > 0 && c.err == nil {
@@ -94,7 +93,7 @@ func (c *crew) next(ctx context.Context) task {
 	return t
 }
 
-func (c *crew) done(err error) {
+func (c *pool) done(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy--

@@ -14,15 +14,15 @@ import (
 	"lockkeeper/durable"
 )
 
-// put brings what the shared tree has at a path.
-func (b *bringing) put(p string) error {
+// put copies a path from the shared tree.
+func (b *refresher) put(p string) error {
 	seen, ok, err := b.shared(p)
-	if err != nil || !ok || b.settled[p] || b.turned.has(p) {
+	if err != nil || !ok || b.complete[p] || b.turned.has(p) {
 		return err
 	}
 	was := b.w.base.find(p)
 	switch {
-	case was != nil && was.Mode.Type() != seen.mode.Type(): // or clear had met it
+	case was != nil && was.Mode.Type() != seen.mode.Type(): // else clear has handled it
 		b.turned[p] = true
 		return nil
 	case seen.mode.IsDir():
@@ -47,9 +47,9 @@ func (b *bringing) put(p string) error {
 	return errors.Join(err, b.w.dropTemp())
 }
 
-// isKnown reports whether the shared tree still has what was copied. What cannot
-// be read to its end has changed; copying it finds out how.
-func (b *bringing) isKnown(p string, was *node, seen look) bool {
+// isKnown reports whether the shared tree still has what was copied. It returns false for a
+// file that cannot be read.
+func (b *refresher) isKnown(p string, was *node, seen fileStat) bool {
 	if was.Mode.Type() != seen.mode.Type() {
 		return false
 	}
@@ -70,9 +70,9 @@ func (b *bringing) isKnown(p string, was *node, seen look) bool {
 	return err == nil && sum == was.Sum
 }
 
-// fetch copies what the shared tree has at a path beside the workspace's tree, unless
-// that is a directory. Nil: it has nothing there any more.
-func (b *bringing) fetch(p string) (*node, error) {
+// fetch copies a path of the shared tree to the temporary name, unless it is a directory. It
+// returns nil if the path is gone.
+func (b *refresher) fetch(p string) (*node, error) {
 	if err := b.w.dropTemp(); err != nil {
 		return nil, err
 	}
@@ -92,16 +92,16 @@ func (b *bringing) fetch(p string) (*node, error) {
 	return n, nil
 }
 
-// decide says whether to take what the shared tree has. If the agent has it too,
-// its change is none any more.
-func (b *bringing) decide(p string, was, now *node) (take bool, err error) {
+// decide reports whether to use the version of the shared tree. If the agent made the same
+// change, it records it as copied.
+func (b *refresher) decide(p string, was, now *node) (take bool, err error) {
 	kind, mine, err := b.w.inspect(b.h, p, was)
 	if err != nil {
 		return false, err
 	}
 	if kind != unchanged {
 		both := &node{entry: now.entry}
-		both.Young = true // so that its content is looked at
+		both.Young = true // so that its content is compared
 		differs, _, err := b.w.inspect(b.h, p, both)
 		if err != nil {
 			return false, err
@@ -124,7 +124,7 @@ func (b *bringing) decide(p string, was, now *node) (take bool, err error) {
 	return false, nil
 }
 
-func (b *bringing) putFolder(p string, was *node, mode fs.FileMode) error {
+func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 	if was == nil || was.Mode.Perm() != mode.Perm() {
 		b.moved.add(p, was == nil)
 	}
@@ -141,11 +141,11 @@ func (b *bringing) putFolder(p string, was *node, mode fs.FileMode) error {
 		return b.conflict(p, kind, was, mine)
 	case was == nil:
 		if blocked, err := b.w.makeParents(b.from, p); blocked || err != nil {
-			return err // those below the one in the way are told of one by one
+			return err // the paths below the blocking one are reported one by one
 		}
 		return b.w.makeFolder(p, mode)
 	case was.Mode.Perm() == mode.Perm() || kind == Deleted || kind == TypeChanged:
-		return nil // what the agent did to it others have not touched
+		return nil // only the agent changed it
 	case kind == ModeChanged && mine.Mode.Perm() != mode.Perm():
 		return b.conflict(p, kind, was, mine)
 	}
@@ -154,7 +154,7 @@ func (b *bringing) putFolder(p string, was *node, mode fs.FileMode) error {
 	return pathError("chmod", p, err)
 }
 
-// tempName is where something is made, beside the tree, before it is put in place.
+// tempName is where a file is made before it is renamed into the tree.
 const tempName = durable.TempPrefix + "new"
 
 func (w *Workspace) dropTemp() error {
@@ -164,7 +164,7 @@ func (w *Workspace) dropTemp() error {
 	return nil
 }
 
-// newTemp makes an empty file beside the tree.
+// newTemp creates an empty temporary file.
 func (w *Workspace) newTemp() (*os.File, error) {
 	if err := w.dropTemp(); err != nil {
 		return nil, err
@@ -177,14 +177,13 @@ func (w *Workspace) newTemp() (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// place moves what was made beside the tree to its path, over whatever is there,
-// and notes it.
+// place renames the temporary file to its path, replaces any file there, and records it.
 func (w *Workspace) place(p string, n *node) error {
 	err := w.inFolder(path.Dir(p), func(dir int) error {
 		if err := unix.Renameat(w.top, tempName, dir, path.Base(p)); err != nil {
 			return err
 		}
-		has, err := lookAt(dir, path.Base(p))
+		has, err := statAt(dir, path.Base(p))
 		n.note(has)
 		return err
 	})
@@ -196,8 +195,7 @@ func (w *Workspace) place(p string, n *node) error {
 	return nil
 }
 
-// inFolder changes something in a directory of the workspace, also in one that is
-// read-only.
+// inFolder calls do with a directory of the workspace, even if it is read-only.
 func (w *Workspace) inFolder(p string, do func(dir int) error) error {
 	dir, err := w.openOwn(p)
 	if err != nil {
@@ -207,7 +205,7 @@ func (w *Workspace) inFolder(p string, do func(dir int) error) error {
 	if err = do(dir); !errors.Is(err, unix.EACCES) {
 		return err
 	}
-	seen, err := lookFD(dir)
+	seen, err := statFD(dir)
 	if err != nil {
 		return err
 	}
@@ -217,7 +215,7 @@ func (w *Workspace) inFolder(p string, do func(dir int) error) error {
 	return errors.Join(do(dir), unix.Fchmod(dir, uint32(seen.mode.Perm())))
 }
 
-// makeFolder makes a directory, and notes it.
+// makeFolder creates a directory and records it.
 func (w *Workspace) makeFolder(p string, mode fs.FileMode) error {
 	err := w.inFolder(path.Dir(p), func(dir int) error {
 		if err := unix.Mkdirat(dir, path.Base(p), 0o700); err != nil {
@@ -231,8 +229,8 @@ func (w *Workspace) makeFolder(p string, mode fs.FileMode) error {
 	return pathError("mkdir", p, err)
 }
 
-// makeParents makes the directories above a path that are missing. Blocked:
-// something that is no directory is in the way.
+// makeParents creates the missing parent directories of a path. It returns blocked if one of
+// them is not a directory.
 func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error) {
 	dir := path.Dir(p)
 	if dir == "." {
@@ -246,7 +244,7 @@ func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error
 	if err != nil {
 		return false, pathError("open", path.Dir(dir), err)
 	}
-	seen, err := lookAt(parent, path.Base(dir))
+	seen, err := statAt(parent, path.Base(dir))
 	closeFD(parent)
 	switch {
 	case err == nil && seen.mode.IsDir():
@@ -263,7 +261,7 @@ func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error
 	}
 	mode := fs.FileMode(0o755)
 	if shared, err := openFolder(from.fd, dir, true); err == nil {
-		seen, err := lookFD(shared)
+		seen, err := statFD(shared)
 		closeFD(shared)
 		if err != nil {
 			return false, pathError("stat", dir, err)

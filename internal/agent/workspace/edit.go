@@ -14,15 +14,14 @@ import (
 	"lockkeeper"
 )
 
-// Put lays a file over the workspace as an agent would: what was copied is known as
-// before, so that Changes tells of it. So work that was kept comes back into a fresh
-// workspace. Directories above it are made; nothing is laid over a directory, or
-// below something that is none.
+// Put writes a file into the workspace as an agent would, so that Changes reports it. A run
+// uses it to continue with stored work in a new workspace. Put creates parent directories. It
+// refuses to replace a directory, and a path below a file.
 func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body io.Reader) error {
 	if mode.Type() != 0 {
 		return &lockkeeper.InputError{Field: "mode", Value: mode.String(), Reason: "not that of a file", Next: "put files only"}
 	}
-	return w.lay(path, func(p string) error {
+	return w.edit(path, func(p string) error {
 		err := w.fillTemp(ctx, mode, body)
 		if err == nil {
 			err = w.withParents(p, func(dir int, name string) error { return unix.Renameat(w.top, tempName, dir, name) })
@@ -34,14 +33,14 @@ func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body
 	})
 }
 
-// Delete removes a file, a link or an empty directory from the workspace as an agent
-// would. Where nothing is, there is nothing to do.
+// Delete removes a file, a link or an empty directory from the workspace as an agent would.
+// The path may be missing.
 func (w *Workspace) Delete(path string) error {
-	return w.lay(path, func(p string) error {
+	return w.edit(path, func(p string) error {
 		dirPath, name := split(p)
 		err := w.inFolder(dirPath, func(dir int) error {
 			flags := 0
-			if seen, err := lookAt(dir, name); err != nil {
+			if seen, err := statAt(dir, name); err != nil {
 				return err
 			} else if seen.mode.IsDir() {
 				flags = unix.AT_REMOVEDIR
@@ -55,8 +54,8 @@ func (w *Workspace) Delete(path string) error {
 	})
 }
 
-// lay changes one path of the workspace.
-func (w *Workspace) lay(path string, change func(p string) error) error {
+// edit changes one path of the workspace.
+func (w *Workspace) edit(path string, change func(p string) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.begin(); err != nil {
@@ -71,19 +70,19 @@ func (w *Workspace) lay(path string, change func(p string) error) error {
 		private = private || w.isPrivate(split(at))
 	}
 	if private {
-		return &lockkeeper.InputError{Field: "path", Value: path, Reason: "the workspace's own", Next: "give a path that Changes can tell of"}
+		return &lockkeeper.InputError{Field: "path", Value: path, Reason: "not part of the tree", Next: "give a path of a file in the tree"}
 	}
 	switch err := change(p); {
 	case isGone(err), isInUse(err), errors.Is(err, unix.EISDIR):
 		return &lockkeeper.RefusedError{Act: "changing " + p + " in workspace " + w.dir,
-			Reason: "there is a directory, or something above it is none", Next: "delete what is in the way first"}
+			Reason: "it is a directory, or a parent is not a directory", Next: "delete the conflicting path first"}
 	case err != nil:
 		return pathError("change", filepath.Join(w.Dir(), p), err)
 	}
 	return nil
 }
 
-// fillTemp makes a file beside the tree.
+// fillTemp writes the temporary file.
 func (w *Workspace) fillTemp(ctx context.Context, mode fs.FileMode, body io.Reader) (err error) {
 	f, err := w.newTemp()
 	if err != nil {
@@ -96,7 +95,7 @@ func (w *Workspace) fillTemp(ctx context.Context, mode fs.FileMode, body io.Read
 	return f.Chmod(mode.Perm())
 }
 
-// stoppable is a reader that ends with a context.
+// A stoppable is a reader that ends with a context.
 type stoppable struct {
 	ctx context.Context
 	io.Reader
@@ -109,8 +108,7 @@ func (s *stoppable) Read(part []byte) (int, error) {
 	return s.Reader.Read(part)
 }
 
-// withParents does something to a name, and makes the directories above it if they
-// turn out to be missing. One without them cannot be, so it ends at the top.
+// withParents calls do for a name, and creates missing parent directories first.
 func (w *Workspace) withParents(p string, do func(dir int, name string) error) error {
 	dirPath, name := split(p)
 	try := func() error { return w.inFolder(dirPath, func(dir int) error { return do(dir, name) }) }
