@@ -351,7 +351,7 @@ func newPlace(t *testing.T, kind string, files map[string]string) (place, *world
 	return p, w
 }
 
-// visit opens a place in this process, once more.
+// visit opens a root again in this process.
 func (p place) visit(t *testing.T) *world {
 	t.Helper()
 	st, err := p.store(t.Context())

@@ -61,7 +61,7 @@ func TestAbandon(t *testing.T) {
 		"unknown":       func() error { _, err := clone.gate.Abandon(t.Context(), 99, ada, "lost"); return err },
 	} {
 		if err := try(); err == nil {
-			t.Errorf("%s: it was given up", name)
+			t.Errorf("%s: it was abandoned", name)
 		}
 	}
 	if err := clone.locks.ForceRelease(t.Context(), l.GrantID, ada, "its machine is gone"); err == nil {

@@ -22,7 +22,7 @@ type aftermath struct {
 	scene  scene
 	grant  *lock.Grant
 	told   bool   // the commit had answered that it was done
-	failed bool   // the disk had failed, so that it may have been taken back
+	failed bool   // the disk had failed, so that it may have been rolled back
 	edited string // a path of the scene that a person edited after the crash; empty: none
 	aside  string // a path that may be there or not; empty: none
 }
@@ -43,7 +43,7 @@ func (a *aftermath) meddled(onScene bool, n int) {
 	}
 }
 
-// recovered holds what must hold once somebody has cleared up.
+// recovered checks what must hold after recovery.
 func (a *aftermath) recovered(w *world) {
 	t := a.t
 	t.Helper()
@@ -67,7 +67,7 @@ func (a *aftermath) recovered(w *world) {
 	case a.told:
 		t.Errorf("the commit was done, and said so, and now the landing is %s", state)
 	case decided && a.edited == "" && !a.failed:
-		t.Error("a decided landing was taken back, and nobody was in its way")
+		t.Error("a decided landing was rolled back without a conflict")
 	}
 }
 
@@ -81,7 +81,7 @@ func shelved(w *world, path string) bool {
 	return false
 }
 
-// clearUp lets somebody clear up after a crash: the recovery that every start
+// clearUp recovers after a crash: the recovery that every start
 // makes, or the next holder, who comes when the lease is over.
 func (a *aftermath) clearUp(byRecovery bool) {
 	t := a.t
@@ -157,7 +157,7 @@ func apart(steps, ordinary int) int {
 }
 
 // A writer that is killed at any point leaves the tree wholly old or wholly new
-// once somebody has cleared up, the rows of the landing say which, and nobody's
+// after recovery, the rows of the landing say which, and nobody's
 // edit is lost.
 //
 // shows: SW-38 DL-49 GP-4 GP-31 LE-26
@@ -205,11 +205,11 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// A writer that is killed while it takes back what it could not finish leaves the
+// A writer that is killed while it rolls back what it could not finish leaves the
 // tree wholly old or wholly new, too.
 //
 // shows: SW-38 DL-49 GP-31
-func TestKilledWhileTakingBack(t *testing.T) {
+func TestKilledWhileRollingBack(t *testing.T) {
 	every := map[string]int{"two": 2, "three": 1, "deep": 4, "twenty": 13}
 	for name, stride := range every {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/rescue"
 )
 
-// meddle makes a disk on which somebody else does something just before the
+// meddle makes a disk on which another program acts just before the
 // nth (from 1) operation of a kind, once armed is set.
 type meddle struct {
 	durabletest.FaultyDisk
@@ -60,7 +60,7 @@ func (w *world) shelf() map[string][]string {
 	return out
 }
 
-// The ways in which somebody else may change a path.
+// The ways in which another program may change a path.
 var intrusions = map[string]func(t *testing.T, path string) (now string){
 	"written in place": func(t *testing.T, path string) string {
 		must(t, os.WriteFile(path, []byte("theirs"), 0o644))
@@ -109,7 +109,7 @@ func changesOf(kind string) (list []gate.Change, swap durabletest.Op) {
 }
 
 // Somebody else's edit in the very moment of the rename stays where it is; the
-// commit is taken back as a whole, and what it was to write is kept.
+// commit is rolled back as a whole, and its new content is kept.
 //
 // shows: SW-38 GP-4
 func TestEditedDuringTheExchange(t *testing.T) {
@@ -142,7 +142,7 @@ func TestEditedDuringTheExchange(t *testing.T) {
 					maps.DeleteFunc(scan, func(path, _ string) bool { return strings.HasPrefix(path, "test/b") })
 				}
 				if d := differences(before, after); len(d) > 0 {
-					t.Errorf("not taken back: %v", d)
+					t.Errorf("not rolled back: %v", d)
 				}
 				if l := w.events(lockkeeper.EventUndone); len(l) != 1 {
 					t.Errorf("%d events of taking back", len(l))
@@ -155,7 +155,7 @@ func TestEditedDuringTheExchange(t *testing.T) {
 }
 
 // An edit after the exchange is on top of the landing: it stays, and the next
-// write of the grant meets it.
+// write of the grant finds it.
 func TestEditedAfterTheExchange(t *testing.T) {
 	w := &world{}
 	disk := newMeddle(durabletest.OpenDir, 1, func() {})
@@ -178,9 +178,9 @@ func TestEditedAfterTheExchange(t *testing.T) {
 }
 
 // Whatever happens to a path between the exchange and the moment in which the
-// landing is taken back: the last edit stays in the tree, and each version that
+// landing is rolled back: the last edit stays in the tree, and each version that
 // has no place there any more is on the shelf.
-func TestEditedBeforeTakingBack(t *testing.T) {
+func TestEditedBeforeRollback(t *testing.T) {
 	for _, kind := range []string{"create", "replace", "delete", "mode"} {
 		for name, intrude := range intrusions {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestEditedBeforeTakingBack(t *testing.T) {
 				if kind == "replace" || kind == "mode" {
 					nth = 2 // after the exchange of test/b
 				}
-				// test/z is met edited; by then test/b has been edited, too.
+				// test/z is edited when the landing reaches it; by then test/b has been edited, too.
 				disk := newMeddle(durabletest.Exchange, nth, func() {
 					must(t, os.WriteFile(w.in("test/z"), []byte("theirs"), 0o644))
 					intrude(t, w.in("test/b"))
@@ -208,7 +208,7 @@ func TestEditedBeforeTakingBack(t *testing.T) {
 				_, err := w.gate.Commit(t.Context(), &g.Grant, changes)
 				w.refused(err, "base", "test/z")
 				after := scan(t, w.dir, ".lockkeeper")
-				original := kind == "delete" && name == "removed" // nobody else has changed anything
+				original := kind == "delete" && name == "removed" // no other program has changed it
 				if original {
 					now = "-rw-r--r-- old"
 				}
@@ -225,9 +225,9 @@ func TestEditedBeforeTakingBack(t *testing.T) {
 	}
 }
 
-// In the moment in which a change is put back at once, somebody may already have
+// While a change is being reversed, another program may already have
 // written on top of it. That is kept.
-func TestEditedWhileBeingPutBack(t *testing.T) {
+func TestEditedDuringRollback(t *testing.T) {
 	for _, kind := range []string{"create", "replace", "mode", "edited"} {
 		for name, intrude := range intrusions {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestEditedWhileBeingPutBack(t *testing.T) {
 }
 
 // What the gate keeps for itself may be removed under it: then nothing more can
-// land, the files that are there stay whole, and the grant can be given back.
+// land, the files that are there stay whole, and the grant can be released.
 func TestStateRemovedUnderACommit(t *testing.T) {
 	for op, nth := range map[durabletest.Op]int{durabletest.Create: 1, durabletest.Chmod: 2, durabletest.Exchange: 1, durabletest.Move: 1, durabletest.Sync: 5} {
 		for n := 1; n <= nth+1; n++ {

@@ -72,7 +72,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	_, err = os.Stat(filepath.Join(dir, "app/models/user.rb"))
-	fmt.Println("taken back:", errors.Is(err, os.ErrNotExist))
+	fmt.Println("rolled back:", errors.Is(err, os.ErrNotExist))
 	if err := grant.Release(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -80,5 +80,5 @@ func Example() {
 	// class User
 	// end
 	// app/models/order.rb was refused by the check of its coverage
-	// taken back: true
+	// rolled back: true
 }

@@ -73,7 +73,7 @@ func faults(t *testing.T, every map[string]int, test func(t *testing.T, s scene,
 }
 
 // An operation of the disk that fails once leaves the tree as it was, or as it was
-// to be where that was too late, a clear error and a grant that can be given back.
+// to be where that was too late, a clear error and a grant that can be released.
 //
 // shows: SW-38 GP-4 GP-31 LE-26
 func TestFaultAtEveryOperation(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzCommitPaths runs scripts of one act in a line: mkdir P, file P, link P TO,
-// hard P TO and move P TO plant things in the tree, OUT stands for a directory
+// hard P TO and move P TO plant things in the tree, OUT is a directory
 // outside; put P…, delete P…, chmod P… and rename P TO go through the gate.
 // Whatever they spell and whatever is planted, nothing changes outside of the root
 // or of the allowlist.
@@ -118,7 +118,7 @@ func forbidden(t *testing.T, w *world, outside string) map[string]string {
 		switch path {
 		case "app": // made for app/models
 			return strings.HasPrefix(what, "d")
-		case "test", "app/models": // one of them may be a file; a link is somebody's
+		case "test", "app/models": // one of them may be a file; a link belongs to another program
 			return !strings.HasPrefix(what, "L")
 		}
 		return strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "app/models/")

@@ -269,7 +269,7 @@ func TestThreeChecks(t *testing.T) {
 // Nobody's edit is overwritten, and a commit lands as a whole or not at all.
 //
 // shows: SW-38 GP-4
-func TestChangedBySomebodyElse(t *testing.T) {
+func TestChangedByAnotherWriter(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "1", "test/b": "1"}, gate.Options{})
 	g := w.hold("otter", "test/a", "test/b")
 	w.commit(g, gate.Put("test/a", []byte("2")))

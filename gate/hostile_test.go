@@ -106,7 +106,7 @@ func (w *world) harmless(what string, act func() error, words ...string) {
 	w.noStages()
 }
 
-// releases holds that a grant can be given back, and that nothing under it is
+// releases checks that a grant can be released, and that nothing under it is
 // left open.
 func (w *world) releases(g *lock.Grant) {
 	w.t.Helper()
@@ -136,7 +136,7 @@ func must(t testing.TB, errs ...error) {
 }
 
 // Whatever a path is that is not one file inside, the write is refused, the tree
-// stays and the grant can be given back.
+// stays and the grant can be released.
 //
 // shows: SW-35 SW-38 PL-55 GP-2
 func TestHostilePaths(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// Landings meet directories that another program moves away and back. Each of them is
+// Landings run while another program moves directories away and back. Each of them is
 // wholly in the tree or not at all, and what it was to write is not lost.
 func TestMovedDirectories(t *testing.T) {
 	rounds := storetest.Times(400, 10_000)
@@ -67,7 +67,7 @@ func TestMovedDirectories(t *testing.T) {
 	w.noStages()
 	t.Logf("%d of %d rounds were refused", refused, rounds)
 	if refused == 0 || refused == rounds {
-		t.Errorf("%d of %d rounds were refused: no landing met a move", refused, rounds)
+		t.Errorf("%d of %d rounds were refused: no landing ran during a move", refused, rounds)
 	}
 }
 

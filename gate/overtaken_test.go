@@ -16,7 +16,7 @@ import (
 )
 
 // A recovery, or a writer, that is late by any operation does nothing any more once
-// its landing has ended and the paths are somebody else's.
+// its landing has ended and the paths belong to another holder.
 //
 // shows: SW-38 GP-4 GP-31
 func TestLateByAnyOperation(t *testing.T) {
@@ -53,10 +53,10 @@ func TestLateByAnyOperation(t *testing.T) {
 	}
 }
 
-// late lets somebody else take the grant away, end what was decided under it and
+// late lets another process revoke the grant, end what was decided under it and
 // write the same paths, all before operation k of do, and reports whether there was
 // such an operation. Nothing of what they left may change afterwards.
-func late(w *world, k int, grantID, content string, changes []gate.Change, do func(*lock.Grant)) (met bool) {
+func late(w *world, k int, grantID, content string, changes []gate.Change, do func(*lock.Grant)) (reached bool) {
 	t := w.t
 	w.open(gate.Options{})
 	locks, other := w.locks, w.gate
@@ -70,7 +70,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 		if !armed || now != k {
 			return
 		}
-		armed, met = false, true
+		armed, reached = false, true
 		person := lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 		if err := locks.ForceRelease(t.Context(), grantID, person, "late"); err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("it could not be taken away: %v", err)
@@ -111,10 +111,10 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 		delete(left, "test/n")
 		delete(now, "test/n")
 	}
-	if d := differences(left, now); met && len(d) > 0 {
+	if d := differences(left, now); reached && len(d) > 0 {
 		t.Errorf("late by operation %d: what the next holder left was changed: %v", k, d)
 	}
-	return met
+	return reached
 }
 
 func pathsOf(changes []gate.Change) (paths []string) {
@@ -124,7 +124,7 @@ func pathsOf(changes []gate.Change) (paths []string) {
 	return paths
 }
 
-// Whoever releases while a commit is being put away does not lose its originals.
+// A release while the originals are being kept does not lose them.
 //
 // shows: GP-18
 func TestOriginalsSurviveARelease(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOriginalsSurviveARelease(t *testing.T) {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("new"))})
 		id = ""
 		if err != nil {
-			continue // it was refused, or taken over; other tests look at that
+			continue // it was refused, or taken over; other tests check that
 		}
 		landed := w.events(lockkeeper.EventLanded)
 		if _, err := w.gate.Undo(t.Context(), &g.Grant, landed[0].Seq); err != nil {

@@ -28,7 +28,7 @@ type pause struct {
 }
 
 // A holder that is stopped at any step outside of a transaction loses its paths
-// when its lease is over. Whatever it was about to do when it goes on, it does
+// when its lease is over. Whatever it was about to do when it continues, it does
 // not do: what the next holder left stays.
 //
 // shows: SW-36 SW-38 GP-4 CF-11
@@ -85,7 +85,7 @@ func (h *highwayman) rob(one pause) (stopped bool) {
 	t.Helper()
 	s := scenes()[one.scene]
 	plantScan(t, h.place.Root, s.old)
-	if one.ended { // a writer that has never met an ended session
+	if one.ended { // a writer whose session has not ended
 		h.writer.kill()
 		h.writer = start(t, h.place)
 	}
@@ -95,7 +95,7 @@ func (h *highwayman) rob(one pause) (stopped bool) {
 	late, stopped := h.writer.stops()
 	if !stopped {
 		if late.Error != "" && one.at.Fails == "" {
-			t.Errorf("nobody was in its way, and it failed: %s", late.Error)
+			t.Errorf("it failed without a conflict: %s", late.Error)
 		}
 		w.releases(g)
 		return false
@@ -116,7 +116,7 @@ func (h *highwayman) overtake(one pause, grantID string, s scene) {
 	next := w.hold("heron", s.paths()...)
 	state, decided := agreed(w, grantID, s)
 	if decided && state != lockkeeper.Committed && one.at.Fails == "" {
-		t.Errorf("%+v: a decided landing was taken back", one)
+		t.Errorf("%+v: a decided landing was rolled back", one)
 	}
 	w.commit(next, h.loot(s, one.deletes)...)
 	left := scan(t, h.place.Root, ".lockkeeper")
@@ -140,11 +140,11 @@ func (h *highwayman) overtake(one pause, grantID string, s scene) {
 	w.releases(next)
 }
 
-// A holder that is stopped while it takes back what it could not finish is
+// A holder that is stopped while it rolls back what it could not finish is
 // overtaken in the same way.
 //
 // shows: SW-38 GP-4
-func TestPausedWhileTakingBack(t *testing.T) {
+func TestPausedWhileRollingBack(t *testing.T) {
 	t.Parallel()
 	p, w := newPlace(t, "SQLite", nil)
 	h := &highwayman{t: t, place: p, w: w, writer: start(t, p)}
@@ -156,7 +156,7 @@ func TestPausedWhileTakingBack(t *testing.T) {
 }
 
 // A recovery that is stopped at any step is overtaken by the next one in the same
-// way as a writer: when it goes on, it does nothing any more.
+// way as a writer: when it continues, it does nothing any more.
 //
 // shows: GP-4 GP-31
 func TestPausedRecovery(t *testing.T) {
@@ -176,7 +176,7 @@ func TestPausedRecovery(t *testing.T) {
 							if late, stopped = h.writer.stops(); stopped {
 								h.overtake(pause{scene: name, deletes: step%2 == 1}, a.grant.ID, s)
 							} else if late.Error != "" {
-								t.Errorf("nobody was in its way, and it failed: %s", late.Error)
+								t.Errorf("it failed without a conflict: %s", late.Error)
 							}
 						})
 					}

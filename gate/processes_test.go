@@ -90,7 +90,7 @@ func writeOn(t *testing.T, told string) {
 	}
 }
 
-// Many processes write under grants while somebody reads: no read is ever torn,
+// Many processes write under grants while another process reads: no read is ever torn,
 // and in the end every byte on disk is what the newest landing of its path says.
 //
 // shows: SW-33 SW-38 GP-4 LE-26 DL-49
@@ -200,6 +200,6 @@ func accounted(t *testing.T, w *world) {
 		return nil
 	}))
 	for path := range files {
-		t.Errorf("%s was landed by nobody", path)
+		t.Errorf("%s was not landed", path)
 	}
 }

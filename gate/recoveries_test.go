@@ -66,8 +66,8 @@ func TestTwoRecoveries(t *testing.T) {
 					if k%5 != (nth+len(kind))%5 && testing.Short() {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s crashed at %d edited %t meet at %d", kind, nth, edited, k), func(t *testing.T) {
-						more = meet(t, changes, nth, edited, k)
+					t.Run(fmt.Sprintf("%s crashed at %d edited %t overlap at %d", kind, nth, edited, k), func(t *testing.T) {
+						more = overlap(t, changes, nth, edited, k)
 					})
 				}
 			}
@@ -75,9 +75,9 @@ func TestTwoRecoveries(t *testing.T) {
 	}
 }
 
-// meet lets one recovery run wholly before operation k of another, and reports
+// overlap lets one recovery run wholly before operation k of another, and reports
 // whether there was such an operation.
-func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met bool) {
+func overlap(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (reached bool) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old", "test/c": "old"}, gate.Options{})
 	before := scan(t, w.dir, ".lockkeeper")
 	l := w.abandon(nth, changes...)
@@ -96,7 +96,7 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 		mu.Lock()
 		defer mu.Unlock()
 		if armed && now == k {
-			met, armed = true, false
+			reached, armed = true, false
 			if err := other.RecoverLandings(t.Context(), l.GrantID); err != nil {
 				t.Errorf("the recovery in between: %v", err)
 			}
@@ -106,7 +106,7 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 	k += len(disk.Trace())
 	armed = true
 	if err := w.gate.RecoverLandings(t.Context(), l.GrantID); err != nil {
-		t.Errorf("the recovery that was met: %v", err)
+		t.Errorf("the overlapped recovery: %v", err)
 	}
 	w.noStages()
 	got, err := w.gate.Landing(t.Context(), l.Seq)
@@ -115,7 +115,7 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 	switch got.State {
 	case lockkeeper.Undone:
 		if !edited {
-			t.Error("taken back for no reason")
+			t.Error("rolled back without a conflict")
 		}
 	case lockkeeper.Committed:
 		for _, c := range l.Changes {
@@ -138,5 +138,5 @@ func meet(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (met
 	if d := differences(want, scan(t, w.dir, ".lockkeeper")); len(d) > 0 {
 		t.Errorf("%s, but %v", got.State, d)
 	}
-	return met
+	return reached
 }

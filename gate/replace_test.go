@@ -81,7 +81,7 @@ func checkReplaceDir(t *testing.T, w *world) {
 		t.Errorf("the manifest says %v, %v", got, err)
 	}
 	if same, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"index": "1", "tiles/0/0": "1"})); err != nil || same != nil {
-		t.Errorf("the same once more: %v, %v", same, err)
+		t.Errorf("the same again: %v, %v", same, err)
 	}
 	second := w.replace(g, "maps/m1/", "current", map[string]string{"index": "2"})
 	w.want(map[string]string{"maps/m1/current/index": "2"})
@@ -252,9 +252,9 @@ func TestReplaceDirOnAnotherDevice(t *testing.T) {
 	w.releases(g)
 }
 
-// An edit in the directory between its last look and the exchange is somebody's:
+// An edit in the directory between the last check and the exchange is another writer's:
 // the directory stays as they left it.
-func TestReplaceDirMeetsAnEdit(t *testing.T) {
+func TestReplaceDirConflictsWithAnEdit(t *testing.T) {
 	w := &world{}
 	disk := newMeddle(durabletest.Exchange, 1, func() { must(t, os.WriteFile(w.in("maps/m1/current/b"), []byte("theirs"), 0o644)) })
 	opt := atMaps

@@ -109,7 +109,7 @@ func holds(tree, want map[string]string, except ...string) bool {
 	return maps.Equal(tree, want)
 }
 
-// edit is what a person does to a file meanwhile, without asking anybody.
+// edit is what a person does to a file meanwhile, without a lock.
 func edit(t testing.TB, root, path, content string) {
 	t.Helper()
 	at := filepath.Join(root, path)

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/gate"
 )
 
-// A change that was tested against what somebody else has changed since does not land:
+// A change that was tested against files that another grant has changed since does not land:
 // not when that is a file it read, nor one in a directory it read.
 //
 // shows: SW-38 PL-30

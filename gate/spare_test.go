@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// halt stops whoever reaches an operation of its disk until it may go on.
+// halt blocks the caller of an operation of its disk until it may continue.
 type halt struct {
 	disk    *durabletest.FaultyDisk
 	at      int
@@ -32,7 +32,7 @@ func newHalt() *halt {
 
 // until starts do, and waits until it reaches its k-th operation, or its end. The
 // returned function lets it go on, and waits for its end.
-func (h *halt) until(k int, do func()) (met bool, finish func()) {
+func (h *halt) until(k int, do func()) (reached bool, finish func()) {
 	h.at = k + len(h.disk.Trace())
 	ended := make(chan struct{})
 	go func() {
@@ -58,8 +58,8 @@ func TestLateForTheLandingBefore(t *testing.T) {
 		stride = 1
 	}
 	for first, more := 0, true; more; first++ {
-		for second, met := first%stride, true; met; second += stride {
-			more, met = lateForTheOneBefore(t, first, second)
+		for second, reached := first%stride, true; reached; second += stride {
+			more, reached = lateForTheOneBefore(t, first, second)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestLateForTheLandingBefore(t *testing.T) {
 // lateForTheOneBefore stops a writer before one operation, and a recovery of its
 // landing before another; lets the writer go on to its next commit, and in its middle
 // the recovery.
-func lateForTheOneBefore(t *testing.T, first, second int) (stopped, met bool) {
+func lateForTheOneBefore(t *testing.T, first, second int) (stopped, reached bool) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
 	writer, recovery := newHalt(), newHalt()
 	w.open(gate.Options{Disk: recovery.disk})
@@ -77,7 +77,7 @@ func lateForTheOneBefore(t *testing.T, first, second int) (stopped, met bool) {
 
 	var err error
 	stopped, finishFirst := writer.until(first, func() { _, err = w.gate.Write(t.Context(), &otter.Grant, "test/a", []byte("new")) })
-	met, finishRecovery := recovery.until(second, func() {
+	reached, finishRecovery := recovery.until(second, func() {
 		if err := other.RecoverLandings(t.Context(), otter.ID); err != nil {
 			t.Errorf("recovery: %v", err)
 		}
@@ -100,7 +100,7 @@ func lateForTheOneBefore(t *testing.T, first, second int) (stopped, met bool) {
 	}
 	w.want(map[string]string{"test/a": string(content), "test/b": "next"})
 	w.noStages()
-	return stopped, met
+	return stopped, reached
 }
 
 // A gate that is closed leaves no stage behind, and one that was killed an empty one,

@@ -89,7 +89,7 @@ func TestSwappedDirectory(t *testing.T) {
 		}
 	}
 	if refused == 0 || refused == rounds {
-		t.Errorf("%d of %d rounds were refused: nobody met anybody", refused, rounds)
+		t.Errorf("%d of %d rounds were refused: no landing ran during a swap", refused, rounds)
 	}
 	t.Logf("%d of %d rounds were refused", refused, rounds)
 	calm(func() {

@@ -42,7 +42,7 @@ func (w *world) undo(g *lock.Grant, seq uint64) *lockkeeper.Landing {
 }
 
 // shows: GP-18
-func TestUndoNamesWhatStandsOnIt(t *testing.T) {
+func TestUndoNamesLaterLandings(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "0", "test/b": "0", "test/c": "0"}, gate.Options{})
 	otter := w.hold("otter", "test/a", "test/b", "test/c")
 	first := w.commit(otter, gate.Put("test/a", []byte("1")), gate.Put("test/b", []byte("1")), gate.Put("test/c", []byte("1")))
@@ -112,7 +112,7 @@ func TestUndoAfterTheOriginalsAreGone(t *testing.T) {
 	w.releases(g)
 }
 
-// What was taken back, or is not known to be done, cannot be undone.
+// A landing that was rolled back, or is not complete, cannot be undone.
 func TestUndoOfWhatDidNotLand(t *testing.T) {
 	w := &world{}
 	disk := newMeddle(durabletest.Exchange, 1, func() { must(t, os.WriteFile(w.in("test/a"), []byte("theirs"), 0o644)) })

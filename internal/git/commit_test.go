@@ -15,8 +15,8 @@ import (
 )
 
 // A commit has what the batch created, changed, removed and made executable. What a
-// person staged and edited besides is as it was. shows: CF-15 LM-38
-func TestCommitHoldsExactlyItsPaths(t *testing.T) {
+// person staged or edited elsewhere is unchanged. shows: CF-15 LM-38
+func TestCommitHasExactlyItsPaths(t *testing.T) {
 	root := newTree(t, map[string]string{"changed": "1\n", "gone": "1\n", "run.sh": "1\n", "same": "1\n", "staged": "1\n", "both": "1\n", "edited": "1\n", "removed": "1\n", "dir/old": "1\n"})
 	plant(t, root, map[string]string{"staged": "2\n", "both": "2\n", "added": "2\n", "theirs/new": "2\n"})
 	person(t, root, "add", "staged", "both", "added")
@@ -135,12 +135,12 @@ func TestCommitOfAFileThatBecameADirectory(t *testing.T) {
 	plant(t, root, map[string]string{"a/x": "2", "a/theirs": "2", "b": "2", "c/theirs": "2"})
 	r := open(t, root)
 	hook(t, r, "pre-commit", "exit 1")
-	before := stands(t, root)
+	before := workTreeState(t, root)
 	c := Commit{Subject: "Swap", Paths: []string{"a", "a/x", "b", "b/x", "b/y", "c"}}
 	if _, err := r.Commit(t.Context(), c); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatal(err)
 	}
-	equal(t, "after a refusal", withoutTimes(stands(t, root)), withoutTimes(before))
+	equal(t, "after a refusal", withoutTimes(workTreeState(t, root)), withoutTimes(before))
 	hook(t, r, "pre-commit", "exit 0")
 	done := commit(t, r, c)
 	equal(t, "commit", inCommit(t, root, done.Hash), []string{"A a/x", "A b", "D a", "D b/x", "D b/y"})

@@ -55,7 +55,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A commit is found again by its trailer, and by nothing that looks like it.
+// A commit is found again by its trailer, and by nothing similar.
 func TestFind(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)

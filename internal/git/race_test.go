@@ -43,7 +43,7 @@ func persist(ctx context.Context, dir string, args ...string) error {
 	}
 }
 
-// While people stage, commit and look in other processes, every batch is one commit of
+// While people stage, commit and read in other processes, every batch is one commit of
 // exactly its files, people's commits have none of them, and nothing staged is lost.
 func TestCommitWhilePeopleUseGit(t *testing.T) {
 	root := newTree(t, map[string]string{"staged": "1", "theirs/0": "1", "ours/gone": "1"})
@@ -138,7 +138,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 	people.Go(func() {
 		for ctx.Err() == nil {
 			if _, err := try(root, "rebase", "side"); err == nil {
-				failed <- errors.New("the rebase met no conflict")
+				failed <- errors.New("the rebase had no conflict")
 				return
 			}
 			if _, err := os.Lstat(filepath.Join(root, ".git/rebase-merge")); err != nil {
@@ -170,7 +170,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 			if hashes[id] = done.Hash; done.Branch == "main" {
 				break
 			}
-			// A rebase began between the look and the commit: it went astray, is known to
+			// A rebase began between the check and the commit: the commit is on the wrong branch, is known to
 			// have, and is made again.
 			t.Logf("%s went to %q", id, done.Branch)
 		}
@@ -193,13 +193,13 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 		// A rebase that had begun by then was aborted.
 		dropped++
 		if moved := between(t, root, hash, now.Head); !slices.Contains(moved, "ours/"+id) {
-			t.Errorf("%s is lost, and nobody hears of it: %q", id, moved)
+			t.Errorf("%s is lost without an error: %q", id, moved)
 		}
 	}
 	t.Logf("%d rebases, %d batches turned away, %d dropped", rebases, paused, dropped)
 }
 
-// Killed in the middle of a commit, a process leaves git's lock: that is told, nobody
+// Killed in the middle of a commit, a process leaves git's lock: that is reported, and nobody
 // removes it but a person, and then the same batch is committed.
 func TestCommitAfterAKill(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})

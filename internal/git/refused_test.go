@@ -25,7 +25,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 	person(t, root, "add", "theirs")
 	r := open(t, root)
 	head := person(t, root, "rev-parse", "HEAD")
-	before := withoutTimes(stands(t, root))
+	before := withoutTimes(workTreeState(t, root))
 	c := Commit{Paths: []string{"a", "new"}, Subject: "x"}
 	for _, name := range []string{"pre-commit", "prepare-commit-msg", "commit-msg"} {
 		hook(t, r, name, `printf 'no \033[31mtabs\033[0m allowed\n'; exit 3`)
@@ -34,7 +34,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "a hook of the repository refused: no [31mtabs[0m allowed") {
 			t.Errorf("%s: %v", name, err)
 		}
-		equal(t, name, withoutTimes(stands(t, root)), before)
+		equal(t, name, withoutTimes(workTreeState(t, root)), before)
 		must(t, os.Remove(filepath.Join(root, ".git/hooks", name)))
 	}
 	equal(t, "HEAD", person(t, root, "rev-parse", "HEAD"), head)
@@ -55,7 +55,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 func TestCommitWithoutAnIdentity(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	plant(t, root, map[string]string{"new": "2"})
-	before := withoutTimes(stands(t, root))
+	before := withoutTimes(workTreeState(t, root))
 	env := slices.DeleteFunc(gittest.Env(), func(entry string) bool {
 		return strings.HasPrefix(entry, "GIT_AUTHOR") || strings.HasPrefix(entry, "GIT_COMMITTER") || strings.HasPrefix(entry, "EMAIL=")
 	})
@@ -66,15 +66,15 @@ func TestCommitWithoutAnIdentity(t *testing.T) {
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), "git config user.name") {
 		t.Error(err)
 	}
-	equal(t, "index", withoutTimes(stands(t, root)), before)
+	equal(t, "index", withoutTimes(workTreeState(t, root)), before)
 }
 
-// A signer that fails is told; one that waits for somebody is given up, and no lock
+// A signer that fails is told; one that waits for a person is stopped, and no lock
 // stays.
 func TestCommitThatCannotBeSigned(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	plant(t, root, map[string]string{"a": "2", "new": "2"})
-	before := withoutTimes(stands(t, root))
+	before := withoutTimes(workTreeState(t, root))
 	signer := filepath.Join(t.TempDir(), "signer")
 	person(t, root, "config", "commit.gpgsign", "true")
 	person(t, root, "config", "gpg.program", signer)
@@ -84,7 +84,7 @@ func TestCommitThatCannotBeSigned(t *testing.T) {
 	if _, err := r.Commit(t.Context(), c); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "commit.gpgsign") {
 		t.Error(err)
 	}
-	equal(t, "index", withoutTimes(stands(t, root)), before)
+	equal(t, "index", withoutTimes(workTreeState(t, root)), before)
 
 	started := filepath.Join(t.TempDir(), "started")
 	must(t, syscall.Mkfifo(started, 0o600))
@@ -107,7 +107,7 @@ func TestCommitThatCannotBeSigned(t *testing.T) {
 	} else {
 		t.Logf("signer %d: %v", pid, err)
 	}
-	equal(t, "index", withoutTimes(stands(t, root)), before)
+	equal(t, "index", withoutTimes(workTreeState(t, root)), before)
 	if _, err := os.Lstat(filepath.Join(root, ".git/index.lock")); err == nil {
 		t.Error("a lock stayed")
 	}
@@ -123,7 +123,7 @@ func TestCommitWaitsForALock(t *testing.T) {
 	r.patience = hung
 	freed := make(chan error, 1)
 	go func() {
-		time.Sleep(100 * time.Millisecond) // somebody's git takes its time
+		time.Sleep(100 * time.Millisecond) // another git is slow
 		freed <- os.Remove(lock)
 	}()
 	done := commit(t, r, Commit{Paths: []string{"a", "new"}})
@@ -131,7 +131,7 @@ func TestCommitWaitsForALock(t *testing.T) {
 	equal(t, "commit", inCommit(t, root, done.Hash), []string{"A new", "M a"})
 
 	plant(t, root, map[string]string{"a": "3", "newer": "3"})
-	must(t, os.WriteFile(lock, []byte("somebody's"), 0o644))
+	must(t, os.WriteFile(lock, []byte("foreign"), 0o644))
 	r.patience = 50 * time.Millisecond
 	for _, paths := range [][]string{{"a"}, {"newer"}} {
 		_, err := r.Commit(t.Context(), Commit{Paths: paths, Subject: "x"})
@@ -142,14 +142,14 @@ func TestCommitWaitsForALock(t *testing.T) {
 	}
 	content, err := os.ReadFile(lock)
 	must(t, err)
-	equal(t, "lock", string(content), "somebody's")
+	equal(t, "lock", string(content), "foreign")
 	must(t, os.Remove(lock))
 	equal(t, "status", status(t, root), " M a\n?? newer\n")
 }
 
 // Configuration of the repository that would run programs for nothing does not, and
 // none of it changes what a commit says.
-func TestCommitWhereTheConfigurationIsOdd(t *testing.T) {
+func TestCommitWithUnusualConfiguration(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1\n"})
 	ran := filepath.Join(t.TempDir(), "ran")
 	program := "touch '" + ran + "'; false"

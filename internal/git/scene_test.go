@@ -107,9 +107,9 @@ func between(t *testing.T, dir, from, to string) []string {
 	return fields(person(t, dir, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to))
 }
 
-// stands is all of a work tree that a person would miss: what is staged, with its
+// workTreeState returns everything of a work tree that a person would miss: what is staged, with its
 // content, and what is not.
-func stands(t *testing.T, dir string) string {
+func workTreeState(t *testing.T, dir string) string {
 	t.Helper()
 	return person(t, dir, "ls-files", "-s", "-t", "--debug") + "\n" + status(t, dir) + "\n" + person(t, dir, "diff", "--cached")
 }

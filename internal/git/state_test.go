@@ -37,7 +37,7 @@ func newFork(t *testing.T) string {
 func collide(t *testing.T, root string, args ...string) {
 	t.Helper()
 	if out, err := try(root, args...); err == nil {
-		t.Fatalf("git %q met no conflict: %s", args, out)
+		t.Fatalf("git %q had no conflict: %s", args, out)
 	}
 }
 
@@ -135,13 +135,13 @@ func (w waiting) end(t *testing.T) {
 		t.Fatal("never settled")
 	}
 	if len(w.told) > 0 {
-		t.Errorf("told besides: %v", <-w.told)
+		t.Errorf("also reported: %v", <-w.told)
 	}
 }
 
 // A person's rebase with conflicts pauses everything until it is over; each reason is
 // told once; what it touched is listed.
-func TestSettledWaitsForARebase(t *testing.T) {
+func TestAwaitIdleWaitsForARebase(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
 	before, err := r.State(t.Context())
@@ -163,7 +163,7 @@ func TestSettledWaitsForARebase(t *testing.T) {
 }
 
 // A checkout of something else pauses, too, until HEAD is back.
-func TestSettledWaitsForTheBranch(t *testing.T) {
+func TestAwaitIdleWaitsForTheBranch(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
 	must(t, r.AwaitIdle(t.Context(), Want{Branch: "main"}))
@@ -198,8 +198,8 @@ func TestSettledWaitsForTheBranch(t *testing.T) {
 	}
 }
 
-// A lock that lasts is told of, and stays whoever's it is; a short one is not.
-func TestSettledWaitsForALock(t *testing.T) {
+// A lock that lasts is reported and stays; a short one is not reported.
+func TestAwaitIdleWaitsForALock(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)
 	r.patience = 50 * time.Millisecond

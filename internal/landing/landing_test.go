@@ -113,7 +113,7 @@ func TestMirrorFileSwapped(t *testing.T) {
 func TestApplyLandsWhatIsPermitted(t *testing.T) {
 	a, dir, grant := writer(t, "app/models/a.rb", "app/models/b.rb", "app/models/fixed.rb", "app/models/moved.rb", "config/c.yml")
 	write(t, filepath.Join(dir, "app/models/fixed.rb"), "fixed")
-	write(t, filepath.Join(dir, "app/models/moved.rb"), "by somebody else")
+	write(t, filepath.Join(dir, "app/models/moved.rb"), "by another writer")
 	if err := os.Chmod(filepath.Join(dir, "app/models/fixed.rb"), 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestApplyLandsWhatIsPermitted(t *testing.T) {
 	if len(want) > 0 || done.Landing == nil || len(done.Landing.Changes) != 2 {
 		t.Errorf("not told of %v; landing %+v", want, done.Landing)
 	}
-	for path, content := range map[string]string{"a.rb": "a", "b.rb": "b", "fixed.rb": "fixed", "moved.rb": "by somebody else"} {
+	for path, content := range map[string]string{"a.rb": "a", "b.rb": "b", "fixed.rb": "fixed", "moved.rb": "by another writer"} {
 		if got, err := os.ReadFile(filepath.Join(dir, "app/models", path)); err != nil || string(got) != content {
 			t.Errorf("%s holds %q, %v", path, got, err)
 		}

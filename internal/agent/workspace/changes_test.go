@@ -120,7 +120,7 @@ func TestYoungCopiesAreRead(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(w.Dir(), "a.rb"), []byte("ten\n"), 0o644))
 		seen, err := statAt(w.tree, "a.rb")
 		must(t, err)
-		// As if both writes had met the same tick.
+		// As if both writes had the same time.
 		n.Changed, n.Modified = seen.changed, seen.modified
 		wantChanges(t, w, "modified a.rb")
 		must(t, w.Close(t.Context(), false))

@@ -53,7 +53,7 @@ func init() {
 func tellAndWait(home string) error {
 	fmt.Println(home)
 	bufio.NewReader(os.Stdin).ReadString('\n')
-	return errors.New("nobody killed me")
+	return errors.New("not killed")
 }
 
 // startAndKill runs a child until it tells of its workspace, and kills it there.
@@ -74,7 +74,7 @@ func startAndKill(t *testing.T, what string, args ...string) (home string) {
 	return strings.TrimSpace(home)
 }
 
-// For whoever is not root, permissions are in the way.
+// A user other than root is limited by permissions.
 func TestWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		must(t, unprivileged([]string{t.TempDir()}))
@@ -89,7 +89,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	must(t, err)
 	defer self.Close()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", childArg, "unprivileged", dir)
-	cmd.ExtraFiles = []*os.File{self} // which nobody could not reach by its path
+	cmd.ExtraFiles = []*os.File{self} // which that user cannot open by its path
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -52,7 +52,7 @@ func TestCloseRemovesAll(t *testing.T) {
 			if isThere(w.Home()) {
 				t.Error("it is still there")
 			}
-			must(t, w.Close(t.Context(), false)) // once more is fine
+			must(t, w.Close(t.Context(), false)) // a second call is fine
 			same(t, "the shared tree", snapshot(t, root), before)
 		})
 	}
@@ -118,7 +118,7 @@ func TestAbandoned(t *testing.T) {
 		}
 	}
 	none()
-	plant(t, dir, map[string]string{"a file": "", "somebody's/dir": "x"})
+	plant(t, dir, map[string]string{"a file": "", "other/dir": "x"})
 	live := open(t, Options{Root: root, Dir: dir})
 	none()
 	if w, err := Adopt(live.Home(), nil); err == nil {
@@ -164,8 +164,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// Whoever dies of making a workspace leaves a directory that is found at once; and whoever
-// looks for those while others make some removes nothing of theirs.
+// A process that dies while it makes a workspace leaves a directory that is found at once. A process
+// that searches for them while others make some removes none of theirs.
 //
 // shows: GP-5
 func TestAbandonedWhileOthersMakeSome(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAbandonedWhileOthersMakeSome(t *testing.T) {
 					return
 				}
 				if text, err := os.ReadFile(filepath.Join(w.Dir(), "a.rb")); err != nil || string(text) != "a" {
-					t.Errorf("somebody was in the copy: %q, %v", text, err)
+					t.Errorf("an agent was in the copy: %q, %v", text, err)
 				}
 				if err := w.Close(t.Context(), false); err != nil {
 					t.Error(err)
@@ -249,7 +249,7 @@ func TestDamagedManifests(t *testing.T) {
 	}
 }
 
-// Saving the manifest does not write through what an agent put in its way.
+// Saving the manifest does not write through a link of an agent.
 func TestManifestIsNotWrittenThrough(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root})

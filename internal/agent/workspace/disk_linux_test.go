@@ -112,5 +112,5 @@ func TestClonedCopies(t *testing.T) {
 	write(t, all[0].Dir(), "big", "mine")
 	wantChanges(t, all[0], "modified big")
 	takeAll(t, all[0])
-	same(t, "put back", snapshot(t, all[0].Dir()), snapshot(t, root))
+	same(t, "restored", snapshot(t, all[0].Dir()), snapshot(t, root))
 }

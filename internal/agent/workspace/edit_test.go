@@ -48,11 +48,11 @@ func TestKeptWorkComesBack(t *testing.T) {
 	wantChanges(t, reopen(t, second), changes(t, first)...)
 }
 
-// Nothing is laid through a link, in a file's place or into the workspace's own, and
+// Nothing is written through a link, in a file's place or into the workspace's own, and
 // what has a second name keeps it.
 //
 // shows: GP-5
-func TestLayingFollowsNoLink(t *testing.T) {
+func TestPutFollowsNoLink(t *testing.T) {
 	root := base(t)
 	write(t, root, "nested/file", "nested")
 	git(t, filepath.Join(root, "nested"), "init", "-q")
@@ -97,7 +97,7 @@ func TestLayingFollowsNoLink(t *testing.T) {
 }
 
 // A file that cannot be laid whole is not laid at all.
-func TestLayingWholeOrNotAtAll(t *testing.T) {
+func TestPutIsAtomic(t *testing.T) {
 	w := open(t, Options{Root: base(t)})
 	broken := errors.New("broken")
 	half := io.MultiReader(strings.NewReader("half"), readerFunc(func([]byte) (int, error) { return 0, broken }))
@@ -156,7 +156,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	for path, c := range takeAll(t, again) {
 		if data, err := os.ReadFile(c.File); err != nil || string(data) != "mine\n" || c.Restored != nil {
-			t.Errorf("%s: kept is %q, %v; put back is %s", path, data, err, c.Restored)
+			t.Errorf("%s: kept is %q, %v; restored is %s", path, data, err, c.Restored)
 		}
 	}
 	wantLeftOut()

@@ -216,7 +216,7 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 			paths = append(paths, pathOf(change))
 		}
 	}
-	// What lies in the way of something that is put back must go with it.
+	// A path that blocks a restored one must be removed with it.
 	for _, change := range all {
 		if path, ok := strings.CutPrefix(change, string(TypeChanged)+" "); ok {
 			paths = append(paths, path)
@@ -309,7 +309,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 		case now[path] == copied[path] && after[path] != mine[path]:
 			t.Errorf("%q was the agent's, %q, and is now %q", path, mine[path], after[path])
 		case mine[path] != copied[path] && now[path] != copied[path] && mine[path] != now[path]:
-			t.Errorf("%q is a conflict that nobody tells of: %q, %q, %q", path, copied[path], mine[path], now[path])
+			t.Errorf("%q is an unreported conflict: %q, %q, %q", path, copied[path], mine[path], now[path])
 		}
 	}
 	for path := range told {
@@ -317,7 +317,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 			t.Errorf("%q is in conflict, and was overwritten", path)
 		}
 	}
-	// What the base is now the workspace alone knows, so the agent begins anew.
+	// What the base is now the workspace alone knows, so the agent starts again.
 	_, err = w.TakeOut(t.Context(), []string{"."})
 	must(t, err)
 	wantChanges(t, w)
@@ -332,7 +332,7 @@ func union(trees ...map[string]string) map[string]string {
 	return all
 }
 
-// reopen closes a workspace and adopts it, as somebody else would.
+// reopen closes a workspace and adopts it, as another process would.
 func reopen(t *testing.T, w *Workspace) *Workspace {
 	t.Helper()
 	must(t, w.Close(t.Context(), true))

@@ -87,7 +87,7 @@ func TestGitSeesTheSame(t *testing.T) {
 			write(t, root, "loud.txt", "loud\n")
 			git(t, root, "add", "loud.txt")
 			git(t, root, "update-index", "--assume-unchanged", "app/models/user.rb")
-			write(t, root, "app/models/user.rb", "nobody looks\n")
+			write(t, root, "app/models/user.rb", "unread\n")
 			return root
 		},
 		"sparse": func(t *testing.T) string {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// uses are all that can be done with a workspace besides closing it.
+// uses are all methods of a workspace except Close.
 func uses(t *testing.T) map[string]func(w *Workspace) error {
 	return map[string]func(w *Workspace) error{
 		"Changes": func(w *Workspace) error { _, err := w.Changes(t.Context()); return err },
@@ -34,7 +34,7 @@ func TestReplacedWorkspaces(t *testing.T) {
 	before := snapshot(t, root)
 	for name, replace := range map[string]func(w *Workspace) error{
 		"tree removed": func(w *Workspace) error { return os.RemoveAll(w.Dir()) },
-		"tree made anew": func(w *Workspace) error {
+		"tree made again": func(w *Workspace) error {
 			return errors.Join(os.RemoveAll(w.Dir()), os.MkdirAll(filepath.Join(w.Dir(), "dir"), 0o755))
 		},
 		"tree a link to the shared one": func(w *Workspace) error { return errors.Join(os.RemoveAll(w.Dir()), os.Symlink(root, w.Dir())) },

@@ -25,7 +25,7 @@ func TestEverythingIsCopied(t *testing.T) {
 	plant(t, root, map[string]string{
 		"empty/": "", "deep/" + strings.Repeat("d/", 100) + "end": "deep", "out": "->/etc/hosts", "up": "->../../elsewhere", "in": "->app/models",
 		"dangling": "->nowhere", "line\nbreak \"quoted\" \\": "odd", "\xff\xfe": "bytes", " ": "space", long: "long", "big": strings.Repeat("0123456789", 100_000),
-		durable.TempPrefix + "x": "somebody's half-written file", "sub/.git/config": "no repository", "sub/.lockkeeper/x": "an ordinary name",
+		durable.TempPrefix + "x": "a half-written file", "sub/.git/config": "no repository", "sub/.lockkeeper/x": "an ordinary name",
 	})
 	for path, mode := range map[string]os.FileMode{"app/models/user.rb": 0o600, "app/run.sh": 0o755, "new.rb": 0o444, "empty": 0o555, "deep": 0o700} {
 		must(t, os.Chmod(filepath.Join(root, path), mode))
@@ -131,7 +131,7 @@ func TestLinkedOnlyWhenSealed(t *testing.T) {
 	}
 }
 
-func TestPlaceOfWorkspaces(t *testing.T) {
+func TestDirectoryOfWorkspaces(t *testing.T) {
 	top := t.TempDir()
 	root := filepath.Join(top, "shared")
 	plant(t, top, map[string]string{"shared/a": "a", "link": "->shared", "file": "", "other/": ""})

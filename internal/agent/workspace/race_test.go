@@ -51,7 +51,7 @@ func (l *landings) land(content string, paths ...string) {
 	}
 }
 
-// after is Options.Landed: whoever asks waits for the landing that is under way.
+// after is Options.Landed: a caller waits for the landing in progress.
 func (l *landings) after(_ context.Context, number uint64) (paths []string, last uint64, err error) {
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
@@ -84,7 +84,7 @@ func TestLandingsWhileCopying(t *testing.T) {
 		l.land("landed", sets[n%len(sets)]...)
 		return nil
 	})
-	for landed := uint64(0); landed == 0; time.Sleep(time.Millisecond) { // so that each copy meets one
+	for landed := uint64(0); landed == 0; time.Sleep(time.Millisecond) { // so that each copy overlaps one
 		_, last, err := l.after(t.Context(), 0)
 		must(t, err)
 		landed = last
@@ -174,7 +174,7 @@ func TestLandingSeenInPart(t *testing.T) {
 			set("13", "c")
 			return []string{"c"}, 13, nil
 		}
-		return nil, 0, fmt.Errorf("asked once more, after %d", after)
+		return nil, 0, fmt.Errorf("called again, after %d", after)
 	}
 	moved, conflicts, err := w.CatchUp(t.Context())
 	if err != nil || !slices.Equal(moved, []string{"a", "b"}) || len(conflicts) > 0 {
@@ -192,7 +192,7 @@ func TestLandingSeenInPart(t *testing.T) {
 }
 
 // What was written so shortly before it was copied that its time tells nothing is
-// looked at once more.
+// copied again.
 func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, map[string]string{"young": "half", "gone": "x", "quiet": "y"})
@@ -275,7 +275,7 @@ func TestWritersWhileCopying(t *testing.T) {
 		for _, name := range []string{"busy", "sometimes"} {
 			content := read(t, w.Dir(), name)
 			if !isMoment(content, size, part) && !torn[name] {
-				t.Errorf("%s is of more than one moment, and nobody says so", name)
+				t.Errorf("%s mixes two versions without a report", name)
 			}
 		}
 		for i := range 500 {

@@ -100,9 +100,9 @@ func (r *removal) run() error {
 // this while directories appear, and a few times more if a process still writes there.
 func (r *removal) empty(dir int, folder func(dir int, name string) error) error {
 	for tries := 0; tries < removalTries; {
-		met, moved := 0, r.moved
+		found, moved := 0, r.moved
 		err := eachName(dir, func(names []string) error {
-			met += len(names)
+			found += len(names)
 			for _, name := range names {
 				if r.ctx.Err() != nil {
 					return context.Cause(r.ctx)
@@ -122,7 +122,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 		switch {
 		case isGone(err): // the directory itself is gone
 			return nil
-		case err != nil || met == 0 || len(r.left) > 0:
+		case err != nil || found == 0 || len(r.left) > 0:
 			return err
 		}
 		if r.moved == moved {

@@ -90,7 +90,7 @@ func TestRestoreAdopted(t *testing.T) {
 
 // A file with the content that was copied has the time that was copied, too: an agent
 // cannot make a build tool take an old result for a new one.
-func TestTimesArePutBack(t *testing.T) {
+func TestTimesAreRestored(t *testing.T) {
 	root := newRepository(t)
 
 	old := int64(1_600_000_000)

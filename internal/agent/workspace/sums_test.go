@@ -46,7 +46,7 @@ func TestSums(t *testing.T) {
 	}
 	for name, edit := range map[string]string{
 		"rewritten":               "printf 'ten\\n' > a.rb",
-		"with its time put back":  "touch -r a.rb ref; printf 'six\\n' > a.rb; touch -r ref a.rb; rm ref",
+		"with its time restored":  "touch -r a.rb ref; printf 'six\\n' > a.rb; touch -r ref a.rb; rm ref",
 		"replaced":                "touch -r a.rb ref; printf 'two\\n' > t; touch -r ref t; mv t a.rb; rm ref",
 		"exchanged":               "mv a.rb t; mv b.rb a.rb; mv t b.rb",
 		"longer":                  "echo more >> big",

@@ -91,7 +91,7 @@ open('f', 'w').write('x')`, depth)
 	}
 }
 
-// Remove removes what no path can name, and what nobody may enter.
+// Remove removes what no path can name, and what the owner may not enter.
 func TestRemove(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
 	must(t, os.Mkdir(dir, 0o700))

@@ -224,7 +224,7 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 			err = t.dress(was)
 		}
 		if err != nil {
-			return errors.Join(pathError("put back", c.Path, err), t.w.dropTemp())
+			return errors.Join(pathError("restore", c.Path, err), t.w.dropTemp())
 		}
 		c.Restored = was.state()
 		return t.w.place(c.Path, n)

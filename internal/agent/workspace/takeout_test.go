@@ -31,7 +31,7 @@ func takeAll(t *testing.T, w *Workspace) map[string]Taken {
 // to get it back.
 //
 // shows: GP-5 SW-75
-func TestTakeOutAndPutBack(t *testing.T) {
+func TestTakeOutAndRestore(t *testing.T) {
 	root := newRepository(t)
 	plant(t, root, map[string]string{"line\nbreak": "odd\n", "sp ace.txt": "one\ntwo\nthree\n", "no newline": "x", "\xffbytes": "b\n", "tab\tbed \"q\"": "t\n"})
 	w := open(t, Options{Root: root})
@@ -50,7 +50,7 @@ break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
 	var patch strings.Builder
 	for _, c := range taken {
 		if c.Newer || c.Was != nil && (c.Restored == nil || *c.Restored != *c.Was) {
-			t.Errorf("%q: put back is %s, newer %t", c.Path, c.Restored, c.Newer)
+			t.Errorf("%q: restored is %s, newer %t", c.Path, c.Restored, c.Newer)
 		}
 		if c.CanLand() && c.Patch == nil {
 			t.Errorf("%q has no patch", c.Path)
@@ -190,7 +190,7 @@ func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
 	_, _, err := w.Refresh(t.Context(), []string{"."})
 	must(t, err)
 	if _, err := w.TakeOut(t.Context(), []string{"dir/x.rb"}); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
-		t.Errorf("put back through a link: %v", err)
+		t.Errorf("restored through a link: %v", err)
 	}
 	takeAll(t, w)
 	same(t, "the shared tree", snapshot(t, root), before)
@@ -226,7 +226,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 }
 
-func TestTakeOutRefusesOddPaths(t *testing.T) {
+func TestTakeOutRefusesInvalidPaths(t *testing.T) {
 	w := open(t, Options{Root: base(t)})
 	for _, path := range []string{"", "..", "a/../b", "/etc", "a//b", ".git", ".lockkeeper/x", "a\x00b", strings.Repeat("x", 4097)} {
 		if _, err := w.TakeOut(t.Context(), []string{path}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A path that becomes something else between two looks at it is brought again, and
+// A path that becomes something else between two reads is copied again, and
 // what is brought is one of both.
-func TestTurnedIsBroughtAgain(t *testing.T) {
+func TestTypeChangeIsCopiedAgain(t *testing.T) {
 	kinds := map[string]map[string]string{
 		"file": {"x": "file"}, "link": {"x": "->a"}, "folder": {"x/y/z": "inside"}, "empty": {"x/": ""}, "nothing": {},
 	}

@@ -115,11 +115,11 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 		return err
 	}
 	defer from.close()
-	place, err := statAt(unix.AT_FDCWD, o.Dir)
+	own, err := statAt(unix.AT_FDCWD, o.Dir)
 	if err != nil {
 		return pathError("stat", o.Dir, err)
 	}
-	c := &copier{origin: from, w: w, avoid: place, linked: map[string]bool{}}
+	c := &copier{origin: from, w: w, avoid: own, linked: map[string]bool{}}
 	for _, folder := range o.Linked {
 		c.linked[folder] = o.Sealed
 	}

@@ -211,7 +211,7 @@ func TestChangeIsCoveredHoweverTheGrantEnded(t *testing.T) {
 	w.want("a", w.when(lockkeeper.EventForceReleased).Add(time.Millisecond), coverage.Uncovered)
 
 	lapsing := w.ask(lockkeeper.Request{Holder: "otter", TTL: time.Millisecond}, lockkeeper.Write, "b")
-	for e := new(lock.RequestInfo); e != nil; { // until its lease is past; nobody frees it
+	for e := new(lock.RequestInfo); e != nil; { // until its lease has expired; it is not freed
 		var err error
 		if e, err = w.Locks.Request(t.Context(), lapsing.ID); err != nil {
 			t.Fatal(err)
