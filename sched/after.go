@@ -17,7 +17,7 @@ const (
 )
 
 // leaving returns an event about an item that has left its worker or the queue. It records
-// enough for After to restore the item as it is now.
+// enough for ItemAfter to restore the item as it is now.
 func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 	ev := about(kind, it)
 	ev.GrantID = it.GrantID
@@ -25,7 +25,7 @@ func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 	return ev
 }
 
-// After returns an item as the transaction that appended ev left it, and whether ev ended
+// ItemAfter returns an item as the transaction that appended ev left it, and whether ev ended
 // an attempt: the item was completed, failed or requeued. It sets only the fields that the
 // event records, so later changes of the item do not affect the result.
 func ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
@@ -41,7 +41,7 @@ func ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) 
 	if n, err := strconv.Atoi(ev.Data[attemptsKey]); err == nil {
 		it.Attempts = n
 	}
-	if it.GrantID = ev.GrantID; ev.GrantID == "" { // it was put back
+	if it.GrantID = ev.GrantID; ev.GrantID == "" { // it returned to the queue
 		it.Worker, it.Note = "", ""
 	}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Retry returns an item from the error state to the queue, at the phase in which it
-// failed, and behind those that are queued by now.
+// Retry returns an item from the error state to the queue, in the phase in which it failed
+// and behind the items that are queued now.
 func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*lockkeeper.Item, error) {
 	var next *lockkeeper.Item
 	err := q.locks.Update(ctx, func(tx *lock.Tx) error {
@@ -52,13 +52,13 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 	return next, err
 }
 
-// cancelTries bounds how often the grant of an item that changes all the time is taken
-// away.
+// cancelTries bounds how often Cancel tries to revoke the grant of an item that keeps
+// changing.
 const cancelTries = 10
 
-// Cancel takes an item out of the queue, into the error state. A running one is ended,
-// which only a person or an administrator may ask for. It is marked before that, so
-// that nobody takes its end for a failure, or for a loss that is to be made good.
+// Cancel moves an item to the error state and ends it if it runs. Only a person or an
+// administrator may end a running item. Cancel marks the item first, so that its end counts
+// neither as a failure of the work nor as a lost worker.
 func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, reason string) (*lockkeeper.Item, error) {
 	if reason == "" {
 		reason = "no reason was given"
@@ -80,11 +80,11 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 			return nil, refused
 		}
 	}
-	return nil, errors.Join(refused, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is marked as cancelled, but its grant could not be taken away", Next: "lockkeeper why " + name})
+	return nil, errors.Join(refused, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is marked as canceled, but its grant could not be revoked", Next: "lockkeeper why " + name})
 }
 
-// cancel ends an item that does not run, and marks one that does; running is what it
-// runs under.
+// cancel ends an item that does not run, or marks one that does. running is the grant of a
+// running item.
 func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason string, mayEnd bool) (next *lockkeeper.Item, running string, err error) {
 	it, err := find(tx, name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 	failure := lockkeeper.Failure{Reason: "cancelled by " + by.Name + ": " + reason, Attempts: it.Attempts}
 	switch it.Status {
 	case lockkeeper.ItemError:
-		if it.Failure.Reason == failure.Reason { // it ended meanwhile, as it was marked
+		if it.Failure.Reason == failure.Reason { // it was marked and has ended meanwhile
 			return next, "", nil
 		}
 		fallthrough
@@ -107,7 +107,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 		}
 		if rec != nil {
 			if !mayEnd {
-				return next, it.GrantID, nil // the engine refuses, and records that it was tried
+				return next, it.GrantID, nil // the engine refuses and records the attempt
 			}
 			next.Failure = &failure
 			return next, it.GrantID, tx.SaveItem(next)

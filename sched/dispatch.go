@@ -12,11 +12,10 @@ import (
 	"lockkeeper/store"
 )
 
-// examineAtOnce bounds how many items one transaction looks at.
+// examineAtOnce bounds how many items one transaction examines.
 const examineAtOnce = 64
 
-// Claim gives a worker the first item that can start now, dispatched to it; nil when
-// there is none.
+// Dispatch dispatches the first item that can start now to a worker; nil: there is none.
 func (q *Queue) Dispatch(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
@@ -30,16 +29,16 @@ func (q *Queue) Dispatch(ctx context.Context, w lockkeeper.Worker) (*Job, error)
 	}
 }
 
-// taken is what a transaction took from the queue.
+// taken is the item that a transaction dispatched.
 type taken struct {
-	item *lockkeeper.Item // nil: nothing
+	item *lockkeeper.Item // nil: none
 	held *lock.PendingGrant
-	more bool // it stopped before it had looked at all that is ready
+	more bool // it stopped before it had examined all ready items
 }
 
-// take serves lifecycles that wait for a slot, and dispatches the first item that can
-// start to a worker: of some roots, where "" is those that need none. Without a worker
-// it only serves.
+// take gives slots to dispatched items that wait for their next phase, and dispatches the
+// first queued item of some roots that can start to a worker; "" stands for items without a
+// root. Without a worker it dispatches nothing.
 func (q *Queue) take(tx *lock.Tx, w *lockkeeper.Worker, roots []string) (taken, error) {
 	for range examineAtOnce {
 		it, err := first(tx, roots)
@@ -66,7 +65,7 @@ func (q *Queue) take(tx *lock.Tx, w *lockkeeper.Worker, roots []string) (taken, 
 	return taken{more: true}, nil
 }
 
-// first is the first ready item of some roots; "" is those that need none.
+// first returns the first ready item of some roots.
 func first(r store.Reader, roots []string) (best *lockkeeper.Item, err error) {
 	for _, root := range roots {
 		it, err := r.FirstReady(root)
@@ -80,7 +79,7 @@ func first(r store.Reader, roots []string) (best *lockkeeper.Item, err error) {
 	return best, nil
 }
 
-// serve gives a lifecycle the slots of its next phase, or parks it.
+// serve gives a dispatched item the slots of its next phase, or lets it wait for one.
 func (q *Queue) serve(tx *lock.Tx, it *lockkeeper.Item) error {
 	full, err := q.full(tx, it.Pools)
 	if err != nil || full != "" {
@@ -93,8 +92,7 @@ func (q *Queue) serve(tx *lock.Tx, it *lockkeeper.Item) error {
 	return q.takeAll(tx, it, it.Pools)
 }
 
-// takeAll takes a slot of each of some pools for an item. A test run is told which one
-// of its pool it has.
+// takeAll takes one slot of each pool for an item. A test run gets the number of its slot.
 func (q *Queue) takeAll(tx store.Tx, it *lockkeeper.Item, pools []string) error {
 	if slices.Contains(pools, PoolTest) {
 		running, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
@@ -109,7 +107,7 @@ func (q *Queue) takeAll(tx store.Tx, it *lockkeeper.Item, pools []string) error 
 	return takeSlots(tx, pools, 1)
 }
 
-// examine dispatches a queued item, or parks it on the first thing in its way.
+// examine dispatches a queued item, or lets it wait on the first thing that blocks it.
 func (q *Queue) examine(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.PendingGrant, error) {
 	if slices.Contains(strings.Fields(it.AvoidNode), w.Node) {
 		stopSlotWait(it, tx.Now().Lease)
@@ -146,7 +144,7 @@ func (q *Queue) examine(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) 
 	return held, q.advance(tx, it)
 }
 
-// advance lets the turns of a rank follow what is dispatched.
+// advance records the turn of a dispatched item as the last one of its rank.
 func (q *Queue) advance(tx store.Tx, it *lockkeeper.Item) error {
 	last, err := tx.Turn(everyProject, it.Rank)
 	if err != nil || last >= it.Turn {
@@ -155,7 +153,7 @@ func (q *Queue) advance(tx store.Tx, it *lockkeeper.Item) error {
 	return tx.SetTurn(everyProject, it.Rank, it.Turn)
 }
 
-// lock takes the locks of an item, or parks it on what is in their way.
+// lock acquires the locks of an item, or lets it wait on a blocker.
 func (q *Queue) lock(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.PendingGrant, error) {
 	if it.GrantID != "" { // reserved
 		held, gone, err := tx.Confirm(it.GrantID, w.Process)
@@ -174,14 +172,14 @@ func (q *Queue) lock(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*l
 	return nil, q.waitOnLock(tx, it, found)
 }
 
-// request is what an item asks of the lock engine.
+// request returns the lock request of an item.
 func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.Request {
 	return lockkeeper.Request{Holder: it.ID, Locks: it.Locks, Policy: it.Policy, Process: p,
 		Metadata: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}
 }
 
-// parkOnLock parks an item on the latest of its blockers. Once for each change of
-// blockers that is told.
+// waitOnLock lets an item wait on the latest of its blockers. It appends an event for each
+// change of blockers.
 func (q *Queue) waitOnLock(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
 	if err := q.waitInList(tx, it, store.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
 		return err
@@ -197,8 +195,8 @@ func (q *Queue) waitOnLock(tx *lock.Tx, it *lockkeeper.Item, found []store.Overl
 	return err
 }
 
-// parkInLine parks an item on a lock. Whoever leads the line counts the time: those
-// behind wait for their turn.
+// waitInList lets an item wait on a lock. Only the first item on a key counts its waiting
+// time; the others wait for their turn.
 func (q *Queue) waitInList(tx store.Tx, it *lockkeeper.Item, key string) error {
 	now := tx.Now().Lease
 	leader, err := tx.FirstWaiting(key)
@@ -220,7 +218,7 @@ func (q *Queue) waitInList(tx store.Tx, it *lockkeeper.Item, key string) error {
 	return tx.SaveItem(overtaken)
 }
 
-// setDue says when somebody has to look at an item that is parked on a lock.
+// setCheckAt sets when a tick must check an item that waits on a lock.
 func (q *Queue) setCheckAt(it *lockkeeper.Item, now lockkeeper.Instant) {
 	it.CheckAt = it.Since.Add(q.opt.LockTimeout)
 	switch {
@@ -231,39 +229,37 @@ func (q *Queue) setCheckAt(it *lockkeeper.Item, now lockkeeper.Instant) {
 	}
 }
 
-// about is an event about an item.
 func about(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 	return lockkeeper.Event{Kind: kind, Actor: system, Holder: it.ID, Locks: it.Locks,
 		Data: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}
 }
 
-var system = lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}
+var system = lockkeeper.System()
 
-// park takes an item out of the ready line.
 func wait(it *lockkeeper.Item, key string) {
 	it.Enter(lockkeeper.StageWaiting)
 	it.WaitsOn = key
 }
 
-// parkOnPool parks an item on a pool without a free slot. Whether it was ready or parked, it
-// waits for a slot, and its time goes on.
+// waitOnPool lets an item wait on a pool without a free slot. Its waiting time continues: a
+// ready item waits for a slot too.
 func waitOnPool(it *lockkeeper.Item, pool string) {
 	led := it.FirstSince
 	wait(it, store.OnPool(pool))
 	it.FirstSince = led
 }
 
-// onCopy is the key of items that a node could not run because its copy is behind.
-// They are looked at again, by every node, after copyCheck.
+// onCopy is the key of items that a node could not run because its copy is behind. Every
+// node examines them again after copyCheck.
 const (
 	onCopy    = "copy:behind"
 	copyCheck = 15 * time.Second
 )
 
-// slots are the pools of which an item needs a slot to start.
+// slots returns the pools of which an item needs a slot to start.
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
 
-// full is the first of some pools without a free slot; empty: none.
+// full returns the first of some pools without a free slot; empty: none.
 func (q *Queue) full(r store.Reader, pools []string) (string, error) {
 	for _, pool := range pools {
 		n, err := r.SlotsTaken(pool)
@@ -286,7 +282,7 @@ func takeSlots(tx store.Tx, pools []string, n int) error {
 	return nil
 }
 
-// giveSlots gives slots back, and rouses the first who needs each of them.
+// returnSlots returns slots and wakes the first item that waits for each.
 func returnSlots(tx store.Tx, pools []string) error {
 	if err := takeSlots(tx, pools, -1); err != nil {
 		return err
@@ -299,8 +295,8 @@ func returnSlots(tx store.Tx, pools []string) error {
 	return nil
 }
 
-// passOn rouses the next item on what one was roused by, unless that one has taken
-// it: the next may be able to use it.
+// wakeNext wakes the next item that waits on a key, if the item that the key woke did not
+// take what was freed.
 func (q *Queue) wakeNext(tx store.Tx, it *lockkeeper.Item, key string) error {
 	if key == "" || it.WaitsOn == key {
 		return nil
@@ -321,7 +317,6 @@ func (q *Queue) wakeNext(tx store.Tx, it *lockkeeper.Item, key string) error {
 	return err
 }
 
-// job makes the job of what a transaction took.
 func (q *Queue) job(t taken) *Job {
 	if t.held == nil {
 		return nil
@@ -329,7 +324,7 @@ func (q *Queue) job(t taken) *Job {
 	return &Job{Item: *t.item, Grant: q.locks.Handle(t.held), q: q}
 }
 
-// errLost says that an item is not this worker's any more.
+// errLost says that an item no longer belongs to this worker.
 func errLost(it *lockkeeper.Item) error {
-	return &lockkeeper.NotHeldError{GrantID: it.GrantID, Reason: fmt.Sprintf("item %s was given to somebody else, or ended, meanwhile", it.ID), Next: "lockkeeper why " + it.ID}
+	return &lockkeeper.NotHeldError{GrantID: it.GrantID, Reason: fmt.Sprintf("item %s has ended or was dispatched to another worker meanwhile", it.ID), Next: "lockkeeper why " + it.ID}
 }

@@ -7,12 +7,12 @@
 //
 // Invariants:
 //
-//  1. The queue is rows of the store. A worker claims an item in one transaction: the
+//  1. The queue is rows of the store. A worker takes an item in one transaction: the
 //     first item in order, its slots, its locks and its new status. There is no leader,
 //     and no state that only one process knows.
 //
 //  2. An item takes its locks and its slots together or not at all. It gives them back
-//     in the transaction that ends it, which may claim the next item.
+//     in the transaction that ends it, which may dispatch the next item.
 //
 //  3. The order is lockkeeper.CompareItems. An item that cannot start is passed over: it
 //     waits on one key (a path, a pool, another item) and is not examined before that key
@@ -37,11 +37,11 @@
 //     resumes a root can reserve the locks of the items that were running there before
 //     anything new starts (ReserveBegun).
 //
-//  7. The limits come from the configuration of the worker that claims. No submitted item
+//  7. The limits come from the configuration of the worker that takes the item. No submitted item
 //     can raise them.
 //
 //  8. A worker reports the end of each of its attempts once, and the attempts of one item
-//     in order. It reports the state in which the attempt left the item (see After).
+//     in order. It reports the state in which the attempt left the item (see ItemAfter).
 //
 // Goroutines: a Worker owns its loop and one goroutine for each running item. Stop and
 // Close wait for them. A Queue starts none.

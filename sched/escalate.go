@@ -31,7 +31,7 @@ func (q *Queue) moveUp(tx *lock.Tx, it *lockkeeper.Item, reason string, found []
 const countSlotWait = time.Minute
 
 // A slotLine is a group of items that wait for the same slots: the ready items of a root, or
-// the items parked on a pool, with phases of one rank. Only its first item, the leader,
+// the items that wait on a pool, with phases of one rank. Only its first item, the leader,
 // counts its waiting time.
 type slotGroup struct {
 	ready   bool
@@ -40,9 +40,9 @@ type slotGroup struct {
 	rank    int
 }
 
-// escalateSlotWaits counts the waiting time of each leader of a slotLine and escalates it
+// escalateSlotWaits counts the waiting time of each leader of a slotGroup and escalates it
 // after EscalateAfter. The items behind it do not count: each becomes the leader when those
-// before it have started. It returns the time until the next leader is due; 0: none.
+// before it have started. It returns the time until the next leader is escalated; 0: none.
 func (q *Queue) escalateSlotWaits(tx *lock.Tx) (next time.Duration, err error) {
 	now := tx.Now().Lease
 	leaders, err := tx.SlotLeaders()

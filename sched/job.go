@@ -10,15 +10,15 @@ import (
 	"lockkeeper/store"
 )
 
-// Job is a dispatched item in the hands of its worker.
+// A Job is a worker's handle of an item that was dispatched to it.
 type Job struct {
-	Item  lockkeeper.Item // as the last transaction of a method left it
+	Item  lockkeeper.Item // as the last method of the job left it
 	Grant *lock.Grant
 
 	q *Queue
 }
 
-// Note says how far the work has got, for whoever asks why others wait.
+// Note stores the progress of the work, for people who ask why other items wait.
 func (j *Job) Note(ctx context.Context, text string) error {
 	return j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
 		it.Note = bounded(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"))
@@ -26,7 +26,7 @@ func (j *Job) Note(ctx context.Context, text string) error {
 	})
 }
 
-// change runs fn on the item while it is this worker's.
+// change runs fn on the item, if it still belongs to this worker.
 func (j *Job) change(ctx context.Context, fn func(*lock.Tx, *lockkeeper.Item) error) error {
 	var it *lockkeeper.Item
 	err := j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
@@ -44,7 +44,7 @@ func (j *Job) change(ctx context.Context, fn func(*lock.Tx, *lockkeeper.Item) er
 	return err
 }
 
-// own finds the item, which must still be this worker's. The answer is a copy.
+// own returns a copy of the item, which must still belong to this worker.
 func (j *Job) own(r store.Reader) (*lockkeeper.Item, error) {
 	it, err := r.Item(j.Item.ID)
 	if err != nil {
@@ -56,9 +56,9 @@ func (j *Job) own(r store.Reader) (*lockkeeper.Item, error) {
 	return it.Clone(), nil
 }
 
-// Phase ends a phase and waits for the slots of the next one: the old ones are given
-// back at once, the grant is kept. Lifecycles under way come before all others, by
-// the rank of their phase.
+// Phase ends a phase and waits for the slots of the next one. It returns the old slots at
+// once and keeps the grant. Dispatched items come before queued ones, by the rank of their
+// phase.
 func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	rank, known := RankOf(phase)
 	if !known {
@@ -82,7 +82,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	}
 	defer listener.Close()
 	err = j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
-		if it.Stage == lockkeeper.StageRunning { // and has not given up waiting for the last one
+		if it.Stage == lockkeeper.StageRunning { // it is false if the wait for the last phase was canceled
 			if err := returnSlots(tx, it.Pools); err != nil {
 				return err
 			}
@@ -114,7 +114,8 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	}
 }
 
-// served serves those who wait for slots, and reports whether the item has its own.
+// serveWaiting serves the items that wait for slots, and reports whether this item has its
+// own.
 func (j *Job) serveWaiting(ctx context.Context) (running bool, err error) {
 	var it *lockkeeper.Item
 	err = j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
@@ -131,14 +132,13 @@ func (j *Job) serveWaiting(ctx context.Context) (running bool, err error) {
 	return it.Stage == lockkeeper.StageRunning, nil
 }
 
-// settleTries bounds how often the end of an item waits for landings that keep
-// coming.
+// recoverTries bounds how often the end of an item recovers landings that keep coming.
 const recoverTries = 8
 
-// Finish ends the item: completed, or with failure in the error state. What it held
-// is given back in the same transaction, in which its worker, if there is one, claims
-// the next item that can start. If Ended reports true after an error, the item has
-// ended and only the claim of the next one failed.
+// Finish completes the item, or moves it to the error state if failure is not nil. The same
+// transaction releases its locks and slots and, if w is not nil, dispatches the next item
+// to w. If Ended reports true after an error, the item has ended and only the dispatch of
+// the next one failed.
 func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (next *Job, err error) {
 	var t taken
 	err = j.release(ctx, func(tx *lock.Tx, it *lockkeeper.Item) (landingOpen bool, err error) {
@@ -147,7 +147,7 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 			return landingOpen, err
 		}
 		t, err = j.q.take(tx, w, w.TakesRoots())
-		if t.item == nil { // it may have been the last that others wait for
+		if t.item == nil { // items may wait for this one
 			tx.Wake(store.QueueWakeID)
 		}
 		return false, err
@@ -161,20 +161,19 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 	return j.q.job(t), nil
 }
 
-// Ended reports whether a method of this job has ended its attempt: Item is what became
-// of it.
+// Ended reports whether a method of this job has ended its attempt. Item is the result.
 func (j *Job) Ended() bool {
 	return j.Item.Status != lockkeeper.ItemDispatched || j.Item.GrantID != j.Grant.ID
 }
 
-// Return puts the item back into the queue, as if it had not been dispatched: somebody
-// meant its worker to end.
+// Return returns the item to the queue as if it had not been dispatched, because its worker
+// stops.
 func (j *Job) Return(ctx context.Context, reason string) error {
 	return j.giveBack(ctx, reason, func(it *lockkeeper.Item) { it.Attempts-- })
 }
 
-// GiveUp returns the item to the queue as if it had not been dispatched to this node,
-// whose copy of what it needs is behind.
+// ReturnFrom returns the item to the queue for other nodes, because the copy of this node is
+// behind.
 func (j *Job) ReturnFrom(ctx context.Context, node string, behind error) error {
 	return j.giveBack(ctx, behind.Error(), func(it *lockkeeper.Item) {
 		it.Attempts--
@@ -192,8 +191,8 @@ func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeep
 	})
 }
 
-// release runs a transaction on the item that gives the grant back. What is decided under
-// it is brought to its end first.
+// release runs a transaction that releases the grant of the item. If a landing is open under
+// the grant, it recovers the landing and tries again.
 func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item) (landingOpen bool, err error)) error {
 	return j.Grant.ReleaseBy(func() error {
 		for range recoverTries {
@@ -216,15 +215,15 @@ func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item)
 				return err
 			}
 		}
-		return &lockkeeper.RefusedError{Act: "end of item " + j.Item.ID, Reason: "changes are being landed under it all the time", Next: "end what writes under it"}
+		return &lockkeeper.RefusedError{Act: "end of item " + j.Item.ID, Reason: "new landings begin under it all the time", Next: "stop the process that writes under it"}
 	})
 }
 
-// end ends an item and frees what it had. One whose grant is gone is put back: what
-// it did since then was not under its locks.
+// end ends an item and frees its locks and slots. An item whose grant is gone returns to the
+// queue, because its later work was not protected by locks.
 func (q *Queue) end(tx *lock.Tx, it *lockkeeper.Item, failure error) (landingOpen bool, err error) {
 	status := outcome(failure)
-	if it.Failure != nil { // it was cancelled
+	if it.Failure != nil { // it was canceled
 		status = lockkeeper.ItemError
 	}
 	freed, err := tx.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{statusKey: string(status)}})
@@ -243,7 +242,7 @@ func (q *Queue) end(tx *lock.Tx, it *lockkeeper.Item, failure error) (landingOpe
 	if failure != nil {
 		return false, q.fail(tx, it, lockkeeper.Failure{Reason: bounded(failure.Error()), Attempts: it.Attempts})
 	}
-	wokenBy := it.WokenBy // it may have given up waiting for the slots of its next phase
+	wokenBy := it.WokenBy // the wait for the next phase may have been canceled
 	setCompleted(it, tx.Now().Wall)
 	if err := tx.SaveItem(it); err != nil {
 		return false, err
@@ -261,8 +260,7 @@ func outcome(failure error) lockkeeper.ItemStatus {
 	return lockkeeper.ItemCompleted
 }
 
-// maxText bounds what an item keeps of an error or a note: it may quote what a command
-// said.
+// maxText bounds the length of an error or a note, which may quote the output of a command.
 const maxText = 2_000
 
 func bounded(text string) string {
@@ -272,7 +270,7 @@ func bounded(text string) string {
 	return text
 }
 
-// vacate gives back the slots that a dispatched item has taken.
+// freeSlots returns the slots of a dispatched item.
 func (q *Queue) freeSlots(tx store.Tx, it *lockkeeper.Item) error {
 	taken := it.Caps
 	if it.Stage == lockkeeper.StageRunning {
@@ -281,7 +279,7 @@ func (q *Queue) freeSlots(tx store.Tx, it *lockkeeper.Item) error {
 	return returnSlots(tx, taken)
 }
 
-// rouseAll makes all that is parked on a key ready.
+// wakeAll wakes all items that wait on a key.
 func wakeAll(tx store.Tx, key string) error {
 	for {
 		if more, err := store.WakeFirst(tx, key); err != nil || !more {
@@ -290,7 +288,7 @@ func wakeAll(tx store.Tx, key string) error {
 	}
 }
 
-// fail puts an item into the error state, and passes on what it was roused by.
+// fail moves an item to the error state, and wakes the next item on the key that woke it.
 func (q *Queue) fail(tx *lock.Tx, it *lockkeeper.Item, why lockkeeper.Failure) error {
 	why.Phase = it.Phase
 	left, led, wokenBy := it.WaitsOn, it.FirstSince != 0, it.WokenBy
@@ -316,20 +314,20 @@ func (q *Queue) noteFailure(tx *lock.Tx, it *lockkeeper.Item) error {
 	return err
 }
 
-// putBack returns a dispatched item to the queue, where it keeps its place, or, when
-// it has been tried often enough, to the error state.
+// requeue returns a dispatched item to its place in the queue or, after MaxAttempts, moves it
+// to the error state.
 func (q *Queue) requeue(tx *lock.Tx, it *lockkeeper.Item, reason string) error {
 	if err := q.freeSlots(tx, it); err != nil {
 		return err
 	}
-	it.GrantID, it.Worker, it.Note = "", "", "" // also of one that fails
+	it.GrantID, it.Worker, it.Note = "", "", "" // also if it fails
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}
-	if it.Failure != nil { // now, or because it was cancelled
+	if it.Failure != nil { // too many attempts, or it was canceled
 		return q.fail(tx, it, *it.Failure)
 	}
-	wokenBy := it.WokenBy // it may have been waiting for the slots of its next phase
+	wokenBy := it.WokenBy // it may have waited for the slots of its next phase
 	setRequeued(it)
 	if err := tx.SaveItem(it); err != nil {
 		return err
@@ -343,14 +341,14 @@ func (q *Queue) requeue(tx *lock.Tx, it *lockkeeper.Item, reason string) error {
 	return q.wakeNext(tx, it, wokenBy)
 }
 
-// putBackStray puts an item back that its worker does not know of.
+// requeueStray returns an item to the queue that its worker does not know.
 func (q *Queue) requeueStray(ctx context.Context, stray *lockkeeper.Item) error {
 	return q.locks.Update(ctx, func(tx *lock.Tx) error {
 		it, err := tx.Item(stray.ID)
 		if err != nil || it == nil || it.Status != lockkeeper.ItemDispatched || it.GrantID != stray.GrantID {
 			return err
 		}
-		const reason = "its worker was never told that it had it"
+		const reason = "its worker did not learn that it was dispatched"
 		if freed, err := tx.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.LandingOpen {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Depth is how many items are queued. Lifecycles that wait for a slot are not among
-// them.
+// Depth returns how many items are queued. Dispatched items that wait for a slot do not
+// count.
 func (q *Queue) Depth(ctx context.Context) (n int, err error) {
 	err = q.store.View(ctx, func(r store.Reader) error {
 		c, err := r.Census()
@@ -18,7 +18,7 @@ func (q *Queue) Depth(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Active lists the items that are dispatched, the oldest first.
+// Active lists the dispatched items, oldest first.
 func (q *Queue) Active(ctx context.Context) (list []*lockkeeper.Item, err error) {
 	err = q.store.View(ctx, func(r store.Reader) (err error) {
 		list, err = r.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
@@ -27,5 +27,5 @@ func (q *Queue) Active(ctx context.Context) (list []*lockkeeper.Item, err error)
 	return list, err
 }
 
-// pageSize bounds what one look lists.
+// pageSize bounds how many items one read returns.
 const pageSize = 10_000

@@ -8,10 +8,10 @@ import (
 	"lockkeeper"
 )
 
-// The pools that exist in every space. Caps on a project have its name behind them.
+// The pools of every space. The caps on a project end with its name.
 const (
 	PoolAgent = "claude" // processes of agents
-	PoolAPI   = "api"    // calls of a model's API
+	PoolAPI   = "api"    // API calls to a model
 	PoolTest  = "test"   // test runs
 	PoolJobs  = "jobs"   // submitted jobs
 	PoolCPU   = "cpu"    // submitted jobs that are heavy on the processor
@@ -26,12 +26,12 @@ type Limits struct {
 	JobsPerProject, MapsPerProject int
 }
 
-// DefaultLimits are the limits of somebody who set none.
+// DefaultLimits returns the limits of a configuration that sets none.
 func DefaultLimits() Limits {
 	return Limits{Agents: 12, API: 20, Tests: 1, Jobs: 16, CPU: 4, JobsPerProject: 8, MapsPerProject: 2}
 }
 
-// Of is how many slots a pool has, and whether there is such a pool.
+// Of returns how many slots a pool has, and whether the pool exists.
 func (l Limits) Of(pool string) (int, bool) {
 	switch pool {
 	case PoolAgent:
@@ -94,8 +94,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// phases lists the phases of each rank: work near its end comes first, so that few
-// hold locks. A job that names no phase ranks with apply.
+// phases lists the phases of each rank. Work near its end comes first, so that few items
+// hold locks. A job without a phase ranks with apply.
 var phases = [][]string{
 	{"verify"},
 	{"test", "ci", "fix", "ci_fix"},
@@ -108,7 +108,7 @@ var phases = [][]string{
 // DefaultPhase is the phase of an item that names none.
 const DefaultPhase = "job"
 
-// RankOf is the rank of a phase, and whether there is such a phase.
+// RankOf returns the rank of a phase, and whether the phase exists.
 func RankOf(phase string) (int, bool) {
 	for rank, names := range phases {
 		if slices.Contains(names, phase) {
@@ -118,5 +118,5 @@ func RankOf(phase string) (int, bool) {
 	return 0, false
 }
 
-// PhaseNames lists the phases, first ranks first, for messages.
+// PhaseNames lists the phases by rank, for messages.
 func PhaseNames() string { return strings.Join(slices.Concat(phases...), ", ") }

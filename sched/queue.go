@@ -20,16 +20,16 @@ type Queue struct {
 	opt   Options
 }
 
-// New makes a queue on a store whose locks are kept by locks. Both stay the
-// caller's.
+// New returns the queue in a store. locks manages the locks of the same store. The caller
+// closes both.
 func New(st store.Store, locks *lock.Manager, opt Options) (*Queue, error) {
 	opt = opt.withDefaults()
 	return &Queue{store: st, locks: locks, opt: opt}, opt.Limits.check()
 }
 
-// Order is what is to be queued.
+// An ItemSpec describes an item to enqueue.
 type ItemSpec struct {
-	Key      string // no second item with this key is queued; empty: none
+	Key      string // unique among all items; empty: none
 	Workflow string
 	Unit     string
 	Phase    string // default: DefaultPhase
@@ -39,18 +39,18 @@ type ItemSpec struct {
 	Job      bool   // it counts against the caps on submitted jobs
 	Locks    []lockkeeper.Lock
 	Policy   string   // default: lockkeeper.DefaultPolicy
-	Pools    []string // whose slots its first phase needs
-	After    []string // ids or keys of items, of the same call too, that must be completed first
+	Pools    []string // of which its first phase needs a slot
+	After    []string // ids or keys of items that must be completed first, also of the same call
 	Root     string
 	Command  []string
 	Dir      string
 	By       lockkeeper.Actor
-	Person   string // why a person has to start it, by retrying it; empty: nobody has to
+	Person   string // why a person must start it, by retrying it; empty: no person needed
 }
 
-// Enqueue puts orders into the queue, all of them or none, and returns the items in
-// the same order. An item whose lock set is wider than its policy allows is queued
-// in the error state, so that somebody sees it.
+// Enqueue adds items to the queue, all of them or none, and returns them in the same order.
+// An item whose locks are wider than its policy allows is added in the error state, so that
+// a person sees it.
 func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.Item, error) {
 	items := make([]*lockkeeper.Item, len(orders))
 	for i, o := range orders {
@@ -76,7 +76,7 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 			it.After = after
 		}
 		if cycle := findCycle(items); cycle != nil {
-			return &lockkeeper.InputError{Field: "after", Value: strings.Join(cycle, " → "), Reason: "they wait for each other for ever", Next: "take one of the dependencies away"}
+			return &lockkeeper.InputError{Field: "after", Value: strings.Join(cycle, " → "), Reason: "they wait for each other forever", Next: "remove one of the dependencies"}
 		}
 		for _, it := range items {
 			if err := q.insert(tx, it); err != nil {
@@ -92,7 +92,7 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 	return items, nil
 }
 
-// item checks an order and makes the item it becomes.
+// item checks a specification and returns its item.
 func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	bad := func(field, value, reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: next}
@@ -113,7 +113,7 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 			return nil, bad(name.field, name.value, "over 200 bytes, or with characters that cannot be printed", "use up to 200 bytes of plain text")
 		}
 	}
-	for _, word := range append([]string{o.Dir}, o.Command...) { // stored as another, it would be run as another
+	for _, word := range append([]string{o.Dir}, o.Command...) { // the store might change it, and another command would run
 		if !isText(word) {
 			return nil, bad("command", word, "not UTF-8, or with a NUL byte", "put it into a script, and queue that")
 		}
@@ -121,7 +121,7 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	rank, known := RankOf(it.Phase)
 	switch {
 	case it.Workflow == "":
-		return nil, bad("name", "", "empty", "say what the work is called")
+		return nil, bad("name", "", "empty", "give the work a name")
 	case IsItemID(o.Key):
 		return nil, bad("key", o.Key, "it looks like the id of an item", "use another key")
 	case !known:
@@ -156,19 +156,18 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	return it, q.checkLocks(it)
 }
 
-// poolsOf checks the pools of a phase, and names each once: a phase needs one slot of
-// each.
+// poolsOf checks the pools of a phase and removes duplicates: a phase needs one slot of each.
 func poolsOf(names []string) ([]string, error) {
 	for _, pool := range names {
 		if pool != PoolAgent && pool != PoolAPI && pool != PoolTest {
-			return nil, &lockkeeper.InputError{Field: "pool", Value: pool, Reason: "there is no such pool", Next: fmt.Sprintf("use %s, %s or %s", PoolAgent, PoolAPI, PoolTest)}
+			return nil, &lockkeeper.InputError{Field: "pool", Value: pool, Reason: "unknown pool", Next: fmt.Sprintf("use %s, %s or %s", PoolAgent, PoolAPI, PoolTest)}
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names))), nil
 }
 
-// checkLocks refuses what can never be granted. What is too wide for its policy is
-// kept, in the error state: to drop it would hide a fault of whoever planned it.
+// checkLocks refuses locks that can never be granted. An item whose locks are too wide for
+// its policy is kept in the error state, because it shows a fault in the plan.
 func (q *Queue) checkLocks(it *lockkeeper.Item) error {
 	err := q.locks.Check(lockkeeper.Request{Holder: it.Workflow, Locks: it.Locks, Policy: it.Policy})
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeOverLock {
@@ -178,34 +177,34 @@ func (q *Queue) checkLocks(it *lockkeeper.Item) error {
 	return err
 }
 
-// ItemID is the id of the item that the event of a number queued.
+// ItemID returns the id of the item that the event with a number queued.
 func ItemID(seq uint64) string { return fmt.Sprint("j", seq) }
 
-// IsItemID reports whether a name is spelled like an item's id.
+// IsItemID reports whether a name has the form of an item's id.
 func IsItemID(name string) bool {
 	digits, ok := strings.CutPrefix(name, "j")
 	_, err := strconv.ParseUint(digits, 10, 64)
 	return ok && err == nil
 }
 
-// isText reports whether every store keeps a string as it is.
+// isText reports whether every store can store a string unchanged.
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// checkKeys refuses two orders of one call with the same key.
+// checkKeys refuses two items of one call with the same key.
 func checkKeys(items []*lockkeeper.Item) error {
 	seen := map[string]bool{}
 	for _, it := range items {
 		if it.Key != "" && seen[it.Key] {
-			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: "used twice", Next: "give each item a key of its own"}
+			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: "used twice", Next: "give each item its own key"}
 		}
 		seen[it.Key] = true
 	}
 	return nil
 }
 
-// number gives an item its number and its id.
+// number sets the number and the id of an item.
 func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.Key != "" {
 		old, err := tx.ItemWithKey(it.Key)
@@ -223,7 +222,7 @@ func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
 	return err
 }
 
-// resolve finds the items that an order names by id or key.
+// resolve returns the ids of items that are named by id or key.
 func resolve(r store.Reader, names []string, batch []*lockkeeper.Item) ([]string, error) {
 	var ids []string
 	for _, name := range names {
@@ -247,11 +246,11 @@ func resolve(r store.Reader, names []string, batch []*lockkeeper.Item) ([]string
 	return ids, nil
 }
 
-// find looks an item up by its id or its key.
+// find returns an item by its id or its key.
 func find(r store.Reader, name string) (*lockkeeper.Item, error) {
 	var it *lockkeeper.Item
 	var err error
-	if isText(name) { // no other was ever stored
+	if isText(name) { // other names are never stored
 		it, err = r.Item(name)
 		if err == nil && it == nil {
 			it, err = r.ItemWithKey(name)
@@ -263,8 +262,8 @@ func find(r store.Reader, name string) (*lockkeeper.Item, error) {
 	return it, err
 }
 
-// findCycle finds items of one call that wait for each other, by what they are
-// called; nil: none do. Items that were there before wait for none of these.
+// findCycle returns the names of items of one call that wait for each other; nil: none.
+// Items of earlier calls cannot wait for these.
 func findCycle(items []*lockkeeper.Item) []string {
 	byID := map[string]*lockkeeper.Item{}
 	for _, it := range items {
@@ -304,7 +303,7 @@ func findCycle(items []*lockkeeper.Item) []string {
 	return nil
 }
 
-// insert puts an item into its line.
+// insert stores a new item, ready or waiting.
 func (q *Queue) insert(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.Failure != nil {
 		it.Status, it.Stage, it.CompletedAt = lockkeeper.ItemError, lockkeeper.StageEnded, tx.Now().Wall
@@ -330,8 +329,8 @@ func (q *Queue) insert(tx *lock.Tx, it *lockkeeper.Item) error {
 	return tx.InsertItem(it)
 }
 
-// unfinished is the first item that another has to wait for; empty: none. One that
-// is not there any more was completed: only such items are forgotten.
+// unfinished returns the first item that an item must wait for; empty: none. An item that is
+// not stored any more was completed, because only completed items are pruned.
 func unfinished(r store.Reader, it *lockkeeper.Item) (string, error) {
 	for _, id := range it.After {
 		first, err := r.Item(id)
@@ -345,7 +344,7 @@ func unfinished(r store.Reader, it *lockkeeper.Item) (string, error) {
 	return "", nil
 }
 
-// checkRoot refuses an item that no worker could be sent.
+// checkRoot refuses an item that no live worker can run.
 func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 	if it.Root == "" {
 		return nil
@@ -371,13 +370,11 @@ func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 		Next: "start `lockkeeper job work` where that root is, or name another root"}
 }
 
-// everyProject stands for all projects of a rank: its turn is the last that was
-// dispatched.
+// everyProject stands for all projects of a rank. Its turn is the last dispatched one.
 const everyProject = "*"
 
-// giveTurn puts an item behind the earlier ones of its project in its rank, and
-// level with the other projects: one that has queued much does not hold up one that
-// comes later.
+// giveTurn puts an item behind the earlier ones of its project and rank, and level with other
+// projects. So a project with many items does not delay one that comes later.
 func (q *Queue) giveTurn(tx store.Tx, it *lockkeeper.Item) error {
 	own, err := tx.Turn(it.Project, it.Rank)
 	if err != nil {

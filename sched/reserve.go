@@ -9,11 +9,10 @@ import (
 	"lockkeeper/store"
 )
 
-// ReserveBegun gives the items of a root that were under way before, and are queued
-// again, their locks or their places in the engine's line: what they have done was done
-// for files that nobody else may change until it has landed. It is for whoever goes on
-// with a root, before its worker claims anything. A reservation lasts as long as
-// somebody ticks, and falls with the process that made it.
+// ReserveBegun reserves the locks of the queued items of a root that were dispatched before.
+// Their work is based on files that no other holder may change before it lands. A process
+// that resumes a root calls it before its worker starts. Ticks renew the reservations; they
+// end with the process that made them.
 func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 	return q.locks.Update(ctx, func(tx *lock.Tx) error {
 		for after := uint64(0); ; {
@@ -37,8 +36,7 @@ func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 	})
 }
 
-// reserveBegun takes over the reservation that somebody who died had made for an item, or
-// makes one.
+// reserveBegun takes over the reservation of a dead process, or makes a new one.
 func (q *Queue) reserveBegun(tx *lock.Tx, it *lockkeeper.Item) error {
 	if it.HasReserved() {
 		if rec, err := tx.Get(it.GrantID); err != nil || rec != nil {
@@ -48,7 +46,7 @@ func (q *Queue) reserveBegun(tx *lock.Tx, it *lockkeeper.Item) error {
 	return q.reserve(tx, it.Clone())
 }
 
-// reserve lets an item be looked at anew, with its locks reserved.
+// reserve reserves the locks of an item and makes it ready.
 func (q *Queue) reserve(tx *lock.Tx, it *lockkeeper.Item) error {
 	id, err := tx.Reserve(q.request(it, nil), reservation)
 	if err != nil {

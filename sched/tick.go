@@ -10,17 +10,16 @@ import (
 	"lockkeeper/store"
 )
 
-// reservation is how long the place of an escalated item in the engine's line outlives
-// whoever keeps it. One that was promised its locks may wait for a slot that long.
+// reservation is how long a reservation lasts without renewal. An item whose locks were
+// granted may wait for a slot that long.
 const (
 	reservation = 15 * time.Minute
 	keepEvery   = reservation / 3
 )
 
-// Tick does what is due: it puts back what vanished workers left, escalates what has
-// waited too long for locks or a slot, counts lock waits that are over, and keeps reservations. It
-// returns how long until something is due again; 0: nothing is. Any number of workers
-// may tick.
+// Tick returns the items of dead workers to the queue, escalates items that have waited too
+// long, counts lock timeouts and renews reservations. It returns the time until the next
+// tick is needed; 0: none is. Any number of workers may tick.
 func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 	if _, err := q.locks.Recover(ctx); err != nil {
 		return 0, err
@@ -30,11 +29,11 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 		if err := q.recover(tx); err != nil {
 			return err
 		}
-		due, err := tx.ItemsToCheck(now, examineAtOnce)
+		items, err := tx.ItemsToCheck(now, examineAtOnce)
 		if err != nil {
 			return err
 		}
-		for _, it := range due {
+		for _, it := range items {
 			if err := q.check(tx, it.ID); err != nil {
 				return err
 			}
@@ -54,8 +53,8 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 	return next, err
 }
 
-// recover puts back dispatched items whose grant is gone: the engine has freed it,
-// after it had ended what was left of the work.
+// recover returns dispatched items to the queue whose grant is gone. The engine freed the
+// grant after it had ended the processes of the work.
 func (q *Queue) recover(tx *lock.Tx) error {
 	for after := uint64(0); ; {
 		page, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, After: after, Limit: examineAtOnce})
@@ -81,12 +80,12 @@ func (q *Queue) recover(tx *lock.Tx) error {
 	}
 }
 
-// attend looks at an item whose time has come: one that is parked, or one that was
-// promised its locks and waits for a slot.
+// check checks an item whose CheckAt has come: a waiting item, or one that has its locks
+// reserved and waits for a slot.
 func (q *Queue) check(tx *lock.Tx, id string) error {
 	now := tx.Now().Lease
 	it, err := tx.Item(id)
-	if err != nil || it.CheckAt == 0 || it.CheckAt > now { // looking at one before it has roused it
+	if err != nil || it.CheckAt == 0 || it.CheckAt > now { // an earlier check has woken it
 		return err
 	}
 	it = it.Clone()
@@ -96,10 +95,10 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 		}
 	}
 	switch {
-	case it.WaitsOn == onCopy: // some node's copy may have caught up
+	case it.WaitsOn == onCopy: // a node may have updated its copy
 		it.AvoidNode = ""
 		return store.WakeItem(tx, it)
-	case !store.IsOnLock(it.WaitsOn): // it was promised its locks, and waits for a slot
+	case !store.IsOnLock(it.WaitsOn): // it has reserved its locks and waits for a slot
 		it.CheckAt = now.Add(keepEvery)
 		return tx.SaveItem(it)
 	}
@@ -107,7 +106,7 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	// To look frees what has lapsed, and so may have roused this one.
+	// Blockers frees lapsed grants and so may have woken this item.
 	if it, err = tx.Item(id); err != nil || it.Stage != lockkeeper.StageWaiting {
 		return err
 	}
@@ -115,11 +114,11 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	if len(found) == 0 {
 		return store.WakeItem(tx, it)
 	}
-	if lock.Digest(found) != it.Blockers { // the wait begins anew
+	if lock.Digest(found) != it.Blockers { // other blockers: the wait begins again
 		return q.waitAgain(tx, it, found)
 	}
 	switch {
-	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its place
+	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its reservation
 		return q.escalate(tx, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
@@ -127,12 +126,12 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 		}
 		return q.waitAgain(tx, it, found)
 	}
-	q.setCheckAt(it, now) // it has come to lead its line, or was kept in it
+	q.setCheckAt(it, now) // it has become the first, or its reservation was renewed
 	return tx.SaveItem(it)
 }
 
-// repark lets the wait of a blocked item begin anew, at what blocks it now. One that
-// has a place in the engine's line stays there.
+// waitAgain restarts the wait of a blocked item, on its current blocker. An item with a
+// reservation keeps waiting for that.
 func (q *Queue) waitAgain(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
 	left := it.WaitsOn
 	it.StopFirst(tx.Now().Lease)
@@ -154,8 +153,7 @@ func (q *Queue) waitAgain(tx *lock.Tx, it *lockkeeper.Item, found []store.Overla
 	return store.StartFirst(tx, left)
 }
 
-// escalate moves up an item that locks block, and reserves these locks in the engine's wait
-// list.
+// escalate escalates an item that locks block, and reserves these locks.
 func (q *Queue) escalate(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
 	id, err := tx.Reserve(q.request(it, nil), reservation)
 	if err != nil {
@@ -176,7 +174,7 @@ func (q *Queue) escalate(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap
 	return store.StartFirst(tx, left)
 }
 
-// giveUpOn ends an item that the same holders have blocked for too long.
+// giveUpOn fails an item that the same holders have blocked for too long.
 func (q *Queue) giveUpOn(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
 	waited := time.Duration(it.Retries) * q.opt.LockTimeout
 	if err := q.dropReservation(tx, it, lockkeeper.Event{Kind: lockkeeper.EventTimedOut, Actor: system, Conflicts: lock.Conflicts(found)}); err != nil {
@@ -185,7 +183,7 @@ func (q *Queue) giveUpOn(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap
 	return q.fail(tx, it, lockkeeper.Failure{Reason: "blocked by locks for too long", Conflicts: lock.Conflicts(found), Waited: waited, Attempts: it.Retries})
 }
 
-// dropReservation takes an item that is not dispatched out of the engine's line.
+// dropReservation removes the reservation of an item that is not dispatched.
 func (q *Queue) dropReservation(tx *lock.Tx, it *lockkeeper.Item, ev lockkeeper.Event) error {
 	if it.GrantID == "" {
 		return nil
@@ -195,8 +193,8 @@ func (q *Queue) dropReservation(tx *lock.Tx, it *lockkeeper.Item, ev lockkeeper.
 	return err
 }
 
-// rousePools rouses who is parked on a pool that has free slots: somebody may have
-// raised its limit.
+// wakePools wakes the items that wait on a pool with free slots: its limit may have been
+// raised.
 func (q *Queue) wakePools(tx store.Tx) error {
 	keys, err := tx.WaitKeys(store.OnPool(""))
 	if err != nil {

@@ -11,37 +11,36 @@ import (
 	"lockkeeper/store"
 )
 
-// Explanation says why an item is where it is, and when it may start.
+// An Explanation says why an item has its status, and when it may start.
 type Explanation struct {
 	Item     lockkeeper.Item   `json:"item"`
-	Position int               `json:"position,omitempty"` // in the line it stands in, from 1
+	Position int               `json:"position,omitempty"` // among the items that wait for the same, from 1
 	Locks    []LockWait        `json:"locks,omitempty"`
 	Slots    []SlotWait        `json:"slots,omitempty"`    // pools without a free slot
-	After    []lockkeeper.Item `json:"after,omitempty"`    // what has to be completed first
+	After    []lockkeeper.Item `json:"after,omitempty"`    // items that must be completed first
 	Behind   string            `json:"behind,omitempty"`   // nodes whose copy is behind
 	StartsAt time.Time         `json:"starts_at,omitzero"` // an estimate
 	Attempts int               `json:"max_attempts"`
 	Retries  int               `json:"max_retries"`
 }
 
-// LockWait is one lock in an item's way.
+// A LockWait is one lock that blocks an item.
 type LockWait struct {
 	lockkeeper.ConflictInfo
-	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds it, if one does
-	Left time.Duration    `json:"left,omitempty"` // how much longer it is likely to; 0: unknown
+	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds it, if any
+	Left time.Duration    `json:"left,omitempty"` // how much longer it probably runs; 0: unknown
 
-	Overdue bool `json:"overdue,omitempty"` // it has run for longer than such items usually do
+	Overdue bool `json:"overdue,omitempty"` // it has run longer than usual
 }
 
-// SlotWait is a pool in which an item finds no slot.
+// A SlotWait is a pool without a free slot.
 type SlotWait struct {
 	Pool  string `json:"pool"`
 	Taken int    `json:"taken"`
 	Limit int    `json:"limit"`
 }
 
-// Why explains an item, which is named by its id or its key, or by what it is called
-// where that is clear.
+// Why explains an item. name is its id, its key, or its workflow if that is unique.
 func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 	var e *Explanation
 	err := q.store.View(ctx, func(r store.Reader) error {
@@ -59,7 +58,7 @@ func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
 	return e, err
 }
 
-// Blocked explains the items that are parked, those first that come first.
+// Blocked explains the waiting items, in the order of the queue.
 func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, err error) {
 	err = q.store.View(ctx, func(r store.Reader) (err error) {
 		list, err = q.BlockedIn(r, limit)
@@ -68,15 +67,15 @@ func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, er
 	return list, err
 }
 
-// BlockedIn is Blocked in a state that the caller reads.
+// BlockedIn returns what Blocked returns, as a Reader sees it.
 func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err error) {
 	l, err := newExplainer(r)
 	if err != nil {
 		return nil, err
 	}
-	parked := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageWaiting })
-	slices.SortFunc(parked, lockkeeper.CompareItems)
-	for _, it := range parked[:min(limit, len(parked))] {
+	waiting := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageWaiting })
+	slices.SortFunc(waiting, lockkeeper.CompareItems)
+	for _, it := range waiting[:min(limit, len(waiting))] {
 		e, err := q.explain(l, it)
 		if err != nil {
 			return nil, err
@@ -86,7 +85,7 @@ func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err e
 	return list, nil
 }
 
-// lookout is what explanations are made from, read once for all of them.
+// An explainer holds what explanations are made from, read once for all of them.
 type explainer struct {
 	store.Reader
 	typical estimates
@@ -106,7 +105,7 @@ func newExplainer(r store.Reader) (l *explainer, err error) {
 	return l, err
 }
 
-// Wanting lists the queued items that want a path, in the order of their numbers.
+// QueuedFor lists the queued items that need a path, by number.
 func (q *Queue) QueuedFor(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
 	asked := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 	err = q.store.View(ctx, func(r store.Reader) error {
@@ -121,7 +120,7 @@ func (q *Queue) QueuedFor(ctx context.Context, path string) (list []*lockkeeper.
 	return list, err
 }
 
-// named finds an item as people name it.
+// named finds an item by id, key or workflow.
 func (q *Queue) named(r store.Reader, name string) (*lockkeeper.Item, error) {
 	it, notFound := find(r, name)
 	if notFound == nil {
@@ -149,7 +148,7 @@ func (q *Queue) named(r store.Reader, name string) (*lockkeeper.Item, error) {
 	for _, it := range called {
 		ids = append(ids, it.ID)
 	}
-	return nil, &lockkeeper.InputError{Field: "item", Value: name, Reason: "several items are called so: " + strings.Join(ids, ", "), Next: "name one by its id"}
+	return nil, &lockkeeper.InputError{Field: "item", Value: name, Reason: "ambiguous name of " + strings.Join(ids, ", "), Next: "use one of these ids"}
 }
 
 func (q *Queue) explain(l *explainer, it *lockkeeper.Item) (*Explanation, error) {
@@ -233,17 +232,16 @@ func (q *Queue) explainLocks(r store.Reader, e *Explanation, typical estimates) 
 	return nil
 }
 
-// estimates are how long items of a phase usually run.
+// estimates says how long items of a phase usually run.
 type estimates map[string]time.Duration
 
-// Estimates are made of that many completed items at most, and for a phase of so many
-// at least.
+// An estimate uses the recent completed items, and needs enough of them in a phase.
 const (
 	recent = 200
 	enough = 3
 )
 
-// durations is the median of what items of each phase took lately.
+// durations returns the median run time of recent items of each phase.
 func durations(r store.Reader) (estimates, error) {
 	done, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemCompleted, Latest: true, Limit: recent})
 	if err != nil {
@@ -264,8 +262,8 @@ func durations(r store.Reader) (estimates, error) {
 	return out, nil
 }
 
-// left is how much longer an item is likely to run; 0: nobody knows. overdue says that
-// it has run for longer than is usual.
+// left returns how much longer an item probably runs; 0: unknown. overdue says that it has
+// run longer than usual.
 func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration, overdue bool) {
 	usual := e[it.Phase]
 	if usual == 0 || it.Status != lockkeeper.ItemDispatched {
@@ -277,8 +275,8 @@ func (e estimates) left(it *lockkeeper.Item, now time.Time) (left time.Duration,
 	return left, false
 }
 
-// estimate says which place in its line an item has, and when it may start: when what
-// is in its way has likely ended, and what is before it in the line has had its turn.
+// estimate sets the position of an item, and when it may start: when its blockers have
+// probably ended and the items before it have run.
 func (q *Queue) estimate(l *explainer, e *Explanation) {
 	var ahead time.Duration
 	for _, it := range l.queued {
@@ -297,7 +295,7 @@ func (q *Queue) estimate(l *explainer, e *Explanation) {
 		wait = max(wait, l.Left)
 	}
 	switch {
-	case len(e.Locks) > 0: // those before it take the path one after the other
+	case len(e.Locks) > 0: // the items before it use the path one after the other
 		wait += ahead
 	case len(e.Slots) > 0:
 		left := l.untilSlot(e)
@@ -311,8 +309,8 @@ func (q *Queue) estimate(l *explainer, e *Explanation) {
 	}
 }
 
-// untilSlot is when so many of a pool's slots have likely been given back that the
-// item has its turn; 0: nobody knows.
+// untilSlot returns the time until enough slots of a pool are probably free for the item; 0:
+// unknown.
 func (l *explainer) untilSlot(e *Explanation) time.Duration {
 	pool := e.Slots[0]
 	var left []time.Duration

@@ -15,45 +15,43 @@ import (
 	"lockkeeper/store"
 )
 
-// WorkerOptions says who works, and how.
+// WorkerOptions are the options of a Worker.
 type WorkerOptions struct {
-	Slots   int // how many items at once
+	Slots   int // how many items run at once
 	Node    string
-	Process *lockkeeper.Process // who is recorded behind the grants; nil: leases alone count
-	Roots   []string            // what this node reaches
-	Only    bool                // it takes items of its roots alone, none that every node may run
+	Process *lockkeeper.Process // recorded with the grants; nil: only leases count
+	Roots   []string            // the roots that this node has
+	Only    bool                // run only items of these roots, and none without a root
 
 	// Run does the work of an item. Its context ends when the item's grant is lost or
-	// the worker is closed. An error puts the item into the error state; so does a
-	// panic.
+	// the worker is closed. An error or a panic moves the item to the error state.
 	Run func(context.Context, *Job) error
 
-	// Fresh reports, before an item is run, an error when this node's copy of what the
-	// item locks is behind. Nil: it never is.
+	// CheckFresh returns an error if this node's copy of the locked files is behind. It is
+	// called before Run. Optional.
 	CheckFresh func(context.Context, *lockkeeper.Item) error
 
-	// Paused lets the worker begin with a pause, which Resume ends.
+	// Paused starts the worker paused, until Resume.
 	Paused bool
 
-	// UntilEmpty lets the worker end when nothing is queued or runs.
+	// UntilEmpty ends the worker when no item is queued or running.
 	UntilEmpty bool
 
-	// Ended is called once for each attempt of this worker, after the transaction that
+	// OnEnd is called once for each attempt of this worker, after the transaction that
 	// ended it has committed, with the item as that transaction left it: completed, in
 	// the error state, or queued again. The transaction may be another process's, and
 	// the item may have another state by the time of the call. The calls for one item
 	// come in the order of its attempts. Optional.
 	OnEnd func(lockkeeper.Item)
 
-	// TickEvery is how often the worker looks for what others left, besides when
-	// something is due. Default 5 s.
+	// TickEvery is how often the worker ticks at least. Default 5 s.
 	TickEvery time.Duration
 
-	// Trouble hears of errors that the worker survives. Nil: nobody does.
+	// OnError is called with errors that do not end the worker. Optional.
 	OnError func(error)
 }
 
-// workerLease is how long a worker that gives no sign of life is listed as alive.
+// workerLease is how long a worker counts as alive after its last tick.
 const workerLease = time.Minute
 
 // Worker runs the items of a queue.
@@ -64,22 +62,22 @@ type Worker struct {
 
 	work    context.Context // of the items; ends with Close
 	cancel  context.CancelCauseFunc
-	quit    chan struct{} // closed by Stop: nothing new is claimed
+	quit    chan struct{} // closed by Stop: nothing new starts
 	stop    sync.Once
 	loop    sync.WaitGroup
-	free    chan struct{} // a slot was given back
+	free    chan struct{} // a slot became free
 	err     error         // of the loop; read after loop.Wait
-	paused  atomic.Bool   // nothing is claimed
+	paused  atomic.Bool   // it dispatches nothing
 	resumed chan struct{} // it was resumed
 
-	strays map[string]time.Time // by grant: since when an item is in the store as this worker's, and not here; the loop's
+	strays map[string]time.Time // by grant: since when the store assigns an item to this worker that does not run here; used by the loop only
 
 	mu      sync.Mutex
 	running map[string]*attempt // by grant
 	jobs    sync.WaitGroup
 }
 
-// Start begins to work through the queue. It goes on with what it finds there.
+// Start starts a worker on the queue.
 func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	switch {
 	case opt.Slots < 1:
@@ -110,7 +108,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	return w, nil
 }
 
-// register tells the space of this worker, and that it is alive.
+// register stores this worker as alive.
 func (w *Worker) register(ctx context.Context) error {
 	return w.q.store.Update(ctx, func(tx store.Tx) error {
 		self := w.self
@@ -123,58 +121,58 @@ func (w *Worker) register(ctx context.Context) error {
 	})
 }
 
-// ID names the worker in the items that it runs.
+// ID returns the id that the items of this worker carry.
 func (w *Worker) ID() string { return w.self.ID }
 
 var errClosed = errors.New("the worker was closed")
 
-// serve claims while slots are free, and ticks, until it is told to stop. Trouble with
-// the store does not end it: the queue is there when the store is.
+// serve dispatches items while slots are free, and ticks, until it is stopped. Errors of the
+// store do not end it.
 func (w *Worker) serve(woken <-chan struct{}) error {
 	free, quit := w.opt.Slots, w.quit
 	tick := time.NewTimer(0)
 	defer tick.Stop()
-	for look := true; ; {
+	for examine := true; ; {
 		if quit == nil && free == w.opt.Slots {
 			return w.leave()
 		}
-		if look && free > 0 && quit != nil && !w.paused.Load() {
+		if examine && free > 0 && quit != nil && !w.paused.Load() {
 			n, err := w.claim(free)
 			if err != nil {
 				w.report(err)
 			}
 			free -= n
 		}
-		if look && w.opt.UntilEmpty && free == w.opt.Slots && quit != nil {
+		if examine && w.opt.UntilEmpty && free == w.opt.Slots && quit != nil {
 			if empty, err := w.isEmpty(); err != nil {
 				w.report(err)
 			} else if empty {
 				return w.leave()
 			}
 		}
-		look = false
+		examine = false
 		select {
 		case <-quit:
-			quit = nil // and goes on to tick until what runs has ended
+			quit = nil // it ticks until the running items have ended
 		case <-w.free:
 			free++
-			look = true
+			examine = true
 		case <-woken:
-			look = true
+			examine = true
 		case <-w.resumed:
-			look = true
+			examine = true
 		case <-tick.C:
 			tick.Reset(w.tick())
-			look = true
+			examine = true
 		}
 	}
 }
 
-// claim starts what can start, up to n, and returns how many that were.
+// claim starts up to n items and returns how many it started.
 func (w *Worker) claim(n int) (started int, err error) {
 	for started < n {
 		var some bool
-		err := w.q.store.View(w.work, func(r store.Reader) error { // most often nothing is ready, and looking is cheaper
+		err := w.q.store.View(w.work, func(r store.Reader) error { // usually nothing is ready, and a View is cheaper
 			it, err := first(r, w.self.TakesRoots())
 			some = it != nil
 			return err
@@ -192,8 +190,8 @@ func (w *Worker) claim(n int) (started int, err error) {
 	return started, nil
 }
 
-// isEmpty reports whether nothing can come any more: nothing runs anywhere, and what
-// is queued waits for something that failed.
+// isEmpty reports whether no item can start any more: none runs anywhere, and the queued ones
+// wait for items that failed.
 func (w *Worker) isEmpty() (empty bool, err error) {
 	err = w.q.store.View(w.work, func(r store.Reader) error {
 		c, err := r.Census()
@@ -210,7 +208,7 @@ func (w *Worker) isEmpty() (empty bool, err error) {
 	return empty, err
 }
 
-// onlyStuck reports whether all that is parked waits for items in the error state.
+// onlyStuck reports whether all waiting items wait for other items.
 func onlyStuck(r store.Reader) (bool, error) {
 	keys, err := r.WaitKeys("")
 	if err != nil {
@@ -219,7 +217,7 @@ func onlyStuck(r store.Reader) (bool, error) {
 	return !slices.ContainsFunc(keys, func(key string) bool { return key < store.OnItem("") || key > store.OnItem("\xff") }), nil
 }
 
-// begin runs a job, and what the worker claims when that ends, in a goroutine.
+// begin runs a job, and the jobs that follow it, in a goroutine.
 func (w *Worker) begin(job *Job) {
 	w.jobs.Go(func() {
 		defer func() { w.free <- struct{}{} }()
@@ -229,8 +227,8 @@ func (w *Worker) begin(job *Job) {
 	})
 }
 
-// run runs one job and returns the next, which was claimed in the transaction that
-// ended it; nil: none.
+// run runs one job and returns the next one, which the same transaction dispatched that ended
+// it; nil: none.
 func (w *Worker) run(job *Job) *Job {
 	job.Grant.Keep()
 	at := w.enter(job)
@@ -241,7 +239,7 @@ func (w *Worker) run(job *Job) *Job {
 	defer stop()
 	told := false
 	defer func() {
-		if !told { // the work has ended its goroutine
+		if !told { // Run called runtime.Goexit
 			w.storeEnd(at, func(ctx context.Context) error {
 				_, err := job.Finish(ctx, errors.New("the work ended its goroutine"), nil)
 				return err
@@ -260,7 +258,7 @@ func (w *Worker) run(job *Job) *Job {
 	told = true
 	var later *LaterError
 	switch {
-	case failure != nil && w.work.Err() != nil: // the work did not fail: it was ended
+	case failure != nil && w.work.Err() != nil: // the work did not fail: Close ended it
 		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
 		return nil
 	case errors.As(failure, &later):
@@ -284,16 +282,16 @@ func (w *Worker) run(job *Job) *Job {
 	return next
 }
 
-// LaterError is how the work of an item says that it did not fail, and has to be done
-// at another time: the item goes back to its place in the queue.
+// A LaterError from Run returns the item to its place in the queue: the work did not fail,
+// and must be done later.
 type LaterError struct{ Reason string }
 
 func (e *LaterError) Error() string { return "put back: " + e.Reason }
 
-// Pause lets the worker claim nothing until Resume. What runs goes on.
+// Pause stops the worker from starting items until Resume. Running items continue.
 func (w *Worker) Pause() { w.paused.Store(true) }
 
-// Paused reports whether the worker claims nothing for now.
+// Paused reports whether the worker is paused.
 func (w *Worker) Paused() bool { return w.paused.Load() }
 
 // Resume ends a pause.
@@ -301,12 +299,12 @@ func (w *Worker) Resume() {
 	if w.paused.Swap(false) {
 		select {
 		case w.resumed <- struct{}{}:
-		default: // it is about to look
+		default: // already signaled
 		}
 	}
 }
 
-// guard turns a panic of a job's work into an error of that job alone.
+// guard turns a panic into an error.
 func guard(work func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -316,14 +314,14 @@ func guard(work func() error) (err error) {
 	return work()
 }
 
-// trouble tells of an error that the worker survives. That it was closed is none.
+// report passes an error to OnError, unless it is because of Close.
 func (w *Worker) report(err error) {
 	if !errors.Is(err, errClosed) {
 		w.opt.OnError(err)
 	}
 }
 
-// tick does what is due and returns when to tick again.
+// tick ticks and returns the time until the next tick.
 func (w *Worker) tick() time.Duration {
 	if err := w.register(w.work); err != nil {
 		w.report(err)
@@ -341,26 +339,25 @@ func (w *Worker) tick() time.Duration {
 	return min(next, w.opt.TickEvery)
 }
 
-// leave takes the worker out of the list of those alive.
+// leave removes the worker from the store.
 func (w *Worker) leave() error {
-	w.jobs.Wait() // which have given their slots back
+	w.jobs.Wait() // their slots are free
 	return w.q.store.Update(context.WithoutCancel(w.work), func(tx store.Tx) error { return tx.DeleteWorker(w.self.ID) })
 }
 
-// Wait returns when the worker has ended: stopped, or, if it was to, with nothing left
-// to do.
+// Wait returns when the worker has ended: after Stop or Close, or because of UntilEmpty.
 func (w *Worker) Wait() error {
 	w.loop.Wait()
 	w.cancel(errClosed)
 	return w.err
 }
 
-// Stop claims nothing more and waits for what runs, until ctx ends: then it returns
-// what still does, and that goes on. Queued items stay queued.
+// Stop starts nothing more and waits for the running items. If ctx ends first, it returns the
+// items that still run, which continue. Queued items stay queued.
 func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) {
 	w.stop.Do(func() { close(w.quit) })
 	ended := make(chan struct{})
-	go func() { // ends with the work, which Close ends
+	go func() { // ends at the latest with Close
 		w.loop.Wait()
 		close(ended)
 	}()
@@ -378,7 +375,7 @@ func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) 
 	return still, context.Cause(ctx)
 }
 
-// Close stops the worker, ends what runs, and waits for it.
+// Close stops the worker, ends the running items and waits for them.
 func (w *Worker) Close() error {
 	w.stop.Do(func() { close(w.quit) })
 	w.cancel(errClosed)

@@ -10,20 +10,20 @@ import "lockkeeper"
 // OnPath returns the key of a locked path for items that ask for it in a mode. Readers
 // and writers wait on keys of their own: what blocks the first of the items on one key
 // blocks all of them.
-func OnPath(asked lockkeeper.Mode, path string) string { return linesAt(path) + asked.String() }
+func OnPath(asked lockkeeper.Mode, path string) string { return keysAt(path) + asked.String() }
 
 // OnLock returns the key of a locked target. A lock on a node covers nothing below it,
 // so items that it blocks wait on a key of their own.
 func OnLock(asked lockkeeper.Mode, held lockkeeper.Target) string {
 	if !held.Kind.Below() {
-		return linesAt(held.Path) + "node/" + asked.String()
+		return keysAt(held.Path) + "node/" + asked.String()
 	}
 	return OnPath(asked, held.Path)
 }
 
-// linesAt returns the prefix of the keys of a path, and of no other: no path contains
+// keysAt returns the prefix of the keys of a path, and of no other: no path contains
 // two slashes in a row.
-func linesAt(path string) string { return "path:" + path + "//" }
+func keysAt(path string) string { return "path:" + path + "//" }
 
 // KeepsWaiting reports whether a lock, while it is held, blocks the items on a key.
 func KeepsWaiting(l lockkeeper.Lock, key string) bool {
@@ -37,11 +37,11 @@ func KeepsWaiting(l lockkeeper.Lock, key string) bool {
 
 // WakeWaiters wakes the first item on every key that a lock has blocked.
 func WakeWaiters(tx Tx, held lockkeeper.Lock) error {
-	lines, err := tx.WaitKeys(linesAt(held.Path)) // most often there is none
+	keys, err := tx.WaitKeys(keysAt(held.Path)) // usually none
 	if err != nil {
 		return err
 	}
-	for _, key := range lines {
+	for _, key := range keys {
 		if !KeepsWaiting(held, key) {
 			continue
 		}
@@ -92,7 +92,7 @@ func WakeItem(tx Tx, it *lockkeeper.Item) error {
 		it.FirstSince = led // it still waits for a slot
 	}
 	if it.HasReserved() {
-		it.CheckAt = tx.Now().Lease // somebody has to keep what it was promised
+		it.CheckAt = tx.Now().Lease // the next tick must renew its reservation
 	}
 	if it.IsHolding() {
 		tx.Wake(ItemWakeID(it.ID))
