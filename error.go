@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Code classes errors for whoever has to translate them: the CLI into exit
-// codes, the HTTP API into statuses.
+// A Code classifies errors. The CLI maps codes to exit codes, the HTTP API to statuses.
 type Code string
 
 // The codes.
 const (
-	CodeInput     Code = "input"     // the request itself is wrong
-	CodeBlocked   Code = "blocked"   // somebody else holds it, or waits for it earlier
+	CodeInput     Code = "input"     // the request is invalid
+	CodeBlocked   Code = "blocked"   // another holder has it, or an earlier request waits for it
 	CodeTimeout   Code = "timeout"   // waited, and still blocked
 	CodeViolation Code = "violation" // refused by the gate
-	CodeOverLock  Code = "over_lock" // a directory asked for writing
-	CodeNotHeld   Code = "not_held"  // the grant is gone, or was never ours
-	CodeRefused   Code = "refused"   // the policy or the actor does not permit it
+	CodeOverLock  Code = "over_lock" // a request to write a directory
+	CodeNotHeld   Code = "not_held"  // the grant is gone, or belongs to another holder
+	CodeRefused   Code = "refused"   // not allowed by the policy, or for this actor
 	CodeStore     Code = "store"     // the store cannot be used safely
-	CodeBudget    Code = "budget"    // what may be spent is spent
+	CodeBudget    Code = "budget"    // the budget is used up
 	CodeFailed    Code = "failed"    // anything else
 )
 
-// CodeOf finds the code of an error, CodeFailed when it carries none.
+// CodeOf returns the code of an error; CodeFailed if it has none.
 func CodeOf(err error) Code {
 	var coded interface{ Code() Code }
 	if errors.As(err, &coded) {
@@ -34,7 +33,7 @@ func CodeOf(err error) Code {
 	return CodeFailed
 }
 
-// ConflictKind says what stands in the way.
+// ConflictKind says what blocks a request.
 type ConflictKind string
 
 // The kinds of conflict.
@@ -43,7 +42,7 @@ const (
 	Waiting ConflictKind = "waiting" // a request that came earlier
 )
 
-// ConflictInfo is one reason why a request is not granted.
+// A ConflictInfo is one lock that blocks a request.
 type ConflictInfo struct {
 	Path         string       `json:"path"`
 	Mode         Mode         `json:"mode"`
@@ -52,7 +51,7 @@ type ConflictInfo struct {
 	Kind         ConflictKind `json:"kind"`
 	Holder       string       `json:"holder"`
 	GrantID      string       `json:"grant_id"`
-	AcquiredAt   time.Time    `json:"acquired_at"` // of a waiter: since when it waits
+	AcquiredAt   time.Time    `json:"acquired_at"` // of a waiting request: since when it waits
 	ExpiresAt    *time.Time   `json:"expires_at"`  // null: never
 }
 
@@ -77,7 +76,7 @@ func joinConflicts(cs []ConflictInfo) string {
 	return strings.Join(lines, "; ")
 }
 
-// BlockedError is the answer to a request that cannot be granted now.
+// A BlockedError refuses a request that cannot be granted now.
 type BlockedError struct {
 	Holder    string
 	Conflicts []ConflictInfo
@@ -86,10 +85,9 @@ type BlockedError struct {
 
 func (e *BlockedError) Error() string { return "blocked: " + joinConflicts(e.Conflicts) }
 
-// Code implements CodeOf.
 func (e *BlockedError) Code() Code { return CodeBlocked }
 
-// LockTimeoutError is the answer to a request that waited as long as it might.
+// A LockTimeoutError refuses a request that waited for its whole time limit.
 type LockTimeoutError struct {
 	Holder    string
 	Waited    time.Duration
@@ -101,7 +99,6 @@ func (e *LockTimeoutError) Error() string {
 	return fmt.Sprintf("timed out after %s: %s", e.Waited.Round(time.Millisecond), joinConflicts(e.Conflicts))
 }
 
-// Code implements CodeOf.
 func (e *LockTimeoutError) Code() Code { return CodeTimeout }
 
 // OverLockError refuses to lock a directory or subtree for writing.
@@ -116,18 +113,15 @@ func (e *OverLockError) Error() string {
 		e.Path, e.Policy), e.NextStep())
 }
 
-// NextStep implements the function NextStep.
 func (e *OverLockError) NextStep() string { return "name the files you will change" }
-
-// Code implements CodeOf.
-func (e *OverLockError) Code() Code { return CodeOverLock }
+func (e *OverLockError) Code() Code       { return CodeOverLock }
 
 // LockViolationError refuses a write that no live grant covers.
 type LockViolationError struct {
 	Check   string // which check failed: "allowlist", "grant", "coverage"
 	Path    string
 	GrantID string
-	HeldBy  *ConflictInfo // who holds the path now, if anybody does
+	HeldBy  *ConflictInfo // who holds the path now, if any holder does
 	Reason  string
 	Next    string
 }
@@ -140,13 +134,10 @@ func (e *LockViolationError) Error() string {
 	return JoinNext(s, e.Next)
 }
 
-// Code implements CodeOf.
-func (e *LockViolationError) Code() Code { return CodeViolation }
-
-// NextStep implements the function NextStep.
+func (e *LockViolationError) Code() Code       { return CodeViolation }
 func (e *LockViolationError) NextStep() string { return e.Next }
 
-// NotHeldError says that a grant cannot be used by this caller.
+// A NotHeldError says that the caller does not hold a grant.
 type NotHeldError struct {
 	GrantID string
 	Reason  string // "unknown", "expired", "released", "wrong token", …
@@ -157,13 +148,10 @@ func (e *NotHeldError) Error() string {
 	return JoinNext(fmt.Sprintf("grant %s is not held: %s", e.GrantID, e.Reason), e.Next)
 }
 
-// Code implements CodeOf.
-func (e *NotHeldError) Code() Code { return CodeNotHeld }
-
-// NextStep implements the function NextStep.
+func (e *NotHeldError) Code() Code       { return CodeNotHeld }
 func (e *NotHeldError) NextStep() string { return e.Next }
 
-// InputError says which input is wrong and why.
+// An InputError says which input is invalid and why.
 type InputError struct {
 	Field  string
 	Value  string
@@ -179,17 +167,14 @@ func (e *InputError) Error() string {
 	return JoinNext(fmt.Sprintf("%s %q: %s", e.Field, value, e.Reason), e.Next)
 }
 
-// Code implements CodeOf.
-func (e *InputError) Code() Code { return CodeInput }
-
-// NextStep implements the function NextStep.
+func (e *InputError) Code() Code       { return CodeInput }
 func (e *InputError) NextStep() string { return e.Next }
 
-// RefusedError says that an act is not permitted to its actor or policy.
+// A RefusedError says that an actor or a policy does not allow an action.
 type RefusedError struct {
 	Act        string
 	Reason     string
-	Conditions []Condition // what was checked, where conditions decide
+	Conditions []Condition // what was checked, if conditions decide
 	Next       string
 }
 
@@ -197,13 +182,10 @@ func (e *RefusedError) Error() string {
 	return JoinNext(fmt.Sprintf("%s refused: %s", e.Act, e.Reason), e.Next)
 }
 
-// Code implements CodeOf.
-func (e *RefusedError) Code() Code { return CodeRefused }
-
-// NextStep implements the function NextStep.
+func (e *RefusedError) Code() Code       { return CodeRefused }
 func (e *RefusedError) NextStep() string { return e.Next }
 
-// StoreError says why a store cannot be used, and what a person can do.
+// A StoreError says why a store cannot be used.
 type StoreError struct {
 	Store  string // which: a path, or a host and database, never a password
 	Reason string
@@ -219,20 +201,16 @@ func (e *StoreError) Error() string {
 	return JoinNext(s, e.Next)
 }
 
-func (e *StoreError) Unwrap() error { return e.Err }
-
-// Code implements CodeOf.
-func (e *StoreError) Code() Code { return CodeStore }
-
-// NextStep implements the function NextStep.
+func (e *StoreError) Unwrap() error    { return e.Err }
+func (e *StoreError) Code() Code       { return CodeStore }
 func (e *StoreError) NextStep() string { return e.Next }
 
-// MovedError says that something a change stands on is not as its author saw it: what
-// was tested is not what would land.
+// A MovedError says that another landing changed a file that a change depends on. The
+// tested state is not the one that would land.
 type MovedError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // whose landing it is
+	Holder  string // of that landing
 	At      time.Time
 }
 
@@ -244,19 +222,16 @@ func (e *MovedError) Error() string {
 		e.Path, e.Landing, e.Holder, e.At.UTC().Format("2006-01-02 15:04:05Z")), e.NextStep())
 }
 
-// NextStep implements the function NextStep.
 func (e *MovedError) NextStep() string { return "update the workspace and test again" }
+func (e *MovedError) Code() Code       { return CodeRefused }
 
-// Code implements CodeOf.
-func (e *MovedError) Code() Code { return CodeRefused }
-
-// BehindError says that the copy of a file on this machine is not what was landed
-// last, on another one: whoever worked on it would undo that.
+// A BehindError says that this machine's copy of a file is older than the last landing,
+// which was on another machine. Work on this copy would undo that landing.
 type BehindError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // whose landing it is
-	Site    string // where that is
+	Holder  string // of that landing
+	Site    string // of that landing
 	At      time.Time
 	Fact    string
 }
@@ -266,8 +241,5 @@ func (e *BehindError) Error() string {
 		e.Path, e.Landing, e.Holder, e.Site, e.At.UTC().Format("2006-01-02 15:04:05Z"), e.Fact), e.NextStep())
 }
 
-// NextStep implements the function NextStep.
 func (e *BehindError) NextStep() string { return "update this copy, for example with git pull" }
-
-// Code implements CodeOf.
-func (e *BehindError) Code() Code { return CodeRefused }
+func (e *BehindError) Code() Code       { return CodeRefused }

@@ -9,32 +9,32 @@ type EventKind string
 const (
 	EventAcquired      EventKind = "acquired"       // a request became a grant
 	EventDenied        EventKind = "denied"         // refused without waiting; once per change of blockers
-	EventWaiting       EventKind = "waiting"        // entered the line, or its blockers changed
-	EventWithdrawn     EventKind = "withdrawn"      // left the line by itself
-	EventTimedOut      EventKind = "timed_out"      // left the line because its time was up
+	EventWaiting       EventKind = "waiting"        // entered the wait list, or its blockers changed
+	EventWithdrawn     EventKind = "withdrawn"      // left the wait list
+	EventTimedOut      EventKind = "timed_out"      // left the wait list because its time limit passed
 	EventRenewFailed   EventKind = "renew_failed"   // a heartbeat came for a grant that is gone
 	EventUpgraded      EventKind = "upgraded"       // upgradeable became write
-	EventUpgradeDenied EventKind = "upgrade_denied" // it could not; the hold stays
+	EventUpgradeDenied EventKind = "upgrade_denied" // the upgrade was refused; the grant stays
 	EventExtended      EventKind = "extended"       // the grant grew
-	EventExtendDenied  EventKind = "extend_denied"  // it could not; the hold stays
+	EventExtendDenied  EventKind = "extend_denied"  // the extension was refused; the grant stays
 	EventReleased      EventKind = "released"       // by its holder
 	EventExpired       EventKind = "expired"        // its lease ran out and the policy frees such grants
 	EventRecovered     EventKind = "recovered"      // freed after its holder was found dead
 	EventForceReleased EventKind = "force_released" // freed by a person or an administrator
 	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end
-	EventRevoking      EventKind = "revoking"       // taken away, and handed on once what it decided is done
-	EventLanded        EventKind = "landed"         // changes were decided: from here on they are done to their end
-	EventUndone        EventKind = "undone"         // decided changes were taken back
+	EventRevoking      EventKind = "revoking"       // revoked; its paths are free once its open landings are complete
+	EventLanded        EventKind = "landed"         // a landing was decided: it will be completed, also after a crash
+	EventUndone        EventKind = "undone"         // a decided landing was rolled back
 	EventGap           EventKind = "gap"            // a write was refused, and its new content is kept
-	EventFinished      EventKind = "finished"       // decided changes that their writer left were done to their end
-	EventCleared       EventKind = "cleared"        // what was staged by a writer that is gone, and never decided, was removed
-	EventQueued        EventKind = "queued"         // an item was put into the queue
-	EventBlocked       EventKind = "blocked"        // an item was found blocked by locks; once per change of blockers
-	EventEscalated     EventKind = "escalated"      // an item waited for locks or a slot for so long that it comes before others
-	EventFailed        EventKind = "failed"         // an item went to the error state
-	EventRequeued      EventKind = "requeued"       // an item went back into the queue: by a person, or because its worker is gone
-	EventDecided       EventKind = "decided"        // a person answered what a flow waits for, or switched the checks of sessions off
-	EventRefused       EventKind = "refused"        // an act that its actor may not do
+	EventFinished      EventKind = "finished"       // a landing that its writer left was completed
+	EventCleared       EventKind = "cleared"        // the stage of a dead writer, without a decided landing, was removed
+	EventQueued        EventKind = "queued"         // an item was queued
+	EventBlocked       EventKind = "blocked"        // locks block an item; once per change of blockers
+	EventEscalated     EventKind = "escalated"      // an item waited too long for locks or a slot, and comes before others
+	EventFailed        EventKind = "failed"         // an item failed
+	EventRequeued      EventKind = "requeued"       // an item returned to the queue: by a person, or because its worker is gone
+	EventDecided       EventKind = "decided"        // a person decided for a flow, or disabled the checks of sessions
+	EventRefused       EventKind = "refused"        // an action that its actor may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )
 
@@ -43,30 +43,30 @@ type ActorKind string
 
 // The kinds of actor. An agent may never force anything.
 const (
-	ActorHolder ActorKind = "holder" // whoever holds or asks for the grant
+	ActorHolder ActorKind = "holder" // the holder of the grant or request
 	ActorPerson ActorKind = "person"
 	ActorAdmin  ActorKind = "admin"
 	ActorAgent  ActorKind = "agent"
 	ActorSystem ActorKind = "system" // Lockkeeper itself: reaper, promotion, recovery
 )
 
-// Actor is who did something.
+// An Actor is a person, an agent or a program that did something.
 type Actor struct {
 	Name string    `json:"name"`
 	Kind ActorKind `json:"kind"`
 }
 
-// System returns the actor that stands for Lockkeeper itself.
+// System returns the actor for Lockkeeper itself.
 func System() Actor { return Actor{Name: "lockkeeper", Kind: ActorSystem} }
 
-// Condition is one thing that was checked before a grant was freed.
+// A Condition is one fact that is checked before a grant is freed.
 type Condition struct {
 	Name string `json:"name"`
 	Held bool   `json:"held"`
 	Fact string `json:"fact,omitempty"`
 }
 
-// Event is one entry of the append-only record of a space.
+// An Event is one entry of the append-only log of a space.
 type Event struct {
 	Seq        uint64            `json:"seq"`
 	Space      string            `json:"space,omitempty"`
@@ -74,7 +74,7 @@ type Event struct {
 	Kind       EventKind         `json:"kind"`
 	Actor      Actor             `json:"actor"`
 	GrantID    string            `json:"grant_id,omitempty"`
-	Holder     string            `json:"holder,omitempty"` // whose grant or request it is about
+	Holder     string            `json:"holder,omitempty"` // of the grant or request
 	Locks      []Lock            `json:"locks,omitempty"`
 	Conflicts  []ConflictInfo    `json:"conflicts,omitempty"`
 	Reason     string            `json:"reason,omitempty"`

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Version is what was at a path: nothing (the zero value), a file with its
-// permissions and content, or a whole directory.
+// A Version is the content of a path: nothing (the zero value), a file with its permissions,
+// or a directory.
 type Version struct {
 	Kind Kind        // File or Dir; 0: nothing
 	Mode fs.FileMode // permission bits
-	Sum  [32]byte    // SHA-256 of the content, of a directory over all that is in it
+	Sum  [32]byte    // SHA-256 of the content; of a directory, over everything in it
 }
 
-// Exists reports whether there was anything.
+// Exists reports whether the path exists in this version.
 func (v Version) Exists() bool { return v.Kind != 0 }
 
 func (v Version) String() string {
@@ -28,7 +28,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s %04o %x", v.Kind, v.Mode.Perm(), v.Sum)
 }
 
-// MarshalText spells a version as String does.
+// MarshalText returns what String returns.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -59,43 +59,43 @@ type PathChange struct {
 	New  Version `json:"new"`
 }
 
-// Landing is a set of changes that reaches the tree as one unit. Once it is
-// decided it is done to its end, whatever crashes, unless somebody else's edit
-// is in its way.
+// A Landing is one commit by the gate: a set of changes that reaches the tree as a whole.
+// Once decided it is completed, also after a crash, unless another program's edit conflicts
+// with it.
 type Landing struct {
 	Seq     uint64       `json:"landing"` // number of the event that decided it
 	Commit  string       `json:"commit"`  // names its stage; unique
 	GrantID string       `json:"grant_id"`
 	Holder  string       `json:"holder"`
 	Fence   uint64       `json:"fence"`
-	Site    string       `json:"site"` // the disk it is on: an id, and a name for people
-	Taker   string       `json:"-"`    // who brings it to its end: its writer, or the last recovery that took it over
+	Site    string       `json:"site"` // the disk of the tree: an id, and a name for people
+	Taker   string       `json:"-"`    // the process that completes it: its writer, or the last recovery that took it over
 	State   LandingState `json:"state"`
 	At      time.Time    `json:"at"`
 	Changes []PathChange `json:"changes"`
 
 	Made   []string `json:"made,omitempty"`   // directories it makes, outermost first
-	Clears []string `json:"clears,omitempty"` // directories it removes where they are empty, innermost first
+	Clears []string `json:"clears,omitempty"` // directories it removes if they are empty, innermost first
 	Draft  string   `json:"draft,omitempty"`  // of a replaced directory: where the new one is prepared
-	Undoes uint64   `json:"undoes,omitempty"` // the landing that it takes back
+	Undoes uint64   `json:"undoes,omitempty"` // the landing that it undoes
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a deep copy.
 func (l *Landing) Clone() *Landing {
 	c := *l
 	c.Changes, c.Made, c.Clears = slices.Clone(l.Changes), slices.Clone(l.Made), slices.Clone(l.Clears)
 	return &c
 }
 
-// LandingState is how far a landing has come.
+// LandingState is the progress of a landing.
 type LandingState uint8
 
-// The states. Of a decided landing some, all or none of the changes are in the
-// tree; its grant cannot be handed on until that is settled.
+// The states. Some, all or none of the changes of a decided landing are in the tree. Its
+// grant cannot be freed before the landing is complete or rolled back.
 const (
 	Decided LandingState = iota + 1
 	Committed
-	Undone // taken back: somebody else's edit was in its way, or its content was lost
+	Undone // rolled back: another edit conflicted with it, or its content was lost
 )
 
 var landingStates = [...]string{Decided: "decided", Committed: "committed", Undone: "undone"}
@@ -107,5 +107,5 @@ func (s LandingState) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
-// MarshalText spells the state by its name.
+// MarshalText returns the name of the state.
 func (s LandingState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

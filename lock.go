@@ -12,9 +12,8 @@ import (
 // Mode says what a holder may do with a target.
 type Mode uint8
 
-// The modes. Read is shared; Write is exclusive; Upgradeable reads beside other
-// readers and can become Write without a moment in which nothing is held, so
-// only one holder at a time may have it.
+// The modes. Read is shared and Write is exclusive. Upgradeable reads beside other readers
+// and can become Write without being released in between, so only one holder may have it.
 const (
 	Read Mode = iota + 1
 	Upgradeable
@@ -40,10 +39,10 @@ func ParseMode(s string) (Mode, error) {
 	return 0, &InputError{Field: "mode", Value: s, Reason: "unknown mode", Next: "use read, upgradeable or write"}
 }
 
-// MarshalText spells the mode by its name.
+// MarshalText returns the name of the mode.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads a mode's name.
+// UnmarshalText sets the mode with a name.
 func (m *Mode) UnmarshalText(b []byte) (err error) {
 	*m, err = ParseMode(string(b))
 	return err
@@ -60,8 +59,8 @@ func Conflicts(held, asked Mode) bool {
 	return held == Write || asked == Write || held == Upgradeable && asked == Upgradeable
 }
 
-// ConflictMask is the set of held modes that exclude m, as bits 1<<mode. Stores
-// that decide in the database are handed this instead of knowing the matrix.
+// ConflictMask returns the held modes that exclude m, as bits 1<<mode, for stores that
+// decide in the database.
 func ConflictMask(m Mode) (mask uint8) {
 	for held := Read; held <= Write; held++ {
 		if Conflicts(held, m) {
@@ -74,8 +73,8 @@ func ConflictMask(m Mode) (mask uint8) {
 // Kind says what a target's path names.
 type Kind uint8
 
-// The kinds. File and Dir are places in a codebase, Node and Tree places in a
-// tree of resources such as project/p1/map/m2.
+// The kinds. File and Dir are paths in a codebase, Node and Tree paths in a tree of resources
+// such as project/p1/map/m2.
 const (
 	File Kind = iota + 1
 	Dir
@@ -92,10 +91,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// MarshalText spells the kind by its name.
+// MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads a kind's name.
+// UnmarshalText sets the kind with a name.
 func (k *Kind) UnmarshalText(b []byte) error {
 	for i := File; i <= Tree; i++ {
 		if kindNames[i] == string(b) {
@@ -111,32 +110,32 @@ func (k *Kind) UnmarshalText(b []byte) error {
 // each other while neither exists.
 func (k Kind) Below() bool { return k != Node }
 
-// IsTree reports whether the target names a whole subtree on purpose, which
-// some policies refuse to lock for writing.
+// IsTree reports whether the target is a whole subtree, which some policies do not lock for
+// writing.
 func (k Kind) IsTree() bool { return k == Dir || k == Tree }
 
 // Root is the path of a target that covers a whole space.
 const Root = "."
 
-// GitTarget is the reserved target for acts that rewrite git's shared state.
-// It is always lockable as a whole and never in part.
+// GitTarget is the reserved target for operations that rewrite git's shared state. It can be
+// locked as a whole only.
 const GitTarget = ".git"
 
-// Target is one place to lock: a normalised, slash-separated path relative to
-// the space's root, and what it names. Package tree makes targets of spellings.
+// A Target is a path that can be locked: normalized, slash-separated and relative to the
+// root of the space, with its kind. Package tree makes targets of the paths that people write.
 type Target struct {
 	Path string `json:"path"`
 	Kind Kind   `json:"kind"`
 }
 
-// Overlaps reports whether two targets share a place. It is symmetric.
+// Overlaps reports whether two targets have a path in common. It is symmetric.
 func (t Target) Overlaps(u Target) bool {
 	return t.Path == u.Path ||
 		t.Kind.Below() && IsAncestor(t.Path, u.Path) ||
 		u.Kind.Below() && IsAncestor(u.Path, t.Path)
 }
 
-// IsAncestor reports whether path lies strictly below dir, segment by segment:
+// IsAncestor reports whether path is strictly below dir, segment by segment:
 // app/views is an ancestor of app/views/a/b.erb and not of app/views_old/x.
 func IsAncestor(dir, path string) bool {
 	if dir == Root {
@@ -145,8 +144,8 @@ func IsAncestor(dir, path string) bool {
 	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
 }
 
-// Parent is the path directly above path; the parent of a top-level path is
-// Root, and Root has none.
+// Parent returns the path directly above path. The parent of a top-level path is Root, which
+// has none.
 func Parent(path string) (string, bool) {
 	if path == Root {
 		return "", false
@@ -157,9 +156,8 @@ func Parent(path string) (string, bool) {
 	return Root, true
 }
 
-// Compare orders targets in the global order in which stepwise acquisition must
-// proceed: places in a codebase by path; then resources by level (projects,
-// maps, sketches), by their own id and by path.
+// Compare compares targets in the global order in which a grant may grow: paths in a
+// codebase first, then resources by level (projects, maps, sketches), id and path.
 func (t Target) Compare(u Target) int {
 	tr, ur := t.rank(), u.rank()
 	if c := cmp.Compare(tr, ur); c != 0 {
@@ -173,8 +171,8 @@ func (t Target) Compare(u Target) int {
 	return cmp.Compare(t.Path, u.Path)
 }
 
-// rank is 0 in a codebase and the level in a resource tree, whose paths
-// alternate names of levels and ids: project/p1 is 1, project/p1/map/m2 is 2.
+// rank returns 0 in a codebase, and the level in a resource tree, whose paths alternate names
+// of levels and ids: project/p1 is 1, project/p1/map/m2 is 2.
 func (t Target) rank() int {
 	if t.Kind == File || t.Kind == Dir {
 		return 0
@@ -190,8 +188,7 @@ const (
 	MaxPathSize = 4_096
 )
 
-// Validate refuses a target that no resolver would have made: the engine's last
-// line against callers that skip package tree.
+// Validate refuses a target that package tree would not have made.
 func (t Target) Validate() error {
 	bad := func(reason string) error {
 		return &InputError{Field: "path", Value: t.Path, Reason: reason, Next: "give a path inside the space, relative to its root"}
@@ -213,15 +210,15 @@ func (t Target) Validate() error {
 	return t.validateSegments(bad)
 }
 
-// noncharacter sorts after every path a space may hold; stores use it as the
-// open end of "everything below the root".
+// noncharacter sorts after every valid path. Stores use it as the upper bound of the paths
+// below the root.
 const noncharacter = "\U0010FFFF"
 
 func (t Target) validateSegments(bad func(string) error) error {
 	p := t.Path
 	switch {
 	case isPlain(p):
-		return nil // nearly every path, without being taken apart
+		return nil // the fast case: nearly every path
 	case strings.IndexByte(p, 0) >= 0:
 		return bad("NUL byte in path")
 	case !utf8.ValidString(p):
@@ -238,9 +235,9 @@ func (t Target) validateSegments(bad func(string) error) error {
 	return nil
 }
 
-// isPlain reports whether a path, or the end of one after a slash, is ASCII and
-// has neither an empty segment nor one that begins with a dot. From '0' to the
-// end of ASCII, where letters and digits are, there is nothing more to ask.
+// isPlain reports whether a path, or the part of one after a slash, is ASCII without empty
+// segments and segments that begin with a dot. Characters from '0' on, such as letters and
+// digits, need no further check.
 func isPlain(p string) bool {
 	last := byte('/')
 	for i := range len(p) {
@@ -253,7 +250,7 @@ func isPlain(p string) bool {
 	return last != '/'
 }
 
-// Range bounds the paths strictly below path in byte order: lo < p < hi.
+// Range returns the bounds of the paths strictly below path in byte order: lo < p < hi.
 func Range(path string) (lo, hi string) {
 	if path == Root {
 		return "", noncharacter
@@ -261,13 +258,13 @@ func Range(path string) (lo, hi string) {
 	return path + "/", path + "0" // '0' follows '/'
 }
 
-// Lock is one target in one mode: what is asked for and what is held.
+// A Lock is one target in one mode, requested or held.
 type Lock struct {
 	Target
 	Mode Mode `json:"mode"`
 }
 
-// Validate refuses a lock that no resolver would have made.
+// Validate refuses a lock with an invalid mode or target.
 func (l Lock) Validate() error {
 	if l.Mode < Read || l.Mode > Write {
 		return &InputError{Field: "mode", Value: l.Mode.String(), Reason: "unknown mode", Next: "use read, upgradeable or write"}
@@ -275,13 +272,12 @@ func (l Lock) Validate() error {
 	return l.Target.Validate()
 }
 
-// ValidateAll refuses locks that no resolver would have made, and more of them
-// than a request may have.
+// ValidateAll refuses invalid locks, and more of them than a request may have.
 func ValidateAll(locks []Lock) error {
 	if err := CheckCount(len(locks)); err != nil {
 		return err
 	}
-	dir := "" // of a lock before, which was valid, with its slash
+	dir := "" // of the last lock that was validated in full, with its slash
 	for _, l := range locks {
 		rest, inside := strings.CutPrefix(l.Path, dir)
 		if dir == "" || !inside || len(l.Path) > MaxPathSize || !isPlain(rest) || l.Kind < File || l.Kind > Tree || l.Mode < Read || l.Mode > Write {
@@ -303,8 +299,7 @@ func CheckCount(locks int) error {
 		Next: "split the work, or lock a directory for reading"}
 }
 
-// Find looks a path up in locks that Normalize put in order, and says where it
-// is or would be.
+// Find searches for a path in normalized locks and returns its index, or where it would be.
 func Find(locks []Lock, path string) (int, bool) {
 	return slices.BinarySearchFunc(locks, path, func(l Lock, p string) int { return strings.Compare(l.Path, p) })
 }
@@ -314,19 +309,18 @@ func (l Lock) Conflicts(m Lock) bool { return Conflicts(l.Mode, m.Mode) && l.Ove
 
 func (l Lock) String() string { return l.Mode.String() + " " + l.Path }
 
-// Request is what a holder asks for: all of it, or nothing.
+// A Request asks for locks. It is granted as a whole or not at all.
 type Request struct {
 	Holder   string            `json:"holder"`
 	Locks    []Lock            `json:"locks"`
 	Policy   string            `json:"policy,omitempty"`   // default "agent"
 	TTL      time.Duration     `json:"ttl,omitempty"`      // default: the policy's
 	Process  *Process          `json:"process,omitempty"`  // recorded for holders that outlive the call
-	Metadata map[string]string `json:"metadata,omitempty"` // the caller's own context
+	Metadata map[string]string `json:"metadata,omitempty"` // the caller's context
 }
 
-// Normalize sorts locks by path and folds repeated paths into their strongest
-// mode and widest kind, so that one path has one lock in a grant. It returns
-// locks itself when it is in that form already.
+// Normalize sorts locks by path and merges locks on the same path into one with the strongest
+// mode and the widest kind. If locks have that form already, it returns them unchanged.
 func Normalize(locks []Lock) []Lock {
 	sorted := true
 	for i := 1; i < len(locks) && sorted; i++ {
@@ -352,10 +346,10 @@ func Normalize(locks []Lock) []Lock {
 	return kept
 }
 
-// Grant is a request given as a whole.
+// A Grant is a request that was granted.
 type Grant struct {
 	ID          string
-	Token       string // secret; known only to whoever was given the grant
+	Token       string // secret; known only to the holder
 	Space       string
 	Holder      string
 	Policy      string

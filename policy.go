@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// StaleAct is what becomes of a grant whose lease has run out.
+// StaleAct says what happens to a grant whose lease has expired.
 type StaleAct uint8
 
-// The stale acts. Each writes who, when, why and which conditions were checked,
-// in the transaction that frees the grant.
+// The values. The transaction that frees a grant records who freed it, why, and which
+// conditions were checked.
 const (
-	// Reap frees the grant at its expiry; it blocks nobody after it.
+	// Reap frees the grant when it expires. It blocks no request after that.
 	Reap StaleAct = iota
-	// RecoverUnclaimed frees it when four conditions hold: the lease is past, the
-	// heartbeat is older than the grace period, no live holder claims it, and the
+	// RecoverUnclaimed frees it if four conditions hold: the lease has expired, the last
+	// heartbeat is older than the grace period, the holder's process is not alive, and the
 	// audit record is written.
 	RecoverUnclaimed
-	// Break lets the next acquirer free it once the lease and the grace are past.
+	// Break lets the next request free it after the lease and the grace period.
 	Break
 	// Ask leaves it to a person.
 	Ask
 )
 
-// DeadAct is what the death of the holder's process means.
+// DeadAct says what happens if the holder's process is dead.
 type DeadAct uint8
 
-// The acts on a dead process.
+// The values.
 const (
-	DeadFrees     DeadAct = iota // the grant is freed at once
-	DeadCondition                // it is one of the four conditions
+	DeadFrees     DeadAct = iota // the grant is freed
+	DeadCondition                // it is one of the four conditions of RecoverUnclaimed
 	DeadIgnored                  // nothing
-	DeadShown                    // a line for the person who is asked
+	DeadShown                    // it is shown to the person who decides
 )
 
 // ExtendRule says whether a grant may grow.
 type ExtendRule uint8
 
-// The extend rules.
+// The values.
 const (
 	ExtendNever   ExtendRule = iota
-	ExtendByTry              // by anything free now
-	ExtendInOrder            // only by targets after all it holds in the global order
+	ExtendByTry              // by locks that are free now
+	ExtendInOrder            // by targets that come after all its targets in the global order
 )
 
-// Policy sets the numbers and permissions of one kind of user.
+// A Policy has the numbers and permissions of one kind of user.
 type Policy struct {
 	Name       string
 	TTL        time.Duration // 0: the grant never expires
 	Grace      time.Duration
-	Heartbeat  time.Duration // how often a supervisor renews; 0: nobody does
+	Heartbeat  time.Duration // how often a supervisor renews; 0: never
 	Stale      StaleAct
 	Dead       DeadAct
 	TreeWrites bool // false: writing a directory or subtree is an OverLockError
 	Upgrade    bool
 	Extend     ExtendRule
-	Operation  bool // it is held for one operation, and never while its holder waits for something
+	Operation  bool // it is held for one operation, and never while its holder waits
 }
 
 // Policies returns the built-in policies by name. The map is the caller's.

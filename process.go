@@ -1,21 +1,21 @@
 package lockkeeper
 
-// Process identifies a process so that its liveness can be judged without
-// mistaking a later process with the same number for it.
+// A Process identifies a process. A later process with the same number is not mistaken for
+// it.
 type Process struct {
 	Host  string `json:"host"`
 	Boot  string `json:"boot"`  // boot id of the host
-	PIDNS string `json:"pidns"` // PID namespace: only inside it does PID mean anything
+	PIDNS string `json:"pidns"` // PID namespace to which PID belongs
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // start time in clock ticks since boot
 
 	// What the process supervises, while it runs a command under a grant.
-	Group  int    `json:"group,omitempty"`  // process group of the keeper; before keepers, of the command
-	Keeper uint64 `json:"keeper,omitempty"` // start time of process Group, which is the parent of all that the command leaves; 0: no keeper
+	Group  int    `json:"group,omitempty"`  // process group of the keeper; in old records, of the command
+	Keeper uint64 `json:"keeper,omitempty"` // start time of process Group, the parent of all processes that the command leaves; 0: no keeper
 	Cgroup string `json:"cgroup,omitempty"` // control group of the command, from the root of the hierarchy; empty: none
 
-	// Presence names a file that is locked as long as the process or the keeper
-	// lives, for those who cannot see either; empty: none.
+	// Presence names a file that is locked while the process or the keeper lives, for
+	// observers that cannot see either; empty: none.
 	Presence string `json:"presence,omitempty"`
 }
 

@@ -2,8 +2,7 @@ package lockkeeper
 
 import "time"
 
-// GrantSnapshot is a grant as it is shown: the fields of the documents, plus
-// what people and tools ask for next. It never carries the token.
+// A GrantSnapshot describes a grant to people and tools. It has no token.
 type GrantSnapshot struct {
 	ID               string            `json:"id"`
 	Holder           string            `json:"holder"`
@@ -22,7 +21,7 @@ type GrantSnapshot struct {
 	Metadata         map[string]string `json:"metadata,omitempty"`
 }
 
-// Snapshot is the grant as it is shown at now.
+// Snapshot returns the description of the grant at now.
 func (g *Grant) Snapshot(now time.Time) GrantSnapshot {
 	s := GrantSnapshot{
 		ID: g.ID, Holder: g.Holder, Space: g.Space, Policy: g.Policy, Fence: g.Fence,
