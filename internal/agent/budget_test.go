@@ -97,7 +97,7 @@ func TestBudgetIsShared(t *testing.T) {
 		b.Add(Result{CostUSD: cost, Priced: true}, nil)
 		b.Return(usd)
 	}
-	for _, usd := range reserve(2, 2, 2, 2, 2) { // nobody knows what a call costs
+	for _, usd := range reserve(2, 2, 2, 2, 2) { // the cost of a call is not known yet
 		end(usd, 0.25)
 	}
 	for range calls {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever chooses any command is told where its name belongs, and whoever reads of a failed
-// call what tries it again.
+// The error for a command without a program says where to configure it, and the error of a
+// failed call names the command that retries it.
 func TestAdviceNamesWhatWorks(t *testing.T) {
 	_, err := ByName("command")
 	if err == nil || !strings.Contains(err.Error(), "agent.command of lockkeeper.yaml") {

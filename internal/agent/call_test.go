@@ -75,7 +75,7 @@ func TestStallIsReported(t *testing.T) {
 	})
 }
 
-// Whoever hears of a silence may end the call, which is then a stalled one. The session is
+// The receiver of EventStalled may end the call, which then returns a StalledError. The session is
 // known.
 func TestStalledIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

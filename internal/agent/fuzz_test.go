@@ -7,7 +7,7 @@ import (
 )
 
 // Whatever is said, the readers come to an end, and nothing that is cut short is
-// finished unless the whole of it is, too, or goes on.
+// finished unless the whole of it is, too, or continues.
 func FuzzStreams(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.jsonl")
 	if err != nil {

@@ -188,10 +188,10 @@ func TestOtherFakes(t *testing.T) {
 		finished bool
 	}{
 		"codex without a thread":   {Codex{}, ended, false},
-		"codex goes on":            {Codex{}, codex + ended + `{"type":"item.started","item":{"id":"i","type":"command_execution"}}` + "\n", false},
+		"codex continues":          {Codex{}, codex + ended + `{"type":"item.started","item":{"id":"i","type":"command_execution"}}` + "\n", false},
 		"codex done":               {Codex{}, codex + ended, true},
 		"gemini without a session": {Gemini{}, success, false},
-		"gemini goes on":           {Gemini{}, gemini + success + `{"type":"message","role":"assistant","content":"x"}` + "\n", false},
+		"gemini continues":         {Gemini{}, gemini + success + `{"type":"message","role":"assistant","content":"x"}` + "\n", false},
 		"gemini done":              {Gemini{}, gemini + success, true},
 		"a command says anything":  {Plain{}, goodLine, false},
 	} {

@@ -20,8 +20,8 @@ var realPrograms = map[string]struct {
 	variable string // names the program, when it is not in PATH
 	source   string // of the program, in npm
 
-	// confine gives a request an environment in which the program knows nobody, and reaches
-	// nothing but a scripted API.
+	// confine gives a request an environment in which the program has no login and reaches
+	// only a scripted API.
 	confine func(t *testing.T, r *Request, s *scenario, home, api string)
 }{
 	"claude": {"LOCKKEEPER_TEST_CLAUDE", "@anthropic-ai/claude-code", func(_ *testing.T, r *Request, s *scenario, _, api string) {

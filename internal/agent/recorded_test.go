@@ -23,7 +23,7 @@ func (s *scenario) recorded(t *testing.T) (Files, []byte) {
 	return f, text
 }
 
-// What real programs said is understood, also by somebody who comes when they are gone.
+// The recorded output of real programs is read correctly, also after they have ended.
 //
 // shows: PL-80 SW-71
 func TestRecordings(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTruncatedFiles(t *testing.T) {
 			t.Fatalf("%d of %d bytes: finished %v, %v", n, len(text), finished, err)
 		}
 		if !finished && res.Structured != nil {
-			t.Fatalf("%d of %d bytes: an answer that nobody finished: %s", n, len(text), res.Structured)
+			t.Fatalf("%d of %d bytes: an incomplete answer: %s", n, len(text), res.Structured)
 		}
 	}
 	if err := os.Remove(f.Output); err != nil {

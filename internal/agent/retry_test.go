@@ -58,7 +58,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Whoever waits to try again can be stopped.
+// A wait before a retry can be canceled.
 func TestRetryStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("stop")

@@ -93,7 +93,7 @@ func TestInitsAtOnceMakeOneWorld(t *testing.T) {
 }
 
 // While one process of the user has the store open, no new world is made,
-// whatever is asked for and whoever agrees.
+// whatever the options and the answers of people.
 func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
 	s := lockable(t)
 	a, err := project.Open(t.Context(), s)
@@ -109,17 +109,17 @@ func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
 	}
 	a.Close()
 	if _, err := project.Init(t.Context(), s, agree); err != nil {
-		t.Fatalf("nobody uses it any more: %v", err)
+		t.Fatalf("after the last user has ended: %v", err)
 	}
 	open(t, s)
 }
 
-// A grant whose token cannot be kept is given back: nobody could release it.
+// A grant whose token cannot be stored is released, because no process could release it later.
 func TestUnkeepableTokenGivesTheGrantBack(t *testing.T) {
 	s := lockable(t)
 	a := open(t, s)
 	state, _ := s.Env("XDG_STATE_HOME")
-	if err := os.WriteFile(filepath.Join(state, "lockkeeper", "tokens"), nil, 0o600); err != nil { // in the way of the directory
+	if err := os.WriteFile(filepath.Join(state, "lockkeeper", "tokens"), nil, 0o600); err != nil { // blocks the directory
 		t.Fatal(err)
 	}
 	l, err := a.Resolve(lockkeeper.Write, "a")

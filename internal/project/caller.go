@@ -34,7 +34,7 @@ func (c Caller) open(grant string, text []byte) (string, error) {
 	}
 	refused := &lockkeeper.RefusedError{Act: "using grant " + grant,
 		Reason: "this runs inside an agent (" + c.Agent + "), which uses only what it has acquired itself with lockkeeper lock acquire, and this was acquired by a person, or for a session",
-		Next:   "what your session claims is given back at the end of its turn; for all else ask whoever holds it: lockkeeper status"}
+		Next:   "claims of your session are released at the end of its turn; for other grants ask the holder: lockkeeper status"}
 	if !agents {
 		return "", refused
 	}

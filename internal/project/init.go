@@ -198,7 +198,7 @@ func (i *initializer) endWorld(seen *witness, marked *marker) error {
 	if !i.opt.NewWorld || i.opt.Confirm == nil {
 		return gone
 	}
-	return i.opt.Confirm("init --new-world", fmt.Sprintf("%s had the locks of space %s, kept in %s. They are gone, and nobody of yours uses them now.\n"+
+	return i.opt.Confirm("init --new-world", fmt.Sprintf("%s had the locks of space %s, kept in %s. They are gone, and no process of yours uses them now.\n"+
 		"Other users or machines that still work here will not see the new locks.", i.root, seen.Space, seen.Store))
 }
 
@@ -234,7 +234,7 @@ func (i *initializer) restore(ctx context.Context, marked *marker) error {
 		return &lockkeeper.RefusedError{Act: "init --restored", Reason: "it needs a person", Next: "run it in a terminal"}
 	}
 	if err := i.opt.Confirm("init --restored", fmt.Sprintf("The locks of %s are taken from a database that was copied, restored or lost its latest changes.\n"+
-		"Locks taken since then are missing from it: whoever holds one is not seen.", i.root)); err != nil {
+		"Locks acquired since then are missing from it, and their holders are not seen.", i.root)); err != nil {
 		return err
 	}
 	if err := sqlstore.RestoreSQLite(ctx, path, marked.Space, sqlstore.Options{Mark: i.alive}); err != nil {

@@ -9,9 +9,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A root that somebody puts inside of another one covers nothing: neither by a link nor by a
-// copy are the files below it taken out of the locks that everybody else asks. A root above
-// that is not this user's is nobody's business.
+// A root inside another root covers nothing. Neither a link nor a copy takes the files below it
+// out of the locks of the outer root. A root above that belongs to another user does not matter.
 //
 // shows: GP-5
 func TestRootInsideARoot(t *testing.T) {

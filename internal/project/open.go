@@ -180,13 +180,13 @@ func agree(c *config.Config, m *marker) error {
 		return nil
 	}
 	return &lockkeeper.InputError{Field: "space", Value: c.Space, Reason: config.FileName + " names it, and this root is space " + m.Space,
-		Next: "put the file back; or, when nobody works here, remove " + DirName + " and run `lockkeeper init`"}
+		Next: "restore the file; or, if no process works here, remove " + DirName + " and run `lockkeeper init`"}
 }
 
 func otherWorld(root string, seen *witness, space string) error {
 	return &lockkeeper.StoreError{Store: root, Reason: "you have used the locks of space " + seen.Space + " here, and now the root says it is space " + space +
-		": whoever still works under the old locks is not seen",
-		Next: "put " + DirName + " back as it was; if nobody works here any more, `lockkeeper init --new-world`"}
+		": holders of the old locks would not be seen",
+		Next: "restore " + DirName + "; if no process works here any more, `lockkeeper init --new-world`"}
 }
 
 // Close closes everything in the reverse order of opening. It may be called on a Project that is

@@ -45,7 +45,7 @@ func readMarker(root string) (*marker, error) {
 	}
 	if err != nil {
 		return nil, &lockkeeper.StoreError{Store: path, Reason: "the marker of this root cannot be read", Err: err,
-			Next: "put the file back as it was; the space's id is also in the witness that `lockkeeper init` names"}
+			Next: "restore the file; the space's id is also in the witness that `lockkeeper init` names"}
 	}
 	return &m, nil
 }

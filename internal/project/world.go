@@ -161,7 +161,7 @@ func goneWorld(root string, seen *witness) *lockkeeper.StoreError {
 			Next: joinCommand(seen.Store, seen.Space)}
 	}
 	return &lockkeeper.StoreError{Store: root, Reason: "its locks were removed: space " + seen.Space + " was kept in " + seen.Store + " and " + DirName + " is gone, as after git clean -fdx",
-		Next: "put " + DirName + " back; if nobody works here any more, `lockkeeper init --new-world`"}
+		Next: "restore " + DirName + "; if no process works here any more, `lockkeeper init --new-world`"}
 }
 
 // joinCommand returns the command that joins a space of PostgreSQL. It leaves out a store with a

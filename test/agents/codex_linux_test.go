@@ -17,7 +17,7 @@ import (
 )
 
 // enrolled is a fresh project in which an agent takes part, with two files of which
-// somebody else holds the posts.
+// another session holds the posts.
 func enrolled(t *testing.T, host, program string, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
 	h := freshFor(t, program, script)
@@ -177,7 +177,7 @@ func script(tool string, input any) scriptedapi.Tool {
 }
 
 // The real Codex, once a person has trusted the hooks that init wrote, is refused what
-// somebody else holds, by whatever tool; what is free is claimed, and given back with the
+// another session holds, by whatever tool; what is free is claimed, and released with the
 // turn. The MCP server that init registered is the same session.
 //
 // shows: GP-5 CF-15 DL-72
@@ -229,7 +229,7 @@ func TestCodexShellKeptOpen(t *testing.T) {
 	}
 }
 
-// Codex skips hooks that nobody has trusted, and says nothing of it. So they are called
+// Codex skips untrusted hooks without a message. So they are called
 // advisory until a session reports.
 func TestCodexSkipsUntrustedHooks(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,7 @@ func TestCodexSkipsUntrustedHooks(t *testing.T) {
 	a, r := h.codex("Change the posts")
 	h.plays(t, a, r, "Done.")
 	if got := read(t, filepath.Join(h.dir, posts)); got != "mine\n" {
-		t.Fatalf("it holds %q: hooks that nobody trusted are run by now, which docs/hooks.md and the doctor have to say", got)
+		t.Fatalf("it holds %q: untrusted hooks are run by now, which docs/hooks.md and the doctor have to say", got)
 	}
 	h.advised(t, "trust the hooks with /hooks")
 }

@@ -87,7 +87,7 @@ func (s *stage) demo(t *testing.T, more []string, args ...string) shown {
 	return shown{out.String(), said.String(), cmd.ProcessState.ExitCode(), temp}
 }
 
-// stopper interrupts whoever writes certain words to it, once.
+// A stopper interrupts its writer once, at certain words.
 type stopper struct {
 	text *bytes.Buffer
 	at   string
@@ -128,10 +128,10 @@ func in(t *testing.T, dir string, argv ...string) string {
 	return string(out)
 }
 
-// signedIn makes the home of somebody who has used Claude Code before.
+// signedIn makes the home of a person who has used Claude Code before.
 func (s *stage) signedIn(t *testing.T) (settings string) {
 	t.Helper()
-	settings = `{"hasCompletedOnboarding":true,"userID":"somebody"}`
+	settings = `{"hasCompletedOnboarding":true,"userID":"person"}`
 	write(t, filepath.Join(s.home, ".claude/settings.json"), "{}\n")
 	write(t, filepath.Join(s.home, ".claude.json"), settings)
 	return settings
@@ -152,7 +152,7 @@ func application(t *testing.T, dir string) map[string]string {
 // The real Claude Code does in the demonstration what the scripted agents do in it, to the
 // last byte: all controllers are analysed, planned, changed, tested, verified and landed, each
 // batch as one commit, and what was not locked is refused. Only lockkeeper.yaml differs,
-// which names the agent. It works for somebody who is signed in, whose own directory of the
+// which names the agent. It works for a person who is signed in, whose own directory of the
 // program it leaves as it was.
 //
 // shows: GP-5 PL-27 PL-68 SW-75
@@ -187,7 +187,7 @@ func TestDemoWithClaude(t *testing.T) {
 	}
 	subjects := func(d told) []string {
 		list := strings.Split(in(t, d.Dir, "git", "log", "--format=%s"), "\n")
-		slices.Sort(list) // who lands first is nobody's promise
+		slices.Sort(list) // the order of landings is not promised
 		return list
 	}
 	if a, b := subjects(paid), subjects(free); !slices.Equal(a, b) {
@@ -203,7 +203,7 @@ func TestDemoWithClaude(t *testing.T) {
 }
 
 // A budget that is used up ends the demonstration with a code of its own. What was paid for
-// is left, and the command that is named goes on there. Claude Code obeys the settings of the
+// is left, and the command that is named continues there. Claude Code obeys the settings of the
 // directory that its user names, and leaves nothing there.
 func TestDemoBudget(t *testing.T) {
 	machine(t)

@@ -14,8 +14,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// newFresh is a project of which nobody has heard, where somebody holds the posts as soon
-// as it has locks.
+// newFresh makes a project without locks. Another session holds the posts as soon as the
+// project has locks.
 func newFresh(t *testing.T, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
 	return freshFor(t, claudeProgram(t), script)
@@ -51,7 +51,7 @@ var askedForPosts = play(
 	scriptedapi.Step{Expect: "(?s)" + refused, Text: "I was told."})
 
 // One command in a fresh project makes the real Claude Code refuse a write to a file that
-// somebody else holds, and so does the plugin.
+// another session holds, and so does the plugin.
 //
 // shows: GP-5 CF-15
 func TestEnrolledClaudeRefuses(t *testing.T) {

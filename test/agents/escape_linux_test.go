@@ -16,8 +16,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// sharedTree makes a repository with a commit and, in its work tree, what nobody has
-// committed yet.
+// sharedTree makes a repository with a commit and, in its work tree, uncommitted
+// changes.
 func sharedTree(t *testing.T, root string) {
 	t.Helper()
 	git := func(args ...string) {
@@ -43,7 +43,7 @@ type escape struct {
 	name string
 	tool scriptedapi.Tool
 
-	// unsafe: without a sandbox it would change this machine, or stay; so nobody shows that
+	// unsafe: without a sandbox it would change this machine, or stay; so no test shows that
 	// it is a way out.
 	unsafe bool
 }

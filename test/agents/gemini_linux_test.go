@@ -39,8 +39,8 @@ func geminiTool(name string, input map[string]any, want string) asked {
 	return asked{scriptedapi.Tool{Name: name, Input: input}, want}
 }
 
-// The real Gemini CLI, in a folder that a person has trusted, is refused what somebody else
-// holds, by whatever tool; what is free is claimed, and given back with the turn. The MCP
+// The real Gemini CLI, in a folder that a person has trusted, is refused what another session
+// holds, by whatever tool; what is free is claimed, and released with the turn. The MCP
 // server that init registered is the same session.
 //
 // shows: GP-5 CF-15 DL-72
@@ -78,9 +78,9 @@ func TestGeminiTrust(t *testing.T) {
 		says    string
 		left    string
 	}{
-		"trusted":     {trusted: true, says: "REFUSED app/posts.rb", left: othersPosts},
-		"nobody asks": {says: "not running in a trusted directory", left: othersPosts},
-		"skipped":     {more: []string{"--skip-trust"}, says: "Done.", left: "mine\n"},
+		"trusted":        {trusted: true, says: "REFUSED app/posts.rb", left: othersPosts},
+		"no person asks": {says: "not running in a trusted directory", left: othersPosts},
+		"skipped":        {more: []string{"--skip-trust"}, says: "Done.", left: "mine\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,7 +120,7 @@ func (h *hooked) claude(ctx context.Context, prompt string, files string, more .
 
 const refused = `REFUSED app/posts\.rb: held by \S+ .*"rate-limit posts"`
 
-// Whatever tool the real Claude Code takes to write a file that somebody else holds, the
+// Whatever tool the real Claude Code takes to write a file that another session holds, the
 // model is refused with the words that say who has it and what to do.
 //
 // shows: GP-5 CF-15
@@ -219,7 +219,7 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 	})
 }
 
-// What a command does that nobody could know is found afterwards: the model is told, and
+// An unforeseeable write of a command is found afterwards: the model is told, and
 // the change is kept.
 func TestHookCompares(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestHookCompares(t *testing.T) {
 	}
 }
 
-// Under --bare hooks are not run, and the write goes through. Whoever holds the file is told
+// Under --bare hooks are not run, and the write goes through. The holder of the file is told
 // with its next call, and its own version is kept.
 func TestHookBare(t *testing.T) {
 	t.Parallel()
@@ -306,8 +306,8 @@ func TestHookTwoSessions(t *testing.T) {
 	}
 }
 
-// A command of the real Claude Code that removes an uncommitted file of a person, which
-// nobody could tell beforehand, leaves a copy, and the model is told how to restore it.
+// If a command of the real Claude Code removes an uncommitted file of a person unforeseeably,
+// a copy is kept, and the model is told how to restore it.
 //
 // shows: GP-5
 func TestHookKeepsUncommitted(t *testing.T) {

@@ -39,7 +39,7 @@ func hook(text string) func(string) string {
 }
 
 // The real Claude Code drops a whole settings file for one thing in it that it does not take,
-// and says nothing when nobody is at a terminal. The doctor says so. What the doctor calls
+// and says nothing without a terminal. The doctor says so. What the doctor calls
 // accepted is.
 //
 // shows: GP-5
@@ -96,12 +96,12 @@ func TestCodexDropsHooks(t *testing.T) {
 		"all that is accepted": {func(s string) string {
 			return begin(`"description": "ours",`)(hook(`"PreCompact": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "statusMessage": "s"}]}], "NoSuchEvent": [{"hooks": []}],`)(s))
 		}, ""},
-		"a comment":               {begin("// ours\n"), ".codex/hooks.json:1:2: it is no strict JSON"},
-		"a mark":                  {func(s string) string { return "\ufeff" + s }, "a mark of the order of bytes"},
-		"a key that nobody knows": {begin(`"zzz": 3,`), "not known: .codex/hooks.json:1:9: zzz"},
-		"the same key twice":      {hook(`"PreToolUse": [],`), "hooks.PreToolUse"},
-		"another's hook":          {hook(`"PreCompact": [{"hooks": [{"type": "banana"}]}],`), "hooks.PreCompact[0].hooks[0]"},
-		"another's time":          {hook(`"PreCompact": [{"hooks": [{"type": "command", "command": "true", "timeout": 0.5}]}],`), "hooks.PreCompact[0].hooks[0].timeout"},
+		"a comment":          {begin("// ours\n"), ".codex/hooks.json:1:2: it is no strict JSON"},
+		"a mark":             {func(s string) string { return "\ufeff" + s }, "a mark of the order of bytes"},
+		"an unknown key":     {begin(`"zzz": 3,`), "not known: .codex/hooks.json:1:9: zzz"},
+		"the same key twice": {hook(`"PreToolUse": [],`), "hooks.PreToolUse"},
+		"another's hook":     {hook(`"PreCompact": [{"hooks": [{"type": "banana"}]}],`), "hooks.PreCompact[0].hooks[0]"},
+		"another's time":     {hook(`"PreCompact": [{"hooks": [{"type": "command", "command": "true", "timeout": 0.5}]}],`), "hooks.PreCompact[0].hooks[0].timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +157,7 @@ func TestGeminiStumbles(t *testing.T) {
 	}
 }
 
-// A hook of somebody else may answer with another input. The real Claude Code shows ours that
+// Another hook may answer with another input. The real Claude Code shows ours that
 // of the model, and carries out the other: the write goes through. The doctor names such a
 // hook, and a session that holds the file is told with its next call.
 //

@@ -54,8 +54,8 @@ func claudeProgram(t *testing.T) string {
 // that is busy.
 const longest = 2 * time.Minute
 
-// stage is what calls of Claude Code need: the program, an API, and directories of their
-// own, in which it knows nobody.
+// A stage has what calls of Claude Code need: the program, an API, and private directories
+// without a login.
 type stage struct {
 	program string
 	api     *scriptedapi.Server
@@ -69,7 +69,7 @@ type stage struct {
 	mark  string // a variable in the environment of everything it starts
 	calls int
 
-	stopAt string // words of a demonstration at which somebody stops it
+	stopAt string // words of a demonstration at which it is interrupted
 }
 
 // newStage makes a stage for Claude Code that plays a script. The script may name places on

@@ -73,7 +73,7 @@ func (l level) String() string {
 // alone reports whether Landlock is all there is.
 func (l level) alone() bool { return l.lacks == namespaces }
 
-// applies reports whether an attempt is one for whoever runs it.
+// applies reports whether an attempt is meant for the current user.
 func (a *attempt) applies(l level) bool { return (!a.root || l.root) && (!a.user || !l.root) }
 
 // report is what the agent found.
@@ -162,7 +162,7 @@ func attemptAll(w *world, inherited []string) error {
 	return os.WriteFile(reportFile, text, 0o644)
 }
 
-// inheritedDescriptors lists what is open besides the standard files.
+// inheritedDescriptors lists the open descriptors except the standard files.
 func inheritedDescriptors() (list []string) {
 	for fd := 3; fd < 1024; fd++ {
 		link, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd))

@@ -23,7 +23,7 @@ func kernelAttempts() []attempt {
 				return err
 			}
 			defer os.Remove("mounted")
-			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil { // so that a success harms nobody
+			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil { // so that a success is harmless
 				return err
 			}
 			return unix.Mount("none", "mounted", "tmpfs", 0, "")

@@ -19,7 +19,7 @@ type ownDir struct {
 	variable   string // moves it; the directory is below what the variable names if inHome is true
 	inHome     bool
 	login      string
-	there      map[string]string // what the person has there, besides the login
+	there      map[string]string // what the person has there in addition to the login
 	plant      []string          // what the agent tries to leave for the person's next session
 	answer     []string          // how the program says that it is done; %s: the answer
 }

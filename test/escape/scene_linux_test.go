@@ -151,7 +151,7 @@ func (s *scene) makeProject() {
 	copyFile(s.t, s.program, filepath.Join(s.w.Root, agentFile))
 }
 
-// listen opens the sockets, which say the secret to whoever connects.
+// listen opens the sockets, which send the secret to every client.
 func (s *scene) listen() {
 	s.t.Helper()
 	run := filepath.Join(s.dir, "run")
@@ -296,7 +296,7 @@ func (s *scene) run() string {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	said, _ := io.ReadAll(master) // it ends with an error once nobody has the other end
+	said, _ := io.ReadAll(master) // it ends with an error once the other end is closed
 	cmd.Wait()                    // what it found decides, and not its exit code
 	return string(said)
 }

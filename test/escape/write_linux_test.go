@@ -53,7 +53,7 @@ func writeAttempts() (list []attempt) {
 		attempt{name: "add a name to the server's people", try: func(w *world) error { return create(filepath.Join(w.Access, "people", "escape.json")) }},
 		attempt{name: "write into ~", try: func(w *world) error {
 			if _, err := os.Lstat(filepath.Join(w.Home, homeSecrets[0])); err != nil {
-				return err // it is another directory, which nobody uses
+				return err // it is another directory, which is not used
 			}
 			return create(filepath.Join(w.Home, "created"))
 		}},

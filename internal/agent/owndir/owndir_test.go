@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// person is the home directory of somebody who uses the agents.
+// A person is the home directory of a user of the agents.
 type person struct {
 	t    testing.TB
 	base string
@@ -111,7 +111,7 @@ func TestCopy(t *testing.T) {
 		"gemini": {agent: "gemini", variable: "GEMINI_CLI_HOME", value: "own", read: []string{"home/.gemini/extensions", "dotfiles/z"},
 			want: map[string]string{".gemini/oauth_creds.json": "{}", ".gemini/settings.json": "{6}", ".gemini/extensions/x/y": "7", ".gemini/extensions/enabled.json": "8", ".gemini/extensions/z/y": "12"}},
 		"gemini moved": {agent: "gemini", variable: "GEMINI_CLI_HOME", moved: "elsewhere", value: "own", want: map[string]string{".gemini/GEMINI.md": "10"}},
-		"nobody":       {agent: "codex", variable: "CODEX_HOME", moved: "nowhere", value: "own/.codex"},
+		"not there":    {agent: "codex", variable: "CODEX_HOME", moved: "nowhere", value: "own/.codex"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPerson(t, everything)
@@ -198,7 +198,7 @@ func TestNotRenewed(t *testing.T) {
 		said string
 	}{
 		"a link": {func(p *person, file string) error {
-			p.write("secret.json", codex("of somebody"))
+			p.write("secret.json", codex("of another user"))
 			return os.Symlink(p.at("secret.json"), file)
 		}, "not a regular file"},
 		"a link within": {func(p *person, file string) error {
@@ -222,7 +222,7 @@ func TestNotRenewed(t *testing.T) {
 		"nothing": {func(p *person, file string) error { return nil }, "no such file"},
 		"another directory": {func(p *person, file string) error {
 			must(p.t, os.Rename(p.at("own/.codex"), p.at("own/moved")))
-			p.write("secrets/auth.json", codex("of somebody"))
+			p.write("secrets/auth.json", codex("of another user"))
 			return os.Symlink(p.at("secrets"), p.at("own/.codex"))
 		}, "no such file"},
 	} {
@@ -243,7 +243,7 @@ func TestNotRenewed(t *testing.T) {
 	}
 }
 
-// A login is saved only where there was one that programs renew: a call logs nobody in.
+// A login is saved only where there was one that programs renew: a call never logs the person in.
 func TestNoLogin(t *testing.T) {
 	for name, before := range map[string]string{"none": "", "an API key": `{"OPENAI_API_KEY": "sk"}`, "another form": "encrypted"} {
 		t.Run(name, func(t *testing.T) {

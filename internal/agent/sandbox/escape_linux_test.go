@@ -29,7 +29,7 @@ func escape(supervisor string) int {
 		}
 		return err
 	}
-	// Whoever may read a process's memory may write it, by ptrace. The parent is
+	// A process that may read another's memory may also write it, by ptrace. The parent is
 	// the first process of the namespace, or the supervisor.
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", os.Getppid()))
 	if err != nil || len(threads) == 0 {

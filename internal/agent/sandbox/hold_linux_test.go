@@ -196,7 +196,7 @@ func TestAttacksWorkUnconfined(t *testing.T) {
 	}
 }
 
-// What is permitted works as ever, and what a command needs besides.
+// Permitted operations work, and so does what every command needs.
 //
 // shows: GP-5
 func TestInsideWorksAsEver(t *testing.T) {

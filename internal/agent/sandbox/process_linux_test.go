@@ -111,7 +111,7 @@ func supervise(argv []string) int {
 	return code
 }
 
-// Whoever dies between the supervisor and the command takes the rest along.
+// The death of any process between supervisor and command ends all of them.
 func TestNothingOutlivesTheProcessOutside(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s, h := newScene(t), listen(t)

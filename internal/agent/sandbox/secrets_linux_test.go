@@ -136,7 +136,7 @@ func TestOrdinaryUserSeesWhatIsNamed(t *testing.T) {
 		if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", nobody, nobody), s.dir+"/people", c.Private).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		// The private directories are made by whoever wraps, who is the same user outside of tests.
+		// The caller of Wrap makes the private directories. Outside of tests it is the same user.
 		argv, err := Wrap(l, c, []string{"sh", "-c", `cat ~/.ssh/id_ed25519 ~/notes.txt "$0" /etc/shadow; ls -A ~; tool; echo; echo x > ~/mine && echo x > ~/.agent/new && echo works`, s.store + "/state.db"})
 		if err != nil {
 			t.Fatal(err)

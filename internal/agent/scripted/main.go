@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Program is the name under which a program is this agent.
+// Program is the name of the executable that acts as this agent.
 const Program = "lockkeeper-scripted-agent"
 
-// Main is the agent as a process of its own, until it is done, and gives its exit code.
+// Main runs the agent as its own process and returns its exit code.
 func Main() int {
 	dir, err := os.Getwd()
 	if err != nil {

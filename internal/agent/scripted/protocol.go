@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// protocol writes what Claude Code writes, in its order of fields where that matters to
-// nobody but a reader.
+// A protocol prints lines as Claude Code does, with the fields in the same order.
 type protocol struct {
 	out     io.Writer
 	flags   *flags
@@ -27,7 +26,7 @@ type denial struct {
 
 type object map[string]any
 
-// uuid is an id that is the same each time.
+// uuid returns a reproducible id.
 func uuid(of ...any) string {
 	h := sha256.Sum256([]byte(fmt.Sprint(of...)))
 	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80
@@ -76,7 +75,7 @@ func (p *protocol) say(text, word string) error {
 	return p.assistant(object{"type": "text", "text": text}, word)
 }
 
-// tool uses a tool: act runs only where that is permitted, and its answer is reported.
+// tool reports a tool call. act runs only if the tool is permitted.
 func (p *protocol) tool(name string, input any, denied bool, act func() (string, error)) error {
 	id := p.id("toolu")
 	if err := p.assistant(object{"type": "tool_use", "id": id, "name": name, "input": input}, ""); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Process is what the agent has of the process it is.
+// A Process is the environment of the agent.
 type Process struct {
 	Args           []string // without the name of the program
 	Script         string   // the file
@@ -29,7 +29,7 @@ const exitTerminated = 143
 // signals are those that an agent may die of.
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
 
-// Run is the agent, until it is done or ctx ends, and gives its exit code.
+// Run runs the agent until it is done or ctx ends, and returns its exit code.
 func Run(ctx context.Context, p Process) int {
 	a, err := start(p)
 	if err != nil {
@@ -96,7 +96,7 @@ func start(p Process) (*agent, error) {
 	return &agent{Process: p, call: call, root: root, says: protocol{out: p.Stdout, flags: f, session: session, dir: p.Dir}}, nil
 }
 
-// play does all steps and says the result. A step that ends the process has no result.
+// play runs all steps and prints the result. A step that ends the process prints none.
 func (a *agent) play(ctx context.Context) (code int, err error) {
 	if err := a.says.init(); err != nil {
 		return 1, err
@@ -199,9 +199,8 @@ func (a *agent) write(w *Write) error {
 	return a.root.WriteFile(w.Path, []byte(w.Content), 0o644)
 }
 
-// edit replaces a text. An edit that does not fit is reported as any failed use of a tool
-// is, and then ends the play: the script has no other plan, and whoever wrote it is to
-// see that it went wrong.
+// edit replaces a text. An edit that does not match is reported like any failed tool call, and
+// then ends the play, so that the author of the script notices.
 func (a *agent) edit(e *Edit) error {
 	var failed error
 	input := object{"file_path": filepath.Join(a.Dir, e.Path), "old_string": e.Find, "new_string": e.Replace}
@@ -228,7 +227,7 @@ func (e *Edit) apply(text *[]byte) error {
 	case done && (n == 0 || bytes.Contains(replace, find)):
 		return nil
 	case n != 1:
-		return fmt.Errorf("the text to be replaced is there %d times, and is to be there once: %q", n, e.Find)
+		return fmt.Errorf("the text to replace occurs %d times, want once: %q", n, e.Find)
 	}
 	*text = bytes.Replace(*text, find, replace, 1)
 	return nil
@@ -273,7 +272,7 @@ func flood(out io.Writer, size int64) error {
 	return nil
 }
 
-// die sends this process a signal, and waits for it to come.
+// die sends this process a signal and waits for it.
 func die(ctx context.Context, name string) error {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {

@@ -158,7 +158,7 @@ func (s *Step) acts() (n int) {
 	return n
 }
 
-// find is the call for a prompt, with the groups of its expression filled in.
+// find returns the call for a prompt, with the groups of its expression filled in.
 func (s *Script) find(prompt string) (*Call, error) {
 	for i := range s.Calls {
 		c := &s.Calls[i]
@@ -185,8 +185,8 @@ func (s *Script) find(prompt string) (*Call, error) {
 	return nil, errors.New("no call of the script fits the prompt")
 }
 
-// take counts a play of a call, and reports whether it was still free. Processes that
-// come at once take different ones.
+// take counts a play of a call, and reports whether its limit allows it. Concurrent processes
+// are counted separately.
 func (s *Script) take(call, times int) (bool, error) {
 	if err := os.MkdirAll(s.state, 0o700); err != nil {
 		return false, err

@@ -185,7 +185,7 @@ func TestEdit(t *testing.T) {
 	})
 }
 
-// An agent that awaits a pipe goes on with the line that comes through it, and ends when
+// An agent that awaits a pipe continues with the line that comes through it, and ends when
 // it is asked to.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()

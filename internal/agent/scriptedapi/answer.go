@@ -22,7 +22,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, speaks dialect, 
 	}
 }
 
-// pause waits, and reports whether there is somebody left to answer.
+// pause waits, and reports whether the client is still connected.
 func (s *Server) pause(r *http.Request, over <-chan time.Time) bool {
 	select {
 	case <-over:

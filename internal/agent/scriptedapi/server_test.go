@@ -76,7 +76,7 @@ func TestConversation(t *testing.T) {
 				t.Errorf("%s; want %s", got, want)
 			}
 		}
-		if _, err := ask(t, c, stream, asking(user(anthropic.NewTextBlock("apply users")))); err != nil { // somebody else
+		if _, err := ask(t, c, stream, asking(user(anthropic.NewTextBlock("apply users")))); err != nil { // another client
 			t.Fatal(err)
 		}
 		results := user(anthropic.NewToolResultBlock(first.Content[1].ID, "written", false), anthropic.NewToolResultBlock(first.Content[2].ID, "ran", false),
@@ -129,7 +129,7 @@ func TestNoAnswer(t *testing.T) {
 		{once, first.ToParam(), result(first.Content[0].ID, "not fine")},
 		{once, first.ToParam(), result("toolu_0_1_000009", "fine")},
 		{once, first.ToParam(), result("toolu_7_0_000009", "fine")},
-		{once, first.ToParam(), result("of somebody else", "fine")},
+		{once, first.ToParam(), result("of another client", "fine")},
 	} {
 		_, err := c.Messages.New(t.Context(), asking(messages...))
 		var refused *anthropic.Error
@@ -138,7 +138,7 @@ func TestNoAnswer(t *testing.T) {
 		}
 	}
 	want := []string{`no play fits the prompt "something else"`, `no play fits the prompt "once"`, `play 0, step 1 expects "^fine$" of the tools, and they said "not fine"`,
-		`play 0 has no step after 1`, `the results are of the tool use "toolu_7_0_000009"`, `the results are of the tool use "of somebody else"`}
+		`play 0 has no step after 1`, `the results are of the tool use "toolu_7_0_000009"`, `the results are of the tool use "of another client"`}
 	for i, problem := range s.problems {
 		if len(s.problems) != len(want) || !strings.Contains(problem, want[i]) {
 			t.Errorf("%d: %s", i, problem)

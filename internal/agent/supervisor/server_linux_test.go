@@ -56,7 +56,7 @@ func tool() int {
 	return 0
 }
 
-// desk keeps what it is told.
+// A recorder records the requests it gets.
 type recorder struct {
 	mu    sync.Mutex
 	said  []string
@@ -144,7 +144,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// What is wrong is refused with a reason, and reaches nobody.
+// An invalid request is refused with a reason and does not reach the Handler.
 func TestRefusals(t *testing.T) {
 	d := newRecorder()
 	s, _ := serve(t, d)
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"wrong token":     {stranger.Gap(ctx, "a", "why"), lockkeeper.CodeRefused},
 		"no token":        {nameless.Gap(ctx, "a", "why"), lockkeeper.CodeRefused},
-		"desk":            {c.Gap(ctx, "/etc/passwd", "why not"), lockkeeper.CodeInput},
+		"handler":         {c.Gap(ctx, "/etc/passwd", "why not"), lockkeeper.CodeInput},
 		"no path":         {c.Gap(ctx, "", "why"), lockkeeper.CodeInput},
 		"no reason":       {c.Gap(ctx, "a", " "), lockkeeper.CodeInput},
 		"NUL":             {c.Gap(ctx, "a\x00", "why"), lockkeeper.CodeInput},

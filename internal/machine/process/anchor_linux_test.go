@@ -43,7 +43,7 @@ func TestAnchorOfAnAgentIsTheAgent(t *testing.T) {
 	}
 }
 
-// Otherwise it is somebody who lives, above the caller.
+// Otherwise it is a living ancestor of the caller.
 func TestAnchorLives(t *testing.T) {
 	p, err := process.Anchor(nil)
 	if err != nil {

@@ -329,7 +329,7 @@ func (s *scene) killChain(t *testing.T, kind, victims string) {
 		if !lowers(kind) || p.Cgroup != "" {
 			break
 		}
-		// Nobody can tell whose it is, so the grant is not handed on.
+		// Nothing proves which grant it belongs to, so the grant is not released.
 		var left *LeftoversError
 		if !errors.As(err, &left) || !slices.ContainsFunc(left.Left, func(l Leftover) bool { return l.PID == daemon }) {
 			t.Errorf("%s, killed %s: %v, want an error that names process %d", kind, victims, err, daemon)

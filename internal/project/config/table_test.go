@@ -31,7 +31,7 @@ operations:
 		t.Errorf("files %q", row.Files)
 	}
 	if c.Resources.Row("Nothing") != nil {
-		t.Error("a row that nobody wrote")
+		t.Error("a row that is not in the file")
 	}
 	for _, at := range []struct {
 		place, want string

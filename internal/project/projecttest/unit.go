@@ -41,11 +41,11 @@ func Synthesized(t testing.TB, b *progress.Tracker, unit string, descriptions ..
 // Planned brings a unit with two items to a plan of two batches that is not approved yet.
 func Planned(t testing.TB, b *progress.Tracker, unit string, targets ...string) {
 	t.Helper()
-	Audited(t, b, unit, "Mend "+unit, "Polish "+unit)
+	Audited(t, b, unit, "Fix "+unit, "Polish "+unit)
 	ctx := t.Context()
 	Must(t, b.Decide(ctx, unit, "ann", progress.Choice{Item: "i1", Decision: flow.Todo}, progress.Choice{Item: "i2", Decision: flow.Todo}),
 		b.PutPlan(ctx, unit, []flow.Batch{
-			{ID: "b1", Title: "Mend it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low},
+			{ID: "b1", Title: "Fix it", Items: []string{"i1"}, WriteTargets: targets, Effort: flow.Low},
 			{ID: "b2", Title: "Polish it", Items: []string{"i2"}, WriteTargets: targets, Effort: flow.Low},
 		}, nil))
 }
@@ -62,7 +62,7 @@ func Verified(t testing.TB, b *progress.Tracker, unit, batch string, files []flo
 	if begun.Returned() {
 		tested.Gaps = append(tested.Gaps, gaps...)
 	} else {
-		Must(t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "mended", Files: files, Gaps: append([]flow.Gap{}, gaps...)}, nil))
+		Must(t, b.PutApplied(ctx, unit, batch, flow.Applied{Batch: begun.Digest, Summary: "fixed", Files: files, Gaps: append([]flow.Gap{}, gaps...)}, nil))
 	}
 	Must(t, b.PutCheck(ctx, unit, batch, "test", tested, nil), b.PutCheck(ctx, unit, batch, "ci", passed, nil),
 		b.PutVerification(ctx, unit, batch, flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: "fine", Issues: []string{}}, Files: files}, nil))

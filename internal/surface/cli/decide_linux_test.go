@@ -90,7 +90,7 @@ func TestReviewByAPerson(t *testing.T) {
 
 	wantText(t, d.must(0, "decide"), "review blog/posts/b1", "Fix it: app/models/post.rb")
 	shown := d.must(0, "decide", "show", "review", "blog/posts/b1")
-	wantText(t, shown, "summary: mended", "verification: pass: fine", "--- a/app/models/post.rb", "\n-b\n+B ")
+	wantText(t, shown, "summary: fixed", "verification: pass: fine", "--- a/app/models/post.rb", "\n-b\n+B ")
 	var sheet struct{ Diff string }
 	check(t, json.Unmarshal([]byte(d.must(0, "decide", "show", "blog/posts/b1", "--json")), &sheet))
 	wantText(t, sheet.Diff, "+++ b/app/models/post.rb", "-b\n+B ")
